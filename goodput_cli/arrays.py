@@ -1,5 +1,4 @@
-"""The array types that columns are made of, the pieces in which long ones are worked on, and no garbage collection
-while they are made."""
+"""Array types of columns, helpers for long columns, and a pause of garbage collection."""
 
 from __future__ import annotations
 
@@ -13,35 +12,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 I64 = NDArray[np.int64]
-"""Instants and lengths of time in ns, steps, counts."""
+"""Timestamps and durations in ns, steps, counts."""
 F64 = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-"""Which rows are chosen."""
+"""Selected rows."""
 Words = NDArray[np.uint64]
-"""Eight characters each."""
+"""Eight characters per value."""
 Characters = NDArray[np.uint8]
 Rows = NDArray[np.signedinteger[Any]]
-"""Rows of a table or places in a column, in 32 or 64 bits."""
+"""Rows of a table or positions in a column, in 32 or 64 bits."""
 Places = NDArray[np.intp]
-"""Places in a column, as NumPy gives them."""
+"""Positions in a column, as NumPy returns them."""
 BLOCK = 1 << 16
 
 
 class Code(IntEnum):
-    """The codes of a column. NumPy looks for this attribute on the class of whatever a column is compared with; on an
-    enumeration without it, that takes twice as long as the comparison of a small one."""
+    """Base of the codes of a column. NumPy looks for this attribute on everything that a column is compared with.
+    Without it, the comparison of a small column takes twice as long."""
 
     __array_ufunc__ = np.ndarray.__array_ufunc__
 
 
 def blocks(size: int, most: int = BLOCK) -> Iterator[tuple[int, int]]:
-    """[start, stop) of the pieces in which a long column is worked on: what is made on the way stays in the
-    processor's cache, and takes no memory to speak of."""
+    """Yield [start, stop) of the blocks of a long column. Intermediate results of one block fit into the processor's
+    cache."""
     return ((start, min(start + most, size)) for start in range(0, size, most))
 
 
 def alike(values: NDArray[Any]) -> dict[int, Rows]:
-    """The places at which each value stands, both in order."""
+    """Return the positions of each value, both in order."""
     order = np.argsort(values, kind="stable")
     each, heads = np.unique(values[order], return_index=True)
     return dict(zip(each.tolist(), np.split(order, heads[1:]), strict=True)) if len(each) else {}
@@ -49,7 +48,8 @@ def alike(values: NDArray[Any]) -> dict[int, Rows]:
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Records and events hold no cycles: searching them for some is in vain, and took a quarter of the time."""
+    """Pause garbage collection. Records and events have no reference cycles, and the search took a quarter of the
+    time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The errors that a person sees. Each says what, where and what to do; the exit code goes with the kind."""
+"""Errors that users see. Each names the problem, its location and the fix; every class has its exit code."""
 
 from __future__ import annotations
 
@@ -15,80 +15,80 @@ _WHAT_TO_DO = {
     errno.EMFILE: "raise `ulimit -n`",
     errno.ENFILE: "close other programs",
 }
-"""What the machine is short of, or cannot do: no fault of this program, wherever it shows."""
+"""Advice by error number for limits and failures of the machine, which are not errors of this program."""
 
 
 def to_install(extra: str = "") -> str:
-    """What to type to install goodput-cli, with one of its extras if named: it is on no package index yet."""
+    """Return the command that installs goodput-cli (from a checkout or a URL), with one of its extras if given."""
     extras = f"[{extra}]" if extra else ""
     here, elsewhere = f"pip install '.{extras}'", f"pip install 'goodput-cli{extras} @ URL'"
     return f"`{here}` in a checkout of goodput-cli, otherwise `{elsewhere}` with its URL"
 
 
 class GoodputError(Exception):
-    """Base of every error this package raises on purpose; `exit_code` is what the command exits with."""
+    """Base of all errors that this package raises on purpose. `exit_code` is the exit code of the command."""
 
     exit_code = 1
 
 
 def is_of_machine(error: OSError) -> bool:
-    """Whether an error of the system says what the machine is short of, or cannot do."""
+    """Return True if a system error reports a limit or a failure of the machine."""
     return bool(_advice(error))
 
 
 def reason_of(error: OSError) -> str:
-    """What the system says, and what to do about it where that is known."""
+    """Return the system's message, with advice if there is any."""
     return "; ".join(filter(None, (error.strerror or str(error), _advice(error))))
 
 
 def _advice(error: OSError) -> str:
-    if "No usable temporary directory" in str(error):  # as `tempfile` says that none takes a byte
+    if "No usable temporary directory" in str(error):  # the error of `tempfile` if no directory is writable
         return "free some space, or set TMPDIR to another folder"
     return _WHAT_TO_DO.get(error.errno or 0, "")
 
 
 def not_written(place: object, error: OSError) -> GoodputError:
-    """The error for a place that does not take what is to be written there."""
+    """Return the error for a path that cannot be written."""
     return GoodputError(f"{place}: cannot be written: {reason_of(error)}")
 
 
 class SourceError(GoodputError):
-    """A source could not be read: missing file, glob that matches nothing, permission, network."""
+    """A source that could not be read: missing file, glob without matches, permission, network."""
 
     exit_code = 1
 
 
 class UsageError(GoodputError):
-    """The question makes no sense: a bad option value, an unknown name."""
+    """Invalid usage, such as a bad option value or an unknown name."""
 
     exit_code = 2
 
 
 class ThresholdNotMet(GoodputError):
-    """A `--fail-…` threshold was not met."""
+    """A `--fail-…` threshold that was not met."""
 
     exit_code = 3
 
 
 class NotEnoughData(GoodputError):
-    """The logs cannot answer: no events, job not found, a threshold on what was not recorded or is inconclusive."""
+    """A question that the logs cannot answer: no events, job not found, or the value of a threshold is unknown."""
 
     exit_code = 4
 
 
 class NeedsMapping(NotEnoughData):
-    """Steps are there that no format reads: more lines like them will not help, a mapping will."""
+    """Step lines in an unknown format: a mapping is needed, more lines do not help."""
 
 
 class ProblemsFound(GoodputError):
-    """`--strict` or `check` found problems."""
+    """Problems found by `--strict` or `check`."""
 
     exit_code = 5
 
 
 def code_of_gates(met: Collection[bool | None]) -> int:
-    """What a command ends with for its gates, each met, not met or (None) not to be judged: one that failed comes
-    before one that could not be judged."""
+    """Return the exit code for gates. met: True for a failed gate, None for one that could not be judged; failed gates
+    win."""
     if True in met:
         return ThresholdNotMet.exit_code
     return NotEnoughData.exit_code if None in met else 0

@@ -1,6 +1,6 @@
-"""What packages that add a log format, a source or a renderer import: these names stay, whatever moves behind them.
+"""Stable names for packages that add a log format, a source or a renderer.
 
-docs/architecture.md shows one of each, and the entry points by which they are found.
+docs/architecture.md shows an example of each, and their entry points.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all: under a temporary name beside their own, and then renamed."""
+"""Atomic writes: files are written under a temporary name in the same directory, then renamed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from goodput_cli.errors import UsageError, not_written
 
 @contextmanager
 def replacing(path: Path, *, durable: bool = True, mode: int = 0o666) -> Iterator[IO[bytes]]:
-    """A stream of what takes the place of a file when the block has ended without an error; else the file stays as it
-    was, and nothing lies beside it. A link stays one.
+    """Yield a stream that replaces a file if the block ends without an error. Otherwise the file stays unchanged.
+    Symbolic links are followed.
 
-    durable: nothing of it can be lost once it is in its place. mode: who may read and write it, less the umask. Raises
-    OSError.
+    durable: flush the data to disk before the rename. mode: permissions, less the umask. Raises OSError.
     """
     target = path.resolve()
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        temporary.unlink(missing_ok=True)  # of a process that was killed; in containers all have the same number
+        temporary.unlink(missing_ok=True)  # left by a killed process; in containers all have the same pid
         with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
             yield stream
             if durable:
@@ -34,8 +33,8 @@ def replacing(path: Path, *, durable: bool = True, mode: int = 0o666) -> Iterato
 
 @contextmanager
 def one_at_a_time(folder: Path) -> Iterator[bool]:
-    """Wait until no other process is in such a block for this folder, and keep others waiting. False where the system
-    cannot tell: some that share files over a network. Raises OSError."""
+    """Hold an exclusive lock on a folder during the block. Yield False if the system does not support it (Windows, some
+    network file systems). Raises OSError."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -54,14 +53,14 @@ def one_at_a_time(folder: Path) -> Iterator[bool]:
 
 
 def on_disk(stream: IO[bytes]) -> int:
-    """The size in bytes of what was written, when nothing of it can be lost any more."""
+    """Flush a stream to disk and return the size of the file in bytes."""
     stream.flush()
     os.fsync(stream.fileno())
     return stream.tell()
 
 
 def write_whole(path: Path, content: str | bytes, *, force: bool) -> None:
-    """Write a report (text as UTF-8): nobody ever sees half of one."""
+    """Write a report atomically (text as UTF-8)."""
     try:
         with replacing(path) as stream:
             stream.write(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
@@ -72,5 +71,5 @@ def write_whole(path: Path, content: str | bytes, *, force: bool) -> None:
 
 
 def exists(path: Path) -> UsageError:
-    """The error for a file that is not to be overwritten."""
+    """Return the error for a file that must not be overwritten."""
     return UsageError(f"{path}: the file exists; --force overwrites it")

@@ -1,4 +1,4 @@
-"""Bounds (accounting §7): between which amounts a quantity lies where the log does not decide between two readings."""
+"""Bounds (accounting §7): limits of an amount if the log does not decide between two readings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST_POINTS = 0.5
 RISEN_LEVEL = "risen_level"
 """Steps became slower and stayed so, and no reference step time was given (accounting §6)."""
 ADVICE: Mapping[str, str] = {RISEN_LEVEL: "pass --reference-step-time"}
-"""By reason, how the user decides between the readings."""
+"""The user's way to decide between the readings, by reason."""
 Direction = Literal["at_least", "at_most"]
 
 
@@ -42,14 +42,14 @@ class Bound:
 
 @dataclass(frozen=True)
 class Limits:
-    """Amounts (ns) between which a quantity lies; None where a side is open."""
+    """Limits of a quantity (ns); None if a side is open."""
 
     at_least: int | None
     at_most: int | None
 
 
 def question_of(bounds: Sequence[Bound]) -> str:
-    """Return why an amount is open, and how the user decides."""
+    """Return why an amount is open, and how the user can decide."""
     advice = ADVICE.get(bounds[0].reason)
     return bounds[0].text + (f"; {advice}" if advice else "")
 

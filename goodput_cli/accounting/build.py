@@ -1,4 +1,4 @@
-"""From the events of one job to its timeline: the modules of this folder, in the order of accounting.md."""
+"""Build the timeline of a job from its events: the modules of this package, in the order of accounting.md."""
 
 from __future__ import annotations
 
@@ -76,25 +76,25 @@ from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.causes import CANCELLED
 
 _FIRST_RECORDS = 1000
-"""So many records mostly tell that there are more than two."""
+"""Number of records that usually suffices to see more than two different steps."""
 _MAY_BE_TRAINING = (Category.OTHER, Category.RECOVERY, Category.UNDETERMINED)
-"""Where the rules put the time of attempts that show no step."""
+"""Categories of the time of attempts that show no step."""
 
 
 @dataclass(frozen=True, repr=False)
 class Timeline:
-    """One job, accounted for: everything that questions about it start from."""
+    """One job with all its time accounted for: the basis of every analysis."""
 
     table: EventTable
-    """Its events, in order and each once; what `--as-of` hides is left out."""
+    """Its events in order, each once, without those that `--as-of` hides."""
     ordered: Ordered
-    """What `table` was made from, duplicates included."""
+    """Source of `table`, duplicates included."""
     rules: AccountingOptions
     start: int
     end: int
     """The job window [start, end), in ns."""
     ended: bool
-    """Whether the job had ended (accounting §1)."""
+    """True if the job had ended (accounting §1)."""
     attempts: Attempts
     endings: Endings
     phases: Intervals
@@ -114,21 +114,21 @@ class Timeline:
     sign_of_life: I64
     """Last sign of life (ns) of each attempt (accounting §3)."""
     loading: tuple[I64, I64]
-    """Data loading that overlaps training, which the ledger does not hold: start and end (ns)."""
+    """Data loading that overlaps training, which is not in the ledger: start and end (ns)."""
     claims: Claims
     """All claims of the ledger, wasted training included."""
     kept_training: KeptTraining
     dead_time: tuple[I64, I64]
-    """Start and end (ns) of what nobody claims of attempts that others follow (accounting §4), in time order."""
+    """Start and end (ns) of the unclaimed time of attempts that others follow (accounting §4), in time order."""
 
     @property
     def reference_ns(self) -> Fraction | None:
-        """The reference step time in use, None without."""
+        """The reference step time in use; None without one."""
         return None if self.reference is None else self.reference.ns
 
     @property
     def origin(self) -> Literal["given", "auto"] | None:
-        """Where that came from."""
+        """Origin of the reference step time."""
         return None if self.reference is None else self.reference.origin
 
     def __repr__(self) -> str:
@@ -137,7 +137,8 @@ class Timeline:
 
     @cached_property
     def segments(self) -> Segments:
-        """Made when somebody asks: for questions about steps alone they are not needed, and a long log has many."""
+        """Segments of the job, built on first use: analyses of steps alone do not need them, and a long log has
+        many."""
         claimed_time = self.kept_training.claimed_time
         return partition(self.claims, claimed_time, self.kept_training, self.dead_time, self.start, self.end)
 
@@ -163,8 +164,8 @@ class Timeline:
         return None if level is None else account_of(spread_over_training(self.segments, level.slowdown))
 
     def undecided(self, start: I64, end: I64) -> I64:
-        """Return how much more time (ns) of each window [start, end) (ns) than the ledger has may be productive
-        (accounting §7); 0 where that moves goodput by no more than half a point."""
+        """Return how much more time (ns) of each window [start, end) (ns) may be productive than the ledger contains
+        (accounting §7). 0 if that changes goodput by at most half a point."""
         if self._open_slowdown is None:
             return np.zeros(len(start), dtype=np.int64)
         slow = self.ledger.of_account(self._open_slowdown, start, end)
@@ -177,7 +178,7 @@ class Timeline:
         return int(spans.first[level.first]) + self.attempts.step_ends, int(spans.row[level.first])
 
     def bounds(self, start: int, end: int) -> tuple[Bound, ...]:
-        """The bounds of the window [start, end) (ns); none where the log decides all of it (accounting §7)."""
+        """Return the bounds of the window [start, end) (ns); none if the log decides all of it (accounting §7)."""
         window, level = (np.array([start]), np.array([end])), self.risen_level
         (undecided,) = self.undecided(*window).tolist()
         if level is None or not undecided:
@@ -196,7 +197,7 @@ class Timeline:
 
     @cached_property
     def clock_steps(self) -> tuple[tuple[int, int], ...]:
-        """Time that never was, [begin, end) in ns: the recorder saw its clock set forward (accounting §5)."""
+        """Time that did not pass, [begin, end) in ns: the recorder saw its clock set forward (accounting §5)."""
         return claims.clock_steps(self.table)
 
     @cached_property
@@ -206,7 +207,7 @@ class Timeline:
 
     @cached_property
     def ends(self) -> Ends:
-        """The end of every attempt, the last one included."""
+        """End of every attempt, the last one included."""
         why = self.causes.why
         return find_ends(
             self.attempts, self.endings, self.died, self.preempted_saves, self.elastic_passages, self.sign_of_life,
@@ -215,29 +216,29 @@ class Timeline:
 
     @property
     def disruptions(self) -> NDArray[np.intp]:
-        """Attempts whose end was a disruption: another one follows, and no believed clean end stands before it.
-        Scale-ups and rollbacks are among them, which do not count."""
+        """Attempts whose end was a disruption: another one follows, and no believed clean end precedes it. Includes
+        scale-ups and rollbacks, which do not count."""
         return np.flatnonzero(self.endings.how[:-1] != End.CLEAN)
 
     @cached_property
     def preempted_saves(self) -> Rows:
-        """By attempt, its last save that had reached a preemption; -1 without."""
+        """The last save of each attempt that had reached a preemption; -1 without."""
         return preempted_saves(self.table, self.attempts)
 
     @cached_property
     def elastic_passages(self) -> tuple[NDArray[np.int8], Rows]:
-        """By attempt, what the elastic passage behind it shows (`Elastic`), and the line that says so."""
+        """Direction of the elastic passage after each attempt (`Elastic`), and the line that shows it."""
         return elastic_passages(self.table, self.attempts)
 
     @cached_property
     def causes(self) -> Causes:
-        """By attempt, why it died as far as anybody says (docs/causes.md). The ledger does not know it."""
+        """Cause of the end of each attempt if known (docs/causes.md). The ledger does not use it."""
         causes = causes_of(self.table, self.attempts, self.sign_of_life)
         return with_preemptions(causes, self.table, np.where(self.endings.how == End.CLEAN, -1, self.preempted_saves))
 
     @cached_property
     def died(self) -> Mask:
-        """By attempt, whether an exception ended it that nobody caught, where no event says how it ended."""
+        """True for each attempt that an uncaught exception ended, if no event states how it ended."""
         died = self.endings.how == End.NOT_LOGGED
         for attempt in np.flatnonzero(died).tolist():
             why = self.causes.why[attempt]
@@ -246,7 +247,7 @@ class Timeline:
         return np.asarray(died)
 
     def _begins_at(self, attempt: int) -> tuple[str, int]:
-        """The source and the line at which an attempt begins; of none behind the last."""
+        """Return the source and the line at which an attempt begins; ("", 0) after the last one."""
         if attempt >= len(self.attempts):
             return "", 0
         row = int(self.attempts.begin_row[attempt])
@@ -254,18 +255,18 @@ class Timeline:
 
     @property
     def ending(self) -> Ending:
-        """How the job ended: its last attempt."""
+        """How the last attempt of the job ended."""
         return ending_of(self.table, self.endings, self.died)
 
     @property
     def last_cause(self) -> FailureCause | None:
-        """Why the last attempt ended, where it did not end clean and a line says why."""
+        """Cause of the end of the last attempt, if it did not end clean and a line states the cause."""
         why = self.causes.why
         return why[-1] if why and why[-1].known and self.endings.how[-1] != End.CLEAN else None
 
     @property
     def planned(self) -> Mask:
-        """By attempt, whether a scale-up ended it, or it was rolled back: listed with the disruptions, not counted."""
+        """True for each attempt that a scale-up or a rollback ended: listed with the disruptions, but not counted."""
         scaled_up = self.elastic_passages[0] == Elastic.SCALE_UP
         if scaled_up.any():
             scaled_up = scaled_up & (self.preempted_saves < 0)
@@ -273,16 +274,16 @@ class Timeline:
 
     @property
     def shows_training(self) -> bool:
-        """Whether the job's lines show any training, kept or not: a step; in checkpoint logs, steps done since a start,
-        a load or another checkpoint."""
+        """True if the log shows any training, kept or not: a step, or, in checkpoint logs, steps done since a start, a
+        load or another checkpoint."""
         if self.progress is not None:
             return len(self.progress.spans) > 0
         return self.records is not None and len(self.records.number) > 0
 
     @cached_property
     def few_records(self) -> int | None:
-        """How many records of steps there are, of different numbers, if these are one or two; else None. None too where
-        the begin and the end of all of them are stated."""
+        """Number of step records with different numbers if it is one or two, otherwise None. Also None if begin and end
+        of all of them are stated."""
         if self.records is None or not len(self.records.number):
             return None
         for numbers in (self.records.number[:_FIRST_RECORDS], self.records.number):
@@ -300,8 +301,9 @@ class Timeline:
 
     @cached_property
     def why_unknown(self) -> str | None:
-        """Why goodput cannot be judged where the job's time may hold training that no line shows (accounting §7); None
-        where it can. Not of a job that crashed before its first step, which lost all of its time."""
+        """Reason why goodput cannot be measured: the job's time may contain training that no line shows (accounting
+        §7). None if it can be measured. A job that crashed before its first step is measurable, because it lost all of
+        its time."""
         if not self.shows_training:
             table = self.table
             if table.observed.draft_refused:
@@ -328,14 +330,14 @@ class Timeline:
 
     @property
     def no_training(self) -> str:
-        """How it is said that no line shows training."""
+        """Reason to report if no line shows training."""
         if of_kind(self.table.kind, (Kind.FINISHED, Kind.SAVED)).any():
             return "only checkpoint steps were logged"
         return "no step was logged"
 
     def unknown(self, start: I64, end: I64) -> Mask:
-        """Of each window [start, end) (ns), whether its goodput cannot be judged: of a job of which that is so, where
-        the window holds time that may have been training."""
+        """Return True for each window [start, end) (ns) whose goodput cannot be measured, because it contains time that
+        may have been training."""
         if self.why_unknown is None:
             return np.zeros(len(start), dtype=np.bool_)
         if self.shows_training:
@@ -345,18 +347,18 @@ class Timeline:
 
     @property
     def failed(self) -> Mask:
-        """By attempt, whether its end was a disruption that counts: none that was planned."""
+        """True for each attempt whose end was a disruption that counts, which means it was not planned."""
         followed = np.arange(len(self.attempts)) < len(self.attempts) - 1
         return np.asarray(followed & (self.endings.how != End.CLEAN) & ~self.planned)
 
 
 def is_step_log(table: EventTable) -> bool:
-    """Whether the lineage follows steps (accounting §4): any step start makes a step log, whatever `--as-of`."""
+    """Return True if the lineage follows steps (accounting §4). Any step start makes a step log, whatever `--as-of`."""
     return bool((table.kind == Kind.STEP).any())
 
 
 class _Job(Struct, frozen=True):
-    """A job before any of its time is accounted for: its events, its attempts, and its window [start, end) (ns)."""
+    """A job before its time is accounted for: its events, its attempts, and its window [start, end) (ns)."""
 
     ordered: Ordered
     table: EventTable
@@ -368,9 +370,9 @@ class _Job(Struct, frozen=True):
 
 
 def build_timeline(ordered: Ordered, rules: AccountingOptions, as_of: int | None = None) -> Timeline | None:
-    """Account for the job of these events. None if they span no time.
+    """Account for the job of these events. Return None if they span no time.
 
-    as_of: ns; events after it are not seen, and unless the job had ended by then it is where the window ends.
+    as_of: ns. Events after it are ignored. Unless the job had ended by then, the window ends there.
     """
     table = ordered.table if as_of is None else seen_at(ordered.table, as_of)
     if len(table) == 0:
@@ -384,8 +386,8 @@ def build_timeline(ordered: Ordered, rules: AccountingOptions, as_of: int | None
 
 
 def cause_of_last_end(table: EventTable) -> FailureCause:
-    """Return why the last attempt ended, also where the events span no time and have no timeline. table: in the order
-    of accounting §1."""
+    """Return why the last attempt ended, also if the events span no time and have no timeline. table: in the order of
+    accounting §1."""
     if len(table) > 0:
         attempts = find_attempts(table, is_step_log(table))
         if len(attempts) > 0:
@@ -394,8 +396,9 @@ def cause_of_last_end(table: EventTable) -> FailureCause:
 
 
 def job_start(table: EventTable) -> int:
-    """The first scheduled or start line; the first event of any kind if a step or checkpoint event stands before it,
-    or if there is none (accounting §1). Heartbeats before a line that ends what was before are of that."""
+    """Return the time (ns) of the first scheduled or start line. This is the first event of any kind if a step or
+    checkpoint event precedes that line, or if there is no such line (accounting §1). Heartbeats before a line that ends
+    an earlier attempt belong to that attempt."""
     opening = of_kind(table.kind, (Kind.SCHEDULED, Kind.START))
     first = int(np.argmax(opening))
     if not opening.any() or of_kind(table.kind[:first], PROGRESS_KINDS).any():
@@ -405,12 +408,12 @@ def job_start(table: EventTable) -> int:
 
 
 def job_end(table: EventTable, attempts: Attempts) -> int:
-    """Where the last event ends (ns), stray heartbeats left out (accounting §1)."""
+    """Return the end of the last event (ns), without stray heartbeats (accounting §1)."""
     return int((np.delete(table.end, attempts.stray) if len(attempts.stray) else table.end).max())
 
 
 def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
-    """Whether a clean end or a termination stands, with nothing but stragglers behind it and no crash among it all."""
+    """Return True if a clean end or a termination is followed by nothing but stragglers, without a crash among them."""
     opening = rows_of(table.kind, (Kind.SCHEDULED, Kind.START))
     last_alive = max((int(rows.max()) for rows in (opening, attempts.last_progress) if len(rows)), default=-1)
     rows = attempts.closing[attempts.closing > last_alive]
@@ -421,7 +424,7 @@ def _has_ended(table: EventTable, attempts: Attempts, endings: Endings) -> bool:
 
 
 def _account(job: _Job, rules: AccountingOptions) -> Timeline:
-    """The chapters of accounting.md, one after the other."""
+    """Account for a job: the chapters of accounting.md in order."""
     table, attempts, endings = job.table, job.attempts, job.endings
     rules = replace(rules, exclusions=(*rules.exclusions, *claims.clock_steps(table)))
     sign_of_life = last_signs_of_life(table, attempts)
@@ -471,7 +474,7 @@ def _account(job: _Job, rules: AccountingOptions) -> Timeline:
 def _claims_of_events(
     job: _Job, rules: AccountingOptions, phases: Intervals, sign_of_life: I64, checkpoints: CheckpointProgress | None
 ) -> tuple[Claims, ...]:
-    """All claims but those of data loading and wasted training."""
+    """Return all claims except those of data loading and wasted training."""
     table, attempts, endings = job.table, job.attempts, job.endings
     down = downtime(table, attempts, endings, sign_of_life, checkpoints, job.end)
     return (
@@ -486,7 +489,7 @@ def _claims_of_events(
 
 
 def _lost_behind_step_ends(job: _Job, progress: Progress, sign_of_life: I64) -> Claims:
-    """Step-end logs: what is lost behind the last record of each attempt."""
+    """Return the training lost after the last record of each attempt of a step-end log."""
     if progress.records is None or not job.attempts.step_ends:
         return join([])
     trained_to = progress.training.spans.latest_end(np.zeros(len(job.attempts), dtype=np.int64))
@@ -496,7 +499,7 @@ def _lost_behind_step_ends(job: _Job, progress: Progress, sign_of_life: I64) -> 
 def _kept_training(
     job: _Job, rules: AccountingOptions, progress: Progress, overlaps: Overlaps, reference: Fraction | None
 ) -> KeptTraining:
-    """Kept training with its start-up, and its stalls or its slowdown."""
+    """Return kept training with its start-up, and its stalls or its slowdown."""
     training, records, claimed_time = progress.training, progress.records, overlaps.claimed_time
     if records is not None and len(job.attempts):
         credit_last_step_of_job(
@@ -511,9 +514,9 @@ def _kept_training(
 
 
 def _dead_time(table: EventTable, attempts: Attempts, endings: Endings, training: TrainingOutcome) -> tuple[I64, I64]:
-    """Dead time (accounting §4), start and end (ns), in time order: in attempts that others follow from the end of the
-    last span, or from the first start of those without any, to the next start. Before a believed clean end it is
-    nobody's: there from the first line that ended the attempt."""
+    """Return dead time (accounting §4), start and end (ns), in time order. It lies in attempts that others follow, from
+    the end of the last span (or the first start, without any span) to the next start. Before a believed clean end time
+    is unclaimed, so dead time begins at the first line that ended the attempt."""
     begin, end = training.spans.latest_end(attempts.begin)[:-1], attempts.begin[1:]
     clean = np.flatnonzero(endings.how[:-1] == End.CLEAN)
     begin[clean] = np.maximum(begin[clean], table.time[attempts.first_ending[clean]])

@@ -1,6 +1,6 @@
 """Claims (accounting §5): the time that each event, planned exclusion and wasted span claims, and its priority.
 
-Downtime (accounting §3 and §4): time in which no attempt of the job was alive, and in which it was coming up.
+Downtime (accounting §3 and §4): time in which no attempt of the job was running, or one was coming up.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _PHASES: dict[Kind, tuple[Priority, Category]] = {
 
 
 def excluded(exclusions: tuple[tuple[int, int], ...]) -> Claims:
-    """Windows that the user took out."""
+    """Return the claims of windows that the user excluded."""
     parts = [claim(start, end, Priority.EXCLUDED, Category.EXCLUDED) for start, end in merged_exclusions(exclusions)]
     return join(parts)
 
 
 def phases(table: EventTable, attempts: Attempts, intervals: Intervals) -> Claims:
-    """Init, prep, custom and elastic intervals."""
+    """Return the claims of init, prep, custom and elastic intervals."""
     kind = table.kind[intervals.row]
     parts = []
     for phase, (priority, category) in _PHASES.items():
@@ -63,7 +63,7 @@ def phases(table: EventTable, attempts: Attempts, intervals: Intervals) -> Claim
 
 
 def saves_and_restores(table: EventTable, attempts: Attempts) -> Claims:
-    """Orbax lines: the blocking interval of a save, and restores."""
+    """Return the claims of Orbax lines: the blocking interval of a save, and restores."""
     parts = []
     for kind, priority, category in (
         (Kind.RESTORE, Priority.RESTORE, Category.RESTORE),
@@ -79,8 +79,8 @@ def saves_and_restores(table: EventTable, attempts: Attempts) -> Claims:
 
 
 def queued(table: EventTable, attempts: Attempts, job_end: int) -> Claims:
-    """From `user_scheduled` to the next start, if nothing of the job happens in between: a termination of the same
-    instant (whole-second clocks) does not count as in between, a save or restore that is still going on does."""
+    """Return the time from `user_scheduled` to the next start, if no event of the job is in between. A termination at
+    the same time (clocks of whole seconds) does not count as in between. A save or restore that still goes on does."""
     scheduled = np.flatnonzero(table.kind == Kind.SCHEDULED)
     if len(scheduled) == 0:
         return join([])
@@ -105,7 +105,7 @@ def queued(table: EventTable, attempts: Attempts, job_end: int) -> Claims:
 
 
 def _going_on(table: EventTable, rows: Rows) -> NDArray[np.bool_]:
-    """Whether an interval that is one line (an Orbax save or restore) lies across the instant of each row."""
+    """Return True for each row within an interval that is one line (an Orbax save or restore)."""
     long = np.flatnonzero(table.end > table.time)
     latest = np.append(table.time[0], np.maximum.accumulate(table.end[long]))
     time = table.time[rows]
@@ -113,9 +113,9 @@ def _going_on(table: EventTable, rows: Rows) -> NDArray[np.bool_]:
 
 
 def wasted(training: TrainingOutcome, partial: NDArray[np.intp], splits: I64) -> Claims:
-    """Training that the lineage does not keep; spans that touch are one claim.
+    """Return the claims of training that the lineage does not keep; adjacent spans are one claim.
 
-    partial, splits: spans kept in part, and the instants from which on they are wasted.
+    partial, splits: spans kept in part, and the times (ns) from which on they are wasted.
     """
     spans = training.spans
     lost = (training.kept_steps <= 0) & ~training.credited
@@ -147,7 +147,8 @@ def wasted(training: TrainingOutcome, partial: NDArray[np.intp], splits: I64) ->
 def checkpoint_log(
     table: EventTable, attempts: Attempts, endings: Endings, progress: CheckpointProgress
 ) -> tuple[Claims, ...]:
-    """What only checkpoint logs claim: blocking saves, inferred restores, and training lost behind the last one."""
+    """Return the claims of checkpoint logs only: blocking saves, inferred restores, and training lost after the last
+    one."""
     finished, saved = progress.saves[:, 0], progress.saves[:, 1]
     initial = table.step[finished] == progress.began[attempts.of_row[finished]]
     loaded = np.flatnonzero(progress.load_row >= 0)
@@ -194,15 +195,15 @@ def downtime(
     progress: CheckpointProgress | None,
     job_end: int,
 ) -> Claims:
-    """From each attempt's last sign of life to the next start, and on until the last rank of that one is up.
+    """Return the time from each attempt's last sign of life to the next start, and on until the last rank is up.
 
-    sign_of_life: ns, one an attempt. progress: of checkpoint logs. job_end: ns.
+    sign_of_life: ns, one per attempt. progress: of checkpoint logs. job_end: ns.
     """
     dead = np.arange(max(len(attempts) - 1, 0))
     clean = endings.how[dead] == End.CLEAN
     parts: list[Claims] = []
     last = len(attempts) - 1
-    if last >= 0 and endings.down[last]:  # a crash after which nothing of the job came: still going on
+    if last >= 0 and endings.down[last]:  # after a crash that ended the job, downtime goes on
         row = endings.crash_row[last]
         parts.append(claim(table.time[row], job_end, Priority.DOWNTIME, Category.RECOVERY, attempt=last, row=row))
     coming_up = claim(
@@ -216,7 +217,7 @@ def downtime(
     )
     parts.append(coming_up)
     unlogged = np.zeros(len(dead), dtype=bool)
-    if progress is not None:  # nobody logged the end of an attempt that had loaded or progressed
+    if progress is not None:  # the end of an attempt that had loaded or progressed is not logged
         unlogged = (attempts.first_ending[dead] < 0) & (progress.position_row[dead] >= 0)
         undetermined = dead[unlogged], progress.position, progress.position_row
         parts.append(_until_next_start(attempts, *undetermined, Category.UNDETERMINED))
@@ -227,7 +228,8 @@ def downtime(
 
 
 def _until_next_start(attempts: Attempts, dead: Rows, start: I64, row: Rows, category: Category) -> Claims:
-    """From an instant of each dead attempt to the next start. start, row: ns and event, one an attempt."""
+    """Return the time from the end of each dead attempt to the next start. start, row: ns and event, one per
+    attempt."""
     return claim(
         start[dead],
         attempts.begin[dead + 1],
@@ -240,18 +242,20 @@ def _until_next_start(attempts: Attempts, dead: Rows, start: I64, row: Rows, cat
 
 
 def clock_steps(table: EventTable) -> tuple[tuple[int, int], ...]:
-    """Time that never was (accounting §5): by how much the recorder saw the clock set forward, [begin, end) in ns."""
+    """Return time that did not pass (accounting §5): how far the recorder saw its clock set forward, [begin, end) in
+    ns."""
     said = said_by_the_recorder(table, CLOCK_STEP)
     return tuple((int(table.time[row]) - by, int(table.time[row])) for row, by in said)
 
 
 def lost_steps(table: EventTable) -> tuple[tuple[int, int], ...]:
-    """Between which instants (ns) lines of steps were lost (accounting §5), as the recorder says."""
+    """Return the intervals (ns) in which step lines were lost, as reported by the recorder (accounting §5)."""
     return tuple(between for _, between in said_by_the_recorder(table, LOST_STEPS))
 
 
 def lost_lines(table: EventTable, training: TrainingOutcome) -> Claims:
-    """What of the time in which lines of steps were lost lies in spans that hold such steps: nobody knows of it."""
+    """Return the claims of unknown time: intervals in which step lines were lost, within spans that contain such
+    steps."""
     parts: list[Claims] = []
     chosen = positions(training.lost_lines)
     start, end = training.spans.start[chosen], training.spans.end[chosen]
@@ -273,12 +277,12 @@ def lost_lines(table: EventTable, training: TrainingOutcome) -> Claims:
 
 
 def second_writers(table: EventTable) -> Rows:
-    """The lines by which a process says that another one writes its file too."""
+    """Return the rows by which a process reports that another one writes its file too."""
     return np.array([row for row, _ in said_by_the_recorder(table, SECOND_WRITER)], dtype=np.intp)
 
 
 def said_by_the_recorder(table: EventTable, name: str) -> Iterator[tuple[int, Any]]:
-    """The lines by which the recorder says a thing of itself, and what it says."""
+    """Yield the row and value of each line by which the recorder reports a fact about itself."""
     rows = np.flatnonzero(table.kind == Kind.HEARTBEAT)
     for row in rows[table.detail[rows] >= 0].tolist():
         for key, value in table.details[table.detail[row]]:
@@ -287,7 +291,7 @@ def said_by_the_recorder(table: EventTable, name: str) -> Iterator[tuple[int, An
 
 
 def planned_stops_excluded(downtime: Claims) -> Claims:
-    """The planned stops of some downtime as excluded time (`--exclude-stopped`)."""
+    """Return the planned stops of some downtime as excluded time (`--exclude-stopped`)."""
     stops = downtime.category == Category.STOPPED
     return claim(
         downtime.start[stops],

@@ -1,5 +1,5 @@
-"""Small operations on sorted integer columns. `numpy.unique` and its kin hash or sort from scratch; what the engine
-holds is sorted or nearly so, and a merge sort then costs one pass."""
+"""Small operations on sorted integer columns. `numpy.unique` and similar functions hash or sort from scratch. The
+columns of the engine are sorted or nearly so, and a merge sort then costs one pass."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from numpy.typing import NDArray
 from goodput_cli.arrays import Rows, blocks
 
 _FEW_ATTEMPTS = 100
-"""8 bits hold their numbers, and those a few further on."""
+"""8 bits hold the numbers of as many attempts, and a few more."""
 _FEW = 1 << 12
-"""Logs of so few rows come by the thousand (`goodput jobs`): there a call costs more than its work."""
+"""Number of rows up to which a log is small. `goodput jobs` reads thousands of these, and a call costs more than its
+work."""
 _HANDFUL = 32
-"""So few values are looked for one by one."""
+"""Number of values up to which they are searched one by one."""
 
 
 def row_type(size: int) -> type[np.signedinteger[Any]]:
-    """What holds the rows of a table of this size: 32 bits where they do."""
+    """Return the type for the rows of a table of this size: 32 bits if they fit."""
     return np.int32 if size < 1 << 31 else np.int64
 
 
 def owner_type(attempts: int) -> type[np.signedinteger[Any]]:
-    """What holds the numbers of so many attempts, one for every row: 8 or 16 bits where they do."""
+    """Return the type for numbers of attempts, one per row: 8 or 16 bits if they fit."""
     if attempts < _FEW_ATTEMPTS:
         return np.int8
     return np.int16 if attempts < 1 << 15 else np.int32
 
 
 def positions(mask: NDArray[np.bool_]) -> Rows:
-    """`numpy.flatnonzero` in as many bits as it takes."""
+    """Return `numpy.flatnonzero` in the smallest type that fits."""
     return mask.nonzero()[0].astype(row_type(len(mask)))
 
 
 def search(values: NDArray[Any], targets: Any, side: Literal["left", "right"] = "left") -> NDArray[np.intp]:
-    """`numpy.searchsorted`, which would first copy a whole column that is narrower than what is looked for."""
+    """Return `numpy.searchsorted` without its copy of a column that is narrower than the targets."""
     targets = np.asarray(targets)
     if targets.dtype != values.dtype and len(values) > _FEW:
         bounds = np.iinfo(values.dtype)
@@ -48,19 +49,19 @@ def search(values: NDArray[Any], targets: Any, side: Literal["left", "right"] = 
 
 
 def clipped(values: NDArray[np.int64], low: Any, high: Any) -> NDArray[np.int64]:
-    """`numpy.clip`, which takes three times as long for a few values."""
+    """Return `numpy.clip`, which takes three times as long for a few values."""
     return np.asarray(np.minimum(np.maximum(values, low), high))
 
 
 def among(rows: Rows, known: Rows) -> NDArray[np.bool_]:
-    """Which rows are among others, which are sorted."""
+    """Return True for each row that is among others, which are sorted."""
     if len(known) == 0:
         return np.zeros(len(rows), dtype=np.bool_)
     return np.asarray(np.append(known, -1)[search(known, rows)] == rows)
 
 
 def next_row(rows: Rows, after: int | None) -> int | None:
-    """First of the sorted rows at or after `after`."""
+    """Return the first of the sorted rows at or after `after`."""
     if after is None:
         return None
     place = int(search(rows, after))
@@ -68,19 +69,19 @@ def next_row(rows: Rows, after: int | None) -> int | None:
 
 
 def latest_row(rows: Rows, floor: int, before: int) -> int:
-    """Last of the sorted rows before `before`, but not less than `floor`."""
+    """Return the last of the sorted rows before `before`, but not less than `floor`."""
     place = int(search(rows, before))
     return max(int(rows[place - 1]), floor) if place else floor
 
 
 class Sparse(Struct, frozen=True):
-    """A column of amounts (ns) that is 0 but in a few rows: `amount[i]` in `rows[i]`, which are sorted."""
+    """A column of amounts (ns) that is mostly 0: `amount[i]` is in `rows[i]`, which are sorted."""
 
     rows: Rows
     amount: NDArray[np.int64]
 
     def at(self, rows: Rows) -> NDArray[np.int64]:
-        """The amounts in these rows."""
+        """Return the amounts in these rows."""
         if len(self.rows) == 0:
             return np.zeros(len(rows), dtype=np.int64)
         place = search(self.rows, rows)
@@ -88,7 +89,7 @@ class Sparse(Struct, frozen=True):
         return np.where(here, np.append(self.amount, 0)[place], 0)
 
     def part(self, start: int, stop: int) -> tuple[Rows, NDArray[np.int64]]:
-        """Rows and amounts of start <= row < stop, the rows counted from `start`."""
+        """Return rows and amounts of start <= row < stop; rows are counted from `start`."""
         first, last = search(self.rows, np.array((start, stop)))
         return self.rows[first:last] - start, self.amount[first:last]
 
@@ -98,18 +99,19 @@ NOWHERE = Sparse(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64))
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
-    """The distinct values, sorted."""
+    """Return the distinct values, sorted."""
     ordered = np.sort(values, kind="stable")
     return ordered[run_heads(ordered)]
 
 
 def union(*parts: NDArray[Any]) -> NDArray[Any]:
-    """The distinct values of several columns, sorted."""
+    """Return the distinct values of several columns, sorted."""
     return distinct(np.concatenate(parts))
 
 
 def codes_in(values: NDArray[Any]) -> list[int]:
-    """The distinct values of a column of small numbers, sorted; `numpy.bincount` would first widen a whole column."""
+    """Return the distinct values of a column of small numbers, sorted. `numpy.bincount` would first widen a whole
+    column."""
     if len(values) and values.strides == (0,):
         return [int(values[0])]
     codes: set[int] = set()
@@ -119,43 +121,43 @@ def codes_in(values: NDArray[Any]) -> list[int]:
 
 
 def run_heads(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mask of the places where a run of equal values begins."""
+    """Return the mask of positions at which a run of equal values begins."""
     heads = np.ones(len(values), dtype=bool)
     heads[1:] = values[1:] != values[:-1]
     return heads
 
 
 def first_of_each(rows: Rows, owner: Rows, count: int) -> Rows:
-    """The first of the sorted rows of each of `count` owners, -1 for those without any."""
+    """Return the first of the sorted rows of each of `count` owners; -1 for those without any."""
     return last_of_each(rows[::-1], owner[::-1], count)
 
 
 def last_of_each(rows: Rows, owner: Rows, count: int) -> Rows:
-    """The last one."""
+    """Return the last of the sorted rows of each of `count` owners; -1 for those without any."""
     result = np.full(count, -1, dtype=np.intp)
     result[owner] = rows
     return result
 
 
 class Readable(Protocol):
-    """What can be read as a column is, by places."""
+    """A column that can be read by positions."""
 
     def __getitem__(self, places: Rows, /) -> NDArray[Any]: ...
 
 
 class Gathered(Struct, frozen=True):
-    """`column[rows]`, of which only what is read is made."""
+    """`column[rows]`, computed only for the values that are read."""
 
     column: NDArray[Any]
     rows: Rows
 
     def __getitem__(self, places: Rows) -> NDArray[Any]:
-        """Some of its values."""
+        """Return the values at some positions."""
         return np.asarray(self.column[self.rows[places]])
 
 
 def places_within(values: Readable, start: Rows, stop: Rows, targets: NDArray[Any]) -> NDArray[np.intp]:
-    """`numpy.searchsorted` from the right, each time in a part of its own: values[start:stop], which is sorted."""
+    """Return `numpy.searchsorted` from the right for many targets, each one in its sorted part values[start:stop]."""
     if len(targets) <= _HANDFUL:
         wanted = zip(targets.tolist(), start.tolist(), stop.tolist(), strict=True)
         column: Any = values
@@ -172,19 +174,19 @@ def places_within(values: Readable, start: Rows, stop: Rows, targets: NDArray[An
 
 
 def is_sorted(values: NDArray[Any]) -> bool:
-    """Whether a column rises or stays from row to row."""
+    """Return True if a column never falls from row to row."""
     return bool((values[1:] >= values[:-1]).all())
 
 
 def largest_within(values: NDArray[Any], start: Rows, stop: Rows) -> NDArray[Any]:
-    """The largest of values[start:stop], each time in a part of its own, which is not empty. As much work as the column
-    is long, times the logarithm of the longest part, however the parts overlap."""
+    """Return the largest of values[start:stop] for many parts, which are not empty. The work is the length of the
+    column times the logarithm of the longest part, even if parts overlap."""
     result = values[start]
     if len(start) == 0:
         return result
     doublings = np.frexp(stop - start)[1] - 1
     largest = values
-    for doubling in range(int(doublings.max()) + 1):  # largest[i] is that of values[i : i + width]
+    for doubling in range(int(doublings.max()) + 1):  # largest[i] is the maximum of values[i : i + width]
         width = 1 << doubling
         here = doublings == doubling
         result[here] = np.maximum(largest[start[here]], largest[stop[here] - width])
@@ -193,7 +195,7 @@ def largest_within(values: NDArray[Any], start: Rows, stop: Rows) -> NDArray[Any
 
 
 def without(rows: Rows, left_out: Rows, size: int) -> Rows:
-    """The rows (positions below `size`) that are not among `left_out`, in their order."""
+    """Return the rows (positions below `size`) that are not among `left_out`, in their order."""
     if len(left_out) == 0:
         return rows
     out = np.zeros(size, dtype=bool)
@@ -202,13 +204,13 @@ def without(rows: Rows, left_out: Rows, size: int) -> Rows:
 
 
 def of_kind(kind: NDArray[np.int8], kinds: Iterable[int]) -> NDArray[np.bool_]:
-    """Mask of the rows whose kind is one of `kinds`."""
+    """Return the mask of the rows whose kind is one of `kinds`."""
     mask = np.zeros(len(kind), dtype=bool)
-    for one in kinds:  # a comparison of bytes is so much quicker than a look-up that six of them are
+    for one in kinds:  # six comparisons of bytes are faster than one lookup
         mask |= kind == int(one)
     return mask
 
 
 def rows_of(kind: NDArray[np.int8], kinds: Iterable[int]) -> Rows:
-    """The rows whose kind is one of `kinds`, in order."""
+    """Return the rows whose kind is one of `kinds`, in order."""
     return positions(of_kind(kind, kinds))

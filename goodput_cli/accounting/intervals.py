@@ -1,8 +1,8 @@
-"""Start and end lines become intervals (accounting §3, open intervals; formats.md for the pairing).
+"""Build intervals from start and end lines (accounting §3, open intervals; formats.md for the pairing).
 
-Which claim gets a second that several claims name (accounting.md §5).
+Define which claim gets time that several events claim (accounting.md §5).
 
-Data loading (accounting §5): a claim while no step is in flight, and beside the ledger while one is.
+Data loading (accounting §5) is a claim while no step is in flight, and is reported outside of the ledger otherwise.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from goodput_cli.vocabulary.categories import Category
 
 
 class Priority(Code):
-    """Of claims that overlap, the one with the lowest number gets the time.
+    """Priority of claims: if several overlap, the one with the lowest number gets the time.
 
-    Below all of these come kept training (16), unclaimed time of attempts that were lost (17) and `other` (18), which
-    never overlap each other.
+    After all of these come kept training (16), unclaimed time of lost attempts (17) and `other` (18), which never
+    overlap each other.
     """
 
     EXCLUDED = 1
@@ -53,18 +53,18 @@ PHASE_KINDS = (Kind.TPU_INIT, Kind.PREP, Kind.CUSTOM, Kind.ELASTIC_DOWN, Kind.EL
 
 
 class Intervals(Struct, frozen=True):
-    """Intervals of k phases or data loads: columns of length k unless said otherwise."""
+    """Intervals of k phases or data loads: columns of length k, unless noted."""
 
     start: I64
     end: I64
     """ns."""
     row: Rows
     end_row: Rows
-    """Rows of the start and of the end line; end_row is -1 where the end line is lost."""
+    """Rows of the start and of the end line; end_row is -1 if the end line is lost."""
     orphans: Rows
     """Rows of end lines without a start line."""
     dropped: Rows
-    """Rows of data loads that were left open and after which training went on."""
+    """Rows of data loads that were left open and were followed by training."""
 
 
 def phase_intervals(
@@ -74,8 +74,8 @@ def phase_intervals(
     job_end: int,
     kinds: tuple[Kind, ...] = PHASE_KINDS,
 ) -> Intervals:
-    """Intervals of init, prep, custom and elastic events: an end closes the one open start of its phase and label, or
-    the oldest where several ranks without numbers write."""
+    """Return the intervals of init, prep, custom and elastic events. An end closes the one open start of its phase and
+    label, or the oldest one if several ranks without numbers write."""
     rows = np.flatnonzero(of_kind(table.kind, kinds) & (attempts.of_row >= 0))
     rows, group = _grouped(table, attempts, rows)
     begins = table.edge[rows] == Edge.BEGIN
@@ -99,15 +99,15 @@ def phase_intervals(
 
 
 def _close_oldest(table: EventTable, attempts: Attempts, rows: Rows, group: I64, several: Rows, end_row: Rows) -> None:
-    """Fill in `end_row` at the places of `several`, the phases of several ranks without numbers: the i-th end line
-    closes the i-th open start line, and no more are open than there are ranks."""
+    """Fill in `end_row` at the positions of `several`, the phases of several ranks without numbers. The i-th end line
+    closes the i-th open start line, and at most as many are open as there are ranks."""
     end_row[several] = -1
     begins = table.edge[rows[several]] == Edge.BEGIN
     order = np.lexsort((begins, table.time[rows[several]], group[several]))
     places = several[order]
     most = attempts.writers[attempts.of_row[rows[places]]].tolist()
     opened: deque[int] = deque()
-    unmatched: deque[tuple[int, int]] = deque()  # end lines of this very instant: a start line of it may follow
+    unmatched: deque[tuple[int, int]] = deque()  # end lines of this time: a start line of the same time may follow
     last_group = -1
     columns = (places.tolist(), group[places].tolist(), begins[order].tolist(), table.time[rows[places]].tolist(), most)
     for place, phase, is_begin, time, limit in zip(*columns, strict=True):
@@ -133,15 +133,15 @@ _NEVER = np.iinfo(np.int64).max
 
 
 def _grouped(table: EventTable, attempts: Attempts, rows: Rows) -> tuple[Rows, I64]:
-    """Rows sorted by process, phase and label, then time; at one instant an end stands before a start if something
-    is open, else behind it. Also the number of each row's group."""
+    """Return rows sorted by process, phase and label, then time, and the number of each row's group. At one time, an
+    end precedes a start if an interval is open, and follows it otherwise."""
     kind = table.kind[rows].astype(np.int64)
     process = attempts.process[attempts.of_row[rows]].astype(np.int64)
     group = (process * 32 + kind) * (len(table.labels) + 1) + table.label[rows] + 1
     begins = table.edge[rows] == Edge.BEGIN
     order = np.lexsort((begins, table.time[rows], group))
     rows, group, begins = rows[order], group[order], begins[order]
-    pair = np.zeros(len(rows), dtype=bool)  # an end directly before a start of the same instant
+    pair = np.zeros(len(rows), dtype=bool)  # an end directly before a start of the same time
     pair[:-1] = ~begins[:-1] & begins[1:] & (group[1:] == group[:-1]) & (table.time[rows[1:]] == table.time[rows[:-1]])
     if not pair.any():
         return rows, group
@@ -152,7 +152,7 @@ def _grouped(table: EventTable, attempts: Attempts, rows: Rows) -> tuple[Rows, I
 
 
 def _open_before(begins: Mask, group: I64, pair: Mask) -> Mask:
-    """Whether a start is open before each row. A pair at one instant leaves that as it was: it is passed over."""
+    """Return True for each row with an open start before it. A pair at one time changes nothing and is skipped."""
     in_pair = pair.copy()
     in_pair[1:] |= pair[:-1]
     position = np.arange(len(begins))
@@ -165,8 +165,9 @@ def _open_before(begins: Mask, group: I64, pair: Mask) -> Mask:
 def _open_end(
     table: EventTable, attempts: Attempts, rows: Rows, sign_of_life: I64, job_end: int, next_begin: I64
 ) -> I64:
-    """Where an interval ends whose end line is lost: at the attempt's next step or checkpoint event; if neither that
-    nor a new start of the phase comes, at its termination or end, else at its last sign of life or the job's end."""
+    """Return the end of intervals without an end line: the attempt's next step or checkpoint event. If neither that nor
+    a new start of the phase follows, it is the attempt's termination or end, otherwise its last sign of life or the
+    job's end."""
     if len(rows) == 0:
         return next_begin
     owner = attempts.of_row[rows]
@@ -183,7 +184,7 @@ def _open_end(
 
 
 def _next_ending(attempts: Attempts, rows: Rows, size: int) -> Rows:
-    """The first line behind each of these rows that ended its attempt; -1 without. size: rows of the table."""
+    """Return the first line after each of these rows that ended its attempt; -1 without. size: rows of the table."""
     place_of = attempts.of_row.astype(np.int64) * size
     closing = np.sort(place_of[attempts.closing] + attempts.closing)
     place = search(closing, place_of[rows] + rows)
@@ -193,7 +194,8 @@ def _next_ending(attempts: Attempts, rows: Rows, size: int) -> Rows:
 
 
 def data_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, job_end: int) -> Intervals:
-    """Data loads, first in, first out within a process. One left open counts only if nothing goes on after it."""
+    """Return the data loads, first in, first out within a process. An open one counts only if nothing goes on after
+    it."""
     rows: Rows = np.flatnonzero((table.kind == Kind.DATA) & (attempts.of_row >= 0)).astype(row_type(len(table)))
     if len(rows) == 0:
         none, never = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
@@ -213,16 +215,16 @@ def data_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, job
 
 
 def _paired(rows: Rows, begins: Mask, process: Rows, time: I64) -> tuple[Rows, Rows, Rows]:
-    """The start line of each load, the end line that closes it (-1 without), and end lines without a start line.
+    """Return the start line of each load, the end line that closes it (-1 without), and end lines without a start line.
 
-    Where start and end lines of one process alternate, as one loader writes them, first in, first out is the line
-    behind, also at one instant; only other logs are sorted.
+    If start and end lines of one process alternate, as one loader writes them, each end line follows its start line,
+    also at the same time. Only other logs are sorted.
     """
     pairs = len(rows) // 2
     alternate = begins[0::2].all() and not begins[1::2].any() and (process[1:] >= process[:-1]).all()
     if alternate and np.array_equal(process[0::2][:pairs], process[1::2]):
         return rows[0::2], np.append(rows[1::2], rows.dtype.type(-1)) if len(rows) % 2 else rows[1::2], rows[:0]
-    order = np.lexsort((~begins, time, process))  # at one instant starts first: an end closes the oldest
+    order = np.lexsort((~begins, time, process))  # starts first at the same time: an end closes the oldest
     rows, begins, process = rows[order], begins[order], process[order]
     orphan = _orphan_ends(begins, process)
     ends = ~begins & ~orphan
@@ -230,14 +232,14 @@ def _paired(rows: Rows, begins: Mask, process: Rows, time: I64) -> tuple[Rows, R
 
 
 def _orphan_ends(begins: Mask, group: Rows) -> Mask:
-    """Ends that come when nothing is open: where the count of open loads would fall to a new low below zero."""
+    """Return True for each end without an open load: the count of open loads would reach a new low below zero."""
     if len(begins) == 0:
         return begins.copy()
     level = np.cumsum(np.where(begins, 1, -1))
     first = np.flatnonzero(run_heads(group))
     size = np.diff(np.append(first, len(group)))
     level -= np.repeat(np.append(0, level)[first], size)
-    # A low of one process must not count for the next: each one's levels lie below those of the one before.
+    # Keep each process's minima separate: shift its levels below the previous one's.
     span = int(np.abs(level).max()) + 1
     shift = 2 * span * np.repeat(np.arange(len(first)), size)
     lowest = np.minimum.accumulate(np.minimum(level, 0) - shift)
@@ -247,7 +249,7 @@ def _orphan_ends(begins: Mask, group: Rows) -> Mask:
 
 
 def _nth_of_group(group: Rows, rows: Rows, group_of_row: Rows) -> Rows:
-    """For the n-th element of each run in `group`, the n-th of the rows of that group; -1 where it has fewer."""
+    """Return for the n-th element of each run in `group` the n-th row of that group; -1 if it has fewer."""
     nth = np.arange(len(group)) - search(group, group)
     place = search(group_of_row, group) + nth
     exists = place < search(group_of_row, group, side="right")
@@ -255,7 +257,7 @@ def _nth_of_group(group: Rows, rows: Rows, group_of_row: Rows) -> Rows:
 
 
 def _goes_on(table: EventTable, attempts: Attempts, rows: Rows) -> Mask:
-    """Whether a step or a load of the same process follows each row."""
+    """Return True for each row that a step or a load of the same process follows."""
     if len(rows) == 0:
         return np.zeros(0, dtype=bool)
     loads = np.flatnonzero((table.kind == Kind.LOAD) | ((table.kind == Kind.DATA) & (table.edge == Edge.BEGIN)))
@@ -267,7 +269,7 @@ def _goes_on(table: EventTable, attempts: Attempts, rows: Rows) -> Mask:
 
 
 def reinitialised(table: EventTable, attempts: Attempts, sign_of_life: I64) -> tuple[Rows, I64]:
-    """The attempt in which each elastic re-initialisation began, and its end (ns)."""
+    """Return the attempt in which each elastic re-initialization began, and its end (ns)."""
     if not (table.kind == Kind.ELASTIC_REINIT).any():
         return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
     phases = phase_intervals(table, attempts, sign_of_life, int(table.end.max()), (Kind.ELASTIC_REINIT,))
@@ -282,9 +284,9 @@ def steps_in_flight(
     progress: CheckpointProgress | None,
     job_end: int,
 ) -> tuple[I64, I64]:
-    """Per attempt the span [start, end) (ns) in which a step is in flight: from its first step on, the last one
-    included, whether or not its end is known; in checkpoint logs from where training begins to the last progress.
-    Empty where it has none."""
+    """Return per attempt the span [start, end) (ns) in which a step is in flight. It begins with the first step and
+    includes the last one, even if its end is unknown. In checkpoint logs it goes from the begin of training to the last
+    progress. Empty without training."""
     never = np.full(len(attempts), np.iinfo(np.int64).max, dtype=np.int64)
     if progress is not None:
         start = never.copy()
@@ -304,10 +306,11 @@ def steps_in_flight(
 def data_loading(
     table: EventTable, attempts: Attempts, intervals: Intervals, flight: tuple[I64, I64], blocking: bool
 ) -> tuple[Claims, tuple[I64, I64]]:
-    """Data loading outside steps (claimed), and inside steps (claimed only where loading is said to block, by the user
-    or, between two steps, by the recorder), of which what is not claimed is given as start and end (ns).
+    """Return the claims of data loading, and the start and end (ns) of loading that is not claimed. Loading outside of
+    steps is claimed. Loading inside steps is claimed only if the user states that it blocks, or the recorder states it
+    between two steps.
 
-    Nearly every load lies on one side alone: a part without length claims nothing, and is left out.
+    Nearly every load is on one side alone. A part without length claims nothing and is left out.
     """
     nothing = np.zeros(0, dtype=np.int64)
     if len(intervals.row) == 0:
@@ -335,7 +338,7 @@ def data_loading(
 
 
 def _waits(table: EventTable, rows: Rows) -> Mask:
-    """Whether these loads kept training waiting between two steps, by what their start lines say."""
+    """Return True for each load whose start line states that training waited for it between two steps."""
     detail = table.detail[rows]
     if detail.max(initial=NONE) < 0:
         return np.zeros(len(detail), dtype=bool)
@@ -344,18 +347,18 @@ def _waits(table: EventTable, rows: Rows) -> Mask:
 
 
 class _LoadsOfAttempts(Struct, frozen=True):
-    """Data loads, or what of them reaches into later attempts: columns of one length."""
+    """Data loads, or the parts of them that reach into later attempts: columns of one length."""
 
     intervals: Intervals
     place: Rows | slice
-    """Which of the intervals each is."""
+    """Positions of the intervals."""
     start: I64
     end: I64
     """ns."""
     attempt: NDArray[np.int32]
 
     def part(self, chosen: Rows, start: I64, end: I64) -> Claims:
-        """Claims of some of them. start, end: ns, of these."""
+        """Return claims of some loads. start, end: their times (ns)."""
         row, end_row = self.intervals.row[self.place][chosen], self.intervals.end_row[self.place][chosen]
         attempt = self.attempt[chosen]
         category = Category.DATA_LOADING_SYNC
@@ -363,7 +366,7 @@ class _LoadsOfAttempts(Struct, frozen=True):
 
 
 def _by_attempt(attempts: Attempts, intervals: Intervals) -> Iterator[_LoadsOfAttempts]:
-    """Data loads, cut where the next attempt begins: what reaches into it is judged by its steps."""
+    """Yield data loads, cut where the next attempt begins. The part inside the next attempt is judged by its steps."""
     begins = np.append(attempts.begin, np.iinfo(np.int64).max)
     place: Rows | slice = slice(None)
     start, end = intervals.start, intervals.end

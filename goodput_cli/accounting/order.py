@@ -1,4 +1,4 @@
-"""Order and identity of events (accounting §1): whatever way the lines arrive, the engine sees one sequence."""
+"""Order and identity of events (accounting §1): the engine sees one sequence, whatever the order of the lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from goodput_cli.arrays import Mask, Rows
 from goodput_cli.events.schema import Edge, EventTable, Kind
 
 _AFTER_AN_END = 64
-"""Added to the rank of what begins an attempt at the very instant at which another one ended."""
+"""Added to the rank of events that begin an attempt at the same time at which another one ended."""
 _BEGINS_AN_ATTEMPT = (
     Kind.START, Kind.TPU_INIT, Kind.PREP, Kind.RESTORE, Kind.LOAD, Kind.DATA,
     Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT, Kind.STEP,
@@ -28,13 +28,13 @@ class Ordered(Struct, frozen=True):
 
     table: EventTable
     original: EventTable
-    """The same with the events that were left out."""
+    """The same events, with those that were left out."""
     duplicates: Rows
     """Rows of `original` that were left out."""
 
 
 def in_order(table: EventTable) -> Ordered:
-    """The events of one job sorted by their own time, ties by kind, identical ones once."""
+    """Return the events of one job sorted by their time, ties by kind, identical ones once."""
     table = _one_kind_of_steps(table)
     order = None if is_sorted(table.time) else np.argsort(table.time, kind="stable")
     tied = _tied(table.time if order is None else table.time[order])
@@ -44,7 +44,7 @@ def in_order(table: EventTable) -> Ordered:
         if not np.array_equal(sorted_group, group):
             order = np.arange(len(table)) if order is None else order
             order[tied] = sorted_group
-    ordered = table if order is None else table.take(order)  # a log in order is not copied, another one once
+    ordered = table if order is None else table.take(order)  # a log in order is not copied, another log once
     repeated = _repeats(ordered, tied)
     if len(repeated) == 0:
         return Ordered(ordered, ordered, repeated)
@@ -54,7 +54,7 @@ def in_order(table: EventTable) -> Ordered:
 
 
 def _one_kind_of_steps(table: EventTable) -> EventTable:
-    """Beside lines that say when steps begin, those that say how many were done are signs of life and no more
+    """Keep one kind of steps: if lines state when steps begin, lines that count finished steps are only signs of life
     (accounting §4)."""
     ends = (table.kind == Kind.STEP) & (table.edge == Edge.END)
     if not ends.any() or np.count_nonzero(ends) == np.count_nonzero(table.kind == Kind.STEP):
@@ -67,13 +67,13 @@ def _one_kind_of_steps(table: EventTable) -> EventTable:
 
 
 def seen_at(table: EventTable, as_of: int) -> EventTable:
-    """What was known at the instant `as_of` (ns): later events are not seen, an interval that spans it is cut."""
+    """Return the events known at the time `as_of` (ns): later events are dropped, an interval that spans it is cut."""
     seen = table.take(table.time <= as_of)
     return replace(seen, end=np.minimum(seen.end, as_of))
 
 
 def _tied(time: NDArray[np.int64]) -> Rows:
-    """The rows of a sorted column that share their instant with a neighbour."""
+    """Return the rows of a sorted column that share their time with a neighbor."""
     tied = np.zeros(len(time), dtype=bool)
     same = time[1:] == time[:-1]
     tied[1:] |= same
@@ -82,7 +82,7 @@ def _tied(time: NDArray[np.int64]) -> Rows:
 
 
 def _tie_order(group: EventTable) -> Rows:
-    """Order of rows that share instants. Every column takes part, so that the order of arrival never does."""
+    """Return the order of rows with equal times. All columns are compared, so the order of arrival never matters."""
     return np.lexsort(
         (
             group.line,
@@ -101,11 +101,11 @@ def _tie_order(group: EventTable) -> Rows:
 
 
 def _tie_rank(group: EventTable) -> NDArray[np.int64]:
-    """Rank of each row within its instant: the kind, but an attempt never begins before another's end.
+    """Return the rank of each row within its time: by kind, but an attempt never begins before another one's end.
 
-    Kinds that begin an attempt move with the start line: at the instant at which one life ends and the next begins,
-    the first start-up event is the new life's. End edges stay: they close what the old life left open; but a start
-    and an end line of one instant stay together.
+    Kinds that begin an attempt move with the start line. If one attempt ends and the next begins at the same time, the
+    first start-up event belongs to the new one. End edges do not move, because they close intervals of the old attempt.
+    A start and an end line of the same time stay together.
     """
     rank = group.kind.astype(np.int64)
     starting = distinct(group.time[group.kind == Kind.START])
@@ -119,8 +119,8 @@ def _tie_rank(group: EventTable) -> NDArray[np.int64]:
 
 
 def _has_twin(group: EventTable, begins: Mask) -> Mask:
-    """Mask of the rows that share instant, phase and label with one of `begins`: an end line there moves with its
-    start line. What it might have closed in the old life ends with that life, at the same instant."""
+    """Return the mask of rows that share time, phase and label with one of `begins`. Such an end line moves with its
+    start line. An interval of the old attempt that it might have closed ends with that attempt, at the same time."""
     phase = group.kind.astype(np.int64) * (len(group.labels) + 1) + group.label + 1
     instants = distinct(group.time)
     key = np.searchsorted(instants, group.time) * ((int(phase.max()) if len(phase) else 0) + 1) + phase
@@ -128,7 +128,8 @@ def _has_twin(group: EventTable, begins: Mask) -> Mask:
 
 
 def _rank_by_content(codes: NDArray[np.signedinteger], values: Sequence[object]) -> NDArray[np.int64]:
-    """Position of each one's value in sorted order, so that codes given by arrival do not decide; NONE's is before."""
+    """Return the position of each value in sorted order, so that codes given by arrival do not decide. NONE comes
+    first."""
     used = [code for code in codes_in(codes) if code >= 0]
     ranks = np.full(len(values) + 1, -1, dtype=np.int64)
     ranks[sorted(used, key=lambda code: repr(values[code]))] = np.arange(len(used))
@@ -136,9 +137,10 @@ def _rank_by_content(codes: NDArray[np.signedinteger], values: Sequence[object])
 
 
 def _repeats(table: EventTable, candidates: Rows) -> Rows:
-    """Rows that say what an earlier row says: equal in every field, or the same Cloud Logging entry.
+    """Return the rows that repeat an earlier row: equal in every field, or the same Cloud Logging entry.
 
-    candidates: the rows that share their instant with a neighbour."""
+    candidates: the rows that share their time with a neighbor.
+    """
     left, right = candidates[:-1], candidates[1:]
     same = np.ones(len(left), dtype=bool)
     for column in ("time", "kind", "edge", "end", "step", "step_time", "rank", "label", "detail"):
@@ -149,7 +151,7 @@ def _repeats(table: EventTable, candidates: Rows) -> Rows:
 
 
 def _repeated_entries(table: EventTable) -> Rows:
-    """Rows of Cloud Logging entries that an earlier row is of, too."""
+    """Return the rows of Cloud Logging entries that an earlier row comes from, too."""
     entered = positions(table.entry >= 0)
     if len(entered) == 0:
         return entered

@@ -1,8 +1,8 @@
-"""Segments (accounting §5): every instant of the job window in exactly one category.
+"""Segments (accounting §5): exactly one category at any time of the job window.
 
-Kept time and dead time: what has the time that nothing claims. Overlaps: one sweep over all claims, and the cut of
-training that is kept in part. The ledger: the running total of every category, so that any question about a window is a
-difference of two look-ups.
+Kept time and dead time fill the unclaimed time. Overlaps: one sweep over all claims, and the cut of training that is
+kept in part. The ledger contains the running total of every category, so that each window is a difference of two
+lookups.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from goodput_cli.vocabulary.categories import Category
 
 
 class KeptAndDeadTime(Struct, frozen=True):
-    """Intervals in time order that do not overlap, each of one category; claims take precedence over them."""
+    """Intervals in time order, without overlap, of one category each; claims take precedence over them."""
 
     start: I64
     end: I64
@@ -33,13 +33,14 @@ class KeptAndDeadTime(Struct, frozen=True):
     category: NDArray[np.int8]
     """`Category`: recovery for dead time; training, start-up or stall for kept time."""
     span: NDArray[np.intp]
-    """Row of the kept training that it is of, -1 for dead time."""
+    """Row of the kept training; -1 for dead time."""
 
 
 def kept_and_dead_time(
     kept_training: KeptTraining, first: int, stop: int, claimed_time: ClaimedTime, dead_time: tuple[I64, I64]
 ) -> KeptAndDeadTime:
-    """Kept training of the rows first .. stop - 1, each cut into start-up, training and stall by its net time.
+    """Return the kept training of the rows first .. stop - 1, each cut into start-up, training and stall by its net
+    time.
 
     dead_time: start and end (ns) of unclaimed time of dead attempts, which is recovery.
     """
@@ -75,17 +76,18 @@ _FIRST_CLAIM = -2
 
 
 class Segments(Struct, frozen=True):
-    """s segments that touch, do not overlap and cover the job window. Columns of length s."""
+    """s adjacent segments that cover the job window without overlap: columns of length s."""
 
     edges: I64
-    """Where each begins, and where the last one ends: int64 ns, length s + 1."""
+    """Begin of each, and end of the last one: int64 ns, length s + 1."""
     category: NDArray[np.int8]
     """`Category` of each."""
     holder: Rows
-    """What has each: p for row p of `kept_training`, -2 - c for the claim at position c of `claims`, -1 for nothing."""
+    """Owner of each: p for row p of `kept_training`, -2 - c for the claim at position c of `claims`, -1 for none."""
     slowdown: I64
-    """ns of each that are training_slowdown though its category is productive: an amount, not a place in time; negative
-    = faster than the reference. Where a kept span has no net time, its share stands with the segment that holds it."""
+    """Part (ns) of each that is training_slowdown though its category is productive. An amount, not an interval;
+    negative = faster than the reference. The share of a kept span without net time is in the segment that contains
+    it."""
     claims: Claims
     kept_training: KeptTraining
 
@@ -94,32 +96,32 @@ class Segments(Struct, frozen=True):
 
     @property
     def start(self) -> I64:
-        """Where each begins (ns)."""
+        """Begin of each (ns)."""
         return self.edges[:-1]
 
     @property
     def end(self) -> I64:
-        """Where each ends (ns)."""
+        """End of each (ns)."""
         return self.edges[1:]
 
     def label(self, segments: Rows) -> NDArray[np.int32]:
-        """Code of the label of some segments, NONE where there is none."""
+        """Return the label code of some segments; NONE without one."""
         return self._of_holder(segments, self.claims.label, None, NONE).astype(np.int32)
 
     def attempt(self, segments: Rows) -> NDArray[np.int32]:
-        """Attempt of some segments, or -1."""
+        """Return the attempt of some segments; -1 without one."""
         return self._of_holder(segments, self.claims.attempt, self.kept_training.spans.attempt, -1).astype(np.int32)
 
     def first(self, segments: Rows) -> I64:
-        """First step of some segments, `NO_STEP` where they are not about steps."""
+        """Return the first step of some segments; `NO_STEP` if they have no steps."""
         return self._of_holder(segments, self.claims.first, self.kept_training.spans.first, NO_STEP)
 
     def stop(self, segments: Rows) -> I64:
-        """Behind the last step of some segments, `NO_STEP` where they are not about steps."""
+        """Return the end (exclusive) of the steps of some segments; `NO_STEP` if they have no steps."""
         return self._of_holder(segments, self.claims.stop, self.kept_training.spans.stop, NO_STEP)
 
     def evidence(self, segments: Rows) -> tuple[Rows, Rows]:
-        """Rows of the events that bound some segments, -1 where none does."""
+        """Return the rows of the events that bound some segments; -1 without one."""
         row = self._of_holder(segments, self.claims.row, self.kept_training.spans.row, -1)
         end_row = self._of_holder(segments, self.claims.end_row, None, -1)
         holder = self.holder[segments]
@@ -139,8 +141,8 @@ class Segments(Struct, frozen=True):
 
 
 class _Cells(Struct, frozen=True):
-    """Segments of a part of the time, up to where the next part begins. below: where (ns) the kept or dead time of each
-    begins, which tells two dead times that touch apart; the lowest number where there is none."""
+    """Segments of a part of the time, up to the begin of the next part. below: begin (ns) of the kept or dead time of
+    each, which separates two adjacent dead times; the lowest number without any."""
 
     start: I64
     category: NDArray[np.int8]
@@ -148,7 +150,7 @@ class _Cells(Struct, frozen=True):
     below: I64
 
     def behind(self, before: _Cells | None) -> _Cells:
-        """Without the first one if that goes on from the last one before."""
+        """Return the segments without the first one if it continues the last one of the part before."""
         if before is None or not self._goes_on(before):
             return self
         return _Cells(self.start[1:], self.category[1:], self.holder[1:], self.below[1:])
@@ -167,11 +169,11 @@ def partition(
     end: int,
     at_once: int = 1 << 14,
 ) -> Segments:
-    """Cut [start, end) (ns) into segments: claims have their time, then kept training, then dead time, then `other`.
+    """Cut [start, end) (ns) into segments. Claims come first, then kept training, then dead time, then `other`.
 
-    dead_time: start and end (ns) of unclaimed time of dead attempts, in time order. at_once: how many training spans
-    are worked on together: they are in time order and do not overlap, so a log of any length is cut part by part: all
-    at once, 5 x 10^6 lines of steps would take 986 MB for 631. Where the parts meet makes no difference.
+    dead_time: start and end (ns) of unclaimed time of dead attempts, in time order. at_once: number of training spans
+    per part. Spans are in time order and do not overlap, so a log of any length is cut part by part, with the same
+    result. Without parts, 5 x 10^6 step lines would take 986 MB instead of 631 MB.
     """
     parts: list[_Cells] = []
     done = start
@@ -199,7 +201,7 @@ def _cells(
     dead_time: tuple[I64, I64],
     window: tuple[int, int],
 ) -> _Cells:
-    """The segments of a part of the time, in which the rows [first, stop) of the kept training begin."""
+    """Return the segments of a part of the time, in which the rows [first, stop) of the kept training begin."""
     start, end = window
     dead = _within(*dead_time, start, end)
     below = kept_and_dead_time(kept_training, *chosen, claimed_time, (dead_time[0][dead], dead_time[1][dead]))
@@ -224,12 +226,13 @@ def _cells(
 
 
 def _within(start: I64, end: I64, first: int, stop: int) -> slice:
-    """Those of sorted intervals that do not overlap which reach into [first, stop)."""
+    """Return the slice of sorted intervals without overlap that reach into [first, stop)."""
     return slice(int(np.searchsorted(end, first, "right")), int(np.searchsorted(start, stop, "left")))
 
 
 def _holder(first: Rows, stop: Rows, size: int) -> NDArray[np.intp]:
-    """Position of the interval that holds each of `size` cells, -1 where none does; each has first <= cell < stop."""
+    """Return the position of the interval that contains each of `size` cells; -1 without one. Each has first <= cell <
+    stop."""
     holder = np.full(size, -1, dtype=np.intp)
     cells, of_interval = cells_inside(first, stop)
     holder[cells] = of_interval
@@ -243,7 +246,7 @@ def _with_slowdown(segments: Segments) -> Segments:
 
 
 def spread_over_training(segments: Segments, amount: I64) -> I64:
-    """Spread an amount (ns) of each row of the kept training evenly over its productive segments; the rounded shares
+    """Spread an amount (ns) of each row of the kept training evenly over its productive segments. The rounded shares
     add up to it exactly."""
     kept_training = segments.kept_training
     spread = np.zeros(len(segments), dtype=np.int64)
@@ -267,29 +270,29 @@ def spread_over_training(segments: Segments, amount: I64) -> I64:
 
 
 class Overlaps(Struct, frozen=True):
-    """All claims resolved, and what that says of training."""
+    """All claims resolved, and the resulting net time of training."""
 
     claims: Claims
     """Wasted training included."""
     claimed_time: ClaimedTime
-    """Which claim holds which time."""
+    """Time intervals with the claim that gets them."""
     usual_step: UsualStepTimes
-    """From net time."""
+    """Usual step times by net time."""
     startup: Sparse
     """Program start-up (ns) at the beginning of each training span."""
     partial: NDArray[np.intp]
     """Training spans that are kept in part."""
     splits: I64
-    """The instants (ns) at which their kept parts end."""
+    """Times (ns) at which their kept parts end."""
 
 
 def resolve_overlaps(
     others: Sequence[Claims], training: TrainingOutcome, may_start: Mask, window: tuple[int, int]
 ) -> Overlaps:
-    """Give each instant of [start, end) (ns) to one claim.
+    """Assign all time of [start, end) (ns) to at most one claim.
 
-    others: claims of anything but wasted training. may_start: per attempt, whether its start-up may be inferred.
-    Where a span is kept in part is known only from its net time: its wasted rest is one more claim, and a second sweep.
+    others: all claims except wasted training. may_start: True for attempts whose start-up may be inferred. The cut of a
+    span kept in part depends on its net time: its wasted rest becomes one more claim, in a second sweep.
     """
     none = np.zeros(0, dtype=np.intp)
     claims = join((*others, wasted(training, none, none.astype(np.int64))))
@@ -309,8 +312,8 @@ _SLOWED = frozenset({Category.PRODUCTIVE, Category.SLOWDOWN})
 
 
 class Account(Struct, frozen=True):
-    """One category: its segments in time order (positions), and its total (ns) at the end of each. Before the first
-    stands one that is none: -2, with a total of 0."""
+    """One category: its segments in time order (positions), and its total (ns) at the end of each. A sentinel comes
+    first: position -2, with a total of 0."""
 
     segments: Rows
     total: I64
@@ -319,8 +322,8 @@ class Account(Struct, frozen=True):
 class Ledger:
     """Running totals of the categories of one job's segments.
 
-    Segments leave no gap, so that the category with the most of them needs no account: it has what the others leave.
-    Of a log that is nearly all steps, its account were an eighth of the file.
+    Segments leave no gap, so the category with the most segments needs no account: it is the rest. In a log that is
+    nearly all steps, its account would take an eighth of the file's size.
     """
 
     def __init__(self, segments: Segments) -> None:
@@ -343,9 +346,11 @@ class Ledger:
         self.has_slowdown = len(self._slowdown.segments) > 1
 
     def _upto(self, account: Account, time: I64, segment: NDArray[np.intp]) -> I64:
-        """Total (ns) of an account up to each instant. Inside a segment the amount grows evenly, rounded half to even.
+        """Return the total (ns) of an account up to each time. Inside a segment the amount grows evenly, rounded half
+        to even.
 
-        segment: the one that holds each instant; -1 before the job, and behind the last one from its end on.
+        segment: the segment that contains each time; -1 before the job, and the position after the last one from its
+        end on.
         """
         place = search(account.segments, segment, side="right") - 1
         total = account.total[place]
@@ -362,17 +367,18 @@ class Ledger:
 
     @property
     def keys(self) -> tuple[Key, ...]:
-        """The categories that occur, in the order in which people are shown them."""
+        """Categories that occur, in display order."""
         keys = {*self._accounts, *([self._rest] if self._rest else [])}
         if self.has_slowdown:
             keys |= {(category, -1) for category in _SLOWED}
         return tuple(sorted(keys))
 
     def between(self, start: I64, end: I64, only: Collection[Category] | None = None) -> dict[Key, I64]:
-        """Amount (ns) of each category in each window [start, end), both cut to the job window. For any windows the
-        amounts add up to the length of the window, `excluded` included; windows that tile the job add up to it.
+        """Return the amount (ns) of each category in each window [start, end), both cut to the job window. For any
+        windows the amounts add up to the length of the window, `excluded` included; windows that tile the job add up to
+        it.
 
-        only: the categories that are wanted, if not all. With productive comes `training_slowdown`, and the other way.
+        only: the requested categories; None for all. Productive and `training_slowdown` always come together.
         """
         time = clipped(np.concatenate((start, end)), self.start, self.end)
         segment = self._at(time)
@@ -392,22 +398,22 @@ class Ledger:
         return amounts
 
     def of_account(self, account: Account, start: I64, end: I64) -> I64:
-        """Amount (ns) of an account in each window [start, end), both cut to the job window."""
+        """Return the amount (ns) of an account in each window [start, end), both cut to the job window."""
         time = clipped(np.concatenate((start, end)), self.start, self.end)
         return self._within(account, time, self._at(time))
 
     def _within(self, account: Account, time: I64, segment: NDArray[np.intp]) -> I64:
-        """Return the amount (ns) of an account from each instant of the first half to that of the second."""
+        """Return the amount (ns) of an account from each time of the first half to that of the second."""
         upto, half = self._upto(account, time, segment), len(time) // 2
         return upto[half:] - upto[:half]
 
     def slowdown_upto(self, time: I64) -> I64:
-        """Total `training_slowdown` (ns) up to each instant."""
+        """Return the total `training_slowdown` (ns) up to each time."""
         return self._upto(self._slowdown, time, self._at(time))
 
 
 def account_of(amount: I64) -> Account:
-    """The account of an amount (ns) of each segment."""
+    """Return the account of an amount (ns) of each segment."""
     some = positions(amount != 0)
     return _account(some, amount[some])
 

@@ -1,4 +1,4 @@
-"""One sweep (accounting §5): of claims that overlap, the one with the lowest priority number gets the time."""
+"""Sweep over claims (accounting §5): if claims overlap, the one with the lowest priority number gets the time."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, NONE
 
 _LONG_AGO = np.iinfo(np.int64).min // 2
-"""Before every instant; differences to it fit."""
+"""Lower than any time; differences to it fit into 64 bits."""
 
 
 class Claims(Struct, frozen=True):
-    """k claims of time ("from here to there this job was doing that"): columns of length k."""
+    """k claims of time, each with a begin, an end and an activity of the job: columns of length k."""
 
     start: I64
     end: I64
     """ns."""
     priority: NDArray[np.int8]
-    """`Priority`: of claims that overlap, the lowest number wins."""
+    """`Priority`: the lowest number of overlapping claims wins."""
     category: NDArray[np.int8]
     """`Category`."""
     label: NDArray[np.int32]
     """Code of the user's label, NONE without."""
     attempt: NDArray[np.int32]
-    """The attempt that it is of, from 0; -1 for none."""
+    """Attempt of each, from 0; -1 for none."""
     first: I64
     stop: I64
-    """The steps first <= s < stop that it is about, or `NO_STEP`."""
+    """The steps first <= s < stop that it concerns, or `NO_STEP`."""
     row: NDArray[np.intp]
     end_row: NDArray[np.intp]
-    """Rows of the events that bound it, -1 where none does."""
+    """Rows of the events that bound it; -1 without one."""
 
     def __len__(self) -> int:
         return len(self.start)
 
     def take(self, chosen: Mask | slice) -> Claims:
-        """The chosen claims."""
+        """Return the chosen claims."""
         return Claims(*(column[chosen] for column in structs.astuple(self)))
 
 
@@ -74,7 +74,7 @@ def claim(
     row: object = -1,
     end_row: object = -1,
 ) -> Claims:
-    """Return claims; scalars are repeated. Columns are as long as `start` where that is one."""
+    """Return claims; scalars are repeated. Columns are as long as `start` if that is one."""
     values = (start, end, priority, category, label, attempt, first, stop, row, end_row)
     if not isinstance(start, np.ndarray):
         columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value)) for value in values))
@@ -94,7 +94,7 @@ _NONE = Claims(*(np.zeros(0, dtype=dtype) for dtype in _DTYPES))
 
 
 def join(parts: Iterable[Claims]) -> Claims:
-    """All claims in one table, in the order given."""
+    """Return all claims in one table, in the order given."""
     parts_with_claims = [part for part in parts if len(part)]
     if not parts_with_claims:
         return _NONE
@@ -104,32 +104,32 @@ def join(parts: Iterable[Claims]) -> Claims:
 
 
 class ClaimedTime(Struct, frozen=True, dict=True):
-    """What the sweep leaves of the claims: intervals in time order that do not overlap."""
+    """Result of the sweep: intervals in time order that do not overlap."""
 
     start: I64
     end: I64
     """ns."""
     claim: Rows
-    """Position of the claim that holds each."""
+    """Position of the claim that gets each."""
 
     def __len__(self) -> int:
         return len(self.start)
 
     def net_clock(self, time: I64) -> I64:
-        """Time (ns) that nobody claims, up to each instant: runs with the clock, stands still in claimed time."""
+        """Return the unclaimed time (ns) up to each time: it runs with the clock, and stops in claimed time."""
         place = np.searchsorted(self.start, time, side="right")
         inside = self._reach[place] - time
         return np.asarray(time - self._claimed_before[place] + np.maximum(inside, 0))
 
     def net_between(self, start: I64, end: I64) -> I64:
-        """Time (ns) that nobody claims in each of many intervals."""
+        """Return the unclaimed time (ns) in each of many intervals."""
         net = np.empty(len(start), dtype=np.int64)
         for first, stop in blocks(len(start)):
             net[first:stop] = self.net_clock(end[first:stop]) - self.net_clock(start[first:stop])
         return net
 
     def when(self, net: I64) -> I64:
-        """The first instant at which the net clock shows `net`: the inverse of `net_clock`."""
+        """Return the first time at which the net clock shows `net`: the inverse of `net_clock`."""
         return np.asarray(net + self._claimed_before[np.searchsorted(self._shown, net, side="left")])
 
     @cached_property
@@ -139,18 +139,18 @@ class ClaimedTime(Struct, frozen=True, dict=True):
 
     @cached_property
     def _shown(self) -> I64:
-        """What the net clock shows at the start of each interval."""
+        """Net clock at the start of each interval."""
         return self.start - self._claimed_before[:-1]
 
     @cached_property
     def _reach(self) -> I64:
-        """Where the interval before each one ends, and the last one."""
+        """End of the interval before each one, and of the last one."""
         return np.append(_LONG_AGO, self.end)
 
 
 def sweep(claims: Claims, start: int, end: int) -> ClaimedTime:
-    """Give each instant of [start, end) (ns) to the claim with the lowest priority number; of equals, to the one that
-    started later (of those that started together, to the shorter one; then to the earlier row)."""
+    """Assign all time of [start, end) (ns) to the claim with the lowest priority number. Of equals, the one that
+    started later wins (of those that started together, the shorter one; then the earlier row)."""
     edges, opens, closes = edges_of(claims.start, claims.end, start, end)
     if len(edges) < 2:
         nothing = np.zeros(0, dtype=np.int64)
@@ -170,8 +170,8 @@ def sweep(claims: Claims, start: int, end: int) -> ClaimedTime:
 
 
 def edges_of(begins: I64, ends: I64, start: int, end: int) -> tuple[I64, Rows, Rows]:
-    """All instants of [start, end] (ns) at which an interval begins or ends, sorted, and where among them each begins
-    and ends; at the same place if nothing of it lies inside."""
+    """Return all times of [start, end] (ns) at which an interval begins or ends, sorted, and the positions of each
+    interval's begin and end. Both are equal if no part of it is inside."""
     size = len(begins)
     instants = np.empty(2 * size, dtype=np.int64)
     instants[:size], instants[size:] = begins, ends
@@ -187,7 +187,7 @@ def edges_of(begins: I64, ends: I64, start: int, end: int) -> tuple[I64, Rows, R
 
 
 def _in_order(claims: Claims, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The chosen claims: the one that wins an instant from another stands behind it."""
+    """Return the chosen claims in order: a claim that wins time from another one comes after it."""
     start = claims.start[chosen]
     if (start[1:] > start[:-1]).all():
         return chosen
@@ -195,7 +195,7 @@ def _in_order(claims: Claims, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
 
 
 def cells_inside(first: Rows, stop: Rows) -> tuple[Rows, NDArray[np.intp]]:
-    """The cells first <= cell < stop of each interval, one after the other, and which interval each is of."""
+    """Return the cells first <= cell < stop of all intervals in sequence, and the interval of each cell."""
     size = stop - first
     if (size == 1).all():
         return first, np.arange(len(first))
@@ -205,7 +205,7 @@ def cells_inside(first: Rows, stop: Rows) -> tuple[Rows, NDArray[np.intp]]:
 
 
 def _merged(edges: I64, winner: Rows) -> ClaimedTime:
-    """Cells of one claim that touch become one interval; cells without a claim are left out."""
+    """Merge adjacent cells of one claim into one interval; cells without a claim are left out."""
     first = run_heads(winner).nonzero()[0]
     claimed = (winner[first] >= 0).nonzero()[0]
     stop = np.append(first[1:], len(winner))[claimed]
@@ -214,15 +214,15 @@ def _merged(edges: I64, winner: Rows) -> ClaimedTime:
 
 
 def _latest_open(start: I64, end: I64, time: I64) -> NDArray[np.intp]:
-    """For each instant the last interval (sorted by start) that holds it, or -1."""
+    """Return for each time the last interval (sorted by start) that contains it, or -1."""
     last = np.searchsorted(start, time, side="right") - 1
     return _last_above(end, last, time)
 
 
 def _last_above(values: I64, place: NDArray[np.intp], limit: I64) -> NDArray[np.intp]:
-    """The last position at or before `place` whose value is above `limit`, or -1: by doubling steps to the left.
+    """Return the last position at or before `place` whose value is above `limit`, or -1, by doubling steps to the left.
 
-    `highest[k][i]` is the highest of the 2^k values that end at i; a jump is safe where none of them is above.
+    `highest[k][i]` is the highest of the 2^k values that end at i; a jump is safe if none of them is above.
     """
     highest = [values]
     while 2 ** len(highest) <= len(values):

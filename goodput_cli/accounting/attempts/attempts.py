@@ -1,6 +1,6 @@
 """Attempts (accounting §3): find where each one begins, and which attempt each event belongs to.
 
-Where the attempts of a step-end log began to train (accounting §4, Step-end logs): no line says so.
+Find where training began in each attempt of a step-end log, which no line shows (accounting §4, Step-end logs).
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _BEGIN_NOTHING = (*_OF_NO_ATTEMPT, Kind.HEARTBEAT)
 
 
 class Attempts(Struct, frozen=True, dict=True):
-    """The attempts of one job, in time order: columns of one value an attempt, unless said otherwise. A rollback cuts
-    an attempt in two rows, of which the second begins no attempt that is counted."""
+    """Attempts of one job in time order: columns with one value per attempt, unless noted. A rollback splits an attempt
+    into two rows; the second does not count as an attempt."""
 
     begin: I64
     """First start line (ns), or first event of an attempt without one."""
@@ -60,81 +60,82 @@ class Attempts(Struct, frozen=True, dict=True):
     up_row: Rows
     """Rows of the events at `begin` and at `up`."""
     started: Mask
-    """Whether a start line opened it."""
+    """True if a start line opened it."""
     rolled_back: Mask
-    """Whether steps went back where it begins while the process lived on: a rollback, which begins no attempt."""
+    """True if steps went back at its begin while the process went on: a rollback, which does not begin an attempt."""
     perhaps_rolled_back: Mask
-    """Whether the log does not show if the process lived on where steps went back: they count as a restart."""
+    """True if steps went back and the log does not show if the process went on: counts as a restart."""
     writers: Rows
-    """How many processes without a rank opened it together, at least 1; of an attempt without a start line: the
+    """Number of processes without a rank that opened it together, at least 1. Without a start line: those of the
     process it ran in."""
     of_row: Rows
-    """Attempt of each row of the table; -1 for what belongs to none: scheduled lines, slice counts, second hosts'
-    reports and stray heartbeats."""
+    """Attempt of each row of the table. -1 for rows of no attempt: scheduled lines, slice counts, reports of second
+    hosts and stray heartbeats."""
     steps: Rows
     """Rows of the step records that count."""
     step_bounds: NDArray[np.intp]
     """The steps of attempt a are at step_bounds[a] .. step_bounds[a + 1] - 1 of `steps`."""
     dropped: Rows
-    """Rows of second hosts' reports, which do not count."""
+    """Rows of reports by second hosts, which do not count."""
     step_log: bool
-    """Whether the lineage follows steps (accounting §4)."""
+    """True if the lineage follows steps (accounting §4)."""
     step_ends: bool
-    """Whether its records say how many steps were done: a step-end log (accounting §4)."""
+    """True for a step-end log: its records count finished steps (accounting §4)."""
     counts_from_0: bool
-    """Whether the first step that ends is 0, not 1: at number n there are n + 1 done."""
+    """True if the first finished step is 0, not 1: record n means n + 1 finished steps."""
     last_recorded: Rows
     """Row of the last step or checkpoint event; -1 without any."""
     last_progress: Rows
-    """Row of the last step; in checkpoint logs of the last load, or of the first report of its highest step. A save
-    that another rank reports late does not undo the end of an attempt (accounting §3)."""
+    """Row of the last step. In checkpoint logs: row of the last load, or of the first report of the highest step. A
+    save that another rank reports late does not undo the end of an attempt (accounting §3)."""
     closing: Rows
-    """Rows of all terminations and ends behind the `last_progress` of their attempt: what says how it ended."""
+    """Rows of all terminations and ends after the `last_progress` of their attempt. They show how it ended."""
     first_ending: Rows
-    """Row of the first of these; -1 where none was logged."""
+    """Row of the first of these; -1 if none was logged."""
     stray: Rows
-    """Rows of heartbeats behind the line that ended their attempt: they say nothing."""
+    """Rows of heartbeats after the line that ended their attempt. They are ignored."""
 
     def __len__(self) -> int:
         return len(self.begin)
 
     @cached_property
     def gone_back(self) -> Mask:
-        """Whether a rollback follows: it was not over where its steps fell."""
+        """True if a rollback follows: the process went on where its steps went back."""
         return np.append(self.rolled_back[1:], False)[: len(self)]
 
     @property
     def count(self) -> int:
-        """How many attempts there are: a rollback begins none."""
+        """Number of attempts, without rollbacks."""
         return len(self.begin) - int(np.count_nonzero(self.rolled_back))
 
     @property
     def begins(self) -> I64:
-        """When (ns) each of those that are counted begins."""
+        """Begin (ns) of each counted attempt."""
         return self.begin[~self.rolled_back]
 
     @cached_property
     def number(self) -> Rows:
-        """The number that people know it by, from 1: that of the attempt that was rolled back, where it is none."""
+        """Number of each attempt as shown to users, from 1. A rollback has the number of the attempt that was rolled
+        back."""
         return np.cumsum(~self.rolled_back)
 
     def cut_at_next(self, time: I64) -> I64:
-        """An instant (ns) of each attempt, at the latest where the next one begins: a rank of the old one may be heard
-        of later."""
+        """Return one time (ns) per attempt, cut at the begin of the next: a rank of the old attempt may still log
+        later."""
         cut = time.copy()
         cut[:-1] = np.minimum(cut[:-1], self.begin[1:])
         return cut
 
     @cached_property
     def process(self) -> Rows:
-        """Number of the process each attempt ran in: only a start line shows a new one. A phase may begin in one
-        attempt and end in the next of the same process: steps that go back after an elastic wait, for one."""
+        """Number of the process each attempt ran in. Only a start line shows a new process. A phase may begin in one
+        attempt and end in the next one of the same process, for example when steps go back after an elastic wait."""
         return np.cumsum(self.started).astype(np.int32)
 
 
 def find_attempts(table: EventTable, step_log: bool, unknown_falls: UnknownFalls = "restarts") -> Attempts:
-    """Attempts of one job; `table` in the order of accounting §1. unknown_falls: what steps that went back are where
-    the log does not show it."""
+    """Return the attempts of one job. `table`: in the order of accounting §1. unknown_falls: how to count steps that
+    went back without an explanation in the log."""
     steps = positions(table.kind == Kind.STEP)
     checkpoints = rows_of(table.kind, CHECKPOINT_KINDS)
     recorded = union(steps, checkpoints) if len(checkpoints) else steps
@@ -190,7 +191,8 @@ def find_attempts(table: EventTable, step_log: bool, unknown_falls: UnknownFalls
 
 
 def _regions(kind: NDArray[np.int8], bursts: Bursts, recorded: Rows) -> list[int]:
-    """First rows of the regions: one a start burst, and one before it where the log shows life before any start."""
+    """Return the first rows of the regions: one per start burst, and one before the first if the log shows activity
+    there."""
     first: list[int] = bursts.first.tolist()
     alive = ~of_kind(kind, _BEGIN_NOTHING)
     if alive.any() and (not first or (len(recorded) and recorded[0] < first[0])):
@@ -201,7 +203,7 @@ def _regions(kind: NDArray[np.int8], bursts: Bursts, recorded: Rows) -> list[int
 def _split_regions(
     table: EventTable, step_log: bool, regions: list[int], steps: Rows, bursts: Bursts
 ) -> tuple[list[int], Rows]:
-    """Rows inside the regions at which an attempt begins, and the rows of second hosts' reports."""
+    """Return the rows inside the regions at which an attempt begins, and the rows of second hosts' reports."""
     kind = table.kind
     startup = without(rows_of(kind, STARTUP_KINDS), closing_lines(table, bursts), len(table))
     endings = without(rows_of(kind, ENDINGS), bursts.late_ends, len(table))
@@ -222,7 +224,7 @@ def _split_regions(
 
 
 def _split_by_steps(records: StepRecords, start: Rows, stop: Rows) -> tuple[list[int], Rows]:
-    """The same for step logs; regions are the rows start <= row < stop."""
+    """Split the regions (start <= row < stop) of a step log; see `_split_regions`."""
     boundaries: list[int] = []
     repeated: list[int] = []
     restarting = regions_with_restarts(records, start, stop)
@@ -234,7 +236,7 @@ def _split_by_steps(records: StepRecords, start: Rows, stop: Rows) -> tuple[list
 
 
 def _starts(begin_row: Rows, bursts: Bursts) -> tuple[Rows, Mask]:
-    """Row at which each attempt is up, and whether a start line opened it."""
+    """Return the row at which each attempt is up, and True for each that a start line opened."""
     up_row, started = begin_row.copy(), np.zeros(len(begin_row), dtype=bool)
     opened = search(begin_row, bursts.first)
     up_row[opened], started[opened] = bursts.last, True
@@ -242,7 +244,8 @@ def _starts(begin_row: Rows, bursts: Bursts) -> tuple[Rows, Mask]:
 
 
 def _writers(begin_row: Rows, bursts: Bursts) -> Rows:
-    """How many processes without a rank opened each attempt together; of one without a start line: the one before."""
+    """Return the number of processes without a rank that opened each attempt. Without a start line: as the one
+    before."""
     opened = search(begin_row, bursts.first)
     writers = np.zeros(len(begin_row), dtype=np.intp)
     writers[opened] = np.maximum(bursts.unnumbered, 1)
@@ -251,7 +254,8 @@ def _writers(begin_row: Rows, bursts: Bursts) -> Rows:
 
 
 def _attempt_of_row(table: EventTable, begin_row: Rows, bursts: Bursts) -> Rows:
-    """What comes before the first attempt's start line (an init, a restore) belongs to it."""
+    """Return the attempt of each row. Rows before the start line of the first attempt (an init, a restore) belong to
+    it."""
     if len(begin_row) == 0:
         return np.full(len(table), -1, dtype=owner_type(0))
     size = np.diff(np.append(begin_row, len(table)))
@@ -263,15 +267,15 @@ def _attempt_of_row(table: EventTable, begin_row: Rows, bursts: Bursts) -> Rows:
 
 
 def _bounds(rows: Rows, begin_row: Rows) -> NDArray[np.intp]:
-    """Where in the sorted rows those of each attempt begin, and where the last one's end; the first attempt has what
-    comes before it. Not for late ends, which stand among the rows of another one."""
+    """Return the bounds of each attempt in the sorted rows. The first attempt includes the rows before it. Not for late
+    ends, which are between the rows of another attempt."""
     if len(begin_row) == 0:
         return np.zeros(1, dtype=np.intp)
     return np.concatenate(([0], search(rows, begin_row[1:]), [len(rows)])).astype(np.intp)
 
 
 def _last_of_each(rows: Rows, bounds: NDArray[np.intp]) -> Rows:
-    """The last row in each attempt; -1 where it has none."""
+    """Return the last row of each attempt; -1 if it has none."""
     if len(rows) == 0:
         return np.full(len(bounds) - 1, -1, dtype=np.intp)
     return np.where(bounds[1:] > bounds[:-1], rows[bounds[1:] - 1], -1)
@@ -280,8 +284,8 @@ def _last_of_each(rows: Rows, bounds: NDArray[np.intp]) -> Rows:
 def _last_progress(
     table: EventTable, checkpoints: Rows, bounds: NDArray[np.intp], last: Rows, endings: Rows, of_row: Rows
 ) -> Rows:
-    """The last load, or step above all before, of each attempt of a checkpoint log. Only those attempts are looked at
-    in which an end stands before the last checkpoint event: elsewhere it makes no difference."""
+    """Return the row of the last load, or of the first report of the highest step, for each attempt of a checkpoint
+    log. This differs from `last` only in attempts with an end before their last checkpoint event."""
     owner = of_row[endings]
     last_progress = last.copy()
     for attempt in np.flatnonzero(np.bincount(owner[endings < last[owner]], minlength=len(last))).tolist():
@@ -292,7 +296,7 @@ def _last_progress(
 
 
 def _stray_heartbeats(table: EventTable, of_row: Rows, first_ending: Rows) -> Rows:
-    """Heartbeats later than the first line that says how their attempt ended: of a process that hangs on."""
+    """Return the rows of heartbeats after the first line that ended their attempt: a process hangs on."""
     rows = positions(table.kind == Kind.HEARTBEAT)
     rows = rows[of_row[rows] >= 0]
     ending = first_ending[of_row[rows]]
@@ -300,7 +304,8 @@ def _stray_heartbeats(table: EventTable, of_row: Rows, first_ending: Rows) -> Ro
 
 
 def _endings(table: EventTable, of_row: Rows) -> Rows:
-    """Rows of all terminations and ends; one before the first attempt's start line ended nothing that is seen."""
+    """Return the rows of all terminations and ends, without those before the first start line if no progress precedes
+    it."""
     rows = rows_of(table.kind, ENDINGS)
     rows = rows[of_row[rows] >= 0]
     starts = table.kind == Kind.START
@@ -310,20 +315,21 @@ def _endings(table: EventTable, of_row: Rows) -> Rows:
 
 
 class Strides(Struct, frozen=True, dict=True):
-    """The usual distances between the recorded steps of attempts. number: of every record; bounds: the records of
+    """Usual distances between the recorded steps of attempts. number: step of every record; bounds: the records of
     attempt a are at bounds[a] .. bounds[a + 1] - 1."""
 
     number: NDArray[np.signedinteger]
     bounds: NDArray[np.intp]
 
     def of(self, attempt: int) -> int:
-        """Lower median distance between the attempt's recorded steps; with one record, of all attempts'; else 1."""
+        """Return the lower median distance between the attempt's recorded steps. With one record: that of all attempts,
+        or 1."""
         own = np.diff(self.number[self.bounds[attempt] : self.bounds[attempt + 1]])
         return _lower_median(own) if len(own) else self._usual
 
     @cached_property
     def inside(self) -> Mask:
-        """bool[n - 1]: True where a record and the next one are of one attempt."""
+        """Mask of n - 1 values: True where a record and the next one are of one attempt."""
         inside = np.ones(max(len(self.number) - 1, 0), dtype=bool)
         heads = self.bounds[1:-1]
         inside[heads[(heads > 0) & (heads < len(self.number))] - 1] = False
@@ -341,10 +347,10 @@ def _lower_median(values: NDArray[np.signedinteger]) -> int:
 
 
 class Beginnings(Struct, frozen=True):
-    """Where training began: columns of one value an attempt, which mean nothing for those without a step."""
+    """Begin of training per attempt: columns with one value per attempt, meaningless for attempts without a step."""
 
     step: I64
-    """How many steps were done; `NO_STEP` without any record."""
+    """Number of steps done; `NO_STEP` without any record."""
     time: I64
     """ns."""
     row: Rows
@@ -352,7 +358,7 @@ class Beginnings(Struct, frozen=True):
     shown: Rows
     """The line that shows the step: a restore or load, else the first record."""
     started: Mask
-    """Whether it is a start line: then all time behind it is of the first steps, whatever their mean."""
+    """True if that row is a start line: then all time after it belongs to the first steps, whatever their mean."""
 
 
 _WHOLE_SECONDS_NS = 2 * NS_PER_SECOND
@@ -360,8 +366,9 @@ _NO_BOUND = 1 << 62
 
 
 def find_beginnings(table: EventTable, attempts: Attempts) -> Beginnings:
-    """Of each attempt: the step of the last restore or load before its first record, if below that; else, where a start
-    line opened it, the step that its first record covers (`_FirstRecords`); else its first record."""
+    """Return where training began in each attempt: at the last restore or load before its first record, if its step is
+    below that. Otherwise at the start line that opened it, with the step that its first record implies
+    (`_FirstRecords`). Otherwise at the first record."""
     count, bounds = len(attempts), attempts.step_bounds
     some = np.flatnonzero(bounds[1:] > bounds[:-1])
     first = np.full(count, len(table), dtype=np.intp)
@@ -389,7 +396,7 @@ def find_beginnings(table: EventTable, attempts: Attempts) -> Beginnings:
 
 
 def _last_resumption(table: EventTable, attempts: Attempts, first: Rows) -> Rows:
-    """The last restore or load of each attempt that names a step, before its first record; -1 without."""
+    """Return the last restore or load of each attempt that has a step and precedes its first record; -1 without."""
     rows = positions(of_kind(table.kind, (Kind.RESTORE, Kind.LOAD)) & (table.edge != Edge.END))
     rows = rows[(table.step[rows] != NO_STEP) & (attempts.of_row[rows] >= 0)]
     rows = rows[rows < first[attempts.of_row[rows]]]
@@ -403,7 +410,7 @@ def _counts_from_0(table: EventTable, steps: Rows) -> bool:
 
 
 class _FirstRecords:
-    """First records of attempts that a start line opened and no restore. number, time, mean (ns): of every record;
+    """First records of attempts that a start line opened, and no restore. number, time, mean (ns): of every record;
     bounds: the records of attempt a are at bounds[a] .. bounds[a + 1] - 1."""
 
     def __init__(self, number: NDArray[np.signedinteger], time: I64, mean: I64, bounds: NDArray[np.intp]) -> None:
@@ -411,9 +418,9 @@ class _FirstRecords:
         self._strides = Strides(number, bounds)
 
     def step_before(self, attempt: int, up: int, least: int) -> int:
-        """Return the step at which the attempt began: a stride before its first record, and one step before it where
-        its first two records are nearer than that, or where it directly follows the last record before. At most as many
-        steps as fit between `up` (ns) and the record, at least one, and none below `least`."""
+        """Return the step at which the attempt began. This is one stride before its first record, or one step before it
+        if its first two records are nearer than a stride, or if it directly follows the previous record. At least one
+        step, at most as many as fit between `up` (ns) and the record, and not below `least`."""
         start, stop = self._bounds[attempt : attempt + 2].tolist()
         number = int(self._number[start])
         is_near = stop - start > 1 and int(self._number[start + 1]) - number < self._strides.of(attempt)
@@ -432,8 +439,8 @@ class _FirstRecords:
 
     @cached_property
     def _fastest(self) -> tuple[int, int] | None:
-        """(ns, steps) of the least time per step, between two records of one attempt or as a record states it; None
-        without any, and where no time passes between two records."""
+        """Return (ns, steps) of the least time per step, between two records of one attempt or as stated by a record.
+        None without any, or if no time passes between two records."""
         inside, stated = self._strides.inside, self._mean[self._mean > 0]
         ns = np.append(np.diff(self._time)[inside], stated)
         steps = np.append(np.diff(self._number).astype(np.int64)[inside], np.ones_like(stated))

@@ -2,7 +2,7 @@
 
 Runs (accounting §10): a job name that was used again, from scratch.
 
-Why an attempt ended, where no line of its end says so (accounting §10): preemptions and elastic passages.
+Why an attempt ended if no line of its end states it (accounting §10): preemptions and elastic passages.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, PREEMPTED, Even
 
 
 class End(Code):
-    """What the lines behind the last progress of an attempt say of its end."""
+    """End of an attempt as stated by the lines after its last progress."""
 
     NOT_LOGGED = 0
     TERMINATED = 1
@@ -33,36 +33,37 @@ class End(Code):
 
 Ending = Literal["not_logged", "terminated", "crashed", "clean", "cancelled"]
 END_NAMES: tuple[Ending, ...] = get_args(Ending)
-"""In the order of `End`; the last is a clean end that somebody ordered, as a scheduler says."""
+"""Names in the order of `End`. The last one is a clean end that a scheduler reports as ordered."""
 
 
 FINISHES = (Kind.USER_TERMINATED, Kind.JOB_FINISHED)
-"""Clean ends that nobody writes on the way out of a crash."""
+"""Clean ends that are not written during a crash."""
 
 
 class Endings(Struct, frozen=True):
-    """How attempts ended: columns of one value an attempt."""
+    """Ends of attempts: columns with one value per attempt."""
 
     how: NDArray[np.int8]
     """`End`."""
     clean_row: Rows
-    """Row of the believed clean end, -1 without."""
+    """Row of the believed clean end; -1 without."""
     crash_row: Rows
-    """Row of the first `job_crashed` of those that ended in a crash, -1 of others."""
+    """Row of the first `job_crashed` if the attempt crashed; -1 otherwise."""
 
     @property
     def down(self) -> Mask:
-        """Whether a crash left the attempt down."""
+        """True if a crash left the attempt down."""
         return np.asarray(self.how == End.CRASHED)
 
 
 def find_endings(table: EventTable, attempts: Attempts, planned: Planned | None = None) -> Endings:
-    """How each attempt ended. planned: what the user says of stops between attempts, where a rule would decide.
+    """Return how each attempt ended. planned: the user's statement about stops between attempts, which overrides the
+    rules.
 
     An exit after a request to stop is a termination, whatever its code.
 
-    A `job_terminated` behind a crash is written on the way out of it and says nothing more. A crash behind a clean
-    end leaves the job down while nothing follows; what was said to be a planned end stays one once it has gone on.
+    A `job_terminated` after a crash is written during the crash and changes nothing. A crash after a clean end leaves
+    the job down while nothing follows. A planned end stays planned once the job has gone on.
     """
     rows, count = attempts.closing, len(attempts)
     owner, kind = attempts.of_row[rows], table.kind[rows]
@@ -88,7 +89,8 @@ def find_endings(table: EventTable, attempts: Attempts, planned: Planned | None 
 
 
 def ending_of(table: EventTable, endings: Endings, died: Mask) -> Ending:
-    """How the last attempt ended. A clean end that is a scheduler's `CANCELLED` is called that (accounting §3)."""
+    """Return how the last attempt ended. A clean end that is a scheduler's `CANCELLED` has its own name (accounting
+    §3)."""
     if not len(endings.how):
         return END_NAMES[End.NOT_LOGGED]
     how, row = endings.how[-1], int(endings.clean_row[-1])
@@ -98,13 +100,14 @@ def ending_of(table: EventTable, endings: Endings, died: Mask) -> Ending:
 
 
 def is_cancelled(table: EventTable, row: int) -> bool:
-    """Whether an event is of what a scheduler calls cancelled."""
+    """Return True if a scheduler reports an event as cancelled."""
     detail = int(table.detail[row])
     return detail >= 0 and CANCELLED_STATE in table.details[detail]
 
 
 def job_end_believed(table: EventTable, attempts: Attempts) -> Mask:
-    """The recorder's job end is not believed where the next attempt that steps redoes steps (step logs only)."""
+    """Return True for each end of the job that is believed. In step logs, an end is not believed if the next attempt
+    with a step repeats steps."""
     count = len(attempts)
     believed = np.ones(count, dtype=bool)
     if not attempts.step_log or count == 0:
@@ -121,9 +124,10 @@ def job_end_believed(table: EventTable, attempts: Attempts) -> Mask:
 
 
 def last_signs_of_life(table: EventTable, attempts: Attempts) -> I64:
-    """Last sign of life of each attempt (ns), before crediting a last step: the first termination or end after its
-    last step or checkpoint; else the end of its last event, start-up events after its last progress left out. Of its
-    steps, which are points, the last one is enough. One that was rolled back lives until it goes on from below."""
+    """Return the last sign of life of each attempt (ns), before the credit for a last step. This is the first
+    termination or end after its last step or checkpoint. Otherwise it is the end of its last event, without start-up
+    events after its last progress. Steps are points, so the last one is enough. An attempt that was rolled back lasts
+    until it goes on from below."""
     sign = attempts.begin.copy()
     stepping = np.flatnonzero(attempts.step_bounds[1:] > attempts.step_bounds[:-1])
     last_step = attempts.steps[attempts.step_bounds[1:][stepping] - 1]
@@ -141,9 +145,9 @@ def last_signs_of_life(table: EventTable, attempts: Attempts) -> I64:
 
 
 def find_runs(table: EventTable, attempts: Attempts, ends: tuple[Kind, ...] = CLEAN_KINDS) -> list[int]:
-    """Rows at which runs begin, the first at row 0: a start after a clean end whose attempt begins again at or below
-    the run's first step. Any clean end will do here, believed or not: redone steps are what makes a new run. ends: the
-    kinds that are one."""
+    """Return the rows at which runs begin, the first at row 0. A run begins at a start after a clean end if the new
+    attempt begins at or below the first step of the run before. The clean end need not be believed, because redone
+    steps make the new run. ends: kinds that count as a clean end."""
     began = _first_steps(table, attempts)
     lines = attempts.closing[~exits_after_request(table, attempts, preempted_saves(table, attempts))]
     ended, finished = (_clean_ends(table, attempts, lines, kinds) for kinds in (ends, FINISHES))
@@ -166,20 +170,22 @@ def find_runs(table: EventTable, attempts: Attempts, ends: tuple[Kind, ...] = CL
 
 
 def may_stand_apart(table: EventTable) -> bool:
-    """Whether `runs_apart` may find any: most logs hold no end behind which something begins."""
+    """Return True if `runs_apart` may find any run: most logs have no end that is followed by a start."""
     said = positions(of_kind(table.kind, FINISHES))
     return len(said) > 0 and bool(of_kind(table.kind[said[0] :], (Kind.START, Kind.STEP)).any())
 
 
 def runs_apart(table: EventTable, attempts: Attempts) -> list[int]:
-    """The same, if an end that says that the job is finished stands before each of them but the first: such runs are
-    judged one by one. Else row 0 alone: a `job_end_time` is written on the way out of a crash too."""
+    """Return the rows of `find_runs` if an end that reports a finished job precedes each of them but the first. Such
+    runs are judged one by one. Otherwise return row 0 alone, because a `job_end_time` is also written during a
+    crash."""
     starts = find_runs(table, attempts)
     return starts if starts == find_runs(table, attempts, FINISHES) else starts[:1]
 
 
 def _first_steps(table: EventTable, attempts: Attempts) -> NDArray[np.int64]:
-    """First recorded step of each attempt (a load counts; of step ends: where it began), `NO_STEP` without any."""
+    """Return the first recorded step of each attempt, `NO_STEP` without any. Loads count; in step-end logs it is the
+    step where training began."""
     first = np.full(len(attempts), NO_STEP, dtype=np.int64)
     if attempts.step_ends:
         return find_beginnings(table, attempts).step
@@ -194,8 +200,8 @@ def _first_steps(table: EventTable, attempts: Attempts) -> NDArray[np.int64]:
 
 
 def _clean_ends(table: EventTable, attempts: Attempts, lines: Rows, ends: tuple[Kind, ...]) -> NDArray[np.bool_]:
-    """Return True for each attempt of whose end lines the last, terminations and other clean ends aside, is of these
-    kinds."""
+    """Return True for each attempt whose last end line is of these kinds; terminations and other clean ends do not
+    count."""
     rows = lines[of_kind(table.kind[lines], (*ends, Kind.CRASHED))]
     clean = np.zeros(len(attempts), dtype=bool)
     clean[attempts.of_row[rows]] = table.kind[rows] != Kind.CRASHED
@@ -203,7 +209,8 @@ def _clean_ends(table: EventTable, attempts: Attempts, lines: Rows, ends: tuple[
 
 
 def _with_schedule(table: EventTable, row: int) -> int:
-    """A run takes the `user_scheduled` lines directly before its start with it; heartbeats may stand between."""
+    """Return the row where a run begins, including the `user_scheduled` lines directly before its start. Heartbeats may
+    be in between."""
     first = row
     while row > 0 and table.kind[row - 1] in (Kind.SCHEDULED, Kind.SLICES, Kind.HEARTBEAT):
         row -= 1
@@ -216,7 +223,7 @@ _PROGRESS = (Kind.STEP, Kind.FINISHED, Kind.SAVED)
 
 
 class Elastic(Code):
-    """What an elastic passage shows."""
+    """Direction of an elastic passage."""
 
     NONE = 0
     SLICE_DOWN = 1
@@ -224,8 +231,8 @@ class Elastic(Code):
 
 
 def preempted_saves(table: EventTable, attempts: Attempts) -> Rows:
-    """The last save of each attempt that had reached a preemption, or a later notice of one behind which it did not
-    train for more than 10 min; -1 without."""
+    """Return the row of each attempt's last save that had reached a preemption, or of a later notice of one. Only if it
+    trained for at most 10 min after it; -1 without."""
     said = np.array([_is_preempted(detail) for detail in table.details] + [False], dtype=bool)
     rows = positions(of_kind(table.kind, (Kind.SAVE, Kind.HEARTBEAT)) & (attempts.of_row >= 0))
     rows = rows[said[table.detail[rows]]]
@@ -238,7 +245,8 @@ def preempted_saves(table: EventTable, attempts: Attempts) -> Rows:
 
 
 def _is_preempted(detail: object) -> bool:
-    """Whether the details of an event, (key, value) pairs, say so. Loggers write the flag as a bool, 1 or text."""
+    """Return True if the details of an event, (key, value) pairs, flag a preemption. Loggers write the flag as a bool,
+    1 or text."""
     pairs = detail if isinstance(detail, tuple) else ()
     for pair in pairs:
         if isinstance(pair, tuple) and len(pair) == 2 and pair[0] == _REACHED_PREEMPTION:
@@ -247,10 +255,10 @@ def _is_preempted(detail: object) -> bool:
 
 
 def elastic_passages(table: EventTable, attempts: Attempts) -> tuple[NDArray[np.int8], Rows]:
-    """What the passage behind each attempt shows (`Elastic`), and the first line that says so (-1: none).
+    """Return the direction of the passage after each attempt (`Elastic`), and the first line that shows it (-1: none).
 
-    The passage holds what lies behind the attempt's last progress, and what of the next attempt lies before its first.
-    One with a start line or a termination is no elastic passage.
+    A passage contains the rows between the last progress of an attempt and the first progress of the next. One with a
+    start line or a termination is not an elastic passage.
     """
     count = len(attempts)
     cause, row = np.zeros(count, dtype=np.int8), np.full(count, -1, dtype=np.intp)
@@ -272,7 +280,7 @@ def elastic_passages(table: EventTable, attempts: Attempts) -> tuple[NDArray[np.
 
 
 def _in_passages(table: EventTable, attempts: Attempts, kinds: tuple[Kind, ...], first: Rows) -> tuple[Rows, Rows]:
-    """The attempt behind which each row of some kinds lies in a passage, and the row, in order of rows."""
+    """Return the rows of some kinds that are in a passage, in order, and the attempt before each passage."""
     rows = rows_of(table.kind, kinds)
     rows = rows[attempts.of_row[rows] >= 0]
     owner = attempts.of_row[rows].astype(np.intp)

@@ -1,4 +1,4 @@
-"""The table of ends (accounting §10): how and when every attempt ended, whether another attempt follows it or not."""
+"""Table of ends (accounting §10): how and when every attempt ended, the last one included."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ _DOWN = (End.TERMINATED, End.CRASHED)
 
 
 class Ends(Struct, frozen=True):
-    """The ends of the attempts of a job: columns of one value an attempt."""
+    """Ends of the attempts of a job: columns with one value per attempt."""
 
     how: I64
     """Position in `ENDED`."""
     row: Rows
-    """Row of the line that states it, -1 without."""
+    """Row of the line that states it; -1 without."""
     time: I64
-    """ns of the first line that states it, else of the last sign of life."""
+    """Time (ns) of the first line that states it, otherwise of the last sign of life."""
     followed: Mask
-    """Whether another attempt follows."""
+    """True if another attempt follows."""
     stated: Mask
-    """Whether a line states that the attempt ended, and not with a believed clean end."""
+    """True if a line states that the attempt ended, and it is not a believed clean end."""
     failed: Mask
-    """Whether it is a failure: a disruption that was not planned, or the stated end of a last attempt that was not
-    cancelled."""
+    """True for a failure: an unplanned disruption, or the stated end of a last attempt that was not cancelled."""
 
 
 def find_ends(
@@ -47,9 +46,9 @@ def find_ends(
 
     A save that reached a preemption names the reason. A crash or a termination only states that the attempt was down.
 
-    died: whether an uncaught exception ended it. preempted: row of its save that had reached a preemption, -1 without.
-    passages: what the elastic passage after it shows, and the row. disrupted: whether a disruption that counts ended
-    it. cancelled: whether the last attempt was cancelled.
+    died: True if an uncaught exception ended it. preempted: row of its save that had reached a preemption; -1 without.
+    passages: what the elastic passage after it shows, and the row. disrupted: True if a disruption that counts ended
+    it. cancelled: True if the last attempt was cancelled.
     """
     count = len(attempts)
     followed = np.arange(count) < count - 1

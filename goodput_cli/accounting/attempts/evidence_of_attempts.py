@@ -1,5 +1,5 @@
-"""Which observations are of which attempt (docs/causes.md): by the order of lines within a file, by time between files,
-and for hosts and pods by who they are."""
+"""Assignment of observations to attempts (docs/causes.md): by line order within a file, by time between files, and by
+name for hosts and pods."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _SHORT = 60 * NS_PER_SECOND
 _AFTER_DEATH = 120 * NS_PER_SECOND
 _LATEST = 1 << 62
 _TRAINERS = ("python", "pt_main_thread", "pt_data_worker", "ray::")
-"""How a kernel names processes that train."""
+"""Names of training processes in kernel logs."""
 _LONGEST_COMM = 15
-"""Characters of a program's name that a kernel keeps."""
+"""Length to which a kernel truncates the name of a program."""
 _KINDS_OF_JOBS = r"(?:[a-z0-9]*job|jobset|pod|raycluster|appwrapper|leaderworkerset|statefulset)"
 _KERNEL_LOG = r"(?:dmesg|kern(?:el)?|messages|syslog|journal(?:ctl)?)"
 _WORDS_OF_FILES = re.compile(rf"^(?:{_KERNEL_LOG}|xid|log|txt|out|gz|zst|json|\d{{8}})$")
@@ -47,22 +47,22 @@ _OF_A_KERNEL = re.compile(rf"(?<![a-z0-9]){_KERNEL_LOG}(?![a-z0-9])")
 
 @dataclass(frozen=True)
 class Causes:
-    """Why each attempt died, and what became of each observation."""
+    """Cause of each attempt, and the observations that were not used."""
 
     why: tuple[FailureCause, ...]
-    """By attempt."""
+    """Cause per attempt."""
     other_hosts: tuple[FailureEvidence, ...] = ()
-    """Of hosts on which the job did not run."""
+    """Observations of hosts on which the job did not run."""
     unknown_hosts: tuple[FailureEvidence, ...] = ()
-    """Of hosts, where nobody says on which the job ran."""
+    """Observations of hosts, if the hosts of the job are unknown."""
     without_clock: tuple[FailureEvidence, ...] = ()
-    """Of which nobody knows in which attempt they were."""
+    """Observations that could not be assigned to an attempt."""
     hosts: tuple[frozenset[str], ...] = ()
-    """All hosts of each attempt, where something lists them all; else empty."""
+    """Hosts per attempt if a line lists all of them, otherwise empty."""
 
 
 def causes_of(table: EventTable, attempts: Attempts, sign_of_life: I64) -> Causes:
-    """Why each attempt died. sign_of_life: of each (ns)."""
+    """Return the cause of each attempt's end. sign_of_life: last sign of life of each attempt (ns)."""
     observed = table.observed
     count = len(attempts)
     if not observed.rows or count == 0:
@@ -76,7 +76,7 @@ def causes_of(table: EventTable, attempts: Attempts, sign_of_life: I64) -> Cause
 
 
 def cause_without_attempts(observed: EvidenceOfLog) -> FailureCause:
-    """Return why a job ended whose log shows no attempt: everything seen is evidence of one."""
+    """Return the cause for a job whose log shows no attempt: everything seen is evidence of one."""
     attempt = AttemptEvidence(-_LATEST, -_LATEST, -_LATEST, "", 0, _LATEST, _LATEST, stepped=False)
     columns: dict[str, Any] = {name: np.zeros(0, dtype) for name, dtype in COLUMNS.items()}
     table = EventTable(**columns, observed=observed)
@@ -85,8 +85,8 @@ def cause_without_attempts(observed: EvidenceOfLog) -> FailureCause:
 
 
 def with_preemptions(causes: Causes, table: EventTable, announced: Rows) -> Causes:
-    """The same, where a save or a line that announced a preemption says what nothing else does: a SIGTERM behind a
-    notice is of the preemption. announced: by attempt, the row of that line; -1 without."""
+    """Return the causes, with a preemption for attempts that have no other cause and announced one by a save or a line.
+    A SIGTERM after such a notice belongs to the preemption. announced: row of that line per attempt; -1 without."""
     why = list(causes.why)
     for attempt in np.flatnonzero(announced >= 0).tolist():
         if not why[attempt].known:
@@ -96,8 +96,8 @@ def with_preemptions(causes: Causes, table: EventTable, announced: Rows) -> Caus
 
 
 def grace_ns(table: EventTable, attempts: Attempts) -> int:
-    """Return how long (ns) processes may go on after a request to stop: a usual distance of two records and the longest
-    save, at least 60 s."""
+    """Return how long (ns) processes may go on after a request to stop: the median distance of two records plus the
+    longest save, at least 60 s."""
     steps, saves = table.time[attempts.steps], np.flatnonzero((table.kind == Kind.SAVE) & (table.edge == Edge.INTERVAL))
     usual = int(np.median(np.diff(steps))) if len(steps) > 1 else 0
     longest = int((table.end[saves] - table.time[saves]).max(initial=0))
@@ -134,14 +134,14 @@ def _lives(table: EventTable, attempts: Attempts, sign_of_life: I64) -> list[Att
 
 
 def _are_ordered(table: EventTable, row: int) -> bool:
-    """Whether lines around a row stand in the order of time: Cloud Logging's entries do not, nor do the records of a
-    tracker, which keeps a row until the next one."""
+    """Return True if the lines around a row are in time order. Entries of Cloud Logging are not. Records of a tracker
+    are not either, because a row is kept until the next one."""
     return bool(table.entry[row] < 0) and not table.sources[table.source[row]].endswith(RUN_FILE_ENDING)
 
 
 def evidence_of_job(table: EventTable, observed: EvidenceOfLog) -> list[FailureEvidence]:
-    """The observations that may be of this job: of its own files, and of files that are of no job, where no other job
-    of the log is as near."""
+    """Return the observations that may belong to this job: those of its own files, and of files of no job if no other
+    job of the log is as near."""
     own = {table.sources[code] for code in codes_in(table.source)}
     single = len(table.jobs) <= 1
     name = table.jobs[int(table.job[0])] if len(table) and len(table.jobs) > int(table.job[0]) >= 0 else ""
@@ -170,14 +170,14 @@ def _folder(source: str) -> str:
 
 
 def _beside(source: str) -> tuple[str, ...]:
-    """What tells that two files are of the same processes: `slurm-812.err` and `slurm-812.out`, and what lies in the
-    folder of a launch."""
+    """Return keys that files of the same processes share: for `slurm-812.err` and `slurm-812.out`, and for files in the
+    directory of one launch."""
     launch, stem = launch_of(source), stem_of(source)
     return (stem, f"{source[: source.rfind(launch)]}{launch}//") if launch else (stem,)
 
 
 class _Files:
-    """The lines of the events of each source, and their attempts: what stands between two lines is of their time."""
+    """Lines of the events of each source, and their attempts. A line between two others is of their time."""
 
     def __init__(self, table: EventTable, attempt_of_row: Rows) -> None:
         self._lines: dict[str, tuple[list[int], list[int]]] = {}
@@ -190,13 +190,13 @@ class _Files:
             name = table.sources[int(source[part[0]])]
             self._lines[name] = line[part].tolist(), owner[part].tolist()
         self._beside: defaultdict[str, set[int]] = defaultdict(set)
-        """The attempts of the files that are called like one but for the ending, and of each launch."""
+        """Attempts of the files whose names differ only in the ending, and of each launch."""
         for name, (_, owners) in self._lines.items():
             for key in _beside(name):
                 self._beside[key].update(owners)
 
     def lives(self, source: str, line: int, count: int) -> range:
-        """The attempts in which a line of a source may lie."""
+        """Return the attempts that may contain a line of a source."""
         known = self._lines.get(source)
         if known is None:
             near = next((self._beside[key] for key in _beside(source) if key in self._beside), None)
@@ -212,7 +212,7 @@ class _Files:
 
 @dataclass
 class _Assigned:
-    """Observations of one job, and its lives."""
+    """Observations of one job, and its attempts."""
 
     rows: Sequence[FailureEvidence]
     lives: Sequence[AttemptEvidence]
@@ -220,7 +220,7 @@ class _Assigned:
     table: EventTable
 
     def causes(self) -> Causes:
-        """The cause of each life: each observation is used in one at most."""
+        """Return the cause of each attempt. Each observation is used in at most one."""
         of_life: defaultdict[int, list[FailureEvidence]] = defaultdict(list)
         lost: list[FailureEvidence] = []
         for one in self.rows:
@@ -240,7 +240,7 @@ class _Assigned:
         return Causes(why, tuple(kernel.strangers), tuple(kernel.nobody), rootless, self._listed_hosts())
 
     def _listed_hosts(self) -> tuple[frozenset[str], ...]:
-        """All hosts of each life: those of the allocation that it began in."""
+        """Return all hosts of each attempt: those of the allocation that it began in."""
         listed = sorted((one for one in self.rows if one.row == ALLOCATED and one.lo is not None), key=_lo)
         begins = [_lo(one) - TOLERANCE_NS for one in listed]
         places = [bisect_right(begins, life.begin) - 1 for life in self.lives]
@@ -251,7 +251,7 @@ class _Assigned:
         return [life.begin for life in self.lives]
 
     def _lives_of(self, one: FailureEvidence) -> list[int]:
-        """The lives at whose end an observation of a process may stand."""
+        """Return the attempts whose end may contain an observation of a process."""
         count = len(self.lives)
         by_line = self.files.lives(one.source, one.line, count)
         if one.lo is None and one.hi is None:
@@ -268,8 +268,8 @@ class _Assigned:
         return [at for at in near if _is_at_the_end(one, self.lives[at])]
 
     def _of_own_file(self, source: str, lives: range) -> range:
-        """Of the lives of a line without a time behind all events of its file the first, if that is where its steps
-        stand, and the steps of the others stand in other files: each has a file of its own."""
+        """Narrow the candidate attempts of an untimed trailing line to the first one, if only that attempt logs to this
+        file."""
         own = self._of_source.get(source, [])
         first = bisect_left(own, lives.start)
         inside = [at for at in own[first : first + 2] if at < lives.stop]
@@ -277,21 +277,21 @@ class _Assigned:
 
     @cached_property
     def _of_source(self) -> dict[str, list[int]]:
-        """By file, the lives whose last progress stands in it."""
+        """Attempts by the file that contains their last progress."""
         found: defaultdict[str, list[int]] = defaultdict(list)
         for at, life in enumerate(self.lives):
             found[life.progress_source].append(at)
         return found
 
     def _around(self, time: int | None) -> range:
-        """The lives that a time may lie in, by clocks that differ a little."""
+        """Return the attempts that may contain a time, for clocks that differ a little."""
         if time is None:
             return range(0)
         first = max(bisect_left(self._begins, time) - 1, 0)
         return range(first, bisect_right(self._begins, time + TOLERANCE_NS))
 
     def _of_hosts(self) -> _KernelLines:
-        """Return the lines of kernels by attempt, those of other hosts, and those of an unknown host."""
+        """Return the kernel lines by attempt, those of other hosts, and those of an unknown host."""
         taken = _KernelLines()
         kernel = [one for one in self.rows if one.speaker == "kernel"]
         if not kernel:
@@ -328,12 +328,12 @@ class _Assigned:
         return taken
 
     def _hosts_of_signs(self, kernel: set[str]) -> set[str]:
-        """Return the hosts that lines about recoveries name. kernel: the places of a kernel's lines, which are none."""
+        """Return the hosts in lines about recoveries. kernel: locations of kernel lines, which do not count."""
         jobs = {*self.table.jobs, ""}
         return {one.host for one in self.table.observed.signs if one.job in jobs and one.where not in kernel}
 
     def _hosts_by_life(self) -> tuple[dict[int, set[str]], dict[int, set[int]]]:
-        """The hosts and the processes that lines of each life name."""
+        """Return the hosts and the pids that appear in the lines of each attempt."""
         hosts: defaultdict[int, set[str]] = defaultdict(set)
         pids: defaultdict[int, set[int]] = defaultdict(set)
         for one in self.rows:
@@ -353,7 +353,7 @@ class _Assigned:
         return range(first, first + 1)
 
     def _of_pods(self, of_life: defaultdict[int, list[FailureEvidence]]) -> None:
-        """What a cluster says of pods: of those whose name holds that of the job, and of those that others wait for."""
+        """Assign reports of a cluster about pods: of pods named after the job, and of pods that others wait for."""
         suspects: dict[int, set[int]] = {}
         for one in self.rows:
             if one.speaker != "pod":
@@ -377,7 +377,7 @@ class _Assigned:
 
 
 def names_job(table: EventTable, one: FailureEvidence) -> bool:
-    """Whether what a cluster says is of a pod or an object that is named after the job."""
+    """Return True if a report of a cluster is about a pod or an object that is named after the job."""
     if len(table) == 0:
         return False
     job = table.jobs[int(table.job[0])].lower()
@@ -386,21 +386,21 @@ def names_job(table: EventTable, one: FailureEvidence) -> bool:
 
 
 class _KernelLines:
-    """Lines of kernels as they are assigned to attempts."""
+    """Kernel lines as they are assigned to attempts."""
 
     def __init__(self) -> None:
         self.found: defaultdict[int, list[FailureEvidence]] = defaultdict(list)
         self.strangers: list[FailureEvidence] = []
-        """Of other hosts."""
+        """Lines of other hosts."""
         self.nobody: list[FailureEvidence] = []
-        """Of an unknown host."""
+        """Lines of an unknown host."""
         self._matched: defaultdict[tuple[int, int | None], list[FailureEvidence]] = defaultdict(list)
 
     def add_of_unknown_host(
         self, attempt: int, one: FailureEvidence, by_pid: bool, exits: _Exits, known_hosts: _Hosts
     ) -> None:
-        """Add a line whose host no line of the attempt names. by_pid: whether it names no host, and its pid is of this
-        attempt alone."""
+        """Add a line of a host that does not appear in the lines of the attempt. by_pid: it has no host, and its pid
+        appears in this attempt alone."""
         if by_pid:
             if not exits.contradict(one):
                 self.found[attempt].append(replace(one, doubted=True))
@@ -412,13 +412,14 @@ class _KernelLines:
             self.nobody.append(one)
 
     def add_matched(self) -> None:
-        """Add the lines that match an exit, if they are of one host: of two, only one can have killed that process."""
+        """Add the lines that match an exit if all are of one host, because only one host can have killed the
+        process."""
         for (attempt, _), rows in self._matched.items():
             (self.found[attempt] if len({one.host for one in rows}) == 1 else self.nobody).extend(rows)
 
 
 class _Exits:
-    """Logged exits of processes whose time is known, by pid."""
+    """Logged exits of processes with a known time, by pid."""
 
     def __init__(self, rows: Iterable[FailureEvidence]) -> None:
         self._of_pid: defaultdict[int, list[FailureEvidence]] = defaultdict(list)
@@ -429,11 +430,11 @@ class _Exits:
                 self._of_pid[one.pid].append(one)
 
     def match(self, kernel: FailureEvidence) -> bool:
-        """Return True if pid, program and time (5 s) of a kernel's line are those of an exit."""
+        """Return True if the pid, program and time (within 5 s) of a kernel line match an exit."""
         return any(_is_same_program(kernel, one) and _is_near(kernel, one) for one in self._of(kernel))
 
     def contradict(self, kernel: FailureEvidence) -> bool:
-        """Return True if all exits of the pid of a kernel's line were at other times."""
+        """Return True if all exits of the pid of a kernel line were at other times."""
         exits = self._of(kernel)
         return bool(exits) and not any(_is_near(kernel, one) for one in exits)
 
@@ -446,28 +447,29 @@ def _is_near(kernel: FailureEvidence, one: FailureEvidence) -> bool:
 
 
 def _is_same_program(kernel: FailureEvidence, one: FailureEvidence) -> bool:
-    """Return True if a kernel and a launcher name the same program. PyTorch names the main thread of Python itself."""
+    """Return True if a kernel and a launcher name the same program. PyTorch renames the main thread of Python
+    itself."""
     if one.process and kernel.process == one.process[:_LONGEST_COMM]:
         return True
     return kernel.process.startswith(_TRAINERS) and (not one.process or one.process.startswith("python"))
 
 
 class _Hosts:
-    """Names of hosts, and patterns that others fit in full or by their first label."""
+    """Host names, and patterns that match a host's full name or its first label."""
 
     def __init__(self, names: Iterable[str], patterns: Sequence[str]) -> None:
         self.names = sorted(filter(None, names), key=lambda name: (-len(name), name))
-        """The longest first."""
+        """Names, the longest first."""
         self._patterns = patterns
         self._known = {key for name in self.names for key in names_it_goes_by(name)}
 
     @cached_property
     def by_lower(self) -> dict[str, str]:
-        """The name of each in lower case."""
+        """Names by their form in lower case."""
         return {name.lower(): name for name in reversed(self.names)}
 
     def have(self, host: str) -> bool:
-        """Whether a host is one of them."""
+        """Return True if a host is one of them."""
         shown = (host.lower(), host.lower().split(".")[0])
         return bool(host) and (
             not self._known.isdisjoint(names_it_is_asked_by(host))
@@ -476,26 +478,26 @@ class _Hosts:
 
 
 def _only_with(pids: Mapping[int, set[int]], pid: int) -> int | None:
-    """The one life of which lines name a process; None: none, or several."""
+    """Return the only attempt whose lines name a process; None if there are none or several."""
     lives = [at for at, known in pids.items() if pid in known]
     return lives[0] if len(lives) == 1 else None
 
 
 def _holds(name: str, job: str) -> bool:
-    """Whether a pod or a workload is named after a job: `llm-0`, and `job-llm-9f2c` as Kueue names them; `serve-llm-0`
-    is another one."""
+    """Return True if a pod or a workload is named after a job: `llm-0`, or `job-llm-9f2c` as Kueue names it.
+    `serve-llm-0` is another job."""
     return re.match(rf"(?:{_KINDS_OF_JOBS}-)?{re.escape(job)}(?:[-_.]|$)", name) is not None
 
 
 def _index_of(pod: str) -> int | None:
-    """The index of a pod: the number behind its last dash."""
+    """Return the index of a pod: the number after its last dash."""
     last = pod.rpartition("-")[2]
     return int(last) if last.isascii() and last.isdigit() and len(last) < 7 else None
 
 
 def _may_be_a_worker(one: FailureEvidence) -> bool:
-    """Whether a process that the kernel killed may be of the job though no line names its pid: within a container,
-    which has a limit of its own, pids are others."""
+    """Return True if an OOM-killed process can belong to the job although its pid is not logged. A container with its
+    own memory limit has other pids inside."""
     of_cgroup = "Memory cgroup out of memory" in one.text or "CONSTRAINT_MEMCG" in one.text
     return of_cgroup and one.process.startswith(_TRAINERS)
 
@@ -509,14 +511,14 @@ def _behind_by_line(one: FailureEvidence, life: AttemptEvidence) -> bool:
 
 
 def _is_at_the_end(one: FailureEvidence, life: AttemptEvidence) -> bool:
-    """Whether a line of a process stands behind the last progress of a life, and not behind its end."""
+    """Return True if a line of a process is after the last progress of an attempt, and not after its end."""
     lo = one.lo if one.lo is not None else -_LATEST
     hi = one.hi if one.hi is not None else _LATEST
     if lo > life.next_start:
         return False
     if is_request(one) and one.lo is not None and max(life.up, life.progress - life.grace) < lo <= life.progress:
         return True
-    if life.progress_line and one.source == life.progress_source and one.row != "sacct":  # a line is a whole life
+    if life.progress_line and one.source == life.progress_source and one.row != "sacct":  # one line is a whole attempt
         return one.line > life.progress_line
     since = max(life.up, life.progress)
     return lo > since - TOLERANCE_NS or (hi > since and hi - lo < _SHORT)
@@ -537,8 +539,8 @@ def _is_between(one: FailureEvidence, life: AttemptEvidence) -> bool:
 
 
 def _host_of_file(source: str, hosts: _Hosts) -> str:
-    """The host that the name of a file says: one of some hosts, or what is left of a kernel log's without words such as
-    `dmesg`; empty where it says none."""
+    """Return the host in the name of a file: one of some hosts, or the rest of a kernel log's name without words such
+    as `dmesg`. Empty if there is none."""
     base = source.rpartition("/")[2].lower()
     begins = [at for at in range(len(base)) if at == 0 or not _is_of_word(base[at - 1])]
     ends = [at for at in range(1, len(base) + 1) if at == len(base) or not _is_of_word(base[at])]
@@ -546,12 +548,12 @@ def _host_of_file(source: str, hosts: _Hosts) -> str:
     for begin, end in ((begin, end) for begin in begins for end in ends if begin < end):
         host = hosts.by_lower.get(base[begin:end])
         if host is not None:
-            named.setdefault(host, base[:begin] + base[end:])  # where it stands first
+            named.setdefault(host, base[:begin] + base[end:])  # its first occurrence
     for host in sorted(named, key=lambda name: (-len(name), name)):
         if all(_WORDS_OF_FILES.match(word) for word in re.split(r"[^a-z0-9]+", named[host]) if word):
             return host
     if not _OF_A_KERNEL.search(base):
-        return ""  # a job's own output is named after the job
+        return ""  # the output of a job is named after the job, not after a host
     words = [_OF_A_KERNEL.sub("", word).strip("-") for word in re.split(r"[._]+", base)]
     return ".".join(word for word in words if word and not _WORDS_OF_FILES.match(word))
 

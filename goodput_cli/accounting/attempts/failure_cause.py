@@ -1,6 +1,6 @@
-"""Why an attempt died, and where (docs/causes.md): from what was observed around its end to one cause.
+"""Cause and location of the end of an attempt (docs/causes.md), from the observations around its end.
 
-Pure functions of a few rows: nothing here changes a second, an attempt or how it ended.
+Pure functions of a few rows: they never change a time, an attempt or how it ended.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SHORT = 60 * NS_PER_SECOND
 _KILL = 10 * NS_PER_SECOND
 _SAME_EXCEPTION = 3
 _MESSAGE = 6
-"""The message of an exception goes on for fewer lines."""
+"""The message of an exception has fewer lines."""
 _ABORTED = (-6, 134)
 _ABORTING = frozenset(
     {"terminate", "fatal python error", "signal received", "core dumped", "job of a shell", "spawned process",
@@ -64,7 +64,7 @@ _SIGKILL = (-9, 137)
 _SIGTERM = (-15, 143)
 KILLS = (*_SIGKILL, *_SIGTERM)
 _SYMPTOMS = ("stream writer", "oom summary")
-"""Rows of what a full disk does as well, and of what the kernel says again in plainer words."""
+"""Rows that a full disk causes as well, or that the kernel repeats in plainer words."""
 _CANCELS = ("cancelled", "job cancelled")
 """Rows of Slurm's line about a cancelled job."""
 _SENT = "closing signal"
@@ -72,7 +72,7 @@ _CLOSING = (_SENT, "death signal", "signal to stop", "force terminated", "cancel
 _EVERYWHERE = ("everywhere", "")
 _INTERRUPTS = ("interrupt", "agent interrupted")
 _ENDED_TOO = ("worker", "pinning thread")
-"""What a rank says whose workers were told to end as well."""
+"""Rows that a rank logs after its workers were asked to end as well."""
 _LED_TO = ("python_error", "data_loader")
 _DIGITS = re.compile(r"\d+")
 _CLASS = re.compile(r"[A-Za-z_][\w.]{0,200}", re.ASCII)
@@ -82,30 +82,30 @@ _HOST = re.compile(r"\w[\w.-]{0,200}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class AttemptEvidence:
-    """What the accounting knows of an attempt, of which observations say why it died. ns UTC."""
+    """Facts of an attempt that decide which observations explain its end. Times are ns UTC."""
 
     begin: int
     up: int
     progress: int
-    """The last progress; `up` without any."""
+    """Time of the last progress; `up` without any."""
     progress_source: str
     progress_line: int
-    """Where the last progress stands (without any: the start line); 0 where lines have no order; `BEFORE_ALL_LINES`
-    where the first event of the log is the end of this attempt."""
+    """Line of the last progress, or of the start line without any. 0 if lines are not in order. `BEFORE_ALL_LINES` if
+    the first event of the log is the end of this attempt."""
     death: int
-    """The latest moment at which it died."""
+    """Latest time at which it died."""
     next_start: int
-    """`LATEST` of the last one."""
+    """Start of the next attempt; `LATEST` for the last one."""
     stepped: bool
-    """Whether it recorded a step."""
+    """True if it recorded a step."""
     grace: int = 0
-    """How long its processes may go on after a request to stop."""
+    """Time for which its processes may go on after a request to stop."""
     job: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Echo:
-    """What the others said of the one that died."""
+    """Reports of the other processes about the one that died."""
 
     code: str
     ranks: tuple[int, ...]
@@ -115,7 +115,7 @@ class Echo:
 
 @dataclass(frozen=True, slots=True)
 class FailureCause:
-    """Why an attempt died, as far as anybody says. None and "" are "not said"."""
+    """Cause of an attempt's end. None and "" mean unknown."""
 
     code: str = UNKNOWN_CAUSE
     certainty: Certainty | None = None
@@ -124,30 +124,30 @@ class FailureCause:
     host: str = ""
     device: str = ""
     others: tuple[FailureEvidence, ...] = ()
-    """What else was seen and may have been it: the first of each code."""
+    """Other possible causes: the first observation of each code."""
     echoes: tuple[Echo, ...] = ()
     silent_ranks: tuple[int, ...] = ()
     suspects: tuple[int, ...] = ()
-    """Ranks that others waited for."""
+    """Ranks that other ranks waited for."""
     used: tuple[FailureEvidence, ...] = ()
-    """Everything that was looked at."""
+    """All observations that were considered."""
     place: str = ""
-    """Of an event of the log that says so, where no observation does."""
+    """Location of the event that states the cause, if no observation does."""
     planned: bool = False
-    """Whether somebody ordered it: then there is nothing to explain."""
+    """True if a person or a controller ordered it: no cause is needed."""
     doubt: str = ""
-    """Why it is only likely, in words; "": one of `others` may have been it."""
+    """Reason why the cause is only likely. "" if one of `others` may be the cause."""
     quotes: bool = True
-    """Whether the line that says so may be shown."""
+    """True if the line that states the cause may be shown."""
 
     @property
     def also(self) -> tuple[str, ...]:
-        """Codes of what else may have been it."""
+        """Codes of the other possible causes."""
         return tuple(one.code for one in self.others)
 
     @property
     def also_seen(self) -> tuple[FailureEvidence, ...]:
-        """The lines behind `also`, as far as they may be shown."""
+        """Lines for `also`, with text only if it may be shown."""
         return self.others if self.quotes else tuple(replace(one, text="") for one in self.others)
 
     @property
@@ -156,21 +156,21 @@ class FailureCause:
 
     @property
     def text(self) -> str | None:
-        """The line that says so; None where it may not be shown."""
+        """The line that states the cause; None if it may not be shown."""
         return self.evidence.text if self.evidence is not None and self.quotes else None
 
     @property
     def where(self) -> str | None:
-        """Where it stands: `file:line`."""
+        """Location of that line as `file:line`."""
         return self.evidence.where if self.evidence is not None else self.place or None
 
     @property
     def advice(self) -> str:
-        """What to do about it, in a sentence: where nobody says by whom a process was killed, where to look."""
+        """Recommended action, in a sentence. For a kill by an unknown process: where to look."""
         return self.advice_for(training_lost=True)
 
     def advice_for(self, *, training_lost: bool) -> str:
-        """Return what to do about it, by whether the end took training back."""
+        """Return the recommended action. training_lost: True if training was lost at the end."""
         if self.code != KILLED:
             return CAUSES[self.code].advice_for(training_lost=training_lost)
         if _HOST.fullmatch(self.host):
@@ -184,17 +184,17 @@ class FailureCause:
 
     @property
     def known(self) -> bool:
-        """Whether somebody says why: that a process was killed says only how."""
+        """True if a log line states the cause. A kill signal alone does not."""
         return self.code not in (UNKNOWN_CAUSE, KILLED)
 
 
 NO_KNOWN_CAUSE = FailureCause()
 BEFORE_ALL_LINES = -1
-"""The line of the last progress where no line shows a start: every line of the file may be evidence."""
+"""Line of the last progress if no line shows a start: every line of the file may be evidence."""
 
 
 def why_it_died(life: AttemptEvidence, seen: Sequence[FailureEvidence]) -> FailureCause:
-    """The cause among the observations of one life (see `lives.causes_of`)."""
+    """Return the cause among the observations of one attempt (see `evidence_of_attempts.causes_of`)."""
     seen = _with_ranks(seen)
     words = [one for one in seen if one.row not in FACTS]
     if not words:
@@ -244,7 +244,7 @@ def _judged(
     named = FirstSeen(seen)
     chosen = min(first, key=lambda one: _order(one, named))
     others = [one for one in first if one.code != chosen.code]
-    agreed = len({(one.code, one.rank, one.host) for one in first}) == 1  # a log and its scheduler say one thing
+    agreed = len({(one.code, one.rank, one.host) for one in first}) == 1  # a log and its scheduler agree
     other_fell = named.is_other(chosen)
     certain = agreed and not other_fell and any(_is_said(one, told) for one in first)
     rank, host, device = _where(chosen, echoes, seen)
@@ -261,7 +261,7 @@ def _judged(
 
 
 def _doubt(one: FailureEvidence) -> str:
-    """What is missing of an observation that alone explains a death."""
+    """Return the reason why a single observation is not enough to confirm the cause."""
     if one.garbled:
         return "the line mixes output of several processes"
     if one.row in _INTERRUPTS:
@@ -283,8 +283,8 @@ def _doubt(one: FailureEvidence) -> str:
 
 
 def _of_echoes(echoes: list[FailureEvidence], exits: Sequence[FailureEvidence], named: FirstSeen) -> FailureCause:
-    """Where nobody states a mechanism: a wait that ran out of time, the word that somebody recorded, or only who fell
-    first."""
+    """Return the cause if no line states a mechanism: a wait that timed out, the recorded reason, or only the first
+    process that failed."""
     waits = [one for one in echoes if one.code == "collective_timeout"]
     if not waits:
         recorded = next((one for one in exits if one.row == "recorded reason"), None)
@@ -298,8 +298,8 @@ def _of_echoes(echoes: list[FailureEvidence], exits: Sequence[FailureEvidence], 
 
 
 def _signal_to_stop(seen: Sequence[FailureEvidence]) -> FailureEvidence | None:
-    """Return the first signal that asked a process to stop; None where a launcher sent it, as it does once a process
-    failed."""
+    """Return the first signal that asked a process to stop. None if a launcher sent it, as launchers do after a
+    failure."""
     signals = [one for one in seen if one.row in SIGNALS or one.exit in _SIGTERM]
     if not signals:
         return None
@@ -308,13 +308,13 @@ def _signal_to_stop(seen: Sequence[FailureEvidence]) -> FailureEvidence | None:
 
 
 def _is_sent_by_launcher(signal: FailureEvidence, seen: Iterable[FailureEvidence]) -> bool:
-    """Whether a process failed before it, or a launcher reports before it that it sent signals."""
+    """Return True if a process failed before a signal, or a launcher reports before it that it sent signals."""
     failed = (one for one in seen if one.row == _SENT or one.exit not in (None, 0, *KILLS))
     return any(_is_before(one, signal) for one in failed)
 
 
 def _is_to_the_job(signal: FailureEvidence, seen: Iterable[FailureEvidence]) -> bool:
-    """Whether a signal asked more than the process that reports it."""
+    """Return True if a signal went to more processes than the one that reports it."""
     return signal.speaker != "process" and not _is_sent_by_launcher(signal, seen)
 
 
@@ -325,7 +325,7 @@ def _is_before(one: FailureEvidence, other: FailureEvidence) -> bool:
 
 
 def _only_to_end(exits: Sequence[FailureEvidence]) -> FailureEvidence | None:
-    """Of processes that a scheduler saw end, all on one host, those that it says so of first."""
+    """Return the first failed process in a scheduler's report, if all of them were on one host."""
     ended = [one for one in exits if one.speaker == "scheduler" and one.exit and one.host]
     if len({one.host for one in ended}) != 1:
         return None
@@ -334,8 +334,8 @@ def _only_to_end(exits: Sequence[FailureEvidence]) -> FailureEvidence | None:
 
 
 class _Teardown:
-    """From when on processes say only that they are being killed: those of a node, and of all once a scheduler ends
-    the job."""
+    """Time and line after which processes only report that they are being killed, per host. For all hosts if a
+    scheduler ends the job."""
 
     def __init__(self, seen: Sequence[FailureEvidence], life: AttemptEvidence) -> None:
         asked = [one for one in seen if one.lo is not None and is_request(one)]
@@ -356,11 +356,11 @@ class _Teardown:
             self._line[one.source] = min(one.line, self._line.get(one.source, one.line))
 
     def cover(self, one: FailureEvidence, first: FirstSeen) -> bool:
-        """Whether a row only says so."""
+        """Return True if a row only reports that its process is being killed."""
         if one.role not in ("root", "exit") or (one.speaker in ("scheduler", "pod") and one.role == "root"):
             return False
         if one.code == "python_error" and self._follows_request(one):
-            return True  # what a program raises on its way out
+            return True  # a program raises exceptions during its exit
         places = (_EVERYWHERE, ("source", one.source), *names_it_is_asked_by(one.host))
         time = min((self._time[place] for place in places if place in self._time), default=None)
         if time is None:
@@ -368,11 +368,11 @@ class _Teardown:
         behind = one.source in self._line and self._line[one.source] < one.line
         if earliest(one) > time + TOLERANCE_NS or (one.row == "interrupt" and (behind or earliest(one) >= time)):
             return True
-        return one.row in _ENDED_TOO and behind and not first.has(one, None)  # that of its worker
+        return one.row in _ENDED_TOO and behind and not first.has(one, None)  # about its worker
 
     def _follows_request(self, one: FailureEvidence) -> bool:
-        """Return True if a process logged it after a request to stop: by the order of lines, by the clock, or, where
-        its line has no time, because it had trained until the request."""
+        """Return True if a process logged a line after a request to stop: by line order, by time, or, for a line
+        without a time, because it had trained until the request."""
         if one.source in self._asked:
             return self._asked[one.source] < one.line
         if one.stamped:
@@ -381,9 +381,9 @@ class _Teardown:
 
 
 def _without_bystanders(alive: list[FailureEvidence]) -> list[FailureEvidence]:
-    """Without exceptions that were raised beside a main thread, unless its process raised another behind it, as who
-    waits for a thread does: alone, such an exception ends nothing, and where another mechanism is stated, that is
-    why."""
+    """Drop exceptions that were raised outside of the main thread, unless their process raised another one later, such
+    as the one of a waiting main thread. Alone, such an exception ends nothing. If another mechanism is stated, that is
+    the cause."""
     led: defaultdict[tuple[str, str], list[FailureEvidence]] = defaultdict(list)
     for other in alive:
         if other.role == "root" and not other.beside and other.code in _LED_TO:
@@ -401,7 +401,7 @@ def _without_bystanders(alive: list[FailureEvidence]) -> list[FailureEvidence]:
 
 
 def _went_on(one: FailureEvidence, life: AttemptEvidence) -> bool:
-    """Whether the process of a root said something ordinary behind it."""
+    """Return True if the process of a root cause logged ordinary lines after it."""
     if one.speaker != "process":
         return False
     if one.ordinary is not None:
@@ -414,7 +414,8 @@ def _went_on(one: FailureEvidence, life: AttemptEvidence) -> bool:
 
 
 def _with_ranks(seen: Sequence[FailureEvidence]) -> Sequence[FailureEvidence]:
-    """On one node the local rank is the rank: where an agent's processes are about as many as the ranks that speak."""
+    """Set the rank to the local rank on a single node, if an agent's processes are about as many as the ranks in the
+    log."""
     launched = [one for one in seen if one.speaker == "launcher"]
     hosts = {one.host for one in launched if one.host}
     ranks, pids = ranks_of(seen), {one.pid for one in launched if one.pid is not None}
@@ -429,7 +430,7 @@ def _with_ranks(seen: Sequence[FailureEvidence]) -> Sequence[FailureEvidence]:
 def _kills_joined(
     roots: list[FailureEvidence], exits: list[FailureEvidence], killed: Sequence[FailureEvidence]
 ) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
-    """A kill for want of memory and the exit of the killed process are one. killed: all exits of it that were seen."""
+    """Join an OOM kill with the exit of the killed process. killed: all exits by a kill that were seen."""
     joined: list[FailureEvidence] = []
     killed = killed if any(one.code == "host_oom" for one in roots) else []
     left, explained = Killed(killed), set[FailureEvidence]()
@@ -454,7 +455,8 @@ def _is_the_killed(root: FailureEvidence, one: FailureEvidence) -> bool:
 def _without_aborts(
     exits: list[FailureEvidence], roots: list[FailureEvidence], echoes: list[FailureEvidence]
 ) -> list[FailureEvidence]:
-    """SIGABRT is a way out: of a process behind a root or an echo of its own, or where all others only waited."""
+    """Drop exits by SIGABRT of processes that logged a root cause or an echo before, or all of them if the others only
+    waited."""
     echoes = [one for one in echoes if one.row != "spawned worker"]
     waits = [one for one in echoes if one.code in ("collective_timeout", PEER_LOST)]
     said = Processes([*roots, *echoes])
@@ -468,8 +470,8 @@ def _is_abort(one: FailureEvidence) -> bool:
 
 
 def _in_order(one: FailureEvidence, first: FirstSeen) -> FailureEvidence:
-    """An exit that a launcher saw behind the one that it saw first is what the launcher did to those that were left,
-    or what they did as that one was gone."""
+    """Mark an exit as teardown if a launcher saw it after the first failure: the launcher ended the remaining
+    processes, or they failed because the first one was gone."""
     fell = first.earliest
     if fell is None or one.role != "exit" or one.speaker not in ("launcher", "scheduler") or first.has(one, one.pid):
         return one
@@ -480,7 +482,7 @@ def _in_order(one: FailureEvidence, first: FirstSeen) -> FailureEvidence:
 
 
 def _without_requeues(roots: list[FailureEvidence]) -> list[FailureEvidence]:
-    """A job that is put back into the queue as it is preempted was cancelled by nobody."""
+    """Drop cancellations of a job that its preemption put back into the queue."""
     if not any(one.code == "preempted" and one.speaker == "scheduler" for one in roots):
         return roots
     return [one for one in roots if not (one.code == "cancelled" and one.row in _CANCELS)]
@@ -489,8 +491,8 @@ def _without_requeues(roots: list[FailureEvidence]) -> list[FailureEvidence]:
 def _join_exception_classes(roots: list[FailureEvidence]) -> list[FailureEvidence]:
     """Replace each record of an exception's class by the traceback of that class, which has its message.
 
-    The record states when the process ended of it, so that the traceback is as certain as the record is. Tracebacks of
-    one class with several causes stay apart from the record.
+    The record states when the process ended, so the traceback is as certain as the record. Tracebacks of one class with
+    several causes stay separate.
     """
     recorded = {one.text.rpartition(".")[2]: one for one in roots if one.unhandled and _CLASS.fullmatch(one.text)}
     if not recorded:
@@ -509,8 +511,9 @@ def _join_exception_classes(roots: list[FailureEvidence]) -> list[FailureEvidenc
 
 
 def _without_logged(roots: list[FailureEvidence], told: Exits) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
-    """Where a process ended of an exception that nobody caught, what others only logged did not end it. What a process
-    logged before it raised is why it did, and so may be what somebody logged where the exception itself says little."""
+    """Separate errors that other processes only logged, if an uncaught exception ended a process. Errors that the
+    process logged before it raised remain, because they explain the exception. So do errors of unknown ranks if the
+    exception is general."""
     ended = [one for one in roots if one.speaker == "process" and _is_uncaught(one, told)]
     if not ended:
         return roots, []
@@ -534,8 +537,8 @@ def _is_uncaught(one: FailureEvidence, told: Exits) -> bool:
 def _by_who_fell_first(
     roots: list[FailureEvidence], exits: list[FailureEvidence], named: FirstSeen
 ) -> list[FailureEvidence]:
-    """What may have been it: roots, else exits; of the process that was seen to fail first, what it ended of before
-    what other processes said later, and before what leaves open whether it ended anything."""
+    """Order possible causes: root errors before exit codes. Errors of the first failing process come before later
+    errors of other processes, and before errors that may not have ended anything."""
     fell = named.earliest
     if fell is None:
         return roots or exits
@@ -549,7 +552,8 @@ def _by_who_fell_first(
 def _own_process_only(
     roots: list[FailureEvidence], exits: list[FailureEvidence], told: Exits
 ) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
-    """Roots that explain a death, and those long before the SIGKILL of another process, which is the cause then."""
+    """Separate roots that explain an end from those long before the SIGKILL of another process, which is then the
+    cause."""
     killed = [one for one in exits if one.code == KILLED and one.exit in _SIGKILL]
     killed.sort(key=earliest, reverse=True)
     kept: list[FailureEvidence] = []
@@ -561,7 +565,7 @@ def _own_process_only(
 
 
 def _folded(candidates: Iterable[FailureEvidence], seen: Sequence[FailureEvidence]) -> list[FailureEvidence]:
-    """The same said by several processes, once: the first of it, or the one that an agent saw first."""
+    """Merge equal reports of several processes into the first one, or into the one that an agent saw first."""
     groups: dict[tuple[str, ...], list[FailureEvidence]] = {}
     for one in candidates:
         place = "" if one.speaker == "process" else one.host
@@ -572,7 +576,8 @@ def _folded(candidates: Iterable[FailureEvidence], seen: Sequence[FailureEvidenc
 
 
 def _kind(one: FailureEvidence) -> str:
-    """What several processes say alike: the text but for numbers; of an exception, its type and message."""
+    """Return the key under which reports of several processes are equal: the row, or an exception's type and message
+    without numbers."""
     return one.row if one.row not in ("exception",) else _DIGITS.sub("0", one.text)
 
 
@@ -604,8 +609,9 @@ def _one_of(group: list[FailureEvidence], named: FirstSeen, ranks: int) -> Failu
 
 
 def _order(one: FailureEvidence, first: FirstSeen) -> tuple[object, ...]:
-    """What a kernel or a scheduler says of the process or the whole job, then who was seen to fail first, the group,
-    a symptom behind the others of it, then one with a place, the lowest rank, the file and the line."""
+    """Return the sort key of candidates: reports of a kernel or a scheduler about the process or the whole job, then
+    the process that was seen to fail first, the group, symptoms after causes, reports with a location, the lowest rank,
+    the file and the line."""
     group = group_of(one.code)
     whole = one.speaker in ("kernel", "scheduler", "pod") and (group in _OF_THE_WHOLE or one.unhandled)
     placed = one.rank is not None or bool(one.host) or bool(one.device)
@@ -615,14 +621,14 @@ def _order(one: FailureEvidence, first: FirstSeen) -> tuple[object, ...]:
 
 
 _OF_THE_WHOLE = ("hardware", "scheduler", "operator")
-"""Groups of what ends a job as a whole, whichever of its processes is seen to fail first."""
+"""Groups of causes that end a job as a whole, whichever process is seen to fail first."""
 
 
 def _is_said(one: FailureEvidence, told: Exits) -> bool:
     if one.garbled or one.doubted or one.row in _INTERRUPTS:
         return False
     if one.speaker == "kernel":
-        return one.unhandled  # joined by its pid: see `_kills_joined`
+        return one.unhandled  # joined by its pid in `_join_kills`
     if one.speaker == "pod":
         return bool(one.identity) and one.unhandled
     if not _is_short(one):
@@ -633,7 +639,7 @@ def _is_said(one: FailureEvidence, told: Exits) -> bool:
 
 
 def _is_short(one: FailureEvidence) -> bool:
-    """Whether it is known to the minute when it was said."""
+    """Return True if the time of a report is known to the minute."""
     return one.stamped or (one.lo is not None and one.hi is not None and one.hi - one.lo < _SHORT)
 
 
@@ -662,7 +668,8 @@ def _where(
 def _joined(
     one: FailureEvidence, rank: int | None, host: str, seen: Sequence[FailureEvidence]
 ) -> tuple[int | None, str]:
-    """Rank and host of what two lines say, one of which names the rank and the other the host, and no line another."""
+    """Return the rank and host of two reports if one names the rank, the other the host, and no report names another
+    one."""
     same = [other for other in seen if (other.code, other.role, other.speaker) == (one.code, "root", one.speaker)]
     ranks = {rank, *(other.rank for other in same)} - {None}
     hosts = {host, *(other.host for other in same)} - {""}

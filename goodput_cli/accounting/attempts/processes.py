@@ -1,5 +1,5 @@
-"""Which rows are of one process or one host, asked of very many at once: 16 000 ranks of one failure are no more work
-each than eight. Every class answers what a look at each pair of rows would."""
+"""Lookups of rows by process or host that stay fast for 16 000 ranks. Each class gives the same result as a comparison
+of all pairs of rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class ProcessLocation(NamedTuple):
-    """Where a process is, as launchers tell."""
+    """Location of a process as reported by launchers."""
 
     rank: int | None
     local_rank: int | None
@@ -33,7 +33,7 @@ class ProcessLocation(NamedTuple):
 
 
 class Places:
-    """The places that launchers name, in order."""
+    """Locations of processes that launchers name, in order."""
 
     def __init__(self, seen: Iterable[FailureEvidence]) -> None:
         self._every = [
@@ -45,8 +45,8 @@ class Places:
                 self._at[key].append(at)
 
     def completed(self, one: FailureEvidence) -> FailureEvidence:
-        """A row with the rank, the host and the pid of the launcher's lines about the same process, one behind the
-        other: what one of them adds, the next are found by."""
+        """Return a row with the rank, host and pid from the launcher's lines about the same process. Lines are applied
+        in order, so each one can use the facts that earlier ones added."""
         at = self._behind(one, -1)
         while at is not None and not _is_complete(one):
             place = self._every[at]
@@ -55,7 +55,7 @@ class Places:
         return one
 
     def _behind(self, one: FailureEvidence, last: int) -> int | None:
-        """The first place of the same process behind another."""
+        """Return the first position of the same process after another one."""
         found = (self._at[key] for key in _asked_for(one) if key in self._at)
         return min((rows[at] for rows in found if (at := bisect_right(rows, last)) < len(rows)), default=None)
 
@@ -88,7 +88,7 @@ def _is_complete(one: FailureEvidence) -> bool:
 
 
 def completed(one: FailureEvidence, other: ProcessLocation | FailureEvidence) -> FailureEvidence:
-    """With the process of another where it does not name one itself."""
+    """Return a row with the rank, host and pid of another one, if it has none itself."""
     return replace(
         one,
         rank=one.rank if one.rank is not None else other.rank,
@@ -98,11 +98,11 @@ def completed(one: FailureEvidence, other: ProcessLocation | FailureEvidence) ->
 
 
 _SEES_FAIL = ("agent failed", "agent block", "mpirun", "mpi process", "child of lightning", "rank of composer")
-"""Rows of launchers that name the process that fell first."""
+"""Rows of launchers that name the process that failed first."""
 
 
 class FirstSeen:
-    """The processes that agents name as the first failure that they saw."""
+    """Processes that agents report as the first failure they saw."""
 
     def __init__(self, seen: Iterable[FailureEvidence]) -> None:
         launched = [one for one in seen if one.speaker == "launcher"]
@@ -111,7 +111,7 @@ class FirstSeen:
             plain = [one for one in launched if one.row in _SEES_FAIL and one.role == "exit"]
             named = sorted(plain, key=lambda one: (earliest(one), one.line))[:1]
         self.earliest = min(named, key=lambda one: (earliest(one), one.line), default=None)
-        """The one of them that fell first, as launchers tell; None: they name none."""
+        """The earliest of them as reported by launchers; None if there are none."""
         self._ranks = {one.rank for one in named if one.rank is not None}
         self._pids = {one.pid for one in named if one.pid is not None}
         self._without_rank = {one.pid for one in named if one.pid is not None and one.rank is None}
@@ -119,21 +119,21 @@ class FirstSeen:
 
     @property
     def words(self) -> str:
-        """Its process, for people."""
+        """Its process as text for users."""
         fell = self.earliest
         if fell is None or fell.rank is None:
             return "another process"
         return f"rank {fell.rank}"
 
     def is_other(self, one: FailureEvidence) -> bool:
-        """Whether a row names a process that is none of them, where they are named."""
+        """Return True if a row names another process, and the first failure is known."""
         placed = one.rank is not None or one.pid is not None
         if self.earliest is None or not placed or one.speaker not in ("process", "launcher"):
             return False
         return bool(self._ranks if one.rank is not None else self._pids) and not self.has(one, one.pid)
 
     def has(self, one: FailureEvidence, pid: int | None) -> bool:
-        """Whether it is one of them. pid: that of its process, if that counts."""
+        """Return True if a row is of one of them. pid: that of its process, if it counts."""
         if one.rank in self._ranks:
             return True
         if pid is not None and pid in (self._pids if one.rank is None else self._without_rank):
@@ -145,10 +145,10 @@ class FirstSeen:
 
 
 class Processes:
-    """The processes that rows are of, with the last line of each.
+    """Processes of rows, with the last line of each.
 
-    Rows are of one process if their pids are equal; where one names no pid, if their ranks are; where the row that is
-    looked up names no rank, if both stand in one stream of one source.
+    Rows are of one process if their pids are equal. If one has no pid, the ranks must be equal. If the looked-up row
+    has no rank, both must be in one stream of one source.
     """
 
     def __init__(self, rows: Sequence[FailureEvidence]) -> None:
@@ -157,7 +157,7 @@ class Processes:
         self._without_pid = _ranks_and_streams([one for one in rows if one.pid is None])
 
     def has(self, one: FailureEvidence) -> bool:
-        """Whether a row is of one of them."""
+        """Return True if a row is of one of them."""
         return self.last_line(one) is not None
 
     def last_line(self, one: FailureEvidence) -> int | None:
@@ -183,7 +183,7 @@ def _last_lines(lines: Iterable[tuple[Key, int]]) -> dict[Key, int]:
 
 
 class Exits:
-    """The ends of processes that launchers and schedulers tell of."""
+    """Ends of processes as reported by launchers and schedulers."""
 
     def __init__(self, seen: Iterable[FailureEvidence]) -> None:
         ends = [one for one in seen if one.role == "exit" and one.speaker in ("launcher", "scheduler")]
@@ -193,14 +193,15 @@ class Exits:
         self._kinds = {kind: _Exits.of(rows) for kind, rows in kinds.items()}
 
     def of_rank(self, root: FailureEvidence) -> bool:
-        """Whether one names the rank or the pid of a root."""
+        """Return True if one of them names the rank or the pid of a root cause."""
         return any(
             (root.rank is not None and root.rank in exits.ranks) or (root.pid is not None and root.pid in exits.pids)
             for exits in self._kinds.values()
         )
 
     def tell_of(self, root: FailureEvidence) -> bool:
-        """Whether one is of the process of a root: by its rank, else by its pid, else by what stands behind it."""
+        """Return True if one belongs to the process of a root cause: by its rank, otherwise by its pid, otherwise by
+        its position."""
         for (ranked, numbered), exits in self._kinds.items():
             if root.rank is not None and ranked:
                 told = root.rank in exits.ranks
@@ -225,7 +226,7 @@ class _Exits(NamedTuple):
 
 
 class Killed:
-    """Exits by SIGKILL that nobody has explained yet."""
+    """Exits by SIGKILL without an explanation so far."""
 
     def __init__(self, exits: Sequence[FailureEvidence]) -> None:
         self._left = dict(enumerate(exits))
@@ -235,7 +236,7 @@ class Killed:
                 self._at[key][at] = None
 
     def near(self, root: FailureEvidence) -> list[tuple[int, FailureEvidence]]:
-        """Those that may be of the kill of a root, in order: of its pid, or of its host without one."""
+        """Return the exits that may belong to the kill of a root cause, in order: by pid, or by host without one."""
         if root.speaker == "scheduler":
             return list(self._left.items())
         keys: list[Hashable] = [("pid", root.pid)] if root.pid is not None else []
@@ -245,7 +246,7 @@ class Killed:
         return [(at, self._left[at]) for at in sorted(places)]
 
     def take(self, at: int) -> None:
-        """It is explained."""
+        """Mark an exit as explained."""
         for key in _keys_of_killed(self._left.pop(at)):
             self._at[key].pop(at, None)
 
@@ -260,8 +261,8 @@ def _keys_of_killed(one: FailureEvidence) -> Iterator[Hashable]:
 
 
 def first_of(rows: Sequence[FailureEvidence]) -> list[FailureEvidence]:
-    """Those that no other precedes (see `precedes`): by lines within the output of one rank, else by time. All,
-    where a clock that went back makes each one behind another."""
+    """Return the rows that no other row precedes (see `precedes`): by line within the output of one rank, otherwise by
+    time. Return all if a clock went back and each row is after another one."""
     processes = [_process(at, one) for at, one in enumerate(rows)]
     lines: dict[Hashable, int] = {}
     ends: dict[Hashable, int] = {}
@@ -278,12 +279,12 @@ def first_of(rows: Sequence[FailureEvidence]) -> list[FailureEvidence]:
 
 
 def _process(at: int, one: FailureEvidence) -> Hashable:
-    """What lines are of one process in one file; of what names no rank each is on its own."""
+    """Return the key of lines of one process in one file. Lines without a rank are each separate."""
     return at if one.rank is None else (one.source, one.stream, one.rank)
 
 
 def killed_later(root: FailureEvidence, killed: Sequence[FailureEvidence], wait: int) -> bool:
-    """Whether another process was killed more than `wait` (ns) behind a root. killed: the latest first."""
+    """Return True if another process was killed more than `wait` (ns) after a root cause. killed: the latest first."""
     for one in killed:
         if earliest(one) <= latest(root) + wait:
             return False

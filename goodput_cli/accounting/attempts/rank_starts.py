@@ -1,6 +1,6 @@
 """Start bursts (accounting §3): many ranks write one start line each, and together they are one start.
 
-Start lines of ranks without numbers (accounting §3, Ranks without numbers): which of them are one start.
+Group the start lines of ranks without numbers (accounting §3, Ranks without numbers).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _TOGETHER_NS = 60 * 10**9
 
 
 def ranks_of_start(table: EventTable, control: Rows, recorded: Rows) -> NDArray[np.bool_]:
-    """Which of the rows in `control` (starts, terminations and ends) are start lines without a rank, of an unknown
-    writer, that belong to the burst of the start line before them.
+    """Return True for each row in `control` (starts, terminations and ends) that is a start line without a rank, of an
+    unknown writer, and belongs to the burst of the start line before it.
 
     recorded: rows of steps and checkpoint events.
     """
@@ -48,8 +48,8 @@ def ranks_of_start(table: EventTable, control: Rows, recorded: Rows) -> NDArray[
 
 
 def closing_lines(table: EventTable, bursts: Bursts) -> Rows:
-    """End lines of start-up phases that close what one of several ranks without numbers began: these show no new
-    start. Only the lives of such ranks are looked at."""
+    """Return the end lines of start-up phases that another of several ranks without numbers began. They do not show a
+    new start. Only attempts of such ranks are considered."""
     closing: list[int] = []
     stop_of = np.append(bursts.first[1:], len(table))
     for burst in np.flatnonzero(bursts.unnumbered > 1).tolist():
@@ -67,8 +67,8 @@ def closing_lines(table: EventTable, bursts: Bursts) -> Rows:
 
 
 def _mark(mates: NDArray[np.bool_], time: NDArray[np.int64], head: int, ranks: int, ranks_before: int) -> None:
-    """Start lines with nothing in between, from the last one back: bursts of at most `ranks` lines (of those before the
-    last burst: `ranks_before`) within 60 s."""
+    """Mark start lines with nothing in between, from the last one back, as bursts of at most `ranks` lines within 60 s.
+    Bursts before the last one: at most `ranks_before` lines."""
     stop = len(time)
     while stop:
         first = max(stop - ranks, int(np.searchsorted(time[:stop], time[stop - 1] - _TOGETHER_NS)))
@@ -77,7 +77,7 @@ def _mark(mates: NDArray[np.bool_], time: NDArray[np.int64], head: int, ranks: i
 
 
 class _Lives:
-    """What lies between one start line and the next: by how many ranks its steps were reported."""
+    """Number of ranks that reported the steps between each start line and the next."""
 
     def __init__(self, table: EventTable, control: Rows) -> None:
         starts = np.flatnonzero(table.kind[control] == Kind.START)
@@ -90,12 +90,12 @@ class _Lives:
         self._last_with_steps = np.maximum.accumulate(np.where(some, np.arange(len(some)), -1))
 
     def ranks_behind(self, place: int) -> int:
-        """The largest number of reports of one step between the start line at this place of `control` and the next;
-        0 without a step."""
+        """Return the largest number of reports of one step between the start line at this position of `control` and the
+        next one; 0 without a step."""
         return self._reports(int(self._life_of[place]))
 
     def ranks_before(self, place: int) -> int:
-        """The same of the last life with a step before that start line; 1 without any."""
+        """Return the same number for the last start with a step before that start line; 1 without any."""
         life = int(self._last_with_steps[int(self._life_of[place]) - 1])
         return self._reports(life) if life >= 0 else 1
 
@@ -118,11 +118,11 @@ class Bursts:
     first: Rows
     """Row of the first start line of each burst."""
     last: Rows
-    """Row of its last start line: the attempt is up."""
+    """Row of its last start line, at which the attempt is up."""
     unnumbered: Rows
-    """How many of its start lines carry no rank."""
+    """Number of its start lines without a rank."""
     late_ends: Rows
-    """Rows of terminations that belong to the attempt before the burst in which they stand."""
+    """Rows of terminations that are inside a burst but belong to the attempt before it."""
     burst_of_late_end: Rows
     """Position of that burst, for each late end."""
 
@@ -195,13 +195,13 @@ class _Burst:
     row: int
     time: int
     open_: bool = True
-    """Whether any further rank may join."""
+    """True if further ranks may join."""
     only_loads: bool = True
-    """Whether nothing but loads has come since: a rank that has not started may still join."""
+    """True if only loads followed: a rank that has not started may still join."""
     breaks: int = 0
     progress: int = 0
     follows: bool = False
-    """Whether there is an attempt before it."""
+    """True if an attempt precedes it."""
     last: int = -1
     unnumbered: int = 0
     ranks: set[int] = field(default_factory=set)
@@ -209,33 +209,34 @@ class _Burst:
     ended_before: set[int] = field(default_factory=set)
     """Ranks that ended in the attempt before."""
     restart: int = _NEVER
-    """When (ns) the first of its numbered ranks starts again."""
+    """Time (ns) at which the first of its numbered ranks starts again."""
     restart_unnumbered: int = _NEVER
 
     def passed(self, breaks: int, progress: int) -> None:
-        """So many steps and checkpoint events have been read, and so many of them that are no loads."""
+        """Update the burst after some steps and checkpoint events. breaks: how many were read; progress: how many of
+        them are not loads."""
         if breaks != self.breaks:
             self.breaks, self.open_ = breaks, False
         if progress != self.progress:
             self.progress, self.only_loads = progress, False
 
     def knows(self, writer: int) -> bool:
-        """Whether it is known who wrote a start line, and all those of the burst."""
+        """Return True if the writers of a start line and of the whole burst are known."""
         return writer != NONE and NONE not in self.writers
 
     def takes_writer(self, writer: int, row: int, last_lines: Rows) -> bool:
-        """Whether a start line without a rank is of a new process beside one of the burst that still lives."""
+        """Return True if a start line without a rank is of a new process next to one of the burst that still runs."""
         return writer not in self.writers and any(last_lines[one] > row for one in self.writers)
 
     def takes_agent(self, writer: int, time: int, *, shares_file: bool) -> bool:
-        """Return True if a start line of a launcher agent belongs to the rendezvous of this burst: that of an agent
-        that has not started in it, or soon after its first one where several agents may write into one file."""
+        """Return True if a start line of a launcher agent belongs to the rendezvous of this burst. The agent has not
+        started in it, or it started soon after the first one and several agents may write into one file."""
         if writer in self.writers:
             return shares_file and time - self.time <= _TOGETHER_NS
         return time - self.time <= _LATEST_JOIN_NS
 
     def takes(self, rank: int, time: int, mate: bool) -> bool:
-        """Whether a start line is one more of this burst."""
+        """Return True if a start line belongs to this burst."""
         if rank in self.ranks:
             return self.open_ and rank == NONE and mate
         return self.open_ or (self.only_loads and self._takes_late(rank, time))
@@ -245,7 +246,7 @@ class _Burst:
         return rank != NONE and time - self.time <= _LATEST_JOIN_NS and restarts - time > _RESTART_NS
 
     def join(self, row: int, rank: int, writer: int, restart: int) -> None:
-        """Take a start line. restart: when (ns) that rank starts again."""
+        """Add a start line. restart: time (ns) at which that rank starts again."""
         self.ranks.add(rank)
         self.writers.add(writer)
         self.last = row
@@ -256,7 +257,7 @@ class _Burst:
             self.restart = min(self.restart, restart)
 
     def has_late_end(self, rank: int) -> bool:
-        """Whether a termination inside this burst still belongs to the attempt before it."""
+        """Return True if a termination inside this burst still belongs to the attempt before it."""
         known = self.ranks | self.ended_before
         return self.open_ and self.follows and rank != NONE and self.ranks != {NONE} and rank not in known
 
@@ -275,7 +276,7 @@ class _Agents(NamedTuple):
 
     @classmethod
     def of(cls, table: EventTable) -> _Agents:
-        """Return the agents of a table."""
+        """Return the launcher agents of a table."""
         processes = [(code, node, process) for code, (node, process) in enumerate(table.writers)]
         agents = [one for one in processes if one[2].startswith(AGENT_PROCESS)]
         of_a_file = [code for code, node, process in agents if not node and process.endswith(" ")]
@@ -283,7 +284,7 @@ class _Agents(NamedTuple):
 
 
 def _last_lines(table: EventTable) -> Rows:
-    """The last row of each writer; -1 of those without any."""
+    """Return the last row of each writer; -1 for those without any."""
     last = np.full(len(table.writers), -1, dtype=np.intp)
     if len(last):
         written = positions(table.writer != NONE)
@@ -292,7 +293,7 @@ def _last_lines(table: EventTable) -> Rows:
 
 
 def _next_start_of_rank(table: EventTable, control: Rows) -> Rows:
-    """When (ns) the rank of each start line starts again; of other rows, and where it does not: never."""
+    """Return when (ns) the rank of each start line starts again; `_NEVER` for other rows, and if it does not."""
     again = np.full(len(control), _NEVER, dtype=np.int64)
     starts = np.flatnonzero(table.kind[control] == Kind.START)
     starts = starts[np.argsort(table.rank[control[starts]], kind="stable")]

@@ -1,4 +1,4 @@
-"""Replicas that join a job which goes on (accounting §3): their start lines begin no attempt."""
+"""Replicas that join a running job (accounting §3): their start lines do not begin an attempt."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from goodput_cli.events.schema import TEXT_PROCESS, EventTable, Kind
 def without_replicas(table: EventTable, bursts: Bursts, steps: Rows) -> Bursts:
     """Return the start bursts at which a job began again.
 
-    A burst is left out if another source goes on across it: that source had announced a start before, its next step
-    continues its numbers, it logs no start or end between the two, and is never silent for longer than a minute or
-    three usual distances of its lines. Only text of one program is judged: its files are streams of processes.
-    steps: rows.
+    A burst is left out if another source goes on across it. That source announced a start before, its next step
+    continues its numbers, it logs no start or end in between, and its gaps are at most a minute or three usual
+    distances of its lines. Only logs of one program are judged, because their files are streams of processes. steps:
+    rows.
     """
     if len(bursts.first) < 2 or len(steps) == 0:
         return bursts
@@ -51,7 +51,7 @@ def without_replicas(table: EventTable, bursts: Bursts, steps: Rows) -> Bursts:
 
 
 def _find_programs(table: EventTable) -> NDArray[np.intp]:
-    """Return the program of each writer that is known from text, as a number from 1; 0 for others and for none."""
+    """Return the program of each writer that is known from log output, as a number from 1; 0 for others."""
     names = [
         process.removeprefix(TEXT_PROCESS).split(" ")[0] if process.startswith(TEXT_PROCESS) else ""
         for _, process in table.writers
@@ -61,11 +61,11 @@ def _find_programs(table: EventTable) -> NDArray[np.intp]:
 
 
 class _Stream(NamedTuple):
-    """The lines of one source."""
+    """Lines of one source."""
 
     rows: Rows
     usual: float
-    """Usual distance (ns) of two."""
+    """Usual distance (ns) of two lines."""
     announced: Rows
     """Rows at which a process starts or ends."""
 
@@ -76,6 +76,7 @@ class _Stream(NamedTuple):
         return cls(rows, usual, rows[of_kind(table.kind[rows], (Kind.START, *ENDINGS))])
 
     def goes_on(self, table: EventTable, last: int, first: int) -> bool:
-        """Return True if one process wrote the steps at two rows: it had announced itself, and no other did since."""
+        """Return True if one process wrote the steps at two rows: it announced itself, and no other process did in
+        between."""
         before, after = search(self.announced, [last, first]).tolist()
         return before == after > 0 and is_heard(table, self.rows, self.usual, last, first)

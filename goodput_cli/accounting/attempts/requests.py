@@ -22,20 +22,21 @@ from goodput_cli.events.schema import OWN_END, TEXT_PROCESS, EventTable, Kind
 CANCELLED_STATE = ("state", "CANCELLED")
 """In the detail of an end that a person ordered, as a scheduler reports it."""
 LATEST_NOTICE_NS = 600 * 10**9
-"""An attempt that trains on for longer after it reached a preemption ended for another reason."""
+"""Longest time for which an attempt may train after it reached a preemption. After a longer time, it ended for another
+reason."""
 
 
 class StopRequest(NamedTuple):
-    """A request to stop, as a line states it."""
+    """A request to stop as stated by a line."""
 
     time: int
     """ns UTC."""
     kind: str
     """A cause: preempted, evicted, maintenance, time_limit or cancelled; killed for a signal of an unknown sender."""
     sender: Speaker
-    """Who reports it."""
+    """Program that reports it."""
     scope: str
-    """The pod, allocation or host that it is about; "" for the job."""
+    """Pod, allocation or host that it concerns; "" for the job."""
 
 
 def find_requests(table: EventTable) -> list[StopRequest]:
@@ -49,10 +50,11 @@ def find_requests(table: EventTable) -> list[StopRequest]:
 
 
 def exits_after_request(table: EventTable, attempts: Attempts, preempted: Rows) -> Mask:
-    """Return True for each of `attempts.closing` that is an exit after a request to stop, and so no clean end.
+    """Return True for each of `attempts.closing` that is an exit after a request to stop, and therefore not a clean
+    end.
 
-    A line by which the user or the program itself ends the job stays one. preempted: row at which each attempt had
-    reached a preemption, -1 without.
+    A line by which the user or the program itself ends the job stays a clean end. preempted: row at which each attempt
+    had reached a preemption; -1 without.
     """
     rows = attempts.closing
     kind, owner = table.kind[rows], attempts.of_row[rows]
@@ -79,8 +81,8 @@ def _has_any(times: Sequence[int], since: int, until: int) -> bool:
 
 
 def _is_written_as_text(table: EventTable, rows: Rows) -> Mask:
-    """Whether each line is output of a program or an object of a cluster, and not a stop that was meant: the recorder
-    and controllers write stops in words of their user."""
+    """Return True for each line that is output of a program or an object of a cluster, and not a planned stop. The
+    recorder and controllers write planned stops in their user's words."""
     text = np.array([process.startswith(TEXT_PROCESS) for _, process in table.writers] + [False], dtype=bool)
     meant = np.array([_is_meant(detail) for detail in table.details] + [False], dtype=bool)
     return np.asarray(text[table.writer[rows]] & ~meant[table.detail[rows]])

@@ -1,13 +1,11 @@
-"""Attempts of step logs that no start line shows (accounting §3): steps that go back, and life after an end line.
+"""Attempts that no start line shows (accounting §3). In step logs: steps that go back, and activity after an end line.
 
-A region is the rows from one start burst to the next. `_Walk` goes through the step records of a region in
-blocks, and finds where the next attempt begins; second hosts' reports are recognised on the way and left out.
+A region is the rows from one start burst to the next. `_Walk` reads the step records of a region in blocks and finds
+where the next attempt begins. Reports by second hosts are recognized and left out.
 
-Regions, the rows from one start burst to the next: which of them may hold a restart that no start line shows.
+Most regions contain no such restart, which is checked for all of them at once.
 
-Most hold none, and that is seen for all of them at once.
-
-Attempts of checkpoint logs that no start line shows (accounting §3): loads after progress, and life after an end.
+In checkpoint logs: loads after progress, and activity after an end.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ _LARGEST_BLOCK = 1 << 20
 
 
 def twice_the_median(number: I64, time: I64) -> int | None:
-    """Twice the median time (ns, exact) between step records that set a new highest number; None without any."""
+    """Return twice the median time (ns, exact) between step records that set a new highest number; None without any."""
     if len(number) < 2:
         return None
     new = np.ones(len(number), dtype=bool)
@@ -40,7 +38,7 @@ def twice_the_median(number: I64, time: I64) -> int | None:
 
 
 class StepRecords(Struct, frozen=True):
-    """What a step log records of steps, starts and ends; rows and records in time order."""
+    """Steps, starts and ends of a step log; rows and records in time order."""
 
     row: Rows
     number: I64
@@ -59,7 +57,7 @@ class StepRecords(Struct, frozen=True):
 
 
 def split_region(records: StepRecords, start: int, stop: int) -> tuple[list[int], list[int]]:
-    """The rows in [start, stop) at which a new attempt begins without a start line, and the records (positions in
+    """Return the rows in [start, stop) at which an attempt begins without a start line, and the records (positions in
     `records.row`) that a second host repeated."""
     boundaries: list[int] = []
     dropped: list[int] = []
@@ -102,7 +100,7 @@ class _Kept:
         self._count = count
 
     def with_more(self, records: NDArray[np.intp], numbers: I64) -> _Kept:
-        """A view with some more at the end; this one is as before, and shares the room."""
+        """Return a view with more records at the end. This one stays as it is and shares the memory."""
         before = self._count
         self.extend(records, numbers)
         view = _Kept.__new__(_Kept)
@@ -129,13 +127,13 @@ class _Walk:
         self.ending: int | None = int(records.endings[first_ending]) if has_ending else None
 
     def dropped_before(self, boundary: int | None) -> list[int]:
-        """Records left out as repeats; those at or after the boundary are the next attempt's to judge."""
+        """Return the records left out as repeats. Those at or after the boundary belong to the next attempt."""
         if boundary is None:
             return self.dropped
         return [record for record in self.dropped if self.records.row[record] < boundary]
 
     def next_boundary(self) -> int | None:
-        """Row at which the next attempt begins, or None."""
+        """Return the row at which the next attempt begins, or None."""
         block = _FIRST_BLOCK
         checked = self.begin
         while self.position < self.end:
@@ -156,9 +154,9 @@ class _Walk:
         return int(self.records.row[position]) if position < self.end else self.stop
 
     def _read(self, stop: int) -> tuple[int | None, int]:
-        """Take the records up to position `stop`. Returns (row of a restart or None, position reached).
+        """Read the records up to position `stop`. Return (row of a restart or None, position reached).
 
-        Stops early behind a record that had to be judged alone, because what it taught changes the next judgement.
+        Stops early after a record that was judged alone, because it can change the next judgment.
         """
         number = self.records.number[self.position : stop]
         before = np.empty(len(number), dtype=np.int64)
@@ -181,7 +179,7 @@ class _Walk:
             self.highest = int(self.records.number[records[-1]])
 
     def _judge(self, suspects: NDArray[np.intp], rising: NDArray[np.intp], stop: int) -> tuple[int | None, int]:
-        """Judge records whose number is not above the attempt's last: all in a row while they are plain repeats."""
+        """Judge records whose number is not above the attempt's last one, all at once while they are plain repeats."""
         with_rising = self.kept.with_more(rising, self.records.number[rising])
         repeats, delay = self._delays(suspects, with_rising)
         last_kept = with_rising.records[search(with_rising.records, suspects) - 1]
@@ -205,7 +203,8 @@ class _Walk:
         return None, odd_one + 1
 
     def _delays(self, suspects: NDArray[np.intp], with_rising: _Kept) -> tuple[NDArray[np.bool_], I64]:
-        """Whether each suspect repeats a number of this attempt, and how long (ns) after its first report."""
+        """Return True for each suspect that repeats a number of this attempt, and its delay (ns) after the first
+        report."""
         numbers = self.records.number[suspects]
         place = np.minimum(search(with_rising.numbers, numbers), len(with_rising.numbers) - 1)
         repeats = with_rising.numbers[place] == numbers
@@ -213,22 +212,23 @@ class _Walk:
         return repeats, np.where(repeats, self.records.time[suspects] - self.records.time[first], 0)
 
     def _startup_between(self, after: Rows, before: Rows) -> NDArray[np.bool_]:
-        """Whether a start-up event stands between two rows."""
+        """Return True for each pair of rows with a start-up event between them."""
         startup = self.records.startup
         return np.asarray(search(startup, before) > search(startup, after))
 
     def _patience(self) -> int:
-        """A repeat sooner than this (ns) after the first report is a second host's."""
+        """Return the time (ns) after the first report within which a repeat is from another host."""
         return max(self.records.two_medians or 0, 2 * self.longest_delay)
 
     def _is_report(self, record: int, repeats: bool, delay: int) -> bool:
-        """Whether a repeat is a second host's report: soon enough, or the old sequence goes on after it."""
+        """Return True if a repeat is a report by another host: it comes soon enough, or the old sequence goes on after
+        it."""
         if repeats and delay < self._patience():
             return True
         return self._old_sequence_goes_on(record)
 
     def _old_sequence_goes_on(self, record: int) -> bool:
-        """Whether a number above the highest arrives before all numbers from this one on have been seen again."""
+        """Return True if a number above the highest arrives before all numbers from this one on have repeated."""
         assert self.highest is not None
         number = self.records.number
         above = self._first_above(record + 1, self.highest)
@@ -239,7 +239,7 @@ class _Walk:
         return not bool(np.isin(expected, number[record + 1 : above]).all())
 
     def _first_above(self, start: int, limit: int) -> int | None:
-        """Position of the first record from `start` on, in this region, whose number is above `limit`."""
+        """Return the position of the first record from `start` on, in this region, whose number is above `limit`."""
         block = _FIRST_BLOCK
         while start < self.end:
             stop = min(start + block, self.end)
@@ -250,8 +250,9 @@ class _Walk:
         return None
 
     def _restart_row(self, last: int, record: int) -> int:
-        """A restart begins at the first start-up event after the attempt's last step, else at the step itself. An
-        end line in between is the old life's if the step comes too late after it: then only what stands behind it."""
+        """Return the row of a restart: the first start-up event after the attempt's last step, otherwise the step
+        itself. An end line in between belongs to the old attempt if the step comes too late after it; then only rows
+        after it count."""
         row, after = int(self.records.row[record]), int(self.records.row[last])
         if self.ending is not None and self.ending < row and self._is_late(self.records.time[[record]])[0]:
             after = latest_row(self.records.endings, after, row)
@@ -259,7 +260,7 @@ class _Walk:
         return row if startup is None else min(startup, row)
 
     def _lost_start(self, start: int, stop: int) -> int | None:
-        """First row in [start, stop) that shows life too long after an end line of this attempt."""
+        """Return the first row in [start, stop) that shows activity too long after an end line of this attempt."""
         if self.ending is None or stop <= self.ending:
             return None
         start = max(start, self.ending + 1)
@@ -277,7 +278,8 @@ class _Walk:
         return int(late[0]) if len(late) else None
 
     def _late_step(self, start: int, stop: int) -> int | None:
-        """A step after an end line, unless it goes on from the step before: one rank left, the others went on."""
+        """Return the row of a step after an end line, unless it continues the step before: one rank left, the others
+        went on."""
         kept = self.kept.records
         first = int(search(kept, search(self.records.row, start)))
         last = int(search(kept, search(self.records.row, stop)))
@@ -293,12 +295,12 @@ _NOWHERE = np.iinfo(np.intp).max
 
 
 def regions_with_restarts(records: StepRecords, start: Rows, stop: Rows) -> Places:
-    """Step logs: the regions start <= row < stop that have to be walked through.
+    """Return the regions start <= row < stop of a step log that must be walked through.
 
-    In the others every step is above the one before, and no step and nothing that resumes stands behind an end line.
+    In the others every step is above the one before, and no step or resuming event follows an end line.
     """
     first, last = search(records.row, start), search(records.row, stop)
-    falls = np.flatnonzero(records.number[1:] <= records.number[:-1]) + 1  # not above the one before
+    falls = np.flatnonzero(records.number[1:] <= records.number[:-1]) + 1  # not above the previous one
     inside = search(falls, last) > search(falls, np.minimum(first + 1, last))
     ending = _next(records.endings, start)
     lives_on = (_next(records.row, ending) < stop) | (_next(records.resuming, ending) < stop)
@@ -308,14 +310,14 @@ def regions_with_restarts(records: StepRecords, start: Rows, stop: Rows) -> Plac
 def checkpoint_regions_with_restarts(
     progress: Rows, loads: Rows, endings: Rows, resuming: Rows, start: Rows, stop: Rows
 ) -> Places:
-    """Checkpoint logs: the regions that hold a load after progress, or something that resumes after an end line."""
+    """Return the regions of a checkpoint log with a load after progress, or a resuming event after an end line."""
     load = _next(loads, _next(progress, start))
     lost = _next(resuming, _next(endings, start))
     return np.flatnonzero(np.minimum(load, lost) < stop)
 
 
 def _next(rows: Rows, after: Rows) -> Rows:
-    """First of the sorted rows at or after each of `after`; beyond all rows where there is none."""
+    """Return the first of the sorted rows at or after each of `after`; beyond all rows if there is none."""
     following = np.full(len(after), _NOWHERE)
     place = search(rows, after)
     exists = place < len(rows)
@@ -326,9 +328,9 @@ def _next(rows: Rows, after: Rows) -> Rows:
 def split_checkpoint_region(
     progress: Rows, loads: Rows, startup: Rows, endings: Rows, resuming: Rows, start: int, stop: int
 ) -> list[int]:
-    """The rows in [start, stop) at which a new attempt begins without a start line: at a load after progress (from the
-    first start-up event after that progress on), and at a load, init, prep or restore after an end line. All arguments
-    are sorted rows."""
+    """Return the rows in [start, stop) at which an attempt begins without a start line. It begins at a load after
+    progress (or at the first start-up event between the two), or at a load, init, prep or restore after an end line.
+    All arguments are sorted rows."""
     boundaries: list[int] = []
     begin = start
     while True:
@@ -346,7 +348,7 @@ def split_checkpoint_region(
 
 
 def _first_startup(progress: Rows, startup: Rows, endings: Rows, load: int) -> int:
-    """First start-up event after the last progress (and end line) before a load, else the load."""
+    """Return the first start-up event after the last progress (and end line) before a load, otherwise the load."""
     last_progress = int(progress[search(progress, load) - 1])
     first = next_row(startup, latest_row(endings, last_progress, load))
     return load if first is None else min(load, first)

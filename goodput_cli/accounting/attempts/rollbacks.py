@@ -1,4 +1,4 @@
-"""Rollbacks (accounting §3): steps that go back in a process that lives on."""
+"""Rollbacks (accounting §3): steps that go back in a process that goes on."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _OF_ANOTHER_LIFE = (*ENDINGS, Kind.START, Kind.SCHEDULED, Kind.ELASTIC_DOWN, Kin
 
 
 class Fall(IntEnum):
-    """How the log explains that steps went back where an attempt begins."""
+    """Explanation in the log for steps that went back at the begin of an attempt."""
 
     RESTART = 0
-    """Something shows a new process, or the steps did not go back."""
+    """The log shows a new process, or the steps did not go back."""
     ROLLBACK = 1
-    """The process lived on."""
+    """The process went on."""
     UNKNOWN = 2
     """The log shows neither."""
 
@@ -34,8 +34,8 @@ class Fall(IntEnum):
 def find_falls(table: EventTable, begin_row: Rows, started: Mask, steps: Rows, bounds: Rows) -> NDArray[np.int8]:
     """Return a `Fall` for each attempt.
 
-    begin_row: of each attempt. started: whether a start line opened it. steps: rows of the step records that count;
-    those of attempt a are at bounds[a] .. bounds[a + 1] - 1.
+    begin_row: first row of each attempt. started: True if a start line opened it. steps: rows of the step records that
+    count; those of attempt a are at bounds[a] .. bounds[a + 1] - 1.
     """
     falls = np.full(len(begin_row), Fall.RESTART, dtype=np.int8)
     stepping = bounds[1:] > bounds[:-1]
@@ -57,7 +57,7 @@ def find_falls(table: EventTable, begin_row: Rows, started: Mask, steps: Rows, b
 
 
 class _Processes:
-    """Processes of a table: which one wrote which rows, and how long it was silent."""
+    """Processes of a table: the rows that each one wrote, and its silent periods."""
 
     def __init__(self, table: EventTable) -> None:
         self._table = table
@@ -95,7 +95,7 @@ class _Processes:
 
     @cached_property
     def _announced(self) -> dict[int, I64]:
-        """When (ns) processes announced themselves, by source, in order."""
+        """Times (ns) at which processes announced themselves, by source, in order."""
         code_of = {source: code for code, source in enumerate(self._table.sources)}
         times: dict[int, list[int]] = {}
         for one in self._table.announced:
@@ -110,7 +110,7 @@ class _Processes:
 
     @cached_property
     def _beats(self) -> dict[int, Rows]:
-        """The heartbeats of each source that name their process: rows."""
+        """Rows of the heartbeats of each source that name their process."""
         table = self._table
         rows = np.flatnonzero(table.kind == Kind.HEARTBEAT)
         rows = rows[self._known[table.writer[rows]]]
@@ -131,8 +131,7 @@ class _Processes:
         return is_heard(self._table, *of_process, last, first)
 
     def _rows_where(self, column: str, code: int) -> tuple[Rows, float]:
-        """Return the rows of a writer or of a source, and the usual distance (ns) of two: found once, however often
-        its steps fall."""
+        """Return the rows of a writer or of a source, and the usual distance (ns) of two. The result is cached."""
         if (column, code) not in self._rows:
             self._rows[column, code] = rows_where(self._table, column, code)
         return self._rows[column, code]
@@ -145,9 +144,9 @@ def rows_where(table: EventTable, column: str, code: int) -> tuple[Rows, float]:
 
 
 def is_heard(table: EventTable, rows: Rows, usual: float, last: int, first: int) -> bool:
-    """Return True if a process is never silent for long from row `last` until it is heard of at or after row `first`.
+    """Return True if a process has no long silent period from row `last` to its first row at or after `first`.
 
-    What an interval covers, such as the load of a checkpoint, is no silence. rows, usual: of the process, from
+    An interval, such as the load of a checkpoint, is not a silent period. rows, usual: of the process, from
     `rows_where`.
     """
     between = rows[int(rows.searchsorted(last)) : int(rows.searchsorted(first)) + 1]

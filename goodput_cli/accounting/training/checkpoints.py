@@ -1,4 +1,4 @@
-"""Training spans (accounting §4) of checkpoint logs: progress is seen only where a step is finished or saved."""
+"""Training spans (accounting §4) of checkpoint logs: progress is visible only when a step is finished or saved."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ _MOST_STEPS = 1 << 31
 
 
 class CheckpointProgress(Struct, frozen=True):
-    """What a checkpoint log shows of its m attempts; columns of length m unless said otherwise."""
+    """Progress of the m attempts of a checkpoint log: columns of length m, unless noted."""
 
     spans: TrainingSpans
     """Training, by attempt and time."""
     began: I64
     last: I64
-    """The step at which each attempt began, and the last it recorded; `NO_STEP` for those that show none."""
+    """Step at which each attempt began, and the last it recorded; `NO_STEP` for attempts without any."""
     position: I64
     position_row: Rows
-    """Where (ns) its last span, save or load ends, and the row of that event; -1 without any."""
+    """End (ns) of its last span, save or load, and the row of that event; -1 without any."""
     saves: NDArray[np.intp]
     """Rows [k, 2] of the step_finished and the checkpoint_saved that bound a blocking save."""
     load_row: Rows
-    """Row of the last load before the first progress, -1 without."""
+    """Row of the last load before the first progress; -1 without."""
     last_save: I64
-    """The highest step saved in the attempt, `NO_STEP` without."""
+    """Highest step saved in the attempt; `NO_STEP` without."""
     asynchronous: bool
-    """Whether saves overlap training in this job, and so claim nothing."""
+    """True if saves overlap training in this job, and therefore claim nothing."""
     without_load: Rows
-    """Attempts that began at no load (`no_checkpoint_loaded`)."""
+    """Attempts that began without a load (`no_checkpoint_loaded`)."""
 
 
 class _Records(Struct, frozen=True):
-    """The n records of progress, in order of rows: row, owner and step of each, and which of them finished a step.
+    """The n records of progress in order of rows: row, attempt and step of each, and True for a finished step.
 
-    level, floor: int64 [n], rise with the owner and then with the step: of the record, of its attempt's beginning.
+    level, floor: int64 [n], rise with the attempt and then with the step: of the record, of its attempt's begin.
     """
 
     row: Rows
@@ -53,7 +53,8 @@ class _Records(Struct, frozen=True):
 
 
 class _Highs(Struct, frozen=True):
-    """Records that set a new highest step of their attempt: row, owner, step and when and where the next begins."""
+    """Records that raise the attempt's highest step: row, attempt, step, and the time and row at which the next one
+    begins."""
 
     row: Rows
     owner: Rows
@@ -88,7 +89,8 @@ def checkpoint_progress(table: EventTable, attempts: Attempts, async_saves: bool
 
 
 def _loads_before_progress(table: EventTable, attempts: Attempts, rows: Rows, owner: Rows) -> Rows:
-    """Row of the last load before each attempt's first progress; a load after progress begins another attempt."""
+    """Return the row of the last load before each attempt's first progress; a load after progress begins another
+    attempt."""
     loads = np.flatnonzero(table.kind == Kind.LOAD)
     load_row = np.full(len(attempts), -1, dtype=np.intp)
     first_progress = np.full(len(attempts), len(table), dtype=np.intp)
@@ -101,7 +103,7 @@ def _loads_before_progress(table: EventTable, attempts: Attempts, rows: Rows, ow
 def _beginnings(
     table: EventTable, attempts: Attempts, rows: Rows, owner: Rows, load_row: Rows
 ) -> tuple[I64, I64, Rows]:
-    """Step, time and row at which each attempt's training begins (`NO_STEP`, -1, -1 where it shows none)."""
+    """Return the step, time and row at which each attempt's training begins (`NO_STEP`, -1, -1 without training)."""
     began = np.where(load_row >= 0, table.step[load_row], NO_STEP)
     time = np.where(load_row >= 0, np.maximum(table.time[load_row], attempts.up), -1)
     row = load_row.copy()
@@ -119,7 +121,7 @@ def _beginnings(
 
 
 class _Earlier:
-    """What stands before a row of a checkpoint log: None where nothing of the kind does."""
+    """Events before a row of a checkpoint log; None if there is no such event."""
 
     def __init__(self, table: EventTable) -> None:
         self._saves, self._loads, self._finished = (
@@ -129,17 +131,17 @@ class _Earlier:
         self._highest = np.maximum.accumulate(table.step[self._finished])
 
     def saved(self, row: int) -> int | None:
-        """The step of the last save."""
+        """Return the step of the last save."""
         place = int(np.searchsorted(self._saves, row))
         return int(self._step[self._saves[place - 1]]) if place else None
 
     def loaded(self, row: int) -> int | None:
-        """The step of the last load."""
+        """Return the step of the last load."""
         place = int(np.searchsorted(self._loads, row))
         return int(self._step[self._loads[place - 1]]) if place else None
 
     def finished(self, row: int) -> int | None:
-        """The highest step that was finished."""
+        """Return the highest finished step."""
         place = int(np.searchsorted(self._finished, row))
         return int(self._highest[place - 1]) if place else None
 
@@ -147,7 +149,7 @@ class _Earlier:
 def _resumed_without_load(
     table: EventTable, attempts: Attempts, attempt: int, record: int, earlier: _Earlier
 ) -> int | None:
-    """The step at which an attempt without a load began when it was up; None: at its first record."""
+    """Return the step at which an attempt without a load began when it was up. None: at its first record."""
     step, begin = int(table.step[record]), int(attempts.begin_row[attempt])
     if attempt == 0:
         resumed: int | None = 0 if attempts.started[0] else None
@@ -159,8 +161,8 @@ def _resumed_without_load(
 
 
 def _unsaved(step: int, begin: int, started: bool, earlier: _Earlier) -> int | None:
-    """Where an attempt began when nothing was saved before it: at the last step loaded before, else at 0. But if it
-    goes on above all that earlier attempts finished, the log leaves saves out: at its first record (None)."""
+    """Return the step at which an attempt began if nothing was saved before it: the last step loaded before, otherwise
+    0. If it goes on above all finished steps of earlier attempts, the log omits saves: None (at its first record)."""
     loaded, finished = earlier.loaded(begin), earlier.finished(begin)
     if loaded is not None:
         return loaded
@@ -169,8 +171,8 @@ def _unsaved(step: int, begin: int, started: bool, earlier: _Earlier) -> int | N
 
 
 def _levels(owner: Rows, step: I64, floor: I64) -> tuple[I64, I64]:
-    """Of each record, numbers that rise with the owner and then with the step: of its own step, and of the one at which
-    its attempt began. Steps so far apart that they would not fit beside an owner are numbered in their order first."""
+    """Return numbers for each record that rise with the attempt and then with the step: of its own step, and of the
+    step at which its attempt began. Steps that are too far apart to fit are first numbered in their order."""
     if len(owner) == 0:
         return step, floor
     lowest = int(min(step.min(), floor.min()))
@@ -186,7 +188,7 @@ def _levels(owner: Rows, step: I64, floor: I64) -> tuple[I64, I64]:
 
 
 def _new_highs(records: _Records, begin_row: Rows) -> Mask:
-    """Mask of the records above everything their attempt recorded before, its beginning included."""
+    """Return the mask of records above everything their attempt recorded before, its begin included."""
     highest = np.maximum.accumulate(np.maximum(records.level, records.floor))
     new = records.level > records.floor
     new[1:] &= records.level[1:] > highest[:-1]
@@ -195,8 +197,8 @@ def _new_highs(records: _Records, begin_row: Rows) -> Mask:
 
 
 def _finishes(records: _Records, new: Mask) -> NDArray[np.intp]:
-    """Positions of the records that a save may follow: finished steps that are new highs, and before the first of an
-    attempt the first one at the step at which it began (a save before training)."""
+    """Return the positions of the records that a save may follow: finished steps that are new maxima. Also the first
+    finish of the step at which an attempt began, before its first maximum (a save before training)."""
     highs, heads = np.cumsum(new), run_heads(records.owner)
     before_attempt: I64 = (highs - new)[heads][np.cumsum(heads) - 1]
     initial = records.finished & ~new & (records.level == records.floor) & (highs == before_attempt)
@@ -208,8 +210,8 @@ def _finishes(records: _Records, new: Mask) -> NDArray[np.intp]:
 def _with_saves(
     table: EventTable, records: _Records, new: Mask, finishes: NDArray[np.intp], async_saves: bool
 ) -> tuple[_Highs, NDArray[np.intp], bool]:
-    """Blocking saves: from a step's end to the first save of that step, if nothing higher was recorded in between.
-    A higher step finished inside any save shows that saves are asynchronous, and the line of one may say so."""
+    """Return the blocking saves: from a step's end to the first save of that step, if nothing higher was recorded in
+    between. A higher step finished inside any save, or the line of a save, shows that saves are asynchronous."""
     high = np.flatnonzero(new)
     asynchronous = async_saves or _finished_inside(records) or _says_so(table, records)
     finished, saved = _first_saves(records, finishes)
@@ -230,7 +232,8 @@ def _with_saves(
 
 
 def _first_saves(records: _Records, finished: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Of the finishes (positions of records) those that a save of the same step follows, and the first such save."""
+    """Return the finishes (positions of records) that a save of the same step follows, and the first such save of
+    each."""
     saved = np.flatnonzero(~records.finished)
     if len(finished) == 0 or len(saved) == 0:
         return finished[:0], saved[:0]
@@ -246,8 +249,8 @@ def _first_saves(records: _Records, finished: NDArray[np.intp]) -> tuple[NDArray
 
 
 def _finished_inside(records: _Records) -> bool:
-    """Whether a higher step was finished between a step's first finish and its first save, in any save of the job:
-    also of a step that the attempt had passed before."""
+    """Return True if a higher step was finished between a step's first finish and its first save, in any save of the
+    job. Steps that the attempt had passed before count, too."""
     finished, saved = _first_saves(records, _first_finishes(records))
     level = np.where(records.finished, records.level, -1)
     highest = np.maximum.accumulate(level)
@@ -259,7 +262,7 @@ def _finished_inside(records: _Records) -> bool:
 
 
 def _first_finishes(records: _Records) -> NDArray[np.intp]:
-    """Positions of the first finish of each step in each attempt, in order."""
+    """Return the positions of the first finish of each step in each attempt, in order."""
     finished = np.flatnonzero(records.finished)
     level = records.level[finished]
     if is_sorted(level):
@@ -269,20 +272,20 @@ def _first_finishes(records: _Records) -> NDArray[np.intp]:
 
 
 def _says_so(table: EventTable, records: _Records) -> bool:
-    """Whether a line of a save says that saves are asynchronous."""
+    """Return True if a line of a save states that saves are asynchronous."""
     if ASYNCHRONOUS not in table.details:
         return False
     return bool((table.detail[records.row] == table.details.index(ASYNCHRONOUS)).any())
 
 
 def _training_spans(table: EventTable, highs: _Highs, began: I64, begin_time: I64, begin_row: Rows) -> TrainingSpans:
-    """From where the attempt stood to each new high."""
+    """Return the spans from the previous position of the attempt to each new maximum."""
     owner = highs.owner
     fresh = run_heads(owner)
     start = np.where(fresh, begin_time[owner], np.append(-1, highs.leaves[:-1])[: len(owner)])
     start_row = np.where(fresh, begin_row[owner], np.append(-1, highs.leaves_row[:-1])[: len(owner)])
     first = np.where(fresh, began[owner], np.append(NO_STEP, highs.step[:-1])[: len(owner)])
-    # An attempt that began at its first record has no span up to it; its next one is its first.
+    # No span leads to the first record of an attempt that began there; its next span is its first.
     empty = first == highs.step
     opening = fresh | np.append(False, empty[:-1])[: len(owner)]
     made = TrainingSpans(start, table.time[highs.row], first, highs.step, owner, start_row, highs.row, opening)

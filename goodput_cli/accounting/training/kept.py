@@ -1,8 +1,8 @@
-"""Kept and wasted training (accounting §4): spans, last steps, splits, startup, stalls and slowdown.
+"""Kept and wasted training (accounting §4): spans, last steps, splits, start-up, stalls and slowdown.
 
-How many steps of each training span are kept (accounting §4), and amounts as whole ns (accounting §1).
+Kept steps of each training span (accounting §4), and amounts as whole ns (accounting §1).
 
-Lineage (accounting §4): which attempts made the progress that the job ends with, and up to which step.
+Lineage (accounting §4): the attempts whose progress the job ends with, and up to which step.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ NOTHING_KEPT = NO_STEP
 
 
 class Lineage(Struct, frozen=True):
-    """What the job's final progress keeps of each attempt: columns of one value an attempt."""
+    """Part of each attempt that is in the job's final progress: columns with one value per attempt."""
 
     limit: I64
     """Steps below it are kept (`NOTHING_KEPT` outside the lineage, `ALL_KEPT` for the last attempt)."""
     reached: NDArray[np.bool_]
-    """Whether the attempt reached the step from which the lineage resumed."""
+    """True if the attempt reached the step from which the lineage resumed."""
 
 
 def trace(began: I64, last: I64, stride: Callable[[int], int]) -> Lineage:
-    """Go back from the last attempt that recorded a step.
+    """Trace the lineage back from the last attempt that recorded a step.
 
-    began, last: the step at which each attempt began and the last one it recorded, `NO_STEP` without any.
-    stride: an attempt's usual distance between recorded steps (0 in checkpoint logs): "reached" allows for it.
+    began, last: the step at which each attempt began and the last one it recorded; `NO_STEP` without any. stride: an
+    attempt's usual distance between recorded steps (0 in checkpoint logs), which "reached" tolerates.
     """
     limit = np.full(len(began), NOTHING_KEPT, dtype=np.int64)
     reached = np.zeros(len(began), dtype=bool)
@@ -51,7 +51,7 @@ def trace(began: I64, last: I64, stride: Callable[[int], int]) -> Lineage:
     limit[stepping[place]] = ALL_KEPT
     while place > 0:
         resumed = steps_began[place]
-        if steps_began[place - 1] <= resumed <= steps_last[place - 1]:  # nearly always: spare the search
+        if steps_began[place - 1] <= resumed <= steps_last[place - 1]:  # the usual case needs no search
             maker: int | None = place - 1
         else:
             search = search or _Search(began[stepping], last[stepping], [stride(a) for a in stepping.tolist()])
@@ -68,8 +68,8 @@ def trace(began: I64, last: I64, stride: Callable[[int], int]) -> Lineage:
 
 
 class _Search:
-    """Look-ups among the attempts before a place. What a search passes over it never meets again, for the next one
-    begins where this one ended; running maxima say at once when there is nothing to find."""
+    """Lookups among the attempts before a position. Each search begins where the one before ended, so no attempt is
+    visited twice. Running maxima show at once if there is nothing to find."""
 
     def __init__(self, began: I64, last: I64, stride: list[int]) -> None:
         self._began, self._last = began, last
@@ -80,7 +80,7 @@ class _Search:
         self._farthest = np.maximum.accumulate(np.where(farthest, np.arange(len(last)), 0))
 
     def maker(self, place: int, resumed: int) -> int | None:
-        """The latest attempt before `place` that began at or below the resumed step and reached it."""
+        """Return the latest attempt before `place` that began at or below the resumed step and reached it."""
         if self._highest_reach[place - 1] < resumed:
             return None
         block, stop = 64, place
@@ -94,7 +94,7 @@ class _Search:
         return None
 
     def farthest(self, place: int, resumed: int) -> int | None:
-        """Of those that began at or below the resumed step, the one that came farthest; the latest of equals."""
+        """Return the attempt that began at or below the resumed step and came farthest; the latest of equals."""
         if self._highest_began[place - 1] <= resumed:
             return int(self._farthest[place - 1])
         able = np.flatnonzero(self._began[:place] <= resumed)
@@ -105,10 +105,10 @@ class _Search:
 
 
 def scaled(count: NDArray[np.float64], unit_ns: Fraction | float) -> I64:
-    """`count` x `unit_ns` as whole ns, half to even, exact for whole counts where the unit is a Fraction.
+    """Return `count` x `unit_ns` as whole ns, half to even, exact for whole counts if the unit is a Fraction.
 
-    Counts beyond what a product in floating point can hold (amounts above 2^53 ns are 104 days) are split into the
-    whole ns of the unit, multiplied as integers, and the rest.
+    Amounts above 2^53 ns (104 days) do not fit a floating-point product. They are split into the whole ns of the unit,
+    multiplied as integers, and the rest.
     """
     unit = Fraction(unit_ns)
     whole_unit = unit.numerator // unit.denominator
@@ -118,51 +118,51 @@ def scaled(count: NDArray[np.float64], unit_ns: Fraction | float) -> I64:
 
 
 class TrainingOutcome(Struct, frozen=True):
-    """Training spans and what the lineage keeps of each: columns of one value a span."""
+    """Training spans and the kept part of each: columns with one value per span."""
 
     spans: TrainingSpans
     kept_steps: F64
-    """How many of its steps are kept: its first ones. A fraction where a credited last step was cut short."""
+    """Number of kept steps of each, its first ones. A fraction if a credited last step was cut short."""
     credited: Mask
-    """Whether it is a last step, whose time is not recorded but credited (accounting §4)."""
+    """True for a last step, whose time is not recorded but credited (accounting §4)."""
     whole: Mask
-    """Whether all of it is kept."""
+    """True if all of it is kept."""
     outside: F64
     """Share of its time that is not excluded, 0..1 (1 without exclusions)."""
     lost_lines: Mask
-    """Whether lines of its steps were lost (accounting §5)."""
+    """True if lines of its steps were lost (accounting §5)."""
 
     @property
     def sample(self) -> Mask:
-        """Whether medians look at it: whole, not credited, touched by no exclusion, and no line of it lost."""
+        """True for spans that medians use: whole, not credited, touched by no exclusion, and without lost lines."""
         return np.asarray(self.whole & ~self.credited & ~self.lost_lines & (self.outside == 1))
 
 
 def apply_lineage(
     spans: TrainingSpans, lineage: Lineage, rules: AccountingOptions, lost: tuple[tuple[int, int], ...] = ()
 ) -> TrainingOutcome:
-    """What the lineage keeps of each span. lost: between which instants (ns) lines of steps were lost."""
+    """Return the kept part of each span. lost: intervals (ns) in which step lines were lost."""
     size = len(spans)
     upper = clipped(lineage.limit[spans.attempt], spans.first, spans.stop)
     kept = (upper - spans.first).astype(np.float64)
     outside = share_outside(spans.start, spans.end, rules.exclusions)
     some_lost = np.zeros(size, dtype=bool)
     if lost:
-        ends = np.maximum(spans.end, spans.start + 1)  # a span of no length is its instant
+        ends = np.maximum(spans.end, spans.start + 1)  # give a span without length 1 ns
         some_lost = (excluded_within(spans.start, ends, lost) > 0) & (spans.stop - spans.first > 1)
     return TrainingOutcome(spans, kept, np.zeros(size, dtype=bool), upper == spans.stop, outside, some_lost)
 
 
 def share_outside(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> F64:
-    """The share of each interval that is not excluded; of an instant all or nothing."""
-    if not exclusions:  # a tenth of a long log, if each span had its own 1
+    """Return the share of each interval that is not excluded; 0 or 1 for an interval without length."""
+    if not exclusions:  # one shared 1 saves a tenth of the memory of a long log
         return np.broadcast_to(np.float64(1), (len(start),))
     length = np.maximum(end - start, 1)
     return np.asarray(1 - excluded_within(start, start + length, exclusions) / length)
 
 
 def excluded_within(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...]) -> I64:
-    """How much (ns) of each interval is excluded."""
+    """Return the excluded time (ns) of each interval."""
     excluded = np.zeros(len(start), dtype=np.int64)
     for begin, stop in merged_exclusions(exclusions):
         excluded += np.maximum(np.minimum(end, stop) - np.maximum(start, begin), 0)
@@ -170,7 +170,7 @@ def excluded_within(start: I64, end: I64, exclusions: tuple[tuple[int, int], ...
 
 
 def merged_exclusions(exclusions: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
-    """Exclusions that do not overlap, in time order."""
+    """Return the exclusions in time order, overlaps merged."""
     merged: list[tuple[int, int]] = []
     for begin, stop in sorted(exclusions):
         if merged and begin <= merged[-1][1]:
@@ -183,9 +183,10 @@ def merged_exclusions(exclusions: tuple[tuple[int, int], ...]) -> list[tuple[int
 def startup_of(
     training: TrainingOutcome, claimed_time: ClaimedTime, usual_step: UsualStepTimes, may_start: Mask
 ) -> Sparse:
-    """Start-up time (ns) at the beginning of spans: the first one's time above the usual, if it stands out.
+    """Return the start-up time (ns) at the beginning of spans: the first span's time above the usual, if it is an
+    outlier.
 
-    may_start: per attempt, whether its start was seen (a log that starts in the middle of a run shows none).
+    may_start: True for attempts whose start is in the log (a log that starts in the middle of a run shows none).
     """
     spans = training.spans
     first = np.flatnonzero(spans.opening & (training.kept_steps > 0) & ~training.credited)
@@ -200,8 +201,8 @@ def startup_of(
 
 
 def split_points(training: TrainingOutcome, startup: Sparse, claimed_time: ClaimedTime) -> tuple[NDArray[np.intp], I64]:
-    """Spans kept in part, and the instant at which the kept part of each ends: its net time is split in
-    proportion to its steps, the kept part first."""
+    """Return the spans kept in part, and the end (ns) of the kept part of each. Net time is split in proportion to
+    steps, the kept part first."""
     spans = training.spans
     partial = np.flatnonzero((training.kept_steps > 0) & ~training.whole)
     if len(partial) == 0:
@@ -221,43 +222,43 @@ def split_points(training: TrainingOutcome, startup: Sparse, claimed_time: Claim
 
 
 class KeptTraining(Struct, frozen=True):
-    """The kept part of each training span, in time order: columns of one row a span.
+    """The kept part of each training span, in time order: columns with one row per span.
 
-    Where `kept_steps` is 0 nothing of the span is kept, and the rest of its row means nothing.
+    If `kept_steps` is 0, no part of the span is kept, and the rest of its row is meaningless.
     """
 
     spans: TrainingSpans
     end: I64
-    """Where the kept part ends (ns); it starts with its span."""
+    """End of the kept part (ns); it starts with its span."""
     kept_steps: F64
-    """How many steps are kept; a fraction where a credited last step was cut short."""
+    """Number of kept steps; a fraction if a credited last step was cut short."""
     outside: F64
     """Share of its time that is not excluded, 0..1."""
     claimed_time: ClaimedTime
-    """What claims hold; the rest of a kept part is its net time."""
+    """Time of claims; the rest of a kept part is its net time."""
     startup: Sparse
-    """ns of the net time, at its beginning, that are program start-up."""
+    """Part (ns) of the net time, at its beginning, that is program start-up."""
     stall: Sparse
-    """ns of the net time, at its end, that are a stall."""
+    """Part (ns) of the net time, at its end, that is a stall."""
     slowdown: I64
-    """ns of the time between that are beyond steps x reference (negative = faster); 0 without a reference."""
+    """Part (ns) of the time in between above steps x reference (negative = faster); 0 without a reference."""
 
     def __len__(self) -> int:
         return len(self.end)
 
     @property
     def start(self) -> I64:
-        """Where each begins (ns)."""
+        """Begin of each (ns)."""
         return self.spans.start
 
     @property
     def counted_steps(self) -> F64:
-        """How many of the kept steps count: in proportion to the time outside exclusions."""
+        """Number of kept steps that count, in proportion to the time outside exclusions."""
         return self.kept_steps * self.outside
 
     def counted_between(self, start: int, end: int) -> F64:
-        """How many of the kept steps of each row count in [start, end) (ns); of one that the window cuts, in proportion
-        to its time."""
+        """Return how many of the kept steps of each row count in [start, end) (ns). A row that the window cuts counts
+        in proportion to its time."""
         steps = self.counted_steps
         cut = np.flatnonzero((self.start < start) | (self.end > end) | (self.start >= end))
         if len(cut):
@@ -267,11 +268,11 @@ class KeptTraining(Struct, frozen=True):
         return steps
 
     def net(self, chosen: slice | Rows | Mask) -> I64:
-        """Net time (ns) of some rows: looked up each time, for few are needed in the end."""
+        """Return the net time (ns) of some rows. It is computed on each call, because only few rows are needed."""
         return self.claimed_time.net_between(self.start[chosen], self.end[chosen])
 
     def trained(self, start: int, stop: int) -> I64:
-        """Net time (ns) of the rows start .. stop - 1, less their start-up."""
+        """Return the net time (ns) of the rows start .. stop - 1, less their start-up."""
         trained = self.net(slice(start, stop))
         rows, amount = self.startup.part(start, stop)
         trained[rows] -= amount
@@ -281,9 +282,9 @@ class KeptTraining(Struct, frozen=True):
 def kept_training_of(
     training: TrainingOutcome, partial: NDArray[np.intp], splits: I64, startup: Sparse, claimed_time: ClaimedTime
 ) -> KeptTraining:
-    """The kept part of every span.
+    """Return the kept part of every span.
 
-    partial, splits: spans that are kept in part, and where the kept part of each ends.
+    partial, splits: spans that are kept in part, and the end (ns) of the kept part of each.
     """
     start, end = training.spans.start, training.spans.end
     if len(partial):
@@ -298,7 +299,8 @@ def kept_training_of(
 
 
 def with_stalls(kept_training: KeptTraining, usual_step: UsualStepTimes, credited: Mask, factor: float) -> KeptTraining:
-    """Step logs without a reference: what a kept step took beyond the usual, when it took more than `factor` x it."""
+    """Add stalls in step logs without a reference: the time of a kept step above the usual, if it took more than
+    `factor` times that."""
     if factor <= 0:
         return kept_training
     rows, amounts = [], []

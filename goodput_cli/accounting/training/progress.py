@@ -1,8 +1,7 @@
-"""Progress (accounting §4): from the events of a job to its training, with what the lineage keeps of it. The last steps
-of step logs are among it, whose end nothing says, and training spans of step-end logs, which end where their steps were
-done.
+"""Progress (accounting §4): training of a job from its events, and the part that the lineage keeps. Includes the last
+steps of step logs, whose end is not logged, and training spans of step-end logs, which end where their steps were done.
 
-The reference step time (accounting §6): given, found in the log, or none, and the slowdown it makes.
+The reference step time (accounting §6), given, found in the log, or none, and the resulting slowdown.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from goodput_cli.events.schema import NONE, EventTable
 from goodput_cli.vocabulary.categories import Category
 
 MOST_UNRECORDED_NS = 300 * 10**9
-"""What a writer that buffers may lose at a kill: above it, a whole attempt is missing."""
+"""Most training time that a buffering writer may lose at a kill. Above it, a whole attempt is missing from the log."""
 _MOST_NS = 2.0**62
 
 
@@ -66,8 +65,8 @@ class Progress(Struct, frozen=True):
     """All training, last steps of dead attempts included."""
 
     def may_start(self, attempts: Attempts) -> Mask:
-        """Whether the start-up of each attempt may be inferred: not where the log begins in the middle of a run, not
-        behind a rollback, and not beside asynchronous saves, which overlap the first span."""
+        """Return True for each attempt whose start-up may be inferred. Not if the log begins in the middle of a run,
+        not after a rollback, and not with asynchronous saves, which overlap the first span."""
         if self.checkpoints is not None and self.checkpoints.asynchronous:
             return np.zeros(len(attempts), dtype=bool)
         return attempts.started | (~attempts.rolled_back & (np.arange(len(attempts)) > 0))
@@ -76,7 +75,7 @@ class Progress(Struct, frozen=True):
 def find_progress(
     table: EventTable, attempts: Attempts, endings: Endings, rules: AccountingOptions, sign_of_life: I64
 ) -> Progress:
-    """Training of a job, and what is kept of it. sign_of_life: ns, one an attempt."""
+    """Return the training of a job and its kept part. sign_of_life: ns, one per attempt."""
     if attempts.step_log:
         return _of_steps(table, attempts, rules, sign_of_life)
     return _of_checkpoints(table, attempts, endings, rules)
@@ -98,7 +97,7 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: AccountingOptions, s
     dead = DeadAttempts(table, attempts, records, lineage, gross_step, sign_of_life)
     last = dead.last_steps(rules.exclusions)
     training = with_last_steps(training, last, last_of_attempt[: len(last.spans)], rules.exclusions)
-    if len(attempts) and records.has[-1]:  # its last step is credited with nothing while nothing says that it ended
+    if len(attempts) and records.has[-1]:  # its last step gets no credit while no line states that it ended
         training.kept_steps[-1], training.credited[-1] = 0, True
     return Progress(records, None, lineage, training)
 
@@ -110,7 +109,7 @@ def _of_checkpoints(table: EventTable, attempts: Attempts, endings: Endings, rul
 
 
 def _cut_by_crash(lineage: Lineage, checkpoints: CheckpointProgress, endings: Endings) -> Lineage:
-    """A checkpoint log's last attempt that ended in `job_crashed` keeps what it had saved, no more."""
+    """Limit a last attempt of a checkpoint log that ended in `job_crashed` to its saved steps."""
     last = np.flatnonzero(lineage.limit == ALL_KEPT)
     crashed = last[endings.how[last] == End.CRASHED]
     limit = lineage.limit.copy()
@@ -124,7 +123,7 @@ class ReferenceStepTime(Struct, frozen=True):
     ns: Fraction
     origin: Literal["given", "auto"]
     alike: float = 1.0
-    """Of `auto`: how many times the reference the pace of a span may be and still be as fast."""
+    """For `auto`: multiple of the reference up to which the pace of a span counts as equally fast."""
 
 
 def reference_step_time(
@@ -132,7 +131,7 @@ def reference_step_time(
 ) -> ReferenceStepTime | None:
     """Return the reference step time in use; None without one.
 
-    claimed_time: what training cannot have. Checkpoint logs take "auto" where nothing is given.
+    claimed_time: time that training cannot have. Checkpoint logs take "auto" if no reference is given.
     """
     if isinstance(rules.reference_ns, Fraction):
         return ReferenceStepTime(rules.reference_ns, "given")
@@ -140,9 +139,9 @@ def reference_step_time(
 
 
 def auto_reference(training: TrainingOutcome, claimed_time: ClaimedTime) -> ReferenceStepTime | None:
-    """The usual pace of the fastest spans (`usual_pace`): net time per step (ns) over wholly kept, untouched spans that
-    are not an attempt's first; if there are none, over the first ones; None if there are none either, or if it is 0:
-    clocks of whole seconds show no time for most of many steps a second (accounting §6)."""
+    """Return the usual pace of the fastest spans (`usual_pace`): net time per step (ns) over wholly kept, untouched
+    spans that are not an attempt's first. If there are none, use the first ones. None if there are none either, or if
+    it is 0: clocks of whole seconds show no time for most of many steps per second (accounting §6)."""
     spans = training.spans
     for chosen in (training.sample & ~spans.opening, training.sample & spans.opening):
         if chosen.any():
@@ -154,15 +153,15 @@ def auto_reference(training: TrainingOutcome, claimed_time: ClaimedTime) -> Refe
 
 _ALIKE, _OF_NOISE = 0.1, 3.0
 _NORMAL = 0.6744897501960817 * 2**0.5
-"""The median distance of two values of a standard normal distribution."""
+"""Median distance of two values of a standard normal distribution."""
 _TIED = 1 + 1e-9
 
 
 def usual_pace(net: I64, steps: I64) -> tuple[Fraction, float]:
-    """What a step usually takes (ns) where the job runs as fast as it does (accounting §6): from the 10th percentile
-    on, the median of the values that are above it by at most a tenth, or by three times the noise of neighbours, until
-    it stays; then the mean of these, so that nothing is slow where all of them are alike. And how many times that a
-    pace may be and still be alike. net: ns of spans, in time order; steps: how many each has."""
+    """Return the usual time of a step (ns) at full speed (accounting §6), and the factor up to which a pace counts as
+    equal. Start at the 10th percentile. Take the median of the values that are above it by at most a tenth, or by three
+    times the noise of neighbors, and repeat until it no longer changes. The result is the mean of these values, so that
+    nothing is slow if all of them are alike. net: ns of spans, in time order; steps: number of steps of each."""
     rate = net / steps
     pace = float(np.percentile(rate, 10))
     if pace <= 0:
@@ -171,14 +170,14 @@ def usual_pace(net: I64, steps: I64) -> tuple[Fraction, float]:
     noise = float(np.median(np.abs(np.diff(logs)))) / _NORMAL if len(logs) > _FEW else 0.0
     ordered, most = np.sort(rate), (1 + max(_ALIKE, _OF_NOISE * noise)) * _TIED
     before = 0.0
-    while pace > before:  # it only grows, and there are so many values
+    while pace > before:  # it only grows, so the loop ends
         before, pace = pace, float(np.median(ordered[: np.searchsorted(ordered, pace * most, side="right")]))
     return _exact_mean(net, steps, rate <= max(before, pace) * most), most
 
 
 def _exact_mean(net: I64, steps: I64, chosen: Mask) -> Fraction:
-    """The mean of net / steps (ns): exact, so that a job in which all are alike has no slowdown of a ns; to the
-    precision of floating point where spans have very many different numbers of steps."""
+    """Return the mean of net / steps (ns). It is exact, so a job of equal steps has no slowdown of a ns. If spans have
+    very many different numbers of steps, it has the precision of floating point."""
     sizes, which = np.unique(steps[chosen], return_inverse=True)
     if len(sizes) > _MANY_SIZES:
         return Fraction(float((net[chosen] / steps[chosen]).mean()))
@@ -193,10 +192,11 @@ _FEW = 2
 
 
 def with_slowdown(kept_training: KeptTraining, reference_ns: Fraction) -> KeptTraining:
-    """With a reference R: kept steps x R are productive, the rest of the net time (less start-up) is slowdown.
+    """Split kept training by a reference R: kept steps x R are productive, the rest of the net time (less start-up) is
+    slowdown.
 
-    The sum over the job is rounded once: each span takes the difference of two running totals. `UsageError` if that is
-    more than can be counted.
+    The sum over the job is rounded once: each span takes the difference of two running totals. Raises `UsageError` if
+    that exceeds what can be counted.
     """
     _check_amount(kept_training, reference_ns)
     total = scaled(np.cumsum(kept_training.counted_steps), reference_ns)
@@ -206,8 +206,8 @@ def with_slowdown(kept_training: KeptTraining, reference_ns: Fraction) -> KeptTr
 
 
 def _check_amount(kept_training: KeptTraining, reference_ns: Fraction) -> None:
-    """UsageError if kept steps x reference is more than can be counted in ns (292 years): a mistyped reference, or
-    step numbers that are no steps."""
+    """Raise UsageError if kept steps x reference exceeds what can be counted in ns (292 years): a mistyped reference,
+    or step numbers that are not steps."""
     steps = float(kept_training.counted_steps.sum())
     if steps * float(reference_ns) > _MOST_NS:
         raise UsageError(
@@ -217,7 +217,7 @@ def _check_amount(kept_training: KeptTraining, reference_ns: Fraction) -> None:
 
 
 class DeadAttempts(Struct, frozen=True):
-    """The attempts that another one follows, with what says how far their last steps came."""
+    """Attempts that another one follows, with the facts that show how far their last steps came."""
 
     table: EventTable
     attempts: Attempts
@@ -228,12 +228,12 @@ class DeadAttempts(Struct, frozen=True):
     """ns, by attempt."""
 
     def last_steps(self, exclusions: tuple[tuple[int, int], ...]) -> TrainingOutcome:
-        """The last step of each.
+        """Return the last step of each attempt.
 
-        If the lineage resumed from it behind its last step: credited with usual (gross) step times, at most to its
-        logged termination, else to the next start; if that cuts it, its steps count in proportion. Where it did not
-        reach the step resumed from, with all the missing ones if they fit, else with one. Otherwise wasted up to the
-        last sign of life.
+        If the lineage resumed after the attempt's last recorded step, the steps in between are credited with usual
+        (gross) step times, at most to its logged termination, otherwise to the next start. If that cuts them, they
+        count in proportion. If the attempt did not reach the step resumed from, all missing steps are credited if they
+        fit, otherwise one. In all other cases the time up to the last sign of life is wasted.
         """
         made = [self._last_step(attempt) for attempt in np.flatnonzero(self.records.has[:-1]).tolist()]
         start, end, first, stop, attempt, row, kept, credited = (
@@ -255,14 +255,15 @@ class DeadAttempts(Struct, frozen=True):
         return TrainingOutcome(spans, kept, credited.astype(bool), kept > 0, outside, none_lost)
 
     def _last_step(self, attempt: int) -> tuple[int, int, int, int, int, int, float, bool]:
-        """start, end (ns), first step, stop step, attempt, row, kept steps, credited."""
+        """Return start, end (ns), first step, stop step, attempt, row, kept steps, credited."""
         attempts, table = self.attempts, self.table
         row = int(self.records.last_row[attempt])
         start, step = int(table.time[row]), int(self.records.last[attempt])
         next_start = int(attempts.begin[attempt + 1])
         resumed = int(self.lineage.limit[attempt])
         if resumed in (ALL_KEPT, NOTHING_KEPT) or resumed <= step:
-            if attempts.step_ends:  # what it was at, and for how long it lived on, is no step of its own: `lost_behind`
+            # time after the last record is not a step of its own: see `claim_time_after_last_record`
+            if attempts.step_ends:
                 return start, start, step, step, attempt, row, 0.0, False
             end = max(start, min(int(self.sign_of_life[attempt]), next_start))
             return start, end, step, step + 1, attempt, row, 0.0, False
@@ -280,7 +281,7 @@ class DeadAttempts(Struct, frozen=True):
 
 
 def _credit(usual_step: float, steps: int) -> int:
-    """So many usual step times (ns); 0 where the job shows none."""
+    """Return the time (ns) of some usual steps; 0 if the job shows none."""
     return 0 if np.isnan(usual_step) else int(np.rint(usual_step * steps))
 
 
@@ -290,7 +291,8 @@ def with_last_steps(
     places: NDArray[np.intp],
     exclusions: tuple[tuple[int, int], ...],
 ) -> TrainingOutcome:
-    """`training` with the last steps at their places (see `step_spans`); the columns of `training` are filled in."""
+    """Return `training` with the last steps at their positions (see `step_spans`). Fills in the columns of
+    `training`."""
     spans, last = training.spans, last_steps.spans
     spans.end[places], spans.stop[places] = last.end, last.stop
     training.kept_steps[places], training.credited[places], training.whole[places] = (
@@ -313,11 +315,12 @@ def credit_last_step_of_job(
     training: TrainingOutcome,
     exclusions: tuple[tuple[int, int], ...],
 ) -> None:
-    """The last attempt's last step, if a termination or end is logged after it: productive up to stride x the
-    usual step time (all of it if the job shows none: then its steps count in proportion to its time outside
-    exclusions); the rest of its time is nobody's. Without, and in step-end logs, it is in progress.
+    """Credit the last attempt's last step if a termination or end is logged after it. It is productive up to stride x
+    the usual step time, and the rest of its time is unclaimed. If the job shows no usual step time, all of it is
+    productive, and its steps count in proportion to its time outside exclusions. Without an end, and in step-end logs,
+    the step is in progress.
 
-    It is the last of the spans: `training` is filled in.
+    Fills in the last span of `training`.
     """
     last = len(attempts) - 1
     ending = int(attempts.first_ending[last])
@@ -344,9 +347,9 @@ _WHOLE_SECONDS_NS = 10**9
 def end_spans(
     table: EventTable, records: StepRecordsByAttempt, ending: int, reinitialised: tuple[Rows, I64]
 ) -> tuple[TrainingSpans, NDArray[np.intp]]:
-    """One span from record to record, and one from where each attempt began to its first: what lies between, but for
-    what the means of its steps leave over. As `step_spans`, with one span of no length and no step at the last record
-    of each attempt, whose positions are returned too."""
+    """Return one span from record to record, and one from the begin of each attempt to its first record, less the time
+    that the means of its steps leave over. As in `step_spans`, a span without length and steps is at the last record of
+    each attempt. Also return the positions of these spans."""
     beginnings = records.beginnings
     assert beginnings is not None
     first_record = records.bounds[:-1]
@@ -373,7 +376,7 @@ def end_spans(
 
 
 def _leave_gaps(table: EventTable, rows: Rows, start: I64, end: I64, steps: I64, measured: Mask) -> None:
-    """Begin spans later (`start` is filled in) where the mean of their steps leaves more than a little over."""
+    """Begin spans later (fills in `start`) if the mean of their steps leaves more than a little time over."""
     chosen = np.flatnonzero(measured & (steps > 0))
     mean = table.step_time[np.append(rows, rows[-1:])[chosen + 1]]
     gap, slack = gaps_of_means(mean, end[chosen], end[chosen] - start[chosen], steps[chosen])
@@ -382,8 +385,8 @@ def _leave_gaps(table: EventTable, rows: Rows, start: I64, end: I64, steps: I64,
 
 
 def gaps_of_means(mean: I64, end: I64, length: I64, steps: I64) -> tuple[I64, I64]:
-    """How much longer (ns) than their steps took by their mean some stretches between records are (0 without a mean),
-    and how much of it says nothing: 1 % of that time, and two seconds where the record's clock shows whole ones."""
+    """Return how much longer (ns) stretches between records are than their steps took by their mean (0 without a mean),
+    and the tolerance (ns): 1 % of that time, plus two seconds if the record's clock shows whole seconds."""
     fits = steps.astype(np.float64) * mean < _MOST_NS
     took = np.where(fits, steps * np.where(fits, mean, 0), int(_MOST_NS))
     coarse = end % _WHOLE_SECONDS_NS == 0
@@ -399,10 +402,10 @@ def lost_behind(
     sign_of_life: I64,
     trained_to: I64,
 ) -> Claims:
-    """What is lost behind the last record of each attempt, or behind what is credited there: in attempts that others
-    follow up to the last sign of life, in the last one up to a crash. Nothing before a believed clean end.
+    """Return the time lost after each attempt's last record or its credited steps, up to its last sign of life. For the
+    last attempt: up to a crash. Nothing is lost before a believed clean end.
 
-    trained_to: where (ns) the last span of each attempt ends.
+    trained_to: end (ns) of the last span of each attempt.
     """
     until = attempts.cut_at_next(sign_of_life)
     last = len(attempts) - 1

@@ -1,5 +1,5 @@
-"""The risen level (accounting §6): kept training at the end of the job that is slower than the reference step time
-which the log itself gave, and that was not fast again. It is slow, or longer by design: the log does not decide."""
+"""Risen level (accounting §6): kept training at the end of the job that is slower than the reference step time found in
+the log, and never became fast again. The log does not show if it is slow, or longer by design."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from goodput_cli.accounting.training.kept import KeptTraining
 from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
 
 LEAST_SPANS = 2
-"""A single slow span is no level."""
+"""A single slow span is not a level."""
 _LEAST_EXCESS = 1 / 3
-"""Slow spans less fast ones, per span of a level: steps that take one of two times by chance make none."""
+"""Least excess of slow spans over fast ones, per span of a level. Steps that randomly take one of two times do not
+reach it."""
 _AROUND = 2
-"""Spans on either side that make the level of a span."""
+"""Number of spans on either side that form the level of a span."""
 
 
 class RisenLevel(Struct, frozen=True):
@@ -27,7 +28,7 @@ class RisenLevel(Struct, frozen=True):
     first: int
     """Row of the kept training with which the level begins."""
     slowdown: I64
-    """ns of slowdown of each row of the kept training that is productive if the level is by design."""
+    """Slowdown (ns) of each row of the kept training that is productive if the level is by design."""
 
 
 def find_risen_level(
@@ -35,7 +36,7 @@ def find_risen_level(
 ) -> RisenLevel | None:
     """Return the level that rose and stayed; None without one.
 
-    judged: the spans whose pace counts. alike: how many times the reference a pace may be and still be fast.
+    judged: True for spans whose pace counts. alike: multiple of the reference up to which a pace still counts as fast.
     """
     rows = np.flatnonzero(judged)
     pace = kept_training.net(rows) / kept_training.spans.steps[rows]
@@ -53,11 +54,11 @@ def find_risen_level(
 
 
 def begin_of_tail(slow: NDArray[np.bool_]) -> int | None:
-    """Return where the slow end of a series begins; None without one.
+    """Return the position at which the slow end of a series begins; None without one.
 
     Read backward, slow spans count 1 and fast ones -1. The job was fast again where this sum falls by log2 of the
     number of spans (rounded down) below its highest value; the tail begins where the sum is highest before that. Two
-    thirds of its spans are slow, and two at least.
+    thirds of its spans are slow, and at least two.
     """
     total = np.concatenate(([0], np.cumsum(np.where(slow[::-1], 1, -1))))
     fallen = np.maximum.accumulate(total) - total >= max(len(slow).bit_length() - 1, 1)
@@ -80,7 +81,7 @@ def _of_level(
     kept_training: KeptTraining, start: int, stop: int, tail: tuple[Rows, F64], reference: float, alike: float
 ) -> I64:
     """Return the slowdown (ns) of rows start .. stop - 1 that their level explains. A row that is slower than its level
-    keeps the rest as slowdown. tail: the judged rows, and their levels; other rows have that of the row before."""
+    keeps the rest as slowdown. tail: the judged rows, and their levels; other rows have the level of the row before."""
     rows, level = tail
     slowdown, steps = kept_training.slowdown[start:stop], kept_training.counted_steps[start:stop]
     at = level[np.maximum(search(rows, np.arange(start, stop), side="right") - 1, 0)]

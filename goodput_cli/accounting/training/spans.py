@@ -1,6 +1,6 @@
-"""Training spans (accounting §4): the units of training that are kept or wasted. Here: those of step logs.
+"""Training spans (accounting §4) of step logs: the units of training that are kept or wasted.
 
-The usual step time (accounting §4): a median that start-ups, rollbacks and exclusions do not disturb.
+The usual step time (accounting §4): a median that start-ups, rollbacks and exclusions do not affect.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from goodput_cli.arrays import F64, I64, Mask, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, EventTable
 
 _SHORT = 1 << 30
-"""Numbers of steps below it are held in 32 bits, where their sums and differences fit too: of a log that is nearly all
-steps, a tenth of the file."""
+"""Step numbers below it, their sums and their differences fit into 32 bits. This saves a tenth of the size of a log
+that is nearly all steps."""
 
 
 class TrainingSpans(Struct, frozen=True, dict=True):
-    """k spans of training in time order, which do not overlap: one recorded step, or the steps between two records.
+    """k spans of training in time order, without overlap: one recorded step, or the steps between two records.
 
     Columns of length k. Some may be those of step records: do not write to them.
     """
@@ -33,14 +33,14 @@ class TrainingSpans(Struct, frozen=True, dict=True):
     """ns."""
     first: I64
     stop: I64
-    """The steps first <= s < stop are trained in it."""
+    """The steps first <= s < stop that are trained in it."""
     attempt: Rows
     row: Rows
     """Row of the event that begins it: a step's start, or the checkpoint event before it."""
     end_row: Rows | None
-    """Row of the event that ends it. None in step logs, where that is the event that begins the next span."""
+    """Row of the event that ends it. None in step logs, where the event that begins the next span ends it."""
     opening: Mask
-    """Whether it may hold a start-up: the first of its attempt, or the first behind an elastic re-initialisation."""
+    """True if it may contain a start-up: the first of its attempt, or the first after an elastic re-initialization."""
     ending: int = -1
     """Step logs: row of the event that ends the job's last span, or -1."""
 
@@ -49,7 +49,7 @@ class TrainingSpans(Struct, frozen=True, dict=True):
 
     @cached_property
     def restarted(self) -> Rows:
-        """Those that are `opening` without being the first of their attempt."""
+        """Spans that are `opening` without being the first of their attempt."""
         places = np.flatnonzero(self.opening)
         return np.asarray(places[(places > 0) & (self.attempt[places - 1] == self.attempt[places])])
 
@@ -59,12 +59,12 @@ class TrainingSpans(Struct, frozen=True, dict=True):
         return self.stop - self.first
 
     def take(self, chosen: Mask | Rows) -> TrainingSpans:
-        """The chosen spans."""
+        """Return the chosen spans."""
         columns = {name: getattr(self, name) for name in self.__struct_fields__ if name != "ending"}
         return structs.replace(self, **{name: column[chosen] for name, column in columns.items() if column is not None})
 
     def end_rows(self, chosen: Rows) -> Rows:
-        """The lines that end the chosen spans, -1 where none does."""
+        """Return the lines that end the chosen spans; -1 without one."""
         if self.end_row is not None:
             return self.end_row[chosen]
         following = np.minimum(chosen + 1, len(self) - 1)
@@ -73,8 +73,8 @@ class TrainingSpans(Struct, frozen=True, dict=True):
         return ends
 
     def latest_end(self, otherwise: I64) -> I64:
-        """Where (ns) the last span of each attempt ends; `otherwise` (one an attempt) for those without any, or
-        where that is later."""
+        """Return the end (ns) of the last span of each attempt; `otherwise` (one per attempt) for those without any, or
+        if that is later."""
         bounds = search(self.attempt, np.arange(len(otherwise) + 1))
         some = np.flatnonzero(bounds[1:] > bounds[:-1])
         latest = otherwise.copy()
@@ -94,33 +94,35 @@ class StepRecordsByAttempt(Struct, frozen=True, dict=True):
     bounds: NDArray[np.intp]
     """The records of attempt a are at bounds[a] .. bounds[a + 1] - 1."""
     beginnings: Beginnings | None = None
-    """Of step-end logs, where `number` is how many steps were done; None where it is the step that begins."""
+    """Begin of attempts in step-end logs, where `number` counts finished steps. None if `number` is the step that
+    begins."""
 
     @property
     def attempts(self) -> int:
-        """How many attempts the job has, those without a record included."""
+        """Number of attempts of the job, those without a record included."""
         return len(self.bounds) - 1
 
     @cached_property
     def has(self) -> Mask:
-        """Whether each attempt has a record."""
+        """True for each attempt that has a record."""
         return self.bounds[1:] > self.bounds[:-1]
 
     @cached_property
     def began(self) -> I64:
-        """First recorded step of each attempt (of step ends: how many were done when it began), `NO_STEP` without."""
+        """First recorded step of each attempt, `NO_STEP` without. In step-end logs: number of steps done at its
+        begin."""
         if self.beginnings is not None:
             return self.beginnings.step
         return np.where(self.has, self._number_at(self.bounds[:-1]), NO_STEP)
 
     @cached_property
     def last(self) -> I64:
-        """Last recorded step of each attempt, `NO_STEP` without any."""
+        """Last recorded step of each attempt; `NO_STEP` without any."""
         return np.where(self.has, self._number_at(self.bounds[1:] - 1), NO_STEP)
 
     @cached_property
     def last_row(self) -> Rows:
-        """Row of the last record of each attempt, -1 without any."""
+        """Row of the last record of each attempt; -1 without any."""
         if len(self.rows) == 0:
             return np.full(self.attempts, -1, dtype=np.intp)
         return np.where(self.has, self.rows[np.maximum(self.bounds[1:] - 1, 0)], -1)
@@ -131,7 +133,7 @@ class StepRecordsByAttempt(Struct, frozen=True, dict=True):
         return self.number[np.minimum(np.maximum(places, 0), len(self.number) - 1)].astype(np.int64)
 
     def stride(self, attempt: int) -> int:
-        """The attempt's usual distance between recorded steps."""
+        """Return the attempt's usual distance between recorded steps."""
         return self._strides.of(attempt)
 
     @cached_property
@@ -140,7 +142,7 @@ class StepRecordsByAttempt(Struct, frozen=True, dict=True):
 
 
 def step_records(table: EventTable, attempts: Attempts) -> StepRecordsByAttempt:
-    """The step records that count, by attempt."""
+    """Return the step records that count, by attempt."""
     rows, bounds = attempts.steps, attempts.step_bounds
     owner = np.repeat(np.arange(len(attempts), dtype=owner_type(len(attempts))), np.diff(bounds))
     beginnings = find_beginnings(table, attempts) if attempts.step_ends else None
@@ -151,8 +153,8 @@ def step_records(table: EventTable, attempts: Attempts) -> StepRecordsByAttempt:
 
 
 def first_behind(time: I64, bounds: NDArray[np.intp], reinitialised: tuple[Rows, I64]) -> list[int]:
-    """Of times (ns) that are sorted in each attempt (a has bounds[a] .. bounds[a + 1] - 1), the positions of the first
-    at or after the end of each elastic re-initialisation: attempt and end (ns)."""
+    """Return the positions of the first times at or after the end of each elastic re-initialization: attempt and end
+    (ns). time: ns, sorted in each attempt a, which has bounds[a] .. bounds[a + 1] - 1."""
     found = []
     for attempt, end in zip(*(column.tolist() for column in reinitialised), strict=True):
         first, behind = bounds[attempt : attempt + 2].tolist()
@@ -164,12 +166,12 @@ def first_behind(time: I64, bounds: NDArray[np.intp], reinitialised: tuple[Rows,
 def step_spans(
     records: StepRecordsByAttempt, ending: int, reinitialised: tuple[Rows, I64]
 ) -> tuple[TrainingSpans, NDArray[np.intp]]:
-    """One span a record: step s runs to the start of the next recorded step of its attempt.
+    """Return one span per record: step s runs to the start of the next recorded step of its attempt.
 
     ending: row of the event that ends the job's last step, or -1. reinitialised: attempt and end (ns) of each elastic
-    re-initialisation. Also returns the positions of the last steps of
-    attempts, which have no length yet: nothing says how long they took (see `last_steps`). `end` and `stop` are filled
-    in later, all other columns may be those of the records.
+    re-initialization. Also return the positions of the last steps of attempts, which have no length yet, because their
+    end is not logged (see `last_steps`). `end` and `stop` are filled in later; all other columns may be those of the
+    records.
     """
     last = records.bounds[1:][records.has] - 1
     opening = np.zeros(len(records.rows), dtype=bool)
@@ -185,25 +187,26 @@ def step_spans(
 
 
 _AT_ONCE = 1 << 17
-"""So many spans are looked at together."""
+"""Number of spans per block."""
 
 
 class UsualStepTimes(Struct, frozen=True):
-    """Usual time per step, one value an attempt, in ns; nan where there is none."""
+    """Usual time per step, one value per attempt, in ns; nan if there is none."""
 
     own: F64
     """Median over the attempt's own spans alone."""
     median: F64
-    """The same, and over the spans of all attempts where it has none of its own."""
+    """The same, with the median over all attempts for those without their own."""
     deviation: F64
-    """Median absolute deviation (unscaled) of the spans that `median` is over."""
+    """Median absolute deviation (unscaled) of the spans behind `median`."""
     opening: F64
-    """Time per step of its own first span, where that is a sample."""
+    """Time per step of its own first span, if that is a sample."""
     overall: float
-    """Median over all attempts; nan as well where every attempt that trained has its own."""
+    """Median over all attempts. nan also if every attempt that trained has its own."""
 
     def of_last_step(self, attempt: int) -> float:
-        """The usual step time by which a last step is judged: its own first span stands before other attempts'."""
+        """Return the usual step time by which a last step is judged: the attempt's own first span precedes other
+        attempts' spans."""
         for value in (self.own[attempt], self.opening[attempt], self.overall):
             if not np.isnan(value):
                 return float(value)
@@ -213,9 +216,9 @@ class UsualStepTimes(Struct, frozen=True):
 def usual_step_times_of(
     spans: TrainingSpans, claimed_time: ClaimedTime | None, sample: Mask, attempts: int
 ) -> UsualStepTimes:
-    """Median of net time (ns) per step, per attempt; of gross time without claims.
+    """Return the median of net time (ns) per step, per attempt; of gross time without claims.
 
-    sample: spans that may be looked at: wholly kept and touched by no exclusion. First ones are set aside.
+    sample: True for spans that may be used: wholly kept and touched by no exclusion. First spans are set aside.
     """
     bounds = search(spans.attempt, np.arange(attempts + 1))
     opening = without(np.flatnonzero(sample & spans.opening), spans.restarted, len(spans))
@@ -225,7 +228,7 @@ def usual_step_times_of(
     rate, inside = _rates(spans, claimed_time, rows), np.searchsorted(rows, bounds)
     size = np.diff(inside)
     overall = overall_deviation = float("nan")
-    if len(rate) and ((size == 0) & (np.diff(bounds) > 0)).any():  # otherwise nobody asks
+    if len(rate) and ((size == 0) & (np.diff(bounds) > 0)).any():  # it is needed only by an attempt without its own
         overall = float(np.median(rate))
         overall_deviation = float(np.median(np.abs(rate - overall)))
     own = np.full(attempts, np.nan)
@@ -240,7 +243,8 @@ def usual_step_times_of(
 
 
 def _rates(spans: TrainingSpans, claimed_time: ClaimedTime | None, rows: Rows) -> F64:
-    """Time (ns) per step of some spans. In blocks: whole columns took 200 MB more for 5 x 10^6 spans."""
+    """Return the time (ns) per step of some spans. Computed in blocks: whole columns took 200 MB more for 5 x 10^6
+    spans."""
     rate = np.empty(len(rows))
     for first, stop in blocks(len(rows)):
         some = rows[first:stop]
@@ -251,8 +255,9 @@ def _rates(spans: TrainingSpans, claimed_time: ClaimedTime | None, rows: Rows) -
 
 
 def _medians_and_deviations(values: F64, starts: NDArray[np.intp], count: int) -> tuple[F64, F64]:
-    """Median and unscaled median absolute deviation of several runs of `count` values each: attempts of one length are
-    looked at together, because a log may have many. Those of a single run, which may be all there are, are lost."""
+    """Return the median and unscaled median absolute deviation of several runs of `count` values each. Attempts of one
+    length are computed together, because a log may have many. The values of a single run are overwritten, since they
+    may be all there are."""
     one = slice(int(starts[0]), int(starts[0]) + count)
     runs = values[starts[:, None] + np.arange(count)] if len(starts) > 1 else values[None, one]
     medians = np.median(runs, axis=1)
