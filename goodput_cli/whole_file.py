@@ -12,7 +12,7 @@ from goodput_cli.errors import UsageError, not_written
 
 
 @contextmanager
-def replacing(path: Path, *, durable: bool = True, mode: int = 0o666) -> Iterator[IO[bytes]]:
+def replace_file(path: Path, *, durable: bool = True, mode: int = 0o666) -> Iterator[IO[bytes]]:
     """Yield a stream that replaces a file if the block ends without an error. Otherwise the file stays unchanged.
     Symbolic links are followed.
 
@@ -25,14 +25,14 @@ def replacing(path: Path, *, durable: bool = True, mode: int = 0o666) -> Iterato
         with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
             yield stream
             if durable:
-                on_disk(stream)
+                flush_to_disk(stream)
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 @contextmanager
-def one_at_a_time(folder: Path) -> Iterator[bool]:
+def lock_folder(folder: Path) -> Iterator[bool]:
     """Hold an exclusive lock on a folder during the block. Yield False if the system does not support it (Windows, some
     network file systems). Raises OSError."""
     try:
@@ -52,7 +52,7 @@ def one_at_a_time(folder: Path) -> Iterator[bool]:
         os.close(descriptor)
 
 
-def on_disk(stream: IO[bytes]) -> int:
+def flush_to_disk(stream: IO[bytes]) -> int:
     """Flush a stream to disk and return the size of the file in bytes."""
     stream.flush()
     os.fsync(stream.fileno())
@@ -62,14 +62,14 @@ def on_disk(stream: IO[bytes]) -> int:
 def write_whole(path: Path, content: str | bytes, *, force: bool) -> None:
     """Write a report atomically (text as UTF-8)."""
     try:
-        with replacing(path) as stream:
+        with replace_file(path) as stream:
             stream.write(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
             if not force and path.exists():
-                raise exists(path)
+                raise file_exists_error(path)
     except OSError as error:
         raise not_written(path, error) from error
 
 
-def exists(path: Path) -> UsageError:
+def file_exists_error(path: Path) -> UsageError:
     """Return the error for a file that must not be overwritten."""
     return UsageError(f"{path}: the file exists; --force overwrites it")

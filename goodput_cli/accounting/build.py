@@ -61,9 +61,9 @@ from goodput_cli.accounting.training.kept import KeptTraining, Lineage, Training
 from goodput_cli.accounting.training.progress import (
     Progress,
     ReferenceStepTime,
+    claim_time_after_last_record,
     credit_last_step_of_job,
     find_progress,
-    lost_behind,
     reference_step_time,
     with_slowdown,
 )
@@ -262,7 +262,7 @@ class Timeline:
     def last_cause(self) -> FailureCause | None:
         """Cause of the end of the last attempt, if it did not end clean and a line states the cause."""
         why = self.causes.why
-        return why[-1] if why and why[-1].known and self.endings.how[-1] != End.CLEAN else None
+        return why[-1] if why and why[-1].is_explained and self.endings.how[-1] != End.CLEAN else None
 
     @property
     def planned(self) -> Mask:
@@ -296,7 +296,9 @@ class Timeline:
         """Return True if each record states how long its steps took, and a restore where each attempt began."""
         if records.beginnings is None:
             return False
-        is_restored = records.beginnings.shown[records.has] != records.rows[records.bounds[:-1][records.has]]
+        is_restored = (
+            records.beginnings.shown[records.has_records] != records.rows[records.bounds[:-1][records.has_records]]
+        )
         return bool(is_restored.all()) and bool((self.table.step_time[records.rows] != NONE).all())
 
     @cached_property
@@ -438,7 +440,7 @@ def _account(job: _Job, rules: AccountingOptions) -> Timeline:
     blocking = rules.method.data_loading == "blocking"
     loading, overlapping_loads = data_loading(table, attempts, loads, in_flight, blocking)
     events_claim = _claims_of_events(job, rules, phases, sign_of_life, progress.checkpoints)
-    lost = _lost_behind_step_ends(job, progress, sign_of_life)
+    lost = _claim_time_after_step_ends(job, progress, sign_of_life)
     judged_by_steps = attempts.step_log and rules.reference_ns is None
     unknown = claims.lost_lines(table, training) if judged_by_steps else join([])
     overlaps = resolve_overlaps(
@@ -488,12 +490,14 @@ def _claims_of_events(
     )
 
 
-def _lost_behind_step_ends(job: _Job, progress: Progress, sign_of_life: I64) -> Claims:
+def _claim_time_after_step_ends(job: _Job, progress: Progress, sign_of_life: I64) -> Claims:
     """Return the training lost after the last record of each attempt of a step-end log."""
     if progress.records is None or not job.attempts.step_ends:
         return join([])
     trained_to = progress.training.spans.latest_end(np.zeros(len(job.attempts), dtype=np.int64))
-    return lost_behind(job.table, job.attempts, job.endings, progress.records, sign_of_life, trained_to)
+    return claim_time_after_last_record(
+        job.table, job.attempts, job.endings, progress.records, sign_of_life, trained_to
+    )
 
 
 def _kept_training(

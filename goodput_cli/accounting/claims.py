@@ -92,7 +92,7 @@ def queued(table: EventTable, attempts: Attempts, job_end: int) -> Claims:
     at_once = search(starts, behind_ties) > search(starts, scheduled)
     waiting = place == len(events)
     following = np.append(events, -1)[place]
-    waits = (waiting | (table.kind[following] == Kind.START)) & ~at_once & ~_going_on(table, scheduled)
+    waits = (waiting | (table.kind[following] == Kind.START)) & ~at_once & ~_is_inside_interval(table, scheduled)
     end = np.where(waiting, job_end, table.time[following])
     return claim(
         table.time[scheduled][waits],
@@ -104,7 +104,7 @@ def queued(table: EventTable, attempts: Attempts, job_end: int) -> Claims:
     )
 
 
-def _going_on(table: EventTable, rows: Rows) -> NDArray[np.bool_]:
+def _is_inside_interval(table: EventTable, rows: Rows) -> NDArray[np.bool_]:
     """Return True for each row within an interval that is one line (an Orbax save or restore)."""
     long = np.flatnonzero(table.end > table.time)
     latest = np.append(table.time[0], np.maximum.accumulate(table.end[long]))
@@ -244,13 +244,13 @@ def _until_next_start(attempts: Attempts, dead: Rows, start: I64, row: Rows, cat
 def clock_steps(table: EventTable) -> tuple[tuple[int, int], ...]:
     """Return time that did not pass (accounting §5): how far the recorder saw its clock set forward, [begin, end) in
     ns."""
-    said = said_by_the_recorder(table, CLOCK_STEP)
-    return tuple((int(table.time[row]) - by, int(table.time[row])) for row, by in said)
+    reported = recorder_facts(table, CLOCK_STEP)
+    return tuple((int(table.time[row]) - by, int(table.time[row])) for row, by in reported)
 
 
 def lost_steps(table: EventTable) -> tuple[tuple[int, int], ...]:
     """Return the intervals (ns) in which step lines were lost, as reported by the recorder (accounting §5)."""
-    return tuple(between for _, between in said_by_the_recorder(table, LOST_STEPS))
+    return tuple(between for _, between in recorder_facts(table, LOST_STEPS))
 
 
 def lost_lines(table: EventTable, training: TrainingOutcome) -> Claims:
@@ -278,10 +278,10 @@ def lost_lines(table: EventTable, training: TrainingOutcome) -> Claims:
 
 def second_writers(table: EventTable) -> Rows:
     """Return the rows by which a process reports that another one writes its file too."""
-    return np.array([row for row, _ in said_by_the_recorder(table, SECOND_WRITER)], dtype=np.intp)
+    return np.array([row for row, _ in recorder_facts(table, SECOND_WRITER)], dtype=np.intp)
 
 
-def said_by_the_recorder(table: EventTable, name: str) -> Iterator[tuple[int, Any]]:
+def recorder_facts(table: EventTable, name: str) -> Iterator[tuple[int, Any]]:
     """Yield the row and value of each line by which the recorder reports a fact about itself."""
     rows = np.flatnonzero(table.kind == Kind.HEARTBEAT)
     for row in rows[table.detail[rows] >= 0].tolist():

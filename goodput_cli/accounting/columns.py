@@ -156,7 +156,7 @@ class Gathered(Struct, frozen=True):
         return np.asarray(self.column[self.rows[places]])
 
 
-def places_within(values: Readable, start: Rows, stop: Rows, targets: NDArray[Any]) -> NDArray[np.intp]:
+def search_within(values: Readable, start: Rows, stop: Rows, targets: NDArray[Any]) -> NDArray[np.intp]:
     """Return `numpy.searchsorted` from the right for many targets, each one in its sorted part values[start:stop]."""
     if len(targets) <= _HANDFUL:
         wanted = zip(targets.tolist(), start.tolist(), stop.tolist(), strict=True)

@@ -77,7 +77,7 @@ def phase_intervals(
     """Return the intervals of init, prep, custom and elastic events. An end closes the one open start of its phase and
     label, or the oldest one if several ranks without numbers write."""
     rows = np.flatnonzero(of_kind(table.kind, kinds) & (attempts.of_row >= 0))
-    rows, group = _grouped(table, attempts, rows)
+    rows, group = _group_rows(table, attempts, rows)
     begins = table.edge[rows] == Edge.BEGIN
     end_row = np.full(len(rows), -1, dtype=np.intp)
     closes = np.flatnonzero(begins[:-1] & ~begins[1:] & (group[1:] == group[:-1]))
@@ -132,7 +132,7 @@ def _close_oldest(table: EventTable, attempts: Attempts, rows: Rows, group: I64,
 _NEVER = np.iinfo(np.int64).max
 
 
-def _grouped(table: EventTable, attempts: Attempts, rows: Rows) -> tuple[Rows, I64]:
+def _group_rows(table: EventTable, attempts: Attempts, rows: Rows) -> tuple[Rows, I64]:
     """Return rows sorted by process, phase and label, then time, and the number of each row's group. At one time, an
     end precedes a start if an interval is open, and follows it otherwise."""
     kind = table.kind[rows].astype(np.int64)
@@ -201,20 +201,20 @@ def data_intervals(table: EventTable, attempts: Attempts, sign_of_life: I64, job
         none, never = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
         return Intervals(never, never, none, none, none, none)
     process = attempts.process[attempts.of_row[rows]]
-    begin_rows, end_row, orphans = _paired(rows, table.edge[rows] == Edge.BEGIN, process, table.time[rows])
+    begin_rows, end_row, orphans = _pair_rows(rows, table.edge[rows] == Edge.BEGIN, process, table.time[rows])
     start, end = table.time[begin_rows], table.time[end_row]
     left_open = np.flatnonzero(end_row < 0)
     never = np.full(len(left_open), _NEVER, dtype=np.int64)
     end[left_open] = _open_end(table, attempts, begin_rows[left_open], sign_of_life, job_end, never)
     np.maximum(end, start, out=end)
-    goes_on = left_open[_goes_on(table, attempts, begin_rows[left_open])]
+    goes_on = left_open[_has_continuation(table, attempts, begin_rows[left_open])]
     dropped = begin_rows[goes_on]
     if len(dropped):
         start, end, begin_rows, end_row = (np.delete(each, goes_on) for each in (start, end, begin_rows, end_row))
     return Intervals(start, end, begin_rows, end_row, orphans, dropped)
 
 
-def _paired(rows: Rows, begins: Mask, process: Rows, time: I64) -> tuple[Rows, Rows, Rows]:
+def _pair_rows(rows: Rows, begins: Mask, process: Rows, time: I64) -> tuple[Rows, Rows, Rows]:
     """Return the start line of each load, the end line that closes it (-1 without), and end lines without a start line.
 
     If start and end lines of one process alternate, as one loader writes them, each end line follows its start line,
@@ -256,7 +256,7 @@ def _nth_of_group(group: Rows, rows: Rows, group_of_row: Rows) -> Rows:
     return np.where(exists, np.append(rows, -1)[np.where(exists, place, -1)], -1)
 
 
-def _goes_on(table: EventTable, attempts: Attempts, rows: Rows) -> Mask:
+def _has_continuation(table: EventTable, attempts: Attempts, rows: Rows) -> Mask:
     """Return True for each row that a step or a load of the same process follows."""
     if len(rows) == 0:
         return np.zeros(0, dtype=bool)
@@ -268,7 +268,7 @@ def _goes_on(table: EventTable, attempts: Attempts, rows: Rows) -> Mask:
     return np.asarray(last[attempts.process[attempts.of_row[rows]]] > rows)
 
 
-def reinitialised(table: EventTable, attempts: Attempts, sign_of_life: I64) -> tuple[Rows, I64]:
+def reinitializations(table: EventTable, attempts: Attempts, sign_of_life: I64) -> tuple[Rows, I64]:
     """Return the attempt in which each elastic re-initialization began, and its end (ns)."""
     if not (table.kind == Kind.ELASTIC_REINIT).any():
         return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64)
@@ -295,7 +295,7 @@ def steps_in_flight(
         return start, np.where(start < never, progress.position, start)
     assert records is not None
     start = never.copy()
-    start[records.has] = records.time[records.bounds[:-1][records.has]]
+    start[records.has_records] = records.time[records.bounds[:-1][records.has_records]]
     end = training.spans.latest_end(np.zeros(len(attempts), dtype=np.int64))
     if len(attempts):
         last = attempts.first_ending[-1]
@@ -326,7 +326,7 @@ def data_loading(
         np.maximum(load.start, start, out=start)
         np.minimum(load.end, end, out=end)
         during = start < end
-        waits = during if blocking else during & _waits(table, load.intervals.row)[load.place]
+        waits = during if blocking else during & _is_blocking(table, load.intervals.row)[load.place]
         if waits.any():
             chosen = np.flatnonzero(waits)
             claimed.append(load.part(chosen, start[chosen], end[chosen]))
@@ -337,7 +337,7 @@ def data_loading(
     return join(claimed), (np.concatenate([one[0] for one in beside]), np.concatenate([one[1] for one in beside]))
 
 
-def _waits(table: EventTable, rows: Rows) -> Mask:
+def _is_blocking(table: EventTable, rows: Rows) -> Mask:
     """Return True for each load whose start line states that training waited for it between two steps."""
     detail = table.detail[rows]
     if detail.max(initial=NONE) < 0:

@@ -35,9 +35,9 @@ class Ordered(Struct, frozen=True):
 
 def in_order(table: EventTable) -> Ordered:
     """Return the events of one job sorted by their time, ties by kind, identical ones once."""
-    table = _one_kind_of_steps(table)
+    table = _keep_one_kind_of_steps(table)
     order = None if is_sorted(table.time) else np.argsort(table.time, kind="stable")
-    tied = _tied(table.time if order is None else table.time[order])
+    tied = _tied_rows(table.time if order is None else table.time[order])
     if len(tied):
         group = tied if order is None else order[tied]
         sorted_group = group[_tie_order(table.take(group))]
@@ -45,7 +45,7 @@ def in_order(table: EventTable) -> Ordered:
             order = np.arange(len(table)) if order is None else order
             order[tied] = sorted_group
     ordered = table if order is None else table.take(order)  # a log in order is not copied, another log once
-    repeated = _repeats(ordered, tied)
+    repeated = _repeated_rows(ordered, tied)
     if len(repeated) == 0:
         return Ordered(ordered, ordered, repeated)
     kept = np.ones(len(ordered), dtype=bool)
@@ -53,7 +53,7 @@ def in_order(table: EventTable) -> Ordered:
     return Ordered(ordered.take(kept), ordered, repeated)
 
 
-def _one_kind_of_steps(table: EventTable) -> EventTable:
+def _keep_one_kind_of_steps(table: EventTable) -> EventTable:
     """Keep one kind of steps: if lines state when steps begin, lines that count finished steps are only signs of life
     (accounting §4)."""
     ends = (table.kind == Kind.STEP) & (table.edge == Edge.END)
@@ -72,7 +72,7 @@ def seen_at(table: EventTable, as_of: int) -> EventTable:
     return replace(seen, end=np.minimum(seen.end, as_of))
 
 
-def _tied(time: NDArray[np.int64]) -> Rows:
+def _tied_rows(time: NDArray[np.int64]) -> Rows:
     """Return the rows of a sorted column that share their time with a neighbor."""
     tied = np.zeros(len(time), dtype=bool)
     same = time[1:] == time[:-1]
@@ -136,7 +136,7 @@ def _rank_by_content(codes: NDArray[np.signedinteger], values: Sequence[object])
     return np.asarray(ranks[codes])
 
 
-def _repeats(table: EventTable, candidates: Rows) -> Rows:
+def _repeated_rows(table: EventTable, candidates: Rows) -> Rows:
     """Return the rows that repeat an earlier row: equal in every field, or the same Cloud Logging entry.
 
     candidates: the rows that share their time with a neighbor.

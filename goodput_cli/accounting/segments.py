@@ -149,13 +149,13 @@ class _Cells(Struct, frozen=True):
     holder: Rows
     below: I64
 
-    def behind(self, before: _Cells | None) -> _Cells:
+    def without_continued(self, before: _Cells | None) -> _Cells:
         """Return the segments without the first one if it continues the last one of the part before."""
-        if before is None or not self._goes_on(before):
+        if before is None or not self._continues(before):
             return self
         return _Cells(self.start[1:], self.category[1:], self.holder[1:], self.below[1:])
 
-    def _goes_on(self, before: _Cells) -> bool:
+    def _continues(self, before: _Cells) -> bool:
         pairs = ((getattr(self, name)[0], getattr(before, name)[-1]) for name in ("category", "holder", "below"))
         return all(one == other for one, other in pairs)
 
@@ -185,7 +185,7 @@ def partition(
         cells = _cells(
             claims, claimed_time, kept_training, (first, min(stop, len(kept_training))), dead_time, (done, upto)
         )
-        parts.append(cells.behind(before))
+        parts.append(cells.without_continued(before))
         done, before = upto, cells
     edges = np.concatenate([*(part.start for part in parts), np.array([end])])
     category, holder = (np.concatenate([getattr(part, name) for part in parts]) for name in ("category", "holder"))
@@ -209,9 +209,9 @@ def _cells(
     begins = np.concatenate(([start], below.start, claimed_time.start[above]))
     ends = np.concatenate(([end], below.end, claimed_time.end[above]))
     edges, opens, closes = edges_of(begins, ends, start, end)
-    cells, behind = edges[:-1], 1 + len(below.start)
-    under = _holder(opens[1:behind], closes[1:behind], len(cells))
-    over = _holder(opens[behind:], closes[behind:], len(cells))
+    cells, after_claims = edges[:-1], 1 + len(below.start)
+    under = _holder(opens[1:after_claims], closes[1:after_claims], len(cells))
+    over = _holder(opens[after_claims:], closes[after_claims:], len(cells))
     under[over >= 0] = -1
     claimed, unclaimed = np.flatnonzero(over >= 0), np.flatnonzero(under >= 0)
     claim, on = claimed_time.claim[above][over[claimed]], under[unclaimed]
@@ -345,7 +345,7 @@ class Ledger:
         self._slowdown = account_of(segments.slowdown)
         self.has_slowdown = len(self._slowdown.segments) > 1
 
-    def _upto(self, account: Account, time: I64, segment: NDArray[np.intp]) -> I64:
+    def _total_before(self, account: Account, time: I64, segment: NDArray[np.intp]) -> I64:
         """Return the total (ns) of an account up to each time. Inside a segment the amount grows evenly, rounded half
         to even.
 
@@ -404,12 +404,12 @@ class Ledger:
 
     def _within(self, account: Account, time: I64, segment: NDArray[np.intp]) -> I64:
         """Return the amount (ns) of an account from each time of the first half to that of the second."""
-        upto, half = self._upto(account, time, segment), len(time) // 2
+        upto, half = self._total_before(account, time, segment), len(time) // 2
         return upto[half:] - upto[:half]
 
-    def slowdown_upto(self, time: I64) -> I64:
+    def slowdown_before(self, time: I64) -> I64:
         """Return the total `training_slowdown` (ns) up to each time."""
-        return self._upto(self._slowdown, time, self._at(time))
+        return self._total_before(self._slowdown, time, self._at(time))
 
 
 def account_of(amount: I64) -> Account:

@@ -157,7 +157,7 @@ def sweep(claims: Claims, start: int, end: int) -> ClaimedTime:
         return ClaimedTime(nothing, nothing, np.zeros(0, dtype=np.intp))
     winner = np.full(len(edges) - 1, -1, dtype=opens.dtype)
     for priority in codes_in(claims.priority):
-        mine = _in_order(claims, (claims.priority == priority).nonzero()[0])
+        mine = _order_claims(claims, (claims.priority == priority).nonzero()[0])
         if (opens[mine[1:]] >= closes[mine[:-1]]).all():
             cells, of_claim = cells_inside(opens[mine], closes[mine])
         else:
@@ -166,7 +166,7 @@ def sweep(claims: Claims, start: int, end: int) -> ClaimedTime:
             cells, of_claim = cells[of_claim >= 0], of_claim[of_claim >= 0]
         free = winner[cells] < 0
         winner[cells[free]] = mine[of_claim[free]]
-    return _merged(edges, winner)
+    return _merge_cells(edges, winner)
 
 
 def edges_of(begins: I64, ends: I64, start: int, end: int) -> tuple[I64, Rows, Rows]:
@@ -186,7 +186,7 @@ def edges_of(begins: I64, ends: I64, start: int, end: int) -> tuple[I64, Rows, R
     return instants[heads], place[:size], place[size:]
 
 
-def _in_order(claims: Claims, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+def _order_claims(claims: Claims, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the chosen claims in order: a claim that wins time from another one comes after it."""
     start = claims.start[chosen]
     if (start[1:] > start[:-1]).all():
@@ -204,7 +204,7 @@ def cells_inside(first: Rows, stop: Rows) -> tuple[Rows, NDArray[np.intp]]:
     return np.arange(len(of_interval)) + (first - behind)[of_interval], of_interval
 
 
-def _merged(edges: I64, winner: Rows) -> ClaimedTime:
+def _merge_cells(edges: I64, winner: Rows) -> ClaimedTime:
     """Merge adjacent cells of one claim into one interval; cells without a claim are left out."""
     first = run_heads(winner).nonzero()[0]
     claimed = (winner[first] >= 0).nonzero()[0]

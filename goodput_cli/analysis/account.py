@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import find_attempts
-from goodput_cli.accounting.attempts.endings import find_runs, may_stand_apart, runs_apart
+from goodput_cli.accounting.attempts.endings import find_runs, may_have_separate_runs, separate_runs
 from goodput_cli.accounting.attempts.evidence_of_attempts import cause_without_attempts
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.build import Timeline, build_timeline, cause_of_last_end, is_step_log, job_start
@@ -124,10 +124,10 @@ def pick_run(whole: Ordered, run: str, before: int | None = None) -> tuple[Order
 def run_starts(table: EventTable, *, apart: bool = False) -> list[int]:
     """Rows at which runs of a job begin (accounting §10), the first at row 0. apart: only if these are judged one by
     one."""
-    if apart and not may_stand_apart(table):
+    if apart and not may_have_separate_runs(table):
         return [0]
     attempts = find_attempts(table, is_step_log(table))
-    return (runs_apart if apart else find_runs)(table, attempts)
+    return (separate_runs if apart else find_runs)(table, attempts)
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ def end_in_words(why: FailureCause) -> str:
     """Return the cause of a job's end with its line, as refusals and errors quote it; "" without evidence."""
     if why.where is None:
         return f"{why.used[0].where} reports {why.used[0].code}, cause unknown" if why.used else ""
-    if not why.known:
+    if not why.is_explained:
         how = f" by a signal ({why.code})" if why.code == KILLED else ""
         return f"it ended{how} at {why.where}, cause unknown"
     return f"{'likely ' if why.certainty == 'likely' else ''}cause of its end: {why.where}: {why.code}"

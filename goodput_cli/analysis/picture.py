@@ -75,7 +75,7 @@ def bands(timeline: Timeline, buckets: Buckets) -> Bands:
     end = np.append(start[1:], buckets.end)
     most = amount.argmax(axis=1)
     if timeline.ledger.has_slowdown:
-        slow = timeline.ledger.slowdown_upto(end) - timeline.ledger.slowdown_upto(start)
+        slow = timeline.ledger.slowdown_before(end) - timeline.ledger.slowdown_before(start)
         amount[:, Category.SLOWDOWN] += slow
         amount[:, Category.PRODUCTIVE] -= slow
     shown = amount != 0

@@ -41,7 +41,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
 from goodput_cli.errors import GoodputError, ProblemsFound, SourceError, UsageError, code_of_gates
 from goodput_cli.report.base import Offer, Page, draws, format_of, is_binary, load_sheet_renderer
 from goodput_cli.vocabulary.text import safe
-from goodput_cli.whole_file import exists, write_whole
+from goodput_cli.whole_file import file_exists_error, write_whole
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.analysis import Analysis
@@ -122,7 +122,7 @@ def writable(path: Path, *, force: bool) -> Path:
     if path.exists():
         FilesRead.of_command().check(path)
     if path.exists() and not force:
-        raise exists(path)
+        raise file_exists_error(path)
     if not os.access(folder, os.W_OK):
         raise GoodputError(f"{path}: no permission to write in {folder}")
     return path

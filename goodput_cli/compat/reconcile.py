@@ -55,7 +55,7 @@ def overlay(timeline: Timeline, account: LibraryAccount) -> Iterator[Cell]:
     begin, length = cuts[:-1], np.diff(cuts)
     segment = np.maximum(np.searchsorted(segments.start, begin, side="right") - 1, 0)
     ours = (begin >= timeline.start) & (begin < timeline.end)
-    slowdown = np.diff(timeline.ledger.slowdown_upto(cuts))
+    slowdown = np.diff(timeline.ledger.slowdown_before(cuts))
     inside = ((begin >= total[0]) & (begin < total[1])).astype(np.int64)
     every = np.arange(len(segments))
     label = np.where(segments.category == Category.CUSTOM, segments.label(every), -1).astype(np.int64)

@@ -22,7 +22,7 @@ from typing import IO
 import orjson
 
 from goodput_cli.sources.base import Record
-from goodput_cli.whole_file import one_at_a_time, replacing
+from goodput_cli.whole_file import lock_folder, replace_file
 
 FOLDER_VARIABLE = "GOODPUT_CACHE_DIR"
 VERSION = 1
@@ -150,7 +150,7 @@ class CacheWriter:
 
     def commit(self, coverage: CacheCoverage) -> None:
         """Replace the cache by what it holds and what was added; `coverage` is of both together."""
-        with one_at_a_time(self._cache.path.parent):
+        with lock_folder(self._cache.path.parent):
             now = self._cache.load()
             if now is not None and (self._before is None or now.state != self._before.state):
                 self._leave_out_known()  # another process wrote meanwhile
@@ -175,7 +175,7 @@ class CacheWriter:
 
     def _replace(self, coverage: CacheCoverage, now: Held | None) -> None:
         path = self._cache.path
-        with replacing(path, durable=False) as target:
+        with replace_file(path, durable=False) as target:
             target.write(self._cache.pack_header(coverage))
             if now is not None:
                 with open(path, "rb") as before:

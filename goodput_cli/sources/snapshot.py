@@ -22,7 +22,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError, not_written
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.blocks import BLOCK_BYTES, MANIFEST_ENDING, PARQUET_ENDING
-from goodput_cli.whole_file import on_disk, replacing
+from goodput_cli.whole_file import flush_to_disk, replace_file
 
 ENDINGS = (".jsonl.gz", ".jsonl", PARQUET_ENDING)
 VERSION = 1
@@ -122,11 +122,11 @@ def write_snapshot(path: Path, lines: Sequence[bytes], manifest: Manifest) -> Ma
     for line in lines:
         digest.update(line + b"\n")
     try:
-        with replacing(manifest_path(path), durable=False) as note, replacing(path, durable=False) as stream:
+        with replace_file(manifest_path(path), durable=False) as note, replace_file(path, durable=False) as stream:
             _write(path, stream, lines)
-            manifest = replace(manifest, bytes=on_disk(stream), digest=digest.hexdigest())
+            manifest = replace(manifest, bytes=flush_to_disk(stream), digest=digest.hexdigest())
             note.write(orjson.dumps({"version": VERSION, **asdict(manifest)}, option=orjson.OPT_INDENT_2) + b"\n")
-            on_disk(note)
+            flush_to_disk(note)
     except OSError as error:
         raise not_written(path, error) from error
     return manifest

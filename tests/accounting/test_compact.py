@@ -21,9 +21,9 @@ from goodput_cli.accounting.columns import (
     among,
     codes_in,
     owner_type,
-    places_within,
     row_type,
     search,
+    search_within,
 )
 from goodput_cli.accounting.options import AccountingOptions
 from goodput_cli.accounting.order import in_order
@@ -170,7 +170,7 @@ def test_a_search_in_a_part(values: list[int], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(values)))
     stop = data.draw(st.integers(start, len(values)))
     wanted = data.draw(st.integers(-1, 301))
-    found = places_within(np.array(values), np.array([start]), np.array([stop]), np.array([wanted]))
+    found = search_within(np.array(values), np.array([start]), np.array([stop]), np.array([wanted]))
     assert found.tolist() == [start + int(np.searchsorted(values[start:stop], wanted, "right"))]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from goodput_cli.accounting.attempts.failure_cause import AttemptEvidence, why_it_died
+from goodput_cli.accounting.attempts.failure_cause import AttemptEvidence, find_cause
 from goodput_cli.accounting.attempts.processes import Processes
 from goodput_cli.events.evidence import FailureEvidence
 
@@ -61,7 +61,7 @@ def lines_run(ranks: int) -> int:
     before = sys.gettrace()
     sys.settrace(count)
     try:
-        why_it_died(AttemptEvidence(0, 1, 1, "train.log", 0, 10**9, 10**10, True), rows)
+        find_cause(AttemptEvidence(0, 1, 1, "train.log", 0, 10**9, 10**10, True), rows)
     finally:
         sys.settrace(before)
     return lines

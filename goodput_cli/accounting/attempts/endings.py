@@ -70,7 +70,7 @@ def find_endings(table: EventTable, attempts: Attempts, planned: Planned | None 
     crashed = kind == Kind.CRASHED
     first_crash = first_of_each(rows[crashed], owner[crashed], count)
     last_crash = last_of_each(rows[crashed], owner[crashed], count)
-    nothing_redone, followed = job_end_believed(table, attempts), np.arange(count) < count - 1
+    nothing_redone, followed = is_job_end_believed(table, attempts), np.arange(count) < count - 1
     believed = (first_crash < 0) & (nothing_redone if planned is None else ~followed | (planned == "yes"))
     clean = of_kind(kind, CLEAN_KINDS) & ((kind != Kind.JOB_END) | believed[owner])
     asked = exits_after_request(table, attempts, preempted_saves(table, attempts))
@@ -105,7 +105,7 @@ def is_cancelled(table: EventTable, row: int) -> bool:
     return detail >= 0 and CANCELLED_STATE in table.details[detail]
 
 
-def job_end_believed(table: EventTable, attempts: Attempts) -> Mask:
+def is_job_end_believed(table: EventTable, attempts: Attempts) -> Mask:
     """Return True for each end of the job that is believed. In step logs, an end is not believed if the next attempt
     with a step repeats steps."""
     count = len(attempts)
@@ -163,19 +163,19 @@ def find_runs(table: EventTable, attempts: Attempts, ends: tuple[Kind, ...] = CL
         if run_first is None:
             run_first = int(began[attempt])
         elif candidate is not None and began[attempt] <= run_first:
-            starts.append(_with_schedule(table, int(attempts.begin_row[candidate])))
+            starts.append(_row_with_schedule(table, int(attempts.begin_row[candidate])))
             run_first = int(began[attempt])
         candidate = None
     return starts
 
 
-def may_stand_apart(table: EventTable) -> bool:
-    """Return True if `runs_apart` may find any run: most logs have no end that is followed by a start."""
+def may_have_separate_runs(table: EventTable) -> bool:
+    """Return True if `separate_runs` may find any run: most logs have no end that is followed by a start."""
     said = positions(of_kind(table.kind, FINISHES))
     return len(said) > 0 and bool(of_kind(table.kind[said[0] :], (Kind.START, Kind.STEP)).any())
 
 
-def runs_apart(table: EventTable, attempts: Attempts) -> list[int]:
+def separate_runs(table: EventTable, attempts: Attempts) -> list[int]:
     """Return the rows of `find_runs` if an end that reports a finished job precedes each of them but the first. Such
     runs are judged one by one. Otherwise return row 0 alone, because a `job_end_time` is also written during a
     crash."""
@@ -208,7 +208,7 @@ def _clean_ends(table: EventTable, attempts: Attempts, lines: Rows, ends: tuple[
     return clean
 
 
-def _with_schedule(table: EventTable, row: int) -> int:
+def _row_with_schedule(table: EventTable, row: int) -> int:
     """Return the row where a run begins, including the `user_scheduled` lines directly before its start. Heartbeats may
     be in between."""
     first = row
@@ -269,17 +269,17 @@ def elastic_passages(table: EventTable, attempts: Attempts) -> tuple[NDArray[np.
     first = first_of_each(progress, attempts.of_row[progress], count)
     first[first < 0] = len(table)
     for kinds, what in (((Kind.ELASTIC_UP,), Elastic.SCALE_UP), ((Kind.ELASTIC_DOWN,), Elastic.SLICE_DOWN)):
-        passage, shown = _in_passages(table, attempts, kinds, first)
+        passage, shown = _rows_in_passages(table, attempts, kinds, first)
         cause[passage] = what
         row = np.where(cause == what, first_of_each(shown, passage, count), row)
-    ended, _ = _in_passages(table, attempts, ENDINGS, first)
+    ended, _ = _rows_in_passages(table, attempts, ENDINGS, first)
     cause[ended] = Elastic.NONE
     cause[:-1][attempts.started[1:]] = Elastic.NONE
     cause[-1] = Elastic.NONE
     return cause, np.where(cause == Elastic.NONE, -1, row)
 
 
-def _in_passages(table: EventTable, attempts: Attempts, kinds: tuple[Kind, ...], first: Rows) -> tuple[Rows, Rows]:
+def _rows_in_passages(table: EventTable, attempts: Attempts, kinds: tuple[Kind, ...], first: Rows) -> tuple[Rows, Rows]:
     """Return the rows of some kinds that are in a passage, in order, and the attempt before each passage."""
     rows = rows_of(table.kind, kinds)
     rows = rows[attempts.of_row[rows] >= 0]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import Attempts
-from goodput_cli.accounting.attempts.failure_cause import BEFORE_ALL_LINES, AttemptEvidence, FailureCause, why_it_died
+from goodput_cli.accounting.attempts.failure_cause import BEFORE_ALL_LINES, AttemptEvidence, FailureCause, find_cause
 from goodput_cli.accounting.columns import codes_in
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.evidence import (
@@ -68,8 +68,8 @@ def causes_of(table: EventTable, attempts: Attempts, sign_of_life: I64) -> Cause
     if not observed.rows or count == 0:
         return Causes((FailureCause(),) * count)
     rows = evidence_of_job(table, observed)
-    lives = _lives(table, attempts, sign_of_life)
-    causes = _Assigned(rows, lives, _Files(table, attempts.of_row), table).causes()
+    evidence = _attempt_evidence(table, attempts, sign_of_life)
+    causes = _CauseFinder(rows, evidence, _Files(table, attempts.of_row), table).find_causes()
     if observed.quotes:
         return causes
     return replace(causes, why=tuple(replace(why, quotes=False) for why in causes.why))
@@ -80,7 +80,7 @@ def cause_without_attempts(observed: EvidenceOfLog) -> FailureCause:
     attempt = AttemptEvidence(-_LATEST, -_LATEST, -_LATEST, "", 0, _LATEST, _LATEST, stepped=False)
     columns: dict[str, Any] = {name: np.zeros(0, dtype) for name, dtype in COLUMNS.items()}
     table = EventTable(**columns, observed=observed)
-    why = _Assigned(observed.rows, [attempt], _Files(table, np.zeros(0, dtype=np.intp)), table).causes().why[0]
+    why = _CauseFinder(observed.rows, [attempt], _Files(table, np.zeros(0, dtype=np.intp)), table).find_causes().why[0]
     return why if observed.quotes else replace(why, quotes=False)
 
 
@@ -89,7 +89,7 @@ def with_preemptions(causes: Causes, table: EventTable, announced: Rows) -> Caus
     A SIGTERM after such a notice belongs to the preemption. announced: row of that line per attempt; -1 without."""
     why = list(causes.why)
     for attempt in np.flatnonzero(announced >= 0).tolist():
-        if not why[attempt].known:
+        if not why[attempt].is_explained:
             place = table.where(int(announced[attempt]))
             why[attempt] = replace(why[attempt], code="preempted", certainty="confirmed", evidence=None, place=place)
     return replace(causes, why=tuple(why))
@@ -104,7 +104,7 @@ def grace_ns(table: EventTable, attempts: Attempts) -> int:
     return max(usual + longest, _SHORT)
 
 
-def _lives(table: EventTable, attempts: Attempts, sign_of_life: I64) -> list[AttemptEvidence]:
+def _attempt_evidence(table: EventTable, attempts: Attempts, sign_of_life: I64) -> list[AttemptEvidence]:
     count, grace = len(attempts), grace_ns(table, attempts)
     found: list[AttemptEvidence] = []
     for at in range(count):
@@ -169,7 +169,7 @@ def _folder(source: str) -> str:
     return source.rpartition("/")[0]
 
 
-def _beside(source: str) -> tuple[str, ...]:
+def _sibling_keys(source: str) -> tuple[str, ...]:
     """Return keys that files of the same processes share: for `slurm-812.err` and `slurm-812.out`, and for files in the
     directory of one launch."""
     launch, stem = launch_of(source), stem_of(source)
@@ -189,200 +189,202 @@ class _Files:
         for part in np.split(np.arange(len(rows)), bounds) if len(rows) else []:
             name = table.sources[int(source[part[0]])]
             self._lines[name] = line[part].tolist(), owner[part].tolist()
-        self._beside: defaultdict[str, set[int]] = defaultdict(set)
+        self._attempts_by_key: defaultdict[str, set[int]] = defaultdict(set)
         """Attempts of the files whose names differ only in the ending, and of each launch."""
         for name, (_, owners) in self._lines.items():
-            for key in _beside(name):
-                self._beside[key].update(owners)
+            for key in _sibling_keys(name):
+                self._attempts_by_key[key].update(owners)
 
-    def lives(self, source: str, line: int, count: int) -> range:
+    def attempts_of_line(self, source: str, line: int, count: int) -> range:
         """Return the attempts that may contain a line of a source."""
         known = self._lines.get(source)
         if known is None:
-            near = next((self._beside[key] for key in _beside(source) if key in self._beside), None)
+            near = next(
+                (self._attempts_by_key[key] for key in _sibling_keys(source) if key in self._attempts_by_key), None
+            )
             return range(count) if near is None else range(min(near), max(near) + 1)
         lines, owners = known
         low, high = bisect_left(lines, line), bisect_right(lines, line)
         if low < high:
             return range(owners[low], owners[high - 1] + 1)
         before = owners[low - 1] if low else -1
-        behind = owners[high] if high < len(lines) else count
-        return range(max(before, 0), max(behind, before + 1, 1))
+        after = owners[high] if high < len(lines) else count
+        return range(max(before, 0), max(after, before + 1, 1))
 
 
 @dataclass
-class _Assigned:
+class _CauseFinder:
     """Observations of one job, and its attempts."""
 
     rows: Sequence[FailureEvidence]
-    lives: Sequence[AttemptEvidence]
+    attempts: Sequence[AttemptEvidence]
     files: _Files
     table: EventTable
 
-    def causes(self) -> Causes:
+    def find_causes(self) -> Causes:
         """Return the cause of each attempt. Each observation is used in at most one."""
-        of_life: defaultdict[int, list[FailureEvidence]] = defaultdict(list)
+        rows_by_attempt: defaultdict[int, list[FailureEvidence]] = defaultdict(list)
         lost: list[FailureEvidence] = []
         for one in self.rows:
             if one.of_host:
                 continue
-            lives = self._lives_of(one)
-            if len(lives) == 1:
-                of_life[lives[0]].append(one)
-            elif lives or one.lo is None:
+            candidates = self._candidates_of(one)
+            if len(candidates) == 1:
+                rows_by_attempt[candidates[0]].append(one)
+            elif candidates or one.lo is None:
                 lost.append(one)
-        kernel = self._of_hosts()
-        self._of_pods(of_life)
+        kernel = self._assign_kernel_lines()
+        self._assign_pod_reports(rows_by_attempt)
         for at, rows in kernel.found.items():
-            of_life[at] += rows
-        why = tuple(why_it_died(life, of_life.get(at, ())) for at, life in enumerate(self.lives))
+            rows_by_attempt[at] += rows
+        why = tuple(find_cause(attempt, rows_by_attempt.get(at, ())) for at, attempt in enumerate(self.attempts))
         rootless = tuple(one for one in lost if one.role == "root")
-        return Causes(why, tuple(kernel.strangers), tuple(kernel.nobody), rootless, self._listed_hosts())
+        return Causes(why, tuple(kernel.other_hosts), tuple(kernel.unknown_hosts), rootless, self._listed_hosts())
 
     def _listed_hosts(self) -> tuple[frozenset[str], ...]:
         """Return all hosts of each attempt: those of the allocation that it began in."""
-        listed = sorted((one for one in self.rows if one.row == ALLOCATED and one.lo is not None), key=_lo)
-        begins = [_lo(one) - TOLERANCE_NS for one in listed]
-        places = [bisect_right(begins, life.begin) - 1 for life in self.lives]
+        listed = sorted((one for one in self.rows if one.row == ALLOCATED and one.lo is not None), key=_lower_bound)
+        begins = [_lower_bound(one) - TOLERANCE_NS for one in listed]
+        places = [bisect_right(begins, attempt.begin) - 1 for attempt in self.attempts]
         return tuple(frozenset(listed[at].hosts) if at >= 0 else frozenset() for at in places)
 
     @cached_property
     def _begins(self) -> list[int]:
-        return [life.begin for life in self.lives]
+        return [attempt.begin for attempt in self.attempts]
 
-    def _lives_of(self, one: FailureEvidence) -> list[int]:
+    def _candidates_of(self, one: FailureEvidence) -> list[int]:
         """Return the attempts whose end may contain an observation of a process."""
-        count = len(self.lives)
-        by_line = self.files.lives(one.source, one.line, count)
+        count = len(self.attempts)
+        by_line = self.files.attempts_of_line(one.source, one.line, count)
         if one.lo is None and one.hi is None:
             own = int(one.own_life) if one.own_life.isdecimal() and len(one.own_life) < 10 else count
             named = [own] if own < count else []
-            by_line = self._of_own_file(one.source, by_line)
+            by_line = self._narrow_to_own_file(one.source, by_line)
             known = len(by_line) == 1 and (count == 1 or by_line != range(count))
-            return [at for at in by_line if _behind_by_line(one, self.lives[at])] if known else named
+            return [at for at in by_line if _is_after_progress(one, self.attempts[at])] if known else named
         lo = one.lo if one.lo is not None else -_LATEST
         hi = one.hi if one.hi is not None else _LATEST
         first = max(bisect_right(self._begins, lo - TOLERANCE_NS) - 1, 0)
         last = bisect_right(self._begins, hi)
         near = range(max(first, by_line.start), min(last, by_line.stop))
-        return [at for at in near if _is_at_the_end(one, self.lives[at])]
+        return [at for at in near if _is_at_the_end(one, self.attempts[at])]
 
-    def _of_own_file(self, source: str, lives: range) -> range:
+    def _narrow_to_own_file(self, source: str, candidates: range) -> range:
         """Narrow the candidate attempts of an untimed trailing line to the first one, if only that attempt logs to this
         file."""
-        own = self._of_source.get(source, [])
-        first = bisect_left(own, lives.start)
-        inside = [at for at in own[first : first + 2] if at < lives.stop]
-        return lives[:1] if inside and inside == [lives.start] else lives
+        own = self._attempts_by_file.get(source, [])
+        first = bisect_left(own, candidates.start)
+        inside = [at for at in own[first : first + 2] if at < candidates.stop]
+        return candidates[:1] if inside and inside == [candidates.start] else candidates
 
     @cached_property
-    def _of_source(self) -> dict[str, list[int]]:
+    def _attempts_by_file(self) -> dict[str, list[int]]:
         """Attempts by the file that contains their last progress."""
         found: defaultdict[str, list[int]] = defaultdict(list)
-        for at, life in enumerate(self.lives):
-            found[life.progress_source].append(at)
+        for at, attempt in enumerate(self.attempts):
+            found[attempt.progress_source].append(at)
         return found
 
-    def _around(self, time: int | None) -> range:
+    def _attempts_around(self, time: int | None) -> range:
         """Return the attempts that may contain a time, for clocks that differ a little."""
         if time is None:
             return range(0)
         first = max(bisect_left(self._begins, time) - 1, 0)
         return range(first, bisect_right(self._begins, time + TOLERANCE_NS))
 
-    def _of_hosts(self) -> _KernelLines:
+    def _assign_kernel_lines(self) -> _KernelLines:
         """Return the kernel lines by attempt, those of other hosts, and those of an unknown host."""
         taken = _KernelLines()
         kernel = [one for one in self.rows if one.speaker == "kernel"]
         if not kernel:
             return taken
-        hosts, pids = self._hosts_by_life()
-        exits = _Exits(self.rows)
+        hosts, pids = self._hosts_by_attempt()
+        exits = _ExitsByPid(self.rows)
         patterns = self.table.observed.hosts_of_job
         every = _Hosts({host for names in hosts.values() for host in names}, patterns)
         nowhere = _Hosts((), patterns)
-        of_life = {at: _Hosts(names, patterns) for at, names in hosts.items()}
-        signed = _Hosts(self._hosts_of_signs({one.where for one in kernel}), ())
+        rows_by_attempt = {at: _Hosts(names, patterns) for at, names in hosts.items()}
+        signed = _Hosts(self._recovery_hosts({one.where for one in kernel}), ())
         for one in kernel:
             host = one.host or _host_of_file(one.source, every)
-            lives = [at for at in self._around(one.lo) if _is_near_death(one, self.lives[at])]
-            if host and (every.names or patterns) and not every.have(host):
-                taken.strangers.append(one)
+            candidates = [at for at in self._attempts_around(one.lo) if _is_near_death(one, self.attempts[at])]
+            if host and (every.names or patterns) and not every.has_host(host):
+                taken.other_hosts.append(one)
                 continue
-            if len(lives) != 1:
+            if len(candidates) != 1:
                 continue
-            at = lives[0]
-            known_hosts = of_life.get(at, nowhere)
-            if one.source != self.lives[at].progress_source and not known_hosts.have(host):
-                if signed.names and host and not signed.have(host):
-                    taken.strangers.append(one)
+            at = candidates[0]
+            known_hosts = rows_by_attempt.get(at, nowhere)
+            if one.source != self.attempts[at].progress_source and not known_hosts.has_host(host):
+                if signed.names and host and not signed.has_host(host):
+                    taken.other_hosts.append(one)
                     continue
-                by_pid = not host and one.pid is not None and _only_with(pids, one.pid) == at
+                by_pid = not host and one.pid is not None and _only_attempt_with(pids, one.pid) == at
                 taken.add_of_unknown_host(at, replace(one, host=host), by_pid, exits, known_hosts)
                 continue
             known = pids.get(at, set())
             if one.pid is not None and known and one.pid not in known:
-                one = replace(one, doubted=True) if _may_be_a_worker(one) else replace(one, role="context")
+                one = replace(one, doubted=True) if _is_possible_worker(one) else replace(one, role="context")
             taken.found[at].append(replace(one, host=host))
         taken.add_matched()
         return taken
 
-    def _hosts_of_signs(self, kernel: set[str]) -> set[str]:
+    def _recovery_hosts(self, kernel: set[str]) -> set[str]:
         """Return the hosts in lines about recoveries. kernel: locations of kernel lines, which do not count."""
         jobs = {*self.table.jobs, ""}
         return {one.host for one in self.table.observed.signs if one.job in jobs and one.where not in kernel}
 
-    def _hosts_by_life(self) -> tuple[dict[int, set[str]], dict[int, set[int]]]:
+    def _hosts_by_attempt(self) -> tuple[dict[int, set[str]], dict[int, set[int]]]:
         """Return the hosts and the pids that appear in the lines of each attempt."""
         hosts: defaultdict[int, set[str]] = defaultdict(set)
         pids: defaultdict[int, set[int]] = defaultdict(set)
         for one in self.rows:
             if one.of_host or not (one.host or one.pid is not None):
                 continue
-            for at in self._lives_around(one):
+            for at in self._attempts_near(one):
                 hosts[at].update(one.hosts or ((one.host,) if one.host else ()))
                 if one.pid is not None:
                     pids[at].add(one.pid)
         return hosts, pids
 
-    def _lives_around(self, one: FailureEvidence) -> range:
-        by_line = self.files.lives(one.source, one.line, len(self.lives))
+    def _attempts_near(self, one: FailureEvidence) -> range:
+        by_line = self.files.attempts_of_line(one.source, one.line, len(self.attempts))
         if one.lo is None:
             return by_line if len(by_line) == 1 else range(0)
         first = max(bisect_right(self._begins, one.lo + TOLERANCE_NS) - 1, 0)
         return range(first, first + 1)
 
-    def _of_pods(self, of_life: defaultdict[int, list[FailureEvidence]]) -> None:
+    def _assign_pod_reports(self, rows_by_attempt: defaultdict[int, list[FailureEvidence]]) -> None:
         """Assign reports of a cluster about pods: of pods named after the job, and of pods that others wait for."""
         suspects: dict[int, set[int]] = {}
         for one in self.rows:
             if one.speaker != "pod":
                 continue
-            near = [at for at in self._around(one.lo) if _is_between(one, self.lives[at])]
+            near = [at for at in self._attempts_around(one.lo) if _is_between(one, self.attempts[at])]
             if len(near) != 1:
                 continue
-            own = names_job(self.table, one)
+            own = is_named_after_job(self.table, one)
             index = _index_of(one.identity)
             if near[0] not in suspects:
-                echoes = [other for other in of_life.get(near[0], ()) if other.role == "echo"]
+                echoes = [other for other in rows_by_attempt.get(near[0], ()) if other.role == "echo"]
                 suspects[near[0]] = {rank for other in echoes for rank in other.suspects}
             waited = index in suspects[near[0]]
             if own or (index is not None and waited) or (not one.identity and one.source in self._own_sources):
                 rank = one.rank if one.rank is not None or not waited else index
-                of_life[near[0]].append(replace(one, rank=rank, unhandled=own))
+                rows_by_attempt[near[0]].append(replace(one, rank=rank, unhandled=own))
 
     @cached_property
     def _own_sources(self) -> set[str]:
         return {self.table.sources[code] for code in codes_in(self.table.source)}
 
 
-def names_job(table: EventTable, one: FailureEvidence) -> bool:
+def is_named_after_job(table: EventTable, one: FailureEvidence) -> bool:
     """Return True if a report of a cluster is about a pod or an object that is named after the job."""
     if len(table) == 0:
         return False
     job = table.jobs[int(table.job[0])].lower()
     name = one.identity.rpartition("/")[2].lower()
-    return bool(one.job and one.job.lower() == job) or (len(job) > 2 and bool(_holds(name, job)))
+    return bool(one.job and one.job.lower() == job) or (len(job) > 2 and bool(_is_named_after(name, job)))
 
 
 class _KernelLines:
@@ -390,35 +392,35 @@ class _KernelLines:
 
     def __init__(self) -> None:
         self.found: defaultdict[int, list[FailureEvidence]] = defaultdict(list)
-        self.strangers: list[FailureEvidence] = []
+        self.other_hosts: list[FailureEvidence] = []
         """Lines of other hosts."""
-        self.nobody: list[FailureEvidence] = []
+        self.unknown_hosts: list[FailureEvidence] = []
         """Lines of an unknown host."""
         self._matched: defaultdict[tuple[int, int | None], list[FailureEvidence]] = defaultdict(list)
 
     def add_of_unknown_host(
-        self, attempt: int, one: FailureEvidence, by_pid: bool, exits: _Exits, known_hosts: _Hosts
+        self, attempt: int, one: FailureEvidence, by_pid: bool, exits: _ExitsByPid, known_hosts: _Hosts
     ) -> None:
         """Add a line of a host that does not appear in the lines of the attempt. by_pid: it has no host, and its pid
         appears in this attempt alone."""
         if by_pid:
-            if not exits.contradict(one):
+            if not exits.has_contradiction(one):
                 self.found[attempt].append(replace(one, doubted=True))
         elif known_hosts.names:
-            self.strangers.append(one)
-        elif exits.match(one):
+            self.other_hosts.append(one)
+        elif exits.has_match(one):
             self._matched[attempt, one.pid].append(replace(one, doubted=True, by_exit=True))
         else:
-            self.nobody.append(one)
+            self.unknown_hosts.append(one)
 
     def add_matched(self) -> None:
         """Add the lines that match an exit if all are of one host, because only one host can have killed the
         process."""
         for (attempt, _), rows in self._matched.items():
-            (self.found[attempt] if len({one.host for one in rows}) == 1 else self.nobody).extend(rows)
+            (self.found[attempt] if len({one.host for one in rows}) == 1 else self.unknown_hosts).extend(rows)
 
 
-class _Exits:
+class _ExitsByPid:
     """Logged exits of processes with a known time, by pid."""
 
     def __init__(self, rows: Iterable[FailureEvidence]) -> None:
@@ -429,21 +431,21 @@ class _Exits:
             if one.stamped or (one.hi is not None and one.hi - one.lo <= TOLERANCE_NS):
                 self._of_pid[one.pid].append(one)
 
-    def match(self, kernel: FailureEvidence) -> bool:
+    def has_match(self, kernel: FailureEvidence) -> bool:
         """Return True if the pid, program and time (within 5 s) of a kernel line match an exit."""
-        return any(_is_same_program(kernel, one) and _is_near(kernel, one) for one in self._of(kernel))
+        return any(_is_same_program(kernel, one) and _is_near(kernel, one) for one in self._exits_of(kernel))
 
-    def contradict(self, kernel: FailureEvidence) -> bool:
+    def has_contradiction(self, kernel: FailureEvidence) -> bool:
         """Return True if all exits of the pid of a kernel line were at other times."""
-        exits = self._of(kernel)
+        exits = self._exits_of(kernel)
         return bool(exits) and not any(_is_near(kernel, one) for one in exits)
 
-    def _of(self, kernel: FailureEvidence) -> Sequence[FailureEvidence]:
+    def _exits_of(self, kernel: FailureEvidence) -> Sequence[FailureEvidence]:
         return () if kernel.pid is None else self._of_pid.get(kernel.pid, ())
 
 
 def _is_near(kernel: FailureEvidence, one: FailureEvidence) -> bool:
-    return abs(_lo(kernel) - _lo(one)) <= TOLERANCE_NS
+    return abs(_lower_bound(kernel) - _lower_bound(one)) <= TOLERANCE_NS
 
 
 def _is_same_program(kernel: FailureEvidence, one: FailureEvidence) -> bool:
@@ -468,7 +470,7 @@ class _Hosts:
         """Names by their form in lower case."""
         return {name.lower(): name for name in reversed(self.names)}
 
-    def have(self, host: str) -> bool:
+    def has_host(self, host: str) -> bool:
         """Return True if a host is one of them."""
         shown = (host.lower(), host.lower().split(".")[0])
         return bool(host) and (
@@ -477,13 +479,13 @@ class _Hosts:
         )
 
 
-def _only_with(pids: Mapping[int, set[int]], pid: int) -> int | None:
+def _only_attempt_with(pids: Mapping[int, set[int]], pid: int) -> int | None:
     """Return the only attempt whose lines name a process; None if there are none or several."""
-    lives = [at for at, known in pids.items() if pid in known]
-    return lives[0] if len(lives) == 1 else None
+    candidates = [at for at, known in pids.items() if pid in known]
+    return candidates[0] if len(candidates) == 1 else None
 
 
-def _holds(name: str, job: str) -> bool:
+def _is_named_after(name: str, job: str) -> bool:
     """Return True if a pod or a workload is named after a job: `llm-0`, or `job-llm-9f2c` as Kueue names it.
     `serve-llm-0` is another job."""
     return re.match(rf"(?:{_KINDS_OF_JOBS}-)?{re.escape(job)}(?:[-_.]|$)", name) is not None
@@ -495,47 +497,52 @@ def _index_of(pod: str) -> int | None:
     return int(last) if last.isascii() and last.isdigit() and len(last) < 7 else None
 
 
-def _may_be_a_worker(one: FailureEvidence) -> bool:
+def _is_possible_worker(one: FailureEvidence) -> bool:
     """Return True if an OOM-killed process can belong to the job although its pid is not logged. A container with its
     own memory limit has other pids inside."""
     of_cgroup = "Memory cgroup out of memory" in one.text or "CONSTRAINT_MEMCG" in one.text
     return of_cgroup and one.process.startswith(_TRAINERS)
 
 
-def _lo(one: FailureEvidence) -> int:
+def _lower_bound(one: FailureEvidence) -> int:
     return one.lo if one.lo is not None else -_LATEST
 
 
-def _behind_by_line(one: FailureEvidence, life: AttemptEvidence) -> bool:
-    return one.source != life.progress_source or one.line > life.progress_line
+def _is_after_progress(one: FailureEvidence, attempt: AttemptEvidence) -> bool:
+    return one.source != attempt.progress_source or one.line > attempt.progress_line
 
 
-def _is_at_the_end(one: FailureEvidence, life: AttemptEvidence) -> bool:
+def _is_at_the_end(one: FailureEvidence, attempt: AttemptEvidence) -> bool:
     """Return True if a line of a process is after the last progress of an attempt, and not after its end."""
     lo = one.lo if one.lo is not None else -_LATEST
     hi = one.hi if one.hi is not None else _LATEST
-    if lo > life.next_start:
+    if lo > attempt.next_start:
         return False
-    if is_request(one) and one.lo is not None and max(life.up, life.progress - life.grace) < lo <= life.progress:
+    if (
+        is_request(one)
+        and one.lo is not None
+        and max(attempt.up, attempt.progress - attempt.grace) < lo <= attempt.progress
+    ):
         return True
-    if life.progress_line and one.source == life.progress_source and one.row != "sacct":  # one line is a whole attempt
-        return one.line > life.progress_line
-    since = max(life.up, life.progress)
+    # A line of sacct is a whole attempt.
+    if attempt.progress_line and one.source == attempt.progress_source and one.row != "sacct":
+        return one.line > attempt.progress_line
+    since = max(attempt.up, attempt.progress)
     return lo > since - TOLERANCE_NS or (hi > since and hi - lo < _SHORT)
 
 
-def _is_near_death(one: FailureEvidence, life: AttemptEvidence) -> bool:
+def _is_near_death(one: FailureEvidence, attempt: AttemptEvidence) -> bool:
     if one.lo is None:
         return False
-    since = max(life.up, life.progress)
-    return since - TOLERANCE_NS < one.lo <= min(life.death + _AFTER_DEATH, life.next_start)
+    since = max(attempt.up, attempt.progress)
+    return since - TOLERANCE_NS < one.lo <= min(attempt.death + _AFTER_DEATH, attempt.next_start)
 
 
-def _is_between(one: FailureEvidence, life: AttemptEvidence) -> bool:
+def _is_between(one: FailureEvidence, attempt: AttemptEvidence) -> bool:
     if one.lo is None:
         return False
-    grace = life.grace if is_request(one) else TOLERANCE_NS
-    return max(life.up - TOLERANCE_NS, life.progress - grace) < one.lo <= life.next_start
+    grace = attempt.grace if is_request(one) else TOLERANCE_NS
+    return max(attempt.up - TOLERANCE_NS, attempt.progress - grace) < one.lo <= attempt.next_start
 
 
 def _host_of_file(source: str, hosts: _Hosts) -> str:

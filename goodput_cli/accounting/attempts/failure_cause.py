@@ -14,11 +14,11 @@ from goodput_cli.accounting.attempts.processes import (
     Exits,
     FirstSeen,
     Killed,
-    Places,
     Processes,
-    completed,
-    first_of,
-    killed_later,
+    ProcessLocations,
+    complete_from,
+    has_later_kill,
+    select_first,
 )
 from goodput_cli.events.evidence import (
     FACTS,
@@ -71,7 +71,7 @@ _SENT = "closing signal"
 _CLOSING = (_SENT, "death signal", "signal to stop", "force terminated", "cancelled")
 _EVERYWHERE = ("everywhere", "")
 _INTERRUPTS = ("interrupt", "agent interrupted")
-_ENDED_TOO = ("worker", "pinning thread")
+_ENDED_WITH_WORKERS = ("worker", "pinning thread")
 """Rows that a rank logs after its workers were asked to end as well."""
 _LED_TO = ("python_error", "data_loader")
 _DIGITS = re.compile(r"\d+")
@@ -183,7 +183,7 @@ class FailureCause:
         return "check the kernel log of its host; log `hostname` at start to know it"
 
     @property
-    def known(self) -> bool:
+    def is_explained(self) -> bool:
         """True if a log line states the cause. A kill signal alone does not."""
         return self.code not in (UNKNOWN_CAUSE, KILLED)
 
@@ -193,61 +193,65 @@ BEFORE_ALL_LINES = -1
 """Line of the last progress if no line shows a start: every line of the file may be evidence."""
 
 
-def why_it_died(life: AttemptEvidence, seen: Sequence[FailureEvidence]) -> FailureCause:
+def find_cause(attempt: AttemptEvidence, seen: Sequence[FailureEvidence]) -> FailureCause:
     """Return the cause among the observations of one attempt (see `evidence_of_attempts.causes_of`)."""
-    seen = _with_ranks(seen)
+    seen = _fill_in_ranks(seen)
     words = [one for one in seen if one.row not in FACTS]
     if not words:
         return NO_KNOWN_CAUSE
     first = FirstSeen(seen)
-    seen = [_in_order(one, first) for one in seen]
+    seen = [_mark_teardown(one, first) for one in seen]
     words = [one for one in seen if one.row not in FACTS]
     named = [
-        one if life.stepped or not one.before_steps else replace(one, code=one.before_steps, role="root")
+        one if attempt.stepped or not one.before_steps else replace(one, code=one.before_steps, role="root")
         for one in words
     ]
-    ends = _Teardown(seen, life)
-    alive = [one for one in named if not ends.cover(one, first)]
-    alive = _without_bystanders(alive)
-    places = Places(seen)
-    roots = [places.completed(one) for one in alive if one.role == "root" and not _went_on(one, life)]
-    exits = [places.completed(one) for one in alive if one.role == "exit"]
+    ends = _Teardown(seen, attempt)
+    alive = [one for one in named if not ends.covers(one, first)]
+    alive = _drop_bystanders(alive)
+    places = ProcessLocations(seen)
+    roots = [places.complete(one) for one in alive if one.role == "root" and not _has_continued(one, attempt)]
+    exits = [places.complete(one) for one in alive if one.role == "exit"]
     echoes = [one for one in named if one.role == "echo"]
     killed = [one for one in named if one.code == KILLED and one.role in ("exit", "teardown")]
     roots = _join_exception_classes(roots)
-    roots, exits = _kills_joined(_without_requeues(roots), exits, killed)
-    told = Exits(seen)
-    others, exits = roots, _without_aborts(exits, roots, echoes)
-    roots, passed = _own_process_only(roots, exits, told)
-    roots, logged = _without_logged(roots, told)
-    candidates = _by_who_fell_first(roots, [one for one in exits if one.code != UNKNOWN_CAUSE], first)
-    why = _judged(candidates, seen, echoes, told) if candidates else _of_echoes(echoes, exits, first)
+    roots, exits = _join_kills(_drop_requeues(roots), exits, killed)
+    ends_seen = Exits(seen)
+    others, exits = roots, _drop_aborts(exits, roots, echoes)
+    roots, passed = _split_other_processes(roots, exits, ends_seen)
+    roots, logged = _split_logged(roots, ends_seen)
+    candidates = _rank_candidates(roots, [one for one in exits if one.code != UNKNOWN_CAUSE], first)
+    why = (
+        _judge_candidates(candidates, seen, echoes, ends_seen)
+        if candidates
+        else _cause_from_echoes(echoes, exits, first)
+    )
     if why.code == UNKNOWN_CAUSE and (signal := _signal_to_stop(seen)) is not None:
-        signal = places.completed(signal)
+        signal = places.complete(signal)
         why = FailureCause(KILLED, "confirmed", signal, signal.rank, signal.host)
     rest = [one for one in (*passed, *logged) if one.code != why.code] + list(why.others)
     return replace(
         why,
         others=tuple({one.code: one for one in reversed(rest) if one.code in CAUSES}.values())[::-1],
-        echoes=_echoes(echoes),
+        echoes=_group_echoes(echoes),
         silent_ranks=silent_ranks(named),
         suspects=suspects_of(echoes, ranks_of(named)),
         used=(*words, *others),
     )
 
 
-def _judged(
-    candidates: list[FailureEvidence], seen: Sequence[FailureEvidence], echoes: list[FailureEvidence], told: Exits
+def _judge_candidates(
+    candidates: list[FailureEvidence], seen: Sequence[FailureEvidence], echoes: list[FailureEvidence], ends_seen: Exits
 ) -> FailureCause:
-    folded = _folded(candidates, seen)
-    first = first_of(folded)
+    folded = _merge_equal_reports(candidates, seen)
+    first = select_first(folded)
     named = FirstSeen(seen)
-    chosen = min(first, key=lambda one: _order(one, named))
+    chosen = min(first, key=lambda one: _sort_key(one, named))
     others = [one for one in first if one.code != chosen.code]
     agreed = len({(one.code, one.rank, one.host) for one in first}) == 1  # a log and its scheduler agree
-    other_fell = named.is_other(chosen)
-    certain = agreed and not other_fell and any(_is_said(one, told) for one in first)
-    rank, host, device = _where(chosen, echoes, seen)
+    other_failed_first = named.is_other(chosen)
+    certain = agreed and not other_failed_first and any(_is_confirmed(one, ends_seen) for one in first)
+    rank, host, device = _locate(chosen, echoes, seen)
     return FailureCause(
         chosen.code,
         "confirmed" if certain else "likely",
@@ -255,12 +259,16 @@ def _judged(
         rank,
         host,
         device,
-        tuple(sorted(others, key=lambda one: _order(one, named))),
-        doubt="" if certain or others else f"{named.words} failed first" if other_fell else _doubt(chosen),
+        tuple(sorted(others, key=lambda one: _sort_key(one, named))),
+        doubt=""
+        if certain or others
+        else f"{named.words} failed first"
+        if other_failed_first
+        else _likely_reason(chosen),
     )
 
 
-def _doubt(one: FailureEvidence) -> str:
+def _likely_reason(one: FailureEvidence) -> str:
     """Return the reason why a single observation is not enough to confirm the cause."""
     if one.garbled:
         return "the line mixes output of several processes"
@@ -277,21 +285,23 @@ def _doubt(one: FailureEvidence) -> str:
         return "this message can have other reasons"
     return (
         "the log does not show that it ended the process"
-        if _is_short(one)
+        if _has_known_minute(one)
         else "the line has no timestamp; log timestamps to confirm it"
     )
 
 
-def _of_echoes(echoes: list[FailureEvidence], exits: Sequence[FailureEvidence], named: FirstSeen) -> FailureCause:
+def _cause_from_echoes(
+    echoes: list[FailureEvidence], exits: Sequence[FailureEvidence], named: FirstSeen
+) -> FailureCause:
     """Return the cause if no line states a mechanism: a wait that timed out, the recorded reason, or only the first
     process that failed."""
     waits = [one for one in echoes if one.code == "collective_timeout"]
     if not waits:
         recorded = next((one for one in exits if one.row == "recorded reason"), None)
-        fell = named.earliest or _only_to_end(exits)
-        if recorded is not None or fell is None:
+        failed_first = named.earliest or _first_failed_on_one_host(exits)
+        if recorded is not None or failed_first is None:
             return FailureCause(evidence=recorded)
-        return FailureCause(evidence=fell, rank=fell.rank, host=fell.host)
+        return FailureCause(evidence=failed_first, rank=failed_first.rank, host=failed_first.host)
     return FailureCause(
         "collective_timeout", "likely", min(waits, key=earliest), doubt="the log does not show why a rank was missing"
     )
@@ -324,7 +334,7 @@ def _is_before(one: FailureEvidence, other: FailureEvidence) -> bool:
     return earliest(one) < earliest(other)
 
 
-def _only_to_end(exits: Sequence[FailureEvidence]) -> FailureEvidence | None:
+def _first_failed_on_one_host(exits: Sequence[FailureEvidence]) -> FailureEvidence | None:
     """Return the first failed process in a scheduler's report, if all of them were on one host."""
     ended = [one for one in exits if one.speaker == "scheduler" and one.exit and one.host]
     if len({one.host for one in ended}) != 1:
@@ -337,11 +347,11 @@ class _Teardown:
     """Time and line after which processes only report that they are being killed, per host. For all hosts if a
     scheduler ends the job."""
 
-    def __init__(self, seen: Sequence[FailureEvidence], life: AttemptEvidence) -> None:
+    def __init__(self, seen: Sequence[FailureEvidence], attempt: AttemptEvidence) -> None:
         asked = [one for one in seen if one.lo is not None and is_request(one)]
         of_job = [one for one in asked if one.row not in SIGNALS or _is_to_the_job(one, seen)]
         self._request = min(map(earliest, of_job), default=LATEST)
-        self._trained_on = self._request <= life.progress + life.grace
+        self._trained_on = self._request <= attempt.progress + attempt.grace
         self._time: dict[Hashable, int] = {}
         self._line: dict[str, int] = {}
         self._asked: dict[str, int] = {}
@@ -355,7 +365,7 @@ class _Teardown:
                 self._time[place] = min(earliest(one), self._time.get(place, LATEST))
             self._line[one.source] = min(one.line, self._line.get(one.source, one.line))
 
-    def cover(self, one: FailureEvidence, first: FirstSeen) -> bool:
+    def covers(self, one: FailureEvidence, first: FirstSeen) -> bool:
         """Return True if a row only reports that its process is being killed."""
         if one.role not in ("root", "exit") or (one.speaker in ("scheduler", "pod") and one.role == "root"):
             return False
@@ -368,7 +378,7 @@ class _Teardown:
         behind = one.source in self._line and self._line[one.source] < one.line
         if earliest(one) > time + TOLERANCE_NS or (one.row == "interrupt" and (behind or earliest(one) >= time)):
             return True
-        return one.row in _ENDED_TOO and behind and not first.has(one, None)  # about its worker
+        return one.row in _ENDED_WITH_WORKERS and behind and not first.has_process(one, None)  # about its worker
 
     def _follows_request(self, one: FailureEvidence) -> bool:
         """Return True if a process logged a line after a request to stop: by line order, by time, or, for a line
@@ -380,7 +390,7 @@ class _Teardown:
         return self._trained_on and earliest(one) <= self._request <= latest(one)
 
 
-def _without_bystanders(alive: list[FailureEvidence]) -> list[FailureEvidence]:
+def _drop_bystanders(alive: list[FailureEvidence]) -> list[FailureEvidence]:
     """Drop exceptions that were raised outside of the main thread, unless their process raised another one later, such
     as the one of a waiting main thread. Alone, such an exception ends nothing. If another mechanism is stated, that is
     the cause."""
@@ -391,16 +401,16 @@ def _without_bystanders(alive: list[FailureEvidence]) -> list[FailureEvidence]:
     processes = {place: Processes(rows) for place, rows in led.items()}
     last = {place: max(other.line for other in rows) for place, rows in led.items()}
 
-    def led_on(one: FailureEvidence) -> bool:
+    def has_later_exception(one: FailureEvidence) -> bool:
         place = one.source, one.stream
         if last.get(place, one.line) <= one.line:
             return False
         return bool(one.stream) or (processes[place].last_line(one) or one.line) > one.line
 
-    return [one for one in alive if not one.beside or led_on(one)]
+    return [one for one in alive if not one.beside or has_later_exception(one)]
 
 
-def _went_on(one: FailureEvidence, life: AttemptEvidence) -> bool:
+def _has_continued(one: FailureEvidence, attempt: AttemptEvidence) -> bool:
     """Return True if the process of a root cause logged ordinary lines after it."""
     if one.speaker != "process":
         return False
@@ -410,10 +420,10 @@ def _went_on(one: FailureEvidence, life: AttemptEvidence) -> bool:
     by_prefix = one.rank is not None and bool(one.stream)
     if by_prefix or one.late is None or hi is None:
         return False
-    return hi + _SHORT < one.late <= life.next_start
+    return hi + _SHORT < one.late <= attempt.next_start
 
 
-def _with_ranks(seen: Sequence[FailureEvidence]) -> Sequence[FailureEvidence]:
+def _fill_in_ranks(seen: Sequence[FailureEvidence]) -> Sequence[FailureEvidence]:
     """Set the rank to the local rank on a single node, if an agent's processes are about as many as the ranks in the
     log."""
     launched = [one for one in seen if one.speaker == "launcher"]
@@ -427,7 +437,7 @@ def _with_ranks(seen: Sequence[FailureEvidence]) -> Sequence[FailureEvidence]:
     ]  # fmt: skip
 
 
-def _kills_joined(
+def _join_kills(
     roots: list[FailureEvidence], exits: list[FailureEvidence], killed: Sequence[FailureEvidence]
 ) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
     """Join an OOM kill with the exit of the killed process. killed: all exits by a kill that were seen."""
@@ -436,23 +446,23 @@ def _kills_joined(
     left, explained = Killed(killed), set[FailureEvidence]()
     for root in roots:
         if root.code == "host_oom":
-            same = [(at, one) for at, one in left.near(root) if _is_the_killed(root, one)]
+            same = [(at, one) for at, one in left.exits_near(root) if _is_exit_of_kill(root, one)]
             for at, one in same:
-                root = replace(completed(root, one), host=one.host or root.host, unhandled=True)
-                left.take(at)
+                root = replace(complete_from(root, one), host=one.host or root.host, unhandled=True)
+                left.mark_explained(at)
             explained.update(one for _, one in same)
         joined.append(root)
     return joined, [one for one in exits if one not in explained]
 
 
-def _is_the_killed(root: FailureEvidence, one: FailureEvidence) -> bool:
+def _is_exit_of_kill(root: FailureEvidence, one: FailureEvidence) -> bool:
     if root.pid is not None and one.pid is not None:
         return root.pid == one.pid and may_be_same_host(root.host, one.host)
     near = abs(earliest(root) - earliest(one)) <= TOLERANCE_NS + _KILL
     return bool(root.host and same_host(root.host, one.host) and near) or (root.speaker == "scheduler" and near)
 
 
-def _without_aborts(
+def _drop_aborts(
     exits: list[FailureEvidence], roots: list[FailureEvidence], echoes: list[FailureEvidence]
 ) -> list[FailureEvidence]:
     """Drop exits by SIGABRT of processes that logged a root cause or an echo before, or all of them if the others only
@@ -460,7 +470,7 @@ def _without_aborts(
     echoes = [one for one in echoes if one.row != "spawned worker"]
     waits = [one for one in echoes if one.code in ("collective_timeout", PEER_LOST)]
     said = Processes([*roots, *echoes])
-    return [one for one in exits if not (_is_abort(one) and (waits or said.has(one)))]
+    return [one for one in exits if not (_is_abort(one) and (waits or said.has_process(one)))]
 
 
 def _is_abort(one: FailureEvidence) -> bool:
@@ -469,19 +479,24 @@ def _is_abort(one: FailureEvidence) -> bool:
     return one.code == "native_crash" and one.row in _ABORTING and not _OTHER_SIGNAL.search(one.text)
 
 
-def _in_order(one: FailureEvidence, first: FirstSeen) -> FailureEvidence:
+def _mark_teardown(one: FailureEvidence, first: FirstSeen) -> FailureEvidence:
     """Mark an exit as teardown if a launcher saw it after the first failure: the launcher ended the remaining
     processes, or they failed because the first one was gone."""
-    fell = first.earliest
-    if fell is None or one.role != "exit" or one.speaker not in ("launcher", "scheduler") or first.has(one, one.pid):
+    failed_first = first.earliest
+    if (
+        failed_first is None
+        or one.role != "exit"
+        or one.speaker not in ("launcher", "scheduler")
+        or first.has_process(one, one.pid)
+    ):
         return one
     if one.code == UNKNOWN_CAUSE and one.exit is None:
         return one
-    wait = 0 if one.exit in KILLS and one.source == fell.source else TOLERANCE_NS
-    return replace(one, role="teardown") if earliest(one) > earliest(fell) + wait else one
+    wait = 0 if one.exit in KILLS and one.source == failed_first.source else TOLERANCE_NS
+    return replace(one, role="teardown") if earliest(one) > earliest(failed_first) + wait else one
 
 
-def _without_requeues(roots: list[FailureEvidence]) -> list[FailureEvidence]:
+def _drop_requeues(roots: list[FailureEvidence]) -> list[FailureEvidence]:
     """Drop cancellations of a job that its preemption put back into the queue."""
     if not any(one.code == "preempted" and one.speaker == "scheduler" for one in roots):
         return roots
@@ -510,11 +525,13 @@ def _join_exception_classes(roots: list[FailureEvidence]) -> list[FailureEvidenc
     return [one for one in roots if id(one) not in gone] + joined
 
 
-def _without_logged(roots: list[FailureEvidence], told: Exits) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
+def _split_logged(
+    roots: list[FailureEvidence], ends_seen: Exits
+) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
     """Separate errors that other processes only logged, if an uncaught exception ended a process. Errors that the
     process logged before it raised remain, because they explain the exception. So do errors of unknown ranks if the
     exception is general."""
-    ended = [one for one in roots if one.speaker == "process" and _is_uncaught(one, told)]
+    ended = [one for one in roots if one.speaker == "process" and _is_uncaught(one, ends_seen)]
     if not ended:
         return roots, []
     general = all(one.code == "python_error" for one in ended)
@@ -522,7 +539,7 @@ def _without_logged(roots: list[FailureEvidence], told: Exits) -> tuple[list[Fai
     kept: list[FailureEvidence] = []
     logged: list[FailureEvidence] = []
     for one in roots:
-        only_logged = one.speaker == "process" and not _is_uncaught(one, told)
+        only_logged = one.speaker == "process" and not _is_uncaught(one, ends_seen)
         last = processes.last_line(one)
         led = last is not None and one.line < last + _MESSAGE
         led = led or not only_logged or (general and one.rank is None)
@@ -530,27 +547,27 @@ def _without_logged(roots: list[FailureEvidence], told: Exits) -> tuple[list[Fai
     return kept, logged
 
 
-def _is_uncaught(one: FailureEvidence, told: Exits) -> bool:
-    return one.unhandled or one.raised or told.of_rank(one)
+def _is_uncaught(one: FailureEvidence, ends_seen: Exits) -> bool:
+    return one.unhandled or one.raised or ends_seen.has_rank_or_pid(one)
 
 
-def _by_who_fell_first(
+def _rank_candidates(
     roots: list[FailureEvidence], exits: list[FailureEvidence], named: FirstSeen
 ) -> list[FailureEvidence]:
     """Order possible causes: root errors before exit codes. Errors of the first failing process come before later
     errors of other processes, and before errors that may not have ended anything."""
-    fell = named.earliest
-    if fell is None:
+    failed_first = named.earliest
+    if failed_first is None:
         return roots or exits
-    since = earliest(fell) + TOLERANCE_NS
+    since = earliest(failed_first) + TOLERANCE_NS
     roots = [one for one in roots if not (named.is_other(one) and earliest(one) > since)]
     if exits and all(one.doubted and named.is_other(one) for one in roots):
         return exits
     return roots or exits
 
 
-def _own_process_only(
-    roots: list[FailureEvidence], exits: list[FailureEvidence], told: Exits
+def _split_other_processes(
+    roots: list[FailureEvidence], exits: list[FailureEvidence], ends_seen: Exits
 ) -> tuple[list[FailureEvidence], list[FailureEvidence]]:
     """Separate roots that explain an end from those long before the SIGKILL of another process, which is then the
     cause."""
@@ -559,33 +576,36 @@ def _own_process_only(
     kept: list[FailureEvidence] = []
     passed: list[FailureEvidence] = []
     for root in roots:
-        far = root.speaker == "process" and not told.of_rank(root) and killed_later(root, killed, _SHORT)
+        far = root.speaker == "process" and not ends_seen.has_rank_or_pid(root) and has_later_kill(root, killed, _SHORT)
         (passed if far else kept).append(root)
     return kept, passed
 
 
-def _folded(candidates: Iterable[FailureEvidence], seen: Sequence[FailureEvidence]) -> list[FailureEvidence]:
+def _merge_equal_reports(
+    candidates: Iterable[FailureEvidence], seen: Sequence[FailureEvidence]
+) -> list[FailureEvidence]:
     """Merge equal reports of several processes into the first one, or into the one that an agent saw first."""
     groups: dict[tuple[str, ...], list[FailureEvidence]] = {}
     for one in candidates:
         place = "" if one.speaker == "process" else one.host
-        key = (one.code, one.role, place, _kind(one)) if one.role == "root" else (one.code, one.role)
+        key = (one.code, one.role, place, _merge_key(one)) if one.role == "root" else (one.code, one.role)
         groups.setdefault(key, []).append(one)
     named, ranks = FirstSeen(seen), len(ranks_of(seen))
-    return [_one_of(group, named, ranks) for group in groups.values()]
+    return [_merge_group(group, named, ranks) for group in groups.values()]
 
 
-def _kind(one: FailureEvidence) -> str:
+def _merge_key(one: FailureEvidence) -> str:
     """Return the key under which reports of several processes are equal: the row, or an exception's type and message
     without numbers."""
     return one.row if one.row not in ("exception",) else _DIGITS.sub("0", one.text)
 
 
-def _one_of(group: list[FailureEvidence], named: FirstSeen, ranks: int) -> FailureEvidence:
+def _merge_group(group: list[FailureEvidence], named: FirstSeen, ranks: int) -> FailureEvidence:
     lead = min(
         group,
         key=lambda one: (
-            not named.has(one, one.pid), one.role == "exit" and one.rank is None, earliest(one), one.source, one.line,
+            not named.has_process(one, one.pid), one.role == "exit" and one.rank is None, earliest(one), one.source,
+            one.line,
         ),
     )  # fmt: skip
     every = tuple(sorted(ranks_of(group)))
@@ -603,47 +623,56 @@ def _one_of(group: list[FailureEvidence], named: FirstSeen, ranks: int) -> Failu
             ranks=tuple((rank, 0) for rank in every),
         )
     alike = len(every) >= _SAME_EXCEPTION and 10 * len(every) > ranks
-    if alike and lead.role == "root" and lead.speaker == "process" and not named.has(lead, lead.pid):
+    if alike and lead.role == "root" and lead.speaker == "process" and not named.has_process(lead, lead.pid):
         return replace(lead, rank=None, host="", device="")
     return lead
 
 
-def _order(one: FailureEvidence, first: FirstSeen) -> tuple[object, ...]:
+def _sort_key(one: FailureEvidence, first: FirstSeen) -> tuple[object, ...]:
     """Return the sort key of candidates: reports of a kernel or a scheduler about the process or the whole job, then
     the process that was seen to fail first, the group, symptoms after causes, reports with a location, the lowest rank,
     the file and the line."""
     group = group_of(one.code)
-    whole = one.speaker in ("kernel", "scheduler", "pod") and (group in _OF_THE_WHOLE or one.unhandled)
+    whole = one.speaker in ("kernel", "scheduler", "pod") and (group in _WHOLE_JOB_GROUPS or one.unhandled)
     placed = one.rank is not None or bool(one.host) or bool(one.device)
     rank = one.rank if one.rank is not None else LATEST
     symptom = one.row in _SYMPTOMS or one.doubted
-    return not whole, not first.has(one, one.pid), GROUPS.index(group), symptom, not placed, rank, one.source, one.line
+    return (
+        not whole,
+        not first.has_process(one, one.pid),
+        GROUPS.index(group),
+        symptom,
+        not placed,
+        rank,
+        one.source,
+        one.line,
+    )
 
 
-_OF_THE_WHOLE = ("hardware", "scheduler", "operator")
+_WHOLE_JOB_GROUPS = ("hardware", "scheduler", "operator")
 """Groups of causes that end a job as a whole, whichever process is seen to fail first."""
 
 
-def _is_said(one: FailureEvidence, told: Exits) -> bool:
+def _is_confirmed(one: FailureEvidence, ends_seen: Exits) -> bool:
     if one.garbled or one.doubted or one.row in _INTERRUPTS:
         return False
     if one.speaker == "kernel":
         return one.unhandled  # joined by its pid in `_join_kills`
     if one.speaker == "pod":
         return bool(one.identity) and one.unhandled
-    if not _is_short(one):
+    if not _has_known_minute(one):
         return False
     if one.role == "root" and one.speaker == "process":
-        return one.unhandled or (one.ends and one.raised) or told.tell_of(one)
+        return one.unhandled or (one.ends and one.raised) or ends_seen.has_exit_for(one)
     return True
 
 
-def _is_short(one: FailureEvidence) -> bool:
+def _has_known_minute(one: FailureEvidence) -> bool:
     """Return True if the time of a report is known to the minute."""
     return one.stamped or (one.lo is not None and one.hi is not None and one.hi - one.lo < _SHORT)
 
 
-def _where(
+def _locate(
     one: FailureEvidence, echoes: list[FailureEvidence], seen: Sequence[FailureEvidence]
 ) -> tuple[int | None, str, str]:
     if one.speaker == "scheduler" and group_of(one.code) in ("scheduler", "operator"):
@@ -661,11 +690,11 @@ def _where(
         hosts = {other.host for other in seen if other.rank == rank and other.host}
         host = hosts.pop() if len(hosts) == 1 else ""
     if one.role == "root" and (rank is None) == bool(host):
-        rank, host = _joined(one, rank, host, seen)
+        rank, host = _join_locations(one, rank, host, seen)
     return rank, host, one.device
 
 
-def _joined(
+def _join_locations(
     one: FailureEvidence, rank: int | None, host: str, seen: Sequence[FailureEvidence]
 ) -> tuple[int | None, str]:
     """Return the rank and host of two reports if one names the rank, the other the host, and no report names another
@@ -676,7 +705,7 @@ def _joined(
     return (ranks.pop(), hosts.pop()) if len(ranks) == len(hosts) == 1 else (rank, host)
 
 
-def _echoes(echoes: Iterable[FailureEvidence]) -> tuple[Echo, ...]:
+def _group_echoes(echoes: Iterable[FailureEvidence]) -> tuple[Echo, ...]:
     by_code: dict[str, list[FailureEvidence]] = {}
     for one in echoes:
         by_code.setdefault(one.code, []).append(one)

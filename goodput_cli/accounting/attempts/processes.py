@@ -32,7 +32,7 @@ class ProcessLocation(NamedTuple):
     pid: int | None
 
 
-class Places:
+class ProcessLocations:
     """Locations of processes that launchers name, in order."""
 
     def __init__(self, seen: Iterable[FailureEvidence]) -> None:
@@ -41,26 +41,26 @@ class Places:
         ]
         self._at: defaultdict[Hashable, list[int]] = defaultdict(list)
         for at, place in enumerate(self._every):
-            for key in _filed_under(place):
+            for key in _keys_of_location(place):
                 self._at[key].append(at)
 
-    def completed(self, one: FailureEvidence) -> FailureEvidence:
+    def complete(self, one: FailureEvidence) -> FailureEvidence:
         """Return a row with the rank, host and pid from the launcher's lines about the same process. Lines are applied
         in order, so each one can use the facts that earlier ones added."""
-        at = self._behind(one, -1)
+        at = self._next_position(one, -1)
         while at is not None and not _is_complete(one):
             place = self._every[at]
-            one = replace(completed(one, place), host=one.host or place.host)
-            at = self._behind(one, at)
+            one = replace(complete_from(one, place), host=one.host or place.host)
+            at = self._next_position(one, at)
         return one
 
-    def _behind(self, one: FailureEvidence, last: int) -> int | None:
+    def _next_position(self, one: FailureEvidence, last: int) -> int | None:
         """Return the first position of the same process after another one."""
-        found = (self._at[key] for key in _asked_for(one) if key in self._at)
+        found = (self._at[key] for key in _lookup_keys(one) if key in self._at)
         return min((rows[at] for rows in found if (at := bisect_right(rows, last)) < len(rows)), default=None)
 
 
-def _filed_under(place: ProcessLocation) -> Iterator[Hashable]:
+def _keys_of_location(place: ProcessLocation) -> Iterator[Hashable]:
     names = names_it_goes_by(place.host)
     if place.pid is not None:
         yield "pid", place.pid
@@ -71,7 +71,7 @@ def _filed_under(place: ProcessLocation) -> Iterator[Hashable]:
         yield from (("local", place.local_rank, name) for name in names)
 
 
-def _asked_for(one: FailureEvidence) -> Iterator[Hashable]:
+def _lookup_keys(one: FailureEvidence) -> Iterator[Hashable]:
     names = names_it_is_asked_by(one.host)
     if one.pid is not None and one.host:
         yield from (("pid", one.pid, name) for name in (*names, ""))
@@ -87,7 +87,7 @@ def _is_complete(one: FailureEvidence) -> bool:
     return one.rank is not None and one.local_rank is not None and one.pid is not None and bool(one.host)
 
 
-def completed(one: FailureEvidence, other: ProcessLocation | FailureEvidence) -> FailureEvidence:
+def complete_from(one: FailureEvidence, other: ProcessLocation | FailureEvidence) -> FailureEvidence:
     """Return a row with the rank, host and pid of another one, if it has none itself."""
     return replace(
         one,
@@ -120,19 +120,19 @@ class FirstSeen:
     @property
     def words(self) -> str:
         """Its process as text for users."""
-        fell = self.earliest
-        if fell is None or fell.rank is None:
+        failed_first = self.earliest
+        if failed_first is None or failed_first.rank is None:
             return "another process"
-        return f"rank {fell.rank}"
+        return f"rank {failed_first.rank}"
 
     def is_other(self, one: FailureEvidence) -> bool:
         """Return True if a row names another process, and the first failure is known."""
         placed = one.rank is not None or one.pid is not None
         if self.earliest is None or not placed or one.speaker not in ("process", "launcher"):
             return False
-        return bool(self._ranks if one.rank is not None else self._pids) and not self.has(one, one.pid)
+        return bool(self._ranks if one.rank is not None else self._pids) and not self.has_process(one, one.pid)
 
-    def has(self, one: FailureEvidence, pid: int | None) -> bool:
+    def has_process(self, one: FailureEvidence, pid: int | None) -> bool:
         """Return True if a row is of one of them. pid: that of its process, if it counts."""
         if one.rank in self._ranks:
             return True
@@ -156,7 +156,7 @@ class Processes:
         self._of_all = _ranks_and_streams(rows)
         self._without_pid = _ranks_and_streams([one for one in rows if one.pid is None])
 
-    def has(self, one: FailureEvidence) -> bool:
+    def has_process(self, one: FailureEvidence) -> bool:
         """Return True if a row is of one of them."""
         return self.last_line(one) is not None
 
@@ -190,37 +190,37 @@ class Exits:
         kinds: defaultdict[tuple[bool, bool], list[FailureEvidence]] = defaultdict(list)
         for one in ends:
             kinds[one.rank is not None, one.pid is not None].append(one)
-        self._kinds = {kind: _Exits.of(rows) for kind, rows in kinds.items()}
+        self._kinds = {kind: _ExitsOfKind.of(rows) for kind, rows in kinds.items()}
 
-    def of_rank(self, root: FailureEvidence) -> bool:
+    def has_rank_or_pid(self, root: FailureEvidence) -> bool:
         """Return True if one of them names the rank or the pid of a root cause."""
         return any(
             (root.rank is not None and root.rank in exits.ranks) or (root.pid is not None and root.pid in exits.pids)
             for exits in self._kinds.values()
         )
 
-    def tell_of(self, root: FailureEvidence) -> bool:
+    def has_exit_for(self, root: FailureEvidence) -> bool:
         """Return True if one belongs to the process of a root cause: by its rank, otherwise by its pid, otherwise by
         its position."""
         for (ranked, numbered), exits in self._kinds.items():
             if root.rank is not None and ranked:
-                told = root.rank in exits.ranks
+                matches = root.rank in exits.ranks
             elif root.pid is not None and numbered:
-                told = root.pid in exits.pids
+                matches = root.pid in exits.pids
             else:
-                told = exits.last_line.get(root.source, -1) > root.line
-            if told:
+                matches = exits.last_line.get(root.source, -1) > root.line
+            if matches:
                 return True
         return False
 
 
-class _Exits(NamedTuple):
+class _ExitsOfKind(NamedTuple):
     ranks: set[int | None]
     pids: set[int | None]
     last_line: dict[str, int]
 
     @classmethod
-    def of(cls, rows: Sequence[FailureEvidence]) -> _Exits:
+    def of(cls, rows: Sequence[FailureEvidence]) -> _ExitsOfKind:
         last = _last_lines((one.source, one.line) for one in rows)
         return cls({one.rank for one in rows}, {one.pid for one in rows}, last)
 
@@ -235,7 +235,7 @@ class Killed:
             for key in _keys_of_killed(one):
                 self._at[key][at] = None
 
-    def near(self, root: FailureEvidence) -> list[tuple[int, FailureEvidence]]:
+    def exits_near(self, root: FailureEvidence) -> list[tuple[int, FailureEvidence]]:
         """Return the exits that may belong to the kill of a root cause, in order: by pid, or by host without one."""
         if root.speaker == "scheduler":
             return list(self._left.items())
@@ -245,7 +245,7 @@ class Killed:
         places = {at for key in keys for at in self._at.get(key, ())}
         return [(at, self._left[at]) for at in sorted(places)]
 
-    def take(self, at: int) -> None:
+    def mark_explained(self, at: int) -> None:
         """Mark an exit as explained."""
         for key in _keys_of_killed(self._left.pop(at)):
             self._at[key].pop(at, None)
@@ -260,10 +260,10 @@ def _keys_of_killed(one: FailureEvidence) -> Iterator[Hashable]:
             yield "no pid", name
 
 
-def first_of(rows: Sequence[FailureEvidence]) -> list[FailureEvidence]:
+def select_first(rows: Sequence[FailureEvidence]) -> list[FailureEvidence]:
     """Return the rows that no other row precedes (see `precedes`): by line within the output of one rank, otherwise by
     time. Return all if a clock went back and each row is after another one."""
-    processes = [_process(at, one) for at, one in enumerate(rows)]
+    processes = [_process_key(at, one) for at, one in enumerate(rows)]
     lines: dict[Hashable, int] = {}
     ends: dict[Hashable, int] = {}
     for process, one in zip(processes, rows, strict=True):
@@ -272,18 +272,18 @@ def first_of(rows: Sequence[FailureEvidence]) -> list[FailureEvidence]:
     soonest = sorted(ends, key=ends.__getitem__)[:2]
     found: list[FailureEvidence] = []
     for process, one in zip(processes, rows, strict=True):
-        behind = any(ends[other] + TOLERANCE_NS < earliest(one) for other in soonest if other != process)
-        if not behind and one.line <= lines[process]:
+        is_after = any(ends[other] + TOLERANCE_NS < earliest(one) for other in soonest if other != process)
+        if not is_after and one.line <= lines[process]:
             found.append(one)
     return found or list(rows)
 
 
-def _process(at: int, one: FailureEvidence) -> Hashable:
+def _process_key(at: int, one: FailureEvidence) -> Hashable:
     """Return the key of lines of one process in one file. Lines without a rank are each separate."""
     return at if one.rank is None else (one.source, one.stream, one.rank)
 
 
-def killed_later(root: FailureEvidence, killed: Sequence[FailureEvidence], wait: int) -> bool:
+def has_later_kill(root: FailureEvidence, killed: Sequence[FailureEvidence], wait: int) -> bool:
     """Return True if another process was killed more than `wait` (ns) after a root cause. killed: the latest first."""
     for one in killed:
         if earliest(one) <= latest(root) + wait:

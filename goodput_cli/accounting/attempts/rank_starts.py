@@ -36,13 +36,17 @@ def ranks_of_start(table: EventTable, control: Rows, recorded: Rows) -> NDArray[
     follows[1:] = plain[1:] & plain[:-1] & (between[1:] == between[:-1])
     if not follows.any():
         return mates
-    lives = _Lives(table, control)
+    step_reports = _StepReports(table, control)
     heads = np.flatnonzero(~follows & np.append(follows[1:], False))
     for head in heads.tolist():
         size = 1 + int(np.argmin(np.append(follows[head + 1 :], False)))
-        before = lives.ranks_before(head)
-        _mark(
-            mates, table.time[control[head : head + size]], head, lives.ranks_behind(head + size - 1) or before, before
+        before = step_reports.ranks_before(head)
+        _mark_bursts(
+            mates,
+            table.time[control[head : head + size]],
+            head,
+            step_reports.ranks_after(head + size - 1) or before,
+            before,
         )
     return mates
 
@@ -66,7 +70,7 @@ def closing_lines(table: EventTable, bursts: Bursts) -> Rows:
     return np.array(closing, dtype=np.intp)
 
 
-def _mark(mates: NDArray[np.bool_], time: NDArray[np.int64], head: int, ranks: int, ranks_before: int) -> None:
+def _mark_bursts(mates: NDArray[np.bool_], time: NDArray[np.int64], head: int, ranks: int, ranks_before: int) -> None:
     """Mark start lines with nothing in between, from the last one back, as bursts of at most `ranks` lines within 60 s.
     Bursts before the last one: at most `ranks_before` lines."""
     stop = len(time)
@@ -76,31 +80,31 @@ def _mark(mates: NDArray[np.bool_], time: NDArray[np.int64], head: int, ranks: i
         stop, ranks = first, ranks_before
 
 
-class _Lives:
+class _StepReports:
     """Number of ranks that reported the steps between each start line and the next."""
 
     def __init__(self, table: EventTable, control: Rows) -> None:
         starts = np.flatnonzero(table.kind[control] == Kind.START)
         self._steps = np.flatnonzero(table.kind == Kind.STEP)
         self._number = table.step
-        self._life_of = np.cumsum(table.kind[control] == Kind.START)
+        self._start_of = np.cumsum(table.kind[control] == Kind.START)
         bounds = search(self._steps, control[starts])
         self._bounds = np.concatenate(([0], bounds, [len(self._steps)]))
         some = np.diff(self._bounds) > 0
         self._last_with_steps = np.maximum.accumulate(np.where(some, np.arange(len(some)), -1))
 
-    def ranks_behind(self, place: int) -> int:
+    def ranks_after(self, place: int) -> int:
         """Return the largest number of reports of one step between the start line at this position of `control` and the
         next one; 0 without a step."""
-        return self._reports(int(self._life_of[place]))
+        return self._reports(int(self._start_of[place]))
 
     def ranks_before(self, place: int) -> int:
         """Return the same number for the last start with a step before that start line; 1 without any."""
-        life = int(self._last_with_steps[int(self._life_of[place]) - 1])
-        return self._reports(life) if life >= 0 else 1
+        start = int(self._last_with_steps[int(self._start_of[place]) - 1])
+        return self._reports(start) if start >= 0 else 1
 
-    def _reports(self, life: int) -> int:
-        rows = self._steps[self._bounds[life] : self._bounds[life + 1]]
+    def _reports(self, start: int) -> int:
+        rows = self._steps[self._bounds[start] : self._bounds[start + 1]]
         if len(rows) == 0:
             return 0
         return int(np.unique(self._number[rows], return_counts=True)[1].max())
@@ -160,17 +164,17 @@ def find_bursts(table: EventTable, recorded: Rows) -> Bursts:
         table.time[control].tolist(),
         strict=True,
     ):
-        burst.passed(breaks, progress)
+        burst.count_events(breaks, progress)
         if kind == start:
             if writer in agents.writers:
                 mate = burst.takes_agent(writer, time, shares_file=writer in agents.sharing_a_file)
-            elif burst.knows(writer):
+            elif burst.has_known_writers(writer):
                 mate = burst.takes_writer(writer, row, last_lines)
             if not burst.takes(who, time, mate):
                 burst = _Burst(row, time, breaks=breaks, progress=progress, follows=bool(bursts) or breaks > 0)
                 burst.ended_before, ended = ended, set()
                 bursts.append(burst)
-            burst.join(row, who, writer, restart)
+            burst.add(row, who, writer, restart)
         elif kind in (terminated, crashed) and burst.has_late_end(who):
             burst.ended_before.add(who)
             late.append((row, len(bursts) - 1))
@@ -212,7 +216,7 @@ class _Burst:
     """Time (ns) at which the first of its numbered ranks starts again."""
     restart_unnumbered: int = _NEVER
 
-    def passed(self, breaks: int, progress: int) -> None:
+    def count_events(self, breaks: int, progress: int) -> None:
         """Update the burst after some steps and checkpoint events. breaks: how many were read; progress: how many of
         them are not loads."""
         if breaks != self.breaks:
@@ -220,7 +224,7 @@ class _Burst:
         if progress != self.progress:
             self.progress, self.only_loads = progress, False
 
-    def knows(self, writer: int) -> bool:
+    def has_known_writers(self, writer: int) -> bool:
         """Return True if the writers of a start line and of the whole burst are known."""
         return writer != NONE and NONE not in self.writers
 
@@ -245,7 +249,7 @@ class _Burst:
         restarts = min(self.restart, self.restart_unnumbered)
         return rank != NONE and time - self.time <= _LATEST_JOIN_NS and restarts - time > _RESTART_NS
 
-    def join(self, row: int, rank: int, writer: int, restart: int) -> None:
+    def add(self, row: int, rank: int, writer: int, restart: int) -> None:
         """Add a start line. restart: time (ns) at which that rank starts again."""
         self.ranks.add(rank)
         self.writers.add(writer)

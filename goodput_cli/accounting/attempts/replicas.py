@@ -38,7 +38,7 @@ def without_replicas(table: EventTable, bursts: Bursts, steps: Rows) -> Bursts:
     streams = {code: _Stream.of(table, code) for code in codes_in(source[across])}
     joined = np.zeros(len(bursts.first), dtype=bool)
     for place in np.flatnonzero(across).tolist():
-        joined[inside[place]] = streams[int(source[place])].goes_on(table, int(last[place]), int(first[place]))
+        joined[inside[place]] = streams[int(source[place])].is_continuation(table, int(last[place]), int(first[place]))
     if not joined.any():
         return bursts
     kept = ~joined
@@ -75,7 +75,7 @@ class _Stream(NamedTuple):
         rows, usual = rows_where(table, "source", source)
         return cls(rows, usual, rows[of_kind(table.kind[rows], (Kind.START, *ENDINGS))])
 
-    def goes_on(self, table: EventTable, last: int, first: int) -> bool:
+    def is_continuation(self, table: EventTable, last: int, first: int) -> bool:
         """Return True if one process wrote the steps at two rows: it announced itself, and no other process did in
         between."""
         before, after = search(self.announced, [last, first]).tolist()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, Attempts
-from goodput_cli.accounting.attempts.evidence_of_attempts import evidence_of_job, grace_ns, names_job
+from goodput_cli.accounting.attempts.evidence_of_attempts import evidence_of_job, grace_ns, is_named_after_job
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.arrays import Mask, Rows
 from goodput_cli.events.evidence import Speaker, is_request
@@ -44,7 +44,7 @@ def find_requests(table: EventTable) -> list[StopRequest]:
     found = [
         StopRequest(one.lo, one.code, one.speaker, one.identity or one.host)
         for one in evidence_of_job(table, table.observed)
-        if one.lo is not None and is_request(one) and (one.speaker != "pod" or names_job(table, one))
+        if one.lo is not None and is_request(one) and (one.speaker != "pod" or is_named_after_job(table, one))
     ]
     return sorted(found)
 

@@ -73,7 +73,7 @@ def split_region(records: StepRecords, start: int, stop: int) -> tuple[list[int]
     return boundaries, dropped
 
 
-class _Kept:
+class _KeptRecords:
     """Records kept so far in one attempt: positions and numbers both rise. Grows in place, at the end only."""
 
     def __init__(self) -> None:
@@ -99,11 +99,11 @@ class _Kept:
         self._numbers[self._count : count] = numbers
         self._count = count
 
-    def with_more(self, records: NDArray[np.intp], numbers: I64) -> _Kept:
+    def with_more(self, records: NDArray[np.intp], numbers: I64) -> _KeptRecords:
         """Return a view with more records at the end. This one stays as it is and shares the memory."""
         before = self._count
         self.extend(records, numbers)
-        view = _Kept.__new__(_Kept)
+        view = _KeptRecords.__new__(_KeptRecords)
         view._records, view._numbers, view._count = self._records, self._numbers, self._count
         self._count = before
         return view
@@ -118,7 +118,7 @@ class _Walk:
         self.stop = stop
         self.position = int(search(records.row, begin))
         self.end = int(search(records.row, stop))
-        self.kept = _Kept()
+        self.kept = _KeptRecords()
         self.highest: int | None = None
         self.longest_delay = 0
         self.dropped: list[int] = []
@@ -184,7 +184,7 @@ class _Walk:
         repeats, delay = self._delays(suspects, with_rising)
         last_kept = with_rising.records[search(with_rising.records, suspects) - 1]
         started = self._startup_between(self.records.row[last_kept], self.records.row[suspects])
-        plain = repeats & ~started & (delay < self._patience())
+        plain = repeats & ~started & (delay < self._duplicate_window_ns())
         restarting = np.flatnonzero(~plain)
         first_odd = int(restarting[0]) if len(restarting) else len(suspects)
         self.dropped += suspects[:first_odd].tolist()
@@ -202,7 +202,7 @@ class _Walk:
             self.longest_delay = max(self.longest_delay, int(delay[first_odd]))
         return None, odd_one + 1
 
-    def _delays(self, suspects: NDArray[np.intp], with_rising: _Kept) -> tuple[NDArray[np.bool_], I64]:
+    def _delays(self, suspects: NDArray[np.intp], with_rising: _KeptRecords) -> tuple[NDArray[np.bool_], I64]:
         """Return True for each suspect that repeats a number of this attempt, and its delay (ns) after the first
         report."""
         numbers = self.records.number[suspects]
@@ -216,14 +216,14 @@ class _Walk:
         startup = self.records.startup
         return np.asarray(search(startup, before) > search(startup, after))
 
-    def _patience(self) -> int:
+    def _duplicate_window_ns(self) -> int:
         """Return the time (ns) after the first report within which a repeat is from another host."""
         return max(self.records.two_medians or 0, 2 * self.longest_delay)
 
     def _is_report(self, record: int, repeats: bool, delay: int) -> bool:
         """Return True if a repeat is a report by another host: it comes soon enough, or the old sequence goes on after
         it."""
-        if repeats and delay < self._patience():
+        if repeats and delay < self._duplicate_window_ns():
             return True
         return self._old_sequence_goes_on(record)
 
@@ -302,8 +302,8 @@ def regions_with_restarts(records: StepRecords, start: Rows, stop: Rows) -> Plac
     first, last = search(records.row, start), search(records.row, stop)
     falls = np.flatnonzero(records.number[1:] <= records.number[:-1]) + 1  # not above the previous one
     inside = search(falls, last) > search(falls, np.minimum(first + 1, last))
-    ending = _next(records.endings, start)
-    lives_on = (_next(records.row, ending) < stop) | (_next(records.resuming, ending) < stop)
+    ending = _next_rows(records.endings, start)
+    lives_on = (_next_rows(records.row, ending) < stop) | (_next_rows(records.resuming, ending) < stop)
     return np.flatnonzero(inside | lives_on)
 
 
@@ -311,12 +311,12 @@ def checkpoint_regions_with_restarts(
     progress: Rows, loads: Rows, endings: Rows, resuming: Rows, start: Rows, stop: Rows
 ) -> Places:
     """Return the regions of a checkpoint log with a load after progress, or a resuming event after an end line."""
-    load = _next(loads, _next(progress, start))
-    lost = _next(resuming, _next(endings, start))
+    load = _next_rows(loads, _next_rows(progress, start))
+    lost = _next_rows(resuming, _next_rows(endings, start))
     return np.flatnonzero(np.minimum(load, lost) < stop)
 
 
-def _next(rows: Rows, after: Rows) -> Rows:
+def _next_rows(rows: Rows, after: Rows) -> Rows:
     """Return the first of the sorted rows at or after each of `after`; beyond all rows if there is none."""
     following = np.full(len(after), _NOWHERE)
     place = search(rows, after)

@@ -52,7 +52,7 @@ class _Records(Struct, frozen=True):
     floor: I64
 
 
-class _Highs(Struct, frozen=True):
+class _StepMaxima(Struct, frozen=True):
     """Records that raise the attempt's highest step: row, attempt, step, and the time and row at which the next one
     begins."""
 
@@ -71,15 +71,15 @@ def checkpoint_progress(table: EventTable, attempts: Attempts, async_saves: bool
     began, begin_time, begin_row = _beginnings(table, attempts, rows, owner, load_row)
     finished, step = table.kind[rows] == Kind.FINISHED, table.step[rows]
     records = _Records(rows, owner, step, finished, *_levels(owner, step, began[owner]))
-    new = _new_highs(records, begin_row)
-    highs, saves, asynchronous = _with_saves(table, records, new, _finishes(records, new), async_saves)
-    spans = _training_spans(table, highs, began, begin_time, begin_row)
+    new = _is_new_maximum(records, begin_row)
+    maxima, saves, asynchronous = _with_saves(table, records, new, _finishes(records, new), async_saves)
+    spans = _training_spans(table, maxima, began, begin_time, begin_row)
     last = np.where(load_row >= 0, table.step[load_row], NO_STEP)
     np.maximum.at(last, owner, step)
     position, position_row = begin_time.copy(), begin_row.copy()
     saver = attempts.of_row[saves[:, 1]]
     position[saver], position_row[saver] = table.time[saves[:, 1]], saves[:, 1]
-    position[highs.owner], position_row[highs.owner] = highs.leaves, highs.leaves_row
+    position[maxima.owner], position_row[maxima.owner] = maxima.leaves, maxima.leaves_row
     last_save = np.full(len(attempts), NO_STEP, dtype=np.int64)
     np.maximum.at(last_save, owner[~finished], step[~finished])
     without_load = np.flatnonzero((load_row < 0) & (began != NO_STEP))
@@ -110,7 +110,7 @@ def _beginnings(
     first = np.flatnonzero(run_heads(owner))
     stepping = owner[first]
     unloaded = load_row[stepping] < 0
-    earlier = _Earlier(table)
+    earlier = _EarlierEvents(table)
     for attempt, record in zip(stepping[unloaded].tolist(), rows[first[unloaded]].tolist(), strict=True):
         step = _resumed_without_load(table, attempts, attempt, record, earlier)
         if step is None:
@@ -120,7 +120,7 @@ def _beginnings(
     return began, time, row
 
 
-class _Earlier:
+class _EarlierEvents:
     """Events before a row of a checkpoint log; None if there is no such event."""
 
     def __init__(self, table: EventTable) -> None:
@@ -130,40 +130,40 @@ class _Earlier:
         self._step = table.step
         self._highest = np.maximum.accumulate(table.step[self._finished])
 
-    def saved(self, row: int) -> int | None:
+    def last_saved(self, row: int) -> int | None:
         """Return the step of the last save."""
         place = int(np.searchsorted(self._saves, row))
         return int(self._step[self._saves[place - 1]]) if place else None
 
-    def loaded(self, row: int) -> int | None:
+    def last_loaded(self, row: int) -> int | None:
         """Return the step of the last load."""
         place = int(np.searchsorted(self._loads, row))
         return int(self._step[self._loads[place - 1]]) if place else None
 
-    def finished(self, row: int) -> int | None:
+    def highest_finished(self, row: int) -> int | None:
         """Return the highest finished step."""
         place = int(np.searchsorted(self._finished, row))
         return int(self._highest[place - 1]) if place else None
 
 
 def _resumed_without_load(
-    table: EventTable, attempts: Attempts, attempt: int, record: int, earlier: _Earlier
+    table: EventTable, attempts: Attempts, attempt: int, record: int, earlier: _EarlierEvents
 ) -> int | None:
     """Return the step at which an attempt without a load began when it was up. None: at its first record."""
     step, begin = int(table.step[record]), int(attempts.begin_row[attempt])
     if attempt == 0:
         resumed: int | None = 0 if attempts.started[0] else None
     else:
-        resumed = earlier.saved(begin)
+        resumed = earlier.last_saved(begin)
         if resumed is None:
-            resumed = _unsaved(step, begin, bool(attempts.started[attempt]), earlier)
+            resumed = _begin_without_save(step, begin, bool(attempts.started[attempt]), earlier)
     return resumed if resumed is not None and step > resumed else None
 
 
-def _unsaved(step: int, begin: int, started: bool, earlier: _Earlier) -> int | None:
+def _begin_without_save(step: int, begin: int, started: bool, earlier: _EarlierEvents) -> int | None:
     """Return the step at which an attempt began if nothing was saved before it: the last step loaded before, otherwise
     0. If it goes on above all finished steps of earlier attempts, the log omits saves: None (at its first record)."""
-    loaded, finished = earlier.loaded(begin), earlier.finished(begin)
+    loaded, finished = earlier.last_loaded(begin), earlier.highest_finished(begin)
     if loaded is not None:
         return loaded
     goes_on = finished is not None and step > finished
@@ -187,7 +187,7 @@ def _levels(owner: Rows, step: I64, floor: I64) -> tuple[I64, I64]:
     return base + step, base + floor
 
 
-def _new_highs(records: _Records, begin_row: Rows) -> Mask:
+def _is_new_maximum(records: _Records, begin_row: Rows) -> Mask:
     """Return the mask of records above everything their attempt recorded before, its begin included."""
     highest = np.maximum.accumulate(np.maximum(records.level, records.floor))
     new = records.level > records.floor
@@ -199,9 +199,9 @@ def _new_highs(records: _Records, begin_row: Rows) -> Mask:
 def _finishes(records: _Records, new: Mask) -> NDArray[np.intp]:
     """Return the positions of the records that a save may follow: finished steps that are new maxima. Also the first
     finish of the step at which an attempt began, before its first maximum (a save before training)."""
-    highs, heads = np.cumsum(new), run_heads(records.owner)
-    before_attempt: I64 = (highs - new)[heads][np.cumsum(heads) - 1]
-    initial = records.finished & ~new & (records.level == records.floor) & (highs == before_attempt)
+    maxima, heads = np.cumsum(new), run_heads(records.owner)
+    before_attempt: I64 = (maxima - new)[heads][np.cumsum(heads) - 1]
+    initial = records.finished & ~new & (records.level == records.floor) & (maxima == before_attempt)
     first = np.flatnonzero(initial)
     first = first[run_heads(records.owner[first])]
     return union(np.flatnonzero(records.finished & new), first)
@@ -209,23 +209,23 @@ def _finishes(records: _Records, new: Mask) -> NDArray[np.intp]:
 
 def _with_saves(
     table: EventTable, records: _Records, new: Mask, finishes: NDArray[np.intp], async_saves: bool
-) -> tuple[_Highs, NDArray[np.intp], bool]:
+) -> tuple[_StepMaxima, NDArray[np.intp], bool]:
     """Return the blocking saves: from a step's end to the first save of that step, if nothing higher was recorded in
     between. A higher step finished inside any save, or the line of a save, shows that saves are asynchronous."""
     high = np.flatnonzero(new)
-    asynchronous = async_saves or _finished_inside(records) or _says_so(table, records)
+    asynchronous = async_saves or _has_finish_inside_save(records) or _is_logged_asynchronous(table, records)
     finished, saved = _first_saves(records, finishes)
     leaves_row = records.row[high]
     blocking = np.zeros((0, 2), dtype=np.intp)
     if not asynchronous and len(finished):
-        highs = np.cumsum(new)
-        uninterrupted = highs[saved] == highs[finished]
+        maxima = np.cumsum(new)
+        uninterrupted = maxima[saved] == maxima[finished]
         finished, saved = finished[uninterrupted], saved[uninterrupted]
         of_high = new[finished]
-        leaves_row[highs[finished[of_high]] - 1] = records.row[saved[of_high]]
+        leaves_row[maxima[finished[of_high]] - 1] = records.row[saved[of_high]]
         blocking = np.column_stack((records.row[finished], records.row[saved]))
     return (
-        _Highs(records.row[high], records.owner[high], records.step[high], table.time[leaves_row], leaves_row),
+        _StepMaxima(records.row[high], records.owner[high], records.step[high], table.time[leaves_row], leaves_row),
         blocking,
         asynchronous,
     )
@@ -248,7 +248,7 @@ def _first_saves(records: _Records, finished: NDArray[np.intp]) -> tuple[NDArray
     return finished[has_save], first_saved[match[has_save]]
 
 
-def _finished_inside(records: _Records) -> bool:
+def _has_finish_inside_save(records: _Records) -> bool:
     """Return True if a higher step was finished between a step's first finish and its first save, in any save of the
     job. Steps that the attempt had passed before count, too."""
     finished, saved = _first_saves(records, _first_finishes(records))
@@ -271,22 +271,24 @@ def _first_finishes(records: _Records) -> NDArray[np.intp]:
     return np.sort(finished[order[run_heads(level[order])]])
 
 
-def _says_so(table: EventTable, records: _Records) -> bool:
+def _is_logged_asynchronous(table: EventTable, records: _Records) -> bool:
     """Return True if a line of a save states that saves are asynchronous."""
     if ASYNCHRONOUS not in table.details:
         return False
     return bool((table.detail[records.row] == table.details.index(ASYNCHRONOUS)).any())
 
 
-def _training_spans(table: EventTable, highs: _Highs, began: I64, begin_time: I64, begin_row: Rows) -> TrainingSpans:
+def _training_spans(
+    table: EventTable, maxima: _StepMaxima, began: I64, begin_time: I64, begin_row: Rows
+) -> TrainingSpans:
     """Return the spans from the previous position of the attempt to each new maximum."""
-    owner = highs.owner
+    owner = maxima.owner
     fresh = run_heads(owner)
-    start = np.where(fresh, begin_time[owner], np.append(-1, highs.leaves[:-1])[: len(owner)])
-    start_row = np.where(fresh, begin_row[owner], np.append(-1, highs.leaves_row[:-1])[: len(owner)])
-    first = np.where(fresh, began[owner], np.append(NO_STEP, highs.step[:-1])[: len(owner)])
+    start = np.where(fresh, begin_time[owner], np.append(-1, maxima.leaves[:-1])[: len(owner)])
+    start_row = np.where(fresh, begin_row[owner], np.append(-1, maxima.leaves_row[:-1])[: len(owner)])
+    first = np.where(fresh, began[owner], np.append(NO_STEP, maxima.step[:-1])[: len(owner)])
     # No span leads to the first record of an attempt that began there; its next span is its first.
-    empty = first == highs.step
+    empty = first == maxima.step
     opening = fresh | np.append(False, empty[:-1])[: len(owner)]
-    made = TrainingSpans(start, table.time[highs.row], first, highs.step, owner, start_row, highs.row, opening)
+    made = TrainingSpans(start, table.time[maxima.row], first, maxima.step, owner, start_row, maxima.row, opening)
     return made.take(~empty)

@@ -46,7 +46,7 @@ def trace(began: I64, last: I64, stride: Callable[[int], int]) -> Lineage:
     if len(stepping) == 0:
         return Lineage(limit, reached)
     place = len(stepping) - 1
-    search: _Search | None = None
+    search: _AttemptSearch | None = None
     steps_began, steps_last = began[stepping].tolist(), last[stepping].tolist()
     limit[stepping[place]] = ALL_KEPT
     while place > 0:
@@ -54,7 +54,7 @@ def trace(began: I64, last: I64, stride: Callable[[int], int]) -> Lineage:
         if steps_began[place - 1] <= resumed <= steps_last[place - 1]:  # the usual case needs no search
             maker: int | None = place - 1
         else:
-            search = search or _Search(began[stepping], last[stepping], [stride(a) for a in stepping.tolist()])
+            search = search or _AttemptSearch(began[stepping], last[stepping], [stride(a) for a in stepping.tolist()])
             maker = search.maker(place, resumed)
         has_reached = maker is not None
         if maker is None and search is not None:
@@ -67,7 +67,7 @@ def trace(began: I64, last: I64, stride: Callable[[int], int]) -> Lineage:
     return Lineage(limit, reached)
 
 
-class _Search:
+class _AttemptSearch:
     """Lookups among the attempts before a position. Each search begins where the one before ended, so no attempt is
     visited twice. Running maxima show at once if there is nothing to find."""
 
@@ -104,7 +104,7 @@ class _Search:
         return int(able[last == last.max()][-1])
 
 
-def scaled(count: NDArray[np.float64], unit_ns: Fraction | float) -> I64:
+def scale(count: NDArray[np.float64], unit_ns: Fraction | float) -> I64:
     """Return `count` x `unit_ns` as whole ns, half to even, exact for whole counts if the unit is a Fraction.
 
     Amounts above 2^53 ns (104 days) do not fit a floating-point product. They are split into the whole ns of the unit,

@@ -19,7 +19,7 @@ from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.endings import End, Endings
 from goodput_cli.accounting.claims import lost_steps
 from goodput_cli.accounting.columns import owner_type
-from goodput_cli.accounting.intervals import Priority, reinitialised
+from goodput_cli.accounting.intervals import Priority, reinitializations
 from goodput_cli.accounting.options import AccountingOptions
 from goodput_cli.accounting.sweep import ClaimedTime, Claims, claim
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress, checkpoint_progress
@@ -30,7 +30,7 @@ from goodput_cli.accounting.training.kept import (
     Lineage,
     TrainingOutcome,
     apply_lineage,
-    scaled,
+    scale,
     share_outside,
     trace,
 )
@@ -38,7 +38,7 @@ from goodput_cli.accounting.training.spans import (
     StepRecordsByAttempt,
     TrainingSpans,
     UsualStepTimes,
-    first_behind,
+    first_after,
     step_records,
     step_spans,
     usual_step_times_of,
@@ -85,7 +85,7 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: AccountingOptions, s
     records = step_records(table, attempts)
     lineage = trace(records.began, records.last, records.stride)
     ending = int(attempts.first_ending[-1]) if len(attempts) else -1
-    again = reinitialised(table, attempts, sign_of_life)
+    again = reinitializations(table, attempts, sign_of_life)
     if attempts.step_ends:
         spans, last_of_attempt = end_spans(table, records, ending, again)
     else:
@@ -97,18 +97,18 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: AccountingOptions, s
     dead = DeadAttempts(table, attempts, records, lineage, gross_step, sign_of_life)
     last = dead.last_steps(rules.exclusions)
     training = with_last_steps(training, last, last_of_attempt[: len(last.spans)], rules.exclusions)
-    if len(attempts) and records.has[-1]:  # its last step gets no credit while no line states that it ended
+    if len(attempts) and records.has_records[-1]:  # its last step gets no credit while no line states that it ended
         training.kept_steps[-1], training.credited[-1] = 0, True
     return Progress(records, None, lineage, training)
 
 
 def _of_checkpoints(table: EventTable, attempts: Attempts, endings: Endings, rules: AccountingOptions) -> Progress:
     checkpoints = checkpoint_progress(table, attempts, rules.method.async_saves)
-    lineage = _cut_by_crash(trace(checkpoints.began, checkpoints.last, lambda _: 0), checkpoints, endings)
+    lineage = _limit_to_saves(trace(checkpoints.began, checkpoints.last, lambda _: 0), checkpoints, endings)
     return Progress(None, checkpoints, lineage, apply_lineage(checkpoints.spans, lineage, rules))
 
 
-def _cut_by_crash(lineage: Lineage, checkpoints: CheckpointProgress, endings: Endings) -> Lineage:
+def _limit_to_saves(lineage: Lineage, checkpoints: CheckpointProgress, endings: Endings) -> Lineage:
     """Limit a last attempt of a checkpoint log that ended in `job_crashed` to its saved steps."""
     last = np.flatnonzero(lineage.limit == ALL_KEPT)
     crashed = last[endings.how[last] == End.CRASHED]
@@ -199,7 +199,7 @@ def with_slowdown(kept_training: KeptTraining, reference_ns: Fraction) -> KeptTr
     that exceeds what can be counted.
     """
     _check_amount(kept_training, reference_ns)
-    total = scaled(np.cumsum(kept_training.counted_steps), reference_ns)
+    total = scale(np.cumsum(kept_training.counted_steps), reference_ns)
     slowdown = kept_training.trained(0, len(kept_training)) - np.diff(total, prepend=0)
     slowdown[kept_training.kept_steps <= 0] = 0
     return structs.replace(kept_training, slowdown=slowdown)
@@ -235,7 +235,7 @@ class DeadAttempts(Struct, frozen=True):
         count in proportion. If the attempt did not reach the step resumed from, all missing steps are credited if they
         fit, otherwise one. In all other cases the time up to the last sign of life is wasted.
         """
-        made = [self._last_step(attempt) for attempt in np.flatnonzero(self.records.has[:-1]).tolist()]
+        made = [self._last_step(attempt) for attempt in np.flatnonzero(self.records.has_records[:-1]).tolist()]
         start, end, first, stop, attempt, row, kept, credited = (
             np.array(column) for column in (zip(*made, strict=True) if made else ([],) * 8)
         )
@@ -324,7 +324,7 @@ def credit_last_step_of_job(
     """
     last = len(attempts) - 1
     ending = int(attempts.first_ending[last])
-    if not records.has[last] or ending < 0 or attempts.step_ends:
+    if not records.has_records[last] or ending < 0 or attempts.step_ends:
         return
     spans = training.spans
     start, stop = spans.start[-1:], table.time[[ending]]
@@ -345,7 +345,7 @@ _WHOLE_SECONDS_NS = 10**9
 
 
 def end_spans(
-    table: EventTable, records: StepRecordsByAttempt, ending: int, reinitialised: tuple[Rows, I64]
+    table: EventTable, records: StepRecordsByAttempt, ending: int, reinitializations: tuple[Rows, I64]
 ) -> tuple[TrainingSpans, NDArray[np.intp]]:
     """Return one span from record to record, and one from the begin of each attempt to its first record, less the time
     that the means of its steps leave over. As in `step_spans`, a span without length and steps is at the last record of
@@ -353,7 +353,7 @@ def end_spans(
     beginnings = records.beginnings
     assert beginnings is not None
     first_record = records.bounds[:-1]
-    shown = np.flatnonzero(records.has)
+    shown = np.flatnonzero(records.has_records)
     shown = shown[beginnings.step[shown] < records.number[first_record[shown]]]
     before = first_record[shown]
     rows = np.insert(records.rows.astype(np.intp), before, beginnings.row[shown])
@@ -361,7 +361,7 @@ def end_spans(
     number = np.insert(records.number.astype(np.int64), before, beginnings.step[shown])
     owner = np.insert(records.owner, before, shown.astype(owner_type(records.attempts)))
     bounds = np.searchsorted(owner, np.arange(records.attempts + 1)).astype(np.intp)
-    last = bounds[1:][records.has] - 1
+    last = bounds[1:][records.has_records] - 1
     end, stop = np.append(time[1:], time[-1:]), np.append(number[1:], number[-1:])
     end[last], stop[last] = time[last], number[last]
     start = time.copy()
@@ -369,8 +369,8 @@ def end_spans(
     measured[bounds[:-1][shown[beginnings.started[shown]]]] = False
     _leave_gaps(table, rows, start, end, stop - number, measured)
     opening = np.zeros(len(rows), dtype=bool)
-    opening[bounds[:-1][records.has]] = True
-    opening[first_behind(start, bounds, reinitialised)] = True
+    opening[bounds[:-1][records.has_records]] = True
+    opening[first_after(start, bounds, reinitializations)] = True
     opening[last] = False
     return TrainingSpans(start, end, number, stop, owner, rows, None, opening, ending), last
 
@@ -394,7 +394,7 @@ def gaps_of_means(mean: I64, end: I64, length: I64, steps: I64) -> tuple[I64, I6
     return np.where(mean == NONE, 0, length - took), np.where(mean == NONE, 0, slack)
 
 
-def lost_behind(
+def claim_time_after_last_record(
     table: EventTable,
     attempts: Attempts,
     endings: Endings,
@@ -411,7 +411,7 @@ def lost_behind(
     last = len(attempts) - 1
     crash = int(endings.crash_row[last]) if last >= 0 else -1
     until[-1:] = table.time[crash] if crash >= 0 else trained_to[-1:]
-    lost = np.flatnonzero(records.has & (endings.how != End.CLEAN) & (until > trained_to))
+    lost = np.flatnonzero(records.has_records & (endings.how != End.CLEAN) & (until > trained_to))
     return claim(
         trained_to[lost],
         until[lost],

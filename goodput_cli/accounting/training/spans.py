@@ -103,7 +103,7 @@ class StepRecordsByAttempt(Struct, frozen=True, dict=True):
         return len(self.bounds) - 1
 
     @cached_property
-    def has(self) -> Mask:
+    def has_records(self) -> Mask:
         """True for each attempt that has a record."""
         return self.bounds[1:] > self.bounds[:-1]
 
@@ -113,19 +113,19 @@ class StepRecordsByAttempt(Struct, frozen=True, dict=True):
         begin."""
         if self.beginnings is not None:
             return self.beginnings.step
-        return np.where(self.has, self._number_at(self.bounds[:-1]), NO_STEP)
+        return np.where(self.has_records, self._number_at(self.bounds[:-1]), NO_STEP)
 
     @cached_property
     def last(self) -> I64:
         """Last recorded step of each attempt; `NO_STEP` without any."""
-        return np.where(self.has, self._number_at(self.bounds[1:] - 1), NO_STEP)
+        return np.where(self.has_records, self._number_at(self.bounds[1:] - 1), NO_STEP)
 
     @cached_property
     def last_row(self) -> Rows:
         """Row of the last record of each attempt; -1 without any."""
         if len(self.rows) == 0:
             return np.full(self.attempts, -1, dtype=np.intp)
-        return np.where(self.has, self.rows[np.maximum(self.bounds[1:] - 1, 0)], -1)
+        return np.where(self.has_records, self.rows[np.maximum(self.bounds[1:] - 1, 0)], -1)
 
     def _number_at(self, places: NDArray[np.intp]) -> I64:
         if len(self.number) == 0:
@@ -152,19 +152,19 @@ def step_records(table: EventTable, attempts: Attempts) -> StepRecordsByAttempt:
     return StepRecordsByAttempt(rows, owner, number, table.time[rows], bounds, beginnings)
 
 
-def first_behind(time: I64, bounds: NDArray[np.intp], reinitialised: tuple[Rows, I64]) -> list[int]:
+def first_after(time: I64, bounds: NDArray[np.intp], reinitializations: tuple[Rows, I64]) -> list[int]:
     """Return the positions of the first times at or after the end of each elastic re-initialization: attempt and end
     (ns). time: ns, sorted in each attempt a, which has bounds[a] .. bounds[a + 1] - 1."""
     found = []
-    for attempt, end in zip(*(column.tolist() for column in reinitialised), strict=True):
-        first, behind = bounds[attempt : attempt + 2].tolist()
-        place = first + int(np.searchsorted(time[first:behind], end))
-        found += [place] if place < behind else []
+    for attempt, end in zip(*(column.tolist() for column in reinitializations), strict=True):
+        first, after = bounds[attempt : attempt + 2].tolist()
+        place = first + int(np.searchsorted(time[first:after], end))
+        found += [place] if place < after else []
     return found
 
 
 def step_spans(
-    records: StepRecordsByAttempt, ending: int, reinitialised: tuple[Rows, I64]
+    records: StepRecordsByAttempt, ending: int, reinitializations: tuple[Rows, I64]
 ) -> tuple[TrainingSpans, NDArray[np.intp]]:
     """Return one span per record: step s runs to the start of the next recorded step of its attempt.
 
@@ -173,10 +173,10 @@ def step_spans(
     end is not logged (see `last_steps`). `end` and `stop` are filled in later; all other columns may be those of the
     records.
     """
-    last = records.bounds[1:][records.has] - 1
+    last = records.bounds[1:][records.has_records] - 1
     opening = np.zeros(len(records.rows), dtype=bool)
-    opening[records.bounds[:-1][records.has]] = True
-    opening[first_behind(records.time, records.bounds, reinitialised)] = True
+    opening[records.bounds[:-1][records.has_records]] = True
+    opening[first_after(records.time, records.bounds, reinitializations)] = True
     opening[last] = False
     end, stop = np.roll(records.time, -1), np.roll(records.number, -1)
     end[last], stop[last] = records.time[last], records.number[last] + 1

@@ -14,10 +14,10 @@ from goodput_cli.accounting.columns import (
     clipped,
     distinct,
     first_of_each,
-    places_within,
     positions,
     rows_of,
     search,
+    search_within,
 )
 from goodput_cli.accounting.training.kept import TrainingOutcome
 from goodput_cli.arrays import I64, Mask, Rows, blocks
@@ -110,7 +110,7 @@ def taken_back_by(timeline: Timeline, attempt: Rows, step: I64) -> Rows:
     order = np.lexsort((charged.high, charged.attempt))
     ended, owner, low, high = (one[order] for one in (charged.ended, charged.attempt, charged.low, charged.high))
     bounds = search(owner, np.arange(len(timeline.attempts) + 1))
-    place = places_within(high, bounds[attempt], bounds[attempt + 1], step)
+    place = search_within(high, bounds[attempt], bounds[attempt + 1], step)
     inside = place < bounds[attempt + 1]
     result = np.full(len(place), -1, dtype=np.intp)
     inside[inside] = low[place[inside]] <= step[inside]
@@ -190,7 +190,7 @@ class _Trained(Struct, frozen=True):
     def beyond(self, attempt: Rows, step: I64) -> tuple[Rows, NDArray[np.bool_]]:
         """Position of each attempt's first span that goes beyond a step, and whether there is one."""
         stop = self.bounds[attempt + 1]
-        place = places_within(self.training.spans.stop, self.bounds[attempt], stop, step)
+        place = search_within(self.training.spans.stop, self.bounds[attempt], stop, step)
         return place, place < stop
 
     def when(self, attempt: Rows, step: I64) -> I64:
@@ -305,7 +305,7 @@ def _regained(progress: _Progress, stepping: NDArray[np.intp], last: I64, *, pas
     kept = positions(progress.kept)
     late = search(kept, search(progress.owner, np.arange(count), side="right"))
     whole = np.zeros(count, dtype=np.intp), np.full(count, len(kept))
-    high = places_within(Gathered(progress.step, kept), *whole, old if past else old - 1)
+    high = search_within(Gathered(progress.step, kept), *whole, old if past else old - 1)
     result = np.where(has_steps, _or_none(kept, np.maximum(late, high)), -1)
     return _or_none(progress.row, np.where(result >= 0, result, len(progress.row)))
 
@@ -350,9 +350,9 @@ def _began_rows(timeline: Timeline, began: I64) -> Rows:
     save that it must have resumed from, else its first record if it names that step."""
     table, attempts, records = timeline.table, timeline.attempts, timeline.records
     if records is not None and records.beginnings is not None:
-        return np.where(records.has, records.beginnings.shown, -1)
+        return np.where(records.has_records, records.beginnings.shown, -1)
     if records is not None:
-        return np.where(records.has, _or_none(records.rows, records.bounds[:-1]), -1)
+        return np.where(records.has_records, _or_none(records.rows, records.bounds[:-1]), -1)
     progress = timeline.progress
     assert progress is not None
     shown = progress.load_row.copy()

@@ -125,7 +125,7 @@ def by_sheet(analysis: Analysis, by: By) -> Sheet:
     found = lines(analysis.disruptions, by)
     columns = TABLES[by].sheet_columns()
     total = sum(one.count for one in found)
-    known = sum(why.known for one in found for why in one.why)
+    known = sum(why.is_explained for one in found for why in one.why)
     lost = sum(one.lost_ns for one in found)
     shown = [*found, DisruptionGroup("total", "unknown", total, lost, lost, ())] if len(found) > 1 else found
     return Sheet(

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, Attempts
-from goodput_cli.accounting.attempts.endings import End, job_end_believed
+from goodput_cli.accounting.attempts.endings import End, is_job_end_believed
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.claims import second_writers
 from goodput_cli.accounting.columns import codes_in, distinct, is_sorted, of_kind, rows_of, search
@@ -250,7 +250,7 @@ def _stops(timeline: Timeline) -> Iterator[Diagnostic]:
     stepping = attempts.step_bounds[1:] > attempts.step_bounds[:-1]
     went_on = stepping & (np.arange(len(attempts)) < np.flatnonzero(stepping).max(initial=-1))
     unexplained = np.array([one.code == UNKNOWN_CAUSE for one in timeline.causes.why], dtype=bool)
-    redone, resumed = ended & said, ended & ~said & went_on & unexplained & job_end_believed(table, attempts)
+    redone, resumed = ended & said, ended & ~said & went_on & unexplained & is_job_end_believed(table, attempts)
     parts = (
         (redone, "with a job end after a checkpoint, but repeated steps"),
         (resumed, "with an unexplained termination after a checkpoint, but no repeated steps"),
@@ -314,7 +314,7 @@ def _unrecorded(timeline: Timeline) -> Iterator[Diagnostic]:
     records, lineage = timeline.records, timeline.lineage
     if records is None:
         return
-    resumed = (lineage.limit > records.last) & (lineage.limit != ALL_KEPT) & records.has & ~lineage.reached
+    resumed = (lineage.limit > records.last) & (lineage.limit != ALL_KEPT) & records.has_records & ~lineage.reached
     attempt = np.flatnonzero(resumed)
     spans = timeline.training.spans
     last = search(spans.attempt, attempt, side="right") - 1

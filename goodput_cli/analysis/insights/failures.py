@@ -297,7 +297,9 @@ def _same_step(failures: Failures, rest: Mask) -> Iterator[Candidate]:
     began, last = first_and_last_steps(timeline)
     which = np.flatnonzero(rest & (last[:-1] != NO_STEP) & (last[:-1] > began[:-1] + 1))
     why = timeline.causes.why
-    which = np.array([at for at in which.tolist() if not why[at].known or why[at].code in _OF_STEPS], dtype=np.intp)
+    which = np.array(
+        [at for at in which.tolist() if not why[at].is_explained or why[at].code in _OF_STEPS], dtype=np.intp
+    )
     steps, counts = np.unique(last[which], return_counts=True)
     if counts.max(initial=0) < _AGAIN:
         return
@@ -309,7 +311,7 @@ def _same_step(failures: Failures, rest: Mask) -> Iterator[Candidate]:
         return
     rest[dead] = False
     step = int(last[dead[0]]) + int(timeline.attempts.step_ends)
-    codes = _codes([why[at] for at in dead.tolist() if why[at].known])
+    codes = _codes([why[at] for at in dead.tolist() if why[at].is_explained])
     named = f" ({', '.join(codes)})" if codes else ""
     yield _deaths(
         failures, "same_step", f"{len(dead)} attempts failed in step {step}{named}", dead, command="timeline",

@@ -184,7 +184,7 @@ def _before_first_step(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     waited = _heard_until(timeline)[1]
     stepped = np.zeros(len(attempts), dtype=bool)
     if timeline.records is not None:
-        stepped = timeline.records.has
+        stepped = timeline.records.has_records
     elif timeline.progress is not None:
         stepped = timeline.progress.last != NO_STEP
     attempt = np.flatnonzero((waited > 0) & ~stepped & (ends.followed | ends.stated))

@@ -450,7 +450,7 @@ def find_unexplained(analysis: AnalysisData, explained: int, failing: I64) -> It
         begin = int(timeline.segments.start[silence[0]])
         text = f"no log output for {duration(timeline.end - begin)} up to the end of the window: the job may be dead"
         why = timeline.causes.why[-1] if timeline.causes.why else None
-        if why is not None and why.known:
+        if why is not None and why.is_explained:
             text += f"; its last lines report {with_certainty(why.code, [why.certainty])}"
         last = int(np.argmax(timeline.table.end))
         yield Candidate("dead_job", dead, text, begin, timeline.end, 1, (last,),

@@ -120,7 +120,7 @@ def _rows_at(
         attempt=attempt,
         first=_named(timeline, segments.first(head)),
         stop=_named(timeline, segments.stop(tail)),
-        slowdown=ledger.slowdown_upto(ends) - ledger.slowdown_upto(begins),
+        slowdown=ledger.slowdown_before(ends) - ledger.slowdown_before(begins),
         row=row,
         end_row=end_row if tail is head else _evidence(timeline, tail)[1],
         run=run,

@@ -20,7 +20,7 @@ from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.monitor.snapshot import Update
 from goodput_cli.record.queues import SAY_AGAIN_SECONDS, pause_of_delivery
 from goodput_cli.vocabulary.text import safe
-from goodput_cli.whole_file import replacing
+from goodput_cli.whole_file import replace_file
 
 
 @dataclass
@@ -363,7 +363,7 @@ def kept_number(state: Mapping[str, Any], name: str, otherwise: int) -> int:
 
 def keep_state(path: Path, state: dict[str, Any]) -> None:
     """Keep it. Raises OSError."""
-    with replacing(path) as stream:
+    with replace_file(path) as stream:
         stream.write(json.dumps(state).encode())
 
 

@@ -30,7 +30,7 @@ from markupsafe import Markup
 
 from goodput_cli import __version__
 from goodput_cli.vocabulary.text import finite, safe, shorten
-from goodput_cli.whole_file import replacing
+from goodput_cli.whole_file import replace_file
 
 
 def read(name: str) -> bytes | None:
@@ -56,7 +56,7 @@ def keep(name: str, data: bytes) -> None:
         return
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(file, durable=False, mode=0o600) as stream:
+        with replace_file(file, durable=False, mode=0o600) as stream:
             stream.write(sha256(data).hexdigest().encode() + b"\n" + data)
 
 

@@ -33,7 +33,7 @@ from goodput_cli.report.html.page import resource
 from goodput_cli.vocabulary.categories import brief_name
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import duration, iso, percent, plural, safe, tenths
-from goodput_cli.whole_file import one_at_a_time, write_whole
+from goodput_cli.whole_file import lock_folder, write_whole
 
 INDEX, _RUNS, _MADE_OF = "index.html", "runs", "site.json"
 _KIND = "goodput fleet site"
@@ -126,7 +126,7 @@ def write_site(
     something cannot be written.
     """
     make_folder(folder)
-    with one_at_a_time(folder) as alone:
+    with lock_folder(folder) as alone:
         return _write(folder, sheet, analyse, versions, made_by, alone=alone)
 
 
