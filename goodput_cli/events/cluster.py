@@ -1,10 +1,11 @@
-"""What a cluster keeps beside a job, as JSON: events and objects of Kubernetes, and torchrun's `error.json`.
+"""Records that a cluster keeps about a job, as JSON: events and objects of Kubernetes, and torchrun's `error.json`.
 
-`kubectl get events -o json`, `kubectl get pods,jobs,jobsets,workloads -o json`, either of them watched, and the same in
-entries of Cloud Logging. They make observations. Objects say besides when a job was asked for, when its pods were
-scheduled, began and ended: that counts beside a log that has records of the same attempts, and says nothing alone.
+Input: `kubectl get events -o json`, `kubectl get pods,jobs,jobsets,workloads -o json`, either of them watched, and the
+same records in entries of Cloud Logging. They become observations. Objects also contain the times at which a job was
+requested and its pods were scheduled, started and ended. These times count only if another log has records of the same
+attempts.
 
-The reason that a recorder wrote is an observation beside the event that the same record is.
+The reason that a recorder wrote becomes an observation in addition to its event.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _KILLS = ("SIGKILL", "SIGTERM")
 
 
 def recorded(reason: str, line: int, ns: int, rank: int | None, host: str, job: str) -> UntimedEvidence | None:
-    """What the reason of a recorder says: the class of an exception, a signal, or a word that somebody typed."""
+    """Return the cause in a recorder's reason (an exception class, a signal, or free text); None if it has none."""
     if not reason:
         return None
     code, role, before = _meaning(reason)
@@ -68,7 +69,7 @@ def _meaning(reason: str) -> tuple[str, Role, str]:
 _PODS = ("pod", "pod_name", "podName")
 _TIMES = ("time", "timestamp", "ts", "eventTime", "lastTimestamp")
 _NOT_OF_CLUSTER = frozenset({"job_name", "event", "kind"})
-"""Keys of records of other kinds that have a reason as well."""
+"""Keys of other kinds of records that also have a reason."""
 _OBJECTS = ("Pod", "Job", "JobSet", "Workload")
 _KINDS = ("Event", "EventList", "List", *_OBJECTS, *(f"{kind}List" for kind in _OBJECTS))
 _PARTS = frozenset({"items", "involvedObject", "regarding", "status"})
@@ -97,7 +98,7 @@ REASONS: Mapping[str, tuple[str, Role]] = {
     **{reason: (cause, "root") for cause, reasons in _OF_CAUSE.items() for reason in reasons},
     **dict.fromkeys(("Suspended", "JobSuspended", "SuspendedJobs", "JobsSuspended"), ("evicted", "exit")),
 }
-"""Reasons of events, of pods, of containers and of their conditions."""
+"""Reasons of events, pods, containers and their conditions."""
 _ON_NODE = re.compile(r"on node (?P<host>[\w.-]+)")
 _INDEX = ("batch.kubernetes.io/job-completion-index", "apps.kubernetes.io/pod-index")
 _JOBS = ("jobset.sigs.k8s.io/jobset-name", "batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name")
@@ -106,7 +107,7 @@ _PROBE = "failed liveness probe"
 
 
 def is_of_cluster(keys: frozenset[str], record: Mapping[str, Any]) -> bool:
-    """Whether a record is one of Kubernetes, or an agent's file of an exception."""
+    """Return True for a record of Kubernetes, or for an agent's file of an exception."""
     if "kind" in keys and not _PARTS.isdisjoint(keys):
         return record.get("kind") in _KINDS
     if "reason" in keys and _NOT_OF_CLUSTER.isdisjoint(keys):
@@ -116,7 +117,7 @@ def is_of_cluster(keys: frozenset[str], record: Mapping[str, Any]) -> bool:
 
 
 def observe(records: Records, output: Output, rows: CauseRows) -> None:
-    """Collect what the records say."""
+    """Collect the observations of the records."""
     seen: list[UntimedEvidence] = []
     for at, record in enumerate(records.records):
         line = int(records.origin.line[at])
@@ -135,7 +136,7 @@ def observe(records: Records, output: Output, rows: CauseRows) -> None:
 
 
 def objects_in(record: Mapping[str, Any], kind: str = "") -> Iterator[Mapping[str, Any]]:
-    """The objects of a list, and of lists in it; a list of one kind need not name it again."""
+    """Yield the objects of a list and of nested lists. The items of a list of one kind need not repeat the kind."""
     items = record.get("items")
     if not isinstance(items, list):
         yield record if record.get("kind") or not kind else {**record, "kind": kind}
@@ -156,7 +157,7 @@ def _of_kind(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
 
 
 def _reasoned(record: Mapping[str, Any], line: int) -> UntimedEvidence:
-    """A line that a collector or an operator writes as JSON, with one of the reasons of Kubernetes."""
+    """Return the observation of a JSON line from a collector or an operator with one of the reasons of Kubernetes."""
     named = next((str(record[key]) for key in _PODS if record.get(key)), "")
     said = next((str(record[key]) for key in ("message", "msg") if record.get(key)), "")
     stamp = _first_time(map(record.get, _TIMES))
@@ -237,11 +238,11 @@ def _pod(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
 
 
 _ENDING = ("Failed", "Evicted", "Suspended")
-"""Conditions of Jobs, JobSets and Workloads that say why they ended."""
+"""Conditions of Jobs, JobSets and Workloads that contain the reason for their end."""
 
 
 def _controller(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
-    """Why a Job or a JobSet failed, or a Workload was evicted, where its condition names a reason that is known."""
+    """Yield why a Job or a JobSet failed, or a Workload was evicted, if its condition has a known reason."""
     about = _mapping(record.get("metadata"))
     for condition in _listed(_mapping(record.get("status")).get("conditions")):
         told = _mapping(condition)
@@ -259,7 +260,7 @@ def _containers(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _error_file(record: Mapping[str, Any], line: int, rows: CauseRows) -> Iterator[UntimedEvidence]:
-    """An exception as torchrun's `@record` keeps it: text, stack and time."""
+    """Yield the exception that torchrun's `@record` wrote: text, stack and time."""
     message = _mapping(record.get("message"))
     more = _mapping(message.get("extraInfo"))
     text = str(message.get("message", ""))
@@ -294,7 +295,7 @@ def _first_time(values: Iterable[object]) -> Stamp | None:
 
 
 def _object(record: Mapping[str, Any], line: int) -> ApiObject | None:
-    """What an object says; None for one of another kind."""
+    """Return the object in a record; None for an object of another kind."""
     kind, about, status = (record.get("kind"), _mapping(record.get("metadata")), _mapping(record.get("status")))
     if kind not in _OBJECTS:
         return None
@@ -324,7 +325,7 @@ def _object(record: Mapping[str, Any], line: int) -> ApiObject | None:
 
 
 def _with_lives(pod: ApiObject, record: Mapping[str, Any], told: Mapping[str, tuple[int | None, str]]) -> ApiObject:
-    """A pod with the lives of the container that trains: the one that `kubectl logs` shows."""
+    """Return a pod with the runs of its training container: the container that `kubectl logs` shows."""
     status, spec = _mapping(record.get("status")), _mapping(record.get("spec"))
     notes = _mapping(_mapping(record.get("metadata")).get("annotations"))
     first = next(iter(_listed(spec.get("containers"))), None)
@@ -347,7 +348,7 @@ def _with_lives(pod: ApiObject, record: Mapping[str, Any], told: Mapping[str, tu
 
 
 def _life(ended: Mapping[str, Any], taken: EventType | None) -> ContainerLife | None:
-    """A life that is over. taken: how it ended, where the pod says that it was taken away."""
+    """Return a finished run of a container. taken: the event type if the pod was deleted or evicted."""
     begin, end, code = _ns(ended.get("startedAt")), _ns(ended.get("finishedAt")), number(ended.get("exitCode"))
     if end is None or code is None:
         return None
@@ -356,7 +357,7 @@ def _life(ended: Mapping[str, Any], taken: EventType | None) -> ContainerLife | 
 
 
 def _conditions(status: Mapping[str, Any]) -> dict[str, tuple[int | None, str]]:
-    """By type, when each condition that is true became so, and its reason."""
+    """Return the time at which each true condition became true, and its reason, by type."""
     listed = [_mapping(one) for one in _listed(status.get("conditions"))]
     return {
         str(one.get("type")): (_ns(one.get("lastTransitionTime")), str(one.get("reason", "")))
@@ -366,7 +367,7 @@ def _conditions(status: Mapping[str, Any]) -> dict[str, tuple[int | None, str]]:
 
 
 def key_of_object(record: Mapping[str, Any]) -> str:
-    """What an object calls its job."""
+    """Return the job name in an object."""
     about = _mapping(record.get("metadata"))
     labels = _mapping(about.get("labels"))
     named = next((str(labels[key]) for key in _JOBS if labels.get(key)), "")

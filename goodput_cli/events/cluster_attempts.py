@@ -1,5 +1,5 @@
-"""The attempts of a job as objects of Kubernetes tell them: when its pods were made and scheduled, and when the
-containers that train began and ended."""
+"""Attempts of a job from objects of Kubernetes: when its pods were created and scheduled, and when the training
+containers started and ended."""
 
 from __future__ import annotations
 
@@ -14,59 +14,59 @@ from goodput_cli.events.text.log_lines import EventType
 
 
 class ContainerLife(NamedTuple):
-    """One life of the container that trains; ns UTC."""
+    """One run of the training container; ns UTC."""
 
     begin: int
     end: int | None
-    """None: it runs, or nobody says."""
+    """None: it is running, or its end is unknown."""
     how: EventType | None
 
 
 @dataclass(frozen=True)
 class ApiObject:
-    """What one object says about time; ns UTC. What it does not say is None."""
+    """Times in one object; ns UTC. None: unknown."""
 
     kind: str
     name: str
     job: str
-    """What it calls its job: the JobSet, else the Job, else its owner or its own name."""
+    """The job name in the object: the JobSet, otherwise the Job, otherwise its owner or its own name."""
     uid: str
     line: int
     created: int | None
     ready: int | None
-    """When its last change to scheduled (a pod) or admitted (a Workload) was."""
+    """The time of its last change to scheduled (a pod) or admitted (a Workload)."""
     lives: tuple[ContainerLife, ...] = ()
     restarts: int = 0
     again: bool = False
-    """Whether what it says of `ready` stands in the place of something earlier."""
+    """True if the time in `ready` replaced an earlier one."""
     ended: tuple[int, EventType] | None = None
     signs: tuple[tuple[SaidSign, int], ...] = ()
-    """Moments of a recovery, and when each was."""
+    """Recovery events, each with its time."""
     budget: tuple[int, int] | None = None
-    """The restarts that a JobSet has left, and those that it may have."""
+    """The restarts that a JobSet has left, and the allowed number."""
 
     @property
     def forgotten(self) -> int:
-        """How many lives of a pod's container it no longer tells of."""
+        """Return how many container runs of the pod are no longer listed."""
         return max(0, self.restarts - sum(1 for life in self.lives[:-1] if life.end is not None))
 
 
 @dataclass
 class Attempt:
-    """One attempt of a job as its objects tell; ns UTC."""
+    """One attempt of a job from its objects; ns UTC."""
 
     begin: int
     created: int | None = None
-    """When its pods were made; None: nobody says, or it needed none."""
+    """The creation time of its pods; None: unknown, or it created none."""
     asked: int | None = None
-    """When its Workload was made, if the attempt is the first of it."""
+    """The creation time of its Workload, for the first attempt of the Workload."""
     end: int | None = None
     how: EventType | None = None
     line: int = 1
 
 
 def merged(objects: Sequence[tuple[int, ApiObject]]) -> list[tuple[int, ApiObject]]:
-    """Each object once, as it was last, with the lives of a pod's container that were told at any time."""
+    """Return the last state of each object once, with all container runs of a pod that were ever listed."""
     last: dict[str, tuple[int, ApiObject]] = {}
     signs: defaultdict[str, dict[tuple[object, ...], tuple[SaidSign, int]]] = defaultdict(dict)
     lives: defaultdict[str, dict[int, ContainerLife]] = defaultdict(dict)
@@ -85,7 +85,8 @@ def _in_order(lives: Mapping[int, ContainerLife]) -> tuple[ContainerLife, ...]:
 
 
 def attempts_of(objects: Sequence[ApiObject]) -> list[Attempt]:
-    """The attempts of one job, in order. Lives of containers that overlap are of one; the first that fails ends it."""
+    """Return the attempts of one job, in order. Overlapping container runs belong to one attempt; the first failure
+    ends it."""
     pods = [one for one in objects if one.kind == "Pod"]
     loads = [one for one in objects if one.kind == "Workload"]
     groups: list[list[tuple[ContainerLife, ApiObject]]] = []
@@ -93,7 +94,8 @@ def attempts_of(objects: Sequence[ApiObject]) -> list[Attempt]:
     failed: int | None = None
     ended: float = -math.inf
     for life, pod in sorted(every, key=lambda pair: pair[0].begin):
-        if life.begin > (ended if failed is None else failed):  # of another attempt: the one before had ended
+        # it belongs to another attempt: the previous one had ended
+        if life.begin > (ended if failed is None else failed):
             groups.append([])
             failed, ended = None, -math.inf
         groups[-1].append((life, pod))

@@ -1,5 +1,5 @@
-"""What objects of Kubernetes say of recoveries: pods that failed, were made anew and scheduled, containers that began,
-a Workload that waits once more, a JobSet that restarts. The API keeps the last change of each alone."""
+"""Recovery events from objects of Kubernetes: pods that failed, were recreated and scheduled, containers that started,
+a Workload that waits again, a JobSet that restarts. The API keeps only the last change of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from goodput_cli.events.text.sign_lines import rank_of, sign
 from goodput_cli.events.text.stamps import Zone, read_or_none
 
 _RESTARTED = "jobset.sigs.k8s.io/restart-attempt"
-"""The label or annotation of a pod that says how often its JobSet had begun anew."""
+"""The label or annotation of a pod with the restart number of its JobSet."""
 _CONDITIONS = {
     ("Pod", "DisruptionTarget"): (Point.DETECTED, ""),
     ("Job", "Failed"): (Point.DETECTED, ""),
@@ -23,11 +23,11 @@ _CONDITIONS = {
     ("Workload", "Admitted"): (Point.ALLOCATED, ""),
     ("Pod", "PodScheduled"): (Point.ALLOCATED, ""),
 }
-"""By kind and condition, the moment at which it became true, and who starts the job again."""
+"""The recovery event of a true condition, by kind and condition, and who restarts the job."""
 
 
 def signs_of_object(record: Mapping[str, Any], about: ApiObject) -> Iterator[tuple[SaidSign, int]]:
-    """The moments that an object names, each with its time. about: what else it says."""
+    """Yield the recovery events of an object, each with its time. about: the other contents of the object."""
     host = str(_mapping(record.get("spec")).get("nodeName") or "")
     yield from _of_conditions(record, about, host)
     if about.kind == "Pod":
@@ -59,7 +59,7 @@ def _of_pod(record: Mapping[str, Any], pod: ApiObject, host: str) -> Iterator[tu
 
 
 def budget_of(record: Mapping[str, Any]) -> tuple[int, int] | None:
-    """How many restarts a JobSet has left, and how many it may have; None: it does not say."""
+    """Return the restarts that a JobSet has left and the allowed number; None if unknown."""
     status = _mapping(record.get("status"))
     allowed = _mapping(_mapping(record.get("spec")).get("failurePolicy")).get("maxRestarts")
     used = status.get("restartsCountTowardsMax", status.get("restarts", 0))
@@ -71,8 +71,8 @@ def budget_of(record: Mapping[str, Any]) -> tuple[int, int] | None:
 def signs_beside(
     objects: Iterable[tuple[int, ApiObject]], jobs: Mapping[str, str], names: Sequence[str]
 ) -> Iterator[Sign]:
-    """The signs of objects whose jobs are known; what a JobSet has left stands with the last pods that it made. jobs:
-    by the name of an object. names: of the sources, by their codes."""
+    """Return the recovery events of objects with a known job. The remaining restarts of a JobSet are attached to its
+    last pods. jobs: by object name. names: of the sources, by their codes."""
     every = [(source, one) for source, one in objects if one.name in jobs]
     budgets = {one.job: one.budget for _, one in every if one.budget is not None}
     last: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Runs of one training: a restart whose name does not show which run it continues (docs/formats.md, Restarts as new
+"""Runs of one training: restarts whose name does not show which run they continue (docs/formats.md, Restarts as new
 runs)."""
 
 from __future__ import annotations
@@ -15,30 +15,31 @@ class RunExtent:
 
     name: str
     training: Hashable
-    """What the run trains, such as its configuration: only runs that have this in common can be one training."""
+    """The training of the run, such as its configuration: only runs with the same value can be one training."""
     begin: int
     end: int
-    """First and last sign of life, ns UTC."""
+    """The run lasts from `begin`, its first activity, to `end`, its last one; ns UTC."""
     steps: Sequence[int]
-    """Distinct and rising."""
+    """Distinct and rising step numbers."""
 
     @property
     def stride(self) -> int:
-        """The usual distance of two steps."""
+        """Return the usual difference between two logged step numbers."""
         strides = sorted(after - before for before, after in pairwise(self.steps))
         return strides[len(strides) // 2] if strides else 1
 
 
 @dataclass
 class _Chain:
-    """Runs that continue each other, the first one first."""
+    """Runs that continue each other, in order."""
 
     runs: list[RunExtent] = field(default_factory=list)
     last: RunExtent | None = None
-    """The last run that shows steps."""
+    """The last run with steps."""
 
     def is_continued_by(self, run: RunExtent) -> bool:
-        """Return True if the steps of a run go on behind those of the chain, or fall back to one after its first."""
+        """Return True if the steps of a run continue after those of the chain, or restart after the chain's first
+        step."""
         if self.last is None:
             return False
         return self.runs[0].steps[0] < run.steps[0] <= self.last.steps[-1] + self.last.stride
@@ -47,8 +48,9 @@ class _Chain:
 def find_continued_runs(runs: Iterable[RunExtent]) -> dict[str, str]:
     """Return the first run of the training that each run likely belongs to, by name.
 
-    Runs that overlap in time are strangers, and so are runs that begin at the first step. A run without steps belongs
-    to a training if it lies between two of its runs. If a run may continue several trainings, it continues none."""
+    Runs that overlap in time are unrelated, and so are runs that start at the first step. A run without steps belongs
+    to a training if it lies between two of its runs. A run that could continue several trainings continues none.
+    """
     by_training: defaultdict[Hashable, list[RunExtent]] = defaultdict(list)
     for run in runs:
         by_training[run.training].append(run)
@@ -70,7 +72,7 @@ def _chains(ordered: Sequence[RunExtent]) -> list[_Chain]:
             without_steps.append(run)
             continue
         may_continue: list[_Chain] = []
-        if lowest is not None and run.steps[0] > lowest:  # of many runs most begin at the first step
+        if lowest is not None and run.steps[0] > lowest:  # with many runs, most start at the first step
             may_continue = list(islice((chain for chain in chains if chain.is_continued_by(run)), 2))
         lowest = run.steps[0] if lowest is None else min(lowest, run.steps[0])
         if len(may_continue) == 1:

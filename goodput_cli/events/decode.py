@@ -1,4 +1,5 @@
-"""Blocks of records -> rows: unwraps envelopes, finds the format of each shape of record, and lets it translate."""
+"""Translation of blocks of records into rows: unwraps envelopes, finds the format of each record shape, and lets it
+translate."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
 
 def without_nulls(records: Sequence[Record], nulls: bool) -> Sequence[Record]:
-    """`null` is absent."""
+    """Return the records without `null` values, which count as absent."""
     if not nulls:
         return records
     return [
@@ -59,15 +60,15 @@ def without_nulls(records: Sequence[Record], nulls: bool) -> Sequence[Record]:
 
 
 def same_name(names: Sequence[Any]) -> str:
-    """The name that all have; empty where there is none."""
+    """Return the name that all values have; "" if they differ."""
     first = names[0] if names else ""
     return first if isinstance(first, str) and names.count(first) == len(names) else ""
 
 
 _OF_CLUSTER = frozenset({"kind", "message"})
-"""One of these is a key of what a cluster says."""
+"""A record of a cluster has one of these keys."""
 _LOOKED_AT = 100
-"""So many records of one shape tell whether a cluster wrote them."""
+"""Number of records of a shape that are checked for a cluster's format."""
 _STRAY = ("unrecognised_lines", "lines that no log format recognises; ignored")
 _OTHER_LINES = ("other_output", "lines of containers that say nothing about time")
 _MOST_STEPS = 1_000_000_000
@@ -75,10 +76,11 @@ _OTHER = ("other_output", "JSON objects among text that no log format recognises
 
 
 class Decoder:
-    """Takes blocks of records in order of arrival; `finish` gives the log."""
+    """Decoder of blocks of records in order of arrival; `finish` returns the log."""
 
     def __init__(self, timezone: str, hints: ReadingOptions | None = None) -> None:
-        """timezone: of timestamps that name none; `AUTO` for what the entries around them show, else UTC."""
+        """timezone: of timestamps without a zone; `AUTO` infers it from the surrounding entries, with UTC as the
+        default."""
         self._hints = hints or ReadingOptions()
         self._earlier: frozenset[str] = frozenset()
         self._former: Mapping[str, str] = {}
@@ -119,8 +121,8 @@ class Decoder:
         self._rows.end_block()
 
     def _devices(self, table: EventTable, notes: DiagnosticCollector) -> EventTable:
-        """The table with what accelerators did."""
-        from goodput_cli.events.device_jobs import device_tables  # few logs hold any
+        """Return the table with the samples of accelerators."""
+        from goodput_cli.events.device_jobs import device_tables  # imported late: few logs contain samples
         from goodput_cli.events.tensorboard import folder_of
 
         for source in self._output.devices.naive:
@@ -132,7 +134,8 @@ class Decoder:
         return replace(table, devices=found)
 
     def _clock_of(self, source: str) -> Callable[[int], int]:
-        """What makes instants of local times of a source: as logs of text beside it show, else the user's zone."""
+        """Return the conversion of local times of a source to UTC: as text logs next to it show, otherwise the user's
+        zone."""
         from goodput_cli.events.tensorboard import folder_of
 
         found = self._found_zones.get(folder_of(source))
@@ -151,7 +154,8 @@ class Decoder:
         self._decode_shape(Records(columns.records, columns.keys, origin, stamp, False, columns, entries))
 
     def _writers_of(self, wrapping: Wrapping, entry: Entry) -> NDArray[np.int32]:
-        """Who wrote lines of one template, which differ in time and identity only; entry: one of them."""
+        """Return the writers of lines of one template, which differ only in time and identity. entry: one of the
+        lines."""
         named = named_writer(entry)
         if named is not None:
             return constant(len(wrapping.ids), self._writer(named))
@@ -169,7 +173,7 @@ class Decoder:
                 self._decode_shape(inner)
 
     def finish(self) -> EventLog:
-        """Everything that was added so far, as one log."""
+        """Return everything that was added so far as one log."""
         output, sources, entries = self._output, self.sources.values(), self._entries.values()
         columns, notes = self._rows.columns(), DiagnosticCollector()
         recorded = len(columns["time"])
@@ -221,9 +225,9 @@ class Decoder:
     def _of_text(
         self, sources: Sequence[str], recorded: Mapping[str, NDArray[Any]], notes: DiagnosticCollector
     ) -> tuple[dict[str, NDArray[Any]], tuple[Metric, ...], tuple[RankSteps, ...], EvidenceOfLog]:
-        """Columns of what sources of text gave so far, what was measured, and what was seen of deaths. recorded: the
-        columns of all other lines."""
-        from goodput_cli.events.text.collected import Texts  # few logs hold text
+        """Return the columns of text sources, their metrics and their observations of failures. recorded: the columns
+        of all other lines."""
+        from goodput_cli.events.text.collected import Texts  # imported late: few logs contain text
 
         texts = Texts(self._output.texts)
         output = replace(self._output, notes=notes)
@@ -242,9 +246,10 @@ class Decoder:
 
     def _beside_cluster(
         self, columns: dict[str, NDArray[Any]], observed: EvidenceOfLog, notes: DiagnosticCollector
-    ) -> tuple[dict[str, NDArray[Any]], EvidenceOfLog]:
-        """The columns with what objects of Kubernetes say of their jobs, and what was seen with the jobs of objects."""
-        from goodput_cli.events.cluster_attempts import merged  # few logs hold any
+    ) -> tuple[dict[str, NDArray[Any]],
+    EvidenceOfLog]:
+        """Return the columns with the events of Kubernetes objects, and the observations with the jobs of the objects."""
+        from goodput_cli.events.cluster_attempts import merged  # imported late: few logs contain objects
         from goodput_cli.events.cluster_signs import signs_beside
         from goodput_cli.events.text.to_rows import KUBERNETES, add_rows, beside_cluster
 
@@ -272,16 +277,17 @@ class Decoder:
     def _with_cycles(
         self, columns: Mapping[str, NDArray[Any]], observed: EvidenceOfLog, notes: DiagnosticCollector
     ) -> EvidenceOfLog:
-        """What was seen, with what files of NVRx say of its cycles."""
-        from goodput_cli.events.text.cycle_files import cycles_of, signs_of_cycles  # few logs hold any
+        """Return the observations with the cycles from NVRx files."""
+        # imported late: few logs contain cycles
+        from goodput_cli.events.text.cycle_files import cycles_of, signs_of_cycles
 
         cycles = cycles_of(self._output.texts.cycles, columns, self._jobs.values(), self.sources.values(), notes)
         more = signs_of_cycles(cycles, observed.signs)
         return replace(observed, cycles=cycles, signs=(*observed.signs, *more))
 
     def _recorded_signs(self, table: EventTable, recorded: int) -> list[Sign]:
-        """What events of recorders say of recoveries: of a crash, that it was seen. recorded: so many events, from the
-        first on, are no text."""
+        """Return the recovery events from a recorder's events: a crash was detected. recorded: the number of events,
+        from the first on, that do not come from text."""
         sources, jobs = self.sources.values(), self._jobs.values()
         crashed = np.flatnonzero(table.kind[:recorded] == Kind.CRASHED).tolist()
         found = [
@@ -300,7 +306,7 @@ class Decoder:
         return found
 
     def _decode_bare(self, group: Records) -> bool:
-        """Decode a group unless it is one of envelopes."""
+        """Decode a group unless its records are envelopes; return True if it was decoded."""
         if PAYLOAD in group.keys:
             return False
         if self._observe(group):
@@ -315,10 +321,10 @@ class Decoder:
         return True
 
     def _observe(self, group: Records) -> bool:
-        """Collect what a cluster says of pods and of exceptions; False where the records are something else."""
+        """Collect the records of a cluster about pods and exceptions; return False for other records."""
         if _OF_CLUSTER.isdisjoint(group.keys) or not len(group):
             return False
-        from goodput_cli.events.cluster import is_of_cluster, observe  # few logs hold any
+        from goodput_cli.events.cluster import is_of_cluster, observe  # imported late: few logs contain any
 
         if not any(is_of_cluster(group.keys, one) for one in group.records[:_LOOKED_AT]):
             return False
@@ -326,7 +332,7 @@ class Decoder:
         return True
 
     def _unwrap(self, group: Records, nulls: bool) -> Records:
-        """The payloads of a group of envelopes, with the envelopes' timestamps and identities."""
+        """Return the payloads of a group of envelopes, with the envelopes' timestamps and identities."""
         is_object = np.array([isinstance(entry[PAYLOAD], dict) for entry in group.records], dtype=np.bool_)
         self._unrecognised(group, np.flatnonzero(~is_object))
         group = take(group, np.flatnonzero(is_object), group.keys)
@@ -345,8 +351,9 @@ class Decoder:
     def _decode_lines(
         self, group: Records, entries: Sequence[Entry], key: str, stamps: I64, codes: NDArray[np.int32]
     ) -> Mask:
-        """Read the lines that stand in records: JSON as records, the rest as text. bool[n]: those that are either."""
-        from goodput_cli.events.text.entries import collect  # few logs hold text
+        """Read the lines inside records: JSON as records, the rest as text. Return bool[n]: True for records that were
+        read."""
+        from goodput_cli.events.text.entries import collect  # imported late: few logs contain text
 
         inner = [json_in(record.get(key)) for record in group.records]
         objects = np.array([one is not None for one in inner], dtype=np.bool_)
@@ -363,7 +370,7 @@ class Decoder:
         return objects
 
     def _decode_wrapped_lines(self, group: Records) -> bool:
-        """Read the lines that a collector other than Cloud Logging keeps as JSON; False where the records are none."""
+        """Read lines that a collector other than Cloud Logging wrapped in JSON; return False for other records."""
         keys = wrapped_line(group.keys)
         if keys is None or group.entries is not None:
             return False
@@ -394,7 +401,7 @@ class Decoder:
                 self._unrecognised(named, np.flatnonzero(~used))
 
     def _with_jobs(self, records: Records, log_format: Format) -> Records:
-        """The records that name their job, with its code; the others are reported."""
+        """Return the records with a job name, with its code; report the others."""
         traits = self._recogniser.traits(log_format)
         names = traits.job_names(records)
         same = names if isinstance(names, str) else same_name(names)
@@ -449,13 +456,13 @@ def _rank(table: EventTable, row: int) -> int | None:
 
 
 def _few_in_order(signs: Sequence[Sign], sources: Sequence[str], notes: DiagnosticCollector) -> tuple[Sign, ...]:
-    from goodput_cli.events.text.sign_lines import few_signs  # few logs name any
+    from goodput_cli.events.text.sign_lines import few_signs  # imported late: few logs contain any
 
     return few_signs(signs, sources, notes)
 
 
 def _note_counters(columns: Mapping[str, NDArray[Any]], notes: DiagnosticCollector) -> None:
-    """Numbers of steps that no job reaches: they count tokens, samples or times."""
+    """Report step numbers that no job can reach: they count tokens, samples or time."""
     step = columns["step"]
     if len(step) and step.max() > _MOST_STEPS:
         message = f"numbers of steps above {_MOST_STEPS:,}: they count something else, such as samples, tokens or times"

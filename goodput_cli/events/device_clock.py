@@ -1,8 +1,8 @@
-"""Test whether samples of accelerators are of another zone than the log of their job (docs/accelerators.md, Clocks).
+"""Test of the time zone of accelerator samples against the log of their job (docs/accelerators.md, Clocks).
 
-`nvidia-smi` prints local time without its zone, and programs often log UTC. Devices are busy in training and mostly
-idle in an outage or during start-up: if that fits only when the samples are read some quarters of an hour earlier or
-later, their clock is off by that much.
+`nvidia-smi` prints local time without its zone, and programs often log UTC. Devices are busy during training and mostly
+idle during an outage or start-up. If the samples fit only after a shift by some quarters of an hour, their clock is off
+by that much.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from goodput_cli.events.timestamps import QUARTER_NS, SHIFTS
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _MOST_POINTS = 4000
-"""Points of a series that is tested."""
+"""Maximum number of points of a series that is tested."""
 _LEAST_POINTS = 3
 """Minimum number of points in training, and outside of it."""
 _FITS, _MAY_FIT = 0.7, 0.4
-"""A correlation of busy and training from which on a clock fits clearly, and from which on it may fit."""
+"""Minimum correlation of busy and training for a clear fit, and for a possible fit."""
 _LEAST_GAP_NS = 60 * NS_PER_SECOND
 _USUAL_GAPS = 5
-"""Training stops where no step is logged for a minute and for five usual distances of steps."""
+"""Training counts as stopped if no step is logged for a minute and for five usual distances between steps."""
 
 
 class Activity(NamedTuple):
-    """When a job trained, by its steps: ns UTC."""
+    """Stretches of training of a job, from its steps: ns UTC."""
 
     start: int
     end: int
-    """Of its events."""
+    """`begin` and `end` are the times of its first and last event."""
     begins: I64
     ends: I64
-    """Of each stretch of training."""
+    """The end of each stretch of training."""
     unknown: Mask
-    """By stretch, whether it is not known what the job did after it: no line shows a restart, so a step may hang."""
+    """True for a stretch that may not have ended: the log shows no restart after it, so a step may hang."""
 
     def is_training(self, time: I64) -> tuple[Mask, Mask]:
-        """Return whether each instant lies in a stretch of training, and whether that is known."""
+        """Return True for each timestamp inside a stretch of training, and True if that is known."""
         at = np.searchsorted(self.begins, time, side="right") - 1
         stretch = np.maximum(at, 0)
         training = (at >= 0) & (time <= self.ends[stretch])
@@ -49,18 +49,18 @@ class Activity(NamedTuple):
 
 
 class DeviceClock(NamedTuple):
-    """How the clock of a source of samples compares with the log."""
+    """Comparison of the clock of a source of samples with the log."""
 
     ahead_ns: int = 0
-    """By how much its samples are read earlier."""
+    """The shift of its samples to earlier times."""
     unclear: bool = False
-    """Whether only other clocks fit, and more than one of them."""
+    """True if only shifted clocks fit, and more than one of them."""
     overlaps: bool = True
-    """Whether any sample lies in the job's window."""
+    """True if any sample lies in the job's window."""
 
 
 def activity_of(table: EventTable, job: int) -> Activity | None:
-    """Return when a job trained; None if its log has too few steps. job: its code."""
+    """Return the stretches of training of a job; None if its log has too few steps. job: its code."""
     own = np.asarray(table.job) == job
     kind, every, number = (np.asarray(column)[own] for column in (table.kind, table.time, table.step))
     if not len(every):
@@ -80,7 +80,7 @@ def activity_of(table: EventTable, job: int) -> Activity | None:
 
 
 def clock_of_samples(activity: Activity, series: Sequence[tuple[I64, F64]]) -> DeviceClock:
-    """Return the clock of a source. series: of each device, times (ns, as they are read) and how busy it was (%)."""
+    """Return the clock of a source. series: for each device, times (ns, as read) and how busy it was (%)."""
     time, busy = _busiest(series)
     inside = (time >= activity.start) & (time <= activity.end)
     every = np.ones(len(time), dtype=np.bool_)
@@ -94,8 +94,8 @@ def clock_of_samples(activity: Activity, series: Sequence[tuple[I64, F64]]) -> D
 
 
 def _busiest(series: Sequence[tuple[I64, F64]]) -> tuple[I64, F64]:
-    """Return at most `_MOST_POINTS` points in order of time, the busiest device in each: one that is stuck hides no
-    training of the others."""
+    """Return at most `_MOST_POINTS` points in order of time, with the busiest device of each, so that a stuck device
+    does not hide the training of the others."""
     time, busy = (np.concatenate([one[at] for one in series]) for at in (0, 1))
     order = np.argsort(time, kind="stable")
     time, busy = time[order], busy[order]
@@ -106,7 +106,7 @@ def _busiest(series: Sequence[tuple[I64, F64]]) -> tuple[I64, F64]:
 
 
 def _correlation(activity: Activity, time: I64, busy: F64, some: Mask) -> float:
-    """Return how well busy devices go with training (-1 to 1); 0 where both do not differ. Outside of its window the
+    """Return the correlation of busy devices and training (-1 to 1); 0 if either is constant. Outside of its window the
     job does not train. some: the points that count."""
     training, is_known = activity.is_training(time)
     counted = some & is_known

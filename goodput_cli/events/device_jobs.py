@@ -1,4 +1,4 @@
-"""Whose samples of devices are: which job the files beside a log are of, which host, and by which clock."""
+"""Assignment of device samples: the job, host and clock of each file next to a log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TOOL = re.compile(
     r"|stats?|logs?|monitor|usage|csv|txt|prometheus|query[-_]range)(?=$|[-_.])",
     re.IGNORECASE,
 )
-"""Words of file names that name a tool, and no host."""
+"""Words of file names that name a tool, not a host."""
 _MOST_COUNTED = 1000
 _NO_JOB = "samples of accelerators that lie beside logs of several jobs, or of none: nobody knows whose; left out"
 
@@ -35,9 +35,9 @@ def device_tables(
     *,
     may_move: bool,
 ) -> tuple[DeviceSamples, ...]:
-    """All samples with their jobs, hosts and instants. runs: the job of each run of ML Diagnostics. clock_of: from the
-    name of a source to what makes instants of its local times. may_move: whether no zone was given for times without
-    one."""
+    """Return all samples with their jobs, hosts and UTC times. runs: the job of each run of ML Diagnostics. clock_of:
+    returns, for the name of a source, the conversion of its local times to UTC. may_move: True if no zone was given for
+    times without one."""
     sources, by_source = table.sources, _jobs_of_sources(table)
     if collected.left_out:
         words = f"samples of more than {MOST_DEVICES:,} devices; left out"
@@ -104,7 +104,7 @@ def _jobs_of_sources(table: EventTable) -> dict[int, set[str]]:
 
 
 def _job_beside(code: int, sources: Sequence[str], by_source: Mapping[int, set[str]]) -> str | None:
-    """The only job of a source itself, else of the nearest folder above it that holds logs."""
+    """Return the job of a source if it has exactly one, otherwise that of the nearest parent folder with logs."""
     if by_source.get(code):
         return next(iter(by_source[code])) if len(by_source[code]) == 1 else None
     folder = sources[code].replace("\\", "/").rpartition("/")[0]
@@ -122,7 +122,8 @@ def _job_beside(code: int, sources: Sequence[str], by_source: Mapping[int, set[s
 
 
 def _hosts(codes: Sequence[int], sources: Sequence[str]) -> dict[int, str]:
-    """The host of each file: what its name has beside the tool's, else its folder's where there are several."""
+    """Return the host of each file: the rest of its name without the tool's, otherwise its folder's if there are
+    several."""
     found: dict[int, str] = {}
     for code in codes:
         folder, _, name = sources[code].replace("\\", "/").rpartition("/")
@@ -135,7 +136,7 @@ def _hosts(codes: Sequence[int], sources: Sequence[str]) -> dict[int, str]:
 
 
 def _instants(from_local: Callable[[int], int]) -> Callable[[I64], I64]:
-    """The same for a column: zones change by whole quarters of an hour only."""
+    """Return the conversion for a whole column: zone changes happen at whole quarters of an hour only."""
 
     def of(local: I64) -> I64:
         quarter = NS_PER_HOUR // 4

@@ -1,4 +1,4 @@
-"""Under which names trackers and exporters keep what accelerators did."""
+"""Names under which trackers and exporters log accelerator samples."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from goodput_cli.events.values import number
 
 
 class Named(NamedTuple):
-    """What a name is of."""
+    """The device and quantity of a metric name."""
 
     device: Device
     quantity: Quantity
     times: float
-    """From its unit to ours."""
+    """Factor from its unit to ours."""
 
 
 _WANDB = re.compile(r"(?:system\.)?(?:gpu|tpu)\.(?P<device>\d{1,4})\.(?P<what>\w+)(?:/l:(?P<host>.+))?")
@@ -52,8 +52,8 @@ _OF_GPUS = (Quantity.POWER, Quantity.METER)
 
 
 def of_tracker(name: str, host: str = "", run: str = "") -> Named | None:
-    """What a metric of the machine is of, by its name in Weights & Biases or MLflow; None: of nothing that counts.
-    host: of the process, where the name says none."""
+    """Return the device and quantity of a system metric of Weights & Biases or MLflow; None for other metrics. host: of
+    the process, if the name contains none."""
     node = _OF_HOST.fullmatch(name)
     if (of_host := _HOSTS.get(name if node is None else f"system/{node['what']}")) is not None:
         return Named(Device(host if node is None else node["host"], "0", None, run), of_host, 1.0)
@@ -67,7 +67,7 @@ def of_tracker(name: str, host: str = "", run: str = "") -> Named | None:
 
 
 def take(part: DevicePart, line: int, name: str, time: int, value: Any, host: str = "", run: str = "") -> None:
-    """Take the value of a metric of a tracker, if it is of a device."""
+    """Add the value of a tracker metric, if it belongs to a device."""
     named = of_tracker(name, host, run)
     found = None if named is None or isinstance(value, bool) else number(value)
     if named is not None and found is not None and abs(found) < _NO_VALUE:
@@ -78,7 +78,7 @@ _NO_VALUE = 1e300
 
 
 def take_series(part: DevicePart, line: int, labels: Mapping[str, Any], values: Any) -> None:
-    """Take a series of an answer of Prometheus' query_range, if it is of a field of DCGM."""
+    """Add a series from a response of Prometheus' query_range, if it is a DCGM field."""
     name, instance = str(labels.get("__name__")), labels.get("GPU_I_ID")
     host = next((str(labels[key]) for key in ("Hostname", "hostname", "node", "instance") if labels.get(key)), "")
     device = Device(re.sub(r":\d+$", "", host), str(labels.get("gpu", labels.get("device", "0"))))
@@ -102,7 +102,7 @@ def take_series(part: DevicePart, line: int, labels: Mapping[str, Any], values: 
 
 
 def _pair(pair: Any) -> tuple[int, float] | None:
-    """ns and value of `[1768249800.5, "97"]`."""
+    """Return ns and value of `[1768249800.5, "97"]`."""
     if not isinstance(pair, list) or len(pair) != 2:
         return None
     time, value = number(pair[0]), number(pair[1])

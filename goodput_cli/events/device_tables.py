@@ -1,5 +1,5 @@
-"""Tables that tools print of accelerators: `nvidia-smi --query-gpu`, `nvidia-smi dmon`, `dcgmi dmon`; a document beside
-a log, found by its headings."""
+"""Tables of accelerators as tools print them: `nvidia-smi --query-gpu`, `nvidia-smi dmon`, `dcgmi dmon`. Such a
+document next to a log is recognized by its headings."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _QUANTITIES: Mapping[str, tuple[Quantity, float]] = {
     "gputl": (Quantity.BUSY, 1.0), "tenso": (Quantity.CORE, 100.0), "power": (Quantity.POWER, 1.0),
     "fbusd": (Quantity.MEMORY_BYTES, _MIB),
 }  # fmt: skip
-"""Columns, and what turns their unit into ours."""
+"""Columns, and the factor from their unit to ours."""
 _METER, _J_PER_COUNT = "totec", 1e-3
 _USED, _TOTAL = "memory.used", "memory.total"
 _NAMES = ("index", "gpu", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid", "serial", "gpu_serial")
-"""Columns that tell devices apart, the best first."""
+"""Columns that identify a device, the best first."""
 _NONE = (
     "", "-", "n/a", "[n/a]", "[not supported]", "[unknown error]", "[insufficient permissions]", "[gpu requires reset]",
 )  # fmt: skip
-"""What tools print where a device does not say it; lower case."""
+"""Values that tools print for an unsupported field; lower case."""
 _BYTES = {"mib": 1 << 20, "mb": 10**6, "gib": 1 << 30, "kib": 1 << 10, "": 1 << 20}
 _EPOCH = re.compile(r"1\d{9}(?:\.(\d{1,9}))?")
 _NO_TIME = "no day and time: nvidia-smi dmon writes them with -o DT, dcgmi dmon by `| ts '%Y-%m-%dT%H:%M:%S%z'`"
@@ -62,13 +62,13 @@ def _several_at_once(times: list[int]) -> bool:
 
 
 class _Columns:
-    """Where in a row of a table is what; by its headings."""
+    """Positions of the columns in a row, found by the headings."""
 
     def __init__(self, heads: list[str]) -> None:
         self.comma, self.of_dcgm = "timestamp" in heads, heads[0] == ENTITY
         self.separator = "," if self.comma else None
-        """Of cells; None: blanks."""
-        heads = ["", *heads] if self.of_dcgm else heads  # `GPU 0` under `#Entity`
+        """The separator of cells; None: blanks."""
+        heads = ["", *heads] if self.of_dcgm else heads  # `GPU 0` is under the heading `#Entity`
         at = {head: place for place, head in enumerate(heads)}
         self.size = len(heads)
         self.device = at[ENTITY] if self.of_dcgm else next((at[name] for name in _NAMES if name in at), None)
@@ -78,25 +78,25 @@ class _Columns:
 
 
 class DeviceTable:
-    """Reads what such a tool prints: a row a device and instant, under headings that come again (`DocumentReader`)."""
+    """Reader of such tables: one row per device and time, with headings that may repeat (`DocumentReader`)."""
 
     by_line = False
 
     def __init__(self) -> None:
         self._columns: _Columns | None = None
         self._before: Stamp | None = None
-        """Of the last line that holds nothing but a time, as loops around a tool print."""
+        """The timestamp of the last line that contains only a timestamp, as loops around a tool print it."""
         self._naive: bool | None = None
-        """Whether its times are local; None before the first one."""
+        """True for local times; None before the first row."""
         self._devices: dict[str, Device] = {}
         self._meters: dict[str, tuple[int, float]] = {}
         self._modified_ns: int | None = None
         self._nameless: list[int] = []
-        """Times (ns) of the first rows that no column names the device of."""
+        """Times (ns) of the first rows without a column that names the device."""
         self._refused = ""
 
     def feed(self, batch: RawBatch) -> Parsed:
-        """The samples of the next lines."""
+        """Return the samples of the next lines."""
         part, bad = DevicePart(host_in_name=True), []
         self._modified_ns = batch.modified_ns
         for number, line in enumerate(batch.data.decode(errors="replace").split("\n"), batch.first_line):
@@ -113,18 +113,18 @@ class DeviceTable:
         return Parsed((), np.empty(0, dtype=np.int64), bad, devices=part)
 
     def finish(self) -> Parsed:
-        """The end of the document: nothing is left over."""
+        """End the document: nothing is left over."""
         return NOTHING
 
     def _row(self, number: int, text: str, part: DevicePart) -> str:
-        """Take one line; why it is none."""
+        """Add the samples of one line; return why it is not a row."""
         columns = self._columns
         cells = text.split(columns.separator) if columns is not None else []
-        more = 0 if columns is None else len(cells) - columns.size  # what `ts` puts before a line
+        more = 0 if columns is None else len(cells) - columns.size  # a timestamp that `ts` prepends to the line
         if columns is None or more < 0 or (more and columns.comma):
             return self._other(text, f"{len(cells)} columns where the headings have {len(cells) - more}")
         before, cells = (" ".join(cells[:more]), cells[more:]) if more else ("", cells)
-        if columns.of_dcgm and cells[0] != "GPU" and cells[1].isdecimal():  # an instance of one, a link, a processor
+        if columns.of_dcgm and cells[0] != "GPU" and cells[1].isdecimal():  # an instance, a link or a processor of it
             return ""
         name = "0" if columns.device is None else cells[columns.device].strip()
         if not (columns.comma or name.isdecimal()):
@@ -147,7 +147,7 @@ class DeviceTable:
         return ""
 
     def _other(self, text: str, reason: str) -> str:
-        """A line that is no row: of units, of a time alone, or a bad one for a reason."""
+        """Handle a line that is not a row: units, a timestamp alone, or a bad line with its reason."""
         if "#" in text or f" {text}".find(" ID ") >= 0:
             return ""
         if (stamp := _stamp_of(text)) is not None and _is_all(text):
@@ -156,7 +156,8 @@ class DeviceTable:
         return reason
 
     def _stamp(self, cells: list[str], before: str) -> Stamp | str:
-        """When a row was written; why nobody knows. cells: that say it; before: what stands before its columns."""
+        """Return the timestamp of a row, or why it has none. cells: the cells with the timestamp; before: the text in
+        front of the columns."""
         if len(cells) == 2:
             before = f"{cells[0][:4]}-{cells[0][4:6]}-{cells[0][6:]} {cells[1]}"
         elif cells:
@@ -175,20 +176,20 @@ class DeviceTable:
 
 @lru_cache(maxsize=16)
 def _stamp_of(text: str) -> Stamp | None:
-    """The time that a text begins with: neighbours mostly have the same."""
+    """Return the timestamp at the start of a text. It is cached: neighboring lines mostly share it."""
     if (found := _EPOCH.fullmatch(text)) is not None:
         return Stamp(int(text[:10]) * NS_PER_SECOND + int((found[1] or "").ljust(9, "0")), Zone.EXACT, False)
     return read_or_none(text) or stamp_or_none(f"{text} ") or kernel_stamp(text)
 
 
 def _is_all(text: str) -> bool:
-    """Whether a line that begins with a time holds nothing else."""
+    """Return True if a line contains only a timestamp."""
     found = None if _EPOCH.fullmatch(text) else placed_stamp(f"{text} ")
     return found is None or found[1][1] >= len(text)
 
 
 def _number(cell: str) -> float | None:
-    """A value with or without its unit; NaN where it is no number, None where the device does not say it."""
+    """Return a value with or without its unit; NaN for other text, None for an unsupported field."""
     try:
         return float(cell.strip().partition(" ")[0])
     except ValueError:

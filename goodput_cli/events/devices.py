@@ -1,7 +1,7 @@
-"""What accelerators did: how busy each was, its memory and its power; a table beside the events, as metrics are.
+"""Samples of accelerators: utilization, memory and power. They are a table next to the events, like metrics.
 
-A sample is an amount beside the ledger. It claims no time and feeds no figure of it; the module says which quantities
-there are, and keeps what was read in bounded memory (docs/accelerators.md).
+Samples claim no time and do not affect the ledger. This module defines the quantities and keeps the samples in bounded
+memory (docs/accelerators.md).
 """
 
 from __future__ import annotations
@@ -24,48 +24,49 @@ F32 = NDArray[np.float32]
 
 
 class Quantity(Code):
-    """What a sample is of."""
+    """Quantity of a sample."""
 
-    BUSY = 0  # % of time in which the device did anything
-    CORE = 1  # % of what its matrix units can do
-    MEMORY = 2  # % of its memory that is taken
+    BUSY = 0  # % of time with any activity on the device
+    CORE = 1  # % of the peak rate of its matrix units
+    MEMORY = 2  # % of its memory in use
     MEMORY_BYTES = 3
     POWER = 4  # W
-    METER = 5  # W, the mean between two readings of a running count of energy
+    METER = 5  # W, the mean between two readings of an energy counter
     HOST_CPU = 6  # %, of the host
     HOST_MEMORY = 7  # %, of the host
 
 
 _WHOLE = 100.0
 _ROUNDING = 0.5
-"""So much above 100 % is rounding."""
+"""Excess over 100 % that counts as rounding."""
 _MOST = {Quantity.MEMORY_BYTES: 1e14, Quantity.POWER: 3000.0, Quantity.METER: 3000.0}
-"""Above it a value is none: no device draws 3 kW. Of all others, shares in %, it is 100."""
+"""Maximum of a valid power reading: no device draws 3 kW. The maximum of the other quantities, in %, is 100."""
 HOLDS = 3
-"""A sample holds until the next one, for so many usual distances at most."""
+"""A sample holds until the next one, but at most for this multiple of the usual distance."""
 MOST_ROWS = 2_500_000
-"""Rows (24 bytes each) of all devices that are kept; beyond it two neighbours of each device become one."""
+"""Maximum number of rows (24 bytes each) of all devices; beyond it, two neighbors of each device become one."""
 MOST_DEVICES = 1 << 17
 _MOST_PASSES, _LITTLE_LESS = 64, 0.9
-"""Samples are put together so often at once at most; where a pass left more than that share, for longer ones."""
+"""Maximum number of merging passes in a row. A pass that leaves more than this share of the rows is repeated with
+longer samples."""
 _SETTLED_AT, _SETTLED = 1.25, 0.6
-"""Where so many times `MOST_ROWS` are there, samples are put together until they are so few: that is done seldom."""
+"""Merging starts at this multiple of `MOST_ROWS` and ends at the second one, so that it is rare."""
 _PIECE = 1 << 18
 _SLOTS = 8
-"""Room for quantities in a key."""
+"""Maximum number of quantities in a key."""
 
 
 class Device(NamedTuple):
     """A device as a log names it."""
 
     host: str
-    """Untrusted text; "" where no line or file names one."""
+    """Untrusted text; "" if no line or file name contains it."""
     name: str
-    """Its number on its host, or what the log has instead. Untrusted text."""
+    """Its number on its host, or another name in the log. Untrusted text."""
     rank: int | None = None
-    """The process that logged it, where it says so."""
+    """The rank of the process that logged it; None: unknown."""
     run: str = ""
-    """The run of ML Diagnostics that it was logged for; "": its file tells the job."""
+    """The run of ML Diagnostics that it was logged for; "": its file determines the job."""
 
 
 _INSTANCE = "/"
@@ -87,7 +88,7 @@ def gpu_of(name: str) -> str:
 
 
 def why_no_value(quantity: Quantity, value: float) -> str:
-    """Why a number is no value of a quantity; "" where it is one."""
+    """Return why a number is not a valid value of a quantity; "" if it is valid."""
     if 0 <= value <= _WHOLE:
         return ""
     if not math.isfinite(value):
@@ -100,30 +101,30 @@ def why_no_value(quantity: Quantity, value: float) -> str:
 
 @dataclass
 class DevicePart:
-    """What a part of a source says of devices."""
+    """Device samples in a part of a source."""
 
     naive: bool = False
-    """Whether its times are local, without a zone."""
+    """True if its times are local, without a zone."""
     host_in_name: bool = False
-    """Whether the name of its file says the host."""
+    """True if the name of its file contains the host."""
     refused: str = ""
     """Why no sample of its source can be used."""
     split: set[Device] = field(default_factory=set)
-    """GPUs with MIG instances: tools print 0 for how busy such a GPU is."""
+    """GPUs with MIG instances: tools print 0 as the utilization of such a GPU."""
     device: list[Device] = field(default_factory=list)
     quantity: list[int] = field(default_factory=list)
     time: list[int] = field(default_factory=list)
     """ns since 1970, UTC unless `naive`."""
     value: list[float] = field(default_factory=list)
     held: list[float] = field(default_factory=list)
-    """s for which a value is known to hold; NaN: until the next one."""
+    """Seconds for which a value is known to hold; NaN: until the next one."""
     bad: list[tuple[int, str]] = field(default_factory=list)
-    """Number of the line, and why a value of it was left out."""
+    """Line number, and why a value of the line was left out."""
 
     def add(
         self, line: int, device: Device, quantity: Quantity, time: int, value: float, held: float = math.nan
     ) -> None:
-        """A value; what cannot be one is noted."""
+        """Add a value; record an invalid one as bad."""
         if reason := why_no_value(quantity, value):
             self.bad.append((line, f"{quantity.name.lower()} {reason}"))
             return
@@ -138,10 +139,10 @@ class DevicePart:
     def add_count(
         self, line: int, device: Device, before: tuple[int, float] | None, now: tuple[int, float], joules: float
     ) -> None:
-        """A reading (ns, count) of a running count of energy, and the one before. joules: of one count."""
+        """Add a reading (ns, count) of an energy counter, given the previous reading. joules: per count."""
         if before is None or now[0] <= before[0]:
             return
-        if now[1] < before[1]:  # it wrapped, or began anew
+        if now[1] < before[1]:  # the counter wrapped or restarted
             self.bad.append((line, "a running count of energy went back"))
             return
         seconds = (now[0] - before[0]) / NS_PER_SECOND
@@ -150,7 +151,7 @@ class DevicePart:
 
 @dataclass(frozen=True)
 class DeviceSamples:
-    """One quantity of one device of a job: n samples in order of time."""
+    """Samples of one quantity of one device of a job: n samples in order of time."""
 
     job: str
     host: str
@@ -160,20 +161,19 @@ class DeviceSamples:
     time: I64
     """ns since 1970 UTC."""
     held: I64
-    """ns for which each holds; behind it nobody saw the device until the next."""
+    """ns for which each sample holds; after that the device is unobserved until the next sample."""
     value: F32
     high: F32
-    """The largest of those that a sample stands for."""
+    """The maximum of the merged samples."""
     about: bool = False
-    """Whether neighbours were put together to save memory."""
+    """True if neighbors were merged to save memory."""
 
     def __len__(self) -> int:
         return len(self.time)
 
 
 def joined_samples(parts: Iterable[DeviceSamples]) -> tuple[DeviceSamples, ...]:
-    """The samples of several parts of a job's log, those of one quantity of one device as one series; what parts have
-    twice counts once."""
+    """Return the samples of several parts of a job's log, one series per device and quantity; duplicates count once."""
     found: dict[tuple[str, str, str, int], list[DeviceSamples]] = {}
     for one in parts:
         found.setdefault((one.job, one.host, one.device, one.quantity), []).append(one)
@@ -190,7 +190,7 @@ def _one_series(several: Sequence[DeviceSamples]) -> DeviceSamples:
 
 
 class _Columns(NamedTuple):
-    """Rows of all devices, sorted by key and time once they were `_ordered`."""
+    """Rows of all devices, sorted by key and time after `_ordered`."""
 
     key: NDArray[np.int32]
     time: I64
@@ -206,7 +206,7 @@ _EMPTY = _Columns(np.zeros(0, np.int32), np.zeros(0, np.int64), *(np.zeros(0, np
 
 
 def _ordered(parts: Sequence[_Columns]) -> _Columns:
-    """All rows in order of key and time, each instant of a key once."""
+    """Return all rows in order of key and time, without duplicates of key and time."""
     order = np.lexsort([np.concatenate([part[at] for part in parts]) for at in (1, 0)])
     rows = _Columns(*(np.concatenate([part[at] for part in parts])[order] for at in range(len(_EMPTY))))
     del order
@@ -215,7 +215,7 @@ def _ordered(parts: Sequence[_Columns]) -> _Columns:
 
 
 def _holding(time: I64, held: F32) -> F64:
-    """For how long (s) each sample of a series holds; the last one, where nothing says it, for a usual distance."""
+    """Return how long (s) each sample of a series holds; the last one, if unknown, for the usual distance."""
     apart = np.diff(time) / NS_PER_SECOND
     single = apart[np.isnan(held[:-1])]
     usual = float(np.median(single)) if len(single) else 0.0
@@ -226,8 +226,9 @@ def _holding(time: I64, held: F32) -> F64:
 
 
 def _merged(rows: _Columns, longest: float) -> _Columns:
-    """The same with two neighbours of each series as one, where no time between them is unseen and both together hold
-    for `longest` (s) at most: so that old samples become no coarser than new ones."""
+    """Return the rows with pairs of neighbors of each series merged. Two neighbors are merged if no time between them
+    is unobserved and both together hold for at most `longest` (s), so that old samples do not become coarser than new
+    ones."""
     held = rows.held.copy()
     heads = np.flatnonzero(np.append(True, rows.key[1:] != rows.key[:-1]))
     for begin, end in zip(heads.tolist(), [*heads[1:].tolist(), len(rows.key)], strict=True):
@@ -249,7 +250,7 @@ def _merged(rows: _Columns, longest: float) -> _Columns:
 
 
 def _pieces(rows: _Columns) -> Iterator[_Columns]:
-    """Whole series, so many at once that what is made of them takes little memory."""
+    """Yield groups of whole series, small enough that processing one takes little memory."""
     size = len(rows.key)
     bounds = np.append(np.flatnonzero(np.append(True, rows.key[1:] != rows.key[:-1])), size)
     edges = np.append(bounds[np.searchsorted(bounds, np.arange(0, size, _PIECE))], size)
@@ -258,7 +259,7 @@ def _pieces(rows: _Columns) -> Iterator[_Columns]:
 
 
 class DeviceCollector:
-    """Collects the samples of all sources, by their codes."""
+    """Collector of the samples of all sources, by their codes."""
 
     def __init__(self, most: int = MOST_ROWS) -> None:
         self._most = most
@@ -267,29 +268,29 @@ class DeviceCollector:
         self._new: list[_Columns] = []
         self._waiting = 0
         self._longest = 1.0
-        """For so long (s) samples that were put together hold at most."""
+        """Maximum time (s) for which merged samples hold."""
         self.naive: set[int] = set()
-        """Sources whose times have no zone."""
+        """Sources with local times without a zone."""
         self.by_name: set[int] = set()
-        """Sources whose names say the host."""
+        """Sources whose file names contain the host."""
         self.refused: dict[int, str] = {}
-        """Sources whose samples are left out, and why."""
+        """Sources whose samples are left out, with the reason."""
         self._split: set[tuple[int, Device]] = set()
         """GPUs with MIG instances, by source."""
         self.summed = False
         self.left_out = 0
-        """Samples of more devices than are kept."""
+        """Number of samples left out because there are too many devices."""
 
     def __bool__(self) -> bool:
         return bool(self._keys or self.refused)
 
     @property
     def sources(self) -> tuple[int, ...]:
-        """Those that say something."""
+        """Return the sources with samples."""
         return tuple(dict.fromkeys(source for source, _ in self._keys))
 
     def add(self, source: int, part: DevicePart) -> None:
-        """What a part of a source says."""
+        """Add the samples of a part of a source."""
         if part.refused:
             self.refused[source] = part.refused
         self._split.update((source, device) for device in part.split)
@@ -299,7 +300,7 @@ class DeviceCollector:
             self.naive.add(source)
         if part.host_in_name:
             self.by_name.add(source)
-        each = {id(device): device for device in part.device}  # few objects, and a tuple has no hash of its own
+        each = {id(device): device for device in part.device}  # few distinct objects; hashing each tuple is slow
         code_of = {at: self._code(source, device) for at, device in each.items()}
         codes = np.array([code_of[at] for at in map(id, part.device)], dtype=np.int32)
         known = codes >= 0
@@ -337,8 +338,8 @@ class DeviceCollector:
     def busy_by_source(
         self, sources: Container[int], clocks: Mapping[int, Callable[[I64], I64]]
     ) -> dict[int, list[tuple[I64, F64]]]:
-        """Return how busy the devices of each of some sources were: times (ns) and values per device. clocks: as in
-        `tables`."""
+        """Return the utilization of the devices of each source in `sources`: times (ns) and values per device. clocks:
+        as in `tables`."""
         self._settle()
         named, found = list(self._keys), defaultdict[int, list[tuple[I64, F64]]](list)
         for key, at in alike(self._done.key).items():
@@ -358,9 +359,9 @@ class DeviceCollector:
         clocks: Mapping[int, Callable[[I64], I64]],
         ahead: Mapping[int, int],
     ) -> tuple[DeviceSamples, ...]:
-        """All that was collected. jobs: from a source and a run to the job; None: of none that is known. hosts: of
-        sources whose lines name none. clocks: from local times of a source to instants, where they have no zone. ahead:
-        by how many ns samples of a source are read earlier."""
+        """Return all collected samples. jobs: returns the job of a source and a run; None: unknown job. hosts: of
+        sources whose lines contain none. clocks: conversion of local times of a source to UTC, for times without a
+        zone. ahead: the shift (ns) of a source's samples to earlier times."""
         self._settle()
         named = list(self._keys)
         parts: dict[tuple[str, str, str, int], list[_Columns]] = {}

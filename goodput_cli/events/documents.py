@@ -1,9 +1,9 @@
-"""Documents of every kind -> records: which reader a document needs, and one reader for each that is open.
+"""Readers of documents of every kind: chooses the reader of each document, and keeps one reader per open document.
 
-A kind of document is a class as `DocumentReader` and a row in `document_reader`. Batches of a document, joined, are its
-bytes, so a document need not consist of lines.
+A kind of document is a class like `DocumentReader` and a row in `document_reader`. The joined batches of a document are
+its bytes, so a document need not consist of lines.
 
-Documents that are tables with a header: CSV exports, `sacct -P`. Each row is a record of the header's keys.
+Tables with a header are documents, too: CSV exports, `sacct -P`. Each row is a record of the header's keys.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _LONGEST_FIELD = 1 << 20
 def delimiter_of(
     head: bytes, is_header: Callable[[str, frozenset[str]], bool], delimiters: Iterable[str]
 ) -> str | None:
-    """What parts the columns of a document that begins like this; None if it is no known table. is_header: whether
-    columns parted by a delimiter are those of a table that is known."""
+    """Return the delimiter of a table that begins with `head`; None if it is not a known table. is_header: returns True
+    if these columns, split at a delimiter, are those of a known table."""
     first = head[:_HEAD].lstrip().split(b"\n", 1)[0].strip()
     if first.startswith((b"{", b"[")) or not first:
         return None
@@ -45,7 +45,7 @@ def delimiter_of(
 
 
 class Table:
-    """Reads a table (see `DocumentReader`)."""
+    """Reader of a table (see `DocumentReader`)."""
 
     by_line = False
 
@@ -54,7 +54,7 @@ class Table:
         self._header: list[str] = []
 
     def feed(self, batch: RawBatch) -> Parsed:
-        """The rows of the next lines; a header that comes again is none."""
+        """Return the rows of the next lines, without repeated headers."""
         records: list[Record] = []
         lines: list[int] = []
         bad: list[tuple[int, str]] = []
@@ -72,22 +72,22 @@ class Table:
         return Parsed(records, np.array(lines, dtype=np.int64), bad)
 
     def finish(self) -> Parsed:
-        """The end of the document: nothing is left over."""
+        """End the document: nothing is left over."""
         return NOTHING
 
 
 def cells(line: str, delimiter: str) -> list[str]:
-    """The cells of a line of a table; none where its quotes are wrong."""
+    """Return the cells of a line of a table; empty if its quotes are invalid."""
     if len(line) > _LONGEST_FIELD:
         return []
     try:
         return [cell.strip() for cell in next(csv.reader([line.replace("\r", "")], delimiter=delimiter), [])]
-    except csv.Error:  # quotes without an end, control characters
+    except csv.Error:  # unterminated quotes, control characters
         return []
 
 
 def says_something(head: bytes, hints: ReadingOptions | None = None) -> bool:
-    """Whether a document that begins like this is a table or text that some format knows."""
+    """Return True if a document that begins with `head` is a table or text of a known format."""
     hints = hints or ReadingOptions()
     reader = _of_text(RawBatch("", 1, head), hints)
     rules = hints.mappings.ruleset
@@ -97,8 +97,8 @@ def says_something(head: bytes, hints: ReadingOptions | None = None) -> bool:
 def document_reader(
     batch: RawBatch, fast: FastJson | None = None, hints: ReadingOptions | None = None
 ) -> DocumentReader:
-    """What reads the document that this batch begins. fast: what has read lines of JSON of documents before. hints:
-    formats that a user declared, among others."""
+    """Return the reader of the document that this batch begins. fast: the fast reader of earlier JSON documents. hints:
+    user options such as declared formats."""
     if is_event_file(batch.source):
         from goodput_cli.events.event_files import begins
         from goodput_cli.events.tensorboard import EventFile
@@ -110,7 +110,7 @@ def document_reader(
         return tracker
     if JsonObjects.begins(batch.data):
         return JsonObjects()
-    python = batch.data.startswith(b"{'")  # a dict as Python prints it, which is no JSON
+    python = batch.data.startswith(b"{'")  # a dict as Python prints it, not JSON
     if python or not batch.data.startswith(b"{") or _may_be_text(batch.data):
         reader = _of_text(batch, hints or ReadingOptions())
         if reader is not None:
@@ -119,7 +119,7 @@ def document_reader(
 
 
 def _of_tracker(batch: RawBatch, hints: ReadingOptions | None) -> DocumentReader | None:
-    """What reads a file of an experiment tracker; None for any other."""
+    """Return the reader of a file of an experiment tracker; None for other files."""
     stored = store_file(batch.source)
     if stored is not None:
         from goodput_cli.events.trackers.mlflow import reader_of
@@ -136,7 +136,7 @@ def _of_tracker(batch: RawBatch, hints: ReadingOptions | None) -> DocumentReader
 
 
 def _of_text(batch: RawBatch, hints: ReadingOptions) -> DocumentReader | None:
-    """What reads a document that is a table or text; None for lines of JSON, bad ones among them."""
+    """Return the reader of a table or text; None for lines of JSON, even with bad ones among them."""
     from goodput_cli.events.text.scan import TextLines, is_text
 
     if is_device_table(batch.data):
@@ -162,14 +162,14 @@ def _of_text(batch: RawBatch, hints: ReadingOptions) -> DocumentReader | None:
 
 
 def _may_be_text(data: bytes) -> bool:
-    """Whether some line at the beginning of a document is no JSON object."""
+    """Return True if some line at the start of a document is not a JSON object."""
     head = np.frombuffer(data, dtype=np.uint8, count=min(len(data), 1 << 16))
     begins = np.flatnonzero(head[:-1] == ord("\n")) + 1  # `bytes.count` takes three times as long
     return bool((head[begins] != ord("{")).any())
 
 
 class Documents:
-    """The documents of one or more sources while they are read."""
+    """Open documents of one or more sources."""
 
     def __init__(self, hints: ReadingOptions | None = None) -> None:
         self._hints = hints or ReadingOptions()
@@ -177,7 +177,7 @@ class Documents:
         self._fast = FastJson()
 
     def read(self, batch: Batch) -> Iterator[Parsed]:
-        """The records of a batch, and of the end of the document before, if the batch begins another one."""
+        """Yield the records of a batch, after the end of the previous document if the batch begins another one."""
         if not isinstance(batch, RawBatch):
             yield Parsed(batch.records, np.zeros(len(batch.records), dtype=np.int64))
             return
@@ -190,18 +190,18 @@ class Documents:
         yield parsed if batch.modified_ns is None else structs.replace(parsed, modified_ns=batch.modified_ns)
 
     def read_all(self, batches: Iterator[Batch]) -> Iterator[tuple[str, Parsed]]:
-        """The records of batches whose documents come one after the other, each with the name of its source."""
+        """Yield the records of batches of consecutive documents, each with the name of its source."""
         for batch in batches:
             if isinstance(batch, RawBatch) and batch.source not in self._readers:
                 yield from self.finish()
             for parsed in self.read(batch):
                 yield batch.source, parsed
-                del parsed  # the next one is as large
+                del parsed  # free it: the next one is as large
             del batch
         yield from self.finish()
 
     def finish(self) -> Iterator[tuple[str, Parsed]]:
-        """The ends of all documents that are open."""
+        """Yield the ends of all open documents."""
         for source, reader in self._readers.items():
             yield source, reader.finish()
         self._readers.clear()

@@ -2,8 +2,8 @@
 
 A frame is length, checksum, data, checksum; little-endian, CRC-32C, masked. `framed` writes one.
 
-The parts of TensorBoard's protocol buffers that say something about time are declared here, and parsed by protobuf;
-`message_class` makes of any such declaration what protobuf reads.
+The parts of TensorBoard's protocol buffers about time are declared here and parsed by protobuf. `message_class`
+converts such a declaration for protobuf.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from goodput_cli.sources.blocks import MONITOR
 _LENGTH, _SUM = struct.Struct("<Q"), struct.Struct("<I")
 HEAD = _LENGTH.size + _SUM.size
 MAX_BYTES = 1 << 28
-"""A record that says it is longer is damaged."""
+"""Maximum length of a record; a longer one is damaged."""
 
 
 class Frame(NamedTuple):
-    """A record. data: None where its checksum is wrong."""
+    """A record. data: None if its checksum is wrong."""
 
     data: bytes | None
 
 
 class BrokenFrameError(ValueError):
-    """A length is wrong: where the next record begins is not known."""
+    """Raised for a wrong length: the start of the next record is unknown."""
 
 
 def begins(data: bytes) -> bool:
-    """Whether bytes begin with the head of a frame."""
+    """Return True if bytes begin with the head of a frame."""
     return len(data) >= HEAD and _sum(data[: _LENGTH.size]) == data[_LENGTH.size : HEAD]
 
 
 def frames(data: bytes) -> Iterator[tuple[Frame, int]]:
-    """The whole frames that bytes begin with, each with the place behind it. Raises BrokenFrameError."""
+    """Yield the whole frames at the start of the bytes, each with the offset after it. Raises BrokenFrameError."""
     at = 0
     while len(data) - at >= HEAD:
         length = data[at : at + _LENGTH.size]
@@ -61,7 +61,7 @@ def frames(data: bytes) -> Iterator[tuple[Frame, int]]:
 
 
 def framed(data: bytes) -> bytes:
-    """A record as it stands in a file."""
+    """Return a record with its frame."""
     length = _LENGTH.pack(len(data))
     return length + _sum(length) + data + _sum(data)
 
@@ -73,7 +73,7 @@ def _sum(data: bytes) -> bytes:
 
 _TYPES = {"double": 1, "float": 2, "int64": 3, "int32": 5, "string": 9, "message": 11, "bytes": 12}
 Messages = Mapping[str, tuple[tuple[str, int, str, bool], ...]]
-"""By name of a message, its fields: name, number, type or the name of a message, and whether it is repeated."""
+"""Fields by message name: name, number, type or message name, and True if repeated."""
 _MESSAGES: Messages = {
     "Tensor": (
         ("dtype", 1, "int32", False),
@@ -101,7 +101,7 @@ _MESSAGES: Messages = {
     ),
 }
 _UNPACKED = {1: "<f", 2: "<d", 3: "<i", 9: "<q"}
-"""By `DataType` of tensors (float, double, int32, int64), how their content is unpacked."""
+"""Struct formats of tensor contents, by `DataType` (float, double, int32, int64)."""
 
 
 class Scalar(NamedTuple):
@@ -112,17 +112,17 @@ class Scalar(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What an event says."""
+    """An event of the file."""
 
     wall_time: float
     step: int
     opens: bool
-    """Whether it is the first of a writer."""
+    """True for the first event of a writer."""
     scalars: tuple[Scalar, ...]
 
 
 def parse(data: bytes) -> Event | None:
-    """The event in a record; None if it is none."""
+    """Return the event in a record; None if it is not an event."""
     event = _event_class()()
     try:
         event.ParseFromString(data)
@@ -134,15 +134,15 @@ def parse(data: bytes) -> Event | None:
 
 
 def opening(wall_time: float) -> bytes:
-    """The first record of a file of the monitor. wall_time: s since 1970."""
+    """Return the first record of a file of the monitor. wall_time: s since 1970."""
     event = _event_class()(wall_time=wall_time, file_version=b"brain.Event:2")
     event.source_metadata.writer = MONITOR
     return bytes(event.SerializeToString())
 
 
 def scalar_event(wall_time: float, step: int, tag: str, value: float, shown: str = "") -> bytes:
-    """The record of one value. shown: its name on the screen, where that is not the tag; of a tag that holds other
-    characters than tags may these become `_`, as every writer of event files has it."""
+    """Return the record of one value. shown: its display name if it differs from the tag. Characters that tags must not
+    contain become `_`, as in all writers of event files."""
     event = _event_class()(wall_time=wall_time, step=step)
     written = event.summary.value.add(tag=_NO_TAG.sub("_", tag).lstrip("/").encode(), simple_value=value)
     if shown:
@@ -182,7 +182,7 @@ def _event_class() -> Any:
 
 
 def message_class(root: str, messages: Messages) -> Any:
-    """What reads and writes a message of a declaration."""
+    """Return the protobuf class of a declared message."""
     file = descriptor_pb2.FileDescriptorProto(name="event_file.proto", package="event_file", syntax="proto2")
     for name, fields in messages.items():
         message = file.message_type.add(name=name)

@@ -1,9 +1,9 @@
-"""Observations: recognised lines about deaths, a table beside the events, as metrics are.
+"""Observations: recognized lines about failures, a table next to the events, like metrics.
 
-They begin no attempt, are no sign of life, name no job, and move no bound of the job: the ledger does not know them.
-What they mean for a disruption is judged in `accounting/attempts/failure_cause.py` (docs/causes.md).
+They begin no attempt, prove no activity, name no job, and move no bound of the job: the ledger does not use them.
+`accounting/attempts/failure_cause.py` derives the cause of a disruption from them (docs/causes.md).
 
-Words of a log as they are quoted: a line, without what acts on a terminal and without secrets (docs/causes.md).
+Quoted log lines contain no terminal control sequences and no secrets (docs/causes.md).
 """
 
 from __future__ import annotations
@@ -21,34 +21,35 @@ from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 Speaker = Literal["process", "launcher", "scheduler", "pod", "kernel"]
-"""Who says it. `kernel` and `pod` speak of hosts and pods, also of those of other jobs."""
+"""The kind of program that logged the line. `kernel` and `pod` lines are about hosts and pods, also those of other
+jobs."""
 TOLERANCE_NS = 5 * NS_PER_SECOND
-"""How far the clocks of two processes may differ."""
+"""Maximum difference of the clocks of two processes."""
 EARLIEST, LATEST = -(1 << 62), 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class FailureEvidence:
-    """One recognised line or block. None and "" are "not said"."""
+    """One recognized line or block. None and "" are "unknown"."""
 
     code: str
-    """Of a cause; `peer_lost`; `unknown`."""
+    """The code of a cause; `peer_lost`; `unknown`."""
     role: Role
     text: str
-    """The line as it may be quoted."""
+    """The line, safe to quote."""
     row: str
-    """The name of the row that read it."""
+    """The name of the rule that matched it."""
     speaker: Speaker
     source: str
-    """The file, or whatever else it was read from."""
+    """The file, or another source that it was read from."""
     line: int
-    """From 1; 0 for what has none."""
+    """From 1; 0 if it has no line."""
     lo: int | None
-    """ns UTC: not earlier. None: nobody knows when."""
+    """Earliest time, ns UTC. None: unknown time."""
     hi: int | None
-    """ns UTC: not later."""
+    """Latest time, ns UTC."""
     stamped: bool = False
-    """Whether the line itself says when."""
+    """True if the line has its own timestamp."""
     stream: str = ""
     """The prefix of the process that wrote it."""
     rank: int | None = None
@@ -57,57 +58,57 @@ class FailureEvidence:
     device: str = ""
     pid: int | None = None
     exit: int | None = None
-    """As launchers write it: -9 is SIGKILL."""
+    """Exit code as launchers write it: -9 is SIGKILL."""
     peer: str = ""
     suspects: tuple[int, ...] = ()
-    """Ranks that were waited for."""
+    """Ranks that the process waited for."""
     waited_ns: int | None = None
-    """How long a wait that ran out of time had lasted."""
+    """Duration of a wait that timed out."""
     ranks: tuple[tuple[int, int], ...] = ()
-    """(rank, line) of all that said the same, the first line of each."""
+    """(rank, line) of all processes that logged the same, the first line of each."""
     hosts: tuple[str, ...] = ()
     count: int = 1
-    """How many lines said the same."""
+    """Number of lines with the same content."""
     last_line: int = 0
     unhandled: bool = False
-    """Whether the interpreter printed it on its way out."""
+    """True if the interpreter printed it while exiting."""
     garbled: bool = False
-    """Whether lines of several processes were mixed in it."""
+    """True if lines of several processes were mixed in it."""
     raised: bool = False
-    """Whether it ends a traceback that no logger printed: as far as its form says, nobody caught it."""
+    """True if it ends a traceback that no logger printed: its form suggests an uncaught exception."""
     doubted: bool = False
-    """Whether such a line leaves open that it was that: it is never more than likely."""
+    """True if such a line leaves the cause open: it is likely at most."""
     beside: bool = False
-    """Whether it was raised beside the main thread, where it does not end the process."""
+    """True if it was raised outside the main thread, so that it does not end the process."""
     ends: bool = False
-    """Whether nothing ordinary stands behind it in its file, or before the next start there."""
+    """True if no ordinary line follows it in its file, or before the next start there."""
     ordinary: int | None = None
-    """The first ordinary line of the same process behind it."""
+    """The first ordinary line of the same process after it."""
     late: int | None = None
-    """ns: the last stamped ordinary line behind it in its file, before the next start there."""
+    """ns: the last ordinary line with a timestamp after it in its file, before the next start there."""
     first: bool = False
-    """Whether an agent names it as the failure that it saw first."""
+    """True if an agent names it as the first failure that it detected."""
     before_steps: str = ""
-    """The code that counts in an attempt without a step; "": the same."""
+    """The code that replaces it in an attempt without a step; "": the same code."""
     process: str = ""
-    """The name of the program, where a kernel or a launcher names it."""
+    """The name of the program, if a kernel or a launcher logs it."""
     own_life: str = ""
-    """The attempt that the path of its file names."""
+    """The attempt in the path of its file."""
     job: str = ""
-    """The job that its entry of Cloud Logging names."""
+    """The job in its entry of Cloud Logging."""
     identity: str = ""
     """The allocation or pod that it is about."""
     by_exit: bool = False
-    """Whether only the pid, program and time of a logged exit show that a kernel's line is of the job."""
+    """True if only the pid, program and time of a logged exit link a kernel's line to the job."""
 
     @property
     def of_host(self) -> bool:
-        """Whether it is about a host, and no process said it."""
+        """Return True if it is about a host and was not logged by a process."""
         return self.speaker in ("kernel", "pod")
 
     @property
     def where(self) -> str:
-        """`file:line`."""
+        """Return `file:line`."""
         return f"{self.source}:{self.line}" if self.line > 0 else self.source
 
 
@@ -119,43 +120,42 @@ class EvidenceOfLog:
     starts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By source of text, the lines at which a process of the job started."""
     read: frozenset[str] = frozenset()
-    """The sources of which the words were read: text of processes, schedulers and hosts."""
+    """Sources whose text was read: processes, schedulers and hosts."""
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """By source, how many observations were left out."""
+    """By source, the number of observations that were left out."""
     hosts_of_job: tuple[str, ...] = ()
-    """Patterns of hosts on which somebody says that the job ran, in lower case."""
+    """Patterns of hosts on which the user says that the job ran, in lower case."""
     unread_steps: Mapping[str, str] = field(default_factory=dict)
-    """By job, `file:line` of the first line that looks as if it were about a step, where no rule reads any; "" for
-    files of no job."""
+    """By job, `file:line` of the first line that looks like a step but matches no rule; "" for files without a job."""
     run_names: Mapping[str, str] = field(default_factory=dict)
-    """By job that is called by the id of a run, the name that its user gave the run."""
+    """By job with a run id as its name, the name that its user gave the run."""
     draft_refused: bool = False
-    """Whether rules were looked for that read steps of the log, and none could be proven."""
+    """True if rules for step lines were inferred from the log, and none was accepted."""
     scheduled_alone: bool = False
-    """Whether nothing but a scheduler's table tells of the job that was picked."""
+    """True if the selected job appears only in a scheduler table."""
     quotes: bool = True
-    """Whether the words of lines may be shown; what they mean is judged either way."""
+    """True if log lines may be quoted; causes are derived either way."""
     signs: tuple[Sign, ...] = ()
-    """Moments of recoveries, of all jobs; in order of time."""
+    """Recovery events of all jobs, in order of time."""
     cycles: tuple[Cycle, ...] = ()
-    """Of all jobs that NVRx launched; in order of time."""
+    """Cycles of all jobs that NVRx launched, in order of time."""
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.read or self.signs or self.cycles)
 
     @property
     def listed(self) -> Sequence[FailureEvidence]:
-        """What people and programs see: all but what only names hosts."""
+        """Return the observations shown to users: all but those that only name hosts."""
         rows = [one for one in self.rows if one.row not in FACTS]
         return rows if self.quotes else [replace(one, text="") for one in rows]
 
 
 ALLOCATED = "allocated"
-"""The row of what lists all hosts of an allocation."""
+"""The rule for lists of all hosts of an allocation."""
 FACTS = frozenset({"workers started", "nccl bootstrap", "closing signal", "force terminated", ALLOCATED})
-"""Rows that only tell where processes ran, or when they were told to end."""
+"""Rules for lines that only show where processes ran, or when they were asked to end."""
 SIGNALS = frozenset({"death signal", "signal to stop"})
-"""Rows of a signal that asks a process to stop, whose sender no line names."""
+"""Rules for a signal that asks a process to stop, without its sender."""
 NO_EVIDENCE = EvidenceOfLog()
 
 
@@ -170,17 +170,17 @@ def is_request(one: FailureEvidence) -> bool:
 
 _FEW_SILENT, _KNOWN_RANKS, _HEARD = 4, 8, 0.9
 LONGEST_QUOTE = 200
-"""Characters of a quoted line."""
+"""Maximum number of characters of a quoted line."""
 _TOLD_APART, _BEFORE_WORDS = 40, 40
-"""Words are found by so many characters, and shown behind so many others."""
+"""Number of characters by which matched words are located, and number of characters quoted before them."""
 _LOOKED_AT = 4096
-"""More than is shown: a secret is known by what stands behind it too."""
+"""More than is shown: a secret is recognized by the text after it, too."""
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
 
 
 def quoted(text: str, words: str = "") -> str:
-    """A line of a log as it may be shown: at most 200 characters, those around some words of it, without controls, ANSI
-    and bidi marks, and with `***` in the place of secrets."""
+    """Return a log line that is safe to show: at most 200 characters around `words`, without control, ANSI and bidi
+    characters, and with `***` in place of secrets."""
     text = _ANSI.sub("", text[:_LOOKED_AT])
     if not (text.isascii() and text.isprintable()):
         text = "".join(" " if char in "\t\n\r" else char for char in text if char in "\t\n\r" or _is_seen(char))
@@ -189,7 +189,7 @@ def quoted(text: str, words: str = "") -> str:
     if len(text) <= LONGEST_QUOTE:
         return text
     at = text.find(" ".join(words.split())[:_TOLD_APART]) if words else 0
-    if at + min(len(words), LONGEST_QUOTE // 2) < LONGEST_QUOTE:  # they stand in the begin of it
+    if at + min(len(words), LONGEST_QUOTE // 2) < LONGEST_QUOTE:  # the words are at the start of it
         return text[: LONGEST_QUOTE - 1] + "…"
     text = f"…{text[at - _BEFORE_WORDS :]}"
     return text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…"
@@ -223,7 +223,8 @@ def latest(one: FailureEvidence) -> int:
 
 
 def same_host(one: str, other: str) -> bool:
-    """Whether two names are of one host: in lower case, in full or the first label. `node1` is not `node10`."""
+    """Return True if two names belong to one host: in lower case, in full or the first label. `node1` is not
+    `node10`."""
     one, other = one.lower(), other.lower()
     if not one or not other:
         return False
@@ -231,15 +232,15 @@ def same_host(one: str, other: str) -> bool:
 
 
 def names_it_goes_by(host: str) -> tuple[tuple[str, str], ...]:
-    """What an index files a host under, so that `names_it_is_asked_by` finds it where `same_host` holds: its whole
+    """Return the keys of a host in an index, so that `names_it_is_asked_by` finds it if `same_host` is true: its whole
     name, and its first label."""
     host = host.lower()
     return (("name", host), ("label", host.split(".")[0])) if host else ()
 
 
 def names_it_is_asked_by(host: str) -> tuple[tuple[str, str], ...]:
-    """What hosts that `same_host` calls the same are filed under: one without a domain is found by its label, another
-    by its whole name, and under its label where that is all that is named."""
+    """Return the keys of all hosts that `same_host` considers equal: a name without a domain is found by its label,
+    another one by its whole name, and by its label if only the label was logged."""
     host = host.lower()
     if "." not in host:
         return (("label", host),) if host else ()
@@ -252,7 +253,7 @@ def may_be_same_host(one: str, other: str) -> bool:
 
 @dataclass(slots=True)
 class UntimedEvidence:
-    """An observation before its time is known, put together line by line: `FailureEvidence` has its fields."""
+    """An observation before its time is known, built line by line. `FailureEvidence` documents its fields."""
 
     code: str
     role: Role
@@ -282,7 +283,7 @@ class UntimedEvidence:
     raised: bool = False
     doubted: bool = False
     words: str = ""
-    """What its row matched: quotes are cut round it."""
+    """The words that its rule matched: quotes are cut around them."""
     beside: bool = False
     ends: bool = False
     ordinary: int | None = None
@@ -297,11 +298,11 @@ class UntimedEvidence:
 
 
 CHANGED_WITH_TIME = frozenset({"suspects", "ranks", "hosts", "late"})
-"""Fields of both that an observation has in another form. All others that have one name are the same."""
+"""Fields that have another form in `FailureEvidence`. All other fields of the same name are equal."""
 
 
 def suspects_of(echoes: Iterable[FailureEvidence], ranks: set[int]) -> tuple[int, ...]:
-    """The ranks that all who waited wait for; none if they are more than a tenth of all."""
+    """Return the ranks that all waiting ranks wait for; none if they are more than a tenth of all."""
     named = [set(one.suspects) for one in echoes if one.suspects]
     shared = set.intersection(*named) if named else set()
     known = max(len(ranks), max((max(one) + 1 for one in named), default=0))
@@ -311,7 +312,7 @@ def suspects_of(echoes: Iterable[FailureEvidence], ranks: set[int]) -> tuple[int
 
 
 def silent_ranks(seen: Iterable[FailureEvidence]) -> tuple[int, ...]:
-    """The few ranks that said nothing where nearly all others said something."""
+    """Return the few ranks without an observation if nearly all others have one."""
     heard = ranks_of(seen)
     if not heard:
         return ()
@@ -323,15 +324,15 @@ def silent_ranks(seen: Iterable[FailureEvidence]) -> tuple[int, ...]:
 
 
 def ranks_of(seen: Iterable[FailureEvidence]) -> set[int]:
-    """The ranks of which processes or launchers say something."""
+    """Return the ranks with observations of processes or launchers."""
     found = {rank for one in seen for rank, _ in one.ranks if one.speaker in ("process", "launcher")}
     return found | {one.rank for one in seen if one.rank is not None and one.speaker in ("process", "launcher")}
 
 
 def ends_by_exception(one: FailureEvidence, going_on: tuple[str, int]) -> bool:
-    """Whether its process ended with an exception that nobody caught: a traceback that no logger printed, behind which
-    the process says nothing ordinary. going_on: the source and the line at which the next attempt begins, whose lines
-    are of another process."""
+    """Return True if the process ended with an uncaught exception: a traceback that no logger printed, without an
+    ordinary line of the process after it. going_on: the source and the line at which the next attempt begins; its lines
+    belong to another process."""
     if not one.raised or one.beside or one.speaker != "process":
         return False
     source, line = going_on
