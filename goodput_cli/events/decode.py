@@ -246,9 +246,8 @@ class Decoder:
 
     def _beside_cluster(
         self, columns: dict[str, NDArray[Any]], observed: EvidenceOfLog, notes: DiagnosticCollector
-    ) -> tuple[dict[str, NDArray[Any]],
-    EvidenceOfLog]:
-        """Return the columns with the events of Kubernetes objects, and the observations with the jobs of the objects."""
+    ) -> tuple[dict[str, NDArray[Any]], EvidenceOfLog]:
+        """Return the columns with the events of Kubernetes objects, and the observations with their jobs."""
         from goodput_cli.events.cluster_attempts import merged  # imported late: few logs contain objects
         from goodput_cli.events.cluster_signs import signs_beside
         from goodput_cli.events.text.to_rows import KUBERNETES, add_rows, beside_cluster

@@ -1,12 +1,12 @@
-"""The fast path of JSON lines: a block in, its ordinary lines as columns and the others out.
+"""The fast path of JSON lines: splits a block into columns of ordinary lines and the remaining lines.
 
-A line written by a program is of a template: the same keys in the same order, the same names, and numbers of mostly the
-same length. A template is learnt from one line, which an ordinary parser has read: where its digits stand, and what is
-the same in all lines like it. Another line is of that template if all its bytes are the same but for digits that stand
-where digits were, and for the letters of an insertId. So what it means is certain; any odder line is left to the
-ordinary parser.
+Lines written by one program follow a template: the same keys in the same order, the same names, and numbers of mostly
+the same length. A template is learned from one line that an ordinary parser has read: the positions of its digits, and
+the bytes that are the same in all such lines. Another line matches the template if all its bytes are equal, except for
+digits at the positions of digits and the letters of an insertId. So its meaning is certain. The ordinary parser reads
+all other lines.
 
-Many lines are tested at once against the shape of a template, eight characters at a time.
+Many lines are tested at once against a template, eight characters at a time.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _NEWLINE = ord("\n")
 class Block:
     """Lines of a text; `data` ends anywhere.
 
-    first_line: the number of the first. start, length: int64[n], of each line, without its line end.
+    first_line: the number of the first line. start, length: int64[n], of each line, without its line end.
     """
 
     def __init__(self, data: bytes, first_line: int = 1) -> None:
         self.first_line = first_line
-        # Words may reach beyond the end of a line, and so beyond that of the last one.
+        # Words may extend beyond the end of a line, and so beyond the end of the last one.
         self._text = data + bytes(LONGEST)
         self._size = len(data)
         self._bytes = np.frombuffer(self._text, dtype=np.uint8)
@@ -70,7 +70,8 @@ class Block:
         return len(self.start)
 
     def grid(self, at: I64, words: int) -> Words:
-        """uint64[n, words]: so many words from each place on, which may be up to LONGEST characters from the end."""
+        """Return uint64[n, words]: `words` words from each offset on. An offset may be up to LONGEST characters from
+        the end."""
         width = words * DIGITS
         if not width:
             return np.empty((len(at), 0), dtype=WORD)
@@ -79,12 +80,12 @@ class Block:
         return grid
 
     def line(self, row: int) -> bytes:
-        """The text of a line."""
+        """Return the text of a line."""
         start = int(self.start[row])
         return self._text[start : start + int(self.length[row])]
 
     def text(self, rows: I64) -> bytes:
-        """Some lines, each with a line end."""
+        """Return some lines, each with a line end."""
         if len(rows) == len(self):
             return self._text[: self._size]
         places = zip(self.start[rows].tolist(), (self.start[rows] + self.length[rows]).tolist(), strict=True)
@@ -92,9 +93,9 @@ class Block:
 
 
 class _LazyRecords(Sequence[Record]):
-    """The records of lines that are known to hold one each, parsed when somebody asks.
+    """Records of lines that contain one each, parsed on demand.
 
-    inside: the key of the envelope that holds the record; None where there is no envelope.
+    inside: the key of the envelope that contains the record; None without an envelope.
     """
 
     def __init__(self, block: Block, rows: I64, inside: str | None = None) -> None:
@@ -108,7 +109,7 @@ class _LazyRecords(Sequence[Record]):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Record]: ...
     def __getitem__(self, at: int | slice) -> Record | Sequence[Record]:
-        """A record, or a part of them."""
+        """Return a record, or a slice of them."""
         if isinstance(at, slice):
             return _LazyRecords(self._block, self._rows[at], self._inside)
         return self._parsed(int(self._rows[at]))
@@ -130,7 +131,7 @@ class Wrapping(Struct, frozen=True):
     ids: Characters
 
     def take(self, chosen: Mask) -> Wrapping:
-        """Some of them."""
+        """Return the chosen envelopes."""
         return structs.replace(self, stamps=self.stamps[chosen], ids=self.ids[chosen])
 
 
@@ -142,30 +143,30 @@ class Columns(Struct, frozen=True):
     """Their positions in the block."""
     keys: frozenset[str]
     constants: dict[str, Any]
-    """What is the same in all of them."""
+    """Values that are the same in all lines."""
     numbers: dict[str, DecimalColumn]
     texts: dict[str, Characters]
     """uint8[n, width]: the characters of timestamps."""
     wrapping: Wrapping | None = None
-    """The envelopes, if they have some."""
+    """The envelopes; None if the lines have none."""
 
     @property
     def lines(self) -> I64:
-        """int64[n]: their numbers in the document."""
+        """Return int64[n]: the line numbers in the document."""
         return self.rows + self.block.first_line
 
     @property
     def records(self) -> Sequence[Record]:
-        """What they say, without the envelopes; parsed when somebody asks."""
+        """Return the records without their envelopes, parsed on demand."""
         return _LazyRecords(self.block, self.rows, None if self.wrapping is None else PAYLOAD)
 
     @property
     def entries(self) -> Sequence[Record] | None:
-        """The envelopes with what is in them, if they have some."""
+        """Return the envelopes with their contents; None if the lines have none."""
         return None if self.wrapping is None else _LazyRecords(self.block, self.rows)
 
     def take(self, chosen: Mask) -> Columns:
-        """Some of the lines."""
+        """Return the chosen lines."""
         return structs.replace(
             self,
             rows=self.rows[chosen],
@@ -176,7 +177,7 @@ class Columns(Struct, frozen=True):
 
 
 def joined_columns(parts: Sequence[Columns]) -> Columns | None:
-    """Lines of one template, one part behind the other; None if there are none."""
+    """Return the concatenated lines of one template; None for no lines."""
     if len(parts) < 2:
         return parts[0] if parts else None
     first = parts[0]
@@ -197,17 +198,17 @@ Path = tuple[str, ...]
 
 
 class Slot(Struct, frozen=True):
-    """Where lines of one shape may differ: digits where digits are, or any letters."""
+    """A position where lines of one template may differ: digits in place of digits, or any letters."""
 
     path: Path
     """The keys that lead to the value."""
     start: int
     stop: int
-    """Places in the line, start <= i < stop; counted from its end (0 or less) where the slot is behind the fraction."""
+    """Range in the line, start <= i < stop, counted from its end (0 or less) if the slot is after the fraction."""
     text: bool = False
-    """Whether the characters count, and not the number that they spell."""
+    """True if the characters matter, False if the number that they spell does."""
     letters: bool = False
-    """Whether any plain characters may stand there, not only digits."""
+    """True if any plain characters may be here, not only digits."""
     has_fraction: bool = False
     """Whether a fraction follows at `stop`."""
 
@@ -216,14 +217,14 @@ _SIX, _TOP, _ALL = 0x06, 0xF0, (1 << 64) - 1
 
 
 def words_of(characters: int) -> int:
-    """How many words hold so many characters."""
+    """Return how many words contain this number of characters."""
     return -(-characters // DIGITS)
 
 
 class Checks:
-    """Masks that test whether texts have the shape of a learnt one.
+    """Masks that test whether texts match a template.
 
-    ahead: how many characters of the first word stand before the text.
+    ahead: the number of characters of the first word before the text.
     """
 
     def __init__(self, text: bytes, slots: list[Slot], ahead: int) -> None:
@@ -242,11 +243,11 @@ class Checks:
         self._want, self._literal, self._sixes, self._tops = words
 
     def fits(self, grid: Words) -> Mask:
-        """bool[n]: which texts, uint64[n, words], are alike; further words do not matter."""
+        """Return bool[n]: True for texts, uint64[n, words], that match; further words do not matter."""
         wrong = np.zeros(len(grid), dtype=np.uint64)
         for at, (want, literal, tops) in enumerate(zip(self._want, self._literal, self._tops, strict=True)):
             values = grid[:, at] ^ np.uint64(want)
-            if tops:  # no byte from 10 on, which six more, or none, would show in its upper half
+            if tops:  # no byte is 10 or more: adding six more, or none, would show in its upper half
                 digits = values & np.uint64(tops | tops >> 4)
                 above = digits + np.uint64(self._sixes[at])
                 above |= digits
@@ -268,8 +269,8 @@ _LETTERS = re.compile(rb'"[ !#-\[\]-~]+"')
 
 
 def learn(line: bytes) -> Template | None:
-    """The template of a line, as an ordinary parser reads it; None if there is nothing to gain by one, or the line is
-    too odd to have one."""
+    """Return the template of a line, as an ordinary parser reads it; None if a template saves nothing or the line is
+    too irregular."""
     if len(line) > LONGEST:
         return None
     try:
@@ -278,7 +279,7 @@ def learn(line: bytes) -> Template | None:
         return None
     fields = _fields(line)
     if type(entry) is not dict or fields is None or [path for path, _ in fields] != list(_paths(entry)):
-        return None  # with a list, an escape, a null, a sign or an exponent, or with a key twice
+        return None  # it has a list, an escape, a null, a sign, an exponent, or a key twice
     wrapped = PAYLOAD in entry
     record = entry[PAYLOAD] if wrapped else entry
     if type(record) is not dict or any(type(value) is dict for value in record.values()):
@@ -288,7 +289,7 @@ def learn(line: bytes) -> Template | None:
     if len(fractions) > 1 or any(stop - start > FRACTION_DIGITS for start, stop in fractions):
         return None
     fraction = fractions[0] if fractions else None
-    # A number must not have too many digits, and its last ones are read with what stands before them.
+    # A number must not have too many digits, because its last ones are read together with the characters before them.
     readable = all(slot.text or (slot.stop - slot.start <= MAX_DIGITS and slot.stop >= DIGITS) for slot in slots)
     if not slots or not readable or (wrapped and not _is_whole(entry, slots)):
         return None
@@ -302,7 +303,7 @@ def learn(line: bytes) -> Template | None:
 
 
 def _fields(line: bytes) -> list[tuple[Path, re.Match[bytes]]] | None:
-    """The values in an object, with the keys that lead to them; None if one of them is no plain one."""
+    """Return the values in an object with the keys that lead to them; None if one of them is not a plain value."""
     if not line.startswith(b"{"):
         return None
     found: list[tuple[Path, re.Match[bytes]]] = []
@@ -334,12 +335,12 @@ def _paths(record: dict[str, Any]) -> Iterator[Path]:
 
 
 def _inside(path: Path, wrapped: bool) -> bool:
-    """Whether a value is one of the record's, and not of the envelope around it."""
+    """Return True if a value belongs to the record, not to the envelope around it."""
     return not wrapped or path[0] == PAYLOAD
 
 
 def _slots_of(path: Path, field: re.Match[bytes], wrapped: bool) -> Iterator[Slot]:
-    """Of an envelope around the record, only timestamps and the identity may differ."""
+    """Yield the slots of a field. In an envelope, only timestamps and the identity may differ."""
     start, stop = field.span("text")
     if field["whole"] and _inside(path, wrapped):
         yield Slot(path, *field.span("whole"), has_fraction=bool(field["fraction"]))
@@ -350,26 +351,26 @@ def _slots_of(path: Path, field: re.Match[bytes], wrapped: bool) -> Iterator[Slo
 
 
 def _is_whole(entry: dict[str, Any], slots: list[Slot]) -> bool:
-    """Whether an envelope has what makes an identity: a timestamp, an insertId, and a name of the log that is text."""
+    """Return True if an envelope has all parts of an identity: a timestamp, an insertId, and a textual log name."""
     paths = {slot.path for slot in slots if slot.text}
     return {(TIMESTAMP,), (INSERT_ID,)} <= paths and type(entry.get(LOG_NAME, "")) is str
 
 
 _AT_ONCE = 1 << 13
-"""So many lines are read together: their words stay in the processor's cache."""
+"""Number of lines read together: their words fit into the processor's cache."""
 _PLAIN = np.array([0x20 <= code < 0x7F and chr(code) not in '"\\' for code in range(256)])
-"""By character: whether it stands for itself in a text of JSON."""
+"""By character: True if JSON strings contain it unescaped."""
 
 
 class Template:
-    """One template. The line is a head of fixed length, a fraction of 1 to 8 digits if there is one, and a tail."""
+    """A template. The line is a head of fixed length, an optional fraction of 1 to 8 digits, and a tail."""
 
     def __init__(
         self, line: bytes, record: dict[str, Any], slots: list[Slot], fraction: tuple[int, int] | None,
         log_name: str | None,
     ) -> None:  # fmt: skip
-        """record: what the line says, without the envelope. slots: in order. fraction: start and stop of the digits of
-        the one fraction in the line, if there is one. log_name: that of the envelope; None: there is no envelope."""
+        """record: the parsed line without the envelope. slots: in order. fraction: start and stop of the digits of the
+        only fraction in the line; None for no fraction. log_name: of the envelope; None without an envelope."""
         head_end, tail_start = fraction or (len(line), len(line))
         self.head, self.tail = head_end, len(line) - tail_start
         self.has_fraction = fraction is not None
@@ -384,7 +385,7 @@ class Template:
         self._tail_checks = Checks(line[tail_start:], self._in_tail, self._tail_words * DIGITS - self.tail)
 
     def match(self, block: Block, rows: I64) -> Columns | None:
-        """Those of the lines that are of this template; None if none is."""
+        """Return the lines that match this template; None if none does."""
         length = block.length[rows]
         fixed = self.head + self.tail
         fits = (length > fixed) & (length <= fixed + FRACTION_DIGITS) if self.has_fraction else length == fixed
@@ -393,7 +394,8 @@ class Template:
         return joined_columns([part for part in parts if part is not None])
 
     def _read(self, block: Block, rows: I64) -> Columns | None:
-        """The same of a few lines of fitting length. Values are read of all of them: what is none is left out then."""
+        """Return the matches among a few lines of suitable length. Values of all lines are read, then those that do not
+        match are dropped."""
         start, length = block.start[rows], block.length[rows]
         digits, end = length - (self.head + self.tail), start + length
         head = block.grid(start, self._head_words)
@@ -425,7 +427,7 @@ class Template:
         return columns.take(good) if good.any() else None
 
     def _places(self, head: Words, tail: Words) -> Iterator[tuple[Slot, Characters, int]]:
-        """Each slot with uint8[n, width], characters that it is among, and where in them it stops."""
+        """Yield each slot with uint8[n, width], characters that contain it, and the offset where it ends in them."""
         for words, slots, ahead in ((head, self._in_head, 0), (tail, self._in_tail, self._tail_words * DIGITS)):
             characters = words.view(np.uint8).reshape(len(words), -1)
             for slot in slots:
@@ -443,7 +445,7 @@ class Template:
 
 
 def _whole(characters: Characters, stop: int, width: int) -> I64:
-    """The whole numbers of `width` digits that end at a place; the characters are known to be digits."""
+    """Return the whole numbers of `width` digits that end at `stop`; the characters are known to be digits."""
     first = min(width, DIGITS)
     value = from_digits(digit_values(_word(characters, stop), ~KEEP_FIRST[DIGITS - first]))
     if width > DIGITS:
@@ -453,32 +455,32 @@ def _whole(characters: Characters, stop: int, width: int) -> I64:
 
 
 def _fraction(characters: Characters, at: int, digits: I64) -> tuple[I64, Mask]:
-    """Fractions of 1 to 8 digits in 10^-8, and whether they are digits indeed."""
+    """Return fractions of 1 to 8 digits in 10^-8, and True for those that consist of digits."""
     values = digit_values(_word(characters, at + DIGITS), KEEP_FIRST.take(digits))
     return from_digits(values), not_digits(values) == 0
 
 
 def _word(characters: Characters, stop: int) -> Words:
-    """The eight characters before a place. At the beginning there may be fewer, of which the last matter."""
+    """Return the eight characters before `stop`. At the start there may be fewer, and only the last ones matter."""
     missing = np.uint64(8 * max(DIGITS - stop, 0))
     word: Words = characters[:, max(stop - DIGITS, 0) : max(stop, DIGITS)].view(WORD)[:, 0]
     return word << missing if missing else word.copy()
 
 
 class FastJson:
-    """Reads blocks by the templates seen so far, those of the last block first."""
+    """Reader of blocks that tries the known templates, those of the last block first."""
 
     MOST = 32
     TRIES = 12
-    """How many templates may be learnt, or looked for in vain, in one block."""
+    """Maximum number of templates that are learned, or tried without success, in one block."""
     FEW = 256
-    """So few lines are parsed sooner than a template of theirs is learnt and tried: small logs come by the thousand."""
+    """So few lines are parsed faster than a template is learned and tried. Small logs come by the thousand."""
 
     def __init__(self) -> None:
         self._known: list[Template] = []
 
     def read(self, block: Block) -> tuple[list[Columns], I64]:
-        """The lines of a block as columns, some for each template, and the positions of those that are left out, in
+        """Return the lines of a block as columns, one object per template, and the positions of the remaining lines, in
         order."""
         rest = np.arange(len(block), dtype=np.int64)
         found: list[tuple[Template, Columns]] = []
@@ -490,7 +492,7 @@ class FastJson:
         for _ in range(self.TRIES):
             if len(rest) < self.FEW:
                 break
-            before, middle = len(rest), len(rest) // 2  # a log's first lines are its least ordinary ones
+            before, middle = len(rest), len(rest) // 2  # the first lines of a log are its most irregular ones
             learnt = learn(block.line(int(rest[middle])))
             if learnt is not None:
                 rest = _try(learnt, block, rest, found)

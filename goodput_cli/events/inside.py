@@ -1,7 +1,7 @@
-"""What happens inside steps: how long each phase took, by rank; a table beside the events, as metrics are.
+"""Step breakdown: the time of each phase inside steps, by rank. It is a table next to the events, like metrics.
 
-A phase is an amount within steps. It claims no time and feeds no figure of the ledger; the module says which phases
-there are, and keeps what was read in bounded memory (docs/inside-steps.md).
+A phase is an amount of time within steps. It claims no time and does not affect the ledger. This module defines the
+phases and keeps what was read in bounded memory (docs/inside-steps.md).
 """
 
 from __future__ import annotations
@@ -16,37 +16,38 @@ import numpy as np
 from goodput_cli.arrays import I64, Mask
 
 Statistic = Literal["rank", "job", "min", "max"]
-"""Whose time a number is: one rank's, the whole job's (whoever logs it), or the least or most of all ranks."""
+"""Scope of a number: one rank, the whole job (whoever logs it), or the minimum or maximum over all ranks."""
 NOT_LOGGED = -1
-"""In columns of ns: no line says it."""
+"""Value of ns columns that were not logged."""
 JOB, FEWEST, MOST = -1, -2, -3
-"""In place of a rank, by statistic: whole job, min, max."""
+"""Values of `rank` for the other statistics: whole job, minimum, maximum."""
 RANKS: Mapping[Statistic, int] = {"job": JOB, "min": FEWEST, "max": MOST}
 MOST_RANKS = 1 << 20
 MOST_PHASES = 64
-"""So many names of phases a job are kept: nobody can fill memory with names."""
+"""Maximum number of phase names per job: memory stays bounded for any log."""
 LONGEST_NAME = 80
 LONGEST_NS = 10**18
-"""A phase or a step that is longer is no time that can be."""
+"""Maximum duration of a phase or a step; a longer one is invalid."""
 TIMES_ITS_STEP = 3
-"""A phase that is so many times as long as its steps is none: a wrong unit, or the time of something else."""
+"""Maximum ratio of a phase to its steps. A larger one means a wrong unit, or the time of something else."""
 MOST_CELLS = 16_000_000
-"""Ranks x records x phases (8 bytes each) of a job; beyond it two blocks of steps become one."""
+"""Maximum number of cells of a job: ranks x records x phases (8 bytes each). Beyond it, two blocks of steps are
+merged."""
 
 
 class PhaseClass(StrEnum):
-    """What a phase can say about a rank."""
+    """Use of a phase as evidence about a rank."""
 
     OWN = "own"
-    """Done without waiting for other ranks."""
+    """Work without waiting for other ranks."""
     MIXED = "mixed"
-    """Collectives hide inside: it may be waiting."""
+    """Work that may contain collectives, and so waiting."""
     WAIT = "wait"
     """Waiting, or moving data between ranks."""
     RL = "rl"
-    """A part of a step of reinforcement learning that is work."""
+    """Work in a part of a step of reinforcement learning."""
     LEDGER = "in the ledger"
-    """It has a category of its own, and is no part of the net step time."""
+    """Time with a category of its own, not part of the net step time."""
     REST = "rest"
 
 
@@ -67,13 +68,14 @@ CLASSES: Mapping[str, PhaseClass] = {
     "evaluation": PhaseClass.LEDGER,
     "other": PhaseClass.REST,
 }
-"""Every phase and its class, in the order of tables. What a mapping names otherwise is mixed: nobody knows."""
+"""Every phase and its class, in the order of tables. Other phases of a mapping are mixed, because their class is
+unknown."""
 STEP_TIME = "step"
-"""In place of a phase: the time of the whole step."""
+"""Replaces the phase for the time of the whole step."""
 
 
 def class_of(phase: str) -> PhaseClass:
-    """The class of a phase."""
+    """Return the class of a phase."""
     return CLASSES.get(phase, PhaseClass.MIXED)
 
 
@@ -81,20 +83,20 @@ class PhaseName(NamedTuple):
     """A phase as a log names it."""
 
     name: str
-    """As it was logged. Untrusted text."""
+    """The name as logged. Untrusted text."""
     phase: str
-    """Which of `CLASSES` it is, or the name itself."""
+    """The phase in `CLASSES`, or the name itself."""
     parent: str = ""
-    """The phase whose time holds it; "": it adds up with the others of the step."""
+    """The phase that contains this one; "": none, so that it adds up with the other phases of the step."""
 
 
 class PhaseTime(NamedTuple):
-    """What one line says of one phase."""
+    """The time of one phase in one line."""
 
     name: PhaseName
     ns: int
     of: Literal["each", "all", "last"] = "each"
-    """Whether it is the mean of one step, the sum of all steps since the record before, or the last step alone."""
+    """Mean of one step, sum of all steps since the previous record, or the last step alone."""
     rank: int = JOB
     """A rank, or one of `RANKS`."""
     host: str = ""
@@ -102,31 +104,31 @@ class PhaseTime(NamedTuple):
 
 @dataclass(frozen=True)
 class RankSteps:
-    """Time by phase of one rank of one process (or of whatever `rank` stands for): n records in order of steps."""
+    """Time by phase of one rank of one process (or of another scope in `rank`): n records in order of steps."""
 
     job: str
     pool: str
-    """Which program of the job, such as trainer or generator; pools are never added up. "": the only one."""
+    """The program of the job, such as trainer or generator; pools are never added up. "": the only one."""
     rank: int
     host: str
     process: tuple[int, int] | None
-    """(step resumed from, how often this rank had resumed from there before): the same of all ranks of one launch.
-    None: the records' times say which attempt they are of."""
+    """(step resumed from, number of earlier resumes of this rank from there): the same for all ranks of one attempt.
+    None: the times of the records determine the attempt."""
     time: I64
-    """ns since 1970 UTC by the clock of its host: when the last step of a record was done."""
+    """End of the last step of a record: ns since 1970 UTC by the clock of its host."""
     step: I64
     """The last step of each record, from 1."""
     count: I64
-    """How many steps it stands for."""
+    """Number of steps in each record."""
     first: Mask
-    """Whether it is the first step of its process alone, which compiles."""
+    """True for a record of only the first step of its process, which compiles."""
     took: I64
-    """ns of all its steps, with whatever the program did in them; NOT_LOGGED where no line says it."""
+    """ns of all its steps, including everything the program did in them; NOT_LOGGED if unknown."""
     names: tuple[PhaseName, ...]
     ns: I64
-    """int64[n, len(names)]: ns of each phase in all steps of the record; NOT_LOGGED."""
+    """int64[n, len(names)]: ns of each phase in all steps of the record; NOT_LOGGED if unknown."""
     summed: int = 1
-    """Steps a block, where blocks were summed to save memory."""
+    """Steps per block, if blocks were summed to save memory."""
     source: str = ""
 
     def __len__(self) -> int:
@@ -134,12 +136,12 @@ class RankSteps:
 
     @property
     def statistic(self) -> Statistic:
-        """Whose time it is."""
+        """Return the scope of the numbers."""
         return next((name for name, code in RANKS.items() if code == self.rank), "rank")
 
 
 def in_blocks(one: RankSteps, size: int) -> RankSteps:
-    """The same with the steps of each block of `size` as one record; a first step stays one of its own."""
+    """Return the records with the steps of each block of `size` merged into one; a first step stays separate."""
     if not len(one):
         return one
     block = np.where(one.first, -1 - np.arange(len(one)), (one.step - 1) // size)
@@ -147,7 +149,7 @@ def in_blocks(one: RankSteps, size: int) -> RankSteps:
 
 
 def _summed(one: RankSteps, block: I64) -> RankSteps:
-    """The same with neighbours of one block as one record."""
+    """Return the records with neighbors of one block merged into one."""
     heads = np.flatnonzero(np.append(True, block[1:] != block[:-1]))
     lasts = np.append(heads[1:], len(one)) - 1
     logged = one.ns != NOT_LOGGED
@@ -166,10 +168,10 @@ def _summed(one: RankSteps, block: I64) -> RankSteps:
 
 
 def with_common_ends(ranks: Sequence[RankSteps]) -> list[RankSteps]:
-    """Ranks of one launch, whose records may end at different steps: those of each are summed up to steps at which no
-    record of another one is under way."""
+    """Return the ranks of one attempt with common ends. The records of each rank are summed up to steps at which no
+    record of another rank is incomplete."""
     if any(len(one) and (np.diff(one.step) <= 0).any() for one in ranks):
-        return [*ranks]  # steps went back
+        return [*ranks]  # the step numbers went back
     ends = np.unique(np.concatenate([one.step for one in ranks]))
     apart = np.zeros(len(ends), dtype=np.bool_)
     for one in ranks:
@@ -182,7 +184,7 @@ def with_common_ends(ranks: Sequence[RankSteps]) -> list[RankSteps]:
 
 
 def within_memory(parts: Sequence[RankSteps], most: int = MOST_CELLS) -> tuple[RankSteps, ...]:
-    """The same in bounded memory: all with blocks of one size, doubled until they fit."""
+    """Return the parts in bounded memory: all with blocks of one size, doubled until they fit."""
     found, size = tuple(parts), 1
     while sum(one.ns.size for one in found) > most and any(len(one) > 2 for one in found):
         size *= 2
@@ -191,15 +193,15 @@ def within_memory(parts: Sequence[RankSteps], most: int = MOST_CELLS) -> tuple[R
 
 
 def is_too_long(ns: I64, took: I64) -> Mask:
-    """Which phases are longer than their steps can be. took: ns of the steps, or NOT_LOGGED."""
+    """Return True for phases that are impossibly long for their steps. took: ns of the steps, or NOT_LOGGED."""
     return np.asarray((took != NOT_LOGGED) & (ns // TIMES_ITS_STEP > took))
 
 
 def safe_name(text: str) -> str:
-    """The name of a phase as it is kept: 80 printable characters."""
+    """Return the name of a phase as stored: 80 printable characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in text[:LONGEST_NAME])
 
 
 def few_names(names: Iterable[PhaseName]) -> tuple[PhaseName, ...]:
-    """Each name once, in order, at most 64."""
+    """Return each name once, in order, at most 64."""
     return tuple(dict.fromkeys(names))[:MOST_PHASES]

@@ -1,15 +1,13 @@
-"""Lines of JSON -> columns and records: lines of a known template as columns, other ordinary lines at once, and
-anything odd line by line.
+"""Readers of JSON documents: lines of a known template as columns, other ordinary lines in bulk, and irregular lines
+one by one.
 
-Every bad line is given with its number and a reason, and costs no other line.
+Every bad line is reported with its number and a reason, without affecting other lines.
 
-Documents that are not one record a line: a JSON array, or objects printed over many lines.
+Documents may also be a JSON array (`gcloud logging read --format=json`) or objects printed over many lines (`jq`).
+Neither is ever in memory as a whole.
 
-`gcloud logging read --format=json` prints an array, `jq` prints objects over many lines. Neither is ever held whole.
-
-Lines that a program printed and a collector keeps as JSON: where the line stands in a record, and when it was taken.
-
-Docker writes `log`, `stream` and `time`, Fluent Bit and Vector the like with the pod, journald `MESSAGE`, Loki `line`.
+Collectors wrap lines of a program in JSON: `wrapped_line` returns the keys of the line and of its time. Docker writes
+`log`, `stream` and `time`, Fluent Bit and Vector similar keys with the pod, journald `MESSAGE`, Loki `line`.
 """
 
 from __future__ import annotations
@@ -46,20 +44,20 @@ _TWO_OBJECTS = re.compile(rb"\}[ \t\r]*,[ \t\r]*\{")
 
 
 class BadLineError(Exception):
-    """A line that holds no record; args: the reason."""
+    """Raised for a line without a record; args: the reason."""
 
 
 class JsonLines:
-    """Reads a document with one JSON object a line (see `DocumentReader`)."""
+    """Reader of a document with one JSON object per line (see `DocumentReader`)."""
 
     by_line = True
 
     def __init__(self, fast: FastJson | None = None) -> None:
-        """fast: what has read documents before."""
+        """fast: the reader of earlier documents."""
         self._fast = fast or FastJson()
 
     def feed(self, batch: RawBatch) -> Parsed:
-        """The records of the next lines."""
+        """Return the records of the next lines."""
         data = batch.data.replace(b"\r\n", b"\n") if b"\r" in batch.data else batch.data
         block = Block(data, batch.first_line)
         columns, rest = self._fast.read(block)
@@ -67,12 +65,12 @@ class JsonLines:
         return structs.replace(parsed, columns=columns) if columns else parsed
 
     def finish(self) -> Parsed:
-        """The end of the document: nothing is left over."""
+        """End the document: nothing is left over."""
         return NOTHING
 
 
 def parse_lines(data: bytes, numbers: I64) -> Parsed:
-    """The records of lines with these numbers (int64, one a line)."""
+    """Return the records of lines with these numbers (int64, one per line)."""
     records = _all_at_once(data)
     if records is not None:
         return Parsed(records, numbers, (), b"null" in data)
@@ -80,11 +78,11 @@ def parse_lines(data: bytes, numbers: I64) -> Parsed:
 
 
 def _all_at_once(data: bytes) -> list[Record] | None:
-    """The records of a block with one object a line; None unless that is certain.
+    """Return the records of a block with one object per line; None unless that is certain.
 
-    The lines become the elements of an array. If every element is an object, and nowhere in a line a comma stands
-    between a closing and an opening brace, then only line ends part elements; so as many elements as lines mean that
-    every line is an element of its own.
+    The lines become the elements of an array. Assume that every element is an object, and no line contains a comma
+    between a closing and an opening brace. Then only line ends separate elements. If there are as many elements as
+    lines, every line is one element.
     """
     count = data.count(b"\n")
     if not (data.startswith(b"{") and data.endswith(b"}\n") and data.count(b"}\n{") == count - 1):
@@ -103,7 +101,7 @@ def _one_by_one(data: bytes, numbers: I64) -> Parsed:
     lines: list[int] = []
     bad: list[tuple[int, str]] = []
     loads = orjson.loads
-    # What follows the last line end is a line only if there is something in it.
+    # Text after the last line end is a line only if it is not empty.
     for line_number, line in zip(numbers.tolist(), data.split(b"\n"), strict=False):
         try:
             record = loads(line)
@@ -123,7 +121,7 @@ def _one_by_one(data: bytes, numbers: I64) -> Parsed:
 
 
 def parse(text: bytes) -> Record:
-    """The record of a line. Raises BadLineError if it holds none."""
+    """Return the record of a line. Raises BadLineError if it contains none."""
     try:
         record = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -132,9 +130,9 @@ def parse(text: bytes) -> Record:
 
 
 def parse_odd(line: bytes) -> Record:
-    """The record of a line that the fast parser refuses, such as one with NaN, huge integers or lone surrogates.
+    """Return the record of a line that the fast parser rejects, such as one with NaN, huge integers or lone surrogates.
 
-    Raises BadLineError with the reason if it holds none.
+    Raises BadLineError with the reason if it contains none.
     """
     try:
         text = line.strip().removeprefix(codecs.BOM_UTF8).decode()
@@ -149,7 +147,7 @@ def parse_odd(line: bytes) -> Record:
         raise BadLineError(TOO_DEEP) from None
     except json.JSONDecodeError as error:
         raise BadLineError(_reason(text, error)) from None
-    except ValueError:  # an integer of thousands of digits
+    except ValueError:  # the line has an integer of thousands of digits
         raise BadLineError(NOT_JSON) from None
 
 
@@ -160,7 +158,7 @@ def _reason(text: str, error: json.JSONDecodeError) -> str:
 
 
 def _without_surrogates(value: Any) -> Any:
-    """Halves of a surrogate pair stand for no character and cannot be printed: each becomes U+FFFD."""
+    """Replace lone surrogates by U+FFFD: they are not characters and cannot be printed."""
     if isinstance(value, str):
         return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if isinstance(value, dict):
@@ -171,20 +169,20 @@ def _without_surrogates(value: Any) -> Any:
 
 
 MAX_OPEN_BYTES = 1 << 26
-"""An object that is still open after so many bytes was never closed."""
+"""Maximum size of an open object: a larger one was never closed."""
 
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*+"?|[{}\n]')
-"""A JSON string holds no line end: one that is not closed before it ends there, so that no text is read twice."""
+"""A token of JSON. A string contains no line end: an unterminated one ends there, so that no text is read twice."""
 _EMPTY = rb"(?:\[\s*\]\s*)"
 _ARRAY = re.compile(rb"\s*(?:%b*\[\s*(?:\{|\Z)|%b+\Z)" % (_EMPTY, _EMPTY))
-"""What an array of objects begins with. A line `[]` before lines of objects is none: it holds nothing, and says so."""
+"""The start of an array of objects. A line `[]` before lines of objects is not the start of an array."""
 _BARE_BRACE = re.compile(rb"\s*\{[ \t\r]*\n")
 _BETWEEN = b" \t\r\n,[]"
 _ANY_INDENT = rb"[ \t]{0,2}"
 
 
 class Text(NamedTuple):
-    """What should be one object, the line where it begins, and a pattern of the indentation of its like."""
+    """Text that should be one object, the line where it begins, and a pattern of the indentation of similar objects."""
 
     line: int
     data: bytes
@@ -192,38 +190,38 @@ class Text(NamedTuple):
 
 
 class JsonObjects:
-    """Cuts a text into its outermost objects, wherever lines end (see `DocumentReader`)."""
+    """Splitter of a text into its outermost objects, independent of line ends (see `DocumentReader`)."""
 
     by_line = False
 
     @staticmethod
     def begins(head: bytes) -> bool:
-        """Whether a document that begins like this is one."""
+        """Return True if a document that begins with `head` is of this kind."""
         return bool(_ARRAY.match(head) or _BARE_BRACE.match(head))
 
     def __init__(self) -> None:
         self._depth = 0
         self._line = 1
         self._start_line = 1
-        self._open: list[bytes] = []  # the text of the open object in earlier batches
+        self._open: list[bytes] = []  # text of the open object from earlier batches
         self._open_bytes = 0
         self._indent = _ANY_INDENT
-        self._array = False  # inside the brackets of an array
+        self._array = False  # True inside the brackets of an array
 
     def feed(self, batch: RawBatch) -> Parsed:
-        """The objects that end in the next lines."""
+        """Return the objects that end in the next lines."""
         return _parse_all(self._cut(batch.data))
 
     def finish(self) -> Parsed:
-        """The end of the document: an object or array that is still open was cut off."""
+        """End the document: an object or array that is still open was cut off."""
         if self._open:
             return _parse_all(iter([self._take_open()]))
         bad = [(self._line, CUT_OFF)] if self._array else []
         return Parsed((), np.empty(0, dtype=np.int64), bad)
 
     def _cut(self, data: bytes) -> Iterator[Text]:
-        """The text of each outermost object, and of whatever else stands between them."""
-        start = 0  # of the open object, or of what stands between objects
+        """Yield the text of each outermost object, and any other text between objects."""
+        start = 0  # start of the open object, or of the text between objects
         start_line = self._line
         for token in _TOKEN.finditer(data):
             at = token.start()
@@ -234,7 +232,8 @@ class JsonObjects:
                 if self._depth == 0:
                     yield from self._between(start_line, data[start:at])
                     start, self._start_line = at, self._line
-                    before = data[data.rfind(b"\n", 0, at) + 1 : at]  # of the objects here that begin a line
+                    # indentation of the objects in this part that begin a line
+                    before = data[data.rfind(b"\n", 0, at) + 1 : at]
                     self._indent = _ANY_INDENT if before.strip() else re.escape(before)
                 self._depth += 1
             elif log_line == b"}" and self._depth:
@@ -289,7 +288,8 @@ def _parse_all(texts: Iterator[Text]) -> Parsed:
 
 
 def _pieces(text: Text) -> list[Text]:
-    """A broken text cut where a line looks like the next object: one without an end takes no other along."""
+    """Split a broken text at lines that look like the next object, so that an unterminated object does not consume
+    others."""
     pieces = []
     line = text.line
     for piece in re.split(rb"\n(?=" + text.indent + rb"\{)", text.data):
@@ -306,21 +306,21 @@ _TIMES = {
     "MESSAGE": ("__REALTIME_TIMESTAMP",),
     "line": ("timestamp",),
 }
-"""By the key of the text, the keys of its time, the best first."""
+"""The keys of the time, the best first, by the key of the text."""
 KEYS = frozenset(_TIMES).union(*_TIMES.values())
 _PODS = (("kubernetes", "pod_name"), ("labels", "pod"))
 _UNITS = ((10**11, 10**9), (10**14, 10**6), (10**17, 10**3))
-"""Epoch times below the first are in units of so many ns: seconds, milli- and microseconds."""
+"""Units of epoch times in ns, by upper limit: seconds, milliseconds, microseconds."""
 
 
 def wrapped_line(keys: frozenset[str]) -> tuple[str, str] | None:
-    """The keys of the text and of its time in records with these keys; None where they wrap no line."""
+    """Return the keys of the text and of its time in records with these keys; None if they do not wrap a line."""
     pairs = ((text, time) for text, times in _TIMES.items() for time in times)
     return next(((text, time) for text, time in pairs if text in keys and time in keys), None)
 
 
 def collected_at(times: Sequence[Any]) -> I64:
-    """ns of what collectors wrote as ISO timestamps with a zone or as epoch times; NO_STAMP for everything else."""
+    """Return ns of timestamps of collectors (ISO with a zone, or epoch times); NO_STAMP for other values."""
     instants = TimestampReader(UTC).read_column([time if isinstance(time, str) else "" for time in times])
     stamps = np.where(instants.good & ~instants.naive, instants.ns, NO_STAMP)
     for at in np.flatnonzero(stamps == NO_STAMP).tolist():
@@ -338,7 +338,7 @@ def _epoch(time: Any) -> int:
 
 
 def as_entries(records: Sequence[Record]) -> list[Entry]:
-    """What an entry of Cloud Logging would say of who printed each line."""
+    """Return entries like those of Cloud Logging with the writer of each line."""
     return [{"resource": {"labels": {"pod_name": _pod(record)}}} for record in records]
 
 
@@ -348,8 +348,8 @@ def _pod(record: Record) -> str:
 
 
 def json_in(text: object) -> Record | None:
-    """The JSON object that a line is, behind what launchers and collectors put before it; behind words of a logger only
-    one that names its job. None where it is none."""
+    """Return the JSON object in a line, after prefixes of launchers and collectors; after a logger's words only if it
+    names its job. None if there is none."""
     if not isinstance(text, str) or "{" not in text:
         return None
     body = bare(text.strip()).text

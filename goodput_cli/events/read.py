@@ -1,6 +1,6 @@
-"""The front door of the reader: URIs in, one `EventLog` out.
+"""Entry point of the reader: returns one `EventLog` for some URIs.
 
-Events that a program has: records in a list or a DataFrame become the lines that a recorder would have written.
+Events in memory (records in a list or a DataFrame) are converted to the lines that a recorder would have written.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, Sou
 from goodput_cli.vocabulary.when import AUTO, load_zone
 
 NAME = "records"
-"""What stands for the file in `file:line`: the line is the number of the record, from 1."""
+"""Replaces the file name in `file:line`; the line is the number of the record, from 1."""
 
 
 def is_table(source: object) -> bool:
-    """Whether it is a DataFrame of pandas or polars."""
+    """Return True for a DataFrame of pandas or polars."""
     return hasattr(source, "columns") and (hasattr(source, "to_dicts") or hasattr(source, "to_dict"))
 
 
 def is_records(source: object) -> bool:
-    """Whether it is a list of dicts."""
+    """Return True for a list of dicts."""
     return isinstance(source, Sequence) and len(source) > 0 and all(isinstance(one, Mapping) for one in source)
 
 
 def batch_of(source: Any) -> RawBatch:
-    """The records as lines. What is missing (None, NaN, NaT) is left out: formats are known by their keys.
+    """Return the records as lines. Missing values (None, NaN, NaT) are left out, because formats are recognized by
+    their keys.
 
-    `UsageError`: a record holds what JSON cannot.
+    Raises UsageError for a record with values that JSON cannot represent.
     """
     import orjson
 
@@ -63,7 +64,7 @@ def _records(source: Any) -> Iterable[Mapping[str, Any]]:
 
 
 def _narrowed(value: Any) -> Any:
-    """A whole number as such: a column with gaps holds them as floats."""
+    """Return a whole number as int: a column with gaps contains floats."""
     return int(value) if isinstance(value, float) and math.isfinite(value) and value == int(value) else value
 
 
@@ -71,13 +72,13 @@ def _is_missing(value: Any) -> bool:
     if value is None:
         return True
     try:
-        return bool(value != value)  # NaN and NaT
+        return bool(value != value)  # skips NaN and NaT
     except (TypeError, ValueError):
         return False
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has for a value that it does not know."""
+    """Return the JSON representation of a value of another type."""
     if isinstance(value, date):  # a pandas Timestamp is a datetime
         return value.isoformat()
     if hasattr(value, "item"):
@@ -95,13 +96,13 @@ def read_events(
     notice: Callable[[str], None] | None = None,
     hints: ReadingOptions | None = None,
 ) -> EventLog:
-    """Read the logs behind `uris` (files, globs, folders, `-`, or what plug-ins add; lines in memory as a batch) into
-    one table.
+    """Read the logs at `uris` (files, globs, folders, `-`, or kinds from plug-ins; lines in memory as a batch) into one
+    table.
 
-    Rows of all jobs, in order of arrival, duplicates included. `timezone` is the zone of timestamps without one,
-    `stdin` the stream behind `-` (default: the standard input of the process). What a line gets wrong is a diagnostic
-    of the result, never an exception. `wanted` is for places that can be hints for a part; `notice` takes sentences for
-    the person who waits. `hints` is what the person knows and the log does not say.
+    The rows of all jobs are in order of arrival, with duplicates. `timezone` is the zone of timestamps without one,
+    `stdin` the stream behind `-` (default: the standard input of the process). Errors in a line are diagnostics of the
+    result, never exceptions. `wanted` selects a part of the sources that support it; `notice` is called with status
+    messages. `hints` contains information that the log lacks.
 
     Raises SourceError if one of the sources cannot be read, UsageError for an unknown time zone or kind of source.
     """
@@ -123,12 +124,12 @@ def read_events(
 
 
 def is_log(hints: ReadingOptions | None) -> Callable[[bytes], bool]:
-    """What says whether text that begins like this is a log."""
+    """Return a test of whether text that begins like this is a log."""
     return lambda head: says_something(head, hints)
 
 
 def gives_steps(hints: ReadingOptions | None) -> Callable[[Iterator[Batch]], bool]:
-    """What says whether a document gives steps, as far as its first block tells."""
+    """Return a test of whether the first block of a document contains steps."""
 
     def ask(batches: Iterator[Batch]) -> bool:
         context = ReadContext(lambda _: None)
@@ -145,8 +146,8 @@ def decode_batches(
     notices: list[Diagnostic],
     hints: ReadingOptions | None = None,
 ) -> EventLog:
-    """The events in the batches of some sources. timezone: of timestamps without one. notices: what the sources report
-    to `context` while they are read."""
+    """Return the events in the batches of some sources. timezone: of timestamps without one. notices: messages that the
+    sources report to `context` during reading."""
     hints = (hints or ReadingOptions()).about(context.wanted.job_name)
     decoder = Decoder(timezone, hints)
     with garbage_collection_paused():
@@ -154,7 +155,7 @@ def decode_batches(
             for source, parsed in Documents(hints).read_all(batches):
                 decoder.add(source, parsed)
                 context.add_lines(len(parsed))
-                del parsed  # while the next block is read there is no other one
+                del parsed  # free it before the next block is read
         log = decoder.finish()
     context.finish()
     return replace(log, diagnostics=(*notices, *log.diagnostics)) if notices else log

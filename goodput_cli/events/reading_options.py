@@ -123,7 +123,7 @@ class ReadingOptions:
     @cached_property
     def files(self) -> tuple[MappingFile, ...]:
         """Return the mapping files as they are now. Raises UsageError for one that cannot be read."""
-        from goodput_cli.events.mappings.registry import MappingFile, read_files  # few logs need one
+        from goodput_cli.events.mappings.registry import MappingFile, read_files  # imported late: few logs need it
 
         if not self.drafted:
             return read_files(self.mapping) if self.mapping else ()
@@ -132,7 +132,7 @@ class ReadingOptions:
     @cached_property
     def mappings(self) -> Mappings:
         """Return the formats of the files and the shipped ones. Raises UsageError for a mistake."""
-        from goodput_cli.events.mappings.registry import load_mappings  # few logs need one
+        from goodput_cli.events.mappings.registry import load_mappings  # imported late: few logs need it
 
         return load_mappings(self.files, samples=self.samples)
 

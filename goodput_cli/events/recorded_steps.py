@@ -1,4 +1,4 @@
-"""What goodput's recorder says of the inside of steps, kept until all is read: the steps of each life of each rank."""
+"""Step breakdowns from goodput's recorder, kept until all is read: the steps of each process of each rank."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from goodput_cli.events.inside import MOST_PHASES, NOT_LOGGED, PhaseName, RankSt
 
 
 class LifeOfRank(NamedTuple):
-    """One life of one rank of a job. job: its code."""
+    """One process of one rank of a job. job: its code."""
 
     job: int
     rank: int
@@ -23,21 +23,21 @@ class LifeOfRank(NamedTuple):
 
 
 class StepRecords(NamedTuple):
-    """Records of one life that have the same phases: columns, and int64[n, len(names)] ns."""
+    """Records of one process with the same phases: columns, and int64[n, len(names)] ns."""
 
     time: I64
     step: I64
     steps: I64
-    """How many steps each stands for."""
+    """Number of steps in each record."""
     took: I64
     names: tuple[PhaseName, ...]
     ns: I64
     source: int
-    """The code of the place that holds them."""
+    """The code of the source."""
 
 
 class RecordedSteps:
-    """Takes the records of all ranks."""
+    """Collector of the records of all ranks."""
 
     def __init__(self) -> None:
         self._lives: defaultdict[LifeOfRank, list[StepRecords]] = defaultdict(list)
@@ -47,7 +47,7 @@ class RecordedSteps:
         return bool(self._lives)
 
     def knows(self, job: int, name: PhaseName) -> bool:
-        """Whether a name counts: so many of a job do."""
+        """Return True if the name is among the counted names of the job, whose number is limited."""
         names = self._names[job]
         if name not in names and len(names) < MOST_PHASES:
             names.add(name)
@@ -62,13 +62,13 @@ class RecordedSteps:
         return len(self._names[job])
 
     def add(self, life: LifeOfRank, records: StepRecords) -> None:
-        """Further records of a life."""
+        """Add records of a process."""
         self._lives[life].append(records)
 
     def tables(self, jobs: Sequence[str], sources: Sequence[str]) -> tuple[RankSteps, ...]:
-        """The steps of all jobs. jobs, sources: the names by their codes.
+        """Return the steps of all jobs. jobs, sources: the names by their codes.
 
-        Ranks of one launch meet by the step that they began with, and by how often they did that: without clocks.
+        Ranks of one attempt are matched without clocks: by their first step, and by how often they started with it.
         """
         launches: defaultdict[tuple[int, tuple[int, int]], list[RankSteps]] = defaultdict(list)
         turns: defaultdict[tuple[int, int, int], list[str]] = defaultdict(list)
@@ -109,7 +109,7 @@ def _rank_steps(
 
 
 def _joined(parts: Sequence[StepRecords]) -> StepRecords:
-    """All records of a life, in order of time; what was read twice counts once."""
+    """Return all records of a process, in order of time; duplicates count once."""
     names = tuple(dict.fromkeys(name for part in parts for name in part.names))
     tables = []
     for part in parts:

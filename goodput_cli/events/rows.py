@@ -1,12 +1,12 @@
-"""Builds the columns of an `EventTable` from pieces, without an object per event.
+"""Construction of the columns of an `EventTable` from pieces, without an object per event.
 
-What programs measured of themselves, collected while their lines are read: see `Metric`.
+`Measurements` collects the metrics of programs while their lines are read (see `Metric`).
 
-Columns that grow at their end; a column of one value needs no memory.
+Growing columns take no memory while all values are equal.
 
-What events say beyond the columns, each once: a save of Orbax says a dozen things, most of them as no other does.
+`Details` stores the remaining fields of events, each once: a save of Orbax has a dozen, mostly unique ones.
 
-Numbers for values that come again and again: a column holds the number, and each value is held once.
+`Interner` numbers repeated values: a column contains the number, and each value is stored once.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, Edge, EventTable, 
 
 
 def constant(size: int, value: int, dtype: type[np.generic] = np.int32) -> NDArray[Any]:
-    """A column of one value that takes no memory; `is_constant` tells it."""
+    """Return a column of one value that takes no memory; `is_constant` recognizes it."""
     return np.ndarray((size,), dtype, np.array(value, dtype=dtype), 0, (0,))
 
 
 def is_constant(column: NDArray[Any]) -> bool:
-    """Whether a column is known to hold one value only."""
+    """Return True if a column is known to contain one value only."""
     return column.strides == (0,)
 
 
 class GrowingColumn:
-    """A column to append to, held in pieces until all of it is asked for."""
+    """A column to append to, stored in pieces until all of it is requested."""
 
     def __init__(self, dtype: type[np.generic], narrow: type[np.signedinteger[Any]] | None = None) -> None:
-        """narrow: what holds the values as long as all of them fit."""
+        """narrow: the type used as long as all values fit."""
         self._dtype, self._narrow = dtype, narrow
         self._pieces: list[NDArray[Any]] = []
         self._size = 0
@@ -47,7 +47,7 @@ class GrowingColumn:
         return self._size
 
     def append(self, piece: NDArray[Any]) -> None:
-        """Some more rows. The piece is held, and must not be written to any more."""
+        """Append rows. The piece is stored, and must not be changed afterwards."""
         if not len(piece):
             return
         self._size += len(piece)
@@ -60,7 +60,7 @@ class GrowingColumn:
             self._pieces.append(self._narrowed(piece))
 
     def whole(self) -> NDArray[Any]:
-        """The rows so far. It does not change when more are added; a column of one value takes no memory."""
+        """Return the rows so far. They do not change when more are added; a column of one value takes no memory."""
         if len(self._pieces) > 1:
             self._pieces = [np.concatenate([self._narrowed(piece) for piece in self._pieces])]
         return self._pieces[0] if self._pieces else np.empty(0, dtype=self._dtype)
@@ -77,23 +77,23 @@ T = TypeVar("T", bound=Hashable)
 
 
 class Interner(Generic[T]):
-    """Numbers distinct values from 0 in the order in which they come."""
+    """Numbers of distinct values, from 0 in order of first use."""
 
     def __init__(self) -> None:
         self._codes: dict[T, int] = {}
 
     def code(self, value: T) -> int:
-        """The number of a value."""
+        """Return the number of a value."""
         return self._codes.setdefault(value, len(self._codes))
 
     def codes(self, values: Sequence[T]) -> NDArray[np.int32]:
-        """int32[n]: the number of each value."""
+        """Return int32[n]: the number of each value."""
         known = self._codes
         codes = np.array([known.setdefault(value, len(known)) for value in values], dtype=np.int32)
         return constant(len(codes), int(codes[0])) if len(codes) and (codes == codes[0]).all() else codes
 
     def values(self) -> tuple[T, ...]:
-        """All values, in order of their numbers."""
+        """Return all values, in order of their numbers."""
         return tuple(self._codes)
 
 
@@ -102,27 +102,27 @@ _BLANK = b" "
 
 
 class Details(Interner[Detail]):
-    """Numbers distinct details. Pairs of keys and values are held as the text of the values where that can be: a fifth
-    of the memory of their tuples."""
+    """Numbers of distinct details. Pairs of keys and values are stored as the text of the values if possible, which
+    takes a fifth of the memory of their tuples."""
 
     def __init__(self) -> None:
         super().__init__()
         self._keys: Interner[tuple[str, ...]] = Interner()
 
     def codes_of_pairs(self, keys: tuple[str, ...], values: Sequence[tuple[Any, ...]]) -> NDArray[np.int32]:
-        """int32[n]: the number of each detail of pairs: these keys with its values, which are texts, truth values and
-        finite numbers, and no float is a whole number."""
+        """Return int32[n]: the number of each detail of pairs of these keys and values. The values are texts, booleans
+        and finite numbers, and no float is a whole number."""
         shape = b"%d " % self._keys.code(keys)
         packed: list[Any] = [_packed(shape, keys, one) for one in values]
         return self.codes(packed)
 
     def values(self) -> Sequence[Detail]:  # type: ignore[override]
-        """All details, in order of their numbers."""
+        """Return all details, in order of their numbers."""
         return DetailList(super().values(), self._keys.values())
 
 
 class DetailList(Sequence[Detail]):
-    """Details, each made when it is read."""
+    """A sequence of details, each created when it is read."""
 
     def __init__(self, held: tuple[Detail | bytes, ...], keys: tuple[tuple[str, ...], ...]) -> None:
         self._held, self._keys = held, keys
@@ -135,7 +135,7 @@ class DetailList(Sequence[Detail]):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Detail]: ...
     def __getitem__(self, at: int | slice) -> Detail | Sequence[Detail]:
-        """One of them, or a part."""
+        """Return one detail, or a slice."""
         held = self._held[at]
         if isinstance(at, slice):
             return DetailList(held, self._keys)  # type: ignore[arg-type]
@@ -158,15 +158,15 @@ _DEFAULTS: dict[str, int] = {
 }  # fmt: skip
 
 _NARROW: dict[str, type[np.signedinteger[Any]]] = {"line": np.int32, "label": np.int8, "detail": np.int16}
-"""Columns that are narrower as long as that is enough."""
+"""Columns that are narrower as long as all values fit."""
 
 _Added = NDArray[Any] | int | None
-"""What was added of a column: a value a row, one for all, or of `end` none, where it is `time`."""
+"""Values added to a column: one per row, one for all rows, or None for `end` if it equals `time`."""
 
 
 class Origin(Struct, frozen=True):
-    """Where n records come from. order: position within the block; line: 0 where there is none; entry, job, writer:
-    codes; no writer: unknown."""
+    """Origin of n records. order: position within the block; line: 0 if unknown; entry, job, writer: codes; no writer:
+    unknown."""
 
     source: int
     order: I64
@@ -176,20 +176,21 @@ class Origin(Struct, frozen=True):
     writer: NDArray[np.int32] | None = None
 
     def take(self, rows: NDArray[Any]) -> Origin:
-        """The records chosen by an index array or a mask."""
+        """Return the records chosen by an index array or a mask."""
         entry, job = rows_of_column(self.entry, rows), rows_of_column(self.job, rows)
         writer = None if self.writer is None else rows_of_column(self.writer, rows)
         return Origin(self.source, self.order[rows], self.line[rows], entry, job, writer)
 
 
 class RowBuilder:
-    """Rows of a block in any order -> columns in order of arrival."""
+    """Builder of columns in order of arrival from rows of a block in any order."""
 
     def __init__(self) -> None:
         self._order: list[I64] = []
         self._block: dict[str, list[_Added]] = {name: [] for name in COLUMNS}
         self._done = {name: GrowingColumn(dtype, _NARROW.get(name)) for name, dtype in COLUMNS.items() if name != "end"}
-        self._lasting = GrowingColumn(np.int64), GrowingColumn(np.int64)  # rows with an end of their own, and it
+        # rows whose end differs from their time, and the ends
+        self._lasting = GrowingColumn(np.int64), GrowingColumn(np.int64)
 
     def add(
         self,
@@ -206,7 +207,8 @@ class RowBuilder:
         label: NDArray[np.int32] | None = None,
         detail: NDArray[np.int32] | None = None,
     ) -> None:
-        """One row per record of `origin` where `kept`; all arrays are as long as `origin`; no `end`: `time`."""
+        """Add one row per record of `origin` where `kept`. All arrays are as long as `origin`; the default of `end` is
+        `time`."""
         size = int(np.count_nonzero(kept))
         if not size:
             return
@@ -221,7 +223,8 @@ class RowBuilder:
             self._block[name].append(_added(name, value, kept, every))
 
     def end_block(self) -> None:
-        """Put the rows of a block, several per record in the order in which they were added, in order of arrival."""
+        """Sort the rows of a block in order of arrival; several rows of a record stay in the order in which they were
+        added."""
         if not self._order:
             return
         order = self._order[0] if len(self._order) == 1 else np.concatenate(self._order)
@@ -246,9 +249,9 @@ class RowBuilder:
             column.append(piece)
 
     def columns(self) -> dict[str, Any]:
-        """All rows so far as whole columns, which do not change when more are added.
+        """Return all rows so far as whole columns, which do not change when more are added.
 
-        A column of one value takes no memory; `end` is the very column `time` where no row has an end of its own.
+        A column of one value takes no memory; `end` is the same array as `time` if no row has a different end.
         """
         whole: dict[str, Any] = {name: column.whole() for name, column in self._done.items()}
         rows, own = (column.whole() for column in self._lasting)
@@ -260,8 +263,8 @@ class RowBuilder:
 
 
 def _joined(name: str, pieces: Sequence[_Added], sizes: list[int], arrival: NDArray[np.intp] | None) -> NDArray[Any]:
-    """One column of a block, a constant one if all rows hold the same value. sizes: of the pieces. arrival: how to put
-    the rows in order; None if they are."""
+    """Return one column of a block, a constant one if all rows have the same value. sizes: of the pieces. arrival: the
+    sort order of the rows; None if they are sorted."""
     first = pieces[0]
     if isinstance(first, int) and all(isinstance(piece, int) and piece == first for piece in pieces):
         return constant(sum(sizes), first, COLUMNS[name])
@@ -285,7 +288,7 @@ def _added(name: str, value: Any, kept: Mask, every: bool) -> _Added:
 
 
 def joined(first: dict[str, NDArray[Any]], second: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """The columns of both, one behind the other."""
+    """Return the concatenated columns of both."""
     if not len(second["time"]):
         return first
     if not len(first["time"]):
@@ -303,7 +306,7 @@ def build_table(
     entries: tuple[tuple[str, str, str], ...],
     writers: tuple[tuple[str, str], ...] = (),
 ) -> EventTable:
-    """Columns and the values behind their codes as a table. Jobs and labels without a row are left out."""
+    """Return a table of the columns and the values of their codes. Jobs and labels without a row are left out."""
     columns = dict(columns)
     columns["job"], jobs = _only_used(columns["job"], jobs)
     columns["label"], labels = _only_used(columns["label"], labels)
@@ -314,7 +317,7 @@ def build_table(
 
 
 def _only_used(codes: NDArray[np.int32], values: tuple[str, ...]) -> tuple[NDArray[np.int32], tuple[str, ...]]:
-    """Codes and values without the unused ones, in order of first use."""
+    """Return codes and values without unused ones, in order of first use."""
     if is_constant(codes) and len(codes):
         code = int(codes[0])
         return (constant(len(codes), 0), (values[code],)) if code >= 0 else (codes, ())
@@ -327,11 +330,11 @@ def _only_used(codes: NDArray[np.int32], values: tuple[str, ...]) -> tuple[NDArr
 
 
 def _first_uses(codes: NDArray[np.int32], count: int) -> list[int]:
-    """The codes below `count` that are used, in order of first use, found in pieces: a column may be long."""
+    """Return the used codes below `count` in order of first use. A long column is processed in pieces."""
     order: dict[int, None] = {}
     for begin in range(0, len(codes), _PIECE):
         piece = codes[begin : begin + _PIECE]
-        first = np.full(count + 1, len(piece), dtype=np.int64)  # the last place is that of NONE
+        first = np.full(count + 1, len(piece), dtype=np.int64)  # the last position is that of NONE
         first[piece[::-1]] = np.arange(len(piece) - 1, -1, -1)
         used = np.flatnonzero(first[:-1] < len(piece))
         order |= dict.fromkeys(used[np.argsort(first[used])].tolist())
@@ -339,23 +342,23 @@ def _first_uses(codes: NDArray[np.int32], count: int) -> list[int]:
 
 
 MOST_NAMES = 50
-"""So many metrics a job are kept: nobody can fill memory with names."""
+"""Maximum number of metrics per job: memory stays bounded for any log."""
 
 
 class Measurements:
-    """Values by job and name; what was written twice counts once."""
+    """Values by job and name; duplicates count once."""
 
     def __init__(self) -> None:
         self._found: defaultdict[int, dict[str, dict[tuple[int, int, float], None]]] = defaultdict(dict)
 
     def add(self, job: int, name: str, time: int, step: int, value: float) -> None:
-        """A value. job: its code. time: ns since 1970 UTC. step: `NO_STEP` where it is of none."""
+        """Add a value. job: its code. time: ns since 1970 UTC. step: `NO_STEP` if it belongs to no step."""
         names = self._found[job]
         if name in names or len(names) < MOST_NAMES:
             names.setdefault(name, {})[time, step, value] = None
 
     def metrics(self, jobs: Sequence[str]) -> tuple[Metric, ...]:
-        """All of them, each in order of time. jobs: the names by their codes."""
+        """Return all metrics, each in order of time. jobs: the names by their codes."""
         found: list[Metric] = []
         for job, names in self._found.items():
             for name, rows in sorted(names.items()):

@@ -1,7 +1,7 @@
-"""The canonical event: what every log format is translated into.
+"""The canonical event table, into which every log format is translated.
 
-One row is one fact of one job. A log of any format becomes an `EventTable`: plain NumPy columns, so that
-the engine can work on all events at once and ten million of them fit in memory.
+One row is one fact of one job. A log of any format becomes an `EventTable`: plain NumPy columns, so that the engine can
+process all events at once and ten million of them fit in memory.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 BEGINS_RUN = (("begins_run", True),)
-"""The detail of a heartbeat at which a run begins whose format has no start line."""
+"""The detail of a heartbeat that begins a run, for formats without a start line."""
 COUNTS_FROM_0 = (("counts_from_0", True),)
-"""The detail of a step end whose program numbers steps from 0: the first step that ends is 0."""
+"""The detail of a step end of a program that numbers steps from 0: the first step that ends is 0."""
 ASYNCHRONOUS = (("asynchronous", True),)
-"""The detail of a `Kind.SAVED` whose log says that saves go on behind training."""
+"""The detail of a `Kind.SAVED` whose log shows that saves continue during training."""
 SAVE_STATE = "save_state"
-"""The key in the detail of a `Kind.SAVE` under which its line names a `SaveState`."""
+"""The key of the `SaveState` in the detail of a `Kind.SAVE`."""
 
 
 class SaveState(StrEnum):
-    """How far a save has come by its line. A line that names none shows that saving ended."""
+    """Progress of a save at its line. A line without a state shows that saving ended."""
 
     BEGUN = "begun"
     BLOCKING_DONE = "blocking_done"
@@ -42,47 +42,49 @@ class SaveState(StrEnum):
 
 
 LEFT_OPEN_SAVE = ((SAVE_STATE, SaveState.BEGUN.value), ("left_open", True))
-"""The detail of a begin of a save that its attempt did not outlive."""
+"""The detail of the begin of a save that had not ended when its attempt did."""
 NO_STEP = np.iinfo(np.int64).min
-"""Value of `EventTable.step` where the event names no step."""
+"""Value of `EventTable.step` for an event without a step."""
 NONE = -1
-"""Value of the code columns (`rank`, `label`, `detail`, `writer`, `entry`) and of `step_time` where the event has
-none."""
+"""Value of the code columns (`rank`, `label`, `detail`, `writer`, `entry`) and of `step_time` for an event without the
+property."""
 
 
 PREEMPTED = (("reached_preemption", True),)
-"""The detail of a heartbeat that announces a preemption; Orbax' saves have the same pair among theirs."""
+"""The detail of a heartbeat that announces a preemption. Saves of Orbax have the same pair among others."""
 
 OWN_END = (("own_end", True),)
-"""The detail of an end that a program reached by itself: its last step, or a limit of its own."""
+"""The detail of an end that a program reached regularly: its last step, or a limit that it enforces."""
 
 
 BETWEEN_STEPS = (("between_steps", True),)
-"""The detail of the beginning of a load of data that kept training waiting between two steps."""
+"""The detail of the begin of data loading that delayed training between two steps."""
 TEXT_PROCESS = "text: "
-"""What the process of a writer begins with that is known by format, host and rank alone: a restarted one is called the
-same."""
+"""Prefix of the process of a writer that is known only by format, host and rank. It has the same name after a
+restart."""
 AGENT_PROCESS = f"{TEXT_PROCESS}launcher "
 """Prefix of the process of a launcher agent. The process ends with a space if only its file is known: several agents
 may write into one file."""
 EVAL_LABEL = "EVAL_STEP"
 """The label of evaluations that programs print."""
 CLOCK_STEP = "clock_step"
-"""The key in the detail of a heartbeat that says by how much (ns) the clock was set forward just before."""
+"""The key of the amount (ns) by which the clock was set forward just before a heartbeat, in its detail."""
 SECOND_WRITER = "second_writer"
-"""The key in the detail of a heartbeat of a process that writes the file of another one, with that one's number."""
+"""The key in the detail of a heartbeat of a process that writes into the file of another one, with the number of that
+process."""
 LOST_STEPS = "lost_steps"
-"""The key in the detail of a heartbeat that says between which instants (ns) lines of steps were lost."""
+"""The key in the detail of a heartbeat with the time range (ns) in which lines of steps were lost."""
 
 
 class Kind(Code):
-    """What happened. The values are in the order in which events of one instant are taken (accounting §1)."""
+    """Kind of an event. The values are in the order in which events with the same timestamp are processed (accounting
+    §1)."""
 
     SCHEDULED = 0
     START = 1
     TPU_INIT = 2
     PREP = 3
-    RESTORE = 4  # an interval; a point where a log says only from which step training goes on
+    RESTORE = 4  # an interval; a point if a log contains only the step from which training continues
     LOAD = 5  # resiliency checkpoint_loaded, a point
     DATA = 6
     ELASTIC_DOWN = 7
@@ -93,30 +95,30 @@ class Kind(Code):
     CUSTOM = 12
     FINISHED = 13  # resiliency step_finished, a point
     SAVED = 14  # resiliency checkpoint_saved, a point
-    TERMINATED = 15  # job_terminated: down, nobody says why
+    TERMINATED = 15  # job_terminated: the job is down, and the reason is unknown
     CRASHED = 16
     USER_TERMINATED = 17  # a clean end
     JOB_FINISHED = 18  # a clean end
-    JOB_END = 19  # the recorder's job_end_time: a clean end if it can be believed (accounting §3)
-    SLICES = 20  # slice counts from then on
-    HEARTBEAT = 21  # a process of the job was alive: a sign of life, no progress, no claim
+    JOB_END = 19  # the recorder's job_end_time: a clean end if it is plausible (accounting §3)
+    SLICES = 20  # slice counts from this time on
+    HEARTBEAT = 21  # a process of the job was alive: activity without progress or claim
 
 
 CHECKPOINT_KINDS = (Kind.LOAD, Kind.FINISHED, Kind.SAVED)
-"""What checkpoint logs say of a step: each needs one."""
+"""Kinds of events of checkpoint logs; each needs a step."""
 
 
 class Edge(Code):
-    """Which side of a phase a row is."""
+    """Side of a phase that a row describes."""
 
     POINT = 0
     BEGIN = 1  # the start line of a phase
-    END = 2  # its end line; of a step: so many steps are done (a step end)
-    INTERVAL = 3  # both in one line: `time` to `end`; never a step
+    END = 2  # its end line; of a step: `step` steps are done (a step end)
+    INTERVAL = 3  # both in one line: `time` to `end`; never used for a step
 
 
 def rows_of_column(column: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]:
-    """Some rows of a column. A column of one value that takes no memory (see `rows.constant`) stays one."""
+    """Return some rows of a column. A constant column that takes no memory (see `rows.constant`) stays constant."""
     if column.strides == (0,) and len(column):
         size = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
         return np.ndarray((size,), column.dtype, column[:1], 0, (0,))
@@ -134,43 +136,43 @@ def _constant_if_it_is(column: NDArray[Any]) -> NDArray[Any]:
 
 
 BATCH_SIZE = "global_batch_size"
-"""The name of the metric that says how many samples a step takes."""
+"""The name of the metric of samples per step."""
 SAMPLES = (BATCH_SIZE, "samples_per_step")
-"""Names of metrics that say so, the surest first."""
+"""Names of metrics of samples per step, the most reliable first."""
 WORLD_SIZE = "world_size"
-"""The name of the metric that says how many processes, or ranks, there are."""
+"""The name of the metric of the number of processes, or ranks."""
 ACCELERATORS = ("accelerators", "num_devices", "num_gpus", WORLD_SIZE)
-"""The same of how many accelerators there are."""
+"""Names of metrics of the number of accelerators."""
 PROFILING = "profiling"
-"""A metric without steps: 1 where a profile session begins, 0 where it ends."""
+"""A metric without steps: 1 when a profile session begins, 0 when it ends."""
 TOKENS_PER_STEP = "tokens_per_step"
-"""The name of the metric that says how many tokens a step takes."""
+"""The name of the metric of tokens per step."""
 
 
 RATE_SECONDS = "rate_seconds"
-"""The name of the metric that says of how many seconds of one step the rates of a line are, where that is not the step
+"""The name of the metric of the seconds of one step on which the rates of a line are based, if that is not the step
 time."""
 SIZES = frozenset({"slices", "peak_flops", "total_steps", "sequence_length", WORLD_SIZE, RATE_SECONDS})
-"""Names of metrics that say how large the job is or what others are of: nothing that is measured of steps."""
+"""Names of metrics of the size of the job or of the basis of other metrics; they are not measured per step."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What a program measured of a job: n values of one name, in order of time."""
+    """A metric that a program logged for a job: n values of one name, in order of time."""
 
     job: str
     name: str
     unit: str
-    """As it was written; "" where it was not."""
+    """The unit as logged; "" if unknown."""
     time: NDArray[np.int64]
     """ns since 1970 UTC."""
     step: NDArray[np.int64]
-    """`NO_STEP` where a value is of no step."""
+    """`NO_STEP` for a value without a step."""
     value: NDArray[np.float64]
 
 
 class Announcement(NamedTuple):
-    """A line by which a process announces itself (`attempt` of a recorder): no event, and no sign of life."""
+    """A line with which a process announces itself (`attempt` of a recorder). It is not an event and not activity."""
 
     job: str
     source: str
@@ -182,75 +184,75 @@ class Announcement(NamedTuple):
 class EventTable:
     """Events as columns of equal length n, in the order of arrival.
 
-    The columns `label`, `detail`, `job`, `source`, `entry` and `writer` hold positions in the tuple of the same plural
-    name, NONE where there is none (`job` and `source` always are).
+    The columns `label`, `detail`, `job`, `source`, `entry` and `writer` contain indexes into the tuple of the same
+    plural name, or NONE (never for `job` and `source`).
 
-    **Step ends.** Logs that say when a step began have rows of `Kind.STEP` with `Edge.POINT`; those that say when steps
-    had been done, with `Edge.END`: by `time`, `step` steps were done (the first step that ends is 1; a format that
-    counts from 0 adds one, or has the detail `COUNTS_FROM_0`). Where the line says how long a step took, that is
-    `step_time`: the mean of one step over the steps since the record before. It is not the time since that record, as
-    saves and evaluations are not in it.
-    The place of a step end in time is `time`, whatever its mean. A job with rows of both edges is accounted for by the
-    points, and its step ends are signs of life.
+    **Step ends.** Logs with the begin of steps have rows of `Kind.STEP` with `Edge.POINT`. Logs with the end of steps
+    have rows with `Edge.END`: `step` steps were done by `time`. The first step that ends is 1; a format that counts
+    from 0 adds one, or has the detail `COUNTS_FROM_0`. If the line contains the duration of a step, that is
+    `step_time`: the mean of one step over the steps since the previous record. It is not the time since that record,
+    because it excludes saves and evaluations.
+    The position of a step end in time is `time`, whatever its mean. A job with rows of both edges is accounted for by
+    the points, and its step ends count as activity only.
 
-    **Restores.** An interval claims its time. A `Edge.POINT` at `step` claims none: its line says that training goes
-    on from there, and not how long that took to come.
+    **Restores.** An interval claims its time. A `Edge.POINT` at `step` claims none: its line shows that training
+    continues from there, but not how long the restore took.
 
     **Heartbeats** (`Kind.HEARTBEAT`, a point; `step` and `rank` if the line has them) may be thinned while reading: at
-    most one a source, rank and 10 s, and always the last before a longer gap.
+    most one per source, rank and 10 s, and always the last one before a longer gap.
     """
 
     time: NDArray[np.int64]
     """ns since 1970 UTC."""
     end: NDArray[np.int64]
-    """ns since 1970 UTC; equals `time` but for `Edge.INTERVAL`."""
+    """ns since 1970 UTC; equals `time` except for `Edge.INTERVAL`."""
     kind: NDArray[np.int8]
     """Values of `Kind`."""
     edge: NDArray[np.int8]
     """Values of `Edge`."""
     step: NDArray[np.int64]
-    """`NO_STEP` where there is none."""
+    """`NO_STEP` for an event without a step."""
     step_time: NDArray[np.int64]
-    """Of a step end: the mean time (ns) of one step since the record before it; NONE where it says none."""
+    """Mean time (ns) of one step since the previous record, for a step end; NONE if unknown."""
     rank: NDArray[np.int32]
-    """Node rank; NONE where there is none. Formats of text leave it out and name rank and node by `writer`."""
+    """Node rank; NONE if unknown. Formats of text leave it out and identify rank and node by `writer`."""
     label: NDArray[np.int32] | NDArray[np.int8]
-    """int8 where that is enough."""
+    """int8 if all values fit."""
     detail: NDArray[np.int32] | NDArray[np.int16]
-    """int16 where that is enough."""
+    """int16 if all values fit."""
     job: NDArray[np.int32]
     source: NDArray[np.int32]
     line: NDArray[np.int64] | NDArray[np.int32]
-    """Line number in the source, from 1; int32 where that is enough."""
+    """Line number in the source, from 1; int32 if all values fit."""
     entry: NDArray[np.int32]
     writer: NDArray[np.int32]
-    """Who wrote the line, as far as the log names it. No part of an event's identity."""
+    """The writer of the line, if the log identifies it. Not part of an event's identity."""
     jobs: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    """Upper case."""
+    """Names in upper case."""
     sources: tuple[str, ...] = ()
     details: Sequence[tuple[Any, ...]] = ()
-    """What an event says beyond the columns: the remaining fields of an Orbax line; active, total and available slices
-    of `Kind.SLICES`. Two events with equal columns and equal detail are the same event."""
+    """Contents of an event beyond the columns: the remaining fields of an Orbax line; active, total and available
+    slices of `Kind.SLICES`. Two events with equal columns and equal detail are the same event."""
     entries: tuple[tuple[str, str, str], ...] = ()
     """The identities of Cloud Logging entries: log name, timestamp, insertId."""
     writers: tuple[tuple[str, str], ...] = ()
-    """(node, process) of each writer: the machine or pod ("" where the log names none), and what tells its processes
-    apart. Formats of text write `TEXT_PROCESS`, format, host and rank as the process: a restarted process has the same
-    name there, and its start line begins a new attempt. Behind Cloud Logging entries, and in heartbeats of the recorder
-    that name their `run_id`, it has a new name (accounting §3, Ranks without numbers, Rollbacks)."""
+    """(node, process) of each writer: the machine or pod ("" if unknown), and a name that distinguishes its processes.
+    Formats of text write `TEXT_PROCESS`, format, host and rank as the process: a restarted process keeps the name, and
+    its start line begins a new attempt. In Cloud Logging entries, and in heartbeats of the recorder with their
+    `run_id`, it has a new name (accounting §3, Ranks without numbers, Rollbacks)."""
     metrics: tuple[Metric, ...] = ()
-    """What programs measured beside the events, of all jobs of the log. It feeds no figure of the ledger."""
+    """Metrics that programs logged next to the events, of all jobs of the log. They do not affect the ledger."""
     inside: tuple[RankSteps, ...] = ()
-    """How long phases inside steps took, by rank, of all jobs of the log. It feeds no figure of the ledger."""
+    """Time of phases inside steps, by rank, of all jobs of the log. They do not affect the ledger."""
     devices: tuple[DeviceSamples, ...] = ()
-    """What accelerators did, of all jobs of the log. It feeds no figure of the ledger."""
+    """Samples of accelerators, of all jobs of the log. They do not affect the ledger."""
     announced: tuple[Announcement, ...] = ()
-    """Processes that announced themselves, of all jobs of the log, those of ranks above 0 left out."""
+    """Processes that announced themselves, of all jobs of the log, except those of ranks above 0."""
     bad_losses: tuple[tuple[str, NDArray[np.int64]], ...] = ()
-    """By job, when (ns) a loss was logged that is not finite."""
+    """By job, the times (ns) at which a loss that is not finite was logged."""
     observed: EvidenceOfLog = NO_EVIDENCE
-    """What lines say about deaths, of all jobs of the log. It feeds no figure of the ledger."""
+    """Observations about failures, of all jobs of the log. They do not affect the ledger."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -259,8 +261,8 @@ class EventTable:
         return f"<{len(self)} events in columns; Analysis.events is a DataFrame of them>"
 
     def take(self, rows: NDArray[Any]) -> EventTable:
-        """The rows chosen by an index array or a mask, in that order; the tuples stay as they are."""
-        done: dict[int, NDArray[Any]] = {}  # by column: `end` may be the very column `time`
+        """Return the rows chosen by an index array or a mask, in that order, with the same tuples."""
+        done: dict[int, NDArray[Any]] = {}  # by the id of a column: `end` may be the same array as `time`
         columns: dict[str, Any] = {}
         for name in COLUMNS:
             column = getattr(self, name)
@@ -270,8 +272,8 @@ class EventTable:
         return replace(self, **columns)
 
     def compacted(self) -> EventTable:
-        """The same events in less memory: a column of one value takes none; line numbers, labels and details are as
-        wide as they have to be."""
+        """Return the same events in less memory: a column of one value takes none; line numbers, labels and details
+        have the narrowest type."""
         columns: dict[str, Any] = {name: _constant_if_it_is(getattr(self, name)) for name in _OFTEN_CONSTANT}
         if int(self.line.max(initial=0)) <= np.iinfo(np.int32).max:
             columns["line"] = self.line.astype(np.int32, copy=False)
@@ -281,13 +283,13 @@ class EventTable:
         return replace(self, **columns)
 
     def where(self, row: int) -> str:
-        """The evidence for a row: `file:line`, or the insertId of an entry that has no line."""
+        """Return the evidence for a row: `file:line`, or the insertId of an entry without a line."""
         if self.line[row] <= 0 and self.entry[row] >= 0:
             return str(self.entries[self.entry[row]][2])
         return f"{self.sources[self.source[row]]}:{self.line[row]}"
 
     def places(self, rows: NDArray[np.signedinteger[Any]]) -> Iterator[str | None]:
-        """`where` of each row, None for those below 0."""
+        """Yield `where` of each row, None for negative rows."""
         some = np.maximum(rows, 0)
         columns = (rows, self.source[some], self.line[some], self.entry[some])
         return (
@@ -312,14 +314,14 @@ REFERENCE_LIBRARY = "reference library"
 
 @dataclass(frozen=True)
 class LogFormat:
-    """What is known of a log format without its code. Sorted by name."""
+    """Properties of a log format that are known without its code. Sorted by name."""
 
     name: str
-    """Its name in answers."""
+    """The name in results."""
     restores_are_inferred: bool = False
-    """Whether its restores have an end and no start (accounting §2)."""
+    """True if its restores have an end and no start (accounting §2)."""
     other_system: str | None = None
-    """The system that could account for its logs too, and that ours is reconciled with."""
+    """Another system that can account for its logs, for `goodput reconcile`."""
 
     def __lt__(self, other: LogFormat) -> bool:
         return self.name < other.name
@@ -327,20 +329,20 @@ class LogFormat:
 
 @dataclass(frozen=True)
 class EventLog:
-    """What reading the sources gave: the events, and what was noticed on the way."""
+    """Result of reading the sources: the events and the diagnostics."""
 
     table: EventTable
     formats: tuple[tuple[LogFormat, ...], ...] = ()
     """The log formats of each job, sorted, in the order of `table.jobs`."""
     diagnostics: tuple[Diagnostic, ...] = ()
     has_text: bool = False
-    """Whether files of text or of events gave some of it: what these mean depends on those of the same folder."""
+    """True if some events come from files of text or event files: their meaning depends on files in the same folder."""
     earlier: frozenset[str] = frozenset()
-    """Jobs that were runs before another job of their folder: whoever names none means the last."""
+    """Jobs that were earlier runs of another job in their folder: without a job name, the last one is selected."""
     former: Mapping[str, str] = field(default_factory=dict)
-    """By job of text that is called with its folder, what it was called before 0.2: its file or folder alone."""
+    """The former name (before 0.2: its file or folder alone) of each text job that is named after its folder."""
 
     @property
     def format_names(self) -> tuple[tuple[str, ...], ...]:
-        """The names of `formats`."""
+        """Return the names of `formats`."""
         return tuple(tuple(one.name for one in formats) for formats in self.formats)

@@ -1,6 +1,5 @@
-"""Signs of a recovery: moments that lines name between the end of one attempt and the training of the next, a table
-beside the events. A sign is no event: it moves no end, no start and no second of the ledger (docs/accounting.md §10).
-"""
+"""Recovery events: events between the end of one attempt and the training of the next. They are a table next to the
+events of the ledger, and move no end, no start and no second of it (docs/accounting.md §10)."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
 class Point(IntEnum):
-    """The moments of an outage, in the order in which they come."""
+    """The phases of a recovery, in order."""
 
     LAST_PROGRESS = 0
     FAILED = 1
@@ -34,13 +33,13 @@ class Point(IntEnum):
 
     @property
     def words(self) -> str:
-        """As people and JSON read it."""
+        """Return the name for people and JSON."""
         return self.name.lower().replace("_", " ")
 
 
 @dataclass(frozen=True)
 class Sign:
-    """One line that names a moment."""
+    """One line that proves a recovery event."""
 
     job: str
     point: Point
@@ -51,68 +50,68 @@ class Sign:
     host: str = ""
     rank: int | None = None
     facts: Mapping[str, str | int] = field(default_factory=dict)
-    """What else the line says: `by` (launcher, agent, scheduler, hand), `left` and `of` (restarts left and
-    allowed), `timeout_ns` (of a watchdog), `exact` (1 where a moment was worked out from the line's own words),
-    `allocation` (a scheduler's number), `left_nodes`, `came_nodes`, `standby`. Untrusted text."""
+    """Other contents of the line: `by` (launcher, agent, scheduler, hand), `left` and `of` (restarts left and allowed),
+    `timeout_ns` (of a watchdog), `exact` (1 if the time was derived from the line's text), `allocation` (a scheduler's
+    number), `left_nodes`, `came_nodes`, `standby`. Untrusted text."""
 
 
 @dataclass(frozen=True)
 class Cycle:
-    """The time between two rendezvous of a job, as NVRx' launcher writes it into a file: who trained, who stood by."""
+    """The time between two rendezvous of a job, from a file of NVRx' launcher, with its active and standby nodes."""
 
     job: str
     allocation: str
     """The scheduler's number of the job. Untrusted text."""
     attempt: int
-    """How often the scheduler had started it again."""
+    """Number of earlier starts by the scheduler."""
     number: int
-    """From 0 in each attempt; a failure raises it."""
+    """Number from 0 in each attempt; a failure increments it."""
     begin: int
-    """ns since 1970 UTC: right behind the rendezvous."""
+    """ns since 1970 UTC: right after the rendezvous."""
     end: int | None
-    """When the launcher closed it, which is no moment of a recovery; None: nobody says."""
+    """The time when the launcher closed it, which is not a recovery event; None: unknown."""
     active: tuple[str, ...]
     """The nodes that trained. Untrusted text."""
     standby: tuple[str, ...]
-    """The nodes that waited to stand in."""
+    """The standby nodes."""
     where: str = ""
     """`file:line`."""
 
     @property
     def standby_ns(self) -> int | None:
-        """ns of all nodes that stood by, added up; None where nobody says when it ended."""
+        """Return the total ns of all standby nodes; None if the end is unknown."""
         return None if self.end is None else len(self.standby) * (self.end - self.begin)
 
     def left_since(self, before: Cycle) -> tuple[str, ...]:
-        """The nodes that trained in the cycle before, and do not in this one."""
+        """Return the nodes that trained in the previous cycle, and do not in this one."""
         here = set(self.active)
         return tuple(one for one in before.active if one not in here)
 
     def came_since(self, before: Cycle) -> tuple[str, ...]:
-        """The nodes that train in this cycle, and did not in the one before."""
+        """Return the nodes that train in this cycle, and did not in the previous one."""
         there = set(before.active)
         return tuple(one for one in self.active if one not in there)
 
     def of_job(self, job: str, where: str) -> Cycle:
-        """The same, of a job that is known by now."""
+        """Return the cycle with its job and location."""
         return replace(self, job=job, where=where)
 
 
 class CycleFile(NamedTuple):
-    """What a file says, before its job is known."""
+    """The contents of a file, before its job is known."""
 
     source: int
     line: int
     generation: int
-    """How often it was written anew."""
+    """Number of times the file was rewritten."""
     cycle: Cycle
     log: str
-    """The log that it names. Untrusted text."""
+    """The log that the file names. Untrusted text."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaidSign:
-    """What the words of a line say of a moment: all of a sign but when and where it was written."""
+    """The recovery event in the text of a line, without its time and location."""
 
     point: Point
     facts: Mapping[str, str | int] = field(default_factory=dict)
@@ -122,39 +121,39 @@ class SaidSign:
 
 @dataclass(slots=True)
 class UntimedSign:
-    """A sign before its time and job are known."""
+    """A recovery event before its time and job are known."""
 
     said: SaidSign
     line: int
-    """From 1; 0 for what has none."""
+    """From 1; 0 if it has no line."""
     stamp: Stamp
     entry: int = -1
-    """The code of the Cloud Logging entry that says it; -1: none does."""
+    """The code of the Cloud Logging entry that contains it; -1: none."""
     allocation: str = ""
-    """The number of a scheduler whose row says it."""
+    """The number of the scheduler's row that contains it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedSign:
-    """A sign of a record, whose time and job are known."""
+    """A recovery event of a record with a known time and job."""
 
     said: SaidSign
     ns: int
     job: int
-    """Its code, as that of the source."""
+    """Its code, like that of the source."""
     source: int
     line: int
 
 
 MOST_SIGNS = 10_000
-"""So many signs a job are kept: nobody can fill memory with lines."""
+"""Maximum number of recovery events per job: memory stays bounded for any log."""
 _MINUTE = 60 * NS_PER_SECOND
 _OneSign = TypeVar("_OneSign")
 
 
 def fewer(signs: Sequence[_OneSign], when: Callable[[_OneSign], tuple[Point, int]]) -> list[_OneSign]:
-    """At most `MOST_SIGNS` of some signs, in their order: the first and the last of each point in each minute, or in
-    each of as many minutes as it takes. when: of a sign, which point and ns."""
+    """Return at most `MOST_SIGNS` recovery events, in their order: the first and the last of each phase in each minute,
+    or in longer periods if necessary. when: returns the phase and ns of an event."""
     kept, length = list(signs), _MINUTE
     while len(kept) > MOST_SIGNS:
         bounds: dict[tuple[Point, int], tuple[_OneSign, _OneSign]] = {}
@@ -171,7 +170,7 @@ def fewer(signs: Sequence[_OneSign], when: Callable[[_OneSign], tuple[Point, int
 
 
 def in_order(signs: Iterable[Sign]) -> tuple[Sign, ...]:
-    """The signs in order of time, whatever the order of their files."""
+    """Return the recovery events in order of time, independent of the order of their files."""
     return tuple(sorted(signs, key=lambda sign: (sign.time, sign.job, sign.point, sign.where, sign.host)))
 
 
@@ -179,5 +178,5 @@ _LONGEST_NAME = 80
 
 
 def plain(text: str) -> str:
-    """A name in a log as it is kept: 80 printable characters."""
+    """Return a name from a log as stored: 80 printable characters."""
     return "".join(letter if letter.isprintable() else "?" for letter in text[:_LONGEST_NAME])

@@ -1,6 +1,6 @@
-"""An event file as a document: its events as they are, what they mean is found when all have been read.
+"""An event file as a document. Its events are kept unchanged and interpreted when all have been read.
 
-What the scalars of an event file say: steps that are done, evaluations, the end (docs/formats.md, TensorBoard).
+The scalars of an event file show completed steps, evaluations and the end (docs/formats.md, TensorBoard).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
 class EventFile:
-    """Reads an event file (see `DocumentReader`). What stands for the line of an event is its number."""
+    """Reader of an event file (see `DocumentReader`). The number of an event replaces its line."""
 
     by_line = False
 
@@ -34,7 +34,7 @@ class EventFile:
         self._broken = False
 
     def feed(self, batch: RawBatch) -> Parsed:
-        """The events that end in the next bytes."""
+        """Return the events that end in the next bytes."""
         if self._broken:
             return without_records(TextPart())
         data = self._rest + batch.data
@@ -57,7 +57,7 @@ class EventFile:
         return without_records(TextPart(events=events, damaged=damaged, broken=broken))
 
     def finish(self) -> Parsed:
-        """The end of the document: a last record that is cut off is being written, or was when its writer died."""
+        """End the document. A truncated last record is still being written, or its writer died."""
         return without_records(TextPart())
 
 
@@ -70,7 +70,7 @@ _OTHER_COUNT = re.compile(r"_vs_(?:samples|tokens)$|^Train/Samples/", re.IGNOREC
 _NO_TRAINING = re.compile(r"^(?:eval|val|valid|validation|test)(?:[/_. ]|$)|validation|^epoch$|/epoch", re.IGNORECASE)
 _EVALUATION = re.compile(r"^(?:eval|val|valid|validation|test)[/_. ]|validation", re.IGNORECASE)
 _MEANS = ("iteration-time", "train_step_timing_in_s", "time_metrics/end_to_end_s_")
-"""Plain tags that hold the mean time of one step, in seconds."""
+"""Plain tags with the mean time of one step, in seconds."""
 _COUNTED_FROM_0 = "perf/step_time_seconds"
 _EVAL_SECONDS, _END = "eval/runtime", "train/train_runtime"
 _NAMED = 12
@@ -79,17 +79,17 @@ _DATED = re.compile(
     r"version_\d+|[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d(?:_.+)?|\d{8}-\d{4,6}|\d{10}\.\d+|train|validation|eval"
     r"|\d{4}-\d\d-\d\d[_T-]\d\d[-_:]?\d\d(?:[-_:]?\d\d)?.*"
 )
-"""Folders that a writer makes anew for each process."""
+"""Folders that a writer creates for each process."""
 
 
 def plain(tag: str) -> str:
-    """A tag as some writers spell it: they make an underscore of every character that no path has."""
+    """Return a tag as some writers spell it: characters that are not allowed in a path become an underscore."""
     return re.sub(r"[^-/\w.]", "_", tag).lstrip("/")
 
 
 def step_tags(files: Sequence[Sequence[tuple[int, Event]]], asked: str | None) -> list[str | None]:
-    """The tag of each file of a job whose steps are those of training: mostly that of the longest file.
-    Raises UsageError where none of them has the one that was asked for."""
+    """Return the tag whose steps are those of training for each file of a job: mostly that of the longest file. Raises
+    UsageError if no file has the requested tag."""
     if asked is not None:
         known = {plain(scalar.tag) for events in files for _, event in events for scalar in event.scalars}
         if plain(asked) not in known:
@@ -102,7 +102,7 @@ def step_tags(files: Sequence[Sequence[tuple[int, Event]]], asked: str | None) -
 
 
 def _step_tag(events: Sequence[tuple[int, Event]], usual: str | None = None) -> str | None:
-    """The tag whose steps are those of training; None if there is none. usual: that of the job's other files."""
+    """Return the tag whose steps are those of training; None if there is none. usual: that of the job's other files."""
     steps: defaultdict[str, dict[int, None]] = defaultdict(dict)
     for _, event in events:
         for scalar in event.scalars:
@@ -126,7 +126,8 @@ def _rank(tag: str) -> int:
 
 
 def marks_of(events: Sequence[tuple[int, Event]], name: str, tag: str | None, from_0: bool) -> list[LogLine]:
-    """The log lines of a file. name: of the file. tag: whose steps count. from_0: the step that is done is one more."""
+    """Return the log lines of a file. name: of the file. tag: the one whose steps count. from_0: the number of
+    completed steps is one more than the step."""
     process = _process(name)
     means = _means(events)
     out: list[LogLine] = []
@@ -158,8 +159,8 @@ def marks_of(events: Sequence[tuple[int, Event]], name: str, tag: str | None, fr
 
 
 def steps_count_from_0(files: Sequence[Sequence[tuple[int, Event]]], tags: Sequence[str | None]) -> bool:
-    """Whether steps are numbered from 0, so that step n has done n + 1: their numbers show it, or a tag of a writer is
-    there that counts so."""
+    """Return True if steps are numbered from 0, so that n + 1 steps are done at step n: their numbers show it, or a tag
+    of a writer that counts so exists."""
     steps: list[int] = []
     for events, tag in zip(files, tags, strict=True):
         for _, event in events:
@@ -172,7 +173,7 @@ def steps_count_from_0(files: Sequence[Sequence[tuple[int, Event]]], tags: Seque
 
 
 def _means(events: Sequence[tuple[int, Event]]) -> dict[int, int]:
-    """ns of one step, by step, where a tag says it."""
+    """Return ns of one step, by step, from the tags that contain it."""
     means: dict[int, int] = {}
     for _, event in events:
         for scalar in event.scalars:
@@ -182,12 +183,12 @@ def _means(events: Sequence[tuple[int, Event]]) -> dict[int, int]:
 
 
 def _ns(seconds: float) -> int:
-    """A float32 has seven digits; the others are noise."""
+    """Return ns of a float32: seven digits are exact, the others are noise."""
     return round_to_us(float(f"{seconds:.7g}"))
 
 
 def _one_evaluation_each(log_lines: list[LogLine]) -> list[LogLine]:
-    """Of the scalars of one evaluation, that with its duration, else the last."""
+    """Keep one scalar of each evaluation: the one with its duration, otherwise the last."""
     out: list[LogLine] = []
     for log_line in log_lines:
         if not out or not said(out[-1]).type is said(log_line).type is EventType.EVAL:
@@ -198,7 +199,7 @@ def _one_evaluation_each(log_lines: list[LogLine]) -> list[LogLine]:
 
 
 def one_start_each(parts: Sequence[list[LogLine]]) -> None:
-    """A process may open several files: within ten minutes and with no step in between they are one start."""
+    """Merge the starts of a process that opened several files: within ten minutes and without a step in between."""
     log_lines = sorted(
         (log_line for part in parts for log_line in part if said(log_line).format == NAME),
         key=lambda log_line: (log_line.time, log_line.line),
@@ -216,13 +217,13 @@ def one_start_each(parts: Sequence[list[LogLine]]) -> None:
 
 
 def _process(name: str) -> str:
-    """Host and process of `events.out.tfevents.1772359200.host1.101.0`."""
+    """Return host and process of `events.out.tfevents.1772359200.host1.101.0`."""
     found = re.search(r"tfevents\.\d+\.(?P<host>.+?)(?:\.(?P<pid>\d+)\.\d+)?(?:\.v2)?$", name.rpartition("/")[2])
     return "" if found is None else f"{found['host']} {found['pid'] or ''}".strip()
 
 
 def folder_of(name: str) -> str:
-    """The folder of a job: without those that a writer makes anew for each process."""
+    """Return the folder of a job, without folders that a writer creates for each process."""
     folder = name.rpartition("/")[0]
     while folder and _DATED.fullmatch(folder.rpartition("/")[2]):
         above = folder.rpartition("/")[0]
@@ -233,7 +234,7 @@ def folder_of(name: str) -> str:
 
 
 def may_lose_tails(parts: Sequence[list[LogLine]]) -> bool:
-    """Whether a process of these files ended without saying so, and another one followed."""
+    """Return True if a process of these files ended without a logged end, and another one followed."""
     starts = sorted(log_line.time for part in parts for log_line in part if _is(log_line, EventType.START))
     ends = sorted(log_line.time for part in parts for log_line in part if _is(log_line, EventType.FINISHED))
     return len(starts) - 1 > sum(end <= starts[-1] for end in ends) if starts else False

@@ -1,15 +1,14 @@
-"""ISO-8601 timestamps -> ns, exact to the nanosecond; what has no zone is local time of a given zone.
+"""Conversion of ISO-8601 timestamps to ns, exact to the nanosecond. A timestamp without a zone is local time of a given
+zone.
 
-Timestamps of the ordinary layouts, a whole column at once: digits at fixed places, read with array arithmetic.
+Timestamps of ordinary layouts are read a whole column at once, with array arithmetic on digits at fixed positions. All
+others are left to the reader of single timestamps, so the fast path need not judge irregular input.
 
-Whatever does not fit is left to the reader of single timestamps, so nothing here has to judge odd input.
+`isos` formats a whole column of times, many times faster than `text.iso` of each.
 
-Instants of a whole column as text: `text.iso` of each, many times as quick.
-
-The zone of timestamps that name none, where the entries around them show it.
-
-A program that logs local time into Cloud Logging leaves two clocks on every line: its own, and the entry's, which is
-UTC. Their difference, rounded to a quarter of an hour, is the offset of the program's zone (docs/formats.md, Time).
+`EntryZones` infers the zone of timestamps without one from the surrounding entries. A program that logs local time into
+Cloud Logging leaves two clocks on every line: its own, and the entry's, which is UTC. Their difference, rounded to a
+quarter of an hour, is the offset of the program's zone (docs/formats.md, Time).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _MAX_LAYOUTS = 24
 _DIGITS_OF_NS = 9
 _ZERO, _NINE = ord("0"), ord("9")
 _DATE, _TIME = len("20"), len("2025-01-01T")
-"""Where `yy-mm-dd` and `hh:mm:ss` begin."""
+"""Offsets of `yy-mm-dd` and `hh:mm:ss`."""
 _PAIRS = np.uint64(mask_of(0, 2) | mask_of(3, 5) | mask_of(6, 8))
 _BYTE = np.uint64(0xFF)
 
@@ -50,7 +49,8 @@ class LayoutColumn(Struct, frozen=True):
 
 
 def read_layouts(texts: Sequence[Any]) -> Iterator[LayoutColumn]:
-    """The timestamps among `texts` that are `YYYY-MM-DD[T ]hh:mm:ss[.f][zone]`, by layout. Others are left out."""
+    """Yield the timestamps among `texts` of the form `YYYY-MM-DD[T ]hh:mm:ss[.f][zone]`, by layout, without the
+    others."""
     if set(map(type, texts)) != {str}:
         return
     sizes = list(map(len, texts))
@@ -66,14 +66,15 @@ def read_layouts(texts: Sequence[Any]) -> Iterator[LayoutColumn]:
 
 
 def read_characters(grid: Characters) -> Iterator[LayoutColumn]:
-    """The same for texts of one length that differ in digits only, given as characters uint8[n, length]."""
+    """Yield `read_layouts` of texts of one length that differ in digits only, given as characters uint8[n, length]."""
     layout = _LAYOUT.fullmatch(grid[0].tobytes().decode("latin-1")) if len(grid) else None
     if layout:
         yield _read_grid(grid, np.arange(len(grid), dtype=np.int64), layout, alike=True)
 
 
 def _read_grid(grid: Characters, rows: I64, layout: re.Match[str], *, alike: bool = False) -> LayoutColumn:
-    """alike: whether digits are known to stand where the first one has digits, and nothing else differs."""
+    """Return the timestamps of a grid. alike: True if all rows are known to have digits at the positions of the first
+    one's and no other difference."""
     fits = _same_zone(grid, layout) if alike else _same_layout(grid, layout)
     day, exists = _days(grid)
     hour, minute, second = _three_pairs(grid, _TIME)
@@ -86,7 +87,7 @@ def _read_grid(grid: Characters, rows: I64, layout: re.Match[str], *, alike: boo
 
 
 def _days(grid: Characters) -> tuple[I64, Mask]:
-    """Days since 1970 of the dates, and whether there is such a day. Neighbours mostly have the same one."""
+    """Return days since 1970 of the dates, and True for valid dates. Neighbors mostly have the same one."""
     year, month, day = _three_pairs(grid, _DATE)
     year += _digits(grid, 0, _DATE) * 100
     date = (year * 100 + month) * 100 + day
@@ -104,7 +105,8 @@ _END_YEAR = 2255
 
 
 def _same_layout(grid: Characters, layout: re.Match[str]) -> Mask:
-    """bool[n]: digits where the first timestamp has digits, and the same signs and zone as it has elsewhere."""
+    """Return bool[n]: True for digits at the positions of the first timestamp's digits, and the same other characters
+    and zone."""
     zone_start = layout.start(2) if layout[2] else grid.shape[1]
     first = grid[0]
     is_digit = (first >= _ZERO) & (first <= _NINE)
@@ -116,7 +118,7 @@ def _same_layout(grid: Characters, layout: re.Match[str]) -> Mask:
 
 
 def _same_zone(grid: Characters, layout: re.Match[str]) -> Mask:
-    """bool[n]: the same offset as the first timestamp has; it holds digits too."""
+    """Return bool[n]: True for the same offset as the first timestamp's. The offset contains digits, too."""
     if not layout[3]:
         return np.ones(len(grid), dtype=np.bool_)
     fits: Mask = (grid[:, layout.start(2) :] == grid[0, layout.start(2) :]).all(axis=1)
@@ -124,7 +126,8 @@ def _same_zone(grid: Characters, layout: re.Match[str]) -> Mask:
 
 
 def _three_pairs(grid: Characters, at: int) -> tuple[I64, I64, I64]:
-    """The numbers in `dd?dd?dd` at a place: eight characters are one word, and neighbours in it are added at once."""
+    """Return the numbers in `dd?dd?dd` at an offset: eight characters are one word, and neighbors in it are added at
+    once."""
     words: Words = grid[:, at : at + DIGITS].view(WORD)[:, 0]
     values = digit_values(words, _PAIRS)
     pairs = values * np.uint64(10) + (values >> np.uint64(8))
@@ -158,14 +161,14 @@ _SECONDS_PER_DAY = 86_400
 _SECONDS_PER_MINUTE = 60
 _BEYOND_MICROSECONDS = re.compile(r"[.,]\d{6}(\d{1,3})")
 _DATE_AND_TIME = re.compile(r"\d{4}(?:-\d\d-|\d\d)\d\d[Tt ]\d\d:?\d\d", re.ASCII)
-_UTC_MARK = re.compile(r"(.*\d) ?(?:z|UTC)", re.IGNORECASE)  # what `fromisoformat` does not know
+_UTC_MARK = re.compile(r"(.*\d) ?(?:z|UTC)", re.IGNORECASE)  # `fromisoformat` does not accept it
 _CACHE_SIZE = 100_000
 _AMBIGUOUS, _NONEXISTENT = "ambiguous_local_time", "nonexistent_local_time"
 """Codes of diagnostics."""
 
 
 class Instant(NamedTuple):
-    """A timestamp that was understood. ns: since 1970 UTC. oddity: code of a diagnostic about its local time."""
+    """A parsed timestamp. ns: since 1970 UTC. oddity: code of a diagnostic about its local time."""
 
     ns: int
     naive: bool
@@ -182,18 +185,19 @@ class Instants(Struct, frozen=True):
 
 
 class TimestampReader:
-    """Reads timestamps; those without a zone are local time of `zone`. Remembers the offset of each minute."""
+    """Reader of timestamps; those without a zone are local time of `zone`. It caches the offset of each minute."""
 
     def __init__(self, zone: tzinfo) -> None:
         self.zone = zone
         self._offsets: dict[int, tuple[int, str | None]] = {}
 
     def read_column(self, texts: Sequence[Any]) -> Instants:
-        """`read` of each of `texts`; those of an ordinary layout are read together."""
+        """Return `read` of each of `texts`; those of an ordinary layout are read together."""
         return self._read_all(len(texts), read_layouts(texts), lambda: texts)
 
     def read_grid(self, characters: Characters, texts: Callable[[], Sequence[Any]]) -> Instants:
-        """The same for texts of one length given as uint8[n, length]; `texts` gives them as such if it has to."""
+        """Return `read_column` of texts of one length given as uint8[n, length]; `texts` returns them as strings on
+        demand."""
         return self._read_all(len(characters), read_characters(characters), texts)
 
     def _read_all(self, size: int, columns: Iterable[LayoutColumn], texts: Callable[[], Sequence[Any]]) -> Instants:
@@ -217,10 +221,10 @@ class TimestampReader:
         return Instants(np.where(inside, ns, 0), good & inside, naive, odd)
 
     def read(self, text: Any) -> Instant | None:
-        """The instant of a timestamp of 0 to 9 fractional digits (more are cut); None if it is none.
+        """Return the time of a timestamp with 0 to 9 fractional digits (more are cut); None if it is invalid.
 
-        A local time that occurs twice is the first one; one that a clock change skips is read with the offset before
-        the change. Both name their diagnostic as `oddity`.
+        A local time that occurs twice is the first one. A local time that a clock change skips is read with the offset
+        before the change. Both set the diagnostic in `oddity`.
         """
         moment = _parse(text)
         if moment is None:
@@ -235,11 +239,11 @@ class TimestampReader:
         return Instant(ns, naive, oddity) if 0 <= ns < MAX_NS else None
 
     def from_local(self, ns: int) -> int:
-        """ns since 1970 UTC of a local time that is given as if it were UTC."""
+        """Return ns since 1970 UTC of a local time that is given as if it were UTC."""
         return ns - self._offset(ns // (_SECONDS_PER_MINUTE * NS_PER_SECOND))[0] * NS_PER_SECOND
 
     def _local_offsets(self, column: LayoutColumn, odd: dict[str, list[int]]) -> I64:
-        """ns int64[n] east of UTC for local times; adds the positions of odd ones to `odd`."""
+        """Return ns int64[n] east of UTC for local times; add the positions of odd ones to `odd`."""
         minutes, inverse = np.unique(column.ns // (_SECONDS_PER_MINUTE * NS_PER_SECOND), return_inverse=True)
         offsets = [self._offset(int(minute)) for minute in minutes]
         for at, (_, oddity) in enumerate(offsets):
@@ -249,7 +253,7 @@ class TimestampReader:
         return east * NS_PER_SECOND
 
     def _offset(self, minute: int) -> tuple[int, str | None]:
-        """Seconds east of UTC in a minute of local time (since 1970), and the code of what is odd about it."""
+        """Return seconds east of UTC in a minute of local time (since 1970), and the code of a diagnostic about it."""
         if self.zone is UTC:
             return 0, None
         known = self._offsets.get(minute)
@@ -287,7 +291,8 @@ _UNITS = (("s", 10**9), ("ms", 10**6), ("us", 10**3), ("ns", 1))
 
 
 def isos(instants: I64) -> list[str]:
-    """ISO-8601 in UTC with `Z` and 0, 3, 6 or 9 fractional digits, as few as are exact. instants: ns since 1970."""
+    """Return ISO-8601 in UTC with `Z` and 0, 3, 6 or 9 fractional digits, as few as are exact. instants: ns since
+    1970."""
     text = np.empty(len(instants), dtype=object)
     left = np.arange(len(instants))
     for unit, size in _UNITS:
@@ -301,15 +306,15 @@ def isos(instants: I64) -> list[str]:
 
 
 QUARTER_NS = 900 * 10**9
-"""Clocks of different zones are apart by quarters of an hour."""
+"""Clocks of different zones differ by multiples of a quarter of an hour."""
 _EARLIEST, _LATEST = -5 * 10**9, 60 * 10**9
-"""An entry is stamped when the line is sent: this much before or after what the line itself says."""
+"""An entry gets its timestamp when the line is sent: between this long before and after the line's own timestamp."""
 _WHOLE = range(-12 * 4, 14 * 4 + 1, 4)
 _PARTIAL = (-38, -14, -10, 14, 18, 22, 23, 26, 35, 38, 42, 51, 55)
 OFFSETS = frozenset((*_WHOLE, *_PARTIAL))
-"""Offsets from UTC that some zone has or had since 1970, in quarters of an hour."""
+"""Offsets from UTC that a zone has or had since 1970, in quarters of an hour."""
 SHIFTS = tuple(sorted(({*OFFSETS} | {-one for one in OFFSETS}) - {0}))
-"""By how many quarters of an hour one clock may be ahead of another, either way: of local time next to UTC."""
+"""Possible differences between a clock in local time and one in UTC, either way, in quarters of an hour."""
 
 
 @dataclass
@@ -320,7 +325,7 @@ class EntryZones:
     """int64[5, n] each: source, line and entry, how far (ns) the line's own time is ahead, and the day of the entry."""
 
     def add(self, origin: Origin, stamp: I64, ns: I64, chosen: Mask) -> None:
-        """Some of n lines. stamp: the entries' instants, ns: the lines' own, read as UTC."""
+        """Add some of n lines. stamp: the times of the entries, ns: the times of the lines, read as UTC."""
         sources = np.full(len(stamp), origin.source, dtype=np.int64)
         lines = np.stack((sources, origin.line, origin.entry, ns - stamp, stamp // NS_PER_DAY))
         self._lines.append(lines[:, chosen])
@@ -328,8 +333,8 @@ class EntryZones:
     def applied(
         self, table: EventTable, diagnostics: tuple[Diagnostic, ...]
     ) -> tuple[EventTable, tuple[Diagnostic, ...]]:
-        """The table with the instants of these lines corrected, and what is then to be said. diagnostics: of reading;
-        that such lines were read as UTC is said no longer where all of them were corrected."""
+        """Return the table with the corrected times of these lines, and the updated diagnostics. diagnostics: of
+        reading; the one about lines read as UTC is dropped if all of them were corrected."""
         if not self._lines:
             return table, diagnostics
         source, line, entry, ahead, day = np.concatenate(self._lines, axis=1)
@@ -358,7 +363,7 @@ class EntryZones:
 
 
 def offset_of_day(ahead: I64) -> int:
-    """The offset from UTC of the lines of one day, in quarters of an hour; 0 where nothing can be said.
+    """Return the offset from UTC of the lines of one day, in quarters of an hour; 0 if unknown.
 
     ahead: how far (ns) each line's own time, read as UTC, is ahead of its entry's.
     """
@@ -371,12 +376,12 @@ def offset_of_day(ahead: I64) -> int:
 
 
 def _keys(source: Rows, line: Rows, entry: Rows) -> I64:
-    """One number a line: its entry, where it has no line number; else its source and its line."""
+    """Return one key per line: its entry if it has no line number, otherwise its source and its line."""
     lines = (np.asarray(source, dtype=np.int64) << 40) | np.asarray(line, dtype=np.int64)
     return np.where(np.asarray(line) > 0, lines, -1 - np.asarray(entry, dtype=np.int64))
 
 
 def offset_text(quarter: int) -> str:
-    """An offset from UTC in quarters of an hour, as people write it."""
+    """Return an offset from UTC in quarters of an hour as text."""
     hours, minutes = divmod(abs(quarter) * 15, 60)
     return f"{'-' if quarter < 0 else '+'}{hours:02d}:{minutes:02d}"

@@ -1,11 +1,10 @@
-"""Numbers as logs write them (int, float, digits in a string) -> exact integers, for a whole column at once.
+"""Conversion of numbers in logs (int, float, digits in a string) to exact integers, for a whole column at once.
 
-Times and durations are rounded to the microsecond, half to even, without an error of the arithmetic in between
-(accounting §1).
+Times and durations are rounded to the microsecond, half to even, without an intermediate rounding error (accounting
+§1).
 
-Digits that stand in a text are read eight at a time, without an object per number: each byte of a 64-bit word (little
-endian: the first character is the lowest byte) is a lane, and no operation carries into the next (SWAR, "SIMD within a
-register").
+Digits in a text are read eight at a time, without an object per number: each byte of a 64-bit word (little endian: the
+first character is the lowest byte) is a lane, and no operation carries into the next (SWAR, "SIMD within a register").
 """
 
 from __future__ import annotations
@@ -25,30 +24,30 @@ from goodput_cli.arrays import I64, Mask, Words
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NOT_FINITE = frozenset({"nan", "inf", "infinity"})
-"""Words for numbers that are not finite, in small letters and without a sign."""
+"""Spellings of numbers that are not finite, in lower case and without a sign."""
 MAX_SECONDS = int(datetime(2255, 1, 1, tzinfo=UTC).timestamp())
-"""Times from here on are absurd. int64 nanoseconds end in 2262."""
+"""Limit of valid times. int64 nanoseconds end in 2262."""
 MAX_NS = MAX_SECONDS * NS_PER_SECOND
 MAX_WHOLE = 1 << 60
-"""The greatest whole number of a log, a step for one: sums of a few still fit into 64 bits."""
+"""Maximum of whole numbers of a log, such as steps: sums of a few still fit into 64 bits."""
 
 _US_PER_SECOND = 1_000_000
 _NS_PER_US = 1000
 _EXACT_FROM = 8192.0
-"""From here on the fraction of a float64 has so few bits that its product with 10^6 is exact."""
+"""From this value on, the fraction of a float64 has so few bits that its product with 10^6 is exact."""
 _NEAR_A_HALF = 1e-9
-"""The product is never wrong by more (2^-34), so that only a product so near to a half may be rounded wrongly."""
+"""Maximum error of the product (2^-34): only a product so close to a half may be rounded incorrectly."""
 _EXACT_INTEGERS = float(1 << 53)
 """Below this every whole number is a float64."""
 _MAX_DIGITS = 400
 _FIRST_OF_A_NUMBER = frozenset("+-.0123456789")
 _NUMERIC = frozenset((int, float))
 _HANDFUL = 16
-"""So few values are converted sooner one by one than as a column."""
+"""Number of values up to which single conversions are faster than a column."""
 
 
 def number(value: Any) -> int | float | None:
-    """An int or finite float, or what `int` or `float` read from a string; None for everything else."""
+    """Return an int or finite float, also one that `int` or `float` reads from a string; None for other values."""
     kind = type(value)
     if kind is int:
         return int(value)
@@ -56,7 +55,7 @@ def number(value: Any) -> int | float | None:
         return float(value) if math.isfinite(value) else None
     if kind is not str or len(value) > _MAX_DIGITS or not value.isascii() or "_" in value:
         return None
-    if value.strip()[:1] not in _FIRST_OF_A_NUMBER:  # most texts; an exception would cost far more
+    if value.strip()[:1] not in _FIRST_OF_A_NUMBER:  # most texts fail this test, and an exception would cost far more
         return None
     try:
         return int(value)
@@ -70,13 +69,13 @@ def number(value: Any) -> int | float | None:
 
 
 def decimal(value: Any) -> float | None:
-    """The same as a float; None for a whole number that no float can hold too."""
+    """Return the number as a float; None also for a whole number that no float can represent."""
     found = number(value)
     return None if found is None or abs(found) > sys.float_info.max else float(found)
 
 
 def round_to_us(seconds: float) -> int:
-    """Seconds -> ns, rounded to the microsecond, half to even, exactly."""
+    """Return seconds as ns, rounded to the microsecond, half to even, exactly."""
     top, bottom = seconds.as_integer_ratio()
     whole, rest = divmod(top * _US_PER_SECOND, bottom)
     up = 2 * rest > bottom or (2 * rest == bottom and whole % 2 == 1)
@@ -84,7 +83,7 @@ def round_to_us(seconds: float) -> int:
 
 
 def epoch_ns(value: Any) -> int | None:
-    """Epoch seconds -> ns; None if that is no number or no time between 1970 and 2255."""
+    """Return epoch seconds as ns; None for other values, and for times outside of 1970 to 2255."""
     seconds = number(value)
     if seconds is None or not 0 <= seconds < MAX_SECONDS:
         return None
@@ -92,7 +91,7 @@ def epoch_ns(value: Any) -> int | None:
 
 
 def epoch_column(values: Sequence[Any]) -> tuple[I64, Mask]:
-    """`epoch_ns` of a column: ns int64[n], and bool[n] that tells which of them are good (the others are 0)."""
+    """Return `epoch_ns` of a column: ns int64[n], and bool[n], True for valid values (the others are 0)."""
     if len(values) <= _HANDFUL or not set(map(type, values)) <= _NUMERIC:
         return _one_by_one(values, epoch_ns)
     try:
@@ -112,7 +111,7 @@ def epoch_column(values: Sequence[Any]) -> tuple[I64, Mask]:
 
 
 def whole_number(value: Any) -> int | None:
-    """An int, also written as 500.0 or "500"; None for a fraction, another type or beyond ±2^60."""
+    """Return an int, also one written as 500.0 or "500"; None for a fraction, another type or beyond ±2^60."""
     parsed = number(value)
     if parsed is None or parsed != int(parsed) or abs(parsed) > MAX_WHOLE:
         return None
@@ -120,7 +119,7 @@ def whole_number(value: Any) -> int | None:
 
 
 def whole_column(values: Sequence[Any]) -> tuple[I64, Mask]:
-    """`whole_number` of a column: int64[n], and bool[n] that tells which of them are good (the others are 0)."""
+    """Return `whole_number` of a column: int64[n], and bool[n], True for valid values (the others are 0)."""
     if set(map(type, values)) <= _NUMERIC:
         try:
             floats = np.array(values, dtype=np.float64)
@@ -138,8 +137,8 @@ def _one_by_one(values: Sequence[Any], convert: Any) -> tuple[I64, Mask]:
 
 
 def counts_from_0(numbers: Iterable[int]) -> bool:
-    """Whether steps are numbered from 0, so that at number n there are n + 1 done: the lowest is 0, or they stand right
-    before round numbers (9, 19, 29)."""
+    """Return True if steps are numbered from 0, so that n + 1 steps are done at number n: the lowest is 0, or the
+    numbers precede round numbers (9, 19, 29)."""
     ordered = sorted(set(numbers))
     strides = Counter(after - before for before, after in pairwise(ordered))
     stride = strides.most_common(1)[0][0] if strides else 1
@@ -147,7 +146,7 @@ def counts_from_0(numbers: Iterable[int]) -> bool:
 
 
 def why_no_time(key: str, value: Any) -> str:
-    """Why `epoch_ns` refuses a value, as a sentence about `key`."""
+    """Return why `epoch_ns` rejects a value, as a sentence about `key`."""
     seconds = number(value)
     if seconds is None:
         return f"`{key}` is no number of epoch seconds"
@@ -159,33 +158,33 @@ def why_no_time(key: str, value: Any) -> str:
 
 FRACTION_DIGITS = 8
 FIRST_SECOND, END_SECOND = 1 << 30, 1 << 32
-"""Times with a fraction lie between these (2004 to 2106): there a float64 counts in steps of 2^-22 s, and of 2^-21 s
-from `_WIDER` (2038) on."""
+"""Range of times with a fraction (2004 to 2106): a float64 counts there in steps of 2^-22 s, and of 2^-21 s from
+`_WIDER` (2038) on."""
 MAX_DIGITS = 15
-"""A whole number of so many digits is exact in a float64."""
+"""Maximum number of digits of a whole number that is always exact in a float64."""
 _UNIT = 10**FRACTION_DIGITS
 _WIDER = 1 << 31
 _STEPS = 1 << 22
 _EXACT_DIGITS = 100
-"""A fraction that is a multiple of this many units has at most six digits."""
+"""A fraction that is a multiple of this number of units has at most six digits."""
 
 
 class DecimalColumn(Struct, frozen=True):
-    """n numbers from 0 up, as digits.
+    """n non-negative numbers, as digits.
 
-    whole: int64[n], the part before the point. fraction: int64[n], the part behind it in 10^-8, None if there is no
-    point; then `whole` has at most MAX_DIGITS digits, else it is FIRST_SECOND <= whole < END_SECOND.
+    whole: int64[n], the part before the point. fraction: int64[n], the part after it in 10^-8; None without a point.
+    Without a fraction `whole` has at most MAX_DIGITS digits, otherwise FIRST_SECOND <= whole < END_SECOND.
     """
 
     whole: I64
     fraction: I64 | None = None
 
     def take(self, chosen: Mask) -> DecimalColumn:
-        """Some of them."""
+        """Return the chosen numbers."""
         return DecimalColumn(self.whole[chosen], None if self.fraction is None else self.fraction[chosen])
 
     def epoch_ns(self) -> tuple[I64, Mask]:
-        """What `epoch_column` makes of the same numbers: ns int64[n], and which are good."""
+        """Return what `epoch_column` returns for the same numbers: ns int64[n], and True for valid values."""
         if self.fraction is None:
             good = self.whole < MAX_SECONDS
             return np.where(good, self.whole, 0) * NS_PER_SECOND, good
@@ -194,7 +193,7 @@ class DecimalColumn(Struct, frozen=True):
 
 
 def joined_numerals(parts: Sequence[DecimalColumn]) -> DecimalColumn:
-    """Numbers one behind the other; all of them have a fraction, or none."""
+    """Return the concatenated numbers; all of them have a fraction, or none."""
     fractions = [part.fraction for part in parts if part.fraction is not None]
     return DecimalColumn(
         np.concatenate([part.whole for part in parts]), np.concatenate(fractions) if fractions else None
@@ -202,9 +201,9 @@ def joined_numerals(parts: Sequence[DecimalColumn]) -> DecimalColumn:
 
 
 def _microseconds(whole: I64, fraction: I64) -> I64:
-    """Fractions (10^-8) as microseconds (up to 10^6), as if each number had been a float64 on the way.
+    """Return fractions (10^-8) as microseconds (up to 10^6), as if each number had been a float64 in between.
 
-    With at most six digits that changes nothing: a float64 of these years is within 0.24 us of what was written.
+    With at most six digits that changes nothing: a float64 of these years is within 0.24 us of the logged number.
     """
     micros = fraction // _EXACT_DIGITS
     odd = np.flatnonzero(micros * _EXACT_DIGITS != fraction)
@@ -214,7 +213,8 @@ def _microseconds(whole: I64, fraction: I64) -> I64:
 
 
 def _through_float(whole: I64, fraction: I64) -> I64:
-    """The nearest multiple of a step (the float64), then the nearest microsecond; both half to even, exactly."""
+    """Round to the nearest multiple of a step (the float64), then to the nearest microsecond; both half to even,
+    exactly."""
     steps = np.where(whole < _WIDER, _STEPS, _STEPS // 2)
     scaled = fraction * steps
     below = scaled // _UNIT
@@ -225,7 +225,7 @@ def _through_float(whole: I64, fraction: I64) -> I64:
 
 
 DIGITS = 8
-"""How many characters a word holds."""
+"""Number of characters in a word."""
 ZEROS = 0x3030303030303030
 """Eight characters 0."""
 WORD = np.dtype("<u8")
@@ -237,26 +237,27 @@ _SIXES, _TOPS = np.uint64(0x0606060606060606), np.uint64(0xF0F0F0F0F0F0F0F0)
 
 
 def mask_of(start: int, stop: int) -> int:
-    """A word with all bits set in the characters start <= i < stop."""
+    """Return a word with all bits set in the characters start <= i < stop."""
     return sum(0xFF << (8 * at) for at in range(start, stop))
 
 
 KEEP_FIRST = np.array([mask_of(0, count) for count in range(DIGITS + 1)], dtype=WORD)
-"""By count: a mask of the first so many characters."""
+"""By count: a mask of the first characters of a word."""
 
 
 def digit_values(words: Words, kept: Words | np.uint64) -> Words:
-    """The value of each character, a byte each, 0 where it is not kept; what is no digit is no byte below 10."""
+    """Return the value of each character, one byte each, 0 if it is not kept. A character that is not a digit gives a
+    byte of 10 or more."""
     return (words ^ np.uint64(ZEROS)) & kept
 
 
 def not_digits(values: Words) -> Words:
-    """Above 0 where a byte of `digit_values` is none of 0 to 9."""
+    """Return a word that is above 0 if a byte of `digit_values` is not 0 to 9."""
     return (values | (values & ~_TOPS) + _SIXES) & _TOPS
 
 
 def from_digits(values: Words) -> I64:
-    """The numbers that eight bytes of 0 to 9 each spell, the first one worth most."""
+    """Return the numbers that eight bytes of 0 to 9 each spell, the first one most significant."""
     pairs = values * _TENS + (values >> _BYTE)
     high = (pairs & _PAIRS) * _HIGH_WEIGHTS
     low = ((pairs >> _TWO_BYTES) & _PAIRS) * _LOW_WEIGHTS
