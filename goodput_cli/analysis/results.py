@@ -18,7 +18,7 @@ from goodput_cli.analysis.json_fields import Amount, Count, Instant, Json, writt
 from goodput_cli.analysis.recoveries import Recoveries
 from goodput_cli.analysis.work_options import NOTHING_SAID, WorkOptions
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.vocabulary.text import plural
+from goodput_cli.vocabulary.text import duration, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,9 +141,19 @@ class CategoryTime:
 
 
 class CategoryTimes(tuple[CategoryTime, ...]):
-    """Times in several categories: a tuple that pandas can show."""
+    """Times in several categories: a tuple that prints as a table, and that pandas can show."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Return a table: one row per category, with its duration and its percentage of the window."""
+        if not self:
+            return "(no time)"
+        rows = [(one.name, duration(one.ns), f"{one.percent:.2f} %") for one in self]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return "\n".join(
+            f"{name:<{widths[0]}}  {time:>{widths[1]}}  {share:>{widths[2]}}" for name, time, share in rows
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Columns: category, label (or missing), ns (int64), seconds, percent. Needs pandas."""
@@ -407,7 +417,7 @@ class Rolling:
         return len(self.window_ns)
 
     def __repr__(self) -> str:
-        return f"<{plural(len(self), 'window')}; .to_frame() has a row for each>"
+        return f"<{plural(len(self), 'window')}; .to_frame() has one row per window>"
 
     def to_frame(self) -> pd.DataFrame:
         """A row a window: its start and end (UTC), lengths and productive time in ns, and goodput in percent."""

@@ -29,18 +29,18 @@ def analyze(
     draft: bool = True,
     **options: Unpack[AnalyzeOptions],
 ) -> Analysis:
-    """Read the logs and account for every second of one job.
+    """Read logs and account for every second of one job.
 
-    sources: files, globs, folders, addresses or `-`, merged; or events that a program has, as a list of dicts or a
-    DataFrame with the keys of a log format.
-    thresholds: expressions such as "goodput<90", judged in `Analysis.thresholds`. accelerators, price_per_hour: what
-    the job holds, and what one of them costs for an hour: `Analysis.insights` then say what was lost in both.
-    draft: whether a log of which no format gives steps is read with rules that are drafted from it and proven on all
-    of it (`Analysis.inferred_rules`), and refused if there are none; else it is refused at once.
-    The options are those of the command; rolling windows (window, every) fill `Analysis.rolling`.
+    sources: files, globs, folders, addresses or `-`, which are merged. Events of a program can be passed as a list of
+    dicts or a DataFrame with the keys of a log format.
+    thresholds: expressions such as "goodput<90", judged in `Analysis.thresholds`.
+    accelerators, price_per_hour: the number of accelerators and the price of one per hour, for costs in
+    `Analysis.insights`.
+    draft: infer rules for a log of an unknown format (`Analysis.inferred_rules`). False: raise NotEnoughData instead.
+    The options are those of the command. Rolling windows (window, every) are in `Analysis.rolling`.
 
-    Raises SourceError (a source cannot be read), UsageError (the question makes no sense) and NotEnoughData (the logs
-    cannot answer it); all are GoodputError.
+    Raises SourceError (a source cannot be read), UsageError (wrong arguments) or NotEnoughData (the logs do not contain
+    the answer). All of them are GoodputError.
     """
     from goodput_cli.analysis.goodput.thresholds import read_threshold
     from goodput_cli.analysis.question import price_of
@@ -75,12 +75,13 @@ def advise(
     draft: bool = True,
     **options: Unpack[AdviseOptions],
 ) -> Advice:
-    """Analyse a job, replay it, and say what would have bought more goodput.
+    """Recommend a checkpoint interval, and rank improvements.
 
-    accelerators, price_per_hour: what the job holds, and what one costs. thresholds: such as "advice.gain>5pp", judged
-    in `Advice.thresholds`. draft: as in `analyze`. Advice is about the whole job: start and end are a UsageError.
+    accelerators, price_per_hour: the number of accelerators and the price of one per hour.
+    thresholds: expressions such as "advice.gain>5pp", judged in `Advice.thresholds`.
+    draft: as in `analyze`. Advice covers the whole job: start and end raise UsageError.
 
-    Errors are those of `goodput_cli.analyze`; NotEnoughData also where nothing was trained.
+    Raises the errors of `goodput_cli.analyze`, and NotEnoughData if nothing was trained.
     """
     from goodput_cli.analysis.advice.advise import advice_options, advise_analysis
     from goodput_cli.analysis.advice.thresholds import parse_advice

@@ -30,12 +30,11 @@ def check(
     jobs_done: Callable[[int, int], None] | None = None,
     **options: Unpack[JobOptions],
 ) -> CheckReport:
-    """Read the logs and find everything that is wrong with them, and with each of their jobs.
+    """Read logs, and find the problems in them and in each of their jobs.
 
-    The logs are read as `goodput_cli.analyze` reads them, with rules that are inferred where no format reads a step.
-    Mappings that are named are tested on the logs as drafts are (`mapping_contradicted`). The report is of no job
-    where no event could be read. The arguments are those of `goodput_cli.jobs`; jobs are always checked whole.
-    Errors as there.
+    The logs are read as by `goodput_cli.analyze`, with inferred rules for steps of an unknown format. Mappings are
+    tested on the logs (`mapping_contradicted`). The report has no job if no event could be read. The arguments and
+    errors are those of `goodput_cli.jobs`. Jobs are always checked as a whole.
     """
     reading, question = split(options)
     from goodput_cli.analysis.jobs import check_log
@@ -56,16 +55,15 @@ REJECTS = ("source", "line", "rule", "field", "reason", "text")
 
 @dataclass(frozen=True)
 class MappingReport:
-    """What mappings read of some logs."""
+    """What mappings read from some logs."""
 
     sheets: tuple[Sheet, ...]
     refused: tuple[Refused, ...]
-    """Lines that a rule knows and whose values are wrong, and lines in which its text stands and that it does not
-    read."""
+    """Lines that match a rule but have wrong values, and lines that contain its text but do not match."""
     failed: tuple[str, ...]
-    """What is wrong with samples: a sentence each, with its place."""
+    """One sentence per failing sample, with its location."""
     finds_steps: bool
-    """Whether a mapping that was named read a step, or anything if it has no rule for steps."""
+    """True if one of the mappings read a step, or anything if it has no rule for steps."""
 
     @property
     def rejects(self) -> list[tuple[str | int, ...]]:
@@ -78,8 +76,10 @@ class MappingReport:
 
 
 def draft_mapping(source: str) -> Draft:
-    """A mapping of a log that no format reads, drafted from its lines and proven on them: TOML to edit, with why it
-    cannot be used if it cannot. Raises SourceError."""
+    """Infer a mapping (TOML) for a log of an unknown format, with the reasons if it cannot be used.
+
+    Raises SourceError.
+    """
     from goodput_cli.api.draft import DraftedReading
 
     reading, question = split({})
@@ -87,8 +87,7 @@ def draft_mapping(source: str) -> Draft:
 
 
 def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
-    """Everything about one line of text, `FILE:LINE`: what was taken off, which rule read it, what it gives, and which
-    row of evidence reads it (docs/causes.md)."""
+    """Explain how the line `FILE:LINE` is read: its prefix, its rule, its values and its evidence (docs/causes.md)."""
     from goodput_cli.events.mappings.explained import AROUND, explain, lines_of
     from goodput_cli.events.mappings.registry import load_mappings, read_files
 
@@ -116,7 +115,7 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
 
 
 def _used_for(file: str, line: int, mapping: Sequence[str]) -> str:
-    """Which disruption of the job in a file a line of evidence was used for, and as what; else why it was not."""
+    """Return the disruption for which a line of evidence was used, and as what; otherwise why it was not used."""
     from goodput_cli.api.analyze import analyze
 
     try:

@@ -57,9 +57,9 @@ class PlannedSide:
     job_name: str | None
     run: str | None
     job_alone: bool
-    """Whether the job was named for this side, and not for all."""
+    """True if the job was set for this run, and not for all."""
     run_alone: bool
-    """Whether the run was named for this side, and not for all."""
+    """True if the run was set for this side, and not for all."""
     usual: bool = False
     """Whether it is a further baseline."""
 
@@ -74,15 +74,16 @@ def compare(
     draft: bool = True,
     **options: Unpack[CompareOptions],
 ) -> Comparison:
-    """Analyse each side and hold the others against the baseline.
+    """Compare runs with a baseline.
 
-    sources, others: one a side: anything that `analyze` reads, or an answer that it saved as JSON; or a single one
-    for all sides. job_name, run: none, one for all logs, or one a side in the order of the sources. changes:
-    expressions such as "goodput:-2pp", judged for every pair. draft: whether a side that no format reads is read with
-    rules drafted from the first of them, which must hold for all. The others are those of `goodput_cli.analyze`; they
-    hold for logs, a saved answer stays as it was made.
+    sources, others: one per run: anything that `analyze` reads, or an answer that it saved as JSON; or one source for
+    all runs.
+    job_name, run: none, one for all runs, or one per run in the order of the sources.
+    changes: expressions such as "goodput:-2pp", judged for every pair.
+    draft: infer rules for runs of an unknown format, from the first of these logs.
+    The options are those of `goodput_cli.analyze`. They apply to logs, not to saved answers.
 
-    Raises UsageError before anything is read where the sides do not fit together, SourceError, NotEnoughData.
+    Raises UsageError (before anything is read), SourceError or NotEnoughData.
     """
     from goodput_cli.analysis.compare.compare import compare_sides
     from goodput_cli.analysis.compare.results import parse_change
@@ -117,7 +118,7 @@ def plan_sides(
     baseline: str | None,
     baselines: Sequence[str] = (),
 ) -> list[PlannedSide]:
-    """What each side is, the baseline first. `UsageError` where that cannot be told, or there is only one."""
+    """Return the runs to compare, the baseline first. Raises UsageError for less than two."""
     named = list(sources)
     named += [one for one in dict.fromkeys((baseline, *baselines)) if one is not None and one not in named]
     if not named and job_names:
@@ -199,7 +200,7 @@ class _Reader:
             raise NotEnoughData(f"{without_password(planned.source)}: {error}") from error
 
     def _with_reference(self, planned: PlannedSide, read: Summary | EventLog) -> Question:
-        """The question with the median step of the baseline, which is the first side, as the reference of all."""
+        """Return the question with the median step of the baseline, the first run, as the reference of all runs."""
         from goodput_cli.analysis.summary import Summary
 
         if isinstance(read, Summary):
@@ -242,7 +243,7 @@ def _inconclusive(bounds: Sequence[Bound], ledger_ns: int, counted_ns: int) -> s
 
 
 def _check_saved(planned: PlannedSide, saved: Summary) -> None:
-    """A saved answer is of one job and of the run that it was made of: no other can be had from it."""
+    """Raise an error if another job or run is requested from a saved answer."""
     if planned.job_alone and planned.job_name != saved.job:
         raise NotEnoughData(f"is a saved answer of job {saved.job!r}, not {planned.job_name!r}")
     if planned.run_alone:

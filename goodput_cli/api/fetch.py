@@ -52,13 +52,13 @@ _NOT_COMPARED = ("lookback_truncated",)
 
 @dataclass
 class _Fetched:
-    """Lines as they come, and what the sources say about themselves."""
+    """The lines read so far, and the diagnostics of the sources."""
 
     lines: list[bytes] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     newest: dict[str, str] = field(default_factory=dict)
     apart: list[str] = field(default_factory=list)
-    """Documents that a snapshot cannot hold as they are."""
+    """Documents that a snapshot cannot contain unchanged."""
     complete: bool = False
 
 
@@ -68,13 +68,13 @@ def fetch(
     output: str | os.PathLike[str],
     **options: Unpack[FetchOptions],
 ) -> Manifest:
-    """Write everything that `sources` hold to `output` (`*.jsonl.gz`, `*.jsonl` or `*.parquet`), with its manifest.
+    """Download logs into a snapshot `output` (`*.jsonl.gz`, `*.jsonl` or `*.parquet`) with a manifest.
 
-    With `update`, only newer and late entries of Cloud Logging are read, of other places everything is, and the new
-    lines are kept; what is gone from the sources stays. The other arguments are those of `analyze`. What breaks off
-    keeps what was read, marked incomplete, but for a KeyboardInterrupt while files are read.
+    With `update`, new lines are added, and lines that are gone from the sources stay. From Cloud Logging only new and
+    late entries are read, from other sources everything. The other arguments are those of `analyze`. After an error, the
+    lines read so far are kept and marked as incomplete, except after a KeyboardInterrupt while files are read.
 
-    Raises UsageError (the file exists, or the snapshot is of something else), SourceError, GoodputError.
+    Raises UsageError (the file exists, or is a snapshot of other sources), SourceError or GoodputError.
     """
     path = Path(output)
     snapshot.check_name(path)
@@ -106,8 +106,10 @@ def fetch(
 
 
 def _check_is_no_source(path: Path, sources: Sequence[str], stdin: BinaryIO | None, *, update: bool) -> None:
-    """UsageError where the snapshot, or its manifest, would be written over one of the logs. A snapshot in a folder
-    that it is made of is updated: it keeps what it has."""
+    """Raise UsageError if the snapshot or its manifest would overwrite one of the logs.
+
+    A snapshot in a folder of its own sources can be updated.
+    """
     for place in (path, snapshot.manifest_path(path)):
         log = source_behind(place, sources, stdin)
         if log is not None and not (update and snapshot.read_manifest(path) is not None):
@@ -116,7 +118,7 @@ def _check_is_no_source(path: Path, sources: Sequence[str], stdin: BinaryIO | No
 
 
 def _check_manifest_is_own(path: Path) -> None:
-    """UsageError where what stands in the place of the manifest is none of a snapshot."""
+    """Raise UsageError if the manifest would overwrite another file."""
     place = snapshot.manifest_path(path)
     if os.path.lexists(place) and snapshot.written_manifest(path) is None:
         raise UsageError(
@@ -134,7 +136,7 @@ def _is_worth_keeping(uris: Sequence[str], error: BaseException) -> bool:
 
 
 def _before(path: Path, sources: Sequence[str], job_name: str | None, keeping: Keeping) -> Manifest | None:
-    """The manifest of the snapshot to be updated. Raises UsageError where writing would destroy something."""
+    """Return the manifest of the snapshot to update. Raises UsageError if writing would destroy a file."""
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; create it first")
     if not keeping.force:
@@ -264,7 +266,7 @@ def _write(
 
 
 def _blocks(name: str, lines: Sequence[bytes]) -> Iterator[Batch]:
-    """The lines as reading the snapshot will give them."""
+    """Yield the lines as they are read from the snapshot."""
     for first in range(0, len(lines), _AT_ONCE):
         yield RawBatch(name, first + 1, b"\n".join(lines[first : first + _AT_ONCE]) + b"\n")
 

@@ -147,26 +147,27 @@ class Watched:
 
 @dataclass(frozen=True)
 class Update:
-    """The answer at one moment."""
+    """The analysis at one time."""
 
     changed: bool
-    """Whether anything was read since the one before."""
+    """True if new lines were read since the previous update."""
     analysis: Analysis | None
-    """None as long as the log cannot answer."""
+    """None if the log does not contain enough yet."""
     waiting: str = ""
-    """Why it cannot."""
+    """Why `analysis` is None."""
 
 
 @takes(WATCH)
 def watch(sources: Source | Sequence[Source], **options: Unpack[WatchOptions]) -> Generator[Update, None, None]:
-    """The analysis of growing sources, again and again, without an end; the first at once.
+    """Analyze growing sources repeatedly, without an end; the first update comes at once.
 
-    sources: files, globs, folders, gs://, cloud-logging://; only what is new in them is read, and one that cannot be
-    read yet is waited for. as_of: by default the moment of each answer, so that time in which nothing is logged counts.
-    notice: takes what a person should know (a file was truncated, the network fails). The others are those of
-    `goodput_cli.analyze`; so are the errors, of the first answer only where it can go on. Rules are inferred as
-    `goodput_cli.analyze` does, and again whenever the log has doubled: NeedsMapping where steps are there that no
-    format reads and no rule can be proven.
+    sources: files, globs, folders, gs://, cloud-logging://. Only new lines are read, and a missing source is waited for.
+    as_of: the time of each update by default, so that time without log lines counts.
+    notice: callback for status messages, such as a truncated file or a network error.
+    The other arguments and the errors are those of `goodput_cli.analyze`. After the first update, errors that can pass
+    are in `Update.waiting`. Rules for a log of an unknown format are inferred again whenever the log has doubled.
+
+    Raises NeedsMapping if no rules can be inferred for the steps in the log.
     """
     following, of_job = parsed_options(Following, options)
     of_now: AnalyzeOptions = {"as_of": "now", **of_job}  # type: ignore[typeddict-item]

@@ -128,7 +128,7 @@ def test_what_an_analysis_holds_is_a_line_each() -> None:
     analysis = goodput_cli.analyze(NIGHT, window="2h")
     assert repr(analysis.table) == "<4333 events in columns; Analysis.events is a DataFrame of them>"
     assert repr(analysis.timeline).startswith("<4333 events in 6 attempts; ")
-    assert repr(analysis.rolling) == "<6 windows; .to_frame() has a row for each>"
+    assert repr(analysis.rolling) == "<6 windows; .to_frame() has one row per window>"
     assert analysis.rolling is not None
     assert analysis.rolling.to_frame().goodput_percent.round(2).tolist()[:2] == [89.01, 67.17]
     assert analysis == analysis
@@ -186,3 +186,13 @@ def test_an_argument_that_is_mistyped_is_suggested() -> None:
 
 def test_one_threshold_need_not_be_a_list() -> None:
     assert goodput_cli.analyze(NIGHT, thresholds="goodput<90").thresholds[0].met
+
+
+def test_badput_prints_as_a_table_and_a_disruption_as_a_line() -> None:
+    analysis = goodput_cli.analyze(NIGHT)
+    lines = str(analysis.badput).splitlines()
+    assert lines[0] == "wasted_progress_from_disruption           1 h 46 min  15.87 %"
+    assert len(lines) == len(analysis.badput)
+    assert len({*map(len, lines)}) == 1
+    shown = repr(analysis.disruptions[1])
+    assert shown == "<Disruption 2: terminated after step 1290, lost 14 min 27 s, cause unknown>"

@@ -226,7 +226,7 @@ def test_an_insight_without_its_prefix_is_suggested(capsys: Said) -> None:
 
 
 def test_disruptions_in_a_session_say_how_many_they_are() -> None:
-    assert repr(goodput_cli.analyze(PRIMER).disruptions) == "<1 disruption; .to_frame() has a row for each>"
+    assert repr(goodput_cli.analyze(PRIMER).disruptions) == "<1 disruption; .to_frame() has one row per disruption>"
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from goodput_cli.events.schema import EventTable
 from goodput_cli.events.timestamps import isos
 from goodput_cli.vocabulary.categories import ENDED, UNCOUNTED, Ended
 from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, CONFIRMED_IN_VERSION_1, GROUPS, UNKNOWN_CAUSE, cause_text
-from goodput_cli.vocabulary.text import plural
+from goodput_cli.vocabulary.text import duration, plural
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -199,7 +199,14 @@ class Disruption:
         json=row_schema(EVIDENCE_COLUMNS, "evidence", ""),
     )
     chain: Chain | None = None
-    """Where the outage went, link by link; None for a planned scale-up and a rollback, which have no chain."""
+    """The recovery phases of the outage; None for a planned scale-up and a rollback, which have none."""
+
+    def __repr__(self) -> str:
+        """Return one line for a session: number, end, loss and cause."""
+        at = "" if self.last_step is None else f" after step {self.last_step}"
+        cause = self.cause if self.cause in (None, UNKNOWN_CAUSE) else cause_text(self.cause, self.cause_certainty)
+        lost = f"{self.ended}{at}, lost {duration(self.lost_ns)}"
+        return f"<Disruption {self.number}: {lost}{'' if cause is None else f', cause {cause}'}>"
 
 
 @dataclass(frozen=True)
@@ -366,8 +373,8 @@ class Disruptions(Sequence[Disruption]):
         return self.as_table().to_frame()
 
     def __repr__(self) -> str:
-        """For a session: how many there are, and how to see them."""
-        return f"<{plural(len(self), 'disruption')}; .to_frame() has a row for each>"
+        """Return one line for a session: how many there are, and how to see them."""
+        return f"<{plural(len(self), 'disruption')}; .to_frame() has one row per disruption>"
 
     def _repr_html_(self) -> str:
         return self.to_frame().to_html(index=False)
