@@ -70,9 +70,10 @@ def fetch(
 ) -> Manifest:
     """Download logs into a snapshot `output` (`*.jsonl.gz`, `*.jsonl` or `*.parquet`) with a manifest.
 
-    With `update`, new lines are added, and lines that are gone from the sources stay. From Cloud Logging only new and
-    late entries are read, from other sources everything. The other arguments are those of `analyze`. After an error, the
-    lines read so far are kept and marked as incomplete, except after a KeyboardInterrupt while files are read.
+    With `update`, new lines are added, and lines that are gone from the sources stay. Only new and late entries are
+    read from Cloud Logging, and everything from other sources. The other arguments are those of `analyze`. After an
+    error, the lines read so far are kept and marked as incomplete, except after a KeyboardInterrupt while files are
+    read.
 
     Raises UsageError (the file exists, or is a snapshot of other sources), SourceError or GoodputError.
     """

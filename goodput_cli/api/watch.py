@@ -161,7 +161,7 @@ class Update:
 def watch(sources: Source | Sequence[Source], **options: Unpack[WatchOptions]) -> Generator[Update, None, None]:
     """Analyze growing sources repeatedly, without an end; the first update comes at once.
 
-    sources: files, globs, folders, gs://, cloud-logging://. Only new lines are read, and a missing source is waited for.
+    sources: files, globs, folders, gs://, cloud-logging://. Only new lines are read. A source can be missing at first.
     as_of: the time of each update by default, so that time without log lines counts.
     notice: callback for status messages, such as a truncated file or a network error.
     The other arguments and the errors are those of `goodput_cli.analyze`. After the first update, errors that can pass
