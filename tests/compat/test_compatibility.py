@@ -86,7 +86,7 @@ def test_the_outage_after_a_checkpoint_to_the_second() -> None:
 
 def test_the_document_lists_every_difference() -> None:
     rows = [
-        "| rule | what the library does, and what we do | moves | log | goodput |",
+        "| rule | difference | moved time | log | goodput |",
         "| --- | --- | --- | --- | --- |",
     ]
     for name in RULES:
@@ -101,7 +101,7 @@ def test_the_document_lists_every_difference() -> None:
 
 
 def test_the_document_lists_every_refusal() -> None:
-    rows = ["| log | what it raises | goodput here |", "| --- | --- | --- |"]
+    rows = ["| log | exception | goodput |", "| --- | --- | --- |"]
     for name in REFUSED:
         analysis, found = both(name)
         rows.append(f"| {link(name)} | `{found.answer.failed}` | {percent(analysis.goodput.percent)} |")
