@@ -69,10 +69,10 @@ _OF_CLUSTER = frozenset({"kind", "message"})
 """A record of a cluster has one of these keys."""
 _LOOKED_AT = 100
 """Number of records of a shape that are checked for a cluster's format."""
-_STRAY = ("unrecognised_lines", "lines that no log format recognises; ignored")
-_OTHER_LINES = ("other_output", "lines of containers that say nothing about time")
+_STRAY = ("unrecognised_lines", "lines that match no log format; ignored")
+_OTHER_LINES = ("other_output", "container output without information about time")
 _MOST_STEPS = 1_000_000_000
-_OTHER = ("other_output", "JSON objects among text that no log format recognises")
+_OTHER = ("other_output", "JSON objects in a text log that match no log format")
 
 
 class Decoder:
@@ -109,7 +109,7 @@ class Decoder:
         if parsed.devices is not None:
             self._output.take_devices(code, parsed.devices)
         for line, reason in parsed.bad:
-            self.notes.add("malformed_lines", f"lines that hold no record ({reason}); ignored", code, [line])
+            self.notes.add("malformed_lines", f"lines without a valid record ({reason}); ignored", code, [line])
         for columns in parsed.columns:
             self._decode_columns(code, columns)
         if parsed.records:
@@ -127,8 +127,8 @@ class Decoder:
 
         for source in self._output.devices.naive:
             if folder_of(table.sources[source]) not in self._found_zones:
-                message = f"timestamps without a zone, read as {self._output.clock.zone}; --timezone says which zone"
-                notes.add("naive_timestamps", f"{message} they are in", source, [1])
+                message = f"timestamps without a zone are read as {self._output.clock.zone}; --timezone sets their zone"
+                notes.add("naive_timestamps", message, source, [1])
         collected, may_move = self._output.devices, self._output.zones is not None
         found = device_tables(collected, table, self._runs, self._clock_of, notes, may_move=may_move)
         return replace(table, devices=found)
@@ -429,7 +429,7 @@ class Decoder:
         wrong = [at for at, name in enumerate(names) if not isinstance(name, str)]
         message = f"events without `{key}` belong to no job; dropped"
         self._output.report("missing_job_name", message, records, missing)
-        self._output.report("bad_value", f"`{key}` is no text; dropped", records, wrong)
+        self._output.report("bad_value", f"`{key}` is not a string; dropped", records, wrong)
 
     def _note_unknown_keys(self, records: Records, log_format: Format) -> None:
         any_key = self._recogniser.traits(log_format).any_key
@@ -444,7 +444,7 @@ class Decoder:
             places = found
         for key in sorted(places):
             name = self.notes.bounded("unknown_keys", key)
-            self._output.report("unknown_keys", f"the key {name} is not known; ignored", records, places[key])
+            self._output.report("unknown_keys", f"unknown key {name}; ignored", records, places[key])
 
     def _unrecognised(self, records: Records, places: Sequence[int] | I64) -> None:
         self._output.report(*self._stray, records, list(places))
@@ -464,7 +464,7 @@ def _note_counters(columns: Mapping[str, NDArray[Any]], notes: DiagnosticCollect
     """Report step numbers that no job can reach: they count tokens, samples or time."""
     step = columns["step"]
     if len(step) and step.max() > _MOST_STEPS:
-        message = f"numbers of steps above {_MOST_STEPS:,}: they count something else, such as samples, tokens or times"
+        message = f"step numbers above {_MOST_STEPS:,}: they count something else, such as samples, tokens or times"
         high = np.flatnonzero(step > _MOST_STEPS)
         for source in np.unique(columns["source"][high]).tolist():
             rows = high[columns["source"][high] == source]

@@ -23,7 +23,7 @@ _TOOL = re.compile(
 )
 """Words of file names that name a tool, not a host."""
 _MOST_COUNTED = 1000
-_NO_JOB = "samples of accelerators that lie beside logs of several jobs, or of none: nobody knows whose; left out"
+_NO_JOB = "accelerator samples next to logs of several jobs, or of none: their job is unknown; ignored"
 
 
 def device_tables(
@@ -40,7 +40,7 @@ def device_tables(
     times without one."""
     sources, by_source = table.sources, _jobs_of_sources(table)
     if collected.left_out:
-        words = f"samples of more than {MOST_DEVICES:,} devices; left out"
+        words = f"samples of more than {MOST_DEVICES:,} devices; ignored"
         notes.add("bad_sample", words, collected.sources[-1], [1] * min(collected.left_out, _MOST_COUNTED))
     homes = {code: _job_beside(code, sources, by_source) for code in collected.sources}
 
@@ -82,15 +82,15 @@ def _offsets(
         if clock.ahead_ns and may_move:
             found[source] = clock.ahead_ns
             message = (
-                f"the clock of samples of accelerators is {off}, by when devices were busy: they are read {by} "
-                f"{'earlier' if is_ahead else 'later'}"
+                f"the clock of accelerator samples is {off}, judging by when devices were busy: they are shifted {by} "
+                f"{'back' if is_ahead else 'forward'}"
             )
             notes.add("device_clock", message, source, [1])
         elif clock.ahead_ns or clock.unclear:
-            other = f"their clock is {off}" if clock.ahead_ns else "more than one other clock fits"
-            collected.refused[source] = f"samples of accelerators do not fit the log: {other}; left out"
+            other = f"their clock is {off}" if clock.ahead_ns else "several clock offsets fit"
+            collected.refused[source] = f"accelerator samples do not match the log: {other}; ignored"
         elif not clock.overlaps:
-            message = "samples of accelerators lie outside of the job's time: none is used"
+            message = "accelerator samples are outside the job's time; ignored"
             notes.add("device_clock", message, source, [1])
     return found
 

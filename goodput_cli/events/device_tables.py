@@ -43,11 +43,11 @@ _NONE = (
 """Values that tools print for an unsupported field; lower case."""
 _BYTES = {"mib": 1 << 20, "mb": 10**6, "gib": 1 << 30, "kib": 1 << 10, "": 1 << 20}
 _EPOCH = re.compile(r"1\d{9}(?:\.(\d{1,9}))?")
-_NO_TIME = "no day and time: nvidia-smi dmon writes them with -o DT, dcgmi dmon by `| ts '%Y-%m-%dT%H:%M:%S%z'`"
+_NO_TIME = "no date and time: use `nvidia-smi dmon -o DT`, or pipe dcgmi dmon through `ts '%Y-%m-%dT%H:%M:%S%z'`"
 
 
-_NO_HEAD = "a table of nvidia-smi without headings: leave out `noheader`; its samples are left out"
-_NO_NAME = "several devices at once, and no column names them: add `index` to --query-gpu; its samples are left out"
+_NO_HEAD = "an nvidia-smi table without a header: omit `noheader`; its samples are ignored"
+_NO_NAME = "several devices without a column that names them: add `index` to --query-gpu; samples are ignored"
 _MOST_NAMELESS = 1000
 _FEW_GAPS, _AT_ONCE_NS = 4, NS_PER_SECOND // 20
 
@@ -128,7 +128,7 @@ class DeviceTable:
             return ""
         name = "0" if columns.device is None else cells[columns.device].strip()
         if not (columns.comma or name.isdecimal()):
-            return self._other(text, "names no device")
+            return self._other(text, "contains no device")
         stamp = self._stamp([cells[place] for place in columns.time], before)
         if isinstance(stamp, str):
             return stamp

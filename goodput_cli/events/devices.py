@@ -92,7 +92,7 @@ def why_no_value(quantity: Quantity, value: float) -> str:
     if 0 <= value <= _WHOLE:
         return ""
     if not math.isfinite(value):
-        return "is no finite number"
+        return "is not a finite number"
     if value < 0:
         return "is below 0"
     most = _MOST.get(quantity, _WHOLE + _ROUNDING)
@@ -143,7 +143,7 @@ class DevicePart:
         if before is None or now[0] <= before[0]:
             return
         if now[1] < before[1]:  # the counter wrapped or restarted
-            self.bad.append((line, "a running count of energy went back"))
+            self.bad.append((line, "an energy counter went back"))
             return
         seconds = (now[0] - before[0]) / NS_PER_SECOND
         self.add(line, device, Quantity.METER, before[0], (now[1] - before[1]) * joules / seconds, seconds)

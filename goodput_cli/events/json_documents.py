@@ -35,9 +35,9 @@ from goodput_cli.sources.base import RawBatch, Record
 
 NOT_JSON = "not JSON"
 NOT_UTF8 = "not UTF-8"
-NOT_OBJECT = "JSON, but no object"
+NOT_OBJECT = "JSON, but not an object"
 SEVERAL = "more than one JSON value on a line"
-CUT_OFF = "cut off before the end of the object"
+CUT_OFF = "truncated object"
 TOO_DEEP = "nested too deep"
 
 _TWO_OBJECTS = re.compile(rb"\}[ \t\r]*,[ \t\r]*\{")

@@ -52,7 +52,7 @@ def batch_of(source: Any) -> RawBatch:
             kept = {str(key): value for key, value in record.items() if not _is_missing(value)}
             lines.append(orjson.dumps(kept, default=_plain, option=orjson.OPT_SERIALIZE_NUMPY))
         except (TypeError, ValueError) as error:
-            raise UsageError(f"record {number} is no event: {error}") from error
+            raise UsageError(f"record {number} is not an event: {error}") from error
     return RawBatch(NAME, 1, b"\n".join([*lines, b""]))
 
 

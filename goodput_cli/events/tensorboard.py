@@ -94,7 +94,9 @@ def step_tags(files: Sequence[Sequence[tuple[int, Event]]], asked: str | None) -
         known = {plain(scalar.tag) for events in files for _, event in events for scalar in event.scalars}
         if plain(asked) not in known:
             some = ", ".join(safe(tag) for tag in sorted(known)[:_NAMED])
-            raise UsageError(f"--tensorboard-tag {asked}: no event file has this scalar; there are {some or 'none'}")
+            raise UsageError(
+                f"--tensorboard-tag {asked}: no event file contains this scalar. Available: {some or 'none'}"
+            )
         return [plain(asked)] * len(files)
     longest = max(files, key=len)
     usual = _step_tag(longest)

@@ -354,8 +354,8 @@ class EntryZones:
         named = ", ".join(map(offset_text, np.unique(quarters[moved]).tolist()))
         said = Diagnostic.of(
             "timezone_found",
-            f"timestamps without a zone are of UTC{named}, as the entries around them show, and are read so; "
-            "--timezone says otherwise",
+            f"timestamps without a zone are read as UTC{named}, which their Cloud Logging entries reveal; "
+            "--timezone overrides it",
             len(keys),
         )
         others = [one for one in diagnostics if (one.code, one.count) != ("naive_timestamps", said.count)]

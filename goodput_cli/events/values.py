@@ -149,11 +149,11 @@ def why_no_time(key: str, value: Any) -> str:
     """Return why `epoch_ns` rejects a value, as a sentence about `key`."""
     seconds = number(value)
     if seconds is None:
-        return f"`{key}` is no number of epoch seconds"
+        return f"`{key}` is not a number of epoch seconds"
     for power, unit in ((3, "milliseconds"), (6, "microseconds"), (9, "nanoseconds")):
         if MAX_SECONDS <= seconds < MAX_SECONDS * 10**power:
-            return f"`{key}` is no time between 1970 and 2255 in epoch seconds: it looks like {unit}"
-    return f"`{key}` is no time between 1970 and 2255 in epoch seconds"
+            return f"`{key}` is not a time between 1970 and 2255 in epoch seconds: it looks like {unit}"
+    return f"`{key}` is not a time between 1970 and 2255 in epoch seconds"
 
 
 FRACTION_DIGITS = 8

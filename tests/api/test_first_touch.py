@@ -171,7 +171,7 @@ def test_records_and_files_are_merged(tmp_path: Path) -> None:
         ([NIGHT, 5], "a source cannot be int"),
         ({"job_name": "x"}, "sources cannot be dict"),
         (io.StringIO("{}"), "sources cannot be StringIO; pass a log file"),
-        ([{"job_name": object()}], "record 1 is no event"),
+        ([{"job_name": object()}], "record 1 is not an event"),
     ],
 )
 def test_wrong_types_are_answered_by_a_sentence(sources: Any, sentence: str) -> None:

@@ -40,19 +40,19 @@ def test_it_says_of_each_line_what_check_lists(log: Path, capsys: pytest.Capture
 
 def test_the_row_its_code_its_role_and_its_fields() -> None:
     said = explained(OOM, line_of(OOM, "CUDA out of memory"))
-    assert "evidence: row 'device out of memory', code device_oom, role root, said by: process" in said
+    assert "evidence: row 'device out of memory', code device_oom, role root, printed by: process" in said
     assert said[-2:] == ["rank: 3", "device: 3"]
 
 
 def test_a_later_line_that_says_the_same_has_its_own_rank_and_wait() -> None:
     said = explained(OOM, line_of(OOM, "[Rank 2] Watchdog"))
-    assert "evidence: row 'watchdog', code collective_timeout, role echo, said by: process" in said
+    assert "evidence: row 'watchdog', code collective_timeout, role echo, printed by: process" in said
     assert said[-2:] == ["rank: 2", "waited: 600.06 s"]
 
 
 def test_a_line_of_a_traceback_is_read_with_it() -> None:
     (said,) = (one for one in explained(OOM, line_of(OOM, "loss.backward()")) if one.startswith("evidence"))
-    assert said == "evidence: no row of its own; it is part of a block, such as a traceback, that is read as a whole"
+    assert said == "evidence: no separate row; it is part of a block, such as a traceback, that is read as a whole"
 
 
 def test_a_line_that_a_collector_keeps(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ def test_a_line_that_a_collector_keeps(tmp_path: Path) -> None:
     entry = {"log": "[rank1]: RuntimeError: CUDA error: an illegal memory access was encountered\n"}
     log.write_text(json.dumps(entry | {"stream": "stderr", "time": "2026-03-01T10:00:00Z"}) + "\n", encoding="utf-8")
     said = explained(log, 1)
-    assert "evidence: row 'device error', code device_error, role root, said by: process" in said
+    assert "evidence: row 'device error', code device_error, role root, printed by: process" in said
     assert "rank: 1" in said
 
 

@@ -91,14 +91,14 @@ def test_a_row_without_a_literal_may_be_tried_on_every_line(tmp_path: Path) -> N
 def test_explain_names_the_row(tmp_path: Path) -> None:
     died(tmp_path, OWN)
     said = explain_line(f"{tmp_path / 'train.log'}:19", mapping=(str(tmp_path / "acme.toml"),))
-    assert "evidence: row 'acme:1', code storage_error, role root, said by: process" in said
+    assert "evidence: row 'acme:1', code storage_error, role root, printed by: process" in said
 
 
 @pytest.mark.parametrize(
     ("old", "new", "place", "words"),
     [
-        ("rank = 7", "rank = 8", "9:1", "sample failed: `rank` is 8 in `gives`, and the row `acme:1` gives"),
-        ("read timeout after", "read delay after", "9:1", "sample failed: no row of evidence reads this line"),
+        ("rank = 7", "rank = 8", "9:1", "sample failed: `gives` has `rank` = 8, but the row `acme:1` gives"),
+        ("read timeout after", "read delay after", "9:1", "sample failed: no row of evidence matches this line"),
         ('"storage_error"\nregex', '"storage_eror"\nregex', "5:1", "unknown cause `storage_eror`; did you mean"),
         ("code =", "role = 'boot'\ncode =", "5:1", "`role` is root, exit, echo, teardown or context"),
     ],
@@ -118,7 +118,7 @@ def test_a_mistake_is_said_with_its_place(old: str, new: str, place: str, words:
         ('"network"', '"netwrk"', "7:35", "unknown cause `netwrk`; did you mean"),
         ('"exit"]', '"exits"]', "7:52", "`values` is a table such as"),
         ('by = "status"', 'by = "status"\ncode = "network"', "4:1", "a cause needs a `code`"),
-        ('by = "status"\n', 'code = "network"\n', "7:1", "`values` are those of the field that `by` names"),
+        ('by = "status"\n', 'code = "network"\n', "7:1", "`values` belong to the field in `by`"),
         ('values = { "3"', 'valuse = { "3"', "7:1", "did you mean values"),
     ],
 )
@@ -142,5 +142,5 @@ def test_a_row_needs_words_that_every_line_has(tmp_path: Path) -> None:
 
 
 def test_a_word_of_healthy_logs_is_no_row(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="stands in too many healthy lines"):
+    with pytest.raises(UsageError, match="appears in too many healthy lines"):
         died(tmp_path, 'name = "acme"\n[[cause]]\ncode = "killed"\nline = "Killed"\n')

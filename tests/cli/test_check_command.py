@@ -42,7 +42,7 @@ def test_a_log_without_a_single_event_is_told_too(capsys: Output) -> None:
     out, err = capsys.readouterr()
     assert "it looks like milliseconds" in " ".join(out.split())
     assert err == (
-        "Error: no events found (6 x bad_value); run.jsonl:2: `step_start_time` is no time between 1970 and 2255 in "
+        "Error: no events found (6 x bad_value); run.jsonl:2: `step_start_time` is not a time between 1970 and 2255 in "
         "epoch seconds: it looks like milliseconds; dropped. `goodput help bad_value` says what to "
         "do; `goodput check` with the same log shows all that was found\n"
     )

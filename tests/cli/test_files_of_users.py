@@ -28,16 +28,16 @@ def nested(groups: int) -> str:
 
 
 MAPPINGS = {
-    "1500 groups": (rule(nested(1500)), "own.toml:4:1: no regular expression: its groups are nested too deep"),
+    "1500 groups": (rule(nested(1500)), "own.toml:4:1: invalid regular expression: its groups are nested too deep"),
     "500 groups of a cause": (
         f'name = "own"\n[[cause]]\ncode = "python_error"\nregex = \'fatal: {"(?:" * 500}a{")" * 500}\'\n',
-        "own.toml:4:1: no regular expression",
+        "own.toml:4:1: invalid regular expression",
     ),
-    "arrays in arrays": (f"x = {'[' * 3000}{']' * 3000}", "own.toml:1:6005: no TOML: nested too deep"),
+    "arrays in arrays": (f"x = {'[' * 3000}{']' * 3000}", "own.toml:1:6005: invalid TOML: nested too deep"),
     "a number": (rule(f"line = 'step {{step:int}}'\nepoch = {{ first = {DIGITS} }}"),
-                 "own.toml:5:19: no TOML: `epoch` has a number of 6,000 digits"),
-    "a number with marks": (f"x = {'7_' * 6000}7", "own.toml:1:5: no TOML: `x` has a number of 6,001 digits"),
-    "a number in an array": (f"x = [\n1,\n{DIGITS}]", "own.toml:3:1: no TOML: a number of 6,000 digits"),
+                 "own.toml:5:19: invalid TOML: `epoch` has a number of 6,000 digits"),
+    "a number with marks": (f"x = {'7_' * 6000}7", "own.toml:1:5: invalid TOML: `x` has a number of 6,001 digits"),
+    "a number in an array": (f"x = [\n1,\n{DIGITS}]", "own.toml:3:1: invalid TOML: a number of 6,000 digits"),
 }  # fmt: skip
 
 

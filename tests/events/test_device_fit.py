@@ -146,7 +146,7 @@ def test_samples_outside_of_the_job_are_reported(tmp_path: Path) -> None:
     text = rows(HEADS, "0, 0 %, 90.00 W").replace("2026/03/01", "2025/12/01")
     found = analyzed(tmp_path, gpu_csv=text)
     assert found.accelerators is None
-    assert "outside of the job's time" in codes(found)["device_clock"]
+    assert "outside the job's time" in codes(found)["device_clock"]
 
 
 def series(name: str, value: float, **labels: str) -> dict[str, object]:
@@ -191,4 +191,4 @@ def test_moved_samples_are_shown_with_the_busy_share(tmp_path: Path) -> None:
     assert "1 h 00 min ahead of the log's" in said[1]
     assert not is_accused(found)
     given = goodput_cli.analyze(str(tmp_path), timezone="Europe/London")
-    assert "their clock is 1 h 00 min ahead of the log's; left out" in codes(given)["unusable_samples"]
+    assert "their clock is 1 h 00 min ahead of the log's; ignored" in codes(given)["unusable_samples"]

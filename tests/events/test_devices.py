@@ -123,7 +123,7 @@ def test_rows_without_a_time_say_what_to_do(tmp_path: Path) -> None:
     ):
         log = log_beside(tmp_path, name, rows)
         assert log.table.devices == ()
-        assert "-o DT, dcgmi dmon by `| ts" in " ".join(one.message for one in log.diagnostics)
+        assert "-o DT`, or pipe dcgmi dmon through `ts" in " ".join(one.message for one in log.diagnostics)
         (tmp_path / name).unlink()
 
 

@@ -109,15 +109,15 @@ def test_bad_values_cost_their_own_line_only(tmp_path: Path) -> None:
 def test_what_the_recorder_dropped_is_said_with_its_count_and_reason(tmp_path: Path) -> None:
     line = event("dropped", lines=5210, steps=5200, reason="queue\x1b[31m full", sink="cloud-logging")
     (said,) = found(read_lines(tmp_path, line, event("started")), "recorder_dropped")
-    assert "5210 lines, 5200 of them steps" in said.message
+    assert "5210 lines, including 5200 steps" in said.message
     assert "\x1b" not in said.message
 
 
 def test_clocks_that_were_set(tmp_path: Path) -> None:
     log = read_lines(tmp_path, event("clock_step", seconds=-3600.0), event("clock_step", seconds=3600.0))
     assert sorted(one.message.split("was ")[1] for one in found(log, "clock_step")) == [
-        "set back while it recorded",
-        "set forward while it recorded",
+        "set back during recording",
+        "set forward during recording",
     ]
 
 

@@ -126,7 +126,7 @@ def test_times_without_a_zone_are_local_time(tmp_path: Path) -> None:
     assert [row[2] for row in rows(log)] == [0.0, 0.5, 2.0, 0.0]
     (naive,) = found(log, "naive_timestamps")
     assert (naive.severity, naive.count) == ("info", 3)
-    assert "read as Europe/Berlin; --timezone says" in naive.message
+    assert "read as Europe/Berlin; --timezone sets" in naive.message
     assert where(log, "naive_timestamps") == ["1", "2", "4"]
 
 

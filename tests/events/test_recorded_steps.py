@@ -157,18 +157,18 @@ def test_what_the_ledger_has_as_loading_is_not_counted_as_goodput_too(tmp_path: 
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
-    ({"phase_data": -0.5}, "`phase_data` is no time in seconds; left out"),
-    ({"phase_data": "0.5"}, "`phase_data` is no time in seconds; left out"),
-    ({"phase_data": True}, "`phase_data` is no time in seconds; left out"),
-    ({"phase_data": 1e30}, "`phase_data` is no time in seconds; left out"),
-    ({"phase_data": 500.0}, "`phase_data` is longer than its steps can be; left out"),
-    ({"step_seconds": -1}, "`step_seconds` is no time in seconds; left out"),
-    ({"tokens": -3}, "`tokens` is no amount of work; left out"),
-    ({"flops": "many"}, "`flops` is no amount of work; left out"),
-    ({"rank": 1 << 20}, "phases without a good `step`, `steps`, `first_step` or `rank`; dropped"),
-    ({"rank": -1}, "phases without a good `step`, `steps`, `first_step` or `rank`; dropped"),
-    ({"steps": 0}, "phases without a good `step`, `steps`, `first_step` or `rank`; dropped"),
-    ({"step": 2.5}, "phases without a good `step`, `steps`, `first_step` or `rank`; dropped"),
+    ({"phase_data": -0.5}, "`phase_data` is not a duration in seconds; ignored"),
+    ({"phase_data": "0.5"}, "`phase_data` is not a duration in seconds; ignored"),
+    ({"phase_data": True}, "`phase_data` is not a duration in seconds; ignored"),
+    ({"phase_data": 1e30}, "`phase_data` is not a duration in seconds; ignored"),
+    ({"phase_data": 500.0}, "`phase_data` is longer than its steps; ignored"),
+    ({"step_seconds": -1}, "`step_seconds` is not a duration in seconds; ignored"),
+    ({"tokens": -3}, "`tokens` is not an amount of work; ignored"),
+    ({"flops": "many"}, "`flops` is not an amount of work; ignored"),
+    ({"rank": 1 << 20}, "phases without a valid `step`, `steps`, `first_step` or `rank`; dropped"),
+    ({"rank": -1}, "phases without a valid `step`, `steps`, `first_step` or `rank`; dropped"),
+    ({"steps": 0}, "phases without a valid `step`, `steps`, `first_step` or `rank`; dropped"),
+    ({"step": 2.5}, "phases without a valid `step`, `steps`, `first_step` or `rank`; dropped"),
 ]
 
 
@@ -203,7 +203,7 @@ def test_phases_beyond_the_limit_are_the_rare_ones(tmp_path: Path) -> None:
     assert len(names) == MOST_PHASES
     assert {"data", "train"} <= {*names}
     (left_out,) = [one for one in log.diagnostics if one.code == "bad_phase"]
-    assert left_out.message == f"more than {MOST_PHASES} names of phases; the most frequent are read"
+    assert left_out.message == f"more than {MOST_PHASES} names of phases; only the most frequent are read"
     assert left_out.count == 88
 
 

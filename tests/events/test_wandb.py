@@ -567,7 +567,7 @@ class TestTheSameRunTwice:
         alone, both = goodput_cli.analyze(log), goodput_cli.analyze([log, str(folder)])
         assert (both.job, both.badput, both.window) == (alone.job, alone.badput, alone.window)
         (note,) = [one for one in both.diagnostics if one.code == "same_run_twice"]
-        assert note.message == f"abc of wandb is the run that {job} logs: one job, all of it from that log"
+        assert note.message == f"abc of wandb is the same run as the log {job}: one job, read from that log only"
         (listed,) = goodput_cli.jobs([log, str(folder)]).jobs
         assert (listed.name, listed.attempts, listed.goodput_ns) == (job, 1, alone.goodput.ns)
 
@@ -600,7 +600,7 @@ def test_a_run_that_is_watched_is_refused_not_waited_for(tmp_path: Path) -> None
 
 def test_a_file_of_seven_bytes_alone_says_what_to_name(tmp_path: Path) -> None:
     file = write(tmp_path / "run-a.wandb")
-    with pytest.raises(goodput_cli.NotEnoughData, match=r"rows_lost_at_kill.*name the folder of its run"):
+    with pytest.raises(goodput_cli.NotEnoughData, match=r"rows_lost_at_kill.*pass the directory of its run"):
         goodput_cli.analyze(file)
 
 

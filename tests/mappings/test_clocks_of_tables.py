@@ -97,7 +97,7 @@ class TestUltralytics:
     def test_an_older_table_has_no_time_and_is_refused_by_its_name(self, tmp_path: Path) -> None:
         path = tmp_path / "results.csv"
         path.write_text(self.table("   epoch", "   train/box_loss", "   metrics/mAP50(B)", "   lr/pg0"))
-        with pytest.raises(NotEnoughData, match="Ultralytics holds no time"):
+        with pytest.raises(NotEnoughData, match="Ultralytics version contains no time"):
             goodput_cli.analyze(str(path))
 
     def test_a_folder_gives_its_table_where_nothing_else_has_steps(self, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ class TestNoTime:
     def test_is_refused_by_name_with_what_to_use_instead(self, tmp_path: Path, name: str, text: str, who: str) -> None:
         path = tmp_path / name
         path.write_text(text)
-        with pytest.raises(NotEnoughData, match=rf"{who}.* holds no time"):
+        with pytest.raises(NotEnoughData, match=rf"{who}.* contains no time"):
             goodput_cli.analyze(str(path))
 
     def test_what_has_times_beside_it_is_named(self, tmp_path: Path) -> None:

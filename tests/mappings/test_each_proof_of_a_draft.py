@@ -116,7 +116,7 @@ OTHERWISE: dict[str, tuple[str, str, Callable[[Draft], bool]]] = {
     "C1": (
         log(steps(1, 40)) + log([(-HOUR, "evaluating")]) + log(steps(41, 80, 400)),
         log(steps(1, 40)) + log([(400, "evaluating")]) + log(steps(41, 80, 400)),
-        lambda draft: any("stamps jump back" in doubt for doubt in draft.doubts),
+        lambda draft: any("timestamps jump back" in doubt for doubt in draft.doubts),
     ),
 }  # fmt: skip
 """By test: a log of which it writes or says something else, one without the flaw, and whether a draft has it."""

@@ -170,7 +170,7 @@ def test_what_pods_print_is_read_from_cloud_logging(tmp_path: Path, wrapped: boo
 )
 def test_what_has_no_time_is_answered_with_what_to_use(tmp_path: Path, name: str, text: str, instead: str) -> None:
     (path,) = written(tmp_path / "a", **{name: text}).iterdir()
-    with pytest.raises(NotEnoughData, match=f"holds no time; name its TensorBoard folder instead \\({instead}"):
+    with pytest.raises(NotEnoughData, match=f"contains no time; pass its TensorBoard directory instead \\({instead}"):
         analysed(path)
 
 

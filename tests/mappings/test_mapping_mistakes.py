@@ -16,35 +16,35 @@ NAME, STEPS, EVENT, UNIT = 'name = "nanogpt"', 'steps = "index"', 'event = "step
 SAVE, CURSOR = 'line = "saving checkpoint to {_}"', 'time = "cursor"'
 MISTAKES = [
     # the file
-    ('event = "save"', 'event = "save', "11:14", "no TOML: illegal character"),
-    ('event = "save"', 'event = "save"\nevent = "x"', "12:12", "no TOML: cannot overwrite a value"),
-    ('[[rule]]\nevent = "save"', '[rule]\nevent = "save"', "10:6", "no TOML: cannot declare"),
+    ('event = "save"', 'event = "save', "11:14", "invalid TOML: illegal character"),
+    ('event = "save"', 'event = "save"\nevent = "x"', "12:12", "invalid TOML: cannot overwrite a value"),
+    ('[[rule]]\nevent = "save"', '[rule]\nevent = "save"', "10:6", "invalid TOML: cannot declare"),
     ("[[sample]]", "[sample]", "14:1", "samples are written as `[[sample]]` tables"),
     ('[[rule]]\nevent = "step"', '[[rules]]\nevent = "step"', "4:1", "unknown key `rules`; did you mean rule?"),
     # the mapping
-    (NAME, 'name = "Nano GPT"', "1:1", "needs a `name` of small letters"),
-    (NAME, "", "1:1", "needs a `name` of small letters"),
-    (NAME, 'name = "megatron"', "1:1", "`megatron` is a format that needs no mapping; take another name"),
+    (NAME, 'name = "Nano GPT"', "1:1", "needs a `name` of lower-case letters"),
+    (NAME, "", "1:1", "needs a `name` of lower-case letters"),
+    (NAME, 'name = "megatron"', "1:1", "`megatron` is a built-in format; choose another name"),
     (NAME, f'{NAME}\nnmae = "x"', "2:1", "unknown key `nmae`; did you mean name?"),
     (STEPS, 'steps = "indx"', "2:1", "`steps` is one of done, index, start; did you mean index?"),
     (STEPS, "steps = 3", "2:1", "`steps` is one of"),
     (STEPS, 'zone = "Europe/Berln"', "2:1", "unknown time zone 'Europe/Berln'"),
     (STEPS, "job = 3", "2:1", "`job` is a name"),
-    (STEPS, 'job = { path = "runs/(x" }', "2:1", "no regular expression that takes linear time"),
+    (STEPS, 'job = { path = "runs/(x" }', "2:1", "invalid regular expression (RE2)"),
     (STEPS, 'job = { path = "runs/x" }', "2:1", "needs a group `job`"),
     (STEPS, 'split = "\\n"', "2:1", "`split` is"),
-    (STEPS, "assumed = ['steps are done', 3]", "2:1", "`assumed` is a list of texts"),
+    (STEPS, "assumed = ['steps are done', 3]", "2:1", "`assumed` is a list of strings"),
     (STEPS, 'csv = ";"', "2:1", "`csv` is true, or a table with one character"),
-    (STEPS, CURSOR, "2:1", "stands in the rules whose lines have no time"),
-    (STEPS, 'time = { format = "epoch" }', "2:10", "`epoch` is no format: write epoch_s or epoch_ms"),
-    (STEPS, 'time = { format = "%Q/%m/%d" }', "2:10", "`%Q` is nothing that is read in a time"),
+    (STEPS, CURSOR, "2:1", "is for rules whose lines have no time"),
+    (STEPS, 'time = { format = "epoch" }', "2:10", "`epoch` is not a time format: write epoch_s or epoch_ms"),
+    (STEPS, 'time = { format = "%Q/%m/%d" }', "2:10", "`%Q` is not supported in a time format"),
     (STEPS, 'time = { fromat = "iso" }', "2:10", "unknown key `fromat`; did you mean format?"),
     # a rule
     (EVENT, 'event = "stpe"\n', "5:1", "did you mean step"),
     (EVENT, "", "4:1", "a rule needs `event`; `event` is one of step, step_start"),
     ("{step:int}", "{stepp:int}", "6:1", "needs a field `step` (did you mean stepp?)"),
-    ("{step:int}", "{step:integer}", "6:1", "`integer` is no type of a field; write one of int, float"),
-    ("{step:int}", "{step:int} {step:int}", "6:1", "the field `step` stands twice"),
+    ("{step:int}", "{step:integer}", "6:1", "`integer` is not a field type; write one of int, float"),
+    ("{step:int}", "{step:int} {step:int}", "6:1", "the field `step` appears twice"),
     ("{step:int}", "[?{step:int}", "6:1", "`[?` is not closed by `?]`"),
     (CURSOR, 'time = "cursr"', "8:1", '`time` is "cursor", or a table'),
     (CURSOR, 'time = { format = "iso", offset = "90" }', "8:26", 'written in seconds, such as "-90s"'),
@@ -52,7 +52,7 @@ MISTAKES = [
     (UNIT, 'each = "ms"', "7:1", "`each` is a table such as { unit = … }"),
     (UNIT, 'each = { units = "ms" }', "7:10", "unknown key `units`; did you mean unit?"),
     (UNIT, 'each = { unit = "sec" }', "7:10", "`unit` is one of s, ms, us, ns, min, h, per_s"),
-    (UNIT, 'took = { unit = "ms" }', "7:1", "`took` says the unit of a field that the rule does not have"),
+    (UNIT, 'took = { unit = "ms" }', "7:1", "`took` gives the unit of a field that the rule does not have"),
     (UNIT, 'edge = "start"', "7:1", "`edge` is one of point, begin, end"),
     (UNIT, 'also = "yes"', "7:1", "`also` is true or false, without quotes"),
     (UNIT, 'epoch = { steps = "x" }', "7:11", "`steps` is a whole number from 1"),
@@ -62,14 +62,14 @@ MISTAKES = [
     (SAVE, "line = ''", "12:1", "`line` is empty"),
     (SAVE, "", "10:1", "this one has none"),
     (SAVE, "regex = 'x'\nline = 'y'", "12:1", "this one has `line` and `regex`"),
-    (SAVE, 'keys = { step = "s" }\nline = "x"', "13:1", "`keys.text` says where it is"),
-    (SAVE, 'keys = { text = "s" }', "12:1", "it needs one of them"),
+    (SAVE, 'keys = { step = "s" }\nline = "x"', "13:1", "`keys.text` is its path"),
+    (SAVE, 'keys = { text = "s" }', "12:1", "write one of them"),
     (SAVE, 'keys = { stp = "s" }', "12:10", "unknown key `stp`; did you mean step?"),
     (SAVE, 'keys = { step = "s" }\nwhere = { a = { lik = "x" } }', "13:17", "unknown key `lik`; did you mean like?"),
     ('event = "save"', 'event = "custom"', "10:1", "a `custom` rule needs a `label`"),
     # patterns that are none, or might be slow
-    (SAVE, "regex = '(checkpoint'", "12:1", "no regular expression: missing )"),
-    (SAVE, "regex = 'saving (?=checkpoint)'", "12:1", "takes linear time (RE2): invalid perl operator"),
+    (SAVE, "regex = '(checkpoint'", "12:1", "invalid regular expression: missing )"),
+    (SAVE, "regex = 'saving (?=checkpoint)'", "12:1", "invalid regular expression (RE2): invalid perl operator"),
     (SAVE, "regex = '(a+)+checkpoint'", "12:1", "a repeat of a repeat"),
     (SAVE, "regex = 'a?'", "12:1", "no text of 4 characters"),
     (SAVE, "regex = '(?i)saving checkpoint'", "12:1", "no text of 4 characters"),
@@ -77,10 +77,10 @@ MISTAKES = [
     (SAVE, f"line = '{'x' * 4001}'", "12:1", "a pattern of 4001 characters"),
     (SAVE, "line = '{_}'\nslow = true", "12:1", "matches an empty line"),
     # rules that are never asked
-    (SAVE, "line = 'iter {step:int}: loss {_}, time {took:float}ms'", "10:1", "never asked: the rule in line 4"),
+    (SAVE, "line = 'iter {step:int}: loss {_}, time {took:float}ms'", "10:1", "never used: the rule in line 4"),
     # samples
-    ("step = 101", "step = 100", "15:1", "sample failed: `step` is 100 in `gives`, and the rule in line 4 gives 101"),
-    ('"iter 100:', '"itr 100:', "15:1", "sample failed: no rule reads this line"),
+    ("step = 101", "step = 100", "15:1", "sample failed: `gives` has `step` = 100, but the rule in line 4 gives 101"),
+    ('"iter 100:', '"itr 100:', "15:1", "sample failed: no rule matches this line"),
     ("step = 101", "step = '101'", "16:19", "`step` is a whole number"),
     ("step = 101", "stp = 101", "16:27", "unknown key `stp`; did you mean step?"),
     ("gives = {", "giv = {", "16:1", "unknown key `giv`; did you mean gives?"),
@@ -103,7 +103,7 @@ def test_a_mistake_has_its_place(tmp_path: Path, was: str, becomes: str, place: 
     ("text", "place", "sentence"),
     [
         ("", "1:1", "needs a `name`"),
-        ("[tool.goodput]\nwindow = '1h'\n", "1:1", "holds no mapping"),
+        ("[tool.goodput]\nwindow = '1h'\n", "1:1", "contains no mapping"),
         ("[mapping]\na = 3\n", "2:1", "`mapping.a` is a table"),
         ("name = 'x'\nrule = 3\n", "2:1", "a mapping needs `[[rule]]` tables"),
         ("name = 'x'\n[[rule]]\nevent = 'finished'\nline = 'done with it'\n", "2:1", "nothing to account for"),
@@ -124,7 +124,11 @@ def test_a_file_that_is_no_mapping_has_a_place_too(tmp_path: Path, text: str, pl
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b'name = "x"\nzone = "\xff"\n')
     (tmp_path / "large.toml").write_bytes(b"#" * (1 << 20) + b"\n")
-    for name, sentence in (("none.toml", "No such file"), ("bytes.toml", "2:1: is no text"), ("large.toml", "1 MiB")):
+    for name, sentence in (
+        ("none.toml", "No such file"),
+        ("bytes.toml", "2:1: is not UTF-8 text"),
+        ("large.toml", "1 MiB"),
+    ):
         with pytest.raises(UsageError, match=sentence):
             ReadingOptions(mapping=(str(tmp_path / name),)).checked()
 
@@ -137,7 +141,7 @@ def test_a_sample_that_a_later_rule_would_read_says_which(tmp_path: Path) -> Non
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError) as error:
         ReadingOptions(mapping=(str(path),)).checked()
-    assert str(error.value).startswith(f"{path}:13:1: this rule is never asked: the rule in line 10 reads its lines")
+    assert str(error.value).startswith(f"{path}:13:1: this rule is never used: the rule in line 10 matches its lines")
     path.write_text(text.replace(SAVE, f"{SAVE}\nalso = true"), encoding="utf-8")
-    with pytest.raises(SampleFailed, match='`event` is "eval"'):  # both read it, and the first is what is shown
+    with pytest.raises(SampleFailed, match='`gives` has `event` = "eval"'):  # both read it, and the first is what is shown
         ReadingOptions(mapping=(str(path),)).checked()

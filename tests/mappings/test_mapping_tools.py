@@ -149,8 +149,8 @@ def test_a_failed_sample_fails_a_check_with_5_and_shows_what_the_rules_read(
     assert run(["check", str(log), "--mapping", str(own)]) == 5
     said = capsys.readouterr()
     assert "line 2  step       4" in said.out
-    assert f"{own}:8:1: sample failed: `step` is 8" in said.err
-    assert f"{own}:11:1: sample failed: `step` is 9" in said.err
+    assert f"{own}:8:1: sample failed: `gives` has `step` = 8" in said.err
+    assert f"{own}:11:1: sample failed: `gives` has `step` = 9" in said.err
 
 
 def test_a_mapping_that_finds_no_step_fails_a_check_with_5(log: Path, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_refused_lines_are_written_as_a_table(log: Path, tmp_path: Path, printed
     head, refused, near = table.read_text("utf-8").splitlines()
     assert head == "source,line,rule,field,reason,text"
     assert f"{log},7," in refused
-    assert ",step,x is no number of a step," in refused
+    assert ",step,x is not a step number," in refused
     assert near.endswith('"\'=1+iter 4: cost, time 250s"')
     assert run(["check", str(log), "--mapping", str(own), "--rejects", str(table)]) == 2  # it is there already
 
@@ -183,7 +183,7 @@ def test_records_are_shown_and_explained_as_lines_are(tmp_path: Path, printed: P
                    "keys = { step = 'iteration', time = 'when' }\n", encoding="utf-8")  # fmt: skip
     text = printed("check", str(table), "--mapping", str(own))
     assert "line 3  step       2        1  " in text
-    assert "refused:xisnonumberofastep" in "".join(text.split())  # a long path is broken anywhere
+    assert "refused:xisnotastepnumber" in "".join(text.split())  # a long path is broken anywhere
     explained = printed("check", "--mapping", str(own), "--explain", f"{table}:3")
     assert "read by: own, rule 'step: iteration, time: when'" in explained
     assert "step: 2" in explained

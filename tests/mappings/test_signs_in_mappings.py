@@ -106,14 +106,14 @@ def test_rules_for_signs_change_no_event(tmp_path: Path) -> None:
         ('event = "sign"\nline = "lost {host}"', "a `sign` rule needs a `point`"),
         ('event = "sign"\npoint = "caught_up"\nline = "lost {host}"', "`point` is one of failed"),
         ('event = "start"\npoint = "detected"\nline = "begins here"', "no other rule has one"),
-        ('event = "start"\nby = "hand"\nline = "begins here"', "`by` and `facts` are those of a `sign` rule"),
+        ('event = "start"\nby = "hand"\nline = "begins here"', "`by` and `facts` are allowed only in a `sign` rule"),
         ('event = "sign"\npoint = "detected"\ntime = "cursor"\nline = "lost after {took:float}"', "needs a time"),
         ('event = "sign"\npoint = "detected"\nalso = true\nline = "lost {host}"', "no `also`"),
         ('event = "sign"\npoint = "detected"\nline = "lost {host}"\nfacts = { left = "n" }', "has no field `n`"),
         ('event = "sign"\npoint = "detected"\nline = "lost {host}"\nfacts = { right = "host" }', "right"),
         ('event = "sign"\npoint = "detected"\nby = "nobody"\nline = "lost {host}"', "`by` is one of launcher"),
         ('event = "sign"\npoint = "detected"\nline = "lost {host}"\n[[rule]]\nevent = "sign"\npoint = "decided"\n'
-         'line = "lost {host}"', "never asked"),
+         'line = "lost {host}"', "never used"),
     ],
 )  # fmt: skip
 def test_mistakes_are_said(rule: str, said: str) -> None:
@@ -125,12 +125,12 @@ def test_mistakes_are_said(rule: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("was", "becomes", "said"),
     [
-        ("timeout = 90.5", "timeout = 91.0", "`timeout` is 91.0 in `gives`, and the rule in line 11 gives 90.5"),
-        ('"left": 1, "most": 3}', '"left": 1}', "`of` is 3 in `gives`, and the rule in line 22 gives nothing"),
+        ("timeout = 90.5", "timeout = 91.0", "`gives` has `timeout` = 91.0, but the rule in line 11 gives 90.5"),
+        ('"left": 1, "most": 3}', '"left": 1}', "`gives` has `of` = 3, but the rule in line 22 gives nothing"),
         (
             'event = "start" }',
             'event = "start", left = 1 }',
-            "`left` is 1 in `gives`, and the rule in line 7 gives noth",
+            "`gives` has `left` = 1, but the rule in line 7 gives noth",
         ),
     ],
 )

@@ -212,7 +212,7 @@ def test_a_log_that_is_deleted_is_begun_anew_and_says_what_went(
     assert "job_end_time" in rest[-1]
     assert said.count("logs/log.jsonl: the file was deleted during recording") == 1
     goodput(["check", str(tmp_path / "logs" / "log.jsonl")])
-    assert "13 lines, 11 of them steps (the file was deleted)" in " ".join(capsys.readouterr().out.split())
+    assert "13 lines, including 11 steps (the file was deleted)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_a_deleted_log_held_is_counted_where_no_new_one_can_be_made(tmp_path: Path) -> None:

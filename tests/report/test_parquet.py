@@ -202,4 +202,4 @@ def test_a_table_of_segments_is_no_snapshot(tmp_path: Path, capsys: pytest.Captu
     out = tmp_path / "run.parquet"
     assert run(["analyze", str(PRIMER), "-q", "-o", str(out)]) == 0
     assert run(["analyze", str(out), "-q"]) == NotEnoughData.exit_code
-    assert "lines that no log format recognises" in capsys.readouterr().err
+    assert "lines that match no log format" in capsys.readouterr().err

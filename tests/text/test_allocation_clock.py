@@ -60,7 +60,7 @@ def test_rows_in_local_time_are_read_in_the_zone_of_the_text(tmp_path: Path, off
     assert seconds(shifted) == seconds(truth)
     assert (shifted.job.start_ns, shifted.job.attempts) == (truth.job.start_ns, 2)
     assert ("ahead of" if off > 0 else "behind") in doubt(shifted)
-    assert "are read so" in doubt(shifted)
+    assert "are shifted to match" in doubt(shifted)
     assert "requeues_hidden" not in codes(shifted)
 
 

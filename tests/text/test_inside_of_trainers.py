@@ -194,13 +194,13 @@ def mapped(folder: Path, lines: list[str]) -> Analysis:
 
 
 BAD = [
-    ("step 9 took 1s data -5ms", "`data` is no time: -5; left out"),
-    ("step 9 took 1s data infms", "`data` is no time: inf; left out"),
-    ("step 9 took 1s data nanms", "`data` is no time: nan; left out"),
-    ("step 9 took 1s data fastms", "`data` is no time: fast; left out"),
-    ("step 9 took 1s data 3500ms", "`data` is longer than its steps can be; left out"),
-    ("step 9 took 1s t/fwd:1e99", "`fwd` is no time: 1e99; left out"),
-    ("step 9 took 1s data 5ms rank 99999999", "99999999 is no rank; its phases are left out"),
+    ("step 9 took 1s data -5ms", "`data` is not a duration: -5; ignored"),
+    ("step 9 took 1s data infms", "`data` is not a duration: inf; ignored"),
+    ("step 9 took 1s data nanms", "`data` is not a duration: nan; ignored"),
+    ("step 9 took 1s data fastms", "`data` is not a duration: fast; ignored"),
+    ("step 9 took 1s data 3500ms", "`data` is longer than its steps; ignored"),
+    ("step 9 took 1s t/fwd:1e99", "`fwd` is not a duration: 1e99; ignored"),
+    ("step 9 took 1s data 5ms rank 99999999", "99999999 is not a rank; its phases are ignored"),
 ]
 
 

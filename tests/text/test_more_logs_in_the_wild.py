@@ -292,7 +292,7 @@ def test_an_hour_that_is_skipped_in_spring_is_a_doubt(tmp_path: Path) -> None:
     text = "".join(f"{time:%Y-%m-%d %H:%M:%S} step={n} loss=2\n" for n, time in enumerate(shown, 1))
     analysis = read(tmp_path, text)
     assert "clock_jumps" in codes(analysis)
-    assert "--timezone names it" in " ".join(first_screen(analysis, Page()).split())
+    assert "pass it with --timezone" in " ".join(first_screen(analysis, Page()).split())
     assert "clock_jumps" not in codes(analysed(tmp_path / "train.log", timezone="Europe/Berlin"))
 
 
@@ -309,10 +309,10 @@ def shifted(tmp_path: Path, hours: Callable[[int], float]) -> Analysis:
 @pytest.mark.parametrize(
     ("hours", "said"),
     [
-        (lambda n: n >= 50, "one step took an hour more than usual"),
-        (lambda n: -(n >= 50), "stamps jump back by 1 h, once"),
-        (lambda n: 2 * (n % 3 == 0), "stamps jump back by 2 h, 39 times"),
-        (lambda n: 1.5 * (n > 60) - 1.5 * (n > 90), "stamps jump back by 1.5 h, once"),
+        (lambda n: n >= 50, "one step took almost exactly an hour more than usual"),
+        (lambda n: -(n >= 50), "timestamps jump back by 1 h, once"),
+        (lambda n: 2 * (n % 3 == 0), "timestamps jump back by 2 h, 39 times"),
+        (lambda n: 1.5 * (n > 60) - 1.5 * (n > 90), "timestamps jump back by 1.5 h, once"),
     ],
 )
 def test_a_clock_that_is_set_and_lines_of_two_zones_are_doubts(

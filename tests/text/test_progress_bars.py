@@ -215,7 +215,7 @@ def test_metrics_without_a_bar_or_a_stamp_are_no_empty_log(tmp_path: Path) -> No
     """What the trainer prints between its bars, alone: it was said that the sources are empty."""
     log = tmp_path / "train.log"
     log.write_text("{'loss': 2.5, 'epoch': 0.1}\n{'loss': 2.4, 'epoch': 0.2}\n")
-    with pytest.raises(NotEnoughData, match=r"2 x no_time_in_log.*no time beside them; name its TensorBoard folder"):
+    with pytest.raises(NotEnoughData, match=r"2 x no_time_in_log.*without timestamps; pass its TensorBoard directory"):
         goodput_cli.analyze(log)
 
 

@@ -156,7 +156,7 @@ class Output:
     def whole(self, records: Records, key: str) -> tuple[I64, Mask]:
         """Whole numbers of a key as int64[n], and which are good; the others are reported as `bad_value`."""
         numbers, good = whole_numbers(records, key)
-        self.report("bad_value", f"`{key}` is no whole number; dropped", records, ~good)
+        self.report("bad_value", f"`{key}` is not a whole number; dropped", records, ~good)
         return numbers, good
 
     def names(self, records: Records, key: str) -> tuple[NDArray[np.int32], Mask]:
@@ -166,7 +166,7 @@ class Output:
             return constant(len(records), self.labels.code(same.upper() or UNKNOWN_LABEL)), records.every()
         texts = records.column(key)
         good = np.array([isinstance(text, str | int | float) for text in texts], dtype=np.bool_)
-        self.report("bad_value", f"`{key}` is no name; dropped", records, ~good)
+        self.report("bad_value", f"`{key}` is not a name; dropped", records, ~good)
         return self.labels.codes([str(text).upper() or UNKNOWN_LABEL for text in texts]), good
 
 

@@ -44,15 +44,15 @@ _ULTRALYTICS = frozenset({"epoch", "lr/pg0"})
 _KERAS = frozenset({"epoch", "loss"})
 _MAXTEXT = frozenset({"perf/step_time_seconds", "run_name"})
 _OTHER_FILE = {
-    _STATE: "the state of Hugging Face's trainer holds no time; name its TensorBoard folder instead (runs/, with "
+    _STATE: "the state of Hugging Face's trainer contains no time; pass its TensorBoard directory instead (runs/, with "
     "report_to='tensorboard'), or use the callback of goodput's recorder",
-    _ULTRALYTICS: "results.csv of this version of Ultralytics holds no time (newer ones have a column `time`); name "
-    "its TensorBoard folder instead, or its text",
-    _LIGHTNING: "a metrics.csv of Lightning holds no time; name its TensorBoard folder instead (lightning_logs/), or "
-    "use the callback of goodput's recorder",
-    _KERAS: "a table of Keras' CSVLogger holds no time; name the folder of its TensorBoard callback instead",
-    _MAXTEXT: "MaxText's metrics file holds no time; name its stdout, its TensorBoard folder or its Cloud Logging "
-    "instead",
+    _ULTRALYTICS: "results.csv of this Ultralytics version contains no time (newer ones have a column `time`); pass "
+    "its TensorBoard directory or its stdout instead",
+    _LIGHTNING: "a metrics.csv of Lightning contains no time; pass its TensorBoard directory instead "
+    "(lightning_logs/), or use the callback of goodput's recorder",
+    _KERAS: "a table of Keras' CSVLogger contains no time; pass the directory of its TensorBoard callback instead",
+    _MAXTEXT: "MaxText's metrics file contains no time; pass its stdout, its TensorBoard directory or its Cloud "
+    "Logging instead",
 }
 """What to use instead of a metrics file that holds no time, by columns or keys that such a file always has."""
 _TIMED = re.compile(r"time|elapsed|second|stamp|date|clock", re.IGNORECASE)

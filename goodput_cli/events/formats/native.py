@@ -196,14 +196,14 @@ def _report(records: Records, at: int, output: Output) -> None:
     if record[EVENT] == _DROPPED:
         lines, steps, reason = number(record.get("lines")), number(record.get("steps")), record.get(REASON)
         lost = "an unknown number of lines" if lines is None else f"{lines} lines"
-        lost += f", {steps} of them steps" if steps else ""
+        lost += f", including {steps} steps" if steps else ""
         lost += f" ({reason})" if isinstance(reason, str) and reason else ""
         message = output.notes.bounded("recorder_dropped", safe(lost))
-        output.report("recorder_dropped", f"the recorder could not keep lines: {message}", records, [at])
+        output.report("recorder_dropped", f"the recorder lost lines: {message}", records, [at])
     elif record[EVENT] == _CLOCK_STEP:
         seconds = number(record.get("seconds"))
         which = "set" if seconds is None else "set back" if seconds < 0 else "set forward"
-        output.report("clock_step", f"the clock of the machine was {which} while it recorded", records, [at])
+        output.report("clock_step", f"the machine's clock was {which} during recording", records, [at])
 
 
 def _is_bad_loss(name: str, value: object) -> bool:

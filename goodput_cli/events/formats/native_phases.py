@@ -43,11 +43,11 @@ def read_phases(records: Records, rows: Rows, time: I64, output: Output) -> None
     chosen = np.zeros(len(records), dtype=np.bool_)
     chosen[rows] = True
     whole = (step >= 0) & (steps >= 0) & (first >= 0) & (rank >= 0)
-    message = f"phases without a good `{STEP}`, `{STEPS}`, `{FIRST_STEP}` or `{RANK}`; dropped"
+    message = f"phases without a valid `{STEP}`, `{STEPS}`, `{FIRST_STEP}` or `{RANK}`; dropped"
     output.report(_CODE, message, records, chosen & ~whole)
     chosen &= whole
     took, wrong = _seconds(records, STEP_SECONDS)
-    output.report(_CODE, f"`{STEP_SECONDS}` is no time in seconds; left out", records, chosen & wrong)
+    output.report(_CODE, f"`{STEP_SECONDS}` is not a duration in seconds; ignored", records, chosen & wrong)
     lives: defaultdict[LifeOfRank, list[int]] = defaultdict(list)
     for at in np.flatnonzero(chosen).tolist():
         lives[_life(records, at, int(rank[at]), int(first[at]))].append(at)
@@ -96,7 +96,7 @@ def _counted_keys(
         new = sorted(count.keys() - known, key=lambda key: (-count[key], key))
         room = MOST_PHASES - output.recorded_steps.names_of(job)
         counted[job] = frozenset((*known, *new[:room]))
-    message = f"more than {MOST_PHASES} names of phases; the most frequent are read"
+    message = f"more than {MOST_PHASES} names of phases; only the most frequent are read"
     for life, places in lives.items():
         if len(counted[life.job]) < len(counts[life.job]):
             left_out = [at for at in places if not counted[life.job].issuperset(_keys_of(records, at))]
@@ -119,8 +119,8 @@ def _phases(
         ns, wrong = _seconds(records, key, places)
         long = is_too_long(ns, took)
         which = output.notes.bounded(_CODE, safe_name(key))
-        output.report(_CODE, f"`{which}` is no time in seconds; left out", records, places[wrong].tolist())
-        output.report(_CODE, f"`{which}` is longer than its steps can be; left out", records, places[long].tolist())
+        output.report(_CODE, f"`{which}` is not a duration in seconds; ignored", records, places[wrong].tolist())
+        output.report(_CODE, f"`{which}` is longer than its steps; ignored", records, places[long].tolist())
         yield _name_of(key), np.where(long, NOT_LOGGED, ns)
 
 
@@ -142,7 +142,7 @@ def _measure(records: Records, rows: Rows, columns: tuple[I64, I64, I64], output
                 continue
             amount = None if isinstance(values[at], bool | str) else number(values[at])
             if amount is None or not 0 <= amount < _MOST_WORK:
-                output.report(_CODE, f"`{name}` is no amount of work; left out", records, [at])
+                output.report(_CODE, f"`{name}` is not an amount of work; ignored", records, [at])
                 continue
             time, step, steps = (int(column[at]) for column in columns)
             output.measured.add(int(records.origin.job[at]), f"{name}_per_step", time, step, amount / steps)

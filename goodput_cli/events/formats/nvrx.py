@@ -35,7 +35,7 @@ class NvrxCycles(Collected):
             begin, end = (_instant(record.get(key), output) for key in (_BEGIN, _END))
             numbers = [_number(record.get(key, 0)) for key in _NUMBERS]
             if begin is None or None in numbers:
-                message = f"a cycle of NVRx without a `{_BEGIN}` or with a number that is none; not read"
+                message = f"an NVRx cycle without a valid `{_BEGIN}` or number; not read"
                 output.report("bad_value", message, records, [at])
                 continue
             attempt, number, generation = (one or 0 for one in numbers)

@@ -97,7 +97,7 @@ def _step(record: Record) -> int:
         return NO_STEP
     step = whole_number(record[_STEP])
     if step is None:
-        raise _UnusableError(f"`{_STEP}` is no whole number")
+        raise _UnusableError(f"`{_STEP}` is not a whole number")
     return step
 
 
@@ -111,9 +111,9 @@ def _interval(record: Record, layout: _Layout, stamp: int) -> tuple[Interval | N
     hull = (min(start for start, _ in parts), max(end for _, end in parts)) if parts else None
     if layout.whole + _DURATION in record:
         lost = f"`{layout.whole}{_DURATION}` without `{layout.whole}{_START}` or an envelope's timestamp"
-        return hull, f"{lost}: it has no place in time; only parts that have one count"
+        return hull, f"{lost}: its time is unknown; only parts with a time count"
     if hull is None:
-        return None, f"`{record[EVENT_TYPE]}` without a start and a duration has no place in time; dropped"
+        return None, f"`{record[EVENT_TYPE]}` has neither start nor duration, so its time is unknown; dropped"
     return hull, ""
 
 
@@ -129,7 +129,7 @@ def _placed(record: Record, prefix: str, stamp: int) -> Interval | None:
     else:
         return None
     if start < 0 or start + duration >= MAX_NS:
-        raise _UnusableError(f"`{prefix}{_DURATION}` leads out of the years 1970 to 2255")
+        raise _UnusableError(f"`{prefix}{_DURATION}` is out of range (years 1970 to 2255)")
     return start, start + duration
 
 
@@ -143,7 +143,7 @@ def _start(record: Record, key: str) -> int:
 def _duration(record: Record, key: str) -> int:
     seconds = number(record[key])
     if seconds is None or seconds < 0:
-        raise _UnusableError(f"`{key}` is no duration in seconds, from 0")
+        raise _UnusableError(f"`{key}` is not a duration in seconds (0 or more)")
     return round_to_us(seconds)
 
 

@@ -52,7 +52,7 @@ def report_unknown(records: Records, key: str, unknown: Mask, output: Output) ->
     for at in np.flatnonzero(unknown).tolist():
         lines_of_name[output.notes.bounded("unknown_event", str(records.records[at][key]))].append(at)
     for name, places in lines_of_name.items():
-        output.report("unknown_event", f"event type {name} is not known; such lines do not count", records, places)
+        output.report("unknown_event", f"unknown event type {name}; such lines are ignored", records, places)
 
 
 def steps(records: Records, kind: NDArray[np.int8], good: Mask, output: Output) -> I64:
@@ -73,7 +73,7 @@ def ranks(records: Records, key: str, output: Output) -> NDArray[np.int32]:
         return np.full(len(records), NONE, dtype=np.int32)
     rank, whole = whole_numbers(records, key)
     fits = whole & (rank >= 0) & (rank <= _MAX_RANK)
-    output.report("bad_value", f"`{key}` is no rank from 0; the event counts without it", records, ~fits)
+    output.report("bad_value", f"`{key}` is not a rank (0 or more); the event counts without it", records, ~fits)
     return np.where(fits, rank, NONE).astype(np.int32)
 
 
@@ -111,7 +111,9 @@ def _times(records: Records, good: Mask, output: Output) -> I64:
     """ns int64[n]; clears `good` where there is no time."""
     if _TIMESTAMP not in records.keys:
         missing = good & (records.stamp < 0)
-        output.report("bad_value", f"no `{_TIMESTAMP}`, and no envelope that has one; dropped", records, missing)
+        output.report(
+            "bad_value", f"no `{_TIMESTAMP}`, neither in the event nor in its envelope; dropped", records, missing
+        )
         good &= ~missing
         return records.stamp
     characters = records.characters(_TIMESTAMP)
@@ -119,7 +121,7 @@ def _times(records: Records, good: Mask, output: Output) -> I64:
         instants = output.clock.read_column(records.column(_TIMESTAMP))
     else:
         instants = output.clock.read_grid(characters, lambda: records.column(_TIMESTAMP))
-    message = f"`{_TIMESTAMP}` is no ISO-8601 time between 1970 and 2255; dropped"
+    message = f"`{_TIMESTAMP}` is not an ISO 8601 time between 1970 and 2255; dropped"
     output.report("bad_value", message, records, good & ~instants.good)
     good &= instants.good
     _report_local(records, instants, good, output)
@@ -128,7 +130,7 @@ def _times(records: Records, good: Mask, output: Output) -> I64:
 
 def _report_local(records: Records, instants: Instants, good: Mask, output: Output) -> None:
     zone = output.clock.zone
-    message = f"timestamps without a zone, read as {zone}; --timezone says which zone they are in"
+    message = f"timestamps without a zone are read as {zone}; --timezone sets their zone"
     naive = instants.naive & good
     output.report("naive_timestamps", message, records, naive)
     stamped = naive & (records.stamp >= 0)
@@ -139,6 +141,6 @@ def _report_local(records: Records, instants: Instants, good: Mask, output: Outp
 
 
 _ODDITIES = {
-    "ambiguous_local_time": "this local time occurs twice because clocks were set back; the first one is taken",
-    "nonexistent_local_time": "this local time was skipped when clocks were set forward; read with the offset before",
+    "ambiguous_local_time": "this local time occurs twice because clocks were set back; the first one is used",
+    "nonexistent_local_time": "this local time does not exist (clocks were set forward); read with the earlier offset",
 }

@@ -44,7 +44,7 @@ _NEEDS_RULES = f"a mapping needs `[[rule]]` tables, at most {_MOST_RULES} of the
 Path = Annotated[str, Meta(min_length=1)]
 Paths = Annotated[
     Path | Annotated[tuple[Path, ...], Meta(min_length=1)],
-    Meta(description="a field of `keys` is a path, or a list of paths of which the first that is there counts"),
+    Meta(description="a field of `keys` is a path, or a list of paths: the first that exists counts"),
 ]
 
 
@@ -99,8 +99,8 @@ class StepTime(Amount, frozen=True):
     of: Annotated[
         Literal["mean", "last", "all", "usual"],
         Meta(
-            description='`of` of `each` is "mean", "last": the time of the last step alone, "all": that of all since '
-            'the line before, or, without a field, "usual": that which mostly lies between two lines'
+            description='`of` of `each` is "mean", "last" (only the last step), "all" (all steps since the previous '
+            'line), or, without a field, "usual" (the usual time between two lines)'
         ),
     ] = "mean"
 
@@ -113,8 +113,8 @@ class PhaseOf(Amount, frozen=True):
     of: Annotated[
         Literal["each", "all", "last"],
         Meta(
-            description='`of` of a phase is "each": the mean of one step, "all": of all since the line before, or '
-            '"last": the last step alone'
+            description='`of` of a phase is "each" (the mean of one step), "all" (all since the previous line) or '
+            '"last" (only the last step)'
         ),
     ] = "each"
 
@@ -144,7 +144,7 @@ class Condition(_Table, frozen=True):
 
     among: tuple[Any, ...] | None = field(default=None, name="in")
     like: Annotated[
-        str | None, Meta(description=f"a pattern of `like` is a text of at most {_LONGEST_CONDITION} characters")
+        str | None, Meta(description=f"a pattern of `like` is a string of at most {_LONGEST_CONDITION} characters")
     ] = None
 
     def __post_init__(self) -> None:
@@ -175,7 +175,7 @@ class DeclaredRule(_Table, frozen=True):
     )
     step: Annotated[
         Shift | None,
-        Meta(description="`step` is a table such as { add = -1 }; its place in the line is {step:int} there"),
+        Meta(description="`step` is a table such as { add = -1 }; its position in the line is {step:int}"),
     ] = None
     epoch: Epochs | None = None
     each: StepTime | None = None
@@ -192,13 +192,11 @@ class DeclaredRule(_Table, frozen=True):
     phase_unit: Unit = "s"
     names: Annotated[
         dict[str, str],
-        Meta(description="`names` says which phase each name of `phase_pattern` is; others are left out"),
+        Meta(description="`names` gives the phase of each name of `phase_pattern`; others are ignored"),
     ] = field(default_factory=dict)
     names_beside: Annotated[
         dict[str, dict[str, str]],
-        Meta(
-            description='`names_beside` says what other names mean in lines where a text stands: { "async/" = { .. } }'
-        ),
+        Meta(description='`names_beside` gives other meanings in lines that contain a text: { "async/" = { .. } }'),
     ] = field(default_factory=dict)
     work: Annotated[
         dict[Literal["samples", "tokens", "flops"], WorkOf | tuple[WorkOf, ...]],
@@ -251,25 +249,25 @@ class DeclaredRule(_Table, frozen=True):
     def __post_init__(self) -> None:
         ways = [way for way in ("line", "regex") if getattr(self, way) is not None]
         if "text" in self.keys and len(ways) != 1:
-            raise Mistake(
-                "`keys.text` says where the text is that `line` or `regex` reads; it needs one of them", "keys"
-            )
+            raise Mistake("`keys.text` is the path of the text that `line` or `regex` reads; write one of them", "keys")
         if "text" not in self.keys and self.keys and len(ways) == 1:
-            raise Mistake(f"`{ways[0]}` beside `keys` reads a text in a record: `keys.text` says where it is", ways[0])
+            raise Mistake(
+                f"`{ways[0]}` together with `keys` reads a text in a record: `keys.text` is its path", ways[0]
+            )
         if "text" not in self.keys:
             ways += ["keys"] if self.keys else []
             if len(ways) != 1:
                 named = " and ".join(f"`{way}`" for way in ways) or "none"
                 raise Mistake(f"a rule has one of `line`, `regex` and `keys`; this one has {named}", *ways[1:2])
         if self.where and not self.keys:
-            raise Mistake("`where` is about records: it needs `keys`", "where")
+            raise Mistake("`where` is for records: it needs `keys`", "where")
         inside = self.phases or self.phase_pattern
         if inside and self.event not in (EventType.STEP, EventType.PHASE):
-            raise Mistake("phases are those of a `step` rule, or of one of `phase`", "phases")
+            raise Mistake("phases are allowed only in a `step` or `phase` rule", "phases")
         if self.event is EventType.PHASE and not (inside or self.work or self.size):
             raise Mistake("a `phase` rule needs `phases`, a `phase_pattern`, `work` or `size`", "event")
         if self.state is not None and self.event is not EventType.SAVE:
-            raise Mistake("`state` is that of a `save` rule", "state")
+            raise Mistake("`state` is allowed only in a `save` rule", "state")
         self._check_sign()
 
     def _check_sign(self) -> None:
@@ -278,9 +276,11 @@ class DeclaredRule(_Table, frozen=True):
         if is_sign != (self.point is not None):
             raise Mistake("a `sign` rule needs a `point`, and no other rule has one", "event")
         if not is_sign and (self.facts or self.by):
-            raise Mistake("`by` and `facts` are those of a `sign` rule", "facts" if self.facts else "by")
+            raise Mistake("`by` and `facts` are allowed only in a `sign` rule", "facts" if self.facts else "by")
         if is_sign and (self.time == "cursor" or self.also):
-            raise Mistake("a `sign` rule needs a time, and reads beside all others: no `cursor`, no `also`", "event")
+            raise Mistake(
+                "a `sign` rule needs a time and is independent of other rules: no `cursor`, no `also`", "event"
+            )
 
     @property
     def of_records(self) -> bool:
@@ -366,7 +366,7 @@ class Gives(_Table, frozen=True):
 class DeclaredSample(_Table, frozen=True):
     """One `[[sample]]`."""
 
-    line: Annotated[str, Meta(description="a sample needs the `line` that is read, a text, and what it `gives`")]
+    line: Annotated[str, Meta(description="a sample needs a `line` (a string) and what it `gives`")]
     gives: Gives = Gives()
 
 
@@ -399,7 +399,7 @@ class DeclaredCause(_Table, frozen=True):
         if self.code:
             _check_cause(self.code, "code")
         if self.values and not self.by:
-            raise Mistake("`values` are those of the field that `by` names", "values")
+            raise Mistake("`values` belong to the field in `by`", "values")
         for value, (code, _) in self.said.items():
             _check_cause(code, "values", value)
         if (self.line is None) == (self.regex is None):
@@ -429,7 +429,7 @@ class JobOf(_Table, frozen=True):
 
     def __post_init__(self) -> None:
         if bool(self.field) == bool(self.path):
-            raise Mistake("the name of a job stands in one of `field` and `path`")
+            raise Mistake("the job name comes from one of `field` and `path`")
 
 
 class Csv(_Table, frozen=True):
@@ -451,7 +451,7 @@ class Declared(_Table, frozen=True):
         str,
         Meta(
             pattern=r"\A[a-z0-9][a-z0-9_.-]*\Z",
-            description="a mapping needs a `name` of small letters, digits, `-`, `_` and `.`",
+            description="a mapping needs a `name` of lower-case letters, digits, `-`, `_` and `.`",
         ),
     ]
     rule: Annotated[tuple[DeclaredRule, ...], Meta(max_length=_MOST_RULES, description=_NEEDS_RULES)] = ()
@@ -473,7 +473,7 @@ class Declared(_Table, frozen=True):
         Time,
         Meta(
             description='`time` of a mapping is a table such as { format = "%d/%m/%Y %H:%M:%S" }; '
-            '`time = "cursor"` stands in the rules whose lines have no time'
+            '`time = "cursor"` is for rules whose lines have no time'
         ),
     ] = Time()
     """How the times of all rules are written, unless one says otherwise."""
@@ -482,10 +482,10 @@ class Declared(_Table, frozen=True):
     ] = False
     split: Annotated[
         Literal["\r", "\\r"] | None,
-        Meta(description='`split` is "\\r": what a carriage return overwrote counts too'),
+        Meta(description='`split` is "\\r": text that a carriage return overwrote counts too'),
     ] = None
     assumed: Annotated[
-        tuple[str, ...], Meta(description="`assumed` is a list of texts: what a draft did not know")
+        tuple[str, ...], Meta(description="`assumed` is a list of strings: assumptions of inferred rules")
     ] = ()
     """What whoever drafted it did not know: said under each answer."""
 
@@ -493,7 +493,9 @@ class Declared(_Table, frozen=True):
         if not self.rule and not self.cause:
             raise Mistake(_NEEDS_RULES, "rule")
         if self.rule and not any(rule.event in (*_ACCOUNTED, EventType.SIGN) for rule in self.rule):
-            raise Mistake("no rule gives a `step`, `step_start`, `saved` or `start`: nothing to account for", "rule")
+            raise Mistake(
+                "no rule gives a `step`, `step_start`, `saved` or `start`, so there is nothing to account for", "rule"
+            )
         try:
             load_zone(self.zone or "UTC")
         except UsageError as error:
@@ -534,9 +536,11 @@ def mappings_in(name: str, text: str) -> Iterator[DeclaredAt]:
         tables = tables.get(key, {}) if isinstance(tables, dict) else {}
     place = TomlLocation(file, above)
     if not isinstance(tables, dict):
-        raise place.error("`mapping` holds a table for each mapping, such as [mapping.NAME]")
+        raise place.error("`mapping` contains a table per mapping, such as [mapping.NAME]")
     if not tables:
-        raise TomlLocation(file).error("holds no mapping: neither `[[rule]]` tables nor settings with `[mapping.NAME]`")
+        raise TomlLocation(file).error(
+            "contains no mapping: neither `[[rule]]` tables nor settings with `[mapping.NAME]`"
+        )
     for own, content in tables.items():
         if not isinstance(content, dict):
             raise place.of(own).error(f"`mapping.{own}` is a table")

@@ -42,7 +42,7 @@ _FIELDS = ("rank", "local_rank", "host", "device", "pid", "exit", "peer", "proce
 """What a row may say beside its code."""
 _MOST_SUSPECTS = 20
 _NOT_READ = "read by: no rule"
-_OF_BLOCK = "evidence: no row of its own; it is part of a block, such as a traceback, that is read as a whole"
+_OF_BLOCK = "evidence: no separate row; it is part of a block, such as a traceback, that is read as a whole"
 _NO_EVIDENCE = "evidence: no row"
 _RESULTS = 3
 _SHAPE_DIGITS = str.maketrans("0123456789", "##########")
@@ -145,7 +145,7 @@ class Matches:
         rules = (*self.made.lines, *self.made.signs)
         near = next((rule for rule in rules if rule.anchor and rule.anchor in text), None)
         if near is not None:
-            reason = f"`{near.anchor}` stands in it, but the rest is not as the rule says"
+            reason = f"it contains `{near.anchor}`, but the rest does not match the rule"
             self.near.append(Refused(line, near.name, "", reason))
 
     def _add(self, line: Line, read: Read) -> None:
@@ -183,12 +183,12 @@ def explain(line: Line, mappings: Mappings, above: Sequence[Line] = (), below: S
     yield f"line: {taken.text[:LONGEST]}"
     if taken.text != written:
         before = written[: -len(taken.text)] if taken.text and written.endswith(taken.text) else written
-        yield f"taken off before it: {before[:200]!r}"
+        yield f"removed prefix: {before[:200]!r}"
     if taken.stream:
         yield f"written by: {taken.stream}"
     try:
         stamp = taken.collected or stamp_of(taken.text)
-        yield f"its time: {shown(ParsedEvent('', EventType.ALIVE), stamp)['time'] or 'none that is known'}"
+        yield f"its time: {shown(ParsedEvent('', EventType.ALIVE), stamp)['time'] or 'unknown'}"
     except StampError as error:
         yield f"its time: {error}"
     record = line.row if line.row is not None else record_of(taken.text)
@@ -231,7 +231,7 @@ def _evidence(line: Line, mappings: Mappings, around: Sequence[Line]) -> list[st
     seen += observer.fresh()
     found = next((one for one in seen if one.line == line.number), None)
     if found is not None:
-        row = f"evidence: row {found.row!r}, code {found.code}, role {found.role}, said by: {found.speaker}"
+        row = f"evidence: row {found.row!r}, code {found.code}, role {found.role}, printed by: {found.speaker}"
         return [row, *_fields(found)]
     return [_OF_BLOCK] if in_block else []
 
@@ -258,14 +258,14 @@ def _explain_text(line: str, overwritten: bool, mappings: Mappings) -> Iterator[
         if refused is not None:
             yield f"refused: {refused}"
             return
-        yield from _gives(shown(said, stamp), ": ") if said is not None else ["gives: nothing, though it is known"]
+        yield from _gives(shown(said, stamp), ": ") if said is not None else ["gives: nothing (ignored on purpose)"]
     if not read:
         yield _NOT_READ
     readers = [reading.rule for reading in read]
     tried = asked[: asked.index(readers[-1])] if readers and not readers[-1].also else asked
     without = [f"{rule.format}: {rule.name}" for rule in tried if rule not in readers]
     if without:
-        yield f"tried before, since their text stands in the line: {'; '.join(without)}"
+        yield f"tried before, because the line contains their text: {'; '.join(without)}"
 
 
 def _explain_record(record: Mapping[str, Any], mappings: Mappings) -> Iterator[str]:
@@ -278,7 +278,7 @@ def _explain_record(record: Mapping[str, Any], mappings: Mappings) -> Iterator[s
         if read.refused:
             yield f"refused: {f'`{read.field}`: ' if read.field else ''}{read.refused}"
         elif read.event is None:
-            yield "gives: nothing, though it is known"
+            yield "gives: nothing (ignored on purpose)"
         else:
             yield from _gives(shown(read.event, read.stamp), ": ")
         return

@@ -78,12 +78,12 @@ def as_pattern(template: str) -> str:
 
 def _field(name: str, kind: str | None, names: set[str]) -> str:
     if kind is not None and kind not in TYPES:
-        raise TemplateError(f"`{kind}` is no type of a field; write one of {', '.join(TYPES)}")
+        raise TemplateError(f"`{kind}` is not a field type; write one of {', '.join(TYPES)}")
     pattern = TYPES[kind] if kind else _ANY if name == "_" else TYPES["word"]
     if name == "_":
         return f"(?:{pattern})"
     if name in names:
-        raise TemplateError(f"the field `{name}` stands twice in the template")
+        raise TemplateError(f"the field `{name}` appears twice in the template")
     names.add(name)
     return f"(?P<{name}>{pattern})"
 
@@ -115,7 +115,7 @@ def _parsed(pattern: str) -> Any:
             warnings.simplefilter("ignore")
             return _parser.parse(pattern)
     except (re.error, OverflowError, ValueError) as error:
-        raise TemplateError(f"no regular expression: {error}") from None
+        raise TemplateError(f"invalid regular expression: {error}") from None
 
 
 def _literals(parsed: Any) -> list[str]:
@@ -190,7 +190,7 @@ def cause_row(name: str, cause: DeclaredCause) -> CauseRow:
     way = "regex" if cause.line is None else "line"
     pattern, made, anchor = _checked(cause.line or cause.regex or "", way, anywhere=cause.slow)
     if anchor in TOO_COMMON and not cause.slow:
-        raise Mistake(f"`{anchor}` stands in too many healthy lines; write more of the line, or `slow = true`", way)
+        raise Mistake(f"`{anchor}` appears in too many healthy lines; write more of the line, or `slow = true`", way)
     anchors = (anchor,) if len(anchor) >= LITERAL and anchor not in TOO_COMMON else ()
     values = cause.said or shipped_values().get(cause.by, {})
     if cause.by and cause.by not in made.groupindex:
@@ -219,21 +219,21 @@ def _checked(text: str, way: str, *, anywhere: bool) -> tuple[str, LinearPattern
             raise TemplateError("a repeat of a repeat, such as (a+)+: write it with one")
         if len(anchor) < LITERAL and not anywhere:
             raise TemplateError(
-                f"no text of {LITERAL} characters stands in every line of this rule, so that it would be tried on "
-                "every line; write more of the line, or `slow = true`"
+                f"no text of {LITERAL} characters is in every line of this rule, so it would be tried on every line; "
+                "write more of the line, or `slow = true`"
             )
         made = linear_pattern(pattern)
         if made.programsize > LARGEST:
             raise TemplateError(
                 f"a pattern of {made.programsize} instructions would be slow; at most {LARGEST} are tried on lines: "
-                "repeat less, or let `.` and `\\S` stand for long lists of characters"
+                "repeat less, or replace long lists of characters by `.` and `\\S`"
             )
         if made.search("") is not None:
             raise TemplateError("the rule matches an empty line")
     except TemplateError as error:
         raise Mistake(str(error), way) from None
     except RecursionError:
-        raise Mistake("no regular expression: its groups are nested too deep", way) from None
+        raise Mistake("invalid regular expression: its groups are nested too deep", way) from None
     return pattern, made, anchor
 
 
@@ -245,7 +245,7 @@ def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
         raise Mistake(f'`time = "cursor"` needs {fields}', "time")
     missing = [name for name in rule.amounts_inside if not rule.of_records and name not in given]
     if missing:
-        raise Mistake(f"the rule has no field `{missing[0]}`, which its phases, work, size or facts name", "phases")
+        raise Mistake(f"the rule has no field `{missing[0]}`, which its phases, work, size or facts use", "phases")
     if rule.phase_pattern is not None:
         try:
             phase_pattern(rule.phase_pattern)
@@ -256,14 +256,14 @@ def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
     for field in AMOUNTS:
         usual = field == "each" and rule.each is not None and rule.each.of == "usual"
         if getattr(rule, field) is not None and (field in given) == usual:
-            raise Mistake(f"`{field}` says the unit of a field that the rule does not have", field)
+            raise Mistake(f"`{field}` gives the unit of a field that the rule does not have", field)
     if time.field not in (*FIELDS, *given):
         raise Mistake(f"the rule has no field `{time.field}`", "time", "field")
     counts = rule.epoch is not None and rule.epoch.steps is not None
     if rule.event in (EventType.STEP, EventType.STEP_START) and "epoch" in given and not counts and "of" not in given:
         raise Mistake(
-            "how many steps has an epoch? A field `of` says it, or `epoch = { first = 1, steps = 500 }`; if steps do "
-            "not begin anew with each epoch, leave the field `epoch` out",
+            "the number of steps per epoch is missing: add a field `of`, or `epoch = { first = 1, steps = 500 }`; if "
+            "steps do not start again with each epoch, remove the field `epoch`",
             "epoch",
         )
 
@@ -342,4 +342,4 @@ def linear_pattern(pattern: str) -> LinearPattern:
     except Exception as error:  # of a module that is loaded when needed
         reason = error.args[0] if error.args else error
         words = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
-        raise TemplateError(f"no regular expression that takes linear time (RE2): {words}") from None
+        raise TemplateError(f"invalid regular expression (RE2): {words}") from None

@@ -150,7 +150,7 @@ def load_mappings(mapping_files: Iterable[MappingFile], *, samples: bool = True)
         for mapping in mappings_in(file.name, file.text):
             name = mapping.declared.name
             if name in RESERVED:
-                raise mapping.place.of("name").error(f"`{name}` is a format that needs no mapping; take another name")
+                raise mapping.place.of("name").error(f"`{name}` is a built-in format; choose another name")
             made = load_mapping(mapping, samples=samples)
             named.setdefault(made.name, made)
     return Mappings(tuple(named.values()))
@@ -181,7 +181,7 @@ def _read(path: str) -> MappingFile:
         raise UsageError(f"--mapping {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{path}:{line}:1: is no text in UTF-8") from None
+        raise UsageError(f"{path}:{line}:1: is not UTF-8 text") from None
     except ValueError as error:  # a path with a zero byte
         raise UsageError(f"--mapping: {error}") from None
     if len(data) > _MOST_BYTES:

@@ -420,7 +420,7 @@ def _phases(rule: DeclaredRule, fields: Mapping[str, str], line: str) -> Iterato
     """The time inside steps, or why something is none: the line says what it says all the same."""
     whose, host = _whose(fields.get("rank", "")), fields.get("host", "")[:LONGEST_NAME]
     if whose is None:
-        yield f"{fields['rank'][:_SHOWN]} is no rank; its phases are left out"
+        yield f"{fields['rank'][:_SHOWN]} is not a rank; its phases are ignored"
         return
     for name, one in rule.phases.items():
         text = fields.get(one.field or name)
@@ -450,7 +450,7 @@ def _whose(rank: str) -> int | None:
 
 
 def _no_time(name: str, text: str) -> str:
-    return f"`{safe(name[:_SHOWN])}` is no time: {safe(text[:_SHOWN])}; left out"
+    return f"`{safe(name[:_SHOWN])}` is not a duration: {safe(text[:_SHOWN])}; ignored"
 
 
 def _phase_ns(text: str, unit: float) -> int | None:
@@ -512,7 +512,7 @@ def _step(declared: Declared, rule: DeclaredRule, fields: Mapping[str, str], run
     if running is not None and running.epoch is not None and running.of is not None:
         step += running.epoch * running.of
     if not 0 <= step <= MAX_STEP:
-        raise BadFieldError("step", f"{fields['step'][:40]} is no number of a step")
+        raise BadFieldError("step", f"{fields['step'][:40]} is not a step number")
     return step
 
 
@@ -530,7 +530,7 @@ def _whole(field: str, text: str) -> int:
         return int(plain)
     value = number(plain)
     if value is None or value != int(value) or value < 0:
-        raise BadFieldError(field, f"{text[:40]} is no number of {'an epoch' if field == 'epoch' else 'a step'}")
+        raise BadFieldError(field, f"{text[:40]} is not {'an epoch' if field == 'epoch' else 'a step'} number")
     try:
         return whole(str(int(value)))
     except BadValueError as error:
@@ -550,10 +550,10 @@ def _amount(field: str, fields: Mapping[str, str], rule: DeclaredRule) -> int:
     except BadValueError as error:
         raise BadFieldError(field, str(error)) from None
     except OverflowError:
-        raise BadFieldError(field, f"{text[:40]} is no duration") from None
+        raise BadFieldError(field, f"{text[:40]} is not a duration") from None
     rate = number(text.replace(",", ""))
     if rate is None or not 0 < rate < _FASTEST or 1.0 / rate >= 1e9:
-        raise BadFieldError(field, f"{text[:40]} is no rate")
+        raise BadFieldError(field, f"{text[:40]} is not a rate")
     return round_to_us(1.0 / rate)
 
 

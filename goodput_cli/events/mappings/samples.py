@@ -102,7 +102,7 @@ def _check_sample(made: Mapped, number: int) -> None:
     wanted = read_sign if sample.gives.event is EventType.SIGN else read_line
     read = wanted(made, sample.line)
     if read is None:
-        raise place.error("sample failed: no rule reads this line", SampleFailed)
+        raise place.error("sample failed: no rule matches this line", SampleFailed)
     if read.refused:
         raise place.error(f"sample failed: {read.refused}", SampleFailed)
     gives = sample.gives.values
@@ -115,20 +115,20 @@ def _check_sample(made: Mapped, number: int) -> None:
     if read.event is None:
         raise place.error(f"sample failed: {rule} ignores it", SampleFailed)
     told, found = _as_written(gives[wrong]), _as_written(values.get(wrong))
-    raise place.error(f"sample failed: `{wrong}` is {told} in `gives`, and {rule} gives {found}", SampleFailed)
+    raise place.error(f"sample failed: `gives` has `{wrong}` = {told}, but {rule} gives {found}", SampleFailed)
 
 
 def _check_evidence(made: Mapped, sample: DeclaredSample, place: TomlLocation) -> None:
     """Raises SampleFailed where a sample of evidence is not read as it says."""
     found = CauseRows((*made.causes, *shipped_rows().rows)).read(bare(sample.line).text)
     if found is None:
-        raise place.error("sample failed: no row of evidence reads this line", SampleFailed)
+        raise place.error("sample failed: no row of evidence matches this line", SampleFailed)
     values = {"cause": found.code, "role": found.role, **found.fields}
     for key, wanted in sample.gives.values.items():
         if str(values.get(key)) != str(wanted):
             told, given = _as_written(wanted), _as_written(values.get(key))
             raise place.error(
-                f"sample failed: `{key}` is {told} in `gives`, and the row `{found.row}` gives {given}", SampleFailed
+                f"sample failed: `gives` has `{key}` = {told}, but the row `{found.row}` gives {given}", SampleFailed
             )
 
 
@@ -156,8 +156,8 @@ def _check_lines(made: Mapped, rules: Sequence[DeclaredLineRule]) -> None:
 def _shadowed(made: Mapped, rule: int, earlier: int) -> UsageError:
     """That a rule is never asked."""
     return made.place_of(rule).error(
-        f"this rule is never asked: the rule in line {made.place_of(earlier).line} reads its lines before; put this "
-        "one above it, or say `also = true` there"
+        f"this rule is never used: the rule in line {made.place_of(earlier).line} matches its lines first; move this "
+        "rule above it, or write `also = true` there"
     )
 
 

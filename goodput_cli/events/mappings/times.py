@@ -37,18 +37,20 @@ def check_format(written: str) -> None:
         return
     if "%" not in written:
         named = " or ".join(likeliest(written, NAMED) or NAMED)
-        raise ClockError(f"`{written[:40]}` is no format: write {named}, or one of strptime such as %d/%m/%Y %H:%M:%S")
+        raise ClockError(
+            f"`{written[:40]}` is not a time format: write {named}, or a strptime format such as %d/%m/%Y %H:%M:%S"
+        )
     if len(written) > _LONGEST:
-        raise ClockError(f"a format of times has at most {_LONGEST} characters")
+        raise ClockError(f"a time format has at most {_LONGEST} characters")
     directives = frozenset(_DIRECTIVE.findall(written.replace("%%", "")))
     unknown = sorted(directives - _PATTERNS.keys())
     if unknown or written.replace("%%", "").endswith("%"):
         named = f"%{unknown[0]}" if unknown else "%"
-        raise ClockError(f"`{named}` is nothing that is read in a time; %Y %m %d %H %M %S %f %z %b %j %p are")
+        raise ClockError(f"`{named}` is not supported in a time format; use %Y %m %d %H %M %S %f %z %b %j %p")
     try:
         read_time(_TRIED.strftime(written.replace("%y", "26") if "%Y" in written else written), written)
     except (BadValueError, ValueError) as error:
-        raise ClockError(f"no time is read as `{written}`: {error}") from None
+        raise ClockError(f"`{written}` cannot be read as a time: {error}") from None
 
 
 def read_time(text: str, written: str) -> Stamp:
@@ -86,7 +88,7 @@ def pattern_of(written: str) -> re.Pattern[str]:
 def _of_epoch(text: str, unit: float) -> Stamp:
     seconds = number(text)
     if seconds is None or not 0 <= seconds < _MAX_EPOCH / unit:  # an integer may have thousands of digits
-        raise BadValueError(f"{text[:40]} is no time between 1970 and 2255")
+        raise BadValueError(f"{text[:40]} is not a time between 1970 and 2255")
     ns = int(seconds) * round(unit * 1e9) if seconds == int(seconds) else round_to_us(seconds * unit)
     return Stamp(ns, Zone.EXACT, False)
 
@@ -109,7 +111,7 @@ def _parsed(text: str, written: str) -> Stamp:
     try:
         moment = datetime.strptime(read, as_written)
     except ValueError:
-        raise BadValueError(f"{text[:40]} is no time as {written}") from None
+        raise BadValueError(f"{text[:40]} is not a time in the format {written}") from None
     if dayless:
         zone = Zone.DAYLESS
     else:
@@ -117,5 +119,5 @@ def _parsed(text: str, written: str) -> Stamp:
     since = moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.fromtimestamp(0, UTC)
     ns = (since.days * 86_400 + since.seconds) * NS_PER_SECOND + since.microseconds * 1000
     if ns < 0:
-        raise BadValueError(f"{text[:40]} is no time between 1970 and 2255")
+        raise BadValueError(f"{text[:40]} is not a time between 1970 and 2255")
     return Stamp(ns, zone, "f" not in directives)

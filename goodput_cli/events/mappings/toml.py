@@ -120,7 +120,7 @@ class TomlFile:
         if not found and self._lines:  # "at end of document"
             column = len(self._lines[-1].rstrip("\n")) + 1
         sentence = message.split(" (at ")[0]
-        return UsageError(f"{self.name}:{line}:{column}: no TOML: {sentence[:1].lower()}{sentence[1:]}")
+        return UsageError(f"{self.name}:{line}:{column}: invalid TOML: {sentence[:1].lower()}{sentence[1:]}")
 
 
 class Mistake(ValueError):
@@ -172,7 +172,7 @@ def _leads(content: Any, path: Path) -> bool:
 
 Table = TypeVar("Table", bound=Struct)
 _WRITTEN = {
-    str: "a text, in quotes",
+    str: "a string, in quotes",
     bool: "true or false, without quotes",
     int: "a whole number",
     float: "a number",

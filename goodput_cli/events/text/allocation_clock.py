@@ -74,17 +74,17 @@ def clock_of_rows(
     ahead = found.pop() if len(found) == 1 else None
     if ahead is not None and naive and may_move:
         message = (
-            f"times of sacct are {_off(ahead)} the text of the same allocations ({listed}), as local time is beside "
-            f"UTC, and are read so that they agree; `TZ=UTC sacct` prints UTC, and --timezone takes them as they are"
+            f"times of sacct are {_off(ahead)} the log output of the same allocations ({listed}), probably local time "
+            "against UTC; they are shifted to match. `TZ=UTC sacct` prints UTC, and --timezone reads them unchanged"
         )
         return RowClock(ahead * QUARTER_NS, message, rows[0].line)
     if not may_be:
         return None
     offset = _off(may_be[0] if ahead is None else ahead) if ahead is not None or len(may_be) == 1 else "hours off"
     message = (
-        f"text of {listed} lies outside of what sacct says of the same allocation, and inside if times of sacct are "
-        f"{offset} the text's, as local time is beside UTC: then waits and deaths here are none. `TZ=UTC sacct` "
-        "prints UTC"
+        f"log output of {listed} is outside the time that sacct reports for the same allocation. It fits if times of "
+        f"sacct are {offset} the log's (local time against UTC): then queue times and failures here are wrong. "
+        "`TZ=UTC sacct` prints UTC"
     )
     return RowClock(0, message, rows[0].line)
 

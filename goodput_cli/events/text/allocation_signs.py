@@ -103,7 +103,7 @@ def _note_hidden(
     steps = [log_line.end for _, log_lines in parts for log_line in log_lines if said(log_line).type is EventType.STEP]
     if steps and min(steps) < begin - _BEFORE:
         message = (
-            f"steps were done before {notes.bounded('requeues_hidden', rows[0].number)} was allocated: its first "
-            "allocations are not shown, nor when it was requeued; `sacct -D` prints them"
+            f"steps were trained before {notes.bounded('requeues_hidden', rows[0].number)} was allocated: its first "
+            "allocations and requeues are missing; `sacct -D` prints them"
         )
         notes.add("requeues_hidden", message, rows[0].code, [rows[0].line])

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
 
 
 _NO_TIME = (
-    "metrics that a trainer printed, and no time beside them; name its TensorBoard folder instead (runs/), or its "
+    "a trainer's metrics without timestamps; pass its TensorBoard directory instead (runs/), or its "
     "output with the progress bars"
 )
 
@@ -253,7 +253,7 @@ class Texts:
         twins = with_text_beside(sources, names)
         for code, source in completed(sources, names).items():
             if code in twins:
-                message = "scalars without a time of day, of a run whose text lies beside them: not read"
+                message = "scalars without a time of day, next to the log output of their run: not read"
                 output.notes.add("other_output", message, code, [], (), len(source.log_lines))
                 continue
             read = source.log_lines
@@ -297,7 +297,7 @@ class Texts:
                 placed = replace(placed, no_clock=False, anew=())
             note_source(code, source, placed, output, zone)
             if code in self._views and self._views[code] is None:
-                message = "no line has a time, and processes or last steps are not those of the event files beside it"
+                message = "no line has a timestamp, and processes or last steps differ from the event files next to it"
                 output.notes.add("view_not_joined", f"{message}: not joined", code, [1])
                 continue
             jump = jumps(source.log_lines)
@@ -340,7 +340,7 @@ class Texts:
         traced = [(code, process) for code in beside for process in self._every[code].processes.values()]
         for code, process in traced:
             for line in process.too_long:
-                _note_phase(notes, code, line, "a span is longer than its step can be; left out")
+                _note_phase(notes, code, line, "a span is longer than its step; ignored")
         self.inside += within_memory([*found, *torchtitan.inside_of(job, traced, names)])
 
     def _measure_run(
@@ -435,7 +435,7 @@ class Texts:
                 if tag is not None:
                     shown = notes.bounded("step_tag", tag)
                     notes.add(
-                        "step_tag", f"steps are those of the scalar {shown}; --tensorboard-tag names another", code, [1]
+                        "step_tag", f"steps come from the scalar {shown}; --tensorboard-tag selects another", code, [1]
                     )
         return log_lines
 

@@ -78,8 +78,8 @@ def _job_of(one: CycleFile, homes: Mapping[str, Mapping[str, Collection[str]]], 
 def _note_alone(one: CycleFile, others: bool, notes: DiagnosticCollector) -> None:
     log = one.log.replace("\\", "/").rpartition("/")[2]
     shown = f", such as {notes.bounded('cycles_alone', log)}" if log else ""
-    why = "no job of the log is that of its folder or goes by its number" if others else "it tells of no step"
-    message = f"a cycle_info file of NVRx says which nodes a cycle had, and {why}: name the log of its job beside it"
+    why = "no job of the log has its directory or its number" if others else "contains no steps"
+    message = f"an NVRx cycle_info file lists the nodes of a cycle, but {why}: pass the log of its job as well"
     notes.add("cycles_alone", f"{message}{shown}", one.source, [one.line])
 
 

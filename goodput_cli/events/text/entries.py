@@ -317,7 +317,7 @@ def _said(
     value = _value(record.get(VALUES))
     broken = value is None and metric in OF_NUMBERS and STEP in record and _is_not_finite(record.get(VALUES))
     if value is None and not broken:
-        return None, f"`{VALUES}` holds no numbers; dropped"
+        return None, f"`{VALUES}` contains no numbers; dropped"
     if metric in SYSTEM_METRICS or STEP not in record:
         if metric in MEASURED and value is not None:
             return ParsedEvent(RUNS, EventType.ALIVE, job=run, name=metric, metrics={metric: value}), ""
@@ -330,7 +330,7 @@ def _said(
         return None, ""
     step = whole_number(record[STEP])
     if step is None or step < 0:
-        return None, f"`{STEP}` is no number of a step; dropped"
+        return None, f"`{STEP}` is not a step number; dropped"
     shown = {} if value is None or metric in _RESERVED else {safe_name(metric): value}
     unit = record.get(UNIT)
     detail = (("unit", unit),) if isinstance(unit, str) and shown else ()

@@ -417,9 +417,9 @@ def jumps(log_lines: Sequence[LogLine]) -> tuple[int, str] | None:
     if far and usual <= _SLOWEST:
         times = "once" if len(far) == 1 else f"{len(far)} times"
         return pairs[far[0]][1].line, (
-            f"stamps jump back by {round((usual - gaps[far[0]]) / QUARTER_NS) / 4:g} h, {times}, and steps go on: a "
-            "clock was set, or lines are of two zones; then steps stand at wrong times, and restarts and long steps "
-            "may be none. Read the lines of one zone alone, or let stamps have an offset"
+            f"timestamps jump back by {round((usual - gaps[far[0]]) / QUARTER_NS) / 4:g} h, {times}, while steps "
+            "continue: a clock was set, or lines have two zones. Times of steps are then wrong, and restarts and "
+            "long steps may be false. Read lines of one zone, or log an offset"
         )
     for (before, log_line), gap in zip(pairs, gaps, strict=True):
         if abs(gap - usual - _HOUR) <= room:
@@ -445,12 +445,12 @@ def _forward(before: LogLine) -> str:
     night = ns // NS_PER_DAY % 7 == _SUNDAY and ns % NS_PER_DAY < _NIGHT
     if naive and night and any(low <= int(day[5:7]) <= high for low, high in _SPRING):
         return (
-            f"no step for an hour in the night of {day}, in which many zones set clocks forward: if stamps are of one, "
-            "--timezone names it, and nothing stood still"
+            f"no step for an hour in the night of {day}, when many zones set clocks forward. If the log is from such a "
+            "zone, pass it with --timezone: then there was no pause"
         )
     return (
-        "one step took an hour more than usual, to within a step, as it looks where a clock is set forward; if it was, "
-        "nothing stood still, and the window is an hour too long (--exclude takes it out)"
+        "one step took almost exactly an hour more than usual, as if a clock was set forward. If it was, there was no "
+        "pause, and the window is an hour too long (--exclude removes it)"
     )
 
 

@@ -86,7 +86,7 @@ def _add(
         to.phases.append({})
         for name, ns in phases.items():
             if took != NOT_LOGGED and ns > TIMES_ITS_STEP * took:
-                report(log_line.line, f"`{safe(name.name)}` is longer than its steps can be; left out")
+                report(log_line.line, f"`{safe(name.name)}` is longer than its steps; ignored")
             elif name.phase != STEP_TIME:
                 to.phases[-1][name] = ns
 

@@ -267,7 +267,7 @@ def whole(text: str) -> int:
     plain = text.replace(",", "")
     digits = plain.lstrip("0") or plain[:1]  # Python refuses to read thousands of digits
     if not (plain.isascii() and plain.isdigit()) or len(digits) > _STEP_DIGITS or int(digits) > MAX_STEP:
-        raise BadValueError(f"{text[:40]} is no number of a step")
+        raise BadValueError(f"{text[:40]} is not a step number")
     return int(digits)
 
 
@@ -278,7 +278,7 @@ def duration(text: str, unit: float = 1.0) -> int:
     except ValueError:
         seconds = math.nan
     if not 0 <= seconds < 1e9:
-        raise BadValueError(f"{text[:40]} is no duration")
+        raise BadValueError(f"{text[:40]} is not a duration")
     return round_to_us(seconds)
 
 

@@ -106,8 +106,8 @@ def few_signs(signs: Iterable[Sign], sources: Sequence[str], notes: DiagnosticCo
 def _note_left_out(many: int, first: Sign, sources: Mapping[str, int], notes: DiagnosticCollector) -> None:
     source, _, line = first.where.rpartition(":")
     message = (
-        f"lines that name moments of a recovery beyond the {MOST_SIGNS:,} that are kept of a job: of each moment the "
-        "first and the last of a minute count, or of more where it takes more"
+        f"more recovery events than the {MOST_SIGNS:,} that are kept per job: of each kind, only the first and the "
+        "last per minute count, or per longer interval"
     )
     notes.add("signs_left_out", message, sources.get(source, 0), [int(line) if line.isdecimal() else 1], (), many)
 

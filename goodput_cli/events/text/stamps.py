@@ -226,7 +226,7 @@ def read_dated(text: str) -> Stamp:
     """The stamp that a text is. Raises StampError."""
     found = DATED.fullmatch(text.strip())
     if found is None:
-        raise StampError(f"{text.strip()[:40]} is no time")
+        raise StampError(f"{text.strip()[:40]} is not a time")
     return dated(found)
 
 
@@ -248,7 +248,7 @@ def _read(found: re.Match[str], year: int, zone: Zone) -> Stamp:
     hour, minute, second = _hour(found), int(found["mi"]), int(found["s"])
     midnight = _midnight(year, month, day)
     if midnight is None or hour > 23 or minute > 59 or second > 60:
-        raise StampError(f"{found[0][:30].strip()} is no time")
+        raise StampError(f"{found[0][:30].strip()} is not a time")
     ns = midnight + ((hour * 60 + minute) * 60 + second) * NS_PER_SECOND
     fraction = found["f"]
     return Stamp(ns + int(fraction.ljust(9, "0")) if fraction else ns, zone, fraction is None)

@@ -95,9 +95,7 @@ def add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[LogLin
     kept = [log_line for log_line in events if _is_possible(log_line)]
     if len(kept) < len(events):
         lines = sorted({log_line.line for log_line in events if not _is_possible(log_line)})
-        output.notes.add(
-            "bad_value", "a time that is not between 1970 and 2255, or a step beyond all; dropped", source, lines
-        )
+        output.notes.add("bad_value", "a time outside 1970 to 2255, or a step out of range; dropped", source, lines)
     rows = [row for log_line in kept for row in _rows_of(log_line, output, name)]
     if not rows:
         return
@@ -483,13 +481,13 @@ def beside_cluster(
         attempts = attempts_of([one for _, one in group])
         source, shown = group[0][0], notes.bounded("cluster_objects_unused", key)
         if job is None or (named is None and not _holds_all(attempts, records[job])):
-            why = "no job of the log is called so" if job is None or records else "there is no log beside them"
-            message = f"objects of {shown} in Kubernetes: {why}, or it was at another time; -j names the job"
+            why = "no job of the log has this name" if job is None or records else "they have no log next to them"
+            message = f"Kubernetes objects of {shown}: {why}, or their time differs; select the job with -j"
             notes.add("cluster_objects_unused", message, source, [group[0][1].line])
             continue
         found.jobs.update((one.name, job) for _, one in group)
         if not _place(attempts, records[job], (source, job), found):
-            message = f"objects of {shown} in Kubernetes are of another time than the log: nothing is taken from them"
+            message = f"Kubernetes objects of {shown} are from another time than the log: they are not used"
             notes.add("cluster_objects_unused", message, source, [group[0][1].line])
             continue
         _note_forgotten([one for _, one in group], shown, source, notes)
@@ -575,8 +573,8 @@ def _note_forgotten(objects: Sequence[ApiObject], shown: str, source: int, notes
     """What the API no longer tells: it keeps the last end of a container, and the last change of a condition."""
     lost = max((one.forgotten for one in objects if one.kind == "Pod"), default=0)
     if lost:
-        message = f"a pod of {shown} began again {lost} times more than it tells of: how these lives ended is unknown"
+        message = f"a pod of {shown} restarted {lost} more times than it reports: how these attempts ended is unknown"
         notes.add("cluster_forgets", message, source, [objects[0].line])
     if any(one.again for one in objects):
-        message = f"{shown} was admitted or set up more than once, and only the last time is known: time in the queue "
-        notes.add("cluster_forgets", f"{message}before an earlier attempt is unknown", source, [objects[0].line])
+        message = f"{shown} was admitted or set up several times, and only the last is known: queue times"
+        notes.add("cluster_forgets", f"{message} of earlier attempts are unknown", source, [objects[0].line])

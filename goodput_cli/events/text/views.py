@@ -169,7 +169,9 @@ def one_job_each(
                 _give_up(lines[job] if better else (), _OF_VIEW | _starts_beside(lines.get(better, ())))
         if better and better != job:
             renamed[job] = better
-            message = f"{notes.bounded('job', job)} is the run of {notes.bounded('job', better)} too: one job"
+            message = (
+                f"{notes.bounded('job', job)} is the same run as {notes.bounded('job', better)}: they count as one job"
+            )
             notes.add("same_run_twice", message, parts[rows[0]][0], [1])
     return tuple(renamed.get(job, job) for job in named)
 

@@ -203,7 +203,7 @@ def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector, ex
     offered = several or here
     if len(offered) < len(stored):
         code = next(code for code, parts in tracked.items() if any(isinstance(part, About | Metric) for part in parts))
-        message = "runs of MLflow that were deleted, or have fewer than two steps; left out"
+        message = "MLflow runs that were deleted, or have fewer than two steps; ignored"
         notes.add("tracker_runs_left_out", message, code, [], (), len(stored) - len(offered))
     found = {run_id: _run(run_id, run) for run_id, run in offered.items()}
     return list(found.values()) if exact else _without_restarts(found, offered, notes)
@@ -221,8 +221,10 @@ def _without_restarts(found: Mapping[str, Run], stored: Mapping[str, _Stored], n
     kept = [run for run_id, run in found.items() if first_of.get(run_id, run_id) == run_id]
     for run in kept:
         if run.restarts:
-            message = f"{len(run.restarts) + 1} runs named {notes.bounded('job', run.name)}, whose steps continue, are"
-            run.note("runs_grouped", f"{message} likely one job; --exact-run-name keeps them apart", notes)
+            message = (
+                f"{len(run.restarts) + 1} runs named {notes.bounded('job', run.name)} have continuing steps and are"
+            )
+            run.note("runs_grouped", f"{message} probably one job; --exact-run-name separates them", notes)
     return kept
 
 

@@ -72,8 +72,8 @@ def without_recorded(
             left.append(run)
             continue
         run.job, named = same, run.job
-        said = f"{notes.bounded('job', named)} of {run.tool} is the run that {notes.bounded('job', same)} logs"
-        run.note("same_run_twice", f"{said}: one job, all of it from that log", notes)
+        said = f"{notes.bounded('job', named)} of {run.tool} is the same run as the log {notes.bounded('job', same)}"
+        run.note("same_run_twice", f"{said}: one job, read from that log only", notes)
     return left
 
 
@@ -100,5 +100,5 @@ _KEPT = frozenset({EventType.START, EventType.CRASHED, EventType.EXITED, EventTy
 
 
 def _note_same(run: Run, other: str, notes: DiagnosticCollector) -> None:
-    message = f"{notes.bounded('job', run.job)} is the run of {notes.bounded('job', other)} too: one job"
+    message = f"{notes.bounded('job', run.job)} is the same run as {notes.bounded('job', other)}: they count as one job"
     run.note("same_run_twice", message, notes)

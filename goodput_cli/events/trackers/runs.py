@@ -341,15 +341,15 @@ def _note_steps(run: Run, notes: DiagnosticCollector) -> None:
     job = notes.bounded("job", run.job)
     if not run.step_key:
         if any(row.steps.get(ROWS) for row in run.rows):
-            message = f"rows of {job} name no step and come in bursts, several calls at once: steps are unknown"
+            message = f"rows of {job} contain no step and come in bursts of several calls: steps are unknown"
             run.note("rows_not_steps", message, notes)
         elif any(True for _ in run.rows):
             run.note("tracker_without_steps", f"no row of {job} has a step above 0: steps are unknown", notes)
         return
     if run.step_key == ROWS:
-        message = f"rows of {job} name no step: calls that logged are counted instead, which need not be steps"
+        message = f"rows of {job} contain no step: log calls are counted instead, which may not be steps"
         run.note("rows_not_steps", message, notes)
     highest = max(row.steps.get(run.step_key, 0) for row in run.rows)
     if highest > _NOT_STEPS:
         key = notes.bounded("key", run.step_key)
-        run.note("steps_too_high", f"{key} of {job} goes up to {highest}: it hardly counts steps", notes)
+        run.note("steps_too_high", f"{key} of {job} reaches {highest}: it probably does not count steps", notes)

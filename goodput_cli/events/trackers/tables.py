@@ -55,7 +55,7 @@ def collect_rows(tool: str, records: Records, output: Output) -> Mask:
     if tool == WANDB:
         _take_devices(records, output)
     missing = [at for at, row in enumerate(rows) if row is None]
-    output.report("bad_value", "a row of a tracker without a time, or with one that is none; dropped", records, missing)
+    output.report("bad_value", "a tracker row without a valid time; dropped", records, missing)
     output.texts.add(records.origin.source, TextPart(tracked=[row for row in rows if row is not None]))
     return records.every()
 
@@ -123,7 +123,7 @@ def _of_history(job: str, code: int, rows: Sequence[HistoryRow], notes: Diagnost
             life.begin = LoggedInstant(max(begin.time, lives[-1].last if lives else 0), code, begin.line)
         lives.append(life)
     if len(lives) > 1:
-        message = "a history of several processes: steps that were redone may have been overwritten in it"
+        message = "a history of several processes: redone steps may have been overwritten in it"
         notes.add("rewritten_history", message, code, [life.rows[0].at.line for life in lives[1:]])
     return Run(WANDB, job, lives=lives)
 

@@ -327,8 +327,8 @@ def runs(
             run.lives.append(life)
             run.seen += _seen(folder, life)
         elif folder.file is not None:
-            message = "a run file without any time: its process was killed before a first block of 32 KiB was written"
-            notes.add("rows_lost_at_kill", f"{message}; name the folder of its run", folder.file[0], [1])
+            message = "a run file without times: its process was killed before the first block of 32 KiB was written"
+            notes.add("rows_lost_at_kill", f"{message}; pass the directory of its run", folder.file[0], [1])
     return [run for run in by_id.values() if run.lives]
 
 
@@ -414,8 +414,8 @@ def _end(life: ProcessOfRun, folder: _Folder, notes: DiagnosticCollector) -> Non
     code, file = folder.file
     if file.exit is None:
         if not file.rows or file.torn:
-            message = "a run file ends without an exit record, within a block of 32 KiB that was never written: rows of"
-            notes.add("rows_lost_at_kill", f"{message} its last seconds or minutes are missing", code, [1])
+            message = "a run file ends without an exit record, inside a block of 32 KiB: rows of the last"
+            notes.add("rows_lost_at_kill", f"{message} seconds or minutes are missing", code, [1])
         return
     life.ended = EventType.CRASHED if file.exit.get("code", 0) else EventType.EXITED
     ends = [LoggedInstant(life.last, code, file.exit_line)]

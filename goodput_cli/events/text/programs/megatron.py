@@ -131,7 +131,7 @@ def _timing(found: Any) -> ParsedEvent | None:
 def _rank(text: str) -> int:
     rank = whole(text)
     if rank >= MOST_RANKS:
-        raise BadValueError(f"{text} is no rank")
+        raise BadValueError(f"{text} is not a rank")
     return rank
 
 

@@ -63,11 +63,11 @@ def _read(found: Any) -> ParsedEvent | None:
     try:
         entry = json.loads(found["json"])
     except (ValueError, RecursionError):
-        raise BadValueError("`:::MLLOG` without a JSON object behind it") from None
+        raise BadValueError("`:::MLLOG` without a JSON object after it") from None
     scale, written = (1000, entry.get("time_s")) if "time_ms" not in entry else (1, entry["time_ms"])
     milliseconds = number(written)
     if milliseconds is None or not 0 <= milliseconds * scale < MAX_SECONDS * 1000:
-        raise BadValueError("`time_ms` is no time between 1970 and 2255")
+        raise BadValueError("`time_ms` is not a time between 1970 and 2255")
     metadata = entry.get("metadata") if isinstance(entry.get("metadata"), dict) else {}
     detail: list[tuple[str, Any]] = [(name, _count(metadata[name])) for name in _COUNTS if name in metadata]
     detail.append(("status", str(metadata.get("status", ""))))
@@ -97,7 +97,7 @@ def _read_second_year(found: Any) -> ParsedEvent | None:
 def _instant(seconds: str) -> int:
     """Epoch seconds as written -> ns."""
     if float(seconds) >= MAX_SECONDS:
-        raise BadValueError("the time of the line is no time between 1970 and 2255")
+        raise BadValueError("the line's time is not between 1970 and 2255")
     return round_to_us(float(seconds))
 
 

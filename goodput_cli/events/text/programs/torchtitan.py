@@ -48,8 +48,8 @@ def collect(records: Records, output: Output) -> Mask:
     good &= timed
     ms = _numbers(records, "value")
     bad = (code >= 0) & ~((ms >= 0) & (ms < 1e12))
-    output.report("bad_phase", "a span without a length that can be; dropped", records, bad & good)
-    output.report("bad_value", "`time_us` is no time; dropped", records, ~timed)
+    output.report("bad_phase", "a span without a valid duration; dropped", records, bad & good)
+    output.report("bad_value", "`time_us` is not a time; dropped", records, ~timed)
     step, relative = _whole(records, "step", MAX_STEP)[0], _whole(records, "relative_step", MAX_STEP)[0]
     tags = records.column("step_tags") if "step_tags" in records.keys else None
     source = records.origin.source
