@@ -39,7 +39,7 @@ class TestWandb:
 
     def test_the_traceback_of_the_first_is_why_and_nobody_knows_why_the_second_died(self) -> None:
         first, second = goodput_cli.analyze(str(self.FOLDER / "wandb")).disruptions
-        assert (first.cause, first.cause_certainty) == ("python_error", "said")
+        assert (first.cause, first.cause_certainty) == ("python_error", "confirmed")
         assert first.cause_text == "RuntimeError: a fault"
         assert (second.cause, second.cause_certainty) == ("unknown", None)
 

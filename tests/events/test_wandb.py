@@ -321,7 +321,7 @@ class TestWhyItDied:
         self.life(tmp_path, 0, range(8), *pieces)
         self.life(tmp_path, 60, range(6, 12), code=0)
         (one,) = goodput_cli.analyze(str(tmp_path)).disruptions
-        assert (one.ended, one.cause, one.cause_certainty) == ("crashed", "device_oom", "said")
+        assert (one.ended, one.cause, one.cause_certainty) == ("crashed", "device_oom", "confirmed")
         assert (one.first_host, one.evidence.cause) == (
             "node0",
             f"{tmp_path}/wandb/run-20261122_221000-abc/run-abc.wandb:11",
