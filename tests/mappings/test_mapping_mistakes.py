@@ -143,5 +143,5 @@ def test_a_sample_that_a_later_rule_would_read_says_which(tmp_path: Path) -> Non
         ReadingOptions(mapping=(str(path),)).checked()
     assert str(error.value).startswith(f"{path}:13:1: this rule is never used: the rule in line 10 matches its lines")
     path.write_text(text.replace(SAVE, f"{SAVE}\nalso = true"), encoding="utf-8")
-    with pytest.raises(SampleFailed, match='`gives` has `event` = "eval"'):  # both read it, and the first is what is shown
+    with pytest.raises(SampleFailed, match='`gives` has `event` = "eval"'):  # the first is shown
         ReadingOptions(mapping=(str(path),)).checked()

@@ -140,7 +140,7 @@ def test_a_container_that_began_again_has_its_end_and_its_next_start(tmp_path: P
     pods = [pod(at, 481, 500, running(1030 + at), ends[at], restarts=1) for at in (0, 1)]
     analysis = beside(tmp_path, megatron((620, 1, 20), (1100, 16, 30)), ADMITTED, *pods)
     (one,) = analysis.disruptions
-    assert (one.ended, one.cause, one.cause_certainty) == ("crashed", "host_oom", "said")
+    assert (one.ended, one.cause, one.cause_certainty) == ("crashed", "host_oom", "confirmed")
     assert [at // 10**9 % 3600 for at in (one.last_sign_of_life_ns, one.next_start_ns)] == [1012, 1030]
     assert one.downtime_ns == 18 * 10**9
     assert "cluster_forgets" not in codes(analysis)
