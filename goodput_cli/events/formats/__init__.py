@@ -1,1 +1,1 @@
-"""Log formats: one module each, told apart by the lines themselves."""
+"""Log formats: one module each, distinguished by the contents of their lines."""

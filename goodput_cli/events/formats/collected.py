@@ -1,11 +1,11 @@
-"""Formats whose records say something only beside others, and are collected until all are there: Slurm's accounting,
+"""Formats whose records are meaningful only together, and are collected until all have been read: Slurm's accounting,
 Google's ML Diagnostics, and rows of experiment trackers (docs/formats.md).
 
-`sacct -P` prints when jobs were submitted, started and ended, in local time without a zone: the only common log that
-shows queueing. Of ML Diagnostics only the entry around a payload names metric and run; what it measured never feeds
-the ledger. Rows of trackers, exported as JSON lines or tables, are told by their keys. Metrics files of trainers
-without any time (`trainer_state.json`, metrics.csv, results.csv of older Ultralytics, Keras' CSVLogger, MaxText's
-metrics) are recognised only to say which other file to use.
+`sacct -P` prints when jobs were submitted, started and ended, in local time without a zone. It is the only common log
+with queueing. For ML Diagnostics, only the entry around a payload contains metric and run; the values never affect the
+ledger. Rows of trackers, exported as JSON lines or tables, are recognized by their keys. Metrics files of trainers
+without times (`trainer_state.json`, metrics.csv, results.csv of older Ultralytics, Keras' CSVLogger, MaxText's metrics)
+are recognized only to name the file to use instead.
 """
 
 from __future__ import annotations
@@ -54,64 +54,64 @@ _OTHER_FILE = {
     _MAXTEXT: "MaxText's metrics file contains no time; pass its stdout, its TensorBoard directory or its Cloud "
     "Logging instead",
 }
-"""What to use instead of a metrics file that holds no time, by columns or keys that such a file always has."""
+"""File to use instead of a metrics file without times, by columns or keys that such a file always has."""
 _TIMED = re.compile(r"time|elapsed|second|stamp|date|clock", re.IGNORECASE)
 _COUNTED = re.compile(r"step|iter|batch", re.IGNORECASE)
 
 
 class Collected:
-    """What formats have in common whose records are collected until all are there: what one means is seen beside those
-    before and behind it, and beside it may stand whatever its program measures."""
+    """Common base of formats whose records are collected until all have been read. The meaning of a record depends on
+    the records before and after it, and it may contain any metric of its program."""
 
     name = ""
     keys: frozenset[str] = frozenset()
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
-        """By its keys."""
+        """Return True if the record has the required keys."""
         return self.keys <= record.keys()
 
     def any_key(self, _records: Records) -> bool:
-        """Other columns, labels and metrics have names of their own."""
+        """Return True: other columns, labels and metrics may have any name."""
         return True
 
     def job_of(self, _records: Records) -> str:
-        """Jobs are told by files, as those of text are, or by ids in the records."""
+        """Return "": jobs are identified by files, like those of text, or by ids in the records."""
         return self.name
 
 
 class Sacct(Collected):
-    """Reads the rows that Slurm's `sacct -P` prints."""
+    """Format of the rows that Slurm's `sacct -P` prints."""
 
     name = SACCT
     keys = SACCT_HEADER
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
-        """A row with the columns that `sacct` always prints."""
+        """Return True for a row with the columns that `sacct` always prints."""
         return {"JobID", "State"} <= record.keys()
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """Log lines of allocations; steps of a job (`812.batch`) are parts of it."""
-        from goodput_cli.events.text.entries import collect_allocations  # few logs hold any
+        """Collect the log lines of allocations; steps of a job (`812.batch`) are parts of it."""
+        from goodput_cli.events.text.entries import collect_allocations  # imported late: few logs contain any
 
         collect_allocations(records, output)
         return records.every()
 
 
 class Torchtitan(Collected):
-    """Reads torchtitan's structured logs: a line where each span of a process begins and ends."""
+    """Format of torchtitan's structured logs: a line for the begin and the end of each span of a process."""
 
     name = "torchtitan"
     keys = frozenset({"log_type", "log_type_name", "time_us"})
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """Phases of each rank, and the events of the job."""
-        from goodput_cli.events.text.programs.torchtitan import collect  # few logs hold any
+        """Collect the phases of each rank, and the events of the job."""
+        from goodput_cli.events.text.programs.torchtitan import collect  # imported late: few logs contain any
 
         return collect(records, output)
 
 
 class MlDiagnostics(Collected):
-    """Reads metrics of google-cloud-mldiagnostics from entries of Cloud Logging."""
+    """Format of metrics of google-cloud-mldiagnostics in entries of Cloud Logging."""
 
     name = RUNS
     keys = frozenset({VALUES, STEP, CONFIGS, UNIT, PROCESS, HOST, "accelerator_type", "accelerator_labels"})
@@ -120,74 +120,75 @@ class MlDiagnostics(Collected):
         self._alive: dict[tuple[str, str], int] = {}
 
     def recognises(self, _record: Mapping[str, Any]) -> bool:
-        """Never by the payload alone: it names neither its metric nor its run."""
+        """Return False: the payload alone contains neither its metric nor its run."""
         return False
 
     def recognises_entry(self, entry: Entry) -> bool:
-        """An entry of a generic node with a namespace, whose payload is a metric or the run's configuration."""
+        """Return True for an entry of a generic node with a namespace and a metric or the run's configuration as
+        payload."""
         labels = labels_of(entry)
         return "namespace" in labels and "node_id" in labels
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """Log lines of the runs, and what was measured."""
-        from goodput_cli.events.text.entries import collect_metrics  # few logs hold any
+        """Collect the log lines of the runs, and the metrics."""
+        from goodput_cli.events.text.entries import collect_metrics  # imported late: few logs contain any
 
         return collect_metrics(records, output, self._alive)
 
 
 HISTORY = frozenset({"_timestamp", "_step"})
-"""Of every row of a history of Weights & Biases."""
+"""Keys of every row of a Weights & Biases history."""
 TRIAL = frozenset({"training_iteration", "timestamp", "time_this_iter_s"})
-"""Of every result of a trial of Ray Train and Tune."""
+"""Keys of every result of a trial of Ray Train and Tune."""
 
 
 def is_of_machine(keys: Iterable[str]) -> bool:
-    """Whether a row with such keys is one of the machine, of an export of Weights & Biases."""
+    """Return True if a row with such keys contains system metrics of a Weights & Biases export."""
     return "_timestamp" in (names := frozenset(keys)) and any(name.startswith(SYSTEM) for name in names)
 
 
 TRACKER_HEADERS = (HISTORY, TRIAL)
-"""Columns that a table of one of them has."""
+"""Columns of tables of these trackers."""
 
 
 class WandbHistory(Collected):
-    """Reads rows of a history of Weights & Biases."""
+    """Format of the rows of a Weights & Biases history."""
 
     name = WANDB
     keys = HISTORY
 
     def translate(self, records: Records, output: Output) -> Mask:
         """Collect the rows."""
-        from goodput_cli.events.trackers.tables import collect_rows  # few logs hold any
+        from goodput_cli.events.trackers.tables import collect_rows  # imported late: few logs contain any
 
         return collect_rows(self.name, records, output)
 
 
 class WandbEvents(Collected):
-    """Reads rows of the machine of an export of Weights & Biases, which stand apart from its history."""
+    """Format of the rows with system metrics of a Weights & Biases export, which are separate from its history."""
 
     name = WANDB
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
-        """A time, and names of the machine."""
+        """Return True for a record with a time and names of system metrics."""
         return is_of_machine(record)
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """What accelerators did."""
-        from goodput_cli.events.trackers.tables import collect_events  # few logs hold any
+        """Collect the samples of accelerators."""
+        from goodput_cli.events.trackers.tables import collect_events  # imported late: few logs contain any
 
         return collect_events(records, output)
 
 
 class Prometheus(Collected):
-    """Reads answers of Prometheus' query_range: what NVIDIA's exporter says of accelerators."""
+    """Format of responses of Prometheus' query_range with the metrics of NVIDIA's exporter."""
 
     name = "prometheus"
     keys = frozenset({"status", "data"})
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """The series of devices; which records are such answers."""
-        from goodput_cli.events.device_names import take_series  # few logs hold any
+        """Collect the series of devices; return True for records with such a response."""
+        from goodput_cli.events.device_names import take_series  # imported late: few logs contain any
 
         part, used = DevicePart(), ~records.every()
         for at, record in enumerate(records.records):
@@ -202,21 +203,21 @@ class Prometheus(Collected):
 
 
 class RayTrial(WandbHistory):
-    """Reads results of trials of Ray."""
+    """Format of the results of Ray's trials."""
 
     name = RAY
     keys = TRIAL
 
 
 class MlflowRows(Collected):
-    """Reads what a database of MLflow holds."""
+    """Format of the contents of an MLflow database."""
 
     name = MLFLOW
     keys = frozenset({RUN_KEY})
 
     def translate(self, records: Records, output: Output) -> Mask:
         """Collect the rows."""
-        from goodput_cli.events.trackers.mlflow import collect_rows  # few logs hold any
+        from goodput_cli.events.trackers.mlflow import collect_rows  # imported late: few logs contain any
 
         return collect_rows(records, output)
 
@@ -225,17 +226,17 @@ TRACKED = (WandbHistory, WandbEvents, RayTrial, MlflowRows, Prometheus)
 
 
 class Timeless(Collected):
-    """Reads metrics files without times: no events, and a diagnostic that names the file to use instead."""
+    """Format of metrics files without times: no events, and a diagnostic that names the file to use instead."""
 
     name = "timeless"
     keys = frozenset().union(*_OTHER_FILE)
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
-        """By the keys of each."""
+        """Return True if the record has the keys of such a file."""
         return kind_without_time(record) is not None
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """A sentence, and no row."""
+        """Report the file to use instead; add no row."""
         kind = kind_without_time(records.records[0]) if len(records) else None
         if kind is not None:
             output.report("no_time_in_log", _OTHER_FILE[kind], records, records.every())
@@ -243,7 +244,7 @@ class Timeless(Collected):
 
 
 def kind_without_time(names: Iterable[str]) -> frozenset[str] | None:
-    """The kind of a file whose records or columns have these names; None for no such kind."""
+    """Return the kind of a file whose records or columns have these names; None if it is not such a kind."""
     names = frozenset(names)
     found = next((keys for keys in _OTHER_FILE if keys <= names), None)
     if found in (_LIGHTNING, _ULTRALYTICS, _KERAS) and any(map(_TIMED.search, names)):

@@ -1,4 +1,4 @@
-"""The native format: lines of goodput's own recorder for what no other library writes. `goodput_cli.record.native`
+"""The native format: lines of goodput's recorder for events that no other library writes. `goodput_cli.record.native`
 declares its events and their keys."""
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _NOTICE = "preemption_notice"
 _KINDS = {name: named_events.RESILIENCY_KINDS[event.means] for name, event in EVENTS.items() if event.means}
 _KINDS |= {"heartbeat": Kind.HEARTBEAT, _NOTICE: Kind.HEARTBEAT}
 _SILENT = {name: 0 for name in EVENTS if name not in _KINDS}
-"""Events that are known and make no row."""
+"""Known events without a row."""
 _DROPPED, _CLOCK_STEP, _METRICS, _ATTEMPT = "dropped", "clock_step", "metrics", "attempt"
 _SIZES_OF_ATTEMPT = ("accelerators", WORLD_SIZE)
 _LONGEST_STEP = 1e9
-"""s; what is longer is no time that a clock was set by."""
+"""Seconds; a clock is never set forward by more."""
 _LAST_SECOND = 1e10
 _EXIT = "exit"
 _HOST = "host"
@@ -48,21 +48,21 @@ _NO_METRICS = {JOB_NAME, EVENT, TIME, RUN_ID, STEP, RANK}
 
 
 class Native:
-    """Reads the native format of goodput's own recorder."""
+    """The native format of goodput's recorder."""
 
     name = "goodput"
     keys = frozenset({JOB_NAME, EVENT, TIME}).union(*(event.keys for event in EVENTS.values()))
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
-        """A record with `goodput_event`."""
+        """Return True for a record with `goodput_event`."""
         return EVENT in record
 
     def any_key(self, records: Records) -> bool:
-        """Metrics and phases have names of their own."""
+        """Return True for records that may have any keys: metrics and phases have names of their own."""
         return all(name in (_METRICS, PHASES) for name in records.column(EVENT))
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """A row per record that says when something happened to the job."""
+        """Add a row per record with an event of the job."""
         kind = named_events.codes(records, EVENT, _KINDS)
         silent = named_events.codes(records, EVENT, _SILENT) != named_events.UNKNOWN
         phases = _of_event(records, PHASES)
@@ -108,13 +108,13 @@ class Native:
 
 
 def _of_event(records: Records, name: str) -> Mask:
-    """Return which records are of one event."""
+    """Return True for the records of one event."""
     return np.asarray(named_events.codes(records, EVENT, {name: 0}) == 0)
 
 
 def _read_phases(records: Records, phases: Mask, output: Output) -> None:
-    """Collect what ranks say of the inside of their steps. Their keys are those of no other event."""
-    from goodput_cli.events.formats.native_phases import read_phases  # few logs hold any
+    """Collect the step breakdowns of ranks. Their keys belong to no other event."""
+    from goodput_cli.events.formats.native_phases import read_phases  # imported late: few logs contain any
 
     if TIME not in records.keys:
         output.report("bad_value", f"no `{TIME}`; dropped", records, phases)
@@ -124,7 +124,8 @@ def _read_phases(records: Records, phases: Mask, output: Output) -> None:
 
 
 def _writers(records: Records, kind: NDArray[np.int8], output: Output) -> NDArray[np.int32] | None:
-    """Who wrote each record: as its entry says, else a heartbeat's `run_id`; None where nothing does."""
+    """Return the writer of each record: from its entry, otherwise from a heartbeat's `run_id`; None if all are
+    unknown."""
     writer = records.origin.writer
     if RUN_ID not in records.keys:
         return writer
@@ -140,10 +141,10 @@ def _writers(records: Records, kind: NDArray[np.int8], output: Output) -> NDArra
 
 
 def _say_why(records: Records, time: I64, output: Output) -> None:
-    """What the recorder says of a death beside that it came: a reason, of a rank on a host."""
+    """Add the observation that a recorder wrote about a failure: a reason, of a rank on a host."""
     if REASON not in records.keys:
         return
-    from goodput_cli.events.cluster import recorded  # few logs tell of deaths
+    from goodput_cli.events.cluster import recorded  # imported late: few logs contain failures
     from goodput_cli.events.text.collector import TextPart
 
     seen = []
@@ -159,7 +160,7 @@ def _say_why(records: Records, time: I64, output: Output) -> None:
 
 
 def _say_who(records: Records, good: Rows, time: I64, output: Output) -> None:
-    """That a person started the job, where a start says so. good: the positions of the records that are events."""
+    """Add that a person started the job, if a start states so. good: the positions of the records that are events."""
     for at in good.tolist() if RESTARTED_BY in records.keys else ():
         record = records.records[at]
         if record[EVENT] == _STARTED and record[RESTARTED_BY] == _HAND:
@@ -170,15 +171,15 @@ def _say_who(records: Records, good: Rows, time: I64, output: Output) -> None:
 
 _STARTED, _HAND = "started", "hand"
 _OF_WRITERS = frozenset({"seconds", "steps", "beside"})
-"""Each a key of what `_of_writer` looks for."""
+"""Keys that `_of_writer` looks for, one per detail."""
 
 
 def _of_writer(record: Record) -> tuple[str, object] | None:
-    """What a record says of the process that writes: by how much (ns) its clock was set forward, between which instants
-    (ns) lines of steps were lost, or beside which process it writes; None for any other record.
+    """Return the detail of a record about the writing process: the amount (ns) by which its clock was set forward, the
+    time range (ns) in which lines of steps were lost, or the process whose file it also writes. None for other records.
 
-    The clock of a process that writes no steps is not that of the job. What had not been delivered at the exit is said
-    of another place than the one that holds the line.
+    The clock of a process that writes no steps is not that of the job. Lines that were not delivered at the exit belong
+    to another source than the line that reports them.
     """
     event, seconds, other = record[EVENT], number(record.get("seconds")), whole_number(record.get("beside"))
     if event == _CLOCK_STEP and seconds is not None and 0 < seconds < _LONGEST_STEP:
@@ -191,7 +192,7 @@ def _of_writer(record: Record) -> tuple[str, object] | None:
 
 
 def _report(records: Records, at: int, output: Output) -> None:
-    """What the recorder says of itself."""
+    """Report the diagnostics that the recorder logged about itself."""
     record = records.records[at]
     if record[EVENT] == _DROPPED:
         lines, steps, reason = number(record.get("lines")), number(record.get("steps")), record.get(REASON)
@@ -216,7 +217,7 @@ def _is_bad_loss(name: str, value: object) -> bool:
 
 
 def _measure(records: Records, metrics: Rows, time: I64, output: Output) -> None:
-    """Numbers by names of their own, of a step or of none. metrics: the positions of the records that hold some."""
+    """Collect metrics, with or without a step. metrics: the positions of the records that contain them."""
     for at in metrics.tolist():
         record = records.records[at]
         job, when, step = int(records.origin.job[at]), int(time[at]), whole_number(record.get(STEP))
@@ -229,8 +230,8 @@ def _measure(records: Records, metrics: Rows, time: I64, output: Output) -> None
 
 
 def _read_attempts(records: Records, attempts: Rows, time: I64, output: Output) -> None:
-    """Collect the processes that announce themselves, and the sizes of the job that they state, as metrics of the same
-    names. Processes of ranks above 0 write no steps, so they are not announced."""
+    """Collect the announced processes, and the sizes of the job that they state, as metrics of the same names.
+    Processes of ranks above 0 write no steps, so they are not announced."""
     for at in attempts.tolist():
         record, job, when = records.records[at], int(records.origin.job[at]), int(time[at])
         if not whole_number(record.get(RANK)):

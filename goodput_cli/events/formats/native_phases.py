@@ -1,6 +1,7 @@
-"""Lines `phases` of goodput's recorder: the time by phase of a rank, and what the job worked on (docs/record.md).
+"""Lines `phases` of goodput's recorder: the time by phase of a rank, and the amount of work of the job
+(docs/record.md).
 
-They make no row: nothing of them moves the ledger. What cannot be is left out, counted and told.
+They add no row and do not affect the ledger. Invalid values are left out, counted and reported.
 """
 
 from __future__ import annotations
@@ -81,8 +82,8 @@ def _life(records: Records, at: int, rank: int, first: int) -> LifeOfRank:
 def _counted_keys(
     records: Records, lives: Mapping[LifeOfRank, Sequence[int]], output: Output
 ) -> dict[int, frozenset[str]]:
-    """Return the keys of phases that count, by job: those that it had before, then the most frequent, `MOST_PHASES` in
-    all. The others are reported, and never become columns: each record may have names of its own."""
+    """Return the keys of phases that count, by job: the earlier ones, then the most frequent, at most `MOST_PHASES`.
+    The others are reported, and never become columns: each record may have different names."""
     counts: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for life, places in lives.items():
         if records.loose:
@@ -125,7 +126,7 @@ def _phases(
 
 
 def _name_of(key: str) -> PhaseName:
-    """`data` is a phase, `forward_backward/data` a part of one."""
+    """Return the phase of a key: `data` is a phase, `forward_backward/data` a part of one."""
     key = key.removeprefix(PHASE_PREFIX)
     outer, _, inner = key.partition(WITHIN)
     if not outer or not inner:
@@ -134,7 +135,7 @@ def _name_of(key: str) -> PhaseName:
 
 
 def _measure(records: Records, rows: Rows, columns: tuple[I64, I64, I64], output: Output) -> None:
-    """What the job worked on, as a mean of one step. columns: time, step and how many steps."""
+    """Collect the amount of work of the job, as a mean per step. columns: time, step and number of steps."""
     for name in WORK if len(rows) else ():
         values = [one.get(name) for one in records.records] if name in records.keys or records.loose else []
         for at in rows.tolist() if values else ():
@@ -149,7 +150,7 @@ def _measure(records: Records, rows: Rows, columns: tuple[I64, I64, I64], output
 
 
 def _whole(records: Records, key: str, least: int) -> I64:
-    """Whole numbers from `least` on; -1 for what is none."""
+    """Return whole numbers from `least` on; -1 for other values."""
     if key not in records.keys:
         return np.full(len(records), -1, dtype=np.int64)
     values = records.column(key)
@@ -157,21 +158,21 @@ def _whole(records: Records, key: str, least: int) -> I64:
 
 
 def _rank(value: Any) -> int:
-    """A rank; -1 for what is none. A record without one is of the process that writes the events."""
+    """Return a rank; -1 for other values. A record without one belongs to the process that writes the events."""
     if value is None:
         return 0
     return value if type(value) is int and 0 <= value < MOST_RANKS else -1
 
 
 def _seconds(records: Records, key: str, places: I64 | None = None) -> tuple[I64, Mask]:
-    """ns of a key, `NOT_LOGGED` where it is not there or no amount of time; and where it is none. places: of which
-    records; None: of all."""
+    """Return ns of a key, `NOT_LOGGED` if it is missing or invalid, and True for invalid values. places: the records to
+    read; None: all."""
     chosen = range(len(records)) if places is None else places.tolist()
     if key not in records.keys and not records.loose:
         return np.full(len(chosen), NOT_LOGGED, dtype=np.int64), np.zeros(len(chosen), dtype=np.bool_)
     if places is None and not records.loose:
         values = records.column(key)
-    else:  # a column for each life would take the square of the number of records
+    else:  # a column per process would grow with the square of the number of records
         values = [records.records[at].get(key) for at in chosen]
     ns = np.array([_ns(value) for value in values], dtype=np.int64)
     return ns, (ns == NOT_LOGGED) & np.array([value is not None for value in values], dtype=np.bool_)

@@ -1,6 +1,5 @@
-"""`cycle_info.JOB.ATTEMPT.CYCLE`: what NVRx' launcher writes of each cycle, the time between two rendezvous: which
-nodes trained and which stood by (docs/formats.md, Recovery events). One JSON object a file, beside a job's log.
-"""
+"""`cycle_info.JOB.ATTEMPT.CYCLE`: files of NVRx' launcher about each cycle, the time between two rendezvous, with its
+active and standby nodes (docs/formats.md, Recovery events). There is one JSON object per file, next to a job's log."""
 
 from __future__ import annotations
 
@@ -16,21 +15,21 @@ _BEGIN, _END, _LOG = "cycle_start_time", "cycle_end_time", "cycle_log_file"
 _NUMBERS = ("attempt_index", "cycle_number", "generation")
 _NODES = ("active_nodes", "standby_nodes")
 _DIGITS = 9
-"""Of a number in a file."""
+"""Maximum number of digits of a number in a file."""
 
 
 class NvrxCycles(Collected):
-    """Reads the files of cycles."""
+    """Format of the files of cycles."""
 
     name = "nvrx"
     keys = frozenset({"job_id", *_NUMBERS, _BEGIN, _END, _LOG, *_NODES, "active_ranks"})
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
-        """By the keys that tell cycles apart."""
+        """Return True for a record with the keys that identify cycles."""
         return {"cycle_number", "attempt_index", "active_nodes"} <= record.keys()
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """Collect the cycles; a row of events is none of them."""
+        """Collect the cycles; no row of events comes from them."""
         for at, record in enumerate(records.records):
             begin, end = (_instant(record.get(key), output) for key in (_BEGIN, _END))
             numbers = [_number(record.get(key, 0)) for key in _NUMBERS]
@@ -55,8 +54,8 @@ def _number(value: object) -> int | None:
 
 
 def _instant(value: object, output: Output) -> int | None:
-    """A time as it is written there, ns UTC; None: it is not yet, or none that can be."""
-    from goodput_cli.events.text.sign_lines import is_possible  # few logs hold any
+    """Return a time in a file, ns UTC; None if it is not set yet or impossible."""
+    from goodput_cli.events.text.sign_lines import is_possible  # imported late: few logs contain any
     from goodput_cli.events.text.stamps import Zone, read_or_none
 
     stamp = read_or_none(value) if isinstance(value, str) and value else None

@@ -1,7 +1,7 @@
 """Format B: Orbax' structured checkpoint log. Start times in epoch seconds, durations in seconds.
 
-Such a line claims time and feeds no lineage (accounting §3). The interval is the one in which the checkpoint manager
-blocked the program; without it, the hull of its parts.
+Its lines claim time and are not part of a lineage (accounting §3). The interval is the one in which the checkpoint
+manager blocked the program; otherwise the hull of its parts.
 """
 
 from __future__ import annotations
@@ -51,22 +51,23 @@ Interval = tuple[int, int]
 
 
 class _UnusableError(Exception):
-    """A value is wrong, so the record gives no row; args: the message of the diagnostic."""
+    """Raised for a record with an invalid value, which gives no row; args: the message of the diagnostic."""
 
 
 class Orbax:
-    """Reads Orbax' structured checkpoint log."""
+    """Format of Orbax' structured checkpoint log."""
 
     name = "orbax"
     keys = frozenset({JOB_NAME, RUN_ID, _STEP, *_DETAILS})
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
-        """A record whose event type is one of Orbax'."""
+        """Return True for a record with an event type of Orbax."""
         event_type = record.get(EVENT_TYPE)
         return isinstance(event_type, str) and event_type in _LAYOUTS
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """A row per record: an interval with its step; `detail` is what else the record says, as (key, value) pairs."""
+        """Add a row per record: an interval with its step; `detail` has the other fields of the record as (key, value)
+        pairs."""
         records = records.parsed()
         size = len(records)
         kind = np.zeros(size, dtype=np.int8)
@@ -102,8 +103,8 @@ def _step(record: Record) -> int:
 
 
 def _interval(record: Record, layout: _Layout, stamp: int) -> tuple[Interval | None, str]:
-    """Where a record lies in time, [start, end) in ns: the whole's if it has a place, else the hull of the parts that
-    have one, None where none has. And what could not be placed, a message; "": nothing."""
+    """Return the interval of a record, [start, end) in ns: the whole's if it is complete, otherwise the hull of the
+    complete parts, None without any. Also return a message about incomplete intervals; "" for none."""
     whole = _placed(record, layout.whole, stamp)
     if whole is not None:
         return whole, ""
@@ -118,7 +119,8 @@ def _interval(record: Record, layout: _Layout, stamp: int) -> tuple[Interval | N
 
 
 def _placed(record: Record, prefix: str, stamp: int) -> Interval | None:
-    """A start with a duration; or a duration that ends at the envelope's timestamp `stamp` (-1: there is none)."""
+    """Return the interval of a start with a duration, or of a duration that ends at the envelope's timestamp `stamp`
+    (-1: none)."""
     if prefix + _DURATION not in record:
         return None
     duration = _duration(record, prefix + _DURATION)
@@ -148,7 +150,7 @@ def _duration(record: Record, key: str) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """A value that equals every other spelling of it and can be a key: 5, 5.0 and "5" are 5."""
+    """Return a hashable value that is equal for all spellings: 5, 5.0 and "5" are 5."""
     kind = type(value)
     if kind is int or kind is bool:
         return value
@@ -161,5 +163,5 @@ def _plain(value: Any) -> Any:
         return value
     try:
         return json.dumps(value, sort_keys=True)
-    except RecursionError:  # nobody nests a detail that deep on purpose
+    except RecursionError:  # a detail that is nested so deeply is not regular
         return "…"

@@ -1,4 +1,5 @@
-"""Format A: the recorder of ml-goodput-measurement. One fact a line (several are read), times in epoch seconds."""
+"""Format A: the recorder of ml-goodput-measurement. One fact per line (several are accepted), times in epoch
+seconds."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from goodput_cli.record.native import RUN_ID
 
 
 class _Fact(Struct, frozen=True):
-    """A key whose value is the time of something; label_key: the key that names it, if it has a name."""
+    """A key whose value is the time of an event; label_key: the key of its name, if it has one."""
 
     time_key: str
     kind: Kind
@@ -52,18 +53,18 @@ _TIME_KEYS = frozenset(fact.time_key for fact in _FACTS) | {_STEP_TIME, _SLICES_
 
 
 class Recorder:
-    """Reads the log of ml-goodput-measurement's recorder."""
+    """Format of the log of ml-goodput-measurement's recorder."""
 
     name = "recorder"
     other_system = REFERENCE_LIBRARY
     keys = _TIME_KEYS | {JOB_NAME, _STEP, _CUSTOM_TYPE, _ELASTIC_TYPE, *_SLICES, _BETWEEN, RUN_ID}
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
-        """A record with at least one of the times."""
+        """Return True for a record with at least one of the times."""
         return not _TIME_KEYS.isdisjoint(record)
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """A row per fact, in the order of the table in docs/formats.md."""
+        """Add a row per fact, in the order of the table in docs/formats.md."""
         for fact in _FACTS:
             if fact.time_key in records.keys:
                 _add_fact(fact, records, output)
@@ -92,7 +93,7 @@ def _add_fact(fact: _Fact, records: Records, output: Output) -> None:
 
 
 def _elastic_kinds(records: Records, key: str) -> np.ndarray:
-    """int8[n]: a type that contains scale_up, in any case, is a scale-up, any other a slice-down."""
+    """Return int8[n]: a type that contains scale_up, in any case, is a scale-up, any other a slice-down."""
     same = records.same(key)
     if same is not None:
         kind = Kind.ELASTIC_UP if _SCALE_UP in str(same).upper() else Kind.ELASTIC_DOWN

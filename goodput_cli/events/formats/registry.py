@@ -1,7 +1,7 @@
-"""Which log formats there are, those of other packages and our own; and which of them reads which records.
+"""The registry of log formats, of other packages and built in, and the choice of the format for each record.
 
-The lines of a log have few shapes (sets of keys), so records are grouped by shape and a format sees whole columns.
-Which format reads them is told by their entries, else by their keys and their kind of event.
+The lines of a log have few shapes (sets of keys), so records are grouped by shape and a format processes whole columns.
+Their entries determine the format, otherwise their keys and their kind of event.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ ENTRY_POINT_GROUP = "goodput_cli.formats"
 BUILT_IN: tuple[Callable[[], Format], ...] = (
     Orbax, Recorder, MlDiagnostics, Resiliency, Native, Sacct, Torchtitan, Timeless, NvrxCycles, *TRACKED,
 )  # fmt: skip
-"""A row each; of two that recognise a record, the first reads it."""
+"""One row per format; if two recognize a record, the first reads it."""
 
 
 def all_formats(notes: DiagnosticCollector) -> tuple[Format, ...]:
-    """A new object of each format, foreign ones first; one that cannot be loaded is a diagnostic."""
+    """Return a new object of each format, those of other packages first; report formats that cannot be loaded."""
     foreign: list[Format] = []
     for point in plugged_in():
         try:
             foreign.append(point.load()())
-        except Exception as error:  # a foreign package may fail in any way
+        except Exception as error:  # the code of another package may fail in any way
             message = f"the log format {point.name} ({point.value}) could not be loaded and is not read: {error}"
             notes.add("format_plugin_failed", message, 0, [])
     return (*foreign, *(make() for make in BUILT_IN))
@@ -52,14 +52,14 @@ def all_formats(notes: DiagnosticCollector) -> tuple[Format, ...]:
 
 @cache
 def plugged_in() -> tuple[EntryPoint, ...]:
-    """The formats of other packages, looked for once."""
-    from importlib.metadata import entry_points  # takes longer than to read a small log
+    """Return the formats of other packages, looked up once."""
+    from importlib.metadata import entry_points  # imported late: it takes longer than reading a small log
 
     return tuple(entry_points(group=ENTRY_POINT_GROUP))
 
 
 def grouped(records: Sequence[Any], shape: Callable[[Any], Any]) -> dict[Any, list[int]]:
-    """The positions of the records of each shape."""
+    """Return the positions of the records of each shape."""
     groups: defaultdict[Any, list[int]] = defaultdict(list)
     for at, record in enumerate(records):
         groups[shape(record)].append(at)
@@ -67,7 +67,8 @@ def grouped(records: Sequence[Any], shape: Callable[[Any], Any]) -> dict[Any, li
 
 
 def take(block: Records, places: Sequence[int] | I64, keys: frozenset[str], *, loose: bool = False) -> Records:
-    """The records of a block at some places, which have these keys; loose: and perhaps more (see `Records`)."""
+    """Return the records of a block at some positions, which have these keys; loose: and possibly more (see
+    `Records`)."""
     if len(places) == len(block):
         return replace(block, keys=keys, loose=loose or block.loose)
     rows = np.asarray(places, dtype=np.int64)
@@ -83,26 +84,27 @@ def take(block: Records, places: Sequence[int] | I64, keys: frozenset[str], *, l
 
 
 MANY_SHAPES = 64
-"""With more shapes than this in a block, only keys that some format knows tell shapes apart: nobody can make reading
-slow by inventing keys or their order."""
+"""With more shapes than this in a block, only known keys distinguish shapes, so that invented keys or their order
+cannot make reading slow."""
 _CACHE_SIZE = 4096
 
 
 class FormatDispatcher:
-    """Knows all formats: those that a user declared, ours, and those of shipped mappings where nothing else reads."""
+    """All formats: those that a user declared, the built-in ones, and shipped mappings for records that no other format
+    reads."""
 
     def __init__(self, hints: ReadingOptions, notes: DiagnosticCollector) -> None:
-        """notes: takes what plug-ins get wrong."""
+        """notes: collects the errors of plug-ins."""
         self._hints = hints
         self._formats = (*(hints.mappings.first_formats if hints.mapping else ()), *all_formats(notes))
-        self._traits: dict[Format, FormatOptions] = {}  # of those that read something
+        self._traits: dict[Format, FormatOptions] = {}  # of the formats that read a record
         self._by_their_entries = {
             one: recognises for one in self._formats if (recognises := getattr(one, "recognises_entry", None))
         }
         self._format_of: dict[Hashable, Format | None] = {}
 
     def traits(self, log_format: Format) -> FormatOptions:
-        """What a format says of itself."""
+        """Return the options of a format."""
         if log_format not in self._traits:
             self._traits[log_format] = FormatOptions.of(log_format)
         return self._traits[log_format]
@@ -114,7 +116,7 @@ class FormatDispatcher:
         )
 
     def by_shape(self, block: Records) -> Iterable[Records]:
-        """The records in groups, all of a group with the same keys (or at least the same known ones)."""
+        """Return the records in groups of the same keys (or at least the same known ones)."""
         groups = grouped(block.records, tuple)
         loose = len(groups) > MANY_SHAPES
         if loose:
@@ -122,7 +124,7 @@ class FormatDispatcher:
         return [take(block, places, frozenset(keys), loose=loose) for keys, places in groups.items()]
 
     def by_format(self, group: Records) -> Iterator[tuple[Format | None, Records]]:
-        """The records of a group by the format that reads them; None: there is none."""
+        """Yield the records of a group by the format that reads them; None: no format."""
         for log_format, records in self._by_entry(group) if len(group) else ():
             if log_format is None:
                 yield from self._by_event_type(records)
@@ -130,10 +132,10 @@ class FormatDispatcher:
                 yield log_format, records
 
     def _by_entry(self, group: Records) -> Iterable[tuple[Format | None, Records]]:
-        """By the format that knows the entry around them; None where there is no such entry."""
+        """Return the records by the format that recognizes their entries; None: no such format."""
         if group.entries is None or not self._by_their_entries:
             return [(None, group)]
-        if group.columns is not None:  # the entries of a template differ in time and identity only
+        if group.columns is not None:  # the entries of a template differ only in time and identity
             return [(self._format_of_entry(group.entries[0]), group)]
         groups = grouped(group.entries, self._format_of_entry)
         return [(one, take(group, places, group.keys)) for one, places in groups.items()]

@@ -1,6 +1,5 @@
-"""Format C: events of the resiliency library. ISO-8601 timestamps, usually local time without a zone. What other
-formats share that name their events by a word stands here too: its kind, its step and its rank.
-"""
+"""Format C: events of the resiliency library. ISO-8601 timestamps, usually local time without a zone. This module also
+has the shared parts of formats whose events have a word as name: kind, step and rank."""
 
 from __future__ import annotations
 
@@ -27,15 +26,15 @@ RESILIENCY_KINDS = {
     "user_terminated": Kind.USER_TERMINATED,
     "job_finished": Kind.JOB_FINISHED,
 }
-"""The resiliency library's events: other formats say what theirs mean by these names."""
+"""The events of the resiliency library, in which other formats define theirs."""
 UNKNOWN = -1
-"""The code of a word that is no known event."""
+"""The code of an unknown word."""
 _STEP = "step"
 _MAX_RANK = np.iinfo(np.int32).max
 
 
 def codes(records: Records, key: str, known: Mapping[str, int]) -> NDArray[np.int8]:
-    """int8[n]: what the word under `key` stands for, `UNKNOWN` where it is not known; it may be no text at all."""
+    """Return int8[n]: the code of the word under `key`, `UNKNOWN` for an unknown word or a value that is not text."""
     same = records.same(key)
     if same is not None:
         return np.full(len(records), _code(known, same), dtype=np.int8)
@@ -47,7 +46,7 @@ def _code(known: Mapping[str, int], name: object) -> int:
 
 
 def report_unknown(records: Records, key: str, unknown: Mask, output: Output) -> None:
-    """A finding for each word that is not known."""
+    """Report each unknown word."""
     lines_of_name: defaultdict[str, list[int]] = defaultdict(list)
     for at in np.flatnonzero(unknown).tolist():
         lines_of_name[output.notes.bounded("unknown_event", str(records.records[at][key]))].append(at)
@@ -56,7 +55,7 @@ def report_unknown(records: Records, key: str, unknown: Mask, output: Output) ->
 
 
 def steps(records: Records, kind: NDArray[np.int8], good: Mask, output: Output) -> I64:
-    """int64[n]; clears `good` where a step is wrong, or missing and needed."""
+    """Return int64[n]; clear `good` for a wrong step, or a missing one that is required."""
     if _STEP not in records.keys:
         needed = good & np.isin(kind, CHECKPOINT_KINDS)
         output.report("bad_value", f"a checkpoint or step event without `{_STEP}`; dropped", records, needed)
@@ -68,7 +67,7 @@ def steps(records: Records, kind: NDArray[np.int8], good: Mask, output: Output) 
 
 
 def ranks(records: Records, key: str, output: Output) -> NDArray[np.int32]:
-    """int32[n]; a rank that is no rank counts as none: the event itself still says something."""
+    """Return int32[n]; an invalid rank counts as unknown, because the event itself is still valid."""
     if key not in records.keys:
         return np.full(len(records), NONE, dtype=np.int32)
     rank, whole = whole_numbers(records, key)
@@ -81,21 +80,21 @@ _TIMESTAMP, _RANK = "timestamp", "node_rank"
 
 
 class Resiliency:
-    """Reads the events of the resiliency library."""
+    """Format of the events of the resiliency library."""
 
     name = "resiliency"
     restores_are_inferred = True
     keys = frozenset({JOB_NAME, EVENT_TYPE, _TIMESTAMP, _STEP, _RANK})
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
-        """A record with one of the event types, or with any event type, a job name and a timestamp."""
+        """Return True for a record with one of the event types, or with any event type, a job name and a timestamp."""
         event_type = record.get(EVENT_TYPE)
         return isinstance(event_type, str) and (
             event_type in RESILIENCY_KINDS or {JOB_NAME, _TIMESTAMP} <= record.keys()
         )
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """A row per record of a known type."""
+        """Add a row per record of a known type."""
         kind = codes(records, EVENT_TYPE, RESILIENCY_KINDS)
         good = kind != UNKNOWN
         if not good.all():
@@ -108,7 +107,7 @@ class Resiliency:
 
 
 def _times(records: Records, good: Mask, output: Output) -> I64:
-    """ns int64[n]; clears `good` where there is no time."""
+    """Return ns int64[n]; clear `good` for records without a time."""
     if _TIMESTAMP not in records.keys:
         missing = good & (records.stamp < 0)
         output.report(

@@ -1,5 +1,5 @@
-"""What rows of trackers say of the inside of steps, by the names that trainers log: verl's `timing_s/..` and `perf/..`,
-those of Lightning's monitor of throughput (`device/..`) and the token count of Hugging Face's trainer."""
+"""Step breakdowns in rows of trackers, by the names that trainers log: verl's `timing_s/..` and `perf/..`, those of
+Lightning's throughput monitor (`device/..`) and the token count of Hugging Face's trainer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ _PHASES = {
     "step": STEP_TIME,
 }
 _BESIDE = "fully_async/"
-"""Where a name begins so, generators go on beside training, and `gen` is waiting for their samples."""
+"""Prefix of names for generators that run in parallel with training; `gen` is then the time of waiting for their
+samples."""
 _WORK = {
     "perf/mfu/actor": ("mfu", 100.0),
     "perf/total_num_tokens": ("tokens_per_step", 1.0),
@@ -36,19 +37,19 @@ _WORK = {
     "num_input_tokens_seen": ("tokens_total", 1.0),
     "train/num_input_tokens_seen": ("tokens_total", 1.0),
 }
-"""By name, the metric that it is, and by how much it is multiplied."""
+"""By name, the metric and its factor."""
 _MOST_WORK = 1e300
 
 Logged = Mapping[str, float]
 
 
 def is_inside(name: str) -> bool:
-    """Whether a value of this name is about the inside of a step."""
+    """Return True if a value of this name is part of a step breakdown."""
     return name in _WORK or (name.startswith(_TIMES) and _phase(name) in _PHASES)
 
 
 def logged_of(values: Mapping[str, object]) -> dict[str, float]:
-    """Of a row, the values that are about the inside of its step; what cannot be is no such value."""
+    """Return the values of a row that are part of its step breakdown, without invalid ones."""
     found: dict[str, float] = {}
     for name, value in values.items():
         if is_inside(name) and isinstance(value, int | float) and 0 <= value < _MOST_WORK:
@@ -59,12 +60,12 @@ def logged_of(values: Mapping[str, object]) -> dict[str, float]:
 
 
 def phases_of(logged: Logged) -> tuple[PhaseTime, ...]:
-    """The phases of a row."""
+    """Return the phases of a row."""
     return tuple(_times(logged))
 
 
 def work_of(logged: Logged) -> dict[str, float]:
-    """The work of a row, as metrics."""
+    """Return the amounts of work of a row, as metrics."""
     found = {_WORK[name][0]: value * _WORK[name][1] for name, value in logged.items() if name in _WORK}
     return {name: value for name, value in found.items() if value > 0}
 
@@ -79,5 +80,5 @@ def _times(logged: Logged) -> Iterator[PhaseTime]:
 
 
 def _phase(name: str) -> str:
-    """`timing_s/timing_s/param_sync` is `param_sync`."""
+    """Return the phase in a name: `timing_s/timing_s/param_sync` is `param_sync`."""
     return name.removeprefix(_TIMES).removeprefix(_TIMES)

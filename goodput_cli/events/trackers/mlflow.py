@@ -1,7 +1,7 @@
 """MLflow: runs of a store in files (`mlruns/`) or of a database (docs/formats.md, MLflow).
 
-A run is a job; nothing in it says that a process began but the first. Steps that do not rise are a resume. Its state
-and end are those of the last process.
+A run is a job. It contains only the start of its first process. Steps that do not rise are a resume. Its state and end
+are those of the last process.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _ENDED: dict[str, EventType] = {
     "3": EventType.EXITED, "FINISHED": EventType.EXITED, "4": EventType.CRASHED, "FAILED": EventType.CRASHED,
     "5": EventType.TERMINATED, "KILLED": EventType.TERMINATED,
 }  # fmt: skip
-"""By state, as a number in files and as a word in databases; others have not ended."""
+"""By state, as a number in files and as a word in databases; runs in other states have not ended."""
 _NS_PER_MS = 10**6
 _MOST_YAML = 1 << 20
 
 
 @dataclass
 class About:
-    """What a store says of a run itself."""
+    """Metadata of a run in a store."""
 
     run_id: str
     line: int
@@ -54,18 +54,18 @@ class About:
 
 @dataclass
 class Metric:
-    """The values of a metric that stand in one source."""
+    """The values of a metric in one source."""
 
     run_id: str
     name: str
     rows: list[tuple[int, int, int]] = field(default_factory=list)
     """(line, ns UTC, step) in the order in which they were logged."""
     values: dict[int, float] = field(default_factory=dict)
-    """By step, where it is about the inside of steps."""
+    """By step, for metrics of the step breakdown."""
 
 
 class MetaReader:
-    """Reads the `meta.yaml` of a run (see `DocumentReader`)."""
+    """Reader of the `meta.yaml` of a run (see `DocumentReader`)."""
 
     by_line = False
 
@@ -73,12 +73,12 @@ class MetaReader:
         self._text = b""
 
     def feed(self, batch: RawBatch) -> Parsed:
-        """Nothing yet."""
+        """Collect the bytes; return nothing yet."""
         self._text = (self._text + batch.data)[:_MOST_YAML]
         return without_records(TextPart())
 
     def finish(self) -> Parsed:
-        """What the file says; nothing where it is that of an experiment."""
+        """Return the contents of the file; nothing for the file of an experiment."""
         text = self._text.decode(errors="replace")
         values = {one[1]: _unquoted(one[2].rstrip()) for one in _FIELD.finditer(text)}
         run_id = values.get("run_id") or values.get("run_uuid")
@@ -92,7 +92,7 @@ def _unquoted(value: str) -> str:
 
 
 class MetricReader:
-    """Reads a file of a metric: `time_ms value step` a line."""
+    """Reader of a file of a metric: `time_ms value step` per line."""
 
     by_line = True
 
@@ -100,13 +100,13 @@ class MetricReader:
         self._run_id, self._name = run_id, name
 
     def feed(self, batch: RawBatch) -> Parsed:
-        """The rows of the next lines."""
+        """Return the rows of the next lines."""
         metric, inside = Metric(self._run_id, self._name), is_inside(self._name)
         devices = DevicePart()
         named = of_tracker(self._name) is not None
         bad: list[tuple[int, str]] = []
         *lines, rest = batch.data.split(b"\n")
-        if rest:  # a number without its end may be another one
+        if rest:  # a truncated number may be another one
             bad.append((batch.first_line + len(lines), "a line is cut off"))
         for number, line in enumerate(lines, batch.first_line):
             found = _LINE.fullmatch(line)
@@ -122,24 +122,25 @@ class MetricReader:
         return structs.replace(without_records(TextPart(tracked=[metric], bad=bad)), devices=devices)
 
     def finish(self) -> Parsed:
-        """The end: nothing is left over."""
+        """End the document: nothing is left over."""
         return without_records(TextPart())
 
 
 def reader_of(run_id: str, inside: str) -> MetaReader | MetricReader:
-    """What reads a file of a store, of which `store_file` tells so much."""
+    """Return the reader of a file of a store, given the result of `store_file`."""
     return MetaReader() if inside == "meta.yaml" else MetricReader(run_id, inside.partition("/")[2])
 
 
 def _ns(value: Any) -> int | None:
-    """ns UTC of a number of milliseconds; None for what is none, or too early: digits are cut off."""
+    """Return ns UTC of a number of milliseconds; None for an invalid or too early one, which lost digits."""
     number = whole_of(value)
     time = number * _NS_PER_MS if number is not None and number < MAX_SECONDS * 1000 else 0
     return time if time >= EARLIEST else None
 
 
 def collect_rows(records: Records, output: Output) -> Mask:
-    """Collect what a database says (see `sources.databases`), a record a run or a value. bool[n], all true."""
+    """Collect the contents of a database (see `sources.databases`), one record per run or value. Return bool[n], all
+    true."""
     parts: list[object] = []
     metrics: dict[tuple[str, str], Metric] = {}
     devices = DevicePart()
@@ -160,22 +161,23 @@ def collect_rows(records: Records, output: Output) -> Mask:
 
 @dataclass
 class _Stored:
-    """What is known of a run."""
+    """The contents of a store about one run."""
 
     about: tuple[int, About] | None = None
     metrics: defaultdict[str, list[tuple[LoggedInstant, int]]] = field(default_factory=lambda: defaultdict(list))
-    """By name, the values: where, and the step."""
+    """By name, the values: location and step."""
     inside: defaultdict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
-    """By step, what is said of its inside."""
+    """By step, its breakdown."""
 
     @property
     def steps(self) -> int:
-        """How many distinct steps its training has."""
+        """Return the number of distinct steps of its training."""
         name = self.step_metric()
         return len({step for _, step in self.metrics[name]}) if name else 0
 
     def step_metric(self) -> str:
-        """The metric whose steps are those of training: that with most of them, of those the one that began first."""
+        """Return the metric whose steps are those of training: the one with most steps, and of those the first one
+        logged."""
         named = [name for name in self.metrics if not name.startswith(_MACHINE) and self.metrics[name]]
         return min(
             named,
@@ -187,7 +189,7 @@ class _Stored:
 
 
 def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector, exact: bool) -> list[Run]:
-    """The runs of all stores. tracked: by source, what was read. exact: whether each run is a job of its own."""
+    """Return the runs of all stores. tracked: the contents by source. exact: True if each run is a separate job."""
     stored: defaultdict[str, _Stored] = defaultdict(_Stored)
     for code, parts in tracked.items():
         for part in parts:
@@ -210,7 +212,7 @@ def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector, ex
 
 
 def _without_restarts(found: Mapping[str, Run], stored: Mapping[str, _Stored], notes: DiagnosticCollector) -> list[Run]:
-    """Return the runs, where those of one name that continue each other are one."""
+    """Return the runs, with those of one name that continue each other merged."""
     named = {run_id: run for run_id, run in found.items() if run.name and any(True for _ in run.lives[0].places)}
     extents = (_extent(run, _experiment(stored[run_id])) for run_id, run in named.items())
     first_of = find_continued_runs(extents)
@@ -229,7 +231,7 @@ def _without_restarts(found: Mapping[str, Run], stored: Mapping[str, _Stored], n
 
 
 def _extent(run: Run, experiment: str) -> RunExtent:
-    """Return the extent of a run, which is of one process."""
+    """Return the extent of a run, which has one process."""
     (life,) = run.lives
     begin = min(place.time for place in life.places)
     steps = sorted({step for row in life.rows for step in row.steps.values()})
@@ -251,7 +253,7 @@ def _run(run_id: str, stored: _Stored) -> Run:
     life.rows = [Row(place, {name: step}, logged=logged_of(stored.inside.get(step, {}))) for place, step in ordered]
     times = {row.at.time // NS_PER_SECOND for row in life.rows}
     for other in (place for one, values in stored.metrics.items() if one != name for place, _ in values):
-        if other.time // NS_PER_SECOND not in times:  # a sign of life a second is enough
+        if other.time // NS_PER_SECOND not in times:  # one activity per second is enough
             times.add(other.time // NS_PER_SECOND)
             life.alive.append(other)
     shown = ""
@@ -265,12 +267,12 @@ def _run(run_id: str, stored: _Stored) -> Run:
 
 
 def _order(value: tuple[LoggedInstant, int]) -> tuple[int, int]:
-    """Values of a metric stand in the order in which they were logged: that of time, or of lines."""
+    """Return the sort key of the values of a metric in the order in which they were logged: by time, then by line."""
     return value[0].time, value[0].line
 
 
 def _end(life: ProcessOfRun, about: About, code: int) -> None:
-    """The end of the last process, where the store has one that is not before its last row."""
+    """Set the end of the last process, if the store has one that is not before its last row."""
     ended, end = _ENDED.get(about.values.get("status", "")), _ns(about.values.get("end_time"))
     last = max((row.at.time for row in life.rows), default=0)
     if ended is not None and end is not None:

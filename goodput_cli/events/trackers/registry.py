@@ -19,9 +19,9 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 def runs_of(
     tracked: Mapping[int, Sequence[object]], names: Sequence[str], job_name: str | None, exact: bool, output: Output
 ) -> list[Run]:
-    """The runs, with their log lines. tracked: by source, what its document said. names: of the sources. job_name:
-    the one that was asked for: a run that alone is shown under it, or whose restart has it, has it for its own. exact:
-    whether each run is a job of its own."""
+    """Return the runs, with their log lines. tracked: the contents of documents, by source. names: of the sources.
+    job_name: the requested name. A single run is shown under it, and so is a run whose restart has it. exact: True if
+    each run is a separate job."""
     found = wandb.runs(tracked, names, output.clock.from_local, output.notes)
     found += mlflow.runs(tracked, output.notes, exact)
     found += tables.runs(tracked, names, output.notes)
@@ -34,9 +34,9 @@ def runs_of(
 def same_runs(
     runs: Sequence[Run], others: Mapping[str, Sequence[LogLine]], notes: DiagnosticCollector
 ) -> dict[str, str]:
-    """Jobs of text and event files that a tracker has too, and the run's name that they get. The steps of such a run
-    are those of the first of text, event files, Weights & Biases and MLflow; of its others only starts, ends and signs
-    of life are left."""
+    """Return the jobs of text and event files that a tracker has, too, with the new name: that of the run. The steps of
+    such a run come from the first of text, event files, Weights & Biases and MLflow that has them. The others keep only
+    starts, ends and activity."""
     renamed: dict[str, str] = {}
     by_job = {job: steps_of(log_lines) for job, log_lines in others.items()}
     for run in runs:
@@ -61,8 +61,8 @@ def same_runs(
 def without_recorded(
     runs: Sequence[Run], recorded: Mapping[str, Any], jobs: Sequence[str], notes: DiagnosticCollector
 ) -> list[Run]:
-    """The runs without those that a log of events has too: such a log says all of it, and better. recorded: its
-    columns. jobs: names of the codes in them."""
+    """Return the runs without those that are also in a log of events, which is more complete. recorded: its columns.
+    jobs: names of the codes in them."""
     by_job = recorded_steps(recorded, jobs)
     left = []
     for run in runs:
@@ -82,8 +82,8 @@ def _steps_of(run: Run) -> dict[int, int]:
 
 
 def _give_up_steps(run: Run, steps: Mapping[int, int]) -> None:
-    """Leave starts, ends and signs of life of a run whose steps (their times, ns) another log has. An end of Ray, which
-    has whole seconds, is not before what was done in its second."""
+    """Keep only starts, ends and activity of a run whose steps (their times, ns) are in another log. An end of Ray,
+    which has whole seconds, is not before the last step in its second."""
     for log_line in (log_line for _, log_line in run.log_lines if run.tool == RAY and said(log_line).type in ENDS):
         second = log_line.time - log_line.time % NS_PER_SECOND
         within = [time for time in steps.values() if second <= time < second + NS_PER_SECOND]

@@ -1,5 +1,4 @@
-"""What all trackers have in common: the lives of a run, which of its counters are steps, and the log lines they
-become."""
+"""Common parts of all trackers: the processes of a run, the choice of the step counter, and their log lines."""
 
 from __future__ import annotations
 
@@ -24,13 +23,13 @@ STEP_KEYS = ("train/global_step", "trainer/global_step", "global_step", "iterati
 """Counters of steps, the best first; the last one counts rows."""
 _LEAST_GAPS = 7
 ROWS = "_step"
-"""Counts the calls that logged, where the program gave no step."""
+"""Number of logging calls, if the program passed no step."""
 _NOT_STEPS = 10**9
-"""A counter that is higher counts tokens, samples or time."""
+"""Maximum of a step counter. A higher one counts tokens, samples or time."""
 
 
 class LoggedInstant(NamedTuple):
-    """An instant, and the line that proves it."""
+    """A time, and the line that proves it."""
 
     time: int
     """ns UTC."""
@@ -40,57 +39,57 @@ class LoggedInstant(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row that was logged."""
+    """One logged row."""
 
     at: LoggedInstant
     steps: dict[str, int]
     """By name, the counters in it."""
     trains: bool = True
-    """Whether it holds more than evaluations and what a machine says of itself."""
+    """True if it contains more than evaluations and system metrics."""
     step_time: int | None = None
     """ns of one step."""
     logged: Mapping[str, float] = MappingProxyType({})
-    """What it says of the inside of its step, by name (`trackers.inside`)."""
+    """Its step breakdown, by name (`trackers.inside`)."""
 
 
 @dataclass
 class ProcessOfRun:
-    """What is known of one process of a run."""
+    """One process of a run."""
 
     begin: LoggedInstant | None = None
-    """None where nothing says when it began."""
+    """The begin of the process; None if unknown."""
     rows: list[Row] = field(default_factory=list)
     alive: list[LoggedInstant] = field(default_factory=list)
     end: LoggedInstant | None = None
-    """Where an end was logged; None: killed, or it still runs."""
+    """The logged end; None: the process was killed, or it is running."""
     ended: EventType | None = None
     host: str = ""
     resumes: bool = False
-    """Whether steps that come again are a resume in it: several processes, and no row says when one began."""
+    """True if repeated steps in it are a resume: several processes, without rows about their starts."""
     printed: list[tuple[int, LogLine]] = field(default_factory=list)
     """(source, log line) of lines that it printed, with their times."""
 
     @property
     def places(self) -> Iterable[LoggedInstant]:
-        """All that shows it alive, its begin first."""
+        """Yield all proofs of its activity, the begin first."""
         places = (self.begin, *(row.at for row in self.rows), *self.alive, self.end)
         return (one for one in places if one is not None)
 
     @property
     def last(self) -> int:
-        """ns UTC of its last sign of life."""
+        """Return ns UTC of its last activity."""
         return max(place.time for place in self.places)
 
 
 @dataclass
 class Run:
-    """One job as a tracker has it."""
+    """A job in a tracker."""
 
     tool: str
     """The name of its format."""
     job: str
     name: str = ""
-    """What people see it called, if that is another name."""
+    """The display name, if it differs."""
     lives: list[ProcessOfRun] = field(default_factory=list)
     """In order of time."""
     restarts: list[str] = field(default_factory=list)
@@ -98,18 +97,18 @@ class Run:
     step_key: str = ""
     """The counter whose numbers are steps; "" where none is."""
     printed: bool = False
-    """Whether its steps are those that it printed."""
+    """True if its steps are those that it printed."""
     log_lines: list[tuple[int, LogLine]] = field(default_factory=list)
     """(source, log line): see `with_marks`."""
     seen: list[tuple[int, UntimedEvidence]] = field(default_factory=list)
-    """(source, what was seen of deaths in what its processes printed)."""
+    """(source, observation) of the output of its processes."""
 
     @property
     def rows(self) -> Iterable[Row]:
         return (row for life in self.lives for row in life.rows)
 
     def by_source(self) -> dict[int, list[LogLine]]:
-        """The log lines by source."""
+        """Return the log lines by source."""
         found: defaultdict[int, list[LogLine]] = defaultdict(list)
         for code, log_line in self.log_lines:
             found[code].append(log_line)
@@ -117,16 +116,16 @@ class Run:
 
     @property
     def place(self) -> LoggedInstant:
-        """Somewhere in it."""
+        """Return any location in the run."""
         return next(place for life in self.lives for place in life.places)
 
     def note(self, code: str, message: str, notes: DiagnosticCollector) -> None:
-        """Say something of it. code: of a diagnostic."""
+        """Report a diagnostic about the run. code: of the diagnostic."""
         notes.add(code, message, self.place.source, [max(self.place.line, 1)])
 
 
 def with_marks(run: Run, notes: DiagnosticCollector) -> Run:
-    """The run with the log lines that its lives become; what was noticed goes into notes."""
+    """Return the run with the log lines of its processes; add diagnostics to `notes`."""
     run.lives = _as_attempts([life for life in run.lives if life.begin or life.rows or life.alive or life.end])
     if not run.lives:
         return run
@@ -152,11 +151,11 @@ _PRINTED = frozenset(
         EventType.DATA,
     }
 )
-"""What printed lines say that its tracker does not know better."""
+"""Kinds of printed lines that are more reliable than the tracker."""
 
 
 def _prints_more(run: Run) -> bool:
-    """Whether the text that a program printed shows more of its steps than the rows that it logged."""
+    """Return True if the printed output contains more steps than the logged rows."""
     logged = sum(len({row.steps.get(run.step_key) for row in life.rows} - {None}) for life in run.lives)
     printed = sum(len({said(log_line).step for _, log_line in life.printed if said(log_line).type is EventType.STEP})
                   for life in run.lives)  # fmt: skip
@@ -164,7 +163,7 @@ def _prints_more(run: Run) -> bool:
 
 
 def _as_printed(run: Run) -> Run:
-    """The run with the steps that its programs printed, and its rows as signs of life."""
+    """Return the run with the steps that its programs printed, and its rows as activity."""
     for life in run.lives:
         life.alive += [row.at for row in life.rows]
         life.rows = []
@@ -175,7 +174,7 @@ def _as_printed(run: Run) -> Run:
                 log_line.time = log_line.end = log_line.stamp.ns
                 by_source[code].append(log_line)
         for code, log_lines in by_source.items():
-            rank = life.host or run.job  # of the process that logged
+            rank = life.host or run.job  # the process that logged
             for log_line in meaning_of(counted_steps(log_lines)):
                 one = said(log_line)
                 if one.type in _PRINTED:
@@ -186,7 +185,7 @@ def _as_printed(run: Run) -> Run:
 
 
 def _numbers(run: Run) -> str:
-    """The counter whose numbers are steps: the best that is there; "" where none counts further than one number."""
+    """Return the best counter of steps; "" if no counter has more than one value."""
     distinct: defaultdict[str, set[int]] = defaultdict(set)
     for row in run.rows:
         for name, number in row.steps.items():
@@ -200,8 +199,8 @@ def _numbers(run: Run) -> str:
 
 
 def _in_bursts(times: Sequence[int]) -> bool:
-    """Whether many rows were written right behind another one, and the next long after: several calls a step, and an
-    outage is no burst. times: of the rows in their order, ns."""
+    """Return True if many rows directly follow another one, with a long gap after them: several calls per step, not an
+    outage. times: of the rows in their order, ns."""
     gaps = sorted(after - before for before, after in pairwise(times))
     if len(gaps) < _LEAST_GAPS:
         return False
@@ -210,7 +209,8 @@ def _in_bursts(times: Sequence[int]) -> bool:
 
 
 def _as_attempts(lives: Sequence[ProcessOfRun]) -> list[ProcessOfRun]:
-    """Lives that overlap are ranks of one: the first of them begins it, and it has ended when the last of them has."""
+    """Merge processes that overlap, which are ranks of one attempt: the first begins it, and it ends when all have
+    ended."""
     ordered = sorted(lives, key=_begin)
     groups: list[list[ProcessOfRun]] = []
     until = -1
@@ -234,7 +234,7 @@ def _joined(group: Sequence[ProcessOfRun]) -> ProcessOfRun:
     ends = [life.end for life in group if life.end is not None]
     ways = [life.ended for life in group if life.ended is not None]
     over = max(ends, default=None)
-    if over is not None and over.time < max(life.last for life in group):  # one of them goes on
+    if over is not None and over.time < max(life.last for life in group):  # another process is still running
         over = None
     return ProcessOfRun(
         min(begins, default=None),
@@ -249,7 +249,7 @@ def _joined(group: Sequence[ProcessOfRun]) -> ProcessOfRun:
 
 
 def _marks(run: Run, life: ProcessOfRun, one_more: bool) -> Iterable[tuple[int, LogLine]]:
-    """The log lines of one attempt. A number that comes again at once is another call at the same step."""
+    """Yield the log lines of one attempt. A directly repeated number is another call at the same step."""
     if life.begin is not None:
         yield _mark(run, life, life.begin, EventType.START)
     for row, began in _resumed(run, life) if life.resumes else ():
@@ -274,9 +274,11 @@ def _marks(run: Run, life: ProcessOfRun, one_more: bool) -> Iterable[tuple[int, 
 
 
 def _resumed(run: Run, life: ProcessOfRun) -> list[tuple[Row, int]]:
-    """The first rows of processes that redid steps, and when their first step began: a usual step before, in ns UTC.
+    """Return the first rows of processes that repeated steps, and the begin of their first step, one usual step
+    earlier, in ns UTC.
 
-    Which rows these are is what accounting §3 (reports by a second host) says; it cannot say when the step began."""
+    accounting §3 (reports by a second host) defines these rows; it cannot determine when the step began.
+    """
     rows = [row for row in life.rows if run.step_key in row.steps]
     usual = _usual_step(rows, run.step_key) * _stride(run, life)
     found: list[tuple[Row, int]] = []
@@ -294,7 +296,7 @@ def _resumed(run: Run, life: ProcessOfRun) -> list[tuple[Row, int]]:
 
 
 def _goes_on(rows: Sequence[Row], key: str, seen: Mapping[int, int]) -> bool:
-    """Whether a higher number than all before comes before those from the repeated one on have come again."""
+    """Return True if a new highest number comes before those from the repeated one on have been repeated."""
     highest, repeated = max(seen), rows[0].steps[key]
     missing = {number for number in seen if number > repeated}
     for row in rows[1:]:
@@ -307,7 +309,7 @@ def _goes_on(rows: Sequence[Row], key: str, seen: Mapping[int, int]) -> bool:
 
 
 def _usual_step(rows: Sequence[Row], key: str) -> int:
-    """The median time (ns) of one step, between rows that rise; 0 where there are none."""
+    """Return the median time (ns) of one step, between rows that rise; 0 without any."""
     lengths = sorted(
         (after.at.time - before.at.time) / (after.steps[key] - before.steps[key])
         for before, after in pairwise(rows)
@@ -318,7 +320,7 @@ def _usual_step(rows: Sequence[Row], key: str) -> int:
 
 
 def _stride(run: Run, life: ProcessOfRun) -> int:
-    """The usual distance of the numbers of two rows."""
+    """Return the usual difference between the numbers of two rows."""
     numbers = [row.steps[run.step_key] for row in life.rows if run.step_key in row.steps]
     strides = sorted(after - before for before, after in pairwise(numbers) if after > before)
     return strides[(len(strides) - 1) // 2] if strides else 1

@@ -1,8 +1,8 @@
 """Rows of trackers without their folders: histories of Weights & Biases, and results of Ray's trials.
 
-No row states that a process began. In a history, the time of a row less its runtime is when its process did, or, since
-wandb 0.19.10, when the first process of its run would have begun without downtime. In a trial, a row states how long
-ago it was restored.
+No row contains the start of a process. In a history, the time of a row minus its runtime is the start of its process,
+or, since wandb 0.19.10, the time when the first process of its run would have started without downtime. In a trial, a
+row contains the time since its restore.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from goodput_cli.events.trackers.wandb import EARLIEST, TIMESTAMP, HistoryRow, a
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _SAME_BASE = 5 * NS_PER_SECOND
-"""Rows of one process differ by less in when they say that it began."""
+"""Maximum difference between the start times derived from rows of one process."""
 _ROUNDING = NS_PER_SECOND
-"""A runtime that continues loses less: the SDK rounds it down to whole seconds at a resume."""
+"""Maximum loss of a runtime that continues: the SDK rounds it down to whole seconds at a resume."""
 _ITERATION = "training_iteration"
 
 
@@ -42,14 +42,14 @@ class TrialRow(NamedTuple):
     """ns of the iteration."""
     iteration: int
     restored: bool
-    """Whether it is the first since a restore, or since the beginning."""
+    """True for the first result since a restore, or since the start."""
     trial: str
     host: str
     done: bool
 
 
 def collect_rows(tool: str, records: Records, output: Output) -> Mask:
-    """Collect rows; one without a time is said. bool[n], all true."""
+    """Collect rows; report those without a time. Return bool[n], all true."""
     read = row_of if tool == WANDB else _trial_row
     rows = [read(int(line), record) for line, record in zip(records.origin.line, records.records, strict=True)]
     if tool == WANDB:
@@ -61,7 +61,7 @@ def collect_rows(tool: str, records: Records, output: Output) -> Mask:
 
 
 def collect_events(records: Records, output: Output) -> Mask:
-    """Collect rows of the machine, which an export of Weights & Biases has apart from those of a history."""
+    """Collect rows of system metrics, which a Weights & Biases export keeps separate from the history."""
     _take_devices(records, output)
     return records.every()
 
@@ -87,7 +87,7 @@ def _trial_row(line: int, record: Mapping[str, Any]) -> TrialRow | None:
 
 
 def runs(tracked: Mapping[int, Sequence[object]], names: Sequence[str], notes: DiagnosticCollector) -> list[Run]:
-    """The runs of all tables. tracked: by source, what was read."""
+    """Return the runs of all tables. tracked: the contents by source."""
     histories: list[tuple[int, list[HistoryRow]]] = []
     trials: defaultdict[tuple[int, str], list[TrialRow]] = defaultdict(list)
     for code, parts in tracked.items():
@@ -108,7 +108,7 @@ def runs(tracked: Mapping[int, Sequence[object]], names: Sequence[str], notes: D
 
 
 def _names(paths: Sequence[str]) -> list[str]:
-    """A name for each file: that of the file, with its folder where two have the same."""
+    """Return a name for each file: its file name, with its folder if two are equal."""
     stems = [stem_of_text(path) for path in paths]
     alike = {stem for stem in stems if stems.count(stem) > 1} if len(stems) < 1000 else set(stems)
     return [path.rpartition(".")[0] or path if stem in alike else stem for stem, path in zip(stems, paths, strict=True)]
@@ -129,21 +129,21 @@ def _of_history(job: str, code: int, rows: Sequence[HistoryRow], notes: Diagnost
 
 
 class _Begin(NamedTuple):
-    """The begin of a process."""
+    """The start of a process."""
 
     time: int
     """ns UTC."""
     line: int
-    """The line that shows it."""
+    """The line that proves it."""
 
 
 class _Resume(NamedTuple):
-    """The passage from one process of a history to the next, in ns."""
+    """The transition from one process of a history to the next, in ns."""
 
     runtime_before: int
-    """The highest runtime of the process before."""
+    """The highest runtime of the previous process."""
     last: int
-    """When the process before logged its last row, ns UTC."""
+    """The time of the last row of the previous process, ns UTC."""
     first: HistoryRow
     """The first row of the next process."""
     runtime: int
@@ -151,22 +151,23 @@ class _Resume(NamedTuple):
 
     @property
     def growth(self) -> int:
-        """How much the runtime grew across the gap."""
+        """Return the growth of the runtime across the gap."""
         return max(self.runtime - self.runtime_before, 0)
 
     @property
     def continues(self) -> bool | None:
-        """Whether the next process continued the runtime of the one before; None for unknown."""
+        """Return True if the next process continued the runtime of the previous one; None for unknown."""
         if self.runtime < self.runtime_before - _ROUNDING:
             return False
         return True if self.first.time - self.runtime < self.last - _SAME_BASE else None
 
 
 def _begins(groups: Sequence[Sequence[HistoryRow]]) -> list[_Begin | None]:
-    """Return when each process of a history began; None for unknown.
+    """Return the start of each process of a history; None for unknown.
 
-    A runtime that restarts counts from the begin of its process. One that continues counts from its last value in the
-    process before."""
+    A runtime that restarts counts from the start of its process. One that continues counts from its last value in the
+    previous process.
+    """
     runtimes = [[(row.time - row.base, row) for row in group if row.base is not None] for group in groups]
     begins = [min((_Begin(row.time - runtime, row.line) for runtime, row in group), default=None) for group in runtimes]
     known = [place for place, group in enumerate(runtimes) if group]
@@ -178,7 +179,7 @@ def _begins(groups: Sequence[Sequence[HistoryRow]]) -> list[_Begin | None]:
     stated = {resume.continues for resume in resumes.values()} - {None}
     for place, resume in resumes.items():
         continues = resume.continues
-        if continues is None:  # one version of the SDK writes most histories
+        if continues is None:  # most histories come from one version of the SDK
             continues = stated == {True} or (
                 stated != {False} and _is_likely_to_continue(resume, runtimes[known[0]][0][0])
             )
@@ -195,8 +196,8 @@ def _is_likely_to_continue(resume: _Resume, usual: int) -> bool:
 
 
 def _processes(rows: Sequence[HistoryRow]) -> list[list[HistoryRow]]:
-    """The rows of each process, in order of time. A beginning that comes again is a second process of the same attempt,
-    and one that is earlier than that of the rows before it is a clock set back: neither is an attempt."""
+    """Return the rows of each process, in order of time. A repeated start time belongs to a second process of the same
+    attempt, and a start before that of earlier rows to a clock set back: neither is a new attempt."""
     ordered = _without_late_runtimes(sorted(rows, key=lambda row: (row.time, row.line)))
     number_of = _clusters([row.base for row in ordered if row.base is not None])
     numbers = _nearest(
@@ -216,10 +217,11 @@ def _processes(rows: Sequence[HistoryRow]) -> list[list[HistoryRow]]:
 
 
 def _without_late_runtimes(ordered: Sequence[HistoryRow]) -> list[HistoryRow]:
-    """Return the rows, where the first row of a process has no base if its runtime is that of the next call.
+    """Return the rows, without the base of the first row of a process if its runtime is that of the next call.
 
-    A program that names its steps logs a row when the next step comes: `_runtime` is of that moment, `_timestamp` is
-    not. A first step that takes longer than others would begin a process of its own."""
+    A program that passes its steps logs a row when the next step comes: `_runtime` is from that time, `_timestamp` is
+    not. A first step that takes longer than others would begin a separate process.
+    """
     found = list(ordered)
     for place, (row, after, behind) in enumerate(zip(ordered, ordered[1:], ordered[2:], strict=False)):
         before = ordered[place - 1].base if place else None
@@ -245,7 +247,7 @@ def _nearest(numbers: Sequence[int | None], times: Sequence[int]) -> list[int | 
 
 
 def _clusters(bases: Sequence[int]) -> Callable[[int], int]:
-    """Which of the beginnings a beginning is: they are told apart by more than a few seconds."""
+    """Return a function from a start time to the number of its process: processes differ by more than a few seconds."""
     ordered = sorted(set(bases))
     starts = [after for before, after in pairwise(ordered) if after - before > _SAME_BASE]
     edges = np.array(starts, dtype=np.int64)
@@ -253,7 +255,7 @@ def _clusters(bases: Sequence[int]) -> Callable[[int], int]:
 
 
 def _of_trial(job: str, rows: Sequence[tuple[int, TrialRow]]) -> Run:
-    """A trial: an attempt a restore, a step an iteration that is as long as its row says."""
+    """Return the run of a trial: an attempt per restore, a step per iteration with the duration in its row."""
     ordered = sorted(rows, key=lambda pair: (pair[1].time, pair[1].line))
     lives: list[ProcessOfRun] = []
     for (code, row), ended in zip(ordered, _ends([row for _, row in ordered]), strict=True):
@@ -272,8 +274,8 @@ def _of_trial(job: str, rows: Sequence[tuple[int, TrialRow]]) -> Run:
 
 
 def _ends(rows: Sequence[TrialRow]) -> list[int]:
-    """When iterations ended (ns): in the whole second that each row says, and no sooner than its own time allows behind
-    the one before in the same process."""
+    """Return the ends of iterations (ns): in the whole second in each row, but no earlier than its duration after the
+    previous row of the same process."""
     ends: list[int] = []
     for row in rows:
         before = ends[-1] if ends else 0

@@ -1,7 +1,7 @@
-"""Weights & Biases: what lies in a folder of runs, read without its package (docs/formats.md, Weights & Biases).
+"""Weights & Biases: the contents of a folder of runs, read without its package (docs/formats.md, Weights & Biases).
 
-A folder `run-DATE_TIME-ID` is one process, and an id is one job, over all its folders. The `.wandb` file holds what was
-logged; the two logs beside it show when the process began and what it still did after its last record.
+A folder `run-DATE_TIME-ID` is one process, and an id is one job in all its folders. The `.wandb` file contains the
+logged values. The two logs next to it show when the process started and its activity after the last record.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ _KEYS = frozenset({TIMESTAMP, RUNTIME, *STEP_KEYS})
 _EVALUATES = re.compile(r"^(?:eval|val|valid|validation|test)(?:[/_. ]|$)|validation", re.IGNORECASE)
 _OF_MACHINE = re.compile(r"^system[/.]")
 EARLIEST = 1_262_304_000 * NS_PER_SECOND
-"""2010: no tracker is older, so that an earlier time is none."""
+"""2010: no tracker is older, so an earlier time is invalid."""
 _QUARTER = 15 * NS_PER_MINUTE
 
 
 @dataclass
 class RunFile:
-    """What a `.wandb` file says."""
+    """The contents of a `.wandb` file."""
 
     about: dict[str, Any] = field(default_factory=dict)
     """`id`, `name`, `host` and `start` (ns UTC) of the first run record."""
     about_line: int = 0
     rows: list[HistoryRow] = field(default_factory=list)
     alive: list[tuple[int, int]] = field(default_factory=list)
-    """(record, ns UTC) of what else has a time."""
+    """(record, ns UTC) of other records with a time."""
     printed: list[LogLine] = field(default_factory=list)
-    """What lines of its output say, at the times at which they were printed."""
+    """Log lines of its output, at the times at which they were printed."""
     seen: list[UntimedEvidence] = field(default_factory=list)
-    """What they say of deaths."""
+    """Observations of failures in its output."""
     exit: dict[str, int] | None = None
     exit_line: int = 0
     torn: bool = False
@@ -68,34 +68,34 @@ class RunFile:
 
 @dataclass(frozen=True)
 class Printout:
-    """What `files/output.log` says of deaths; nothing says when."""
+    """Observations of failures in `files/output.log`, without times."""
 
     seen: Sequence[UntimedEvidence]
 
 
 @dataclass
 class SideLog:
-    """When a log beside a run file begins and ends."""
+    """The first and last time of a log next to a run file."""
 
     internal: bool
-    """Whether its times are UTC; they are local otherwise."""
+    """True if its times are UTC, False for local times."""
     first: tuple[int, int] | None = None
     """(line, ns)."""
     last: tuple[int, int] | None = None
 
 
 class RunFileReader:
-    """Reads a `.wandb` file (see `DocumentReader`). What stands for a line is the number of a record."""
+    """Reader of a `.wandb` file (see `DocumentReader`). The number of a record replaces its line."""
 
     by_line = False
 
     @staticmethod
     def begins(name: str, data: bytes) -> bool:
-        """Whether a document of this name that begins like this is one; the first bytes may be all that there is."""
+        """Return True if a document of this name that begins like this is a `.wandb` file; `data` may be incomplete."""
         return data.startswith(HEAD) or (name.endswith(".wandb") and HEAD.startswith(data[: len(HEAD)]))
 
     def __init__(self, rules: LineRules) -> None:
-        """rules: by which what the program printed is read."""
+        """rules: for the output of the program."""
         self._printed = _Printed(rules)
         self._frames = Frames()
         self._number = 0
@@ -103,7 +103,7 @@ class RunFileReader:
         self._devices = DevicePart()
 
     def feed(self, batch: RawBatch) -> Parsed:
-        """Nothing yet: what a file means is known at its end."""
+        """Collect the records; return nothing before the end of the file."""
         for record in self._frames.feed(batch.data):
             self._number += 1
             with suppress(DecodeError):
@@ -112,7 +112,7 @@ class RunFileReader:
         return structs.replace(without_records(TextPart()), devices=devices)
 
     def finish(self) -> Parsed:
-        """All that the file says."""
+        """Return the contents of the file."""
         self._file.torn = self._frames.cut
         self._file.printed += self._printed.finish(self._file.torn)
         self._file.seen = self._printed.seen()
@@ -137,7 +137,7 @@ class RunFileReader:
 
 
 class _Printed:
-    """Lines of output, of which records hold pieces."""
+    """Lines of output, which records contain in pieces."""
 
     def __init__(self, rules: LineRules) -> None:
         self._rules = rules
@@ -146,7 +146,7 @@ class _Printed:
         self._number = self._time = 0
 
     def feed(self, number: int, time: int, text: str) -> Iterator[LogLine]:
-        """The log lines of the lines that end in the next piece; a line is of the time of its first piece."""
+        """Yield the log lines of the lines that end in the next piece; a line has the time of its first piece."""
         first, *others = text.split("\n")
         if not self._text:
             self._number, self._time = number, time
@@ -156,13 +156,13 @@ class _Printed:
             self._text, self._number, self._time = other[:LONGEST], number, time
 
     def finish(self, torn: bool) -> Iterator[LogLine]:
-        """The log lines of a last line without an end. torn: whether the file was cut off, and the line perhaps with
-        it."""
+        """Yield the log lines of an unterminated last line. torn: True if the file was cut off, and the line may be,
+        too."""
         if self._text and not torn:
             yield from self._marks()
 
     def seen(self) -> list[UntimedEvidence]:
-        """What was seen of deaths."""
+        """Return the observations of failures."""
         return self._observer.fresh()
 
     def _marks(self) -> Iterator[LogLine]:
@@ -183,17 +183,17 @@ class HistoryRow(NamedTuple):
     time: int
     """ns UTC."""
     base: int | None
-    """ns UTC: when its process began."""
+    """ns UTC: the start of its process."""
     steps: dict[str, int]
     """By name, the counters in it."""
     trains: bool
-    """Whether it is of training."""
+    """True for a row of training."""
     logged: Mapping[str, float]
-    """What it says of the inside of its step."""
+    """Its step breakdown."""
 
 
 def row_of(line: int, values: Mapping[str, Any]) -> HistoryRow | None:
-    """A row of a history; None for one without a time."""
+    """Return a row of a history; None for one without a time."""
     time = ns_of(values.get(TIMESTAMP))
     if time is None or time < EARLIEST:
         return None
@@ -206,12 +206,12 @@ def row_of(line: int, values: Mapping[str, Any]) -> HistoryRow | None:
 
 
 def as_row(row: HistoryRow, source: int) -> Row:
-    """The row of a history as one of a run. source: its code."""
+    """Return the row of a history as one of a run. source: its code."""
     return Row(LoggedInstant(row.time, source, row.line), row.steps, row.trains, logged=row.logged)
 
 
 def ns_of(value: Any) -> int | None:
-    """ns of a number of seconds; None for what is none, or none that can be a time."""
+    """Return ns of a number of seconds; None for an invalid or impossible time."""
     try:
         seconds = float(value)
     except (TypeError, ValueError):
@@ -220,7 +220,7 @@ def ns_of(value: Any) -> int | None:
 
 
 def whole_of(value: Any) -> int | None:
-    """A whole number that is not negative; None for anything else."""
+    """Return a whole number that is not negative; None for other values."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -233,7 +233,7 @@ def _is_time(ns: Any) -> bool:
 
 
 class SideLogReader:
-    """Reads `debug.log` or `debug-internal.log` of a run: the times of its first and its last line."""
+    """Reader of `debug.log` or `debug-internal.log` of a run: the times of its first and its last line."""
 
     by_line = False
 
@@ -241,7 +241,7 @@ class SideLogReader:
         self._log = SideLog(internal)
 
     def feed(self, batch: RawBatch) -> Parsed:
-        """Nothing yet."""
+        """Collect the times; return nothing before the end of the file."""
         time_of = _time_of_json if self._log.internal else _time_of_text
         for number, line in enumerate(batch.data.split(b"\n"), batch.first_line):
             time = time_of(line)
@@ -251,7 +251,7 @@ class SideLogReader:
         return without_records(TextPart())
 
     def finish(self) -> Parsed:
-        """What the log says."""
+        """Return the contents of the log."""
         return without_records(TextPart(tracked=[self._log]))
 
 
@@ -281,7 +281,7 @@ class _Folder:
 
     @property
     def offset(self) -> int | None:
-        """ns that local time is ahead of UTC, where both logs show it."""
+        """Return ns by which local time is ahead of UTC, if both logs show it."""
         internal, local = self.internal and self.internal[1].first, self.local and self.local[1].first
         if not internal or not local:
             return None
@@ -289,7 +289,7 @@ class _Folder:
 
 
 def _folders(tracked: Mapping[int, Sequence[object]], names: Sequence[str]) -> dict[str, _Folder]:
-    """The run folders, by their paths; a run file alone has its own."""
+    """Return the run folders by path; a single run file counts as a folder."""
     folders: dict[str, _Folder] = {}
     for code, parts in tracked.items():
         for part in parts:
@@ -311,7 +311,7 @@ def runs(
     tracked: Mapping[int, Sequence[object]], names: Sequence[str], local: Callable[[int], int],
     notes: DiagnosticCollector,
 ) -> list[Run]:  # fmt: skip
-    """The runs of all folders. tracked: by source, what was read. local: what a local time is in ns UTC."""
+    """Return the runs of all folders. tracked: the contents by source. local: converts a local time to ns UTC."""
     folders = _folders(tracked, names)
     offsets = {offset for folder in folders.values() if (offset := folder.offset) is not None}
     by_id: defaultdict[str, Run] = defaultdict(lambda: Run(NAME, ""))
@@ -335,7 +335,7 @@ def runs(
 def _life(
     folder: _Folder, local: Callable[[int], int], offsets: Set[int], notes: DiagnosticCollector
 ) -> ProcessOfRun | None:
-    """What the documents of a folder say of its process; None for nothing. offsets: all that folders show."""
+    """Return the process of a folder; None if its documents contain none. offsets: the offsets in all folders."""
     life = ProcessOfRun()
     places: list[LoggedInstant] = []
     if folder.file is not None:
@@ -364,8 +364,8 @@ def _life(
 
 
 def without_outputs(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, CollectedSource]:
-    """The sources, where what a run printed (`files/output.log`) beside its run file or its logs is no log of its own:
-    only what it says of deaths counts, when its folder says when that was."""
+    """Return the sources without the output of a run (`files/output.log`) next to its run file or its logs. Such an
+    output is not a log: only its observations of failures count, if its folder has their times."""
     told = {
         wandb_folder(names[code]).path
         for code, one in sources.items()
@@ -382,8 +382,8 @@ def without_outputs(sources: Mapping[int, CollectedSource], names: Sequence[str]
 
 
 def _seen(folder: _Folder, life: ProcessOfRun) -> Iterator[tuple[int, UntimedEvidence]]:
-    """What a process printed about deaths, each once: the line of `output.log` that a person can open, at the time at
-    which the run file has it, else at the end of the process; and what only the run file has."""
+    """Yield the observations of failures in a process' output, each once: the line of `output.log`, which can be
+    opened, with the time in the run file or otherwise the end of the process; then those only in the run file."""
     last_row = max((row.at.time for row in life.rows), default=0)
     recorded: defaultdict[tuple[str, str], list[UntimedEvidence]] = defaultdict(list)
     for one in folder.file[1].seen if folder.file is not None else ():
@@ -401,14 +401,14 @@ def _seen(folder: _Folder, life: ProcessOfRun) -> Iterator[tuple[int, UntimedEvi
 
 
 def _went_on(one: UntimedEvidence, last_row: int) -> int | None:
-    """A line behind a root at which its process went on: one process printed and logged all of it. last_row: when it
-    logged for the last time, ns."""
+    """Return the line after a root cause at which its process continued: one process printed and logged everything.
+    last_row: the time of its last row, ns."""
     logged = one.stamp is not None and one.stamp.ns < last_row
     return one.ordinary or (one.last_line + 1 if one.role == "root" and (logged or not one.ends) else None)
 
 
 def _end(life: ProcessOfRun, folder: _Folder, notes: DiagnosticCollector) -> None:
-    """How a life ended: as its exit record says; without one it was killed, or it still runs."""
+    """Set the end of a process from its exit record; without one it was killed, or it is running."""
     if folder.file is None:
         return
     code, file = folder.file

@@ -1,7 +1,7 @@
-"""The `.wandb` file of a Weights & Biases run: its frames, and the fields of its records that say something about time.
+"""The `.wandb` file of a Weights & Biases run: its frames, and the fields of its records about time.
 
-7 bytes of head, then blocks of 32 KiB as LevelDB's log has them; each record is a message of protocol buffers. A frame
-that is cut off, or whose sum is wrong, ends the file: what came before counts.
+7 bytes of head, then blocks of 32 KiB as in LevelDB's log; each record is a message of protocol buffers. The file ends
+at a frame that is truncated or has a wrong checksum; all records before it count.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from goodput_cli.events.trackers.inside import is_inside
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 HEAD = b":W&B\xe1\xbe"
-"""Of the file; a byte with the version follows."""
+"""The head of the file; a byte with the version follows."""
 _HEAD_BYTES = 7
 _BLOCK = 1 << 15
 _FRAME = struct.Struct("<IHB")
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _MOST = 1 << 28
-"""A record that says it is longer is damaged."""
+"""Maximum length of a record; a longer one is damaged."""
 _LONGEST_VALUE = 64
-"""A step, a time and a runtime are no longer than so many bytes of JSON."""
+"""Maximum number of bytes of a step, a time or a runtime in JSON."""
 
 HISTORY, STATS, OUTPUT, RUN, EXIT = 2, 7, 13, 17, 18
 ITEM = "item"
-"""Kinds of records, by the numbers of their fields."""
+"""Kinds of records, by their field numbers."""
 
 
 class Frames:
-    """Cuts the bytes of a file into records as they arrive."""
+    """Splitter of the bytes of a file into records as they arrive."""
 
     def __init__(self) -> None:
         self._rest = b""
         self._at = 0
-        """Where the rest begins in the file."""
+        """Offset of the unread rest in the file."""
         self._parts: list[bytes] = []
         self.torn = False
-        """Whether the file is damaged from here on."""
+        """True if the file is damaged from here on."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The records that end in the next bytes of the file."""
+        """Yield the records that end in the next bytes of the file."""
         data = self._rest + data
         place = 0
         if self._at == 0:
@@ -63,12 +63,12 @@ class Frames:
         self._at += place
 
     def _behind_padding(self, place: int) -> int:
-        """Where the next frame begins: no head of one stands across the end of a block."""
+        """Return the start of the next frame: a frame's head never crosses the end of a block."""
         left = _BLOCK - (self._at + place) % _BLOCK
         return place + left if left < _FRAME.size else place
 
     def _end(self, data: bytes, place: int) -> int | None:
-        """Where the frame at a place ends; None where it is not all there, or damaged."""
+        """Return the end of the frame at an offset; None if it is incomplete or damaged."""
         place = self._behind_padding(place)
         if self.torn or place + _FRAME.size > len(data):
             return None
@@ -82,7 +82,7 @@ class Frames:
         return None if self.torn or end > len(data) else end
 
     def _joined(self, kind: int, data: bytes) -> bytes | None:
-        """The record that a frame ends, if it ends one."""
+        """Return the record that a frame completes; None otherwise."""
         if kind in (_FULL, _FIRST):
             self._parts = []
         elif not self._parts:
@@ -96,7 +96,7 @@ class Frames:
 
     @property
     def cut(self) -> bool:
-        """Whether the file ends within a record."""
+        """Return True if the file ends within a record."""
         return self.torn or bool(self._parts) or any(self._rest)
 
 
@@ -124,9 +124,8 @@ def _record_class() -> Any:
 
 
 def parse(data: bytes, keys: frozenset[str]) -> tuple[int, dict[str, Any]]:
-    """The number of a record's kind (`HISTORY`, `RUN` and so on) and what it says that counts here; 0 for kinds that
-    say nothing about time. keys: of a history row, those whose values are wanted; the others are there with None.
-    Raises DecodeError."""
+    """Return the number of a record's kind (`HISTORY`, `RUN` and so on) and its values; 0 for kinds without times.
+    keys: those of a history row whose values are wanted; the other keys have the value None. Raises DecodeError."""
     record = _record_class()()
     record.ParseFromString(data)
     for kind, message in record.ListFields():
@@ -138,7 +137,7 @@ def parse(data: bytes, keys: frozenset[str]) -> tuple[int, dict[str, Any]]:
 
 
 def _measured(message: Any) -> dict[str, float | int]:
-    """What a record of the machine says."""
+    """Return the system metrics in a record."""
     found = {one.key.decode("utf-8", "replace"): _number(one.value_json) for one in message.item}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -152,7 +151,7 @@ def _history(message: Any, keys: frozenset[str]) -> dict[str, Any]:
 
 
 def _number(text: bytes) -> float | int | None:
-    """The number that a text of JSON is; None for anything else."""
+    """Return the number in a text of JSON; None for other values."""
     if len(text) > _LONGEST_VALUE:
         return None
     try:
@@ -163,7 +162,7 @@ def _number(text: bytes) -> float | int | None:
 
 
 def _plain(value: Any) -> int | str:
-    """A field's text, its whole number, or its time in ns since 1970 UTC."""
+    """Return a field's text, its whole number, or its time in ns since 1970 UTC."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value if isinstance(value, int) else int(value.seconds * NS_PER_SECOND + value.nanos)
