@@ -22,7 +22,7 @@ __all__ = ["Recorder", "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    """Import the recorder when it is asked for: a reader of logs needs only the table in `native`."""
+    """Import the recorder on first use: readers of logs need only the table in `native`."""
     if name == "Recorder":
         from .recorder import Recorder
 

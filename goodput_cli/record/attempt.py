@@ -1,4 +1,4 @@
-"""One life of the job in one process: its lines, and how it ends."""
+"""One attempt of the job in one process: its lines, and its end."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from .writer import Writer
 
 _FORGET_US = 600 * 10**6
-"""A signal or a notice after which steps still begin for so long did not end the attempt."""
+"""A signal or a notice did not end the attempt if steps still begin this long after it."""
 
 
 class Attempt:
-    """Begins with its lines `attempt` and `job_start_time`, at a time (µs) that is given or now.
+    """An attempt. It begins with its lines `attempt` and `job_start_time`, at a given time (µs) or now.
 
-    side: this is another process than the one that writes the steps. sigterm: what SIGTERM says: "terminated" or
-    "preempted". failed_step: the step that an exception came out of.
+    side: True for another process than the one that writes the steps. sigterm: the meaning of SIGTERM: "terminated" or
+    "preempted". failed_step: the step that raised an exception.
     """
 
     def __init__(self, writer: Writer, rank: int, world_size: int | None, *, sigterm: str, at: object) -> None:
@@ -35,7 +35,7 @@ class Attempt:
         self.side = rank != 0
         self.ended = False
         self.between_steps = False
-        """Whether a step has ended and none has begun, as far as the program says when steps end."""
+        """True between two steps, if the program marks the ends of steps."""
         self.failed_step: object = None
         self._rank = rank
         self._sigterm = sigterm
@@ -62,7 +62,7 @@ class Attempt:
             writer.write(writer.lines.fact("job_start_time", us), VITAL, us)
 
     def watch(self, signals: Iterable[str], excepthook: bool, at_exit: bool, heartbeat: float) -> None:
-        """From now on: be told how the process ends, and say that it lives after `heartbeat` seconds without a line."""
+        """Record the end of the process from now on, and write heartbeats after `heartbeat` seconds without a line."""
         ends.watch(self, signals, excepthook, at_exit)
         if heartbeat > 0:
             try:
@@ -71,7 +71,7 @@ class Attempt:
                 self.warn(f"heartbeats are not recorded: {error}")
 
     def close(self) -> None:
-        """Deliver what waits."""
+        """Deliver all waiting lines."""
         if self._heart is not None:
             self._heart.stop()
         ends.unwatch(self)
@@ -80,7 +80,7 @@ class Attempt:
             self._monitors.pop().stop()
 
     def start_monitor(self, arguments: Sequence[str], windows: Sequence[object], options: Sequence[str]) -> bool:
-        """A monitor of this attempt's file, until `close`. Whether there is one."""
+        """Start a monitor of this attempt's file, which runs until `close`. Return True if it was started."""
         path = self.writer.path
         if self.side:
             return False
@@ -95,13 +95,13 @@ class Attempt:
         return monitor.runs
 
     def warn(self, sentence: str) -> None:
-        """Say something to the person who runs the program, once."""
+        """Print a warning for the user of the program, once."""
         self.writer.warn_once(sentence)
 
     # Lines.
 
     def time_us(self, at: object) -> int:
-        """What is given, else now."""
+        """Return the given time, otherwise now."""
         if at is None:
             return self.writer.now_us()
         us = microseconds(at)
@@ -111,7 +111,7 @@ class Attempt:
         return us
 
     def whole(self, number: Any) -> int | None:
-        """A step or a count as an int; None, said once, if it is none."""
+        """Return a step or a count as an int; None, with a warning, for other values."""
         try:
             return int(number)
         except Exception:
@@ -119,7 +119,7 @@ class Attempt:
             return None
 
     def step(self, number: Any, at: object) -> None:
-        """A step begins."""
+        """Record the begin of a step."""
         whole = number if type(number) is int else self.whole(number)
         if whole is None:
             return
@@ -131,13 +131,13 @@ class Attempt:
             writer.write(writer.lines.step(whole, us), STEP, us)
 
     def record(self, fields: dict[str, object], kind: int, us: int) -> None:
-        """A line of another library's format; only the process that writes the steps writes it."""
+        """Write a line of another library's format; only the process that writes the steps does."""
         if not self.side:
             self._written += 1
             self.writer.write(self.writer.lines.record(fields), kind, us)
 
     def edge(self, key: str, label: tuple[str, str] | None, kind: int, at: object) -> None:
-        """One end of a phase."""
+        """Record the begin or the end of a phase."""
         us = self.time_us(at)
         fields: dict[str, object] = {} if label is None else {label[0]: label[1]}
         fields[key] = stamp(us)
@@ -146,30 +146,30 @@ class Attempt:
         self.record(fields, kind, us)
 
     def native(self, event: str, us: int, kind: int = VITAL, **fields: object) -> None:
-        """A line of the native format."""
+        """Write a line of the native format."""
         self._written += 1
         self.writer.write(self.writer.lines.native(event, us, fields), kind, us)
 
     def event(self, event: str, at: object, **fields: object) -> None:
-        """An event of the native format: which of several processes it is from is said."""
+        """Record an event of the native format, with the process that it comes from."""
         rank = self._rank if self.side else None
         self.native(event, self.time_us(at), VITAL, **fields, rank=rank)
 
     def of_step(self, event: str, step: Any, at: object) -> None:
-        """An event that names a step."""
+        """Record an event of a step."""
         number = self.whole(step)
         if number is not None and not self.side:
             self.event(event, at, step=number)
 
     def slices(self, at: object, given: dict[str, Any]) -> None:
-        """Slice counts, by their keys; none of them if one is no number."""
+        """Record slice counts, by their keys; none of them if one is not a number."""
         us = self.time_us(at)
         counts: dict[str, object] = {name: self.whole(count) for name, count in given.items()}
         if None not in counts.values():
             self.record({**counts, "elastic_slice_counts_timestamp": stamp(us)}, PHASE, us)
 
     def metrics(self, step: Any, at: object, given: dict[str, Any]) -> None:
-        """Numbers of a step, by name."""
+        """Record metrics of a step, by name."""
         number = self.whole(step)
         numbers = {name: value for name, value in given.items() if self._is_finite(name, value)}
         if number is not None and not self.side:
@@ -190,10 +190,10 @@ class Attempt:
         now = self.writer.now_us()
         self.native("heartbeat", now, SPARE, run_id=self.writer.run_id, step=self._last_step, rank=rank)
 
-    # How it ends. `ends` calls signalled, end_badly, failed_in_thread and left.
+    # End of the attempt. `ends` calls signalled, end_badly, failed_in_thread and left.
 
     def end(self, at: object) -> None:
-        """The program is done, or it leaves because a signal or a notice came."""
+        """Record the end: the program is done, or it exits because of a signal or a notice."""
         if self.ended:
             return
         self.ended = True
@@ -205,7 +205,7 @@ class Attempt:
             self.writer.write(self.writer.lines.fact("job_end_time", us), VITAL, us)
 
     def end_badly(self, kind: type[BaseException], at: object = None) -> None:
-        """An exception ends it."""
+        """Record the end by an exception."""
         if self.ended:
             return
         self.ended = True
@@ -217,19 +217,19 @@ class Attempt:
             self.event("crashed", at, reason=_cut(kind.__name__), step=step)
 
     def stopped(self, reason: str, at: object) -> None:
-        """A planned stop."""
+        """Record a planned stop."""
         self.event("stopped", at, reason=_cut(reason))
         self.ended = True
 
     def notice(self, reason: str, at: object, signal: str | None = None) -> None:
-        """The machine will be taken away."""
+        """Record a notice that the machine will be reclaimed."""
         us = self.time_us(at)
         self._going = (signal or "preempted", us)
         rank = self._rank if self.side else None
         self.native("preemption_notice", us, signal=signal, reason=_cut(reason), rank=rank)
 
     def signalled(self, name: str, last: bool) -> None:
-        """A signal came; `last`: the process ends by it."""
+        """Record a signal; `last`: the process ends by it."""
         if self._sigterm == "preempted" and name == "SIGTERM":
             self.notice("", None, name)
         self._going = (name, self.writer.now_us())
@@ -238,11 +238,11 @@ class Attempt:
             self.close()
 
     def failed_in_thread(self, kind: type[BaseException]) -> None:
-        """Another thread has died, which ends nothing by itself: it is the reason if the process ends without one."""
+        """Remember that another thread failed: it is the reason if the process then ends without one."""
         self._thread_failure = kind
 
     def left(self) -> None:
-        """The process ends, and nobody said how."""
+        """Record the end of the process if nothing else recorded it."""
         if self._thread_failure is not None and self._going_now() is None:
             self.end_badly(self._thread_failure)
         elif not self.ended:
@@ -250,7 +250,7 @@ class Attempt:
             self.event("terminated", None, reason=_cut(self._going_now() or "exit"))
 
     def _going_now(self) -> str | None:
-        """The signal or notice that the end is due to; None: there was none, or it is long past."""
+        """Return the signal or notice that explains the end; None if there was none, or it was too long ago."""
         if self._going is None or self._step_us - self._going[1] > _FORGET_US:
             return None
         return self._going[0]

@@ -1,6 +1,5 @@
-"""Stamps that never go back within an attempt, and what a caller may give in their place; and heartbeats, lines
-now and then where nothing else is written: after a SIGKILL they bound the time of death.
-"""
+"""Timestamps that never go back within an attempt, and parsing of times that a caller passes. Also heartbeats:
+occasional lines if nothing else is written, which bound the time of death after a SIGKILL."""
 
 from __future__ import annotations
 
@@ -14,21 +13,21 @@ if TYPE_CHECKING:
 
 NS = 10**9
 _APART_NS = NS
-"""How far the wall clock may be from the stamps before it counts as set."""
+"""Difference between the wall clock and the timestamps from which on the clock counts as set."""
 _ELAPSED_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def elapsed_ns() -> int:
-    """Time since the machine started; where the system knows it, with the time that it slept."""
+    """Return the time since the machine started, including suspended time if the system knows it."""
     return time.clock_gettime_ns(_ELAPSED_CLOCK)
 
 
 class Clock:
-    """Calling it gives ns since 1970 UTC: the wall clock at the first call, plus the time that has passed since.
+    """A clock. Calling it returns ns since 1970 UTC: the wall clock at the first call, plus the time since then.
 
-    A wall clock that is ahead by more than a second (a machine that was suspended) moves the stamps forward; one that
-    is behind (it was set back) leaves them alone. Either is kept in `step_ns` until `take_step` asks for it.
-    wall, elapsed: where the two come from (ns).
+    A wall clock that is ahead by more than a second (a machine that was suspended) moves the timestamps forward. One
+    that is behind (it was set back) does not change them. Both differences are kept in `step_ns` until `take_step` is
+    called. wall, elapsed: the two underlying clocks (ns).
     """
 
     __slots__ = ("_anchor", "_behind", "_elapsed", "_step", "_wall", "stepped")
@@ -42,7 +41,7 @@ class Clock:
         self.stepped = False
 
     def __call__(self) -> int:
-        """The stamp of now."""
+        """Return the current timestamp."""
         stamp = self._anchor + self._elapsed()
         apart = self._wall() - stamp
         if -_APART_NS <= apart <= _APART_NS:
@@ -68,22 +67,22 @@ class Clock:
         self.stepped = True
 
     def take_step(self) -> int:
-        """How far the wall clock was set since the last time this was asked (ns; back is negative)."""
+        """Return how far the wall clock was set since the last call (ns; back is negative)."""
         step, self._step, self.stepped = self._step, 0, False
         return step
 
 
 def microseconds(given: object) -> int | None:
-    """An instant that a caller gives, in microseconds since 1970 UTC; None if it is no instant.
+    """Return a time from a caller in microseconds since 1970 UTC; None if it is invalid.
 
-    A datetime (without a zone: local time of this machine, as `datetime.timestamp` has it) or epoch seconds.
+    A datetime (without a zone: local time of this machine, as in `datetime.timestamp`) or epoch seconds.
     """
     if isinstance(given, int | float):
-        if isinstance(given, bool) or not 0 <= given < 1e12:  # a NaN neither
+        if isinstance(given, bool) or not 0 <= given < 1e12:  # also rejects NaN
             return None
         whole = int(given)
         return whole * 10**6 + round((given - whole) * 10**6)
-    from datetime import datetime, timedelta, timezone  # whoever gives one has imported it already
+    from datetime import datetime, timedelta, timezone  # a caller with a datetime has imported it already
 
     if not isinstance(given, datetime):
         return None
@@ -93,11 +92,11 @@ def microseconds(given: object) -> int | None:
 
 
 class Heartbeat:
-    """Looks every `seconds`, in a thread of its own, whether a line was written since the last look, and beats if none
-    was.
+    """A thread that checks every `seconds` whether a line was written since the last check, and otherwise writes a
+    heartbeat.
 
-    written: how many lines there are by now. beat: writes one. It stops when `stop` is called, from a signal handler
-    too.
+    written: returns the number of lines so far. beat: writes a heartbeat. It stops when `stop` is called, also from a
+    signal handler.
     """
 
     def __init__(self, seconds: float, written: Callable[[], int], beat: Callable[[], None]) -> None:
@@ -110,7 +109,7 @@ class Heartbeat:
 
     def stop(self) -> None:
         """Stop writing heartbeats."""
-        with suppress(RuntimeError):  # it was stopped already
+        with suppress(RuntimeError):  # it is already stopped
             self._stopped.release()
 
     def _run(self) -> None:

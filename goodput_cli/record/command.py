@@ -1,4 +1,5 @@
-"""One event, for launcher scripts: `goodput record TYPE`, and `python -m goodput_record TYPE` without goodput-cli."""
+"""Recording of one event, for launcher scripts: `goodput record TYPE`, and `python -m goodput_record TYPE` without
+goodput-cli."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 _OF_A_RECORDER = frozenset(("attempt", "metrics", "phases", "dropped", "second_writer", "clock_step"))
 TYPES = tuple(name for name in EVENTS if name not in _OF_A_RECORDER)
-"""What can be recorded one by one."""
+"""Events that can be recorded individually."""
 
 
 def record_event(
@@ -32,10 +33,10 @@ def record_event(
     time: object = None,
     grace: float = 10.0,
 ) -> bool:
-    """Write one line of the native format; whether every sink took it within `grace` seconds.
+    """Write one line of the native format. Return True if every sink took it within `grace` seconds.
 
-    name: of `TYPES`, or the resiliency library's name. sinks: default as in `Recorder`. time: a datetime or epoch
-    seconds; None: now. Raises ValueError for what makes no event.
+    name: one of `TYPES`, or the resiliency library's name. sinks: default as in `Recorder`. time: a datetime or epoch
+    seconds; None: now. Raises ValueError for invalid arguments.
     """
     event = native_name(name)
     if event not in TYPES:
@@ -63,7 +64,7 @@ def record_event(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command of the small wheel; returns its exit code: 0, or 1 if a sink did not take the line."""
+    """Run the command of the small wheel; return its exit code: 0, or 1 if a sink did not take the line."""
     parser = argparse.ArgumentParser(
         prog="python -m goodput_record", description="Record one event of a training job, from its launcher script."
     )
@@ -91,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_time(text: str) -> object:
-    """ISO-8601 or epoch seconds, as `record_event` takes it. Raises ValueError."""
+    """Return ISO-8601 or epoch seconds in the form that `record_event` takes. Raises ValueError."""
     try:
         return float(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""How a process ends, as far as Python is told: exceptions, signals, exit. One set of hooks for all recorders of the
-process, each put in front of what was there before.
+"""Detection of the end of a process by exceptions, signals and exit. All recorders of the process share one set of
+hooks, which call the previous hooks.
 
-A Python signal handler runs between two bytecodes of the main thread: in a long call into C it is late.
+A Python signal handler runs between two bytecodes of the main thread: during a long call into C it is late.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Watched(Protocol):
-        """A recorder. signalled: a signal came; `last` if the process ends by it. end_badly: an exception that nobody
-        caught has ended the main thread. failed_in_thread: one has ended another thread. left: the process exits."""
+        """A recorder with callbacks. signalled: a signal came; `last` if the process ends by it. end_badly: an uncaught
+        exception ended the main thread. failed_in_thread: an exception ended another thread. left: the process
+        exits."""
 
         def signalled(self, name: str, last: bool) -> None: ...
 
@@ -39,12 +40,12 @@ _exceptions: set[Watched] = set()
 _exits: set[Watched] = set()
 _signals: dict[int, set[Watched]] = {}
 _before: dict[int, Any] = {}
-"""The handlers that ours stand in front of."""
+"""The previous signal handlers."""
 _hooks: dict[str, Any] = {}
 
 
 def watch(recorder: Watched, signals: Iterable[str], excepthook: bool, at_exit: bool) -> None:
-    """Tell the recorder how the process ends, until `unwatch`."""
+    """Notify the recorder of the end of the process, until `unwatch`."""
     if excepthook:
         if not _hooks:
             _hooks.update(main=sys.excepthook, thread=threading.excepthook)
@@ -59,7 +60,7 @@ def watch(recorder: Watched, signals: Iterable[str], excepthook: bool, at_exit: 
 
 
 def unwatch(recorder: Watched) -> None:
-    """Nothing more is to be told; a signal that nobody watches any more gets back the handler that it had."""
+    """Stop notifying the recorder, and restore the previous handlers of signals that are no longer watched."""
     _exceptions.discard(recorder)
     _exits.discard(recorder)
     for number, recorders in _signals.items():
@@ -88,7 +89,7 @@ def _watch_signal(recorder: Watched, name: str) -> None:
     before = signal.getsignal(number)
     if before is None or (before is signal.SIG_DFL and _handled_in_c(number)):
         recorder.warn(f"{name} is handled by a C library, so its arrival will not be recorded")
-    elif before is not signal.SIG_IGN:  # who ignores it goes on ignoring it
+    elif before is not signal.SIG_IGN:  # an ignored signal stays ignored
         if before is not _on_signal:
             _before[number] = before
             signal.signal(number, _on_signal)
@@ -96,7 +97,7 @@ def _watch_signal(recorder: Watched, name: str) -> None:
 
 
 def _handled_in_c(number: int) -> bool:
-    """Whether the process catches a signal that Python knows no handler of, as JAX' notice of preemptions does."""
+    """Return True if the process catches a signal without a Python handler, as JAX' notice of preemptions does."""
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as stream:
             caught = next(line for line in stream if line.startswith("SigCgt:"))
@@ -118,12 +119,12 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 
 def on_exit() -> None:
-    """Tell all recorders that the process ends."""
+    """Notify all recorders that the process ends."""
     _tell(_exits, lambda recorder: recorder.left())
 
 
 def _forked() -> None:
-    """A child's end is not the job's: it ends as if nobody watched."""
+    """Reset the hooks in a forked child, whose end is not the job's."""
     for recorders in (_exceptions, _exits, *_signals.values()):
         recorders.clear()
 

@@ -1,4 +1,4 @@
-"""A line of a log: how it is spelt, and how much it matters when not all can be kept."""
+"""Serialization of lines of a log, and their importance if not all can be kept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# What goes first when a queue is full: the smaller, the sooner.
+# Lines with the smallest kind are dropped first when a queue is full.
 SPARE, LOADING, STEP, PHASE, VITAL = range(5)
 """SPARE: heartbeats and metrics. LOADING: data loading. PHASE: phases. VITAL: starts, ends, checkpoints."""
 
@@ -20,7 +20,7 @@ MOST_BYTES = 64 << 10
 LOADING_BEGINS = "data_loading_start_time"
 LOADING_START = b'"%s"' % LOADING_BEGINS.encode()
 BETWEEN_STEPS = "between_steps"
-"""Of a load of data that begins when a step has ended and none has begun: training waits for it."""
+"""The key of data loading between two steps, which training waits for."""
 SECOND = 10**6
 """Microseconds."""
 
@@ -28,19 +28,20 @@ _quote = JSONEncoder(ensure_ascii=True, allow_nan=False).encode
 
 
 def quote(text: str) -> bytes:
-    """A JSON string in ASCII; what is no text (half of a surrogate pair) becomes U+FFFD."""
+    """Return a JSON string in ASCII; invalid text (half of a surrogate pair) becomes U+FFFD."""
     if not text.isascii():
         text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return _quote(text).encode()
 
 
 def stamp(us: int) -> bytes:
-    """Epoch seconds with six decimals, from microseconds: not `repr(float)`, so that every language reads the same."""
+    """Return epoch seconds with six decimals, from microseconds: unlike `repr(float)`, every language reads the same
+    value."""
     return b"%d.%06d" % divmod(us, SECOND)
 
 
 def value(given: object) -> bytes:
-    """A JSON value. bytes are JSON already. Raises ValueError for a number that is not finite."""
+    """Return a JSON value; bytes are JSON already. Raises ValueError for a number that is not finite."""
     if isinstance(given, bytes):
         return given
     if isinstance(given, str):
@@ -54,9 +55,9 @@ def value(given: object) -> bytes:
 
 
 class Lines:
-    """Makes the lines of one job. Keys come in the order in which they are given, `job_name` first.
+    """Serializer of the lines of one job. Keys keep their order after `job_name`.
 
-    run_id: of the attempt, in each line: where several processes write one file.
+    run_id: of the attempt, in each line if several processes write one file.
     """
 
     def __init__(self, job_name: str, run_id: str = "") -> None:
@@ -67,21 +68,21 @@ class Lines:
         self._step = self._head + b', "step_count": '
 
     def step(self, number: int, us: int) -> bytes:
-        """The start of a step: the line that a job writes most."""
+        """Return the line of the start of a step, the most frequent line of a job."""
         return b'%s%d, "step_start_time": %d.%06d}\n' % (self._step, number, us // SECOND, us % SECOND)
 
     def fact(self, key: str, us: int) -> bytes:
-        """A line that says only when."""
+        """Return a line with only a time."""
         return b'%s, "%s": %s}\n' % (self._head, key.encode(), stamp(us))
 
     def record(self, fields: Mapping[str, object]) -> bytes:
-        """A line of any keys; a value may be bytes, which are JSON already. Raises TypeError and ValueError for
-        what JSON has no word for."""
+        """Return a line with any keys; a value may be bytes, which are JSON already. Raises TypeError and ValueError
+        for values that JSON cannot represent."""
         parts = [b", %s: %s" % (quote(key), value(given)) for key, given in fields.items()]
         return b"%s%s}\n" % (self._head, b"".join(parts))
 
     def native(self, event: str, us: int, fields: Mapping[str, object]) -> bytes:
-        """A line of the native format; fields that are None are left out."""
+        """Return a line of the native format, without fields that are None."""
         said = RUN_ID if self._run_id else None
         known = {key: given for key, given in fields.items() if given is not None and key != said}
         return self.record({EVENT: event, TIME: stamp(us), **known})

@@ -1,4 +1,4 @@
-"""`goodput monitor` as a process beside the program: started by exec, never a thread or a fork of it."""
+"""`goodput monitor` as a separate process next to the program: started by exec, never as a thread or a fork."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
     Say = Callable[[str], None]
 
 STOP_SECONDS = 12.0
-"""For the last update of a monitor, which has 10 s for it."""
+"""Time limit of the last update of a monitor, which takes up to 10 s."""
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-"""The processors are the job's."""
+"""Environment that limits the monitor to one thread, because the processors belong to the job."""
 _SAID_IN = ".monitor.txt"
-"""Beside the log. Not `.log`: whoever reads the folder would take it for one."""
+"""Ending of the file with the monitor's output, next to the log. Not `.log`, because readers of the folder would read
+it as one."""
 
 
 class MonitorProcess:
     """A monitor of the log at `source`, with further arguments of `goodput monitor`. Nothing here raises.
 
-    said_beside: the path of the log, where the monitor's own words are written, beside it.
+    said_beside: the path of the log. The monitor's output is written next to it.
     """
 
     def __init__(self, source: str, arguments: Sequence[str], say: Say, said_beside: str | None = None) -> None:
@@ -54,7 +55,7 @@ class MonitorProcess:
         return self._process is not None and self._process.poll() is None
 
     def stop(self, seconds: float | None = STOP_SECONDS, *, kill: bool = False) -> None:
-        """Let it make its last update, at most for so long (None: without a limit); `kill`: no update."""
+        """Let it make its last update within `seconds` (None: without a limit); `kill`: no update."""
         process, self._process = self._process, None
         _running.discard(self)
         if process is None or self._owner != os.getpid():
@@ -72,7 +73,7 @@ class MonitorProcess:
             self._say(f"the monitor cannot be stopped: {error}")
 
     def wait(self, seconds: float | None) -> None:
-        """Wait for its own end, and then stop it."""
+        """Wait for its regular end, then stop it."""
         if self._process is not None and _ended(self._process, seconds):
             _running.discard(self)
             self._process = None
@@ -80,7 +81,8 @@ class MonitorProcess:
 
 
 def find_command() -> list[str] | None:
-    """GOODPUT_RECORDER_MONITOR (a command line), else `goodput` beside this Python, else the one on the path."""
+    """Return the command line in GOODPUT_RECORDER_MONITOR, otherwise `goodput` next to this Python, otherwise the one
+    on the path."""
     named = variable("MONITOR")
     if named:
         import shlex
@@ -96,7 +98,7 @@ def find_command() -> list[str] | None:
 
 
 def window_arguments(windows: Sequence[object]) -> list[str]:
-    """Options for rolling windows: numbers of seconds, or texts such as 1d."""
+    """Return options for rolling windows: numbers of seconds, or texts such as 1d."""
     return [part for window in windows for part in ("--window", str(window))]
 
 
@@ -104,18 +106,19 @@ def _start(line: list[str], said_in: str) -> subprocess.Popen[bytes]:
     try:
         os.makedirs(os.path.dirname(said_in) or ".", exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-        flags |= getattr(os, "O_NONBLOCK", 0)  # a pipe without a reader is refused, and not waited for
+        flags |= getattr(os, "O_NONBLOCK", 0)  # opening a pipe without a reader fails instead of waiting
         output = os.open(said_in, flags, 0o644)
     except OSError:
         output = os.open(os.devnull, os.O_WRONLY)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # until the monitor can make its last update
+    # block SIGTERM until the monitor can make its last update
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
         return subprocess.Popen(
             line,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            start_new_session=True,  # Ctrl-C in the terminal is for the program
+            start_new_session=True,  # Ctrl-C in the terminal is only for the program
             env={**os.environ, **_ONE_THREAD},
         )
     finally:
@@ -124,7 +127,7 @@ def _start(line: list[str], said_in: str) -> subprocess.Popen[bytes]:
 
 
 def _ended(process: subprocess.Popen[bytes], seconds: float | None) -> bool:
-    """Wait so long for the end. By looking: `Popen.wait` may be interrupted for ever by signals."""
+    """Wait for the end for at most `seconds`, by polling: signals may interrupt `Popen.wait` forever."""
     deadline = None if seconds is None else time.monotonic() + seconds
     wait = 0.002
     while process.poll() is None:
@@ -139,7 +142,8 @@ _running: set[MonitorProcess] = set()
 
 
 def _at_exit() -> None:
-    """The last lines first: this is registered after the hooks that write them, and so is called before."""
+    """Stop the monitors at exit. This is registered after the hooks that write the last lines, which therefore run
+    later."""
     if _running:
         ends.on_exit()
         writer.close_all()

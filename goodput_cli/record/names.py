@@ -1,6 +1,5 @@
-"""What the job is called, and how that name looks in a path. Everything here is the caller's: none of it is trusted.
-Also what the recorder is called, and which process of the job this is, found without importing any framework.
-"""
+"""Names of the job, the recorder and this process, found without importing any framework. All of them come from the
+caller and are untrusted. Also their form in paths."""
 
 from __future__ import annotations
 
@@ -12,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __version__ = "0.2.0"
-"""Of the recorder: what it sends to an API names it."""
+"""The version of the recorder, which it sends to APIs."""
 VARIABLE = "GOODPUT_RECORDER_"
-"""Variables of the recorder begin with this: _TO, _DIR, _RANK, _EXTRA, _JOB_NAME."""
+"""Prefix of the variables of the recorder: _TO, _DIR, _RANK, _EXTRA, _JOB_NAME."""
 FOLDER = "goodput-logs"
 TO_INSTALL = "pip install 'goodput-cli @ URL' with its URL"
-"""How to get what reads the logs: it is on no package index yet."""
+"""How to install the reader of the logs: it is not on a package index yet."""
 _JOB_VARIABLES = (VARIABLE + "JOB_NAME", "JOB_IDENTIFIER", "SLURM_JOB_NAME", "JOBSET_NAME")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 _MOST_BYTES = 120
@@ -25,12 +24,12 @@ _HASH = 12
 
 
 def variable(name: str) -> str:
-    """A variable of the recorder; "" where it is not set."""
+    """Return a variable of the recorder; "" if it is not set."""
     return os.environ.get(VARIABLE + name, "")
 
 
 def default_job_name() -> str:
-    """The name that the scheduler gave the job, else that of the program."""
+    """Return the job name from the scheduler, otherwise that of the program."""
     for name in _JOB_VARIABLES:
         if os.environ.get(name):
             return os.environ[name]
@@ -39,12 +38,13 @@ def default_job_name() -> str:
 
 
 def in_path(name: str) -> str:
-    """A name as one component of a path or an object name: percent-encoded, no leading dot, at most 120 bytes."""
+    """Return a name as one component of a path or an object name: percent-encoded, no leading dot, at most 120
+    bytes."""
     text = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in name.encode("utf-8", "replace"))
     if text.startswith("."):
         text = "%2E" + text[1:]
     if len(text) > _MOST_BYTES:
-        import hashlib  # brings OpenSSL: only for a name that needs it
+        import hashlib  # imported late: it loads OpenSSL, which few names need
 
         digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:_HASH]
         text = f"{text[: _MOST_BYTES - _HASH - 1]}-{digest}"
@@ -52,33 +52,33 @@ def in_path(name: str) -> str:
 
 
 def default_folder() -> str:
-    """Where logs go when nothing else is said."""
+    """Return the default folder of logs."""
     return variable("DIR") or os.path.join(".", FOLDER)
 
 
 def process_file(job_name: str, run_id: str, rank: int) -> str:
-    """A name that no other process and no other attempt has."""
+    """Return a name that is unique to this process and attempt."""
     return f"{in_path(job_name)}.{run_id}.r{rank}.jsonl"
 
 
 def own_file(path: str, run_id: str, rank: int) -> str:
-    """The file of another rank beside that of rank 0: `run.jsonl` is `run.RUN_ID.r3.jsonl` of rank 3."""
+    """Return the file of another rank next to that of rank 0: `run.jsonl` is `run.RUN_ID.r3.jsonl` for rank 3."""
     stem, ending = os.path.splitext(path)
     return f"{stem}.{run_id}.r{rank}{ending}"
 
 
 def host_name() -> str | None:
-    """What this machine is called."""
+    """Return the host name of this machine."""
     return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME")
 
 
 def shown(text: str) -> str:
-    """Text from outside, fit for a terminal."""
+    """Return untrusted text in a form that is safe for a terminal."""
     return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def one_of(name: str, given: str, known: tuple[str, ...]) -> None:
-    """Raises ValueError where an argument is none of those that are known."""
+    """Raise ValueError for an argument that is not one of the known values."""
     if given not in known:
         raise ValueError(f"{name} must be one of {', '.join(known)}, not {given!r}")
 
@@ -88,8 +88,8 @@ _SIZES = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "JAX
 
 
 def find_rank(rank: int | None = None, world_size: int | None = None) -> tuple[int, int | None]:
-    """(rank, number of processes or None). The first that answers: what is given, GOODPUT_RECORDER_RANK, a framework
-    that is imported and initialised already, the launcher's variables; else 0."""
+    """Return (rank, number of processes or None) from the first available source: the arguments, GOODPUT_RECORDER_RANK,
+    a framework that is imported and initialized already, the launcher's variables; otherwise 0."""
     if rank is None:
         rank = _number(VARIABLE + "RANK")
     for ask in (_torch, _jax, _launcher):
@@ -117,7 +117,8 @@ def _torch() -> tuple[int | None, int | None]:
 
 
 def _jax() -> tuple[int | None, int | None]:
-    """`jax.process_index` initialises the backend: it is only called where that has happened already."""
+    """Return rank and number of processes in JAX. `jax.process_index` initializes the backend, so it is called only
+    after that."""
     jax = sys.modules.get("jax")
     if jax is None:
         return None, None
@@ -125,7 +126,7 @@ def _jax() -> tuple[int | None, int | None]:
 
 
 def find_accelerators() -> int | None:
-    """Return how many accelerators the job has where one process drives several, as in JAX; None where unknown."""
+    """Return the number of accelerators of the job if one process drives several, as in JAX; None if unknown."""
     jax = sys.modules.get("jax")
     if jax is None:
         return None
@@ -137,7 +138,7 @@ def _ask(ready: Callable[[], object], answer: Callable[[], tuple[int, int]]) -> 
         if ready():
             rank, size = answer()
             return int(rank), int(size)
-    except Exception:  # another version of the framework, or one that is half imported
+    except Exception:  # another version of the framework, or a partially imported one
         pass
     return None, None
 

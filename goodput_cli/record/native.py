@@ -1,4 +1,4 @@
-"""The native format: the facts that no other library writes, one a line. This table is the format's only declaration.
+"""The native format: facts that no other library writes, one per line. This table is the format's only declaration.
 
 A line has `job_name`, `goodput_event` (one of `EVENTS`), `goodput_time` (epoch seconds, a number) and the keys of its
 event. `goodput_time` is a number because ml-goodput-measurement takes the first key that contains "time" for the time
@@ -23,19 +23,20 @@ PHASES, STEPS, FIRST_STEP, STEP_SECONDS, PHASE_PREFIX = (
     "step_seconds",
     "phase_",
 )
-"""Of the event `phases`: how many steps it is of, up to `step`; the first step of its process; the time of the steps
-without what has a category of its own; and what the key of each phase begins with."""
+"""Keys of the event `phases`: its number of steps, up to `step`; the first step of its process; the time of the steps
+without time that has a separate category; and the prefix of the key of each phase."""
 WORK = ("tokens", "samples", "flops")
-"""What the whole job worked on in these steps."""
+"""The amount of work of the whole job in these steps."""
 RESTARTED_BY = "restarted_by"
-"""Who started the job again, where somebody did: `hand`."""
+"""Who restarted the job, if a person did: `hand`."""
 REASON_CHARACTERS = 200
-"""A reason is a class name or the name of a signal, never a message: messages hold paths and secrets."""
+"""Maximum length of a reason. It is a class name or the name of a signal, never a message, because messages contain
+paths and secrets."""
 
 
 class Event:
-    """An event of the format. keys: what it may carry beside the keys of every line. means: the event of the
-    resiliency library that says the same, or "" where that library has none. Anything else is said by `about`."""
+    """An event of the format. keys: optional keys in addition to those of every line. means: the equivalent event of
+    the resiliency library, or "" if it has none. about: its meaning otherwise."""
 
     __slots__ = ("about", "keys", "means")
 
@@ -81,5 +82,5 @@ BY_RESILIENCY_NAME = {event.means: name for name, event in EVENTS.items() if eve
 
 
 def native_name(name: str) -> str | None:
-    """The event of this format that `name` stands for, which may be the resiliency library's name; None: neither."""
+    """Return the event of this format for `name`, which may be the resiliency library's name; None for other names."""
     return name if name in EVENTS else BY_RESILIENCY_NAME.get(name)

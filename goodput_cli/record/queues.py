@@ -1,10 +1,11 @@
-"""Lines that wait for a sink that may be slow or dead: one thread and one queue a sink, so that none delays another.
+"""Lines that wait for a sink, which may be slow or dead. Each sink has its own thread and queue, so that none delays
+another.
 
-A queue is bounded and in order, and knows what goes first when there is no more room. Lines that a sink did not get
-are counted, and said in the log as soon as it takes lines again. The thread is started with the first line.
+A queue is bounded and in order, and drops the least important lines when it is full. Lines that a sink did not get are
+counted, and recorded in the log as soon as it accepts lines again. The thread is started with the first line.
 
-Whatever the program calls may be called again from a signal handler on top of itself: locks are re-entrant, and the
-thread is woken by a bare lock, whose release is one call into C.
+Every function that the program calls may be called again by a signal handler during the call. Locks are therefore
+reentrant, and the thread is woken by a bare lock, whose release is one call into C.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     Item = tuple[int, int, int, bytes]
-    """Number in the order of putting, µs, kind, line."""
+    """Sequence number, µs, kind, line."""
 
     SayDropped = Callable[["Drops", str], bytes]
-    """Makes the line that says it: of these drops, at the sink of this name."""
+    """Returns the line that reports these drops at the sink of this name."""
 
     class Delivery(Protocol):
         """A sink that may block and fail; only its own thread calls it.
 
-        name: for people, and for the log. latency: seconds that a line may wait for company. batch_lines: how many
-        are company enough. most_lines, most_bytes: of one `send`.
+        name: for people, and for the log. latency: seconds that a line may wait for a batch. batch_lines: the number of
+        lines that is sent without waiting. most_lines, most_bytes: limits of one `send`.
         """
 
         name: str
@@ -43,15 +44,15 @@ if TYPE_CHECKING:
         def latency(self) -> float: ...
 
         def send(self, items: Sequence[Item]) -> Sequence[Item]:
-            """Deliver; returns those that the sink refuses for good. Raises Unavailable; anything else counts as
-            that."""
+            """Deliver lines; return those that the sink rejects permanently. Raises Unavailable; any other exception
+            counts as that."""
             ...
 
         def close(self) -> object: ...
 
 
 class Drops:
-    """How many lines, how many of them steps, and when (µs): the first and the last."""
+    """Number of dropped lines and steps, and the first and last time (µs)."""
 
     __slots__ = ("first", "last", "lines", "reason", "steps")
 
@@ -60,7 +61,7 @@ class Drops:
         self.reason = ""
 
     def add(self, kind: int, us: int, reason: str) -> None:
-        """One line more. The last reason counts."""
+        """Add a line. The last reason is kept."""
         self.first = min(self.first, us) if self.lines else us
         self.last = max(self.last, us)
         self.steps += kind == STEP
@@ -68,7 +69,7 @@ class Drops:
         self.lines += 1
 
     def merge(self, other: Drops) -> None:
-        """Those of another one too."""
+        """Add the drops of another object."""
         if other.lines:
             self.first = min(self.first, other.first) if self.lines else other.first
             self.last = max(self.last, other.last)
@@ -81,9 +82,9 @@ FULL = "queue full"
 
 
 class Queue:
-    """At most `most_lines` and `most_bytes`. When it is full, the newest line of the least important kind goes; a line
-    that is no more important than all that waits goes itself. Data loading goes in pairs: half of one would be read as
-    a load that never ended.
+    """A queue of at most `most_lines` and `most_bytes`. When it is full, it drops the newest line of the least
+    important kind, or the new line if no waiting line is less important. Lines of data loading are dropped in pairs,
+    because a single one would look like a load that never ended.
 
     Not thread-safe: `Worker` holds a lock around it.
     """
@@ -97,10 +98,10 @@ class Queue:
         self._most_bytes = most_bytes
         self._waiting: tuple[deque[Item], ...] = tuple(deque() for _ in range(VITAL + 1))
         self._ends_owed = 0
-        """Loads whose start went: their end goes too."""
+        """Number of loads whose start was dropped: their end is dropped, too."""
 
     def put(self, line: bytes, kind: int, us: int) -> bool:
-        """Take a line; False if it went."""
+        """Add a line; return False if it was dropped."""
         ends_load = kind == LOADING and LOADING_START not in line
         if ends_load and self._ends_owed:
             self._ends_owed -= 1
@@ -109,7 +110,7 @@ class Queue:
         while self.lines >= self._most_lines or self.bytes + len(line) > self._most_bytes:
             if not any(self._waiting[less] and self._let_go(less) for less in range(SPARE, kind)):
                 if ends_load and not self._take_back_start():
-                    break  # its start has been delivered: it must follow
+                    break  # its start has been delivered, so it must follow
                 self.drops.add(kind, us, FULL)
                 self._ends_owed += kind == LOADING and not ends_load
                 return False
@@ -117,22 +118,22 @@ class Queue:
         return True
 
     def add(self, line: bytes, kind: int, us: int) -> None:
-        """Take a line, whatever room there is."""
+        """Add a line, regardless of the limits."""
         self._waiting[kind].append(self.item(line, kind, us))
 
     def item(self, line: bytes, kind: int, us: int) -> Item:
-        """A line that waits outside of the queue and counts as one of it."""
+        """Return a line that waits outside of the queue and counts as part of it."""
         self.number += 1
         self.lines += 1
         self.bytes += len(line)
         return (self.number, us, kind, line)
 
     def oldest(self) -> int | None:
-        """The number of the oldest line that was not taken; None: there is none."""
+        """Return the number of the oldest line that was not taken; None if there is none."""
         return min((waiting[0][0] for waiting in self._waiting if waiting), default=None)
 
     def take(self, most_lines: int, most_bytes: int) -> list[Item]:
-        """The oldest lines, at least one if there is any; they count as waiting until `done`."""
+        """Take the oldest lines, at least one if there is any; they count as waiting until `done`."""
         taken: list[Item] = []
         size = 0
         while len(taken) < most_lines:
@@ -144,18 +145,18 @@ class Queue:
         return taken
 
     def done(self, items: list[Item]) -> None:
-        """These lines wait no longer."""
+        """Remove these lines from the waiting ones."""
         self.lines -= len(items)
         self.bytes -= sum(len(item[3]) for item in items)
 
     def lose(self, items: list[Item], reason: str) -> None:
-        """These lines wait no longer and were not delivered."""
+        """Remove these lines from the waiting ones and count them as dropped."""
         self.done(items)
         for _, us, kind, _ in items:
             self.drops.add(kind, us, reason)
 
     def _take_back_start(self) -> bool:
-        """Let the newest start of a load go; False if none waits."""
+        """Drop the newest start of a load; return False if none waits."""
         waiting = self._waiting[LOADING]
         for item in reversed(waiting):
             if LOADING_START in item[3]:
@@ -173,11 +174,11 @@ class Queue:
         if LOADING_START in going[0][3]:
             self._ends_owed += 1
         else:
-            missing = 1  # starts that belong to the ends in `going`
+            missing = 1  # starts of the ends in `going`
             while missing and waiting:
                 going.append(waiting.pop())
                 missing += -1 if LOADING_START in going[-1][3] else 1
-            if missing:  # a start has been delivered already: its end must follow
+            if missing:  # a start has been delivered already, so its end must follow
                 waiting.extend(reversed(going))
                 return False
         self.lose(going, FULL)
@@ -185,31 +186,32 @@ class Queue:
 
 
 RETRY_SECONDS = (1.0, 60.0)
-"""The first wait after a failure, and the longest."""
+"""The first and the longest wait after a failure."""
 HOPELESS_SECONDS = 300.0
-"""Between two tries of what cannot succeed until somebody changes something."""
+"""Seconds between two attempts at a delivery that cannot succeed until a person changes something."""
 HURRY_SECONDS = 0.25
-"""Between two tries while somebody waits."""
+"""Seconds between two attempts while a caller waits."""
 SAY_AGAIN_SECONDS = 600.0
 EXIT = "exit"
 _TICK = 0.005
 
 
 def pause_after(failures: int, first: float, longest: float) -> float:
-    """Seconds to wait after so many failures in a row, of whatever is tried again: twice as long after each, up to the
-    longest. At random up to a half is missing, so that a thousand jobs do not come back in the same moment. The
-    program's `random` stays untouched."""
+    """Return the seconds to wait after consecutive failures: doubled each time, up to the maximum, minus a random part
+    of up to a half, so that a thousand jobs do not retry at the same time. The state of the program's `random` is not
+    used."""
     missing = int.from_bytes(os.urandom(2), "big") / (2 * 0xFFFF)
     return min(longest, first * 2.0 ** min(failures - 1, 16)) * (1 - missing)
 
 
 def pause_of_delivery(failures: int, *, lasting: bool) -> float:
-    """The pause before what was not delivered is sent again. lasting: trying again soon is of no use."""
+    """Return the pause before lines are sent again. lasting: True if an early retry is useless."""
     return pause_after(failures, *((HOPELESS_SECONDS, HOPELESS_SECONDS) if lasting else RETRY_SECONDS))
 
 
 class Unavailable(Exception):
-    """A delivery failed; `lasting` if it will until somebody changes something. done: lines that got through first."""
+    """Raised when a delivery failed; `lasting` if it will fail until a person changes something. done: lines delivered
+    before that."""
 
     def __init__(self, what: str, lasting: bool = False, done: int = 0) -> None:
         super().__init__(what)
@@ -218,13 +220,14 @@ class Unavailable(Exception):
 
     @classmethod
     def of(cls, error: BaseException, done: int = 0) -> Unavailable:
-        """What another's code raised. One that ends programs, as SystemExit does, is lasting: nobody waits for it."""
+        """Return the exception for one of other code. An exception that ends programs, like SystemExit, is lasting: no
+        caller waits for it."""
         return cls(type(error).__name__, not isinstance(error, Exception), done)
 
 
 class Worker:
-    """A sink behind a queue. delivery: a file, where it is one that may block. warn: takes sentences for the person who
-    runs the program."""
+    """A sink with a queue. delivery: such as a file that may block. warn: prints messages for the user of the
+    program."""
 
     def __init__(
         self,
@@ -240,7 +243,7 @@ class Worker:
         self.delivery = delivery
         self._queue = Queue(queue_lines, queue_bytes)
         self._most = (min(delivery.most_lines, max(1, queue_lines // 2)), min(delivery.most_bytes, queue_bytes // 2))
-        """Of one batch: what is being sent makes no room for lines that matter more."""
+        """Maximum size of a batch: lines that are being sent cannot make room for more important ones."""
         self._enough = max(1, min(delivery.batch_lines, queue_lines // 2))
         self._say_dropped = say_dropped
         self._warn = warn
@@ -250,13 +253,13 @@ class Worker:
         self._wake.acquire()
         self._thread: threading.Thread | None = None
         self._batch: list[Item] = []
-        """What is being sent; it stays as it is until it is."""
+        """The lines being sent; unchanged until they are sent."""
         self._waits_since = 0.0
         self._wanted = 0
-        """Lines up to this number are waited for."""
+        """A caller waits for lines up to this number."""
         self._stopping = False
         self._hopeless = False
-        """Whether a last try has failed in a way that no further one mends."""
+        """True if a last attempt failed permanently."""
         self._problem = ""
         self._failures = 0
         self._tried_at = 0.0
@@ -264,7 +267,7 @@ class Worker:
         self._said_full = float("-inf")
 
     def write(self, line: bytes, kind: int, us: int) -> None:
-        """Put a line into the queue: never waits."""
+        """Add a line to the queue without waiting."""
         with self._lock:
             if self._stopping:
                 return
@@ -279,12 +282,12 @@ class Worker:
             self._say_full()
 
     def lost(self, kind: int, us: int, reason: str) -> None:
-        """A line that cannot be written at all."""
+        """Count a line that cannot be written at all."""
         with self._lock:
             self._queue.drops.add(kind, us, reason)
 
     def flush(self, deadline: float) -> bool:
-        """Wait until what was written before is delivered (or went); False when the deadline comes first."""
+        """Wait until all earlier lines are delivered or dropped; return False if the deadline comes first."""
         self._wanted = self._queue.number
         if self._left():
             self._awake()
@@ -295,12 +298,12 @@ class Worker:
         return True
 
     def close(self, deadline: float) -> Drops:
-        """Deliver what can be delivered until then; returns what could not."""
+        """Deliver as much as possible until the deadline; return the dropped lines."""
         self.hurry()
         if self._alive():
             if self._thread is not None and self._thread is not threading.current_thread():
                 self._thread.join(max(0.0, deadline - self._now()))
-        else:  # nothing was written, or the interpreter is ending and starts no threads
+        else:  # no line was written, or the interpreter is ending and starts no threads
             self._drain(deadline)
         with self._lock:
             left, self._batch = self._batch, []
@@ -310,7 +313,7 @@ class Worker:
             return self._queue.drops
 
     def hurry(self) -> None:
-        """No line comes any more."""
+        """Deliver at once: no more lines will come."""
         self._wanted = self._queue.number
         self._stopping = True
         self._wake_up()
@@ -319,7 +322,7 @@ class Worker:
         return self._thread is not None and self._thread.is_alive()
 
     def _left(self) -> bool:
-        """Whether a line that is waited for has not been delivered."""
+        """Return True if a line that a caller waits for has not been delivered."""
         with self._lock:
             oldest = [*(item[0] for item in self._batch[:1]), self._queue.oldest() or self._wanted + 1]
             return min(oldest) <= self._wanted
@@ -335,7 +338,7 @@ class Worker:
         self._wake_up()
 
     def _wake_up(self) -> None:
-        with suppress(RuntimeError):  # it is awake
+        with suppress(RuntimeError):  # it is already awake
             self._wake.release()
 
     def _run(self) -> None:
@@ -348,14 +351,14 @@ class Worker:
         self.delivery.close()
 
     def _drain(self, deadline: float) -> None:
-        """What the thread does, in the thread that closes."""
+        """Deliver in the thread that closes, as the worker's thread does."""
         while self._queue.lines and not self._hopeless and self._now() < deadline:
             time.sleep(max(0.0, min(self._patience(), deadline - self._now())))
             self._deliver()
         self.delivery.close()
 
     def _patience(self) -> float:
-        """Seconds until the next delivery."""
+        """Return the seconds until the next delivery."""
         if not self._queue.lines:
             return threading.TIMEOUT_MAX
         hurry = self._stopping or self._left()
@@ -377,7 +380,7 @@ class Worker:
         if failure is not None:
             self._failed(failure)
         with self._lock:
-            if batch is not self._batch:  # it was given up meanwhile
+            if batch is not self._batch:  # it was given up in the meantime
                 return
             self._queue.done(batch[:done])
             for _, us, kind, _ in refused:
@@ -388,7 +391,7 @@ class Worker:
                 self._recovered()
 
     def _send(self, batch: list[Item]) -> tuple[int, Sequence[Item], Unavailable | None]:
-        """How many are done with, which of them were refused, and what went wrong."""
+        """Send a batch; return how many lines are done, which of them were rejected, and the error."""
         try:
             return len(batch), self.delivery.send(batch), None
         except Unavailable as error:
@@ -406,7 +409,7 @@ class Worker:
         self._problem = str(failure)
 
     def _recovered(self) -> None:
-        """What went meanwhile is said before the next line."""
+        """Report the dropped lines before the next line."""
         self._problem, self._failures = "", 0
         drops = self._queue.drops
         if drops.lines:

@@ -1,4 +1,4 @@
-"""The recorder for people who write a training loop; README of the wheel and docs/record.md show it at work."""
+"""The recorder for authors of training loops; the README of the wheel and docs/record.md show how to use it."""
 
 from __future__ import annotations
 
@@ -31,28 +31,30 @@ _STEMS = {
     "training_prep": "training_prep",
     "data_loading": "data_loading",
 }
-"""Phases with keys of their own. Any other is a custom event."""
+"""Phases with separate keys. All others are custom events."""
 _CUSTOM = "custom_badput_event"
 
 
 class Recorder:
-    """Writes the events of a job: one recorder a process. No method raises or waits, but `flush` and `close`.
+    """Recorder of the events of a job, one per process. Only `flush` and `close` wait, and no method raises.
 
-    job_name: default GOODPUT_RECORDER_JOB_NAME, JOB_IDENTIFIER, SLURM_JOB_NAME, JOBSET_NAME, else the program's name.
+    job_name: default GOODPUT_RECORDER_JOB_NAME, JOB_IDENTIFIER, SLURM_JOB_NAME, JOBSET_NAME, otherwise the program's
+    name.
     to: a path, a folder, `gs://BUCKET/PREFIX`, `cloud-logging://PROJECT/LOG_ID`, `-`, `stderr:`, an object with
-        `write(line)`, or several of them; default GOODPUT_RECORDER_TO, else a file in ./goodput-logs.
-    rank, world_size: of this process, where they cannot be found. ranks: "first" (only rank 0 writes) or "all" (others
-        write that they live and how they end).
+    `write(line)`, or several of them; default GOODPUT_RECORDER_TO, otherwise a file in ./goodput-logs.
+    rank, world_size: of this process, if they cannot be detected. ranks: "first" (only rank 0 writes) or "all" (the
+    others write heartbeats and their end).
     heartbeat: seconds without a line after which one is written, 0 for never. run_id: of this attempt.
-    signals: whose coming is recorded. sigterm: what SIGTERM says about the end: "terminated", or "preempted" on
-        machines that are taken away. excepthook, at_exit: whether unhandled exceptions and the exit are recorded.
-    fsync: "ends" (starts, ends and checkpoints, in the background) or "never". inline: write files in the caller's
-        thread; default: where the file system is local.
-    queue_lines, queue_bytes: how much may wait for a sink. grace: seconds that all sinks together get at the end.
-    clock: gives ns since 1970 UTC. warn: takes sentences for the person who runs the program.
+    signals: the signals to record. sigterm: the meaning of SIGTERM: "terminated", or "preempted" on machines that may
+    be reclaimed. excepthook, at_exit: True to record unhandled exceptions and the exit.
+    fsync: "ends" (starts, ends and checkpoints, in the background) or "never". inline: True to write files in the
+    caller's thread; default: True for a local file system.
+    queue_lines, queue_bytes: limits of the lines waiting for a sink. grace: seconds that all sinks together get at the
+    end.
+    clock: returns ns since 1970 UTC. warn: called with messages for the user of the program.
 
-    Times may be given to every event by `at=`, and to the end of what has one by `until=`: a datetime (local time where
-    it has no zone) or epoch seconds. Raises ValueError for arguments that make no sense.
+    Every event takes its time as `at=`, and every span its end as `until=`: a datetime (local time without a zone) or
+    epoch seconds. Raises ValueError for invalid arguments.
     """
 
     def __init__(
@@ -116,51 +118,53 @@ class Recorder:
             self._phases_writer, clock or steady_clock(), self._warn
         )
         self.times = self._new_times()
-        """What fills steps: spans tell it when they begin and end."""
+        """Step breakdown: spans report their begin and end to it."""
 
     # The job.
 
     def run(self, *, at: object = None, until: object = None) -> Run:
-        """The job in this process: its start now, its end when it is left. An exception is recorded as a crash and goes
-        on; after the end, `close`."""
+        """Return the run of the job in this process. It starts now and ends when the `with` block is left. An exception
+        is recorded as a crash and propagates; after the end, `close` is called."""
         return Run(self, at, until)
 
     def step(self, number: Any, *, at: object = None) -> Step:
-        """A step begins."""
+        """Record the begin of a step."""
         step = self._step
         step.number, step.at = number, at
         return step
 
     def steps(self, numbers: Iterable[Number]) -> Iterator[Number]:
-        """The numbers, each with the start of its step."""
+        """Yield the numbers, and record the start of each step."""
         for number in numbers:
             self.begin_step(number)
             yield number
         self.times.end()
 
     def step_phase(self, name: str, *, at: object = None, until: object = None) -> StepPhase:
-        """A phase inside a step, such as `data`, `forward_backward`, `optimizer`: every rank says what its own take, in
-        a line each 100 steps. It claims no time; within another phase it is a part of it. Devices that work behind the
-        program's back show where it waits for them."""
+        """Return a span for a phase inside a step, such as `data`, `forward_backward`, `optimizer`. Every rank writes
+        its own times, in a line per 100 steps. A phase claims no time; within another phase it is a part of it. The
+        time of asynchronous devices appears where the program waits for them."""
         return StepPhase(self.times, name, at, until)
 
     def work(self, *, tokens: Any = None, samples: Any = None, flops: Any = None) -> None:
-        """What the whole job worked on in this step; rank 0's word counts. Several in one step add up."""
+        """Record the amount of work of the whole job in this step; only rank 0's values count. Several in one step add
+        up."""
         self.times.work({"tokens": tokens, "samples": samples, "flops": flops})
 
     def phase(self, name: str, *, at: object = None, until: object = None) -> Phase:
-        """`accelerator_init` (or `tpu_init`), `training_prep`, `data_loading`; any other is a custom event."""
+        """Return a span for `accelerator_init` (or `tpu_init`), `training_prep` or `data_loading`; any other is a
+        custom event."""
         if name in _STEMS:
             return Phase(self, _STEMS[name], None, LOADING if name == "data_loading" else PHASE, at, until)
         return Phase(self, _CUSTOM, (f"{_CUSTOM}_type", str(name)), PHASE, at, until)
 
     def data_loading(self, *, at: object = None, until: object = None) -> Phase:
-        """Waiting for data. Between two steps that are written `with recorder.step(number):` it keeps training waiting,
-        which the line says (`between_steps`)."""
+        """Return a span for waiting for data. Between two steps in the form `with recorder.step(number):` the wait
+        delays training, and the line records that (`between_steps`)."""
         return self.phase("data_loading", at=at, until=until)
 
     def metrics(self, step: Any, *, at: object = None, **numbers: Any) -> None:
-        """Numbers of a step, such as `mfu=41.2`. They claim no time."""
+        """Record metrics of a step, such as `mfu=41.2`. They claim no time."""
         attempt = self.attempt(at)
         if attempt:
             attempt.metrics(step, at, numbers)
@@ -170,68 +174,69 @@ class Recorder:
     def checkpoint_save(
         self, step: Any, directory: object = "", synchronous: bool = True, *, at: object = None, until: object = None
     ) -> Checkpoint:
-        """A save blocks the program. An asynchronous one is complete when `checkpoint_saved` says so."""
+        """Return a span for a save that blocks the program. An asynchronous one is complete when `checkpoint_saved` is
+        called."""
         done = "checkpoint_saved" if synchronous else None
         return Checkpoint(self, save_fields, step, str(directory), synchronous, done, at, until)
 
     def checkpoint_restore(
         self, step: Any, directory: object = "", *, at: object = None, until: object = None
     ) -> Checkpoint:
-        """A restore blocks the program."""
+        """Return a span for a restore that blocks the program."""
         return Checkpoint(self, restore_fields, step, str(directory), True, "checkpoint_loaded", at, until)
 
     def checkpoint_saved(self, step: Any, *, at: object = None) -> None:
-        """A checkpoint of this step is complete."""
+        """Record that the checkpoint of this step is complete."""
         self._of_step("checkpoint_saved", step, at)
 
     def checkpoint_loaded(self, step: Any, *, at: object = None) -> None:
-        """The state of this step is restored."""
+        """Record that the state of this step is restored."""
         self._of_step("checkpoint_loaded", step, at)
 
     # What happens to the job.
 
     def scheduled(self, *, at: object = None) -> None:
-        """The job waits for machines."""
+        """Record that the job waits for machines."""
         attempt = self.attempt(at)
         if attempt:
             attempt.event("scheduled", at)
 
     def stopped(self, reason: str = "", *, at: object = None) -> None:
-        """The job is stopped as planned."""
+        """Record a planned stop of the job."""
         attempt = self.attempt(at)
         if attempt:
             attempt.stopped(reason, at)
 
     def preemption_notice(self, reason: str = "", *, at: object = None) -> None:
-        """The machine will be taken away."""
+        """Record a notice that the machine will be reclaimed."""
         attempt = self.attempt(at)
         if attempt:
             attempt.notice(reason, at)
 
     def elastic_wait(self, kind: str, *, at: object = None, until: object = None) -> Phase:
-        """Waiting for slices; a kind with `scale_up` is a planned one."""
+        """Return a span for waiting for slices; a kind with `scale_up` is a planned wait."""
         return Phase(self, "elastic_wait", ("elastic_wait_event_type", str(kind)), PHASE, at, until)
 
     def elastic_reinit(self, *, at: object = None, until: object = None) -> Phase:
-        """Setting up again with other slices."""
+        """Return a span for setting up again with other slices."""
         return Phase(self, "elastic_reinit", None, PHASE, at, until)
 
     def slices(self, active: int, total: int, available: int, *, at: object = None) -> None:
-        """Slice counts from now on."""
+        """Record slice counts from now on."""
         attempt = self.attempt(at)
         if attempt:
             attempt.slices(at, {"active_slices": active, "total_slices": total, "available_slices": available})
 
-    # Who watches.
+    # Monitoring.
 
     def start_monitor(
         self, *targets: str, windows: Sequence[object] = (), interval: float = 60.0, options: Sequence[str] = ()
     ) -> bool:
-        """Publish goodput while the program runs: `goodput monitor` in a process beside it, until `close`.
+        """Publish goodput while the program runs: start `goodput monitor` in a separate process, until `close`.
 
-        targets: `http://:9464`, `tensorboard:DIR`, `gcm:PROJECT`, `prom:FILE`, `json:FILE`. windows: lengths of
-        rolling windows, seconds or texts such as "1d". options: further ones of `goodput monitor`. Needs goodput-cli
-        and a sink that is a file. Whether it runs; what keeps it from that is said, and harms nothing.
+        targets: `http://:9464`, `tensorboard:DIR`, `gcm:PROJECT`, `prom:FILE`, `json:FILE`. windows: lengths of rolling
+        windows, seconds or texts such as "1d". options: further ones of `goodput monitor`. Requires goodput-cli and a
+        sink that is a file. Return True if the monitor runs; otherwise the reason is printed, without other effects.
         """
         attempt = self.attempt()
         published = [part for target in targets for part in ("--publish", target)]
@@ -241,11 +246,12 @@ class Recorder:
     # The recorder itself.
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all sinks have everything; False if they have not within `timeout` seconds (None: `grace`)."""
+        """Wait until all sinks have everything; return False if they do not within `timeout` seconds (None:
+        `grace`)."""
         return self._attempt is None or self._attempt.writer.flush(timeout)
 
     def close(self) -> None:
-        """Deliver what waits, within `grace`. What is recorded afterwards is not; `run` begins another attempt."""
+        """Deliver all waiting lines, within `grace`. Later events are not recorded; `run` begins another attempt."""
         with self._lock:
             attempt, self._attempt, self._off = self._attempt, None, True
             times, self.times, self._side = self.times, self._new_times(), None
@@ -256,27 +262,27 @@ class Recorder:
             times.writer.close()
 
     def disable(self) -> None:
-        """Record nothing any more."""
+        """Stop recording."""
         self.close()
 
     def reopen(self) -> None:
-        """Make the recorder of a forked process write again: another attempt, with a connection or file of its own."""
+        """Make the recorder of a forked process write again: another attempt, with its own connection or file."""
         self.close()
         self._off = self._running = False
 
-    # What spans and callbacks call.
+    # Interface for spans and callbacks.
 
     def assume_rank(self, rank: int, world_size: int) -> None:
-        """What a framework knows about this process. It counts where nothing else was given."""
+        """Set rank and world size from a framework, unless they were given."""
         if self._rank is None and not variable("RANK"):
             self._rank, self._world_size = int(rank), int(world_size)
 
     def attempt(self, at: object = None) -> Attempt | None:
-        """The attempt, which begins with its first event; None: nothing is recorded here."""
+        """Return the attempt, which begins with its first event; None if nothing is recorded here."""
         return self._attempt or (None if self._off else self._begin(at))
 
     def begin_run(self, at: object) -> bool:
-        """Whether this is the outermost run; it begins the attempt."""
+        """Begin the attempt if this is the outermost run; return True if it is."""
         if self._running:
             return False
         if self._attempt is None:
@@ -287,7 +293,7 @@ class Recorder:
         return True
 
     def end_run(self, kind: type[BaseException] | None, error: BaseException | None, at: object) -> None:
-        """Record how the run was left, and close."""
+        """Record how the run ended, and close."""
         self._running = False
         attempt = self._attempt
         if attempt is not None:
@@ -298,7 +304,7 @@ class Recorder:
         self.close()
 
     def begin_step(self, number: Any, at: object = None) -> None:
-        """The start of a step."""
+        """Record the start of a step."""
         attempt = self._attempt or self.attempt(at)
         if attempt is not None:
             attempt.step(number, at)
@@ -331,7 +337,8 @@ class Recorder:
         attempt.watch(*self._watched)
 
     def _phases_writer(self) -> Writer | None:
-        """Where lines of phases go: where the events do, or, of a rank that writes none, beside them."""
+        """Return the writer for lines of phases: that of the events, or, for a rank that writes none, one next to
+        it."""
         try:
             attempt = self.attempt()
             if attempt is not None or self._side is None:
@@ -344,7 +351,7 @@ class Recorder:
 
 
 def _never_raising(warn: Callable[[str], None]) -> Callable[[str], None]:
-    """What takes sentences, if need be in vain: it is the program's own."""
+    """Return a wrapper of the user's callback that never raises."""
 
     def say(sentence: str) -> None:
         with suppress(Exception):

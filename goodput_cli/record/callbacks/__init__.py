@@ -1,1 +1,1 @@
-"""Hooks of training frameworks; each module is imported by name, and only then its framework."""
+"""Hooks of training frameworks. Each module is imported by name, and imports only its own framework."""

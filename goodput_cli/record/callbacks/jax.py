@@ -1,6 +1,6 @@
 """Orbax: `manager = monitored(CheckpointManager(...), recorder)`. It imports nothing.
 
-Where Orbax itself logs into the same place (its cloud logger), its lines are enough: use one of the two.
+If Orbax itself logs to the same target (its cloud logger), its lines are enough: use one of the two.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class monitored:  # noqa: N801  # people call it like a function
-    """A `CheckpointManager` whose saves and restores are recorded. Everything else is the manager's own.
+    """A `CheckpointManager` that records saves and restores. It is otherwise unchanged.
 
     An asynchronous save is recorded for as long as it blocks, and as complete once the manager has waited for it.
     """
@@ -23,7 +23,7 @@ class monitored:  # noqa: N801  # people call it like a function
         self._unfinished: int | None = None
 
     def save(self, step: int, *args: Any, **named: Any) -> Any:
-        """As the manager's. A step that it chooses not to save is no save."""
+        """Save as the manager does. A step that it chooses not to save is not recorded."""
         span = self._recorder.checkpoint_save(step, self._directory(), synchronous=False)
         span.__enter__()
         try:
@@ -33,28 +33,28 @@ class monitored:  # noqa: N801  # people call it like a function
             raise
         if saved is False:
             return saved
-        self._finished()  # the manager has waited for the one before
+        self._finished()  # the manager has waited for the previous save
         span.__exit__(None, None, None)
         self._unfinished = step
-        goes_on = getattr(self._manager, "is_saving_in_progress", None)  # in the background
+        goes_on = getattr(self._manager, "is_saving_in_progress", None)  # it continues in the background
         if not (callable(goes_on) and goes_on()):
             self._finished()
         return saved
 
     def restore(self, step: int | None = None, *args: Any, **named: Any) -> Any:
-        """As the manager's."""
+        """Restore as the manager does."""
         newest = self._manager.latest_step() if step is None else step
         with self._recorder.checkpoint_restore(newest or 0, self._directory()):
             return self._manager.restore(step, *args, **named)
 
     def wait_until_finished(self, *args: Any, **named: Any) -> Any:
-        """As the manager's."""
+        """Wait as the manager does."""
         done = self._manager.wait_until_finished(*args, **named)
         self._finished()
         return done
 
     def close(self) -> Any:
-        """As the manager's: it waits first."""
+        """Close as the manager does: it waits first."""
         done = self._manager.close()
         self._finished()
         return done

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 
 class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the framework's, typed only where it is there
-    """Records the run of `fit`, its steps, evaluations, saves and restores.
+    """Callback that records the run of `fit`, its steps, evaluations, saves and restores.
 
-    A save is recorded around `trainer.save_checkpoint`: `on_save_checkpoint` comes before there is a file. With an
-    asynchronous `CheckpointIO` that is the part that blocks, and when the checkpoint is complete is not known. A
-    restore is recorded around the strategy's `load_checkpoint`: what follows, up to the first step, is preparation.
+    A save is recorded around `trainer.save_checkpoint`, because `on_save_checkpoint` is called before the file exists.
+    With an asynchronous `CheckpointIO` that is the blocking part, and the completion of the checkpoint is unknown. A
+    restore is recorded around the strategy's `load_checkpoint`; the time after it, up to the first step, is
+    preparation.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -37,7 +38,7 @@ class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the fram
         self._loaded = False
 
     def setup(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """The run and its preparation begin."""
+        """Begin the run and its preparation."""
         if stage != "fit" or self._run is not None:
             return
         self._recorder.assume_rank(trainer.global_rank, trainer.world_size)
@@ -49,48 +50,48 @@ class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the fram
         self._wrap(trainer)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """The preparation ends."""
+        """End the preparation."""
         self._end_prep()
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        """A step begins; with accumulated gradients several batches are one."""
+        """Begin a step; with accumulated gradients, several batches are one step."""
         if trainer.global_step != self._step:
             self._step = trainer.global_step
             self._recorder.begin_step(self._step)
 
     def on_sanity_check_start(self, trainer: Any, pl_module: Any) -> None:
-        """Lightning tries a few batches of validation before training begins."""
+        """Begin the sanity check: Lightning tries a few batches of validation before training."""
         self._begin("sanity_check")
 
     def on_sanity_check_end(self, trainer: Any, pl_module: Any) -> None:
-        """The end of that sanity check."""
+        """End the sanity check."""
         self._end()
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        """An evaluation begins."""
+        """Begin an evaluation."""
         if self._run is not None and not trainer.sanity_checking:
             self._begin("eval")
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """An evaluation ends."""
+        """End an evaluation."""
         if not trainer.sanity_checking:
             self._end()
 
     def on_load_checkpoint(self, trainer: Any, pl_module: Any, checkpoint: dict[str, Any]) -> None:
-        """The state of a checkpoint is restored: said here where reading it was not seen."""
+        """Record a restored checkpoint, if reading it was not recorded."""
         if self._run is not None and not self._loaded:
             self._recorder.checkpoint_loaded(checkpoint.get("global_step", 0))
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """An exception ends the run."""
+        """End the run with an exception."""
         self._finish(exception)
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
-        """The run ends."""
+        """End the run."""
         self._finish(None)
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        """The trainer gets its own `save_checkpoint` back, and the strategy its `load_checkpoint`."""
+        """Restore the trainer's own `save_checkpoint`, and the strategy's `load_checkpoint`."""
         if self._save is not None:
             trainer.save_checkpoint = self._save
             self._save = None

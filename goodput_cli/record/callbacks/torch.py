@@ -1,4 +1,4 @@
-"""PyTorch: `for batch in timed_loader(loader, recorder):`. It imports nothing: any iterable will do."""
+"""PyTorch: `for batch in timed_loader(loader, recorder):`. It imports nothing and accepts any iterable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Batch = TypeVar("Batch")
 
 
 class timed_loader(Generic[Batch]):  # noqa: N801  # people call it like a function
-    """A loader whose waiting for each batch is recorded as data loading. Everything else is the loader's own."""
+    """A loader that records the wait for each batch as data loading. It is otherwise unchanged."""
 
     def __init__(self, loader: Iterable[Batch], recorder: Recorder) -> None:
         self._loader = loader

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 
 class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # the framework's, typed where it is there
-    """Records the run from the trainer's making on: its preparation, steps, evaluations, saves and restores.
+    """Callback that records the run from the creation of the trainer: its preparation, steps, evaluations, saves and
+    restores.
 
-    The trainer says when an evaluation and a save are over, and before that only that they will come: an evaluation
-    begins at the end of the step, a save after that or after the evaluation. Of a restore it says nothing: what the
-    trainer reads of a checkpoint (model, optimizer) is recorded around its methods that read.
+    The trainer reports the end of an evaluation or a save, but only announces its begin: an evaluation begins at the
+    end of the step, a save after that or after the evaluation. It reports no restore. Reads of a checkpoint (model,
+    optimizer) are recorded around the trainer's methods.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -36,24 +37,24 @@ class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # t
         self._restored = False
 
     def on_init_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """The trainer is made."""
+        """Begin the run: the trainer has been created."""
         self._begin(args)
         self._prep = self._recorder.phase("training_prep")
         self._prep.__enter__()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """The preparation ends."""
+        """End the preparation."""
         self._begin(args)
         if state.global_step and not self._restored:
             self._recorder.checkpoint_loaded(state.global_step)
         self._end_prep()
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """A step begins."""
+        """Begin a step."""
         self._recorder.begin_step(state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """An evaluation or a save may come."""
+        """Begin an announced evaluation or save."""
         self._will_save = control.should_save
         if control.should_evaluate:
             self._eval = self._recorder.phase("eval")
@@ -64,7 +65,7 @@ class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # t
     on_epoch_end = on_step_end
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """An evaluation is over; a save may be next."""
+        """End an evaluation; begin an announced save."""
         phase, self._eval = self._eval, None
         if phase is not None:
             phase.__exit__()
@@ -72,20 +73,20 @@ class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # t
             self._begin_save(args, state)
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """A save is over."""
+        """End a save."""
         save, self._save = self._save, None
         if save is not None:
             save.__exit__(None, None, None)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """The run ends."""
+        """End the run."""
         self._end_prep()
         run, self._run = self._run, None
         if run is not None:
             run.__exit__(None, None, None)
 
     def restoring(self, checkpoint: Any) -> Checkpoint:
-        """Around what is read of a checkpoint, a folder that is named after its step."""
+        """Return a span for reading a checkpoint, a folder that is named after its step."""
         self._restored = True
         step = str(checkpoint).rstrip("/\\").rpartition("-")[2]
         return self._recorder.checkpoint_restore(int(step) if step.isdecimal() else 0, checkpoint)
@@ -112,7 +113,7 @@ _READING = ("_load_from_checkpoint", "_load_optimizer_and_scheduler")
 
 
 def _watch(trainer: Any) -> None:
-    """Record what trainers that have the callback read of a checkpoint. trainer: the class."""
+    """Record checkpoint reads of trainers with the callback. trainer: the class."""
     for name in _READING:
         method = getattr(trainer, name, None)
         if method is not None and not hasattr(method, "__wrapped__"):
