@@ -183,7 +183,7 @@ def test_energy_a_token_is_said_where_all_of_it_is_seen(tmp_path: Path) -> None:
     analysis = goodput_cli.analyze(str(folder), accelerators=8, price_per_hour=2)
     assert analysis.work is not None
     assert analysis.work.kwh_per_million_tokens == pytest.approx(job.joules / 3.6e6 / 6, rel=0.02)
-    assert "8 of 8 seen" in devices_line(found(analysis))
+    assert "samples of 8 of 8" in devices_line(found(analysis))
 
 
 def test_the_band_of_the_page_and_the_column_of_the_timeline(
@@ -204,4 +204,4 @@ def test_the_band_of_the_page_and_the_column_of_the_timeline(
 def test_samples_of_another_time_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = DeviceJob(hosts=1, steps=100).write(tmp_path)
     assert run(["steps", str(folder), "--by", "device", "--timezone", "Asia/Tokyo"]) == 0
-    assert "outside of the window; is it --timezone?" in " ".join(capsys.readouterr().out.split())
+    assert "outside the window. Check --timezone" in " ".join(capsys.readouterr().out.split())

@@ -103,7 +103,7 @@ def test_what_a_rank_alone_costs_is_told_once() -> None:
     assert next(find_inside(analysis, analysis.step_phases)).ns == round((STEPS - 1) * 0.28 * SECOND)
     assert waited_for_data(analysis, analysis.step_phases) == (0, "")
     assert inside_line(analysis) == (
-        f"30.00 % of step time was spent waiting for data (rank 1: up to {2} min 14 s), counted as goodput"
+        f"30.00 % of step time was spent waiting for data (rank 1: up to {2} min 14 s) (counts as goodput)"
     )
     assert inside.ranks[0].cost_ns == round((STEPS - 1) * 0.28 * SECOND)
 

@@ -103,7 +103,7 @@ def test_the_reason_is_in_text_json_page_and_time_left(tmp_path: Path, capsys: p
     log = str(tmp_path / "train.log")
     assert run(["steps", log, "-q"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "slow regimes inconclusive: 39 step times, 48 needed" in text
+    assert "slow periods: inconclusive (39 step times, 48 needed)" in text
     assert "9,000 steps left (logged); changes of step time: inconclusive" in text
     assert run(["steps", log, "-q", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["pace"] == {
@@ -112,5 +112,5 @@ def test_the_reason_is_in_text_json_page_and_time_left(tmp_path: Path, capsys: p
     assert analysis.eta is not None
     assert analysis.eta.pace is not None
     assert analysis.eta.pace.result == "inconclusive"
-    assert pace_text(step_report(analysis)) == "slow regimes inconclusive: 39 step times, 48 needed"
+    assert pace_text(step_report(analysis)) == "slow periods: inconclusive (39 step times, 48 needed)"
     assert "slow_steps" not in {one.code for one in analysis.insights}

@@ -43,7 +43,7 @@ def test_a_batch_that_grows_is_by_design(tmp_path: Path, capsys: pytest.CaptureF
     assert "slow_steps" not in codes(log)
     assert run(["steps", log, "-q"]) == 0
     shown = capsys.readouterr().out
-    assert "by design: global batch 256 -> 512 from step 301 on" in shown
+    assert "changed on purpose: global batch 256 -> 512 from step 301" in shown
     assert "no slow period" in shown
 
 
@@ -74,5 +74,5 @@ def test_stairs_are_one_insight(tmp_path: Path) -> None:
     factors = (1.0, 1.1, 1.3, 1.9)
     log = megatron(tmp_path / "train.log", lambda _: 256, lambda step: 2 * factors[min((step - 1) // 225, 3)])
     (slow,) = [one for one in goodput_cli.analyze(log, timezone="UTC").insights if one.code == "slow_steps"]
-    assert "became slower in 3 stairs, 1.10 to 1.89 x the usual 2.00 s" in slow.text
+    assert "became slower in 3 jumps, 1.10 to 1.89 x the usual 2.00 s" in slow.text
     assert slow.seconds == pytest.approx(225 * 2 * (0.1 + 0.3 + 0.9), rel=0.03)

@@ -83,7 +83,10 @@ def test_a_window_looks_at_the_steps_inside() -> None:
 
 
 def test_a_checkpoint_log_has_no_step_times_and_says_what_it_has() -> None:
-    with pytest.raises(NotEnoughData, match=r"checkpoint log.* a step took 2 s \(median of 2, at most 3 s\)"):
+    with pytest.raises(
+        NotEnoughData,
+        match=r"records checkpoints, not steps\. Between checkpoints, a step took 2 s \(median of 2, at most 3 s\)",
+    ):
         report(started(0), loaded(0, 10), saved(10, 60), saved(20, 70), saved(30, 100))
 
 
@@ -235,8 +238,8 @@ def test_the_table_fits_and_shows_all_three(log: Path, capsys: Output) -> None:
     assert run(["steps", "run.jsonl", "-q"]) == 0
     out = capsys.readouterr().out
     assert all(len(line) <= 80 for line in out.splitlines())
-    assert "slow: steps 300 to 499 took 1.30 x the usual 1.00 s" in " ".join(out.split())
-    assert "Slow regimes" in out
+    assert "slow period: steps 300 to 499 took 1.30 x the usual 1.00 s" in " ".join(out.split())
+    assert "Slow periods" in out
     assert "Histogram" in out
     assert "█" in out
 
@@ -252,7 +255,7 @@ def test_markdown_has_a_heading_for_each_table(log: Path, capsys: Output) -> Non
     assert run(["steps", "run.jsonl", "-q", "--format", "markdown"]) == 0
     out = capsys.readouterr().out
     assert [line for line in out.splitlines() if line.startswith("#")] == [
-        "# Step times of j", "## Slow regimes", "## Histogram",
+        "# Step times of j", "## Slow periods", "## Histogram",
     ]  # fmt: skip
 
 
@@ -260,4 +263,4 @@ def test_a_checkpoint_log_exits_with_not_enough_data(tmp_path: Path, capsys: Out
     path = tmp_path / "run.jsonl"
     path.write_text("\n".join(told(started(0), loaded(0, 10), saved(10, 60))) + "\n", encoding="utf-8")
     assert run(["steps", str(path), "-q"]) == 4
-    assert "checkpoint log" in capsys.readouterr().err
+    assert "this log records checkpoints, not steps" in capsys.readouterr().err

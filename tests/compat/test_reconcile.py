@@ -103,7 +103,7 @@ def test_a_refusal_is_shown_and_explained(tmp_path: Path, capsys: Output) -> Non
     log.write_text(text_of("refuses_negative_time"), encoding="utf-8")
     assert run(["reconcile", str(log), "-q"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "the library refuses to answer: ValueError: Productive training time is invalid" in shown
+    assert "the library failed: ValueError: Productive training time is invalid" in shown
     assert "job end before last step" in shown
     value = answer_of(capsys, str(log))
     assert value["other_side"]["failed"].startswith("ValueError")
@@ -175,7 +175,7 @@ def test_a_log_that_the_library_cannot_read_is_not_compared(tmp_path: Path, caps
     assert run(["reconcile", str(log), "-q", "--timezone", "UTC"]) == NotEnoughData.exit_code
     out, err = capsys.readouterr()
     assert out == ""
-    assert "cannot be compared" in err
+    assert "cannot compare: " in err
     assert "cannot read this log" in err
 
 

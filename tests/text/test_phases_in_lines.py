@@ -211,4 +211,4 @@ def test_a_phase_that_is_longer_than_all_steps_is_no_share_of_them(tmp_path: Pat
     assert [one.code for one in analysis.diagnostics if one.code == "phases_overlap"] == ["phases_overlap"]
     assert inside_line(analysis) is None
     assert not any("of step time waited" in one.text for one in analysis.insights)
-    assert any("cannot be told" in note for note in next(inside_sheets(analysis)).notes)
+    assert any("its share is unknown" in note for note in next(inside_sheets(analysis)).notes)
