@@ -153,6 +153,11 @@ def _shown(row: ReconciledRow) -> tuple[Cell, ...]:
     return tuple(cells)
 
 
+def _briefer_name(name: str) -> str:
+    """Return the short name of a category, short enough to leave room for the rule in 80 columns."""
+    return brief_name(name).replace("initialization", "init")
+
+
 def _why(reconciliation: Reconciliation) -> Sheet:
     """The movements, and what each rule says."""
     large = _large(reconciliation)
@@ -160,8 +165,8 @@ def _why(reconciliation: Reconciliation) -> Sheet:
         title="Why",
         columns=(
             Column("time", "duration"),
-            Column("here", "text", brief=brief_name),
-            Column("library", "text", brief=brief_name),
+            Column("here", "text", brief=_briefer_name),
+            Column("library", "text", brief=_briefer_name),
             Column("rule", "text"),
         ),
         rows=tuple((one.ns, _from(one), _place(one.there), RULES[one.rule].title) for one in large),
