@@ -89,7 +89,7 @@ class Watched:
         if needed is not None and not self._looked and not self._blocks:
             raise needed
         for sentence in sorted(failing - self._failing):
-            self._context.say(f"{sentence} (trying again)")
+            self._context.say(f"{sentence} (retrying)")
         self._failing, self._looked = failing, True
         return self._blocks > before
 

@@ -111,7 +111,7 @@ class _Server:
         return found
 
 
-_ADVICE = "is it the address of MLflow's server, and is MLFLOW_TRACKING_TOKEN set where it asks for one?"
+_ADVICE = "check the address of the MLflow server, and set MLFLOW_TRACKING_TOKEN if it needs one"
 
 
 def _account(name: str | None, password: str | None) -> dict[str, str]:

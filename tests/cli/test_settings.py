@@ -119,7 +119,7 @@ def test_a_file_can_be_named_or_left_out(project: Path, capsys: Output, monkeypa
     assert analyze(capsys, "--config", "pyproject.toml")[1] == ["Error: pyproject.toml: no table [tool.goodput]"]
     assert analyze(capsys, "--config", "nowhere.toml") == (
         2,
-        ["Error: nowhere.toml: there is no such file of settings"],
+        ["Error: nowhere.toml: no such settings file"],
     )
 
 
@@ -166,7 +166,7 @@ def test_a_gate_does_not_guess_which_job_it_judges(project: Path, capsys: Output
     write(project, f"[job.{JOB}]\nfail-under = 60\n")
     code, (said,) = analyze(capsys)
     assert code == 2
-    assert f"settings for single jobs ({JOB}): select one with --job-name" in said
+    assert f"settings for single jobs ({JOB}); select one with --job-name" in said
     assert run(["steps", LOG, "-q"]) == 0
 
 

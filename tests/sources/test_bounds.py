@@ -168,7 +168,7 @@ def test_an_archive_that_grows_without_an_end_is_read_no_further(
 
 
 def test_a_device_is_no_log() -> None:
-    with pytest.raises(SourceError, match="is a device, which has no end"):
+    with pytest.raises(SourceError, match="is a device without an end"):
         read_events(["/dev/zero"])
 
 

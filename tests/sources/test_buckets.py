@@ -179,9 +179,9 @@ def test_packed_with_zstd_and_cut_gzip(bucket: Bucket) -> None:
 def test_what_names_nothing(bucket: Bucket) -> None:
     bucket.put("a.bin", b"x")
     for uri, sentence in {
-        "gs://nowhere/a": "there is no bucket nowhere",
-        "gs://logs/b": "no object begins with this name",
-        "gs://logs/a": "no log among these objects",
+        "gs://nowhere/a": "no such bucket nowhere",
+        "gs://logs/b": "no object has this name or prefix",
+        "gs://logs/a": "no logs among these objects",
         "gs://logs/*.jsonl": "the glob matches no object",
     }.items():
         with pytest.raises(SourceError, match=sentence) as caught:

@@ -79,13 +79,13 @@ def test_replaced_and_deleted(bucket: Bucket) -> None:
 
 
 def test_what_is_wrong_is_said(bucket: Bucket) -> None:
-    with pytest.raises(SourceError, match="s3://none: there is no bucket none"):
+    with pytest.raises(SourceError, match="s3://none: no such bucket none"):
         read_events(["s3://none"])
     bucket.fail("x/a.jsonl", "status", status=403, times=-1)
     with pytest.raises(SourceError, match=r"s3://logs/x/a.jsonl: permission denied .*s3:GetObject"):
         read_events(["s3://logs/x"])
     bucket.fail("x/b.jsonl", "status", status=503, times=-1)
-    with pytest.raises(SourceError, match=r"s3://logs/x/b.jsonl: gave up after 5 tries"):
+    with pytest.raises(SourceError, match=r"s3://logs/x/b.jsonl: all 5 tries failed"):
         read_events(["s3://logs/x/b.jsonl"])
 
 

@@ -100,7 +100,7 @@ def test_a_listing_goes_on_from_the_page_that_failed(bucket: Bucket) -> None:
 @pytest.mark.parametrize("kind", ["status", "reset", "cut"])
 def test_trying_again_has_an_end_that_names_the_object(bucket: Bucket, kind: str) -> None:
     bucket.fail("b.jsonl.*alt=media", kind, times=-1)
-    with pytest.raises(SourceError, match=r"^gs://logs/b.jsonl: gave up after 5 tries: .*try again later"):
+    with pytest.raises(SourceError, match=r"^gs://logs/b.jsonl: all 5 tries failed: .*try again later"):
         read()
     assert sum("b.jsonl" in request for request in bucket.downloads()) == 5
 
@@ -109,7 +109,7 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PATIENCE", replace(source.PATIENCE, first=0.01))
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
     told = Told()
-    with pytest.raises(SourceError, match=r"^gs://logs: gave up after 5 tries: .*check the network"):
+    with pytest.raises(SourceError, match=r"^gs://logs: all 5 tries failed: .*check the network"):
         read_events(["gs://logs"], progress=told)
     assert told.waits == [f"no answer; try {number} of 5 in 1 s" for number in (2, 3, 4, 5)]
 
@@ -119,7 +119,7 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_an_address_without_a_scheme_is_said_at_once(monkeypatch: pytest.MonkeyPatch, variable: str, uri: str) -> None:
     monkeypatch.setenv(variable, "localhost:9000")
-    with pytest.raises(SourceError, match=f"^{variable}=localhost:9000: .*; write http://localhost:9000$"):
+    with pytest.raises(SourceError, match=f"^{variable}=localhost:9000: .*; use http://localhost:9000$"):
         read_events([uri])
 
 
@@ -140,9 +140,9 @@ def test_a_bucket_that_may_not_be_listed(bucket: Bucket, status: int) -> None:
 
 def test_a_request_that_the_store_does_not_take(bucket: Bucket) -> None:
     bucket.fail(r"/o\?", "status", status=400, times=-1)
-    with pytest.raises(SourceError, match=r"^gs://logs: the store refuses to answer: HTTP 400: .*as ordered"):
+    with pytest.raises(SourceError, match=r"^gs://logs: the server rejected the request: HTTP 400: .*as ordered"):
         read()
-    with pytest.raises(SourceError, match=r"^gs://-x/a: the store refuses to answer: .*start and end"):
+    with pytest.raises(SourceError, match=r"^gs://-x/a: the server rejected the request: .*start and end"):
         read_events(["gs://-x/a"])
 
 
@@ -186,7 +186,9 @@ def test_deleted_while_it_was_read(bucket: Bucket, monkeypatch: pytest.MonkeyPat
     kept = [number for number in read_steps(log) if 100 <= number < 200]
     assert kept
     assert kept == list(range(100, 100 + len(kept)))
-    assert "what came before counts" in next(one for one in log.diagnostics if one.code == "object_deleted").message
+    assert (
+        "the part that was read counts" in next(one for one in log.diagnostics if one.code == "object_deleted").message
+    )
 
 
 def test_deleted_with_nothing_else_to_read(bucket: Bucket) -> None:
@@ -269,7 +271,7 @@ def test_memory_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("key", "sentence"),
     [
-        (None, "key.json, which does not exist; correct the path"),
+        (None, "key.json, which does not exist; fix the path"),
         ({"type": "authorized_user"}, "run `gcloud auth application-default login`"),
         (
             {
@@ -298,7 +300,7 @@ def test_a_redirect_is_an_error_that_names_the_new_host(bucket: Bucket, request_
     """Also to the very same server by another name."""
     elsewhere = bucket.url.replace("127.0.0.1", "localhost")
     bucket.fail(request_, "status", status=302, headers={"Location": f"{elsewhere}/token"})
-    with pytest.raises(SourceError, match=f"the store refuses to answer: HTTP 302: a redirect to {elsewhere}$"):
+    with pytest.raises(SourceError, match=f"the server rejected the request: HTTP 302: a redirect to {elsewhere}$"):
         read()
     assert not [one for one in bucket.asked() if "token" in one]
 

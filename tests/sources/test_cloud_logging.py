@@ -129,7 +129,7 @@ def test_a_job_that_is_not_there_is_not_enough_data(server: LoggingServer, capsy
 
 
 def test_without_a_log_and_a_job_there_is_nothing_to_look_for(server: LoggingServer) -> None:
-    with pytest.raises(UsageError, match="which log"):
+    with pytest.raises(UsageError, match="no log: use"):
         read("cloud-logging://", job=None)
     server.add(*steps(3))
     assert len(read(job=None).table) == 4
@@ -187,8 +187,8 @@ def test_no_credentials_are_said_within_seconds(tmp_path: Path, metadata: str) -
     ("content", "fault"),
     [
         (None, "which does not exist"),
-        ("{", "which is no JSON"),
-        ("{}", "which is no key file: it does not say its `type`"),
+        ("{", "which is not JSON"),
+        ("{}", "which is not a key file: it has no `type`"),
     ],
 )
 def test_a_key_file_that_is_none(

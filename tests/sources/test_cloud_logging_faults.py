@@ -46,9 +46,9 @@ def test_a_used_up_quota_is_waited_for_and_said(server: LoggingServer) -> None:
     notices: list[str] = []
     assert len(read(notices=notices).table) == 2501
     assert len(notices) == 1
-    assert "quota of 60 reads a minute" in notices[0]
+    assert "quota of 60 reads per minute" in notices[0]
     assert "1000 entries so far" in notices[0]
-    assert "min to go" in notices[0]
+    assert "min left" in notices[0]
     tokens = [request["token"] for request in server.requests()]
     assert len(set(tokens[1:5])) == 1  # it goes on from the same page
 
@@ -56,7 +56,7 @@ def test_a_used_up_quota_is_waited_for_and_said(server: LoggingServer) -> None:
 def test_a_quota_that_stays_used_up_is_an_error_with_a_way_out(server: LoggingServer) -> None:
     server.add(*steps(10))
     server.fault("RESOURCE_EXHAUSTED", times=1000)
-    with pytest.raises(SourceError, match="60 reads a minute"):
+    with pytest.raises(SourceError, match="60 reads per minute"):
         read()
 
 
@@ -89,7 +89,7 @@ def test_a_page_token_that_expired_is_no_end(server: LoggingServer) -> None:
         ("PERMISSION_DENIED", "Cloud Logging API has not been used in project 1 before", "gcloud services enable"),
         ("UNAUTHENTICATED", "", "gcloud auth application-default login"),
         ("NOT_FOUND", "", "no such project"),
-        ("UNAVAILABLE", "connection refused", "gave up after several tries"),
+        ("UNAVAILABLE", "connection refused", "all retries failed"),
     ],
 )
 def test_what_stays_wrong_is_one_sentence(

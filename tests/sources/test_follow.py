@@ -229,7 +229,7 @@ def test_a_packed_file_is_read_as_a_whole(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_followed(tmp_path: Path) -> None:
-    for uri, sentence in {"-": "cannot be followed", "ftp://x": "unknown kind of source"}.items():
+    for uri, sentence in {"-": "cannot be followed", "ftp://x": "unknown source"}.items():
         with pytest.raises(UsageError, match=sentence):
             Watched([uri])
     with pytest.raises(SourceError, match="no such file"):
@@ -240,14 +240,14 @@ def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path: Path) -> None
     """A pipe that nobody writes to, a device without an end; and a pipe that has taken a log's place."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", "/dev/zero"):
-        with pytest.raises(UsageError, match="is no file, and cannot be followed"):
+        with pytest.raises(UsageError, match="is not a regular file and cannot be followed"):
             Watched([str(path)])
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1))
     log = Watched([str(path)])
     path.rename(tmp_path / "run.jsonl.1")
     os.mkfifo(path)
-    with pytest.raises(SourceError, match="is no file"):
+    with pytest.raises(SourceError, match="is not a regular file"):
         log.look()
 
 

@@ -83,7 +83,7 @@ def test_runs_are_read_to_the_last_page() -> None:
 def test_one_experiment_is_meant_by_its_name() -> None:
     with served() as (uri, _):
         assert goodput_cli.analyze(f"{uri}/?experiment=llm-1").job.name == "a1"
-        with pytest.raises(SourceError, match="no experiment is called x; there are: llm-0, llm-1"):
+        with pytest.raises(SourceError, match="no such experiment x; available: llm-0, llm-1"):
             goodput_cli.analyze(f"{uri}?experiment=x")
         with pytest.raises(UsageError, match=r"only [?]experiment=NAME"):
             goodput_cli.analyze(f"{uri}?run=x")

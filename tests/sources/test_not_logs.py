@@ -55,18 +55,20 @@ def test_events_in_one_value_over_several_lines_are_a_log(tmp_path: Path) -> Non
 def test_a_folder_of_nothing_but_a_table_without_times_is_refused_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "version_0").mkdir()
     (tmp_path / "version_0" / "metrics.csv").write_text("epoch,step,loss\n0,9,1.0\n")
-    with pytest.raises(goodput_cli.GoodputError, match=r"version_0/metrics\.csv holds no time; `goodput help formats`"):
+    with pytest.raises(
+        goodput_cli.GoodputError, match=r"version_0/metrics\.csv contains no timestamps; `goodput help formats`"
+    ):
         goodput_cli.analyze(str(tmp_path))
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("train.py", "is a Python program, not what it prints; run it as `python "),
+        ("train.py", "is a Python program, not its output; run `python "),
         ("train.ipynb", "is a notebook"),
-        ("run.sbatch", "is a script of a job"),
+        ("run.sbatch", "is a job script"),
         ("model.safetensors", "is a checkpoint or weights"),
-        ("llama.yaml", "is a file of settings"),
+        ("llama.yaml", "is a settings file"),
         ("requirements.txt", "is a list of packages"),
         ("README.md", "is a document"),
         ("loss.png", "is a picture"),
@@ -89,5 +91,7 @@ def test_a_folder_without_a_log_says_what_it_holds(tmp_path: Path) -> None:
         goodput_cli.analyze(tmp_path)
     for name in ("1.png", "2.png", "notes.doc", "LICENSE"):
         (tmp_path / name).touch()
-    with pytest.raises(goodput_cli.GoodputError, match=r"it holds 2 \*\.png, 1 \*\.doc, 1 without an ending; name"):
+    with pytest.raises(
+        goodput_cli.GoodputError, match=r"it contains 2 \*\.png, 1 \*\.doc, 1 without an extension; pass"
+    ):
         goodput_cli.analyze(tmp_path)

@@ -73,7 +73,7 @@ def test_a_file_uri(tmp_path: Path) -> None:
     path = log_file(tmp_path, step(1, 1), name="a b#c.jsonl")
     log = read_events(["file://" + path.replace(" ", "%20")])
     assert log.table.sources == (path,)
-    with pytest.raises(SourceError, match="path on this machine"):
+    with pytest.raises(SourceError, match="needs an absolute path"):
         read_events(["file://elsewhere/x.jsonl"])
 
 
@@ -118,9 +118,9 @@ def test_permission_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_schemes() -> None:
-    with pytest.raises(UsageError, match="unknown kind of source ftp://"):
+    with pytest.raises(UsageError, match="unknown source ftp://"):
         read_events(["ftp://x/y"])
-    with pytest.raises(SourceError, match="no source for hdfs:// is installed"):
+    with pytest.raises(SourceError, match="goodput cannot read hdfs://"):
         read_events(["hdfs://host/prefix"])
     with pytest.raises(UsageError, match="unknown time zone"):
         read_events([], timezone="Mars/Phobos")
@@ -159,7 +159,7 @@ def test_a_source_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_broken_source_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [_EntryPoint(None)])
-    with pytest.raises(SourceError, match="could not be loaded"):
+    with pytest.raises(SourceError, match="cannot be loaded"):
         read_events(["pages://x"])
 
 
