@@ -319,7 +319,7 @@ _STRETCH = Json(
 
 @written(
     "reliability_part",
-    "over the disruptions whose last sign of life lies in the window; null if there is nothing to average",
+    "over the disruptions whose last activity is in the window; null if there is nothing to average",
     nulls=True,
     keys=(
         "failures mtbf_seconds mtbf_ci95_seconds mean_downtime_seconds mean_time_to_regain_seconds exposure_ns ettr "

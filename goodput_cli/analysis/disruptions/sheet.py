@@ -92,7 +92,11 @@ TABLES = {
     by: Table(
         f"by_{by}",
         "some of the disruptions",
-        (Column(by, "text", values=attribute("name"), title="why" if by != "host" else "host"), *_COLUMNS),
+        (
+            Column(by, "text", Audience.TABLES, each(lambda one: None if one.name == UNKNOWN_HOST else one.name)),
+            Column(by, "text", Audience.PEOPLE, attribute("name"), title="why" if by != "host" else "host"),
+            *_COLUMNS,
+        ),
     )
     for by in BY
 }

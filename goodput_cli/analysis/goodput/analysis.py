@@ -51,7 +51,7 @@ class Analysis(AnalysisData):
             f"<div><p><strong>{_text(_name(self))}: goodput {_text(share)}</strong>, {_text(amount)}<br>",
             f"{_text(_about(self))}</p>",
             *(f"<p>warning: {_text(one)}</p>" for one in facts.doubts(self)),
-            _table(("what cost most", "what to do", "time", "share"), insights) if insights else "",
+            _table(("loss", "what to do", "time", "share"), insights) if insights else "",
             _table(("category", "time", "share"), categories),
             "</div>",
         ]

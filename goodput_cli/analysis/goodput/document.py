@@ -342,7 +342,7 @@ def _verdict(analysis: Analysis) -> Iterator[str]:
     share, amount = percent(100 * lost / counted), duration(lost)
     if analysis.is_bounded:
         share, amount = phrases.limits_text(analysis.lost_limits, counted), phrases.limits_text(analysis.lost_limits)
-    yield f"Lost {share}, {amount}; {phrases.progress_text(analysis)}. What cost most:"
+    yield f"Lost {share}, {amount}; {phrases.progress_text(analysis)}. Largest losses:"
     for insight in analysis.insights[:_WORST]:
         cost = f"{percent(insight.percent)}, {duration(insight.ns)}"
         advice = f"{insight.advice_sentence[:-1]}: " if insight.advice else ""

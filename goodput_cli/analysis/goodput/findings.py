@@ -172,8 +172,8 @@ def _starts(timeline: Timeline) -> Iterator[Diagnostic]:
             "starts_mid_run",
             table,
             attempts.begin_row[:1],
-            "the log begins in the middle of a run: there is no start line before the first step or checkpoint, so "
-            "earlier time is not in the window",
+            "the log begins in the middle of a run, without a start line before the first step or checkpoint; earlier "
+            "time is not in the window",
         )
     second = second_writers(table)
     yield diagnostic_at(
