@@ -74,7 +74,7 @@ def test_elastic_counts_name_one_kind_each(tmp_path: Path) -> None:
     later = [{"step_count": at, "step_start_time": T0 + 280 + 10 * at} for at in range(60, 90)]
     analysis = analyze_lines(tmp_path, {"job_start_time": T0}, *steps, *elastic, *later)
     texts = [one.text for one in analysis.insights if one.code == "elastic"]
-    assert texts == ["1 wait for slices and 1 re-initialization"]
+    assert texts == ["1 wait for slices and 1 reinitialization"]
 
 
 @pytest.mark.parametrize(

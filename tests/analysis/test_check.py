@@ -105,7 +105,7 @@ def test_step_numbers_that_jump() -> None:
     lines = (start(0.1), *steps(0, 6, at=10.25), *steps(9, 6, at=100.25), save(151, 1), end(160.5))
     found = the(checked(lines), "missing_steps")
     assert lines_of(found) == [8]
-    assert "by 4 at the most" in found.message
+    assert "by up to 4" in found.message
 
 
 def test_every_tenth_step_is_no_jump() -> None:
@@ -194,7 +194,7 @@ def test_all_jobs_are_checked_unless_one_is_named() -> None:
 
 
 def test_a_run_that_no_job_has_is_wrong_usage_and_one_that_some_have_is_not() -> None:
-    with pytest.raises(UsageError, match="no run 2"):
+    with pytest.raises(UsageError, match="run 2 does not exist"):
         checked(FINE, run=2)
     again = (start(1000.1), steps(0, 12, at=1010.25), end(1130.5))
     report = checked(FINE, again, renamed(FINE, "once"), run=2)

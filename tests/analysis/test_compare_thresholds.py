@@ -83,11 +83,11 @@ def test_every_name_can_be_asked(name: str) -> None:
         ("goodput:-nan", "write NAME:CHANGE"),
         ("goodput:-" + "9" * 900, "write NAME:CHANGE"),
         ("goodput:-" + "9" * 5000, "at most 1000 are read"),
-        ("custom:-2pp", "there is no 'custom'"),
+        ("custom:-2pp", "unknown measure 'custom'"),
         (":-2pp", "write NAME:CHANGE"),
-        ("goodput:-200pp", "never holds"),
-        ("steps.p99:-100%", "never holds"),
-        ("insight:hang:+1m", "there is no 'insight:hang' to compare; names are"),
+        ("goodput:-200pp", "can never hold"),
+        ("steps.p99:-100%", "can never hold"),
+        ("insight:hang:+1m", "unknown measure 'insight:hang'; names are"),
     ],
 )
 def test_what_is_not_an_expression_is_wrong_usage(text: str, words: str) -> None:

@@ -208,8 +208,8 @@ def test_an_option_wins_over_the_log_and_that_is_said(read: Read) -> None:
     found = work(analysis)
     assert (found.tokens, found.tokens_from) == (100_000, "--tokens-per-step")
     assert found.notes == (
-        "--accelerators counts (16); the log says 8",
-        "--tokens-per-step counts (1000 a step); the log says 1048576",
+        "--accelerators is used (16); the log contains 8",
+        "--tokens-per-step is used (1000 a step); the log contains 1048576",
     )
     assert {*found.notes} <= {*work_lines(analysis)}
 

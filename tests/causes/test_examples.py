@@ -115,7 +115,7 @@ def test_check_lists_what_was_seen_in_a_file_that_holds_no_job(capsys: pytest.Ca
     assert (one["code"], one["role"], one["host"], one["device"]) == ("gpu_fault", "root", "node-07", "0000:05:00")
     assert one["where"] == f"{log}:1"
     assert one["text"].startswith("NVRM: Xid (PCI:0000:05:00): 79")
-    assert "it is the log of a host" in err
+    assert "is a host log. Pass the job's log as well." in err
 
 
 def test_disruptions_add_up_by_cause(capsys: pytest.CaptureFixture[str]) -> None:

@@ -170,7 +170,7 @@ def test_an_exception_that_nobody_caught_ends_the_job_where_no_event_does(
         "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. [x](http://a.example) <b>\n"
     )
     log.write_text(steps + died)
-    said = "crashed at the end, rank 3, device_oom: `torch.OutOfMemoryError: CUDA out of memory."
+    said = "crashed at the end, rank 3, likely device_oom: `torch.OutOfMemoryError: CUDA out of memory."
     for command, shown in (("analyze", said), ("disruptions", said), ("analyze", "crashed (device_oom?)")):
         assert run([command, str(log), "-q"]) == 0
         assert shown in " ".join(capsys.readouterr().out.split())
@@ -221,7 +221,7 @@ def test_a_job_of_which_nobody_heard_again_says_what_its_last_lines_say(tmp_path
     """Nothing ended it, and much later than its last line a person asks what it does."""
     (tmp_path / "train.log").write_text("\n".join([*life(0, 10), *OTHER_END]) + "\n")
     asked = {one.code: one.text for one in goodput_cli.analyze(str(tmp_path), as_of="2026-03-05").insights}
-    assert "the job may be dead; its last lines report disk_full" in asked["dead_job"]
+    assert "the job may be dead; its last lines report likely disk_full" in asked["dead_job"]
     (tmp_path / "train.log").write_text("\n".join(life(0, 10)) + "\n")
     asked = {one.code: one.text for one in goodput_cli.analyze(str(tmp_path), as_of="2026-03-05").insights}
     assert asked["dead_job"].endswith("the job may be dead")

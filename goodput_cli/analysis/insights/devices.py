@@ -29,6 +29,7 @@ _LEAST_SEEN = 0.5
 _LEAST_OTHERS = 3
 _ONE_DEVICE = 0.5
 """A device is idle where it was so for half of its training or more; it is named with others that were."""
+_BELOW = f"(less than {IDLE:g} % busy)"
 _CLEARLY_MORE = 1.5
 """Times the mean of all devices: a device that did little for longer is named."""
 
@@ -46,17 +47,18 @@ def find_idle_devices(analysis: AnalysisData, explained: int) -> Iterator[Candid
     if always:
         least = min(row.idle_ns or 0 for row in always)
         were = "was" if len(always) == 1 else "were"
-        text = f"{few_names(always)} {were} idle for {duration(least)} of training or more ({found.seen} devices seen)"
+        text = f"{few_names(always)} {were} idle {_BELOW} for {duration(least)} of training or more"
+        text += f"; {found.seen} devices seen"
     else:
         share = 100 * found.idle_ns / whole if whole else 0.0
         were = "was" if found.seen == 1 else "were"
-        text = f"{plural(found.seen, 'device')} {were} idle for {percent(share)} of training"
+        text = f"{plural(found.seen, 'device')} {were} idle {_BELOW} for {percent(share)} of training"
         if found.seen == 1:
             text += f", {few_names(rows[:1])}"
         elif (rows[0].idle_ns or 0) > _CLEARLY_MORE * sum(row.idle_ns or 0 for row in rows) / found.seen:
             text += f", mainly {few_names(rows[:1])}"  # where all pause together, no device is to blame
     yield Candidate(
-        "idle_accelerators", ns, f"{text} (less than 20 % busy), counted as goodput", window.start_ns, window.end_ns,
+        "idle_accelerators", ns, f"{text}, counted as goodput", window.start_ns, window.end_ns,
         count=max(len(always), 1), options=("--by", "device"), in_goodput_ns=ns,
     )  # fmt: skip
 
