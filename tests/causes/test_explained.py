@@ -75,11 +75,11 @@ def test_what_says_nothing_of_a_death_has_no_row_and_a_step_no_sentence(tmp_path
     ("log", "words", "used"),
     [
         (OOM, "CUDA out of memory", "disruption 1, as its cause, device_oom (likely)"),
-        (OOM, "[Rank 2] Watchdog", "disruption 1, as the word that somebody else is gone; its cause is device_oom"),
+        (OOM, "[Rank 2] Watchdog", "disruption 1, as a report that another process is gone; its cause is device_oom"),
         (
             EXAMPLES / "06-caught" / "train.log",
             "CUDA out of memory",
-            "nothing: it does not stand behind the last progress",
+            "nothing: it is not after the last progress",
         ),
         (EXAMPLES / "05-time-limit" / "slurm-812.out", "DUE TO TIME LIMIT", "as its cause, time_limit (confirmed)"),
     ],

@@ -207,7 +207,7 @@ def test_one_value_is_a_list_where_a_command_takes_several(project: Path, capsys
         ("fail-under = [1, 2]", "fail-under: must be one value"),
         ("fail-under = true", "fail-under: must be a text or a number"),
         ("fail-under = {a = 1}", "[fail-under]: no such command"),
-        ("fail-if = 'godput<90'", "fail-if: 'godput<90': there is no 'godput' to compare; did you mean goodput"),
+        ("fail-if = 'godput<90'", "fail-if: 'godput<90': unknown measure 'godput'; did you mean goodput"),
         ("strict = 1", "strict: must be true or false"),
         ("data-loading = 'never'", "data-loading: 'never' is not one of"),
         ("[anlyze]\nstrict = true", "[anlyze]: no such command; did you mean analyze?"),

@@ -82,7 +82,7 @@ def test_a_plan_is_for_the_screen(capsys: Output) -> None:
     put(Path("logs/a.jsonl"), training("a", 4, 3))
     assert run(["fleet", "logs", "--plan", "-o", "plan.html"]) == 2
     assert run(["fleet", "logs", "--plan", "--format", "html"]) == 2
-    assert capsys.readouterr().err.count("leave out --output and --format") == 2
+    assert capsys.readouterr().err.count("remove --output and --format") == 2
     assert not Path("plan.html").exists()
 
 
@@ -93,7 +93,7 @@ def test_an_empty_log_and_a_link_to_nothing_are_listed(capsys: Output) -> None:
     report = fleet("logs", "--workers", "1")
     assert {one["name"]: one["reason"] for one in report["not_analysed"]} == {
         "logs/empty.jsonl": "is empty",
-        "logs/gone.jsonl": "is a link to moved/away.jsonl, which is gone; mend or remove it",
+        "logs/gone.jsonl": "is a link to moved/away.jsonl, which does not exist; fix or remove the link",
     }
     assert not report["complete"]
     assert run(["jobs", "logs"]) == 0

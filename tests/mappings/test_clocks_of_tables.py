@@ -156,5 +156,5 @@ class TestNoTime:
         (tmp_path / "checkpoint-500").mkdir()
         path = tmp_path / "checkpoint-500" / "trainer_state.json"
         path.write_text('{"global_step": 3, "log_history": [{"loss": 1.0, "step": 3}]}\n')
-        with pytest.raises(NotEnoughData, match=r"trainer_state.json holds no time; .*runs beside it has"):
+        with pytest.raises(NotEnoughData, match=r"trainer_state.json contains no timestamps; pass .*runs instead"):
             goodput_cli.analyze(str(path))

@@ -99,7 +99,7 @@ def test_an_answer_that_cannot_be_refuses_a_side_of_a_comparison(tmp_path: Path)
     first, second = tmp_path / "a.log", tmp_path / "b.log"
     first.write_text(log_of(lives(2, 60)), encoding="utf-8")
     second.write_text(log_of(lives(2, WEEKEND)), encoding="utf-8")
-    with pytest.raises(NotEnoughData, match=r"do not hold here: the step rule .*: with this rule, goodput is 0"):
+    with pytest.raises(NotEnoughData, match=r"do not fit this log: the step rule .*: with this rule, goodput is 0"):
         goodput_cli.compare([str(first), str(second)])
 
 
@@ -115,7 +115,7 @@ def test_a_long_log_is_drafted_from_its_first_part_and_read_whole(
     assert analysis.inferred_rules is not None
     assert (analysis.inferred_rules.lines < 401, analysis.job.last_step) == (True, 1000)
     assert re.fullmatch(
-        r"its rules were proven on the first [23]?\d\d+ lines alone", analysis.inferred_rules.doubts[-1]
+        r"its rules were checked on the first [23]?\d\d+ lines only", analysis.inferred_rules.doubts[-1]
     )
 
 

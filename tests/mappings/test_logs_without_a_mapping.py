@@ -239,10 +239,10 @@ CRASH = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00
 UNNUMBERED = "".join(f"{{'loss': {2 - n / 1000:.2f}, 'epoch': {n // 3 / 100:.2f}}}\n" for n in range(900))
 CANCELLED = "slurmstepd: error: *** JOB 1234 ON node1 CANCELLED AT 2026-01-31T{} DUE TO TIME LIMIT ***\n"
 MISLED = {
-    "0 events of 413 lines (likely cause of its end: train.log:413: device_oom)": (
+    "0 events in 413 lines (likely cause of its end: train.log:413: device_oom)": (
         REFUSED["epochs that no line numbers"] + CRASH
     ),
-    "1 of 901 lines was read, and none is a step (cause of its end: train.log:901: time_limit)": (
+    "1 of 901 lines was read, but none of them is a step (cause of its end: train.log:901: time_limit)": (
         UNNUMBERED + CANCELLED.format("13:16:00")
     ),
     "the sources are empty": "",
@@ -280,7 +280,7 @@ def test_what_is_no_text_gets_no_advice_to_draft_a_mapping(
     log.write_bytes(held)
     code, _, err = asked(capsys, "analyze", log)
     assert code == 4
-    assert f"nothing was read: {log} {said}, no text" in err
+    assert f"nothing was read: {log} {said}, not a text file" in err
     assert "mapping" not in err
 
 
@@ -293,7 +293,7 @@ def test_steps_that_nothing_reads_stand_beside_what_cannot_be_judged(
     shown = " ".join(out.split())
     assert code == 0
     assert "cannot be judged no step was recognized in 3 h 16 min" in shown
-    assert "2 of 902 lines were read, and none is a step" in shown
+    assert "2 of 902 lines were read, but none of them is a step" in shown
     assert "may be steps" in shown
     assert "check --suggest" not in out + err
 
@@ -313,7 +313,7 @@ def test_a_log_that_is_read_natively_gets_a_mapping_of_comments_that_adds_nothin
     log, own = Path("sample_logs/primer-50-percent.jsonl"), tmp_path / "own.toml"
     code, out, _ = asked(capsys, "check", "--suggest", log)
     assert code == 0
-    assert out.startswith("# steps are read without a mapping, as ")
+    assert out.startswith("# no mapping needed: steps are read as ")
     own.write_text(out, encoding="utf-8")
     assert answered(capsys, log, "--mapping", str(own))["goodput"] == answered(capsys, log)["goodput"]
 
@@ -370,7 +370,7 @@ def test_no_single_span_but_training_has_half_of_the_window(
 ) -> None:  # fmt: skip
     code, _, err = asked(capsys, idle(tmp_path, 4 * 3600))
     assert code == 4
-    assert "no step rule could be inferred: with this rule, one step takes" in err or "nothing known takes" in err
+    assert "no step rule could be inferred: with this rule, one step takes" in err or "gap takes" in err
 
 
 def test_the_weekend_between_two_lives_is_no_single_span(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -447,7 +447,7 @@ def test_sides_are_compared_by_rules_of_the_first_that_hold_for_all(
 
 @pytest.mark.parametrize(
     ("right", "wrong", "said"),
-    [("| Step", "| it", "they read no step of it"),
+    [("| Step", "| it", "they match no step"),
      ("at step 50", "at step 10", "none of its numbers leads to the next step (")],
 )  # fmt: skip
 def test_a_side_that_contradicts_the_rules_of_the_first_is_refused(
@@ -459,7 +459,7 @@ def test_a_side_that_contradicts_the_rules_of_the_first_is_refused(
     other.write_text(text.replace(right, wrong))
     code, _, err = asked(capsys, "compare", one, other)
     assert code == 4
-    assert f"the rules drafted from {one} do not hold here: " in err
+    assert f"the rules inferred from {one} do not fit this log: " in err
     assert said in err
 
 

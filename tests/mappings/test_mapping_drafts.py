@@ -239,7 +239,7 @@ def test_a_log_that_is_on_the_list_needs_none(tmp_path: Path) -> None:
     from tests.text.support import SAMPLES
 
     assert (
-        "# steps are read without a mapping, as launcher and nemo2"
+        "# no mapping needed: steps are read as launcher and nemo2"
         in draft_mapping(str(SAMPLES / "nemo2-crash-and-restart.log")).text
     )
 

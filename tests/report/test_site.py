@@ -107,9 +107,7 @@ def test_nor_does_one_that_was_killed_in_the_midst_of_it() -> None:
     assert pages == {*links(Path("site/index.html")), "runs/mine.html"}
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"), [("a" * 300, "File name too long; choose a shorter name"), ("/proc/x", "")]
-)
+@pytest.mark.parametrize(("name", "reason"), [("a" * 300, "File name too long; use a shorter name"), ("/proc/x", "")])
 def test_a_folder_that_cannot_be_made_is_a_sentence(name: str, reason: str, capsys: Output) -> None:
     assert run(["fleet", "logs", "-o", f"{name}/"]) == 1
     said = capsys.readouterr().err

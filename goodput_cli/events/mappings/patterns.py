@@ -212,7 +212,7 @@ def _checked(text: str, way: str, *, anywhere: bool) -> tuple[str, LinearPattern
     try:
         pattern = as_pattern(text) if way == "line" else text
         if len(pattern) > LONGEST:
-            raise TemplateError(f"a pattern of {len(pattern)} characters; at most {LONGEST} are tried on lines")
+            raise TemplateError(f"a pattern of {len(pattern)} characters; the limit is {LONGEST}")
         parsed = _parsed(pattern)
         anchor = "" if parsed.state.flags & re.IGNORECASE else max(_literals(parsed), key=len, default="")
         if way == "regex" and _nests(parsed):
