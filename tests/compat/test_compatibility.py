@@ -7,6 +7,7 @@ are those that the library gives for it.
 from __future__ import annotations
 
 import functools
+import textwrap
 from typing import Any
 
 import pytest
@@ -85,27 +86,28 @@ def test_the_outage_after_a_checkpoint_to_the_second() -> None:
 
 
 def test_the_document_lists_every_difference() -> None:
-    rows = [
-        "| rule | difference | moved time | log | goodput |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    items = []
     for name in RULES:
         if name in WITHOUT_A_LOG:
             continue
         analysis, found = both(name)
         moved = "; ".join(moves(one) for one in found.movements if one.rule == name)
-        options = f", `{' '.join(OPTIONS[name])}`" if name in OPTIONS else ""
+        options = f" (`{' '.join(OPTIONS[name])}`)" if name in OPTIONS else ""
         goodput = f"{percent(analysis.goodput.percent)}, {percent(found.answer.goodput_percent or 0.0)}"
-        rows.append(f"| {RULES[name].title} | {RULES[name].text} | {moved} | {link(name)}{options} | {goodput} |")
-    replace_generated(COMPATIBILITY, "differences", "\n".join(rows) + "\n")
+        items.append(f"- {link(name, RULES[name].title)}{options}: {RULES[name].text} {moved}; {goodput}.")
+    replace_generated(COMPATIBILITY, "differences", "".join(map(wrapped, items)))
 
 
 def test_the_document_lists_every_refusal() -> None:
-    rows = ["| log | exception | goodput |", "| --- | --- | --- |"]
+    items = []
     for name in REFUSED:
         analysis, found = both(name)
-        rows.append(f"| {link(name)} | `{found.answer.failed}` | {percent(analysis.goodput.percent)} |")
-    replace_generated(COMPATIBILITY, "refusals", "\n".join(rows) + "\n")
+        items.append(f"- {link(name, name)}: `{found.answer.failed}` Here: {percent(analysis.goodput.percent)}.")
+    replace_generated(COMPATIBILITY, "refusals", "".join(map(wrapped, items)))
+
+
+def wrapped(item: str) -> str:
+    return textwrap.fill(item, 110, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def moves(one: Movement) -> str:
@@ -114,5 +116,5 @@ def moves(one: Movement) -> str:
     return f"{seconds_text(one.ns)} s from `{one.here[0]}` to `{one.there[0]}`"
 
 
-def link(name: str) -> str:
-    return f"[{name}](../{(FOLDER / name).relative_to(ROOT).as_posix()}.jsonl)"
+def link(name: str, title: str) -> str:
+    return f"[{title}](../{(FOLDER / name).relative_to(ROOT).as_posix()}.jsonl)"
