@@ -1,4 +1,4 @@
-"""What `with recorder.….:` gives: things with a beginning and an end."""
+"""The results of `with recorder.….:`: spans with a begin and an end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .step_times import OpenSpan, StepTimes
 
     class Recorder(Protocol):
-        """What spans tell of their beginning and end: see the class of this name."""
+        """Interface of the recorder for spans: see the class of this name."""
 
         times: StepTimes
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 
 class Step:
-    """A step: a line when it begins, none when it ends (with asynchronous dispatch it ends long after). Made once a
-    recorder and used again for every step."""
+    """A step: a line when it begins, none when it ends (with asynchronous dispatch it ends long after). Created once
+    per recorder and reused for every step."""
 
     __slots__ = ("_recorder", "at", "number")
 
@@ -57,9 +57,9 @@ class Step:
 
 
 class Phase:
-    """A phase: a line when it begins and one when it ends, also by an exception. As a decorator: a phase a call.
+    """A phase: a line when it begins and one when it ends, also by an exception. As a decorator: one phase per call.
 
-    stem: what the keys of its two lines begin with. label: the key and the name of its type, where it has one.
+    stem: the prefix of the keys of its two lines. label: the key and the name of its type, if it has one.
     """
 
     __slots__ = ("_at", "_kind", "_label", "_recorder", "_span", "_stem", "_until")
@@ -100,10 +100,10 @@ class Phase:
 
 
 class Checkpoint:
-    """A save or a restore: when it ends, one full line as Orbax logs it, and `done` if no exception came.
+    """A save or a restore: when it ends, one full line as Orbax logs it, and `done` without an exception.
 
-    step: may be filled in until it ends. fields: makes the line. done: the event that says it is complete; None if that
-    is said later.
+    step: may be set until it ends. fields: returns the line. done: the event that marks it complete; None if that is
+    recorded later.
     """
 
     __slots__ = (
@@ -154,9 +154,9 @@ class Checkpoint:
 
 
 def save_fields(step: int, directory: str, begin_us: int, end_us: int, synchronous: bool) -> dict[str, object]:
-    """Orbax' line of a save that blocked from `begin_us` to `end_us`.
+    """Return Orbax' line of a save that blocked from `begin_us` to `end_us`.
 
-    It has all keys: with fewer, ml-goodput-measurement raises KeyError and gives no goodput at all.
+    It has all keys: with fewer, ml-goodput-measurement raises KeyError and reports no goodput at all.
     """
     begin, end, took, none = stamp(begin_us), stamp(end_us), stamp(end_us - begin_us), b"0.0"
     return {
@@ -176,7 +176,7 @@ def save_fields(step: int, directory: str, begin_us: int, end_us: int, synchrono
 
 
 def restore_fields(step: int, directory: str, begin_us: int, end_us: int, _synchronous: bool) -> dict[str, object]:
-    """Orbax' line of a restore."""
+    """Return Orbax' line of a restore."""
     begin, took = stamp(begin_us), stamp(end_us - begin_us)
     return {
         "event_type": "restore",
@@ -190,7 +190,8 @@ def restore_fields(step: int, directory: str, begin_us: int, end_us: int, _synch
 
 
 class Run:
-    """The job, in this process: from its start to its end, told apart by how it is left. One within another is none."""
+    """The run of the job in this process, from its start to its end; the way it is left determines the recorded end. A
+    nested one has no effect."""
 
     __slots__ = ("_at", "_outermost", "_recorder", "_until")
 

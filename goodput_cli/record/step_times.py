@@ -1,7 +1,7 @@
-"""What fills steps: each rank adds up the time of its phases, and says it in a line `phases` each 100 steps, or sooner
-where they are long (docs/record.md). Nothing of it claims time.
+"""Step breakdown: each rank adds up the time of its phases, and writes it in a line `phases` per 100 steps, or more
+often for long steps (docs/record.md). It claims no time.
 
-All of it happens in the thread that begins the steps, so that there is no lock; what other threads do overlaps steps.
+All of it runs in the thread that begins the steps, so that there is no lock; work of other threads overlaps steps.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ if TYPE_CHECKING:
     from .writer import Writer
 
 SIZES = (100, 25, 5, 1)
-"""Steps a record: the most that take no longer than `MOST_NS`. Each is a multiple of the next, and steps are counted
-from the first of the process: so the records of all ranks end at the same steps, though their times differ."""
+"""Steps per record: the largest number that takes at most `MOST_NS`. Each is a multiple of the next, and steps are
+counted from the first of the process. So the records of all ranks end at the same steps, although their times
+differ."""
 MOST_NS = 60 * NS
 MOST_NAMES = 64
 NAME_CHARACTERS = 80
 _MOST_WORK = 1e300
 WITHIN = "/"
-"""Between the name of a phase and that of its part."""
+"""Separator between the name of a phase and that of its part."""
 DATA = "data"
 
 
 class OpenSpan:
-    """Something in a step that has begun. name: of the phase; "": it has a category of its own, and is no part of the
-    step time. begin: ns. away: ns of what has a category of its own within it."""
+    """A span inside a step that has begun. name: of the phase; "": it has a separate category, and is not part of the
+    step time. begin: ns. away: ns of nested spans with a separate category."""
 
     __slots__ = ("away", "begin", "name")
 
@@ -48,7 +49,7 @@ class OpenSpan:
 
 
 class StepPhase:
-    """A phase inside a step: what `with recorder.step_phase(name):` gives."""
+    """A phase inside a step: the result of `recorder.step_phase(name)`."""
 
     __slots__ = ("_at", "_name", "_span", "_times", "_until")
 
@@ -68,9 +69,10 @@ class StepPhase:
 
 
 class StepTimes:
-    """Adds up the steps of one life of this process; nothing is written before a phase or an amount of work came.
+    """The sums of the steps of one attempt of this process; nothing is written before the first phase or amount of
+    work.
 
-    open_writer: the writer of this process's lines; None where it writes none. now: ns.
+    open_writer: returns the writer of this process's lines; None if it writes none. now: ns.
     """
 
     def __init__(
@@ -81,21 +83,21 @@ class StepTimes:
         self._warn = warn
         self._said: set[str] = set()
         self.writer: Writer | None = None
-        """Of its lines, from the first phase on."""
+        """The writer of its lines, from the first phase on."""
         self.off = False
-        """Whether nothing is recorded any more."""
+        """True if recording has stopped."""
         self._names: dict[object, str] = {}
-        # The step that is going on.
+        # The current step.
         self._number: Any = 0
         self._begin: int | None = None
         self._ended: int | None = None
-        """When the program said that the step has ended, or what came behind it did; None: it is in it."""
+        """When the program marked the end of the step, or when the next span after it ended; None during the step."""
         self._thread = 0
         self._open: list[OpenSpan] = []
         self._claimed = 0
         self._phases: dict[str, int] = {}
         self._work: dict[str, float] = {}
-        # The steps that are done and not written yet.
+        # Completed steps that are not written yet.
         self._first: Any = None
         self._done = 0
         self._clear()
@@ -107,10 +109,10 @@ class StepTimes:
         self._sums: dict[str, int] = {}
         self._amounts: dict[str, float] = {}
 
-    # What the recorder calls at each step.
+    # Interface for the recorder, called at each step.
 
     def begin(self, number: Any, at: object = None) -> None:
-        """A step begins, and the one before ends."""
+        """Begin a step, and end the previous one."""
         now = self._now() if at is None else self._at(at)
         if self._begin is not None:
             self._finish(now)
@@ -119,18 +121,18 @@ class StepTimes:
         self._number, self._begin, self._ended, self._thread = number, now, None, get_ident()
 
     def end(self) -> None:
-        """The program has left the step. What it does before the next one begins is a part of it all the same."""
+        """Mark that the program has left the step. The time before the next one begins still belongs to it."""
         self._ended = self._now()
 
     def give_up(self) -> None:
-        """An exception came out of the step: it was not done."""
+        """Drop the step after an exception: it was not completed."""
         self._begin = None
         self._phases, self._work, self._claimed = {}, {}, 0
 
-    # What stands in steps.
+    # Spans inside steps.
 
     def enter_phase(self, name: object, at: object) -> OpenSpan | None:
-        """A phase begins; None where it is not counted."""
+        """Begin a phase; return None if it is not counted."""
         if self.off or not self._starts():
             return None
         if self._begin is None or self._ended is not None:
@@ -143,15 +145,15 @@ class StepTimes:
         return self._enter(known or self._name(name), at)
 
     def enter_data(self, at: object) -> OpenSpan | None:
-        """Data loading begins, in a step or between two."""
+        """Begin data loading, in a step or between two."""
         return self._enter(DATA, at) if self._counts() else None
 
     def enter_claimed(self, at: object) -> OpenSpan | None:
-        """Something begins that has a category of its own: a save, an evaluation."""
+        """Begin a span with a separate category: a save, an evaluation."""
         return self._enter("", at) if self._counts() else None
 
     def leave(self, span: OpenSpan | None, until: object) -> None:
-        """What has begun ends."""
+        """End a span."""
         if span is None or span not in self._open:
             return
         now = self._at(until)
@@ -162,7 +164,7 @@ class StepTimes:
             self._ended = max(self._ended, now)
 
     def work(self, amounts: dict[str, Any]) -> None:
-        """What the whole job worked on in this step: rank 0 says it."""
+        """Add the amount of work of the whole job in this step, on rank 0."""
         if self.off or not self._starts() or self.writer is None or self.writer.rank:
             return
         if self._begin is None:
@@ -175,10 +177,10 @@ class StepTimes:
             elif amount is not None:
                 self._say(f"an amount of {name} is not recorded: expected a number above 0")
 
-    # The end of the process, or of the recorder.
+    # End of the process, or of the recorder.
 
     def close(self) -> None:
-        """Write what is done, and nothing more."""
+        """Write the completed steps, and nothing more."""
         try:
             if not self.off and self.writer is not None:
                 if self._begin is not None and self._ended is not None:
@@ -189,11 +191,11 @@ class StepTimes:
         self.off = True
 
     def silence(self) -> None:
-        """Write nothing any more: what is added up here is the process's that this one was forked from."""
+        """Stop writing: the sums belong to the process from which this one was forked."""
         self.off = True
 
     def flush(self) -> None:
-        """Write the steps that are done."""
+        """Write the completed steps."""
         steps, until, writer = self._steps, self._until, self.writer
         last, first = _whole(self._last), _whole(self._first)
         fields: dict[str, object] = {STEP: last, STEPS: steps, FIRST_STEP: first}
@@ -211,7 +213,8 @@ class StepTimes:
     # Sums.
 
     def _starts(self) -> bool:
-        """Whether this process writes lines; from the first phase on it has a writer. What was done before is out."""
+        """Return True if this process writes lines; from the first phase on it has a writer. Earlier steps are left
+        out."""
         if self.writer is None:
             self.writer = self._open_writer()
             if self.writer is None:
@@ -229,8 +232,8 @@ class StepTimes:
         return span
 
     def _count(self, span: OpenSpan, now: int) -> None:
-        """Add what has passed of a span. What lies within something of a category of its own is that one's; a part of
-        a part is not told apart."""
+        """Add the elapsed time of a span. Time inside a span with a separate category counts for that span; a part of a
+        part is not distinguished."""
         above = self._open[: self._open.index(span)]
         ns = max(now - span.begin, 0)
         span.begin = now
@@ -251,7 +254,7 @@ class StepTimes:
             self._say(f"more than {MOST_NAMES} phase names: further ones are not recorded")
 
     def _finish(self, now: int) -> None:
-        """The step is done."""
+        """Complete the step."""
         for span in self._open:
             self._count(span, now)
         begin, self._begin = self._begin or now, None
@@ -272,16 +275,16 @@ class StepTimes:
             self._amounts[name] = self._amounts.get(name, 0.0) + value
         mean = (now - self._since) / self._steps
         size = next((one for one in SIZES if one * mean <= MOST_NS), 1)
-        if (self._done - 1) % size == 0:  # the first step, which compiles, is a record of its own
+        if (self._done - 1) % size == 0:  # the first step, which compiles, is a separate record
             self.flush()
 
     def _at(self, at: object) -> int:
-        """ns of what is given, else of now."""
+        """Return ns of the given time, otherwise of now."""
         us = None if at is None else microseconds(at)
         return self._now() if us is None else us * 1000
 
     def _name(self, given: object) -> str:
-        """The name of a phase as it is written: 80 printable characters, none of which says that it is a part."""
+        """Return the name of a phase as written: 80 printable characters without the separator of parts."""
         try:
             text = str(given)[:NAME_CHARACTERS]
         except Exception:
@@ -292,7 +295,7 @@ class StepTimes:
         return name
 
     def _say(self, sentence: str) -> None:
-        """Say a sentence the first time."""
+        """Print a message the first time."""
         if sentence not in self._said:
             self._said.add(sentence)
             self._warn(sentence)
@@ -311,7 +314,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def steady_clock() -> Callable[[], int]:
-    """ns since 1970 UTC by the wall clock of now, plus the time that passes: it is never set."""
+    """Return a clock of ns since 1970 UTC: the current wall clock plus the elapsed time, so that it is never set."""
     begin, passed = time.time_ns() - time.monotonic_ns(), time.monotonic_ns
     return lambda: begin + passed()
 

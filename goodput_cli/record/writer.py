@@ -1,6 +1,6 @@
-"""From lines to sinks: what all recorders share. It never raises and never waits.
+"""Delivery of lines to sinks, shared by all recorders. It never raises and never waits.
 
-Everything of an attempt that must be right at the end of the process, and in a fork of it, is here.
+Everything of an attempt that must be correct at the end of the process, and in a fork of it, is here.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 TOO_LONG = "line too long"
 _MOST_SAID = 1000
-"""Characters of a sentence: less than what a pipe that has room takes at once."""
+"""Maximum length of a message: less than a pipe with room accepts at once."""
 
 
 def print_to_stderr(sentence: str) -> None:
-    """How a recorder speaks to the person who runs the program; not at all where that would wait for a reader."""
-    with suppress(OSError, ValueError, AttributeError):  # it is closed, or there is none
+    """Print a message for the user of the program; drop it if that would block."""
+    with suppress(OSError, ValueError, AttributeError):  # it is closed or missing
         if _has_room(sys.stderr):
             print(f"goodput-record: {shown(sentence)[:_MOST_SAID]}", file=sys.stderr, flush=True)
 
 
 def _has_room(stream: TextIO) -> bool:
-    """Whether a short text can be written at once: a pipe that nobody reads is full at some time."""
+    """Return True if a short text can be written at once: a pipe without an active reader fills up."""
     try:
         descriptor = stream.fileno()
-    except (OSError, ValueError, AttributeError):  # a stream of the program's own, as notebooks have
+    except (OSError, ValueError, AttributeError):  # a custom stream of the program, as in notebooks
         return True
     if is_file(descriptor) or not hasattr(select, "poll"):
         return True
@@ -53,10 +53,10 @@ def _has_room(stream: TextIO) -> bool:
 
 
 class Writer:
-    """Hands lines to the sinks of one attempt.
+    """Distributor of lines to the sinks of one attempt.
 
-    also: targets beside those of `to`, or beside the default. clock: gives ns since 1970 UTC. grace: seconds that all
-    sinks together get at the end. batch_lines, latency, log_id: see `Context`, which this is to every sink; the
+    also: targets in addition to those of `to`, or to the default. clock: returns ns since 1970 UTC. grace: seconds that
+    all sinks together get at the end. batch_lines, latency, log_id: see `Context`, which this is for every sink; the
     others: see `Recorder`.
     """
 
@@ -104,17 +104,17 @@ class Writer:
                 sink.slow = self._go_behind_a_queue
         self.closed = False
         self.before_close: Callable[[], None] | None = None
-        """Called once, when lines can still be written for the last time."""
+        """Called once, before the last lines can be written."""
         _live.add(self)
 
     @property
     def path(self) -> str | None:
-        """Of the first file that is written; None without one."""
+        """Return the path of the first file that is written; None without one."""
         files = [sink.delivery if isinstance(sink, Worker) else sink for sink in self._sinks]
         return next((sink.path for sink in files if isinstance(sink, FileSink) and sink.has_path), None)
 
     def now_us(self) -> int:
-        """The stamp of now (µs), after saying whether the clock was set."""
+        """Return the current timestamp (µs), after recording whether the clock was set."""
         us = (self.clock() + 500) // 1000
         if self._own_clock is not None and self._own_clock.stepped:
             step_ns = self._own_clock.take_step()
@@ -123,7 +123,7 @@ class Writer:
         return us
 
     def write(self, line: bytes, kind: int, us: int) -> None:
-        """Hand a line of a kind and a time (µs) to all sinks."""
+        """Pass a line with its kind and time (µs) to all sinks."""
         if len(line) > MOST_BYTES:
             for sink in self._sinks:
                 sink.lost(kind, us, TOO_LONG)
@@ -133,13 +133,13 @@ class Writer:
             sink.write(line, kind, us)
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all sinks have what was written before; False if they have not within `timeout` (None: grace)."""
+        """Wait until all sinks have all earlier lines; return False if they do not within `timeout` (None: grace)."""
         deadline = time.monotonic() + (self.grace if timeout is None else timeout)
         waiting = [sink for sink in self._sinks if not sink.flush(deadline)]
         return not waiting
 
     def close(self, grace: float | None = None) -> None:
-        """Deliver what can be delivered in time, and end. What is left is said in the first file."""
+        """Deliver as much as possible in time, and end. The remaining lines are reported in the first file."""
         last, self.before_close = self.before_close, None
         if last is not None:
             last()
@@ -162,17 +162,17 @@ class Writer:
         _live.discard(self)
 
     def silence(self) -> None:
-        """Forget all sinks without touching them: they belong to the process that this one was forked from."""
+        """Forget all sinks without closing them: they belong to the process from which this one was forked."""
         self._sinks, self.closed, self.before_close = (), True, None
 
     def warn_once(self, sentence: str) -> None:
-        """Say a sentence the first time."""
+        """Print a message the first time."""
         if sentence not in self._warned and len(self._warned) < 100:
             self._warned.add(sentence)
             self.warn(sentence)
 
     def say_dropped(self, drops: Drops, sink: str) -> bytes:
-        """The line that says what a sink did not get."""
+        """Return the line that reports the lines that a sink did not get."""
         fields = {
             "run_id": self.run_id,
             "lines": drops.lines,
@@ -185,7 +185,7 @@ class Writer:
         return self.lines.native("dropped", (self.clock() + 500) // 1000, fields)
 
     def say_second(self, beside: int) -> bytes:
-        """From now on each line says whose it is: another process writes the same file."""
+        """Return the line that reports another process in the same file; each later line contains its process."""
         self.lines = Lines(self.job_name, self.run_id)
         fields = {"pid": os.getpid(), "beside": beside}
         return self.lines.native("second_writer", (self.clock() + 500) // 1000, fields)
@@ -196,16 +196,17 @@ class Writer:
 
 
 _live: set[Writer] = set()
-"""Those that are not closed, kept alive until they are: what waits in their queues must not be lost with the name."""
+"""Writers that are not closed. They are kept alive until then, because waiting lines must not be lost with the last
+reference."""
 
 
 def path_of(job_name: str) -> str | None:
-    """The file that a recorder of this process writes for the job; None without one."""
+    """Return the file that a recorder of this process writes for the job; None without one."""
     return next((writer.path for writer in list(_live) if writer.job_name == job_name and writer.path), None)
 
 
 def close_all() -> None:
-    """Deliver what waits, of all recorders."""
+    """Deliver all waiting lines of all recorders."""
     for writer in list(_live):
         writer.close()
 

@@ -1,1 +1,1 @@
-"""Where lines go: one module a kind of sink."""
+"""Destinations of lines: one module per kind of sink."""

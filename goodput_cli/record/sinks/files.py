@@ -1,4 +1,5 @@
-"""A local file: one `write(2)` a line, in the caller's thread: after SIGKILL each line whose call returned is there."""
+"""A local file: one `write(2)` per line, in the caller's thread. After SIGKILL, every line whose call returned is in
+the file."""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 
 SLOW_NS = 50_000_000
 SLOW_WRITES = 3
-"""After so many writes in a row that took longer than SLOW_NS, the file goes behind a queue."""
+"""Number of consecutive writes longer than SLOW_NS after which the file gets a queue."""
 _LOOK_NS = 10**6
-"""Between two looks at whether the descriptor is still that of the file, and the file is not deleted: a system call, so
-that lines back to back stay cheap, and a line a step is never written to another file."""
+"""Time between two checks that the descriptor is still that of the file, and the file is not deleted. A check is a
+system call. With this interval, consecutive lines stay cheap, and a line per step is never written to another file."""
 _NAME_NS = 5 * 10**9
-"""Between two looks at whether the file is still the one of that name, and between two tries to open it."""
+"""Time between two checks that the file still has its name, and between two attempts to open it."""
 DELETED = "the file was deleted"
 _NO_FILE = "the file was replaced by something that is not a regular file"
 _NONBLOCK = getattr(os, "O_NONBLOCK", 0)
@@ -38,16 +39,16 @@ FSYNC = ("ends", "never")
 
 
 class FileSink:
-    """Appends to a file, which is opened with the first line; folders are made. O_APPEND keeps lines whole with
+    """A file, opened for appending with the first line; its folders are created. O_APPEND keeps lines whole with
     several writers.
 
-    A line that cannot be written (a full disk) is counted, and said when a write succeeds again. So are the lines of a
-    file that somebody deletes: the next line begins a new one. A descriptor that the program has closed, and that may
-    be another file's by now, is left alone. A write that was cut is ended by a line break before the next one, also one
-    that was cut in an earlier life.
-    fsync: "ends" (after vital lines, in the background) or "never". follow: whether a symbolic link may be written
-    through. slow: called once, when writes have become slow. second: called where another process writes the file too,
-    with its number; gives the line that says so.
+    A line that cannot be written (a full disk) is counted, and reported when a write succeeds again. So are the lines
+    of a deleted file: the next line begins a new one. A descriptor that the program has closed, and that may now belong
+    to another file, is left alone. A partial write is ended by a line break before the next one, also one from an
+    earlier attempt.
+    fsync: "ends" (after vital lines, in the background) or "never". follow: True to write through a symbolic link.
+    slow: called once, when writes have become slow. second: called with the number of another process that also writes
+    the file; returns the line that reports it.
     """
 
     batch_lines = 1
@@ -76,15 +77,17 @@ class FileSink:
         self._given = descriptor is not None
         self._descriptor = -1 if descriptor is None else descriptor
         self._opened: os.stat_result | None = None
-        """Of the file that the descriptor is of."""
+        """Status of the file of the descriptor."""
         self._begins_as = _type_of(path) if descriptor is None else stat.S_IFREG
-        """What the path names before anything is written: a pipe or a device that takes its place later is refused."""
+        """Type of the file at the path before the first write: a pipe or a device that replaces it later is
+        rejected."""
         self._look_ns = sys.maxsize if self._given else 0
         self._name_ns = 0
         self._torn = False
         self._drops = Drops()
         self._held = Drops()
-        """What this process has written to the file, and what the file says was lost: it is lost with the file."""
+        """Lines that this process wrote to the file, and lost lines that the file reports: they are lost with the
+        file."""
         self._slow_writes = 0
         self.slow: Callable[[FileSink], None] | None = None
         self._lock = threading.RLock()
@@ -99,29 +102,29 @@ class FileSink:
             self.lost(kind, us, self._problem)
 
     def lost(self, kind: int, us: int, reason: str) -> None:
-        """A line that cannot be written at all."""
+        """Count a line that cannot be written at all."""
         with self._lock:
             self._drops.add(kind, us, reason)
 
     def flush(self, _deadline: float) -> bool:
-        """Nothing waits here."""
+        """Return True: no line waits here."""
         return True
 
-    # Behind a queue: `Delivery`.
+    # Interface behind a queue: `Delivery`.
 
     def latency(self) -> float:
-        """Seconds that a line waits for company."""
+        """Return the seconds that a line waits for a batch."""
         return 0.0
 
     def send(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Write lines; raises Unavailable at the first that fails, with those before it done."""
+        """Write lines. Raises Unavailable at the first that fails, with the number of those before it."""
         for at, (_, us, kind, line) in enumerate(items):
             if not self._attempt(line, kind, us):
                 raise Unavailable(self._problem, done=at)
         return ()
 
     def close(self, _deadline: float = 0.0) -> Drops:
-        """Close the file; returns what was lost and could not be said."""
+        """Close the file; return the lost lines that could not be reported."""
         if not self._given and self._is_deleted(self._own()):
             self._lose_held()
         elif self._drops.lines and self._descriptor >= 0:
@@ -134,7 +137,7 @@ class FileSink:
         return drops
 
     def _attempt(self, line: bytes, kind: int, us: int) -> bool:
-        """Whether the line was written, whole."""
+        """Write a line; return True if it was written as a whole."""
         begin = time.perf_counter_ns()
         if begin >= self._look_ns or (kind == VITAL and not self._given):
             self._look(begin)
@@ -162,7 +165,7 @@ class FileSink:
         return True
 
     def _look(self, now_ns: int) -> None:
-        """Open the file if it is not open, is deleted, or has lost its name to another one."""
+        """Open the file if it is not open, is deleted, or lost its name to another one."""
         with self._lock:
             self._look_ns = now_ns + _LOOK_NS
             own = self._own()
@@ -178,7 +181,7 @@ class FileSink:
                 self._open(own)
 
     def _open(self, own: os.stat_result | None) -> None:
-        """Open the file of that name, in place of the one that is open."""
+        """Open the file of that name in place of the open one."""
         if self._is_deleted(own):
             self._lose_held()
             self._say_once(f"{DELETED} during recording; later lines are written to a new file")
@@ -194,7 +197,7 @@ class FileSink:
         self._torn = torn
         if self._descriptor < 0:
             self._descriptor = descriptor
-        else:  # the number stays the same: another thread may be writing to it
+        else:  # keep the number: another thread may be writing to it
             os.dup2(descriptor, self._descriptor, inheritable=False)
             os.close(descriptor)
         self._opened = os.fstat(self._descriptor)
@@ -203,8 +206,8 @@ class FileSink:
             self._say_second(beside)
 
     def _opened_descriptor(self) -> int:
-        """Open the path. Only a pipe from the start is waited for. Raises OSError, also for a pipe or a device that has
-        taken the place of a file: a write to it may never return."""
+        """Open the path. Only a pipe that was there at the start is waited for. Raises OSError, also for a pipe or a
+        device that has replaced a file, because a write to it may never return."""
         if self._opened is None and stat.S_ISFIFO(self._begins_as):
             return os.open(self.path, self._flags, 0o644)
         descriptor = os.open(self.path, self._flags | _NONBLOCK, 0o644)
@@ -216,12 +219,13 @@ class FileSink:
         return descriptor
 
     def _own(self) -> os.stat_result | None:
-        """The file of the descriptor, as it is now; None where there is none, or it is another one's by now."""
+        """Return the current status of the descriptor's file; None without one, or if the descriptor belongs to another
+        file now."""
         if self._descriptor < 0 or self._opened is None:
             return None
         try:
             now = os.fstat(self._descriptor)
-        except OSError as error:  # of a server that has forgotten the file: its writes will fail
+        except OSError as error:  # the server has forgotten the file, so its writes will fail
             return None if error.errno == errno.EBADF else self._opened
         return now if _place(now) == _place(self._opened) else None
 
@@ -232,7 +236,8 @@ class FileSink:
             return not isinstance(error, FileNotFoundError | NotADirectoryError)
 
     def _is_deleted(self, own: os.stat_result | None) -> bool:
-        """Whether nobody can open it any more: some file systems never say how many names a file has."""
+        """Return True if the file can no longer be opened: some file systems never report the number of names of a
+        file."""
         return own is not None and not own.st_nlink and not self._is_named(own)
 
     def _lose_held(self) -> None:
@@ -241,7 +246,7 @@ class FileSink:
         self._drops.merge(held)
 
     def _let_go(self) -> None:
-        """Close the file, if the descriptor is its."""
+        """Close the file, if the descriptor is still that of the file."""
         own, descriptor, self._descriptor = self._own(), self._descriptor, -1
         if own is not None:
             _quietly(os.close, descriptor)
@@ -259,7 +264,7 @@ class FileSink:
             self._whole(line)
 
     def _repair(self) -> bool:
-        """End a line that was cut, and say what was lost; whether that went well."""
+        """End a partial line, and report the lost lines; return True on success."""
         with self._lock:
             if self._torn:
                 if not self._whole(b"\n"):
@@ -277,7 +282,7 @@ class FileSink:
         try:
             done = os.write(self._descriptor, line)
         except OSError as error:
-            if self._descriptor >= 0:  # otherwise it was said why not
+            if self._descriptor >= 0:  # otherwise the reason has been reported
                 self._say(_reason(error))
             return False
         self._torn = self._torn or 0 < done < len(line)
@@ -326,7 +331,7 @@ def _type_of(path: str) -> int:
 
 
 def _place(file: os.stat_result) -> tuple[int, int]:
-    """What tells a file from every other one."""
+    """Return the identity of a file."""
     return file.st_dev, file.st_ino
 
 
@@ -334,7 +339,7 @@ _datasync = getattr(os, "fdatasync", os.fsync)
 
 
 def _quietly(call: Callable[[int], object], descriptor: int) -> None:
-    with suppress(OSError, ValueError):  # it is closed, or what can be done about it was done when it was written
+    with suppress(OSError, ValueError):  # it is closed, or the error was handled at the write
         call(descriptor)
 
 
@@ -353,7 +358,8 @@ def _reason(error: OSError) -> str:
 
 
 def _ends_in_the_middle(path: str) -> bool:
-    """Whether the last line of a file has no end. Only a regular file is looked into: reading others has effects."""
+    """Return True if the last line of a file is unterminated. Only a regular file is read, because reading others has
+    side effects."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return False
@@ -361,7 +367,7 @@ def _ends_in_the_middle(path: str) -> bool:
             stream.seek(-1, os.SEEK_END)
             return stream.read(1) != b"\n"
     except OSError:
-        return False  # it is empty, or not there
+        return False  # it is empty or missing
 
 
 _LOCAL = frozenset(("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "devtmpfs", "overlay"))
@@ -369,20 +375,18 @@ _MOUNTS = "/proc/self/mountinfo"
 
 
 def is_local(path: str, mounts: str = _MOUNTS) -> bool:
-    """Whether a file there is written without waiting for another machine. False where that is not known.
-
-    A pipe is not: it waits for whoever reads it.
-    """
+    """Return True if a file there is written without waiting for another machine; False if unknown or for a pipe, which
+    waits for its reader."""
     try:
         if stat.S_ISFIFO(os.stat(path).st_mode):
             return False
     except OSError:
-        pass  # it is not there yet
+        pass  # it does not exist yet
     return file_system(path, mounts) in _LOCAL
 
 
 def is_file(descriptor: int) -> bool:
-    """Whether this is an open file. A pipe or a terminal waits for whoever reads it."""
+    """Return True for an open file. A pipe or a terminal waits for its reader."""
     try:
         return stat.S_ISREG(os.fstat(descriptor).st_mode)
     except OSError:
@@ -390,10 +394,11 @@ def is_file(descriptor: int) -> bool:
 
 
 def other_writer(descriptor: int) -> int | None:
-    """The process that writes this file too, if it asked as this one does from now on; None: none, or not known.
+    """Return the process that also writes this file, if it asks in the same way from now on; None if there is none, or
+    unknown.
 
-    Locks of records are asked for without waiting, and are not handed on to forked processes: a loader's worker that
-    outlives its job holds none.
+    Record locks are requested without waiting, and forked processes do not inherit them: a loader's worker that
+    outlives its job has none.
     """
     if sys.platform != "linux":
         return None
@@ -405,13 +410,13 @@ def other_writer(descriptor: int) -> int | None:
         if kind != fcntl.F_UNLCK:
             return int(holder)
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (OSError, struct.error):  # disks that have no locks
+    except (OSError, struct.error):  # the file system has no locks
         pass
     return None
 
 
 def file_system(path: str, mounts: str = _MOUNTS) -> str:
-    """The type of the mount that holds the path; "" where that is not known."""
+    """Return the type of the mount that contains the path; "" if unknown."""
     try:
         with open(mounts, encoding="utf-8", errors="surrogateescape") as stream:
             points = [_mount(line) for line in stream]
@@ -426,7 +431,7 @@ def file_system(path: str, mounts: str = _MOUNTS) -> str:
 
 
 def _mount(line: str) -> tuple[str, str]:
-    """Mount point and type, of a line of proc(5) mountinfo."""
+    """Return mount point and type of a line of proc(5) mountinfo."""
     fields = line.split(" ")
     point = fields[4]
     for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):

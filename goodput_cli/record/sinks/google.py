@@ -1,8 +1,8 @@
 """Google Cloud: Cloud Logging, and objects of Cloud Storage.
 
-Entries of Cloud Logging, by `entries:write` over HTTPS, are those of ml-goodput-measurement, each with an `insertId`: a
-batch that is sent twice counts once. Objects are written once, and never grow: the store cannot append, and writing the
-whole again and again is quadratic.
+Entries of Cloud Logging, written with `entries:write` over HTTPS, are those of ml-goodput-measurement, each with an
+`insertId`: a batch that is sent twice counts once. Objects are written once, and never grow: the store cannot append,
+and rewriting everything each time has quadratic cost.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 WRITER = f"goodput-record {__version__}"
 ENDPOINT_VARIABLE = "GOODPUT_LOGGING_WRITE_ENDPOINT"
-"""Another server, for tests; it is not told who we are."""
+"""Another server, for tests; it gets no credentials."""
 _LOGGING = "https://logging.googleapis.com"
 _AHEAD_US, _BEHIND_US = 23 * 3600 * 10**6, 29 * 86400 * 10**6
-"""Entries of other times are refused: they get the time of sending. Their line keeps its own."""
+"""Time range of accepted entries. Others get the time of sending; their line keeps its time."""
 
 
 class CloudLogging:
-    """See `Delivery`. project: "" for that of the environment, found with the first batch. prefix: of every insertId,
-    which no other process has."""
+    """Sink for Cloud Logging; see `Delivery`. project: "" for that of the environment, found with the first batch.
+    prefix: of every insertId, unique to this process."""
 
     most_lines = 1000
     most_bytes = 1 << 20
@@ -45,11 +45,11 @@ class CloudLogging:
         self._identity: Identity | None = None
 
     def latency(self) -> float:
-        """Seconds that a line waits for company."""
+        """Return the seconds that a line waits for a batch."""
         return self._latency
 
     def send(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Write a batch; returns the entries that the server refused one by one."""
+        """Write a batch; return the entries that the server rejected individually."""
         from .http import Identity, Refused, post
 
         self._identity = self._identity or Identity()
@@ -68,7 +68,7 @@ class CloudLogging:
         return ()
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     def _body(self, project: str, items: Sequence[Item]) -> bytes:
         from json import dumps
@@ -94,7 +94,7 @@ class CloudLogging:
 
 
 def _refused(error: Refused) -> list[int]:
-    """The entries that the answer names, by their place in the batch: the others were written."""
+    """Return the positions in the batch of the rejected entries, from the server's answer; the others were written."""
     import json
 
     try:
@@ -105,9 +105,9 @@ def _refused(error: Refused) -> list[int]:
 
 
 def known_project() -> str | None:
-    """The project that the environment names; "" where there is one to be asked for; None: there seems to be none.
+    """Return the project of the environment; "" if it must be queried; None if there seems to be none.
 
-    No network: it is asked in the program's own thread.
+    It uses no network, because it is called in the program's thread.
     """
     for name in ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT"):
         if os.environ.get(name):
@@ -132,16 +132,16 @@ def _on_google() -> bool:
 EMULATOR_VARIABLE = "STORAGE_EMULATOR_HOST"
 _STORAGE = "https://storage.googleapis.com"
 _SECONDS, _EARLY_SECONDS, _EARLY = 60.0, 15.0, 600.0
-"""Age of an object's first line when it is written: in general, and in the first ten minutes of an attempt."""
+"""Age of an object's first line when it is written: normally, and in the first ten minutes of an attempt."""
 _BYTES = 1 << 20
 _LINE = 100
-"""Bytes of a usual line."""
+"""Bytes of a typical line."""
 _EXISTS = 412
 
 
 class CloudStorage:
-    """See `Delivery`. Objects `STEM.000001.jsonl`; one that is there already was written by an attempt to send it whose
-    answer was lost."""
+    """Sink for Cloud Storage; see `Delivery`. It writes objects `STEM.000001.jsonl`. An existing one was written by an
+    earlier attempt to send it, whose answer was lost."""
 
     batch_lines = _BYTES // _LINE
     most_lines = 1 << 20
@@ -153,17 +153,17 @@ class CloudStorage:
         self._stem = stem
         self._number = 1
         self._unsure = False
-        """Whether the object may be there already."""
+        """True if the object may exist already."""
         self._began = time.monotonic()
         self._emulator = os.environ.get(EMULATOR_VARIABLE, "")
         self._identity: Identity | None = None
 
     def latency(self) -> float:
-        """Seconds that a line waits for company."""
+        """Return the seconds that a line waits for a batch."""
         return _EARLY_SECONDS if time.monotonic() - self._began < _EARLY else _SECONDS
 
     def send(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Write one object of all lines."""
+        """Write one object with all lines."""
         from .http import Identity, Refused
 
         self._identity = self._identity or Identity()
@@ -178,7 +178,7 @@ class CloudStorage:
                     self._identity.forget()
                 if error.status != _EXISTS:
                     raise
-                if unsure:  # ours: its answer was lost
+                if unsure:  # it is ours, and its answer was lost
                     break
                 self._unsure = False
                 self._number += 1  # another attempt with the same run_id
@@ -200,4 +200,4 @@ class CloudStorage:
         post(url, body, "application/x-ndjson", token)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""

@@ -1,8 +1,8 @@
-"""Asking over HTTP by `urllib`: one way for all of goodput that asks by itself, and who we are at Google Cloud.
+"""HTTP requests with `urllib`, shared by all of goodput, and credentials for Google Cloud.
 
-An answer is read up to a limit of bytes and of time. No redirect takes a request, or who we are, anywhere else: only
-from http to https of the same host, and only a GET. Imported with the first request: `urllib.request` brings a hundred
-modules.
+A response is limited in bytes and in time. A redirect never takes a request or its credentials to another host: only a
+GET is redirected, from http to https of the same host. Imported with the first request, because `urllib.request`
+imports a hundred modules.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TIMEOUT_SECONDS = 10.0
-"""Between two bytes, and for all of an answer where nothing else is said."""
+"""Maximum time between two bytes, and by default for the whole response."""
 MOST_BYTES = 1 << 16
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 _METADATA = "http://{}/computeMetadata/v1/{}"
@@ -33,7 +33,7 @@ _MOVED = frozenset((301, 302, 303, 307, 308))
 
 
 class Refused(Unavailable):
-    """The server answered, and not with success."""
+    """Raised for a response that is not successful."""
 
     def __init__(self, status: int, body: bytes) -> None:
         super().__init__(f"the server answers {status}", lasting=status in _LASTING)
@@ -42,7 +42,7 @@ class Refused(Unavailable):
 
 
 class Answer:
-    """What a server answered. whole: whether `data` is all of it, and not what came within the limits."""
+    """A response of a server. whole: False if `data` was cut at the limits."""
 
     def __init__(self, status: int, headers: Any, data: bytes, whole: bool) -> None:
         self.status = status
@@ -52,10 +52,10 @@ class Answer:
 
 
 class _AnyStatus(urllib.request.HTTPErrorProcessor):
-    """Leaves errors and redirects to us."""
+    """Handler that returns error and redirect responses instead of raising."""
 
     def http_response(self, request: Any, response: Any) -> Any:  # noqa: ARG002 - the signature of its base
-        """The answer as it came."""
+        """Return the response unchanged."""
         return response
 
     https_response = http_response
@@ -71,10 +71,11 @@ def ask(
     most: int = MOST_BYTES,
     proxies: bool = True,
 ) -> Answer:
-    """The answer to a request, of whatever status but a redirect. An account in the URL becomes basic authentication.
+    """Return the response to a request, with any status except a redirect. An account in the URL becomes basic
+    authentication.
 
-    seconds: between two bytes, and for the body. most: bytes of the body that are read. Raises Unavailable: nobody
-    answers, or the answer is a redirect that is not followed; it names the new host.
+    seconds: between two bytes, and for the body. most: maximum bytes of the body. Raises Unavailable if there is no
+    response, or a redirect that is not followed; the message contains the new host.
     """
     try:
         request = _request(url, data, headers or {}, method)
@@ -93,7 +94,7 @@ def ask(
 
 @lru_cache
 def _opener(proxies: bool) -> urllib.request.OpenerDirector:
-    """What opens connections; kept, for it reads the machine's certificates."""
+    """Return the opener of connections, cached because it reads the machine's certificates."""
     others = () if proxies else (urllib.request.ProxyHandler({}),)
     return urllib.request.build_opener(_AnyStatus, *others)
 
@@ -109,18 +110,18 @@ def _request(url: str, data: bytes | None, headers: Mapping[str, str], method: s
 
 
 def basic(name: str, password: str) -> str:
-    """The header `Authorization` of an account."""
+    """Return the `Authorization` header of an account."""
     return f"Basic {b64encode(f'{name}:{password}'.encode()).decode()}"
 
 
 def _read(answer: Any, most: int, until: float) -> tuple[bytes, bool]:
-    """The body as far as it comes until then (monotonic, s), and whether that is all of it."""
+    """Return the body until the deadline (monotonic, s), and True if it is complete."""
     data, length = bytearray(), answer.length
     while len(data) != length:
         if len(data) >= most or time.monotonic() >= until:
             return bytes(data), False
         room = (most if length is None else min(most, length)) - len(data)
-        part = answer.read1(min(room, 1 << 16))  # what is there: bytes that come one by one do not hold us
+        part = answer.read1(min(room, 1 << 16))  # the available bytes: a slow server cannot block the read
         if not part:
             return bytes(data), length is None
         data += part
@@ -128,20 +129,21 @@ def _read(answer: Any, most: int, until: float) -> tuple[bytes, bool]:
 
 
 def moved_to(url: str, location: str) -> str:
-    """Where a redirect leads from a URL. Raises ValueError."""
+    """Return the target of a redirect from a URL. Raises ValueError."""
     place = urljoin(url, location)
     urlsplit(place)
     return place
 
 
 def may_follow(url: str, place: str) -> bool:
-    """Whether a redirect stays where we meant to ask: from http to https of the same host."""
+    """Return True if a redirect goes to https of the same host."""
     here, there = urlsplit(url), urlsplit(place)
     return (here.scheme, there.scheme) == ("http", "https") and here.hostname == there.hostname
 
 
 def host_of(url: str) -> str:
-    """What people see of a URL, which may hold secrets: its scheme, host and port. "" for none."""
+    """Return the scheme, host and port of a URL for display, because the rest may contain secrets; "" if it has
+    none."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -152,8 +154,8 @@ def host_of(url: str) -> str:
 
 
 def post(url: str, body: bytes, content_type: str, token: str, more: Mapping[str, str] | None = None) -> bytes:
-    """The body of a successful answer. more: further headers. Raises Refused, and Unavailable where nobody answers in
-    time."""
+    """Return the body of a successful response. more: further headers. Raises Refused, and Unavailable without a
+    response in time."""
     headers = {**(more or {}), "Content-Type": content_type}
     if token:
         headers["Authorization"] = f"Bearer {token}"
@@ -174,7 +176,7 @@ def _said(error: Exception) -> str:
 
 
 class Identity:
-    """A token, from google-auth where it is installed, else from the machine's metadata server; kept until it ends."""
+    """A token, from google-auth if installed, otherwise from the machine's metadata server; cached until it expires."""
 
     def __init__(self) -> None:
         self._credentials: Any = None
@@ -183,13 +185,13 @@ class Identity:
         self._until = 0.0
 
     def token(self) -> str:
-        """A valid token. Raises Unavailable."""
+        """Return a valid token. Raises Unavailable."""
         if time.monotonic() >= self._until:
             self._renew()
         return self._token
 
     def project(self) -> str:
-        """The project of the environment. Raises Unavailable."""
+        """Return the project of the environment. Raises Unavailable."""
         if not self._project:
             self.token()
         if not self._project:
@@ -197,7 +199,7 @@ class Identity:
         return self._project
 
     def forget(self) -> None:
-        """The token was refused."""
+        """Forget a token that was rejected."""
         self._until = 0.0
 
     def _renew(self) -> None:
@@ -216,7 +218,7 @@ class Identity:
                 self._credentials, project = auth.default(scopes=_SCOPES)
                 self._project = self._project or project or ""
             self._credentials.refresh(_transport)
-        except Exception as error:  # google-auth's own, and those of what it stands on
+        except Exception as error:  # exceptions of google-auth and its dependencies
             raise Unavailable(f"no Google Cloud credentials ({type(error).__name__})", lasting=True) from None
         self._token = self._credentials.token
         self._until = time.monotonic() + 300
@@ -225,13 +227,13 @@ class Identity:
 def _transport(
     url: str, method: str = "GET", body: Any = None, headers: Any = None, timeout: float | None = None, **_: Any
 ) -> Answer:
-    """google-auth's way out, so that it needs no other library for that."""
+    """Send a request for google-auth, so that it needs no other library for that."""
     data = body.encode() if isinstance(body, str) else body
     return ask(url, data, headers, method, seconds=timeout or TIMEOUT_SECONDS)
 
 
 def metadata(path: str, seconds: float = 3) -> bytes:
-    """What the metadata server of the machine says. Raises Unavailable."""
+    """Return a value from the metadata server of the machine. Raises Unavailable."""
     host = os.environ.get("GCE_METADATA_HOST") or "metadata.google.internal"
     url = _METADATA.format(host, path)
     try:

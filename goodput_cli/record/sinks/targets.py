@@ -1,5 +1,5 @@
-"""From what a user names (a path, a URI, an object, or a list of them) to sinks, and what every sink is told about the
-attempt that writes to it."""
+"""Conversion of the user's targets (a path, a URI, an object, or a list of them) to sinks, with the context of the
+attempt that writes to them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from ..queues import Delivery, Drops, Item
 
     class Sink(Protocol):
-        """Takes lines in the thread of the program; no method raises.
+        """Destination that takes lines in the thread of the program; no method raises.
 
         write: a line, its kind, and its time (µs). lost: a line that cannot be written at all. flush, close: until a
-        deadline (`time.monotonic`); close returns what was lost and could not be said.
+        deadline (`time.monotonic`); close returns the lost lines that could not be reported.
         """
 
         name: str
@@ -34,16 +34,17 @@ if TYPE_CHECKING:
         def close(self, deadline: float, /) -> Drops: ...
 
     class Writable(Protocol):
-        """Takes a line, with its line break; called in the background. It may block and raise."""
+        """An object that takes a line with its line break, called in the background. It may block and raise."""
 
         def write(self, line: bytes, /) -> object: ...
 
     class Context(Protocol):
-        """The attempt (a `Writer`): whose lines they are, and how much may wait.
+        """Properties of the attempt (a `Writer`): the owner of the lines, and the limits of waiting lines.
 
-        say_dropped, say_second: make the lines that say it. warn: takes sentences for the person who runs the program.
-        inline: write files in the caller's thread (None: where the file system is local). batch_lines, latency: when
-        Cloud Logging has company enough. log_id: its log, where the target names none; "" for `goodput_<job>`.
+        say_dropped, say_second: return the lines of such reports. warn: called with messages for the user of the
+        program. inline: True to write files in the caller's thread (None: for a local file system). batch_lines,
+        latency: limits of a batch for Cloud Logging. log_id: its log, if the target contains none; "" for
+        `goodput_<job>`.
         """
 
         job_name: str
@@ -71,7 +72,7 @@ _STANDARD = {"-": 1, "stdout:": 1, "stderr:": 2}
 
 
 def split(to: Targets) -> list[Target]:
-    """The targets, one by one; those of GOODPUT_RECORDER_TO (commas between) where nothing is given."""
+    """Return the targets as a list; by default those of GOODPUT_RECORDER_TO (separated by commas)."""
     if to is None:
         return [part.strip() for part in variable("TO").split(",") if part.strip()]
     if isinstance(to, list | tuple):
@@ -80,12 +81,12 @@ def split(to: Targets) -> list[Target]:
 
 
 def beside(targets: Sequence[Target], run_id: str, rank: int) -> list[Target]:
-    """The targets of another rank, where only rank 0 writes to those that are named: a file has one beside it."""
+    """Return the targets of another rank if only rank 0 writes to the given ones: the file next to each file."""
     return [own_file(os.fspath(one), run_id, rank) if _is_path(one) else one for one in targets]  # type: ignore[arg-type]
 
 
 def _is_path(target: Target) -> bool:
-    """Whether it is the path of a file, as far as its name tells: no folder, stream, bucket or object."""
+    """Return True if the name is that of a file, not of a folder, stream, bucket or object."""
     if not isinstance(target, str | os.PathLike):
         return False
     text = os.fspath(target)
@@ -96,9 +97,9 @@ def _is_path(target: Target) -> bool:
 
 
 def open_targets(targets: Sequence[Target], context: Context) -> list[Sink]:
-    """A sink a target, local files first; a file in the default folder where there are none.
+    """Return a sink per target, local files first; a file in the default folder without targets.
 
-    Raises ValueError for a target that is no target: nothing is opened before the first line.
+    Raises ValueError for an invalid target: nothing is opened before the first line.
     """
     if not targets:
         return [default_file(context)]
@@ -107,7 +108,7 @@ def open_targets(targets: Sequence[Target], context: Context) -> list[Sink]:
 
 
 def check(target: Target) -> None:
-    """Raises ValueError if the target is none."""
+    """Raise ValueError for an invalid target."""
     if isinstance(target, str | os.PathLike):
         text = os.fspath(target)
         if not text:
@@ -120,7 +121,7 @@ def check(target: Target) -> None:
 
 
 def open_target(target: Target, context: Context) -> Sink:
-    """The sink of one target."""
+    """Return the sink of one target."""
     if not isinstance(target, str | os.PathLike):
         return behind_queue(UserSink(target), context)
     check(target)
@@ -148,7 +149,8 @@ def open_target(target: Target, context: Context) -> Sink:
 
 
 def default_file(context: Context) -> Sink:
-    """The job's file in the default folder; one of its own for each process where appending together is not safe."""
+    """Return the job's file in the default folder; a separate one for each process if appending together is not
+    safe."""
     folder = default_folder()
     plain = os.path.join(folder, f"{in_path(context.job_name)}.jsonl")
     if context.rank or not is_local(plain):
@@ -157,7 +159,7 @@ def default_file(context: Context) -> Sink:
 
 
 def behind_queue(delivery: Delivery, context: Context) -> Worker:
-    """A sink that may block, made one that does not."""
+    """Return a sink that does not block, for one that may."""
     return Worker(
         delivery,
         queue_lines=context.queue_lines,
@@ -186,7 +188,7 @@ def _file(path: str, context: Context, *, follow: bool = True, descriptor: int |
 
 
 class UserSink:
-    """See `Delivery`: each line is written, in order; one that raises is tried again."""
+    """A user's object as a sink; see `Delivery`. Each line is written, in order; one that raises is retried."""
 
     batch_lines = 1
     most_lines = 1000
@@ -197,11 +199,11 @@ class UserSink:
         self._target = target
 
     def latency(self) -> float:
-        """Seconds that a line waits for company."""
+        """Return the seconds that a line waits for a batch."""
         return 0.0
 
     def send(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Write lines; raises Unavailable at the first that fails, with those before it done."""
+        """Write lines. Raises Unavailable at the first that fails, with the number of those before it."""
         for at, item in enumerate(items):
             try:
                 self._target.write(item[3])
@@ -210,4 +212,4 @@ class UserSink:
         return ()
 
     def close(self) -> None:
-        """It is the user's."""
+        """Do nothing: the object belongs to the user."""
