@@ -1,1 +1,1 @@
-"""Where log lines come from: one module per kind of place, found by the scheme of the URI."""
+"""Sources of log lines: one module per kind of source, found by the scheme of the URI."""

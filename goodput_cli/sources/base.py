@@ -1,7 +1,8 @@
-"""The plug-in point for places to read from, and the registry that finds the place for a URI.
+"""The interface of sources, and the registry that finds the source of a URI.
 
-A source knows bytes and paging and nothing of events. To add one, register an object with `read` (see `Source`) under
-the entry-point group `goodput_cli.sources`; the name of the entry point is the scheme (`gs` for `gs://…`).
+A source handles bytes and paging, and knows nothing about events. To add one, register an object with `read` (see
+`Source`) under the entry-point group `goodput_cli.sources`; the name of the entry point is the scheme (`gs` for
+`gs://…`).
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class RawBatch:
-    """Some whole lines of one source. Batches of a source come one after the other."""
+    """Some whole lines of one source. Batches of a source arrive in order."""
 
     source: str
-    """The name that people see in `file:line`."""
+    """The name shown in `file:line`."""
     first_line: int
     """Number of the first line in `data`, from 1; a batch with line 1 begins a new document."""
     data: bytes
     """UTF-8 lines; ends at a newline, except at the end of the source."""
     modified_ns: int | None = None
-    """When the source was last written to, ns since 1970 UTC; None where nobody knows."""
+    """The time of the last change of the source, ns since 1970 UTC; None if unknown."""
 
 
 @dataclass(frozen=True)
 class RecordBatch:
-    """Records that arrive parsed (the pages of an API): they have no line, their insertId is the evidence."""
+    """Records that arrive parsed (the pages of an API). They have no line; their insertId is the evidence."""
 
     source: str
     records: Sequence[Record]
@@ -50,84 +51,84 @@ Batch = RawBatch | RecordBatch
 
 
 class Progress(Protocol):
-    """Counts how far reading has come. Bytes are counted as stored: those of a packed file as packed."""
+    """Counter of reading progress. Bytes are counted as stored: those of a packed file as packed."""
 
     def advance(self, count: int, /) -> None:
         """`count` more bytes have been read."""
 
     def expect(self, count: int, /) -> None:
-        """So many bytes will be read in all; never said where a source cannot know."""
+        """Announce the total number of bytes; not called for a source with an unknown size."""
 
     def add_lines(self, count: int, /) -> None:
-        """`count` more lines have been understood, or found to be bad."""
+        """Count `count` more parsed or rejected lines."""
 
     def wait(self, what: str, /) -> None:
-        """A server does not answer: which try comes when. Until more has been read."""
+        """Report that a server does not answer, with the time of the next attempt; valid until more is read."""
 
     def finish(self) -> None:
-        """Everything has been read; what takes time from now on is accounting."""
+        """Report that everything has been read: the remaining time is accounting."""
 
 
 @dataclass(frozen=True)
 class SourceFilter:
-    """What part of a place is wanted, for places that can be asked for a part."""
+    """The part of a source to read, for sources that support queries."""
 
     job_name: str | None = None
-    """None where the question names none."""
+    """None: not restricted."""
     log_name: str | None = None
-    """None where the question names none."""
+    """None: not restricted."""
     lookback_days: float | None = None
-    """How far back to read; None: as far as the job goes."""
+    """Days to read back; None: as far as the job goes."""
     use_cache: bool = True
-    """Whether what was read before may be kept and used."""
+    """True to read from and write to the cache."""
     heartbeats: bool = True
-    """Whether entries that only say that a host is alive are wanted."""
+    """True to include entries that only show that a host is alive."""
     since_ns: int | None = None
-    """The reader has everything up to here (ns since 1970 UTC) and wants what is newer."""
+    """The reader has everything up to this time (ns since 1970 UTC) and wants only newer entries."""
     received_ns: int | None = None
-    """When it read that (ns since 1970 UTC): it also wants what came later, however old."""
+    """The time of that reading (ns since 1970 UTC): entries received later are also wanted, however old."""
     longest_line: int = 16
-    """How much of a line is wanted, MiB."""
+    """Maximum length of a line, MiB."""
 
 
 @dataclass
 class ReadContext:
-    """What a source may use while it reads."""
+    """Services for a source while it reads."""
 
     report: Callable[[Diagnostic], None]
-    """Takes a diagnostic about the source itself (a file that ends too early)."""
+    """Called with a diagnostic about the source itself (a file that ends too early)."""
     stdin: BinaryIO | None = None
     """The stream behind `-`; None: the standard input of the process."""
     progress: Progress | None = None
-    """Counts what has been read; None: nobody watches."""
+    """Counts what has been read; None: no progress display."""
     seen: set[object] = field(default_factory=set)
     """Identities of what has been read, so that a file named twice is read once."""
     wanted: SourceFilter = SourceFilter()
-    """What part of a place is wanted."""
+    """The part of the sources to read."""
     notice: Callable[[str], None] | None = None
-    """Takes a sentence for the person who waits (a quota that is used up); None: nobody listens."""
+    """Called with a status message for the user (a quota that is used up); None: no display."""
     is_log: Callable[[bytes], bool] | None = None
-    """Whether text that begins like this is a log; None: no text is."""
+    """Returns True if text that begins like this is a log; None: no text is."""
     gives_steps: Callable[[Iterator[Batch]], bool] = lambda _: True
-    """Whether a document says when steps were, as far as its beginning tells."""
+    """Returns True if the beginning of a document contains times of steps."""
     expected: list[int] = field(default_factory=list)
-    """Bytes that each source that knows will give."""
+    """Bytes of each source with a known size."""
     digest: Callable[[bytes], object] | None = None
-    """Takes the bytes of what is read as they are stored (the `update` of a hash); None: nobody asks for them."""
+    """Called with the stored bytes (the `update` of a hash); None: not needed."""
     folder: str = ""
-    """Where relative paths of documents start; empty: in the folder that the process is in."""
+    """The base of relative paths of documents; "": the current folder of the process."""
 
     def expect(self, count: int) -> None:
-        """For a source, once a `read`: it will give so many bytes."""
+        """Announce the number of bytes of a source, once per `read`."""
         self.expected.append(count)
 
     def begin(self, sources: int) -> None:
-        """All sources have been found. How much there is to read is passed on if each of them knows."""
+        """Announce that all sources have been found. The total size is passed on if all sizes are known."""
         if self.progress is not None and len(self.expected) == sources:
             self.progress.expect(sum(self.expected))
 
     def took(self, data: bytes) -> None:
-        """Pass on that these bytes have been read, as they are stored."""
+        """Pass on the stored bytes that have been read."""
         if self.digest is not None:
             self.digest(data)
         self.advance(len(data))
@@ -138,13 +139,13 @@ class ReadContext:
             self.progress.advance(count)
 
     def add_lines(self, count: int) -> None:
-        """Pass on that `count` more lines have been understood."""
+        """Pass on that `count` more lines have been parsed."""
         if self.progress is not None:
             self.progress.add_lines(count)
 
     def wait(self, wait: object) -> None:
-        """Pass on that a server does not answer; may be called by any thread. wait: which try comes when, as its text
-        has it."""
+        """Pass on that a server does not answer; may be called by any thread. wait: the time of the next attempt, as
+        text."""
         if self.progress is not None:
             self.progress.wait(str(wait))
 
@@ -154,13 +155,13 @@ class ReadContext:
             self.progress.finish()
 
     def say(self, sentence: str) -> None:
-        """Tell the person who waits."""
+        """Show a message to the user."""
         if self.notice is not None:
             self.notice(sentence)
 
 
 def is_new(identity: object, context: ReadContext) -> bool:
-    """Whether what has this identity was not read before; from now on it was."""
+    """Return True if this identity was not read before, and mark it as read."""
     if identity in context.seen:
         return False
     context.seen.add(identity)
@@ -168,62 +169,62 @@ def is_new(identity: object, context: ReadContext) -> bool:
 
 
 class Source(Protocol):
-    """A kind of place that logs are read from."""
+    """A kind of source of logs."""
 
     def read(self, uri: str, context: ReadContext, /) -> Iterator[Batch]:
-        """The content behind `uri`, in batches.
+        """Return the content of `uri`, in batches.
 
-        Finding it happens in the call, reading as the result is consumed: what is missing is said before long work.
-        Raises SourceError with a sentence that says what, where and what to do.
+        The call finds it, and iteration reads it: missing sources are reported before long work. Raises SourceError
+        with a message about the problem, the location and the fix.
         """
 
 
 @dataclass(frozen=True)
 class Document:
-    """One file, object or stream that a source reads: what a list of documents holds, and what is read on its own."""
+    """One file, object or stream of a source, which can be listed and read separately."""
 
     uri: str
-    """Where it is: documents are ordered by this."""
+    """Its location, by which documents are sorted."""
     name: str
-    """The name that people see in `file:line`."""
+    """The name shown in `file:line`."""
     size: int | None = None
-    """In bytes as stored; None where nobody knows before it is read."""
+    """In bytes as stored; None if unknown before reading."""
     version: str = ""
-    """Changes whenever the content may have; empty where nobody knows."""
+    """Changes whenever the content may have changed; "" if unknown."""
     written_ns: int | None = None
-    """When it was written last, where the version depends on that (ns since 1970 UTC)."""
+    """The time of the last change, if the version depends on it (ns since 1970 UTC)."""
     identity: tuple[object, ...] = ()
-    """What two names of one document have in common; empty: the URI."""
+    """Equal for two names of one document; empty: the URI."""
     apart: bool = False
-    """Whether another process can read it too."""
+    """True if another process can read it, too."""
     problem: str | None = None
-    """Why it cannot be read, where that is seen already."""
+    """Why it cannot be read, if already known."""
     named: bool = True
-    """Whether the user named it, and not a directory above it: what is named must be readable."""
+    """True if the user named it, not a directory above it: then it must be readable."""
     parts: tuple[Document, ...] = ()
-    """The documents that it is made of, where it is several that mean something only together."""
+    """The documents that it consists of, if several are meaningful only together."""
 
     @property
     def place(self) -> str:
-        """A URI of it that names a document."""
+        """Return a URI that names a document of it."""
         return self.parts[0].uri if self.parts else self.uri
 
 
 @runtime_checkable
 class Listing(Protocol):
-    """What a source has besides `read` where its documents can be read one by one."""
+    """Optional interface of a source whose documents can be read one by one."""
 
     def documents(self, uri: str, context: ReadContext, /) -> list[Document]:
-        """What `read` would read, in any order. Raises SourceError where there is nothing of that name."""
+        """Return the documents that `read` would read, in any order. Raises SourceError if the name does not exist."""
 
     def read_document(self, document: Document, context: ReadContext, /) -> Iterator[Batch]:
-        """The content of one of them, in batches. Raises SourceError."""
+        """Return the content of one of them, in batches. Raises SourceError."""
 
 
 def list_documents(uris: Sequence[str], context: ReadContext) -> list[Document]:
-    """The documents behind some URIs, each once, ordered by URI. What cannot be listed is one document a URI.
+    """Return the documents of some URIs, each once, ordered by URI. A source without `Listing` is one document per URI.
 
-    Raises SourceError where a name stands for nothing, UsageError for an unknown kind of source.
+    Raises SourceError for a name without documents, UsageError for an unknown kind of source.
     """
     documents: dict[tuple[object, ...], Document] = {}
     for uri in uris:
@@ -236,7 +237,7 @@ def list_documents(uris: Sequence[str], context: ReadContext) -> list[Document]:
 
 
 def read_document(document: Document, context: ReadContext) -> Iterator[Batch]:
-    """The content of one document, in batches. Raises SourceError."""
+    """Return the content of one document, in batches. Raises SourceError."""
     if document.problem is not None:
         raise SourceError(document.problem)
     if document.parts:
@@ -263,13 +264,13 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def scheme_of(uri: str) -> str:
-    """The scheme of a URI in lower case; a plain path, a glob, a folder and `-` are `file`."""
+    """Return the scheme of a URI in lower case; a plain path, a glob, a folder and `-` have the scheme `file`."""
     match = _SCHEME.match(uri)
     return match.group(1).lower() if match else FILE_SCHEME
 
 
 def without_password(uri: str) -> str:
-    """A URI as it is shown: without the password of an account, and without any that is said as an option."""
+    """Return a URI for display: without the password of an account, and without one in an option."""
     if not _SCHEME.match(uri):
         return uri
     scheme, _, rest = uri.partition("://")
@@ -283,24 +284,25 @@ def without_password(uri: str) -> str:
 
 
 def source_for(uri: str) -> Source:
-    """The source that reads this URI. Raises UsageError for an unknown scheme, SourceError if none is installed."""
+    """Return the source that reads this URI. Raises UsageError for an unknown scheme, SourceError if it is not
+    installed."""
     source: Source
     scheme = scheme_of(uri)
     if scheme in _BUILT_IN:
         module, name = _BUILT_IN[scheme].split(":")
         source = getattr(importlib.import_module(module), name)()
         return source
-    from importlib.metadata import entry_points  # slow to import, and to ask: only if a plug-in is meant
+    from importlib.metadata import entry_points  # slow to import and to query, so only for plug-ins
 
     plugged_in = {point.name.lower(): point for point in entry_points(group=ENTRY_POINT_GROUP)}
     if scheme in plugged_in:
         point: Any = plugged_in[scheme]
         try:
             source = point.load()()
-        except Exception as error:  # a foreign package may fail in any way
+        except Exception as error:  # the code of another package may fail in any way
             raise SourceError(f"{scheme}://: the plug-in {point.value} cannot be loaded: {error}") from error
         return source
-    if scheme.partition("+")[0] in removed.DATABASES:  # also postgresql+psycopg://…
+    if scheme.partition("+")[0] in removed.DATABASES:  # for example postgresql+psycopg://…
         raise UsageError(f"{without_password(uri)}: {removed.DATABASE}")
     if scheme in _KNOWN_ELSEWHERE:
         raise SourceError(f"{without_password(uri)}: goodput cannot read {scheme}://; {_KNOWN_ELSEWHERE[scheme]}")

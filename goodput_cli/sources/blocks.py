@@ -1,8 +1,9 @@
-"""From bytes as they are stored to blocks of whole lines: unpacked, in UTF-8, with line numbers, in bounded memory.
+"""Conversion of stored bytes to blocks of whole lines: unpacked, in UTF-8, with line numbers, in bounded memory.
 
-What is packed is told from the first bytes, never from the name: a log called `.gz` that was unpacked on the way is
-read, and so is a packed one on standard input. Everything before a cut or a damaged place is kept. Also how files are
-named that hold logs, and what goodput itself has written: told from its first block, so that a log is read once.
+Packed data is recognized by its first bytes, never by the name: a log named `.gz` that was unpacked on the way is
+readable, and so is a packed one on standard input. All lines before a cut or damaged position are kept. Also the names
+of log files, and files that goodput itself has written: they are recognized by their first block, so that a log is read
+once.
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ from goodput_cli.errors import SourceError, to_install
 from goodput_cli.sources.base import Batch, RawBatch
 
 BLOCK_BYTES = 1 << 22
-"""How much is read at once: ten thousands of lines, so that work per block is small beside work per line."""
+"""Bytes read at once: tens of thousands of lines, so that the work per block is small compared with the work per
+line."""
 PIECE = 1 << 18
-"""So many characters are compared at once: what comes of it stays in the processor's cache."""
+"""Characters compared at once: the results fit into the processor's cache."""
 
 _LINE_END = ord("\n")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 LONGEST_LINE_MIB = 16
-"""A line without an end must not fill the memory."""
+"""Maximum length of a line, so that an unterminated one cannot fill the memory."""
 LONGEST_DOCUMENT = 1 << 28
-"""Bytes that one line may have where it can be a whole document: an array, or an answer that was saved."""
+"""Maximum bytes of a line that can be a whole document: an array, or a saved result."""
 _ONE_DOCUMENT = re.compile(rb'\s*(?:\[|\{\s*"schema_version")')
 
 
@@ -48,11 +50,11 @@ def line_blocks(
     longest_mib: int = LONGEST_LINE_MIB,
     report: Callable[[Diagnostic], None] | None = None,
 ) -> Iterator[RawBatch]:
-    """Cut a stream of chunks at line ends. A line longer than a chunk makes its block longer. modified_ns: when the
-    source was last written to, if that is known.
+    """Split a stream of chunks at line ends. A line longer than a chunk makes its block longer. modified_ns: the last
+    change of the source, if known.
 
-    longest_mib: what a line has beyond so many MiB is left out, and `report` is told. A byte order mark at the start
-    is dropped; a stream that a mark says to be UTF-16 is turned into UTF-8.
+    longest_mib: the rest of a line beyond this many MiB is left out and reported with `report`. A byte order mark at
+    the start is dropped; a stream with a UTF-16 mark is converted to UTF-8.
     """
 
     def too_long(most: int) -> None:
@@ -69,7 +71,7 @@ def line_blocks(
             continue
         data = b"".join((*waiting, memoryview(chunk)[:end]))
         waiting = [chunk[end:]]
-        del chunk  # while a block is read there is no other one
+        del chunk  # free it before the next block is read
         lines = _line_ends(data)
         yield RawBatch(source, first_line, data, modified_ns)
         first_line += lines
@@ -80,9 +82,9 @@ def line_blocks(
 
 
 def _bounded(chunks: Iterable[bytes], longest: int, too_long: Callable[[int], None]) -> Iterator[bytes]:
-    """The same bytes, but for the rest of a line that is longer. Where carriage returns part such a line, as they do
-    the states of a progress bar, one of them ends it instead."""
-    most = open_bytes = 0  # bytes of the line that has not ended
+    """Yield the same bytes without the excess of long lines. If carriage returns divide such a line, as in a progress
+    bar, one of them ends it instead."""
+    most = open_bytes = 0  # bytes of the unterminated line
     leaving_out = False
     for chunk in chunks:
         most = most or (max(longest, LONGEST_DOCUMENT) if _ONE_DOCUMENT.match(chunk) else longest)
@@ -91,7 +93,7 @@ def _bounded(chunks: Iterable[bytes], longest: int, too_long: Callable[[int], No
             continue
         if leaving_out:
             chunk, leaving_out = chunk[first:], False
-        elif first >= 0 and open_bytes + first > most:  # its end is here already
+        elif first >= 0 and open_bytes + first > most:  # its end is in this chunk
             chunk = chunk[: most - open_bytes] + chunk[first:]
             too_long(most)
         end = chunk.rfind(b"\n") + 1
@@ -108,7 +110,7 @@ def _bounded(chunks: Iterable[bytes], longest: int, too_long: Callable[[int], No
 
 
 def _line_ends(data: bytes) -> int:
-    """How many there are; six times as fast as `bytes.count`, which stops at each."""
+    """Return the number of line ends, six times as fast as `bytes.count`, which stops at each."""
     characters = np.frombuffer(data, dtype=np.uint8)
     return sum(int(np.count_nonzero(characters[at : at + PIECE] == _LINE_END)) for at in range(0, len(data), PIECE))
 
@@ -124,20 +126,20 @@ def _as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 MAX_PIECE = 1 << 20
-"""How many unpacked bytes are held at once, however well they were packed."""
+"""Maximum number of unpacked bytes in memory, for any compression ratio."""
 MOST_GROWN_BYTES, MOST_GROWTH = 1 << 30, 800
-"""What unpacks to more than both, bytes and times its size, is made to fill a disk or a memory: it is read no further.
-Logs grow to 10 to 100 times."""
+"""Limits of unpacking, in bytes and as a ratio. Data beyond both is made to fill a disk or a memory, and is not read
+further. Logs have ratios of 10 to 100."""
 
 
 class DamagedStreamError(Exception):
-    """The packed stream ends too early or cannot be unpacked further; all that came before has been given."""
+    """Raised for a packed stream that is truncated or damaged, after everything before it was returned."""
 
 
 def unpack(source: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The plain bytes of a stream that may be packed with gzip (one member or several) or zstd.
+    """Yield the plain bytes of a stream that may be packed with gzip (one or several members) or zstd.
 
-    Raises DamagedStreamError where the stream is cut or damaged, SourceError if zstd is needed and not installed.
+    Raises DamagedStreamError for a truncated or damaged stream, SourceError if zstd is needed and not installed.
     """
     head, stream = _with_head(chunks, len(ZSTD_MAGIC))
     packed = _chain(head, stream)
@@ -149,7 +151,7 @@ def unpack(source: str, chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def until_damaged(source: str, chunks: Iterable[bytes], report: Callable[[Diagnostic], None]) -> Iterator[bytes]:
-    """The plain bytes as of `unpack`, up to where the stream is cut or damaged; that place is a diagnostic."""
+    """Yield the bytes of `unpack`, up to a truncated or damaged position, which becomes a diagnostic."""
     try:
         yield from unpack(source, chunks)
     except DamagedStreamError as damage:
@@ -158,7 +160,7 @@ def until_damaged(source: str, chunks: Iterable[bytes], report: Callable[[Diagno
 
 
 def _with_head(chunks: Iterable[bytes], size: int) -> tuple[bytes, Iterator[bytes]]:
-    """The beginning of a stream, of so many bytes if it has them, and its rest."""
+    """Return the first `size` bytes of a stream, if it has them, and its rest."""
     stream = iter(chunks)
     head = b""
     for chunk in stream:
@@ -171,12 +173,12 @@ def _with_head(chunks: Iterable[bytes], size: int) -> tuple[bytes, Iterator[byte
 def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     if head:
         yield head
-    del head  # it is as large as a block
+    del head  # free it: it is as large as a block
     yield from rest
 
 
 def _zstd(source: str) -> Any:
-    """The module of the standard library, which Python has from 3.14 on, or the same for an older one."""
+    """Return the zstd module: the one of the standard library from Python 3.14 on, otherwise its backport."""
     try:
         return importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     except ImportError as error:
@@ -194,7 +196,7 @@ def _inflate(
     for chunk in chunks:
         packed_bytes += len(chunk)
         data = _without_padding(unpacker, data + chunk)
-        while len(data) >= (len(magic) if unpacker.eof else 1):  # fewer bytes do not tell whether a member begins
+        while len(data) >= (len(magic) if unpacker.eof else 1):  # fewer bytes do not show whether a member begins
             if unpacker.eof:
                 _check_member(data, magic)
                 unpacker = new()
@@ -212,12 +214,12 @@ def _inflate(
 
 
 def _without_padding(unpacker: Any, data: bytes) -> bytes:
-    """Behind a member, without the zeros that tapes and blocks are filled up with."""
+    """Return the data after a member, without the zeros that pad tapes and blocks."""
     return data.lstrip(b"\0") if unpacker.eof else data
 
 
 def _check_member(data: bytes, magic: bytes) -> None:
-    """DamagedStreamError if what follows a member does not begin another one."""
+    """Raise DamagedStreamError if the data does not begin another member."""
     if data and not data.startswith(magic):
         raise DamagedStreamError("there is uncompressed data after the compressed data")
 
@@ -235,7 +237,7 @@ def _gzip_pieces(unpacker: Any, data: bytes) -> Iterator[bytes]:
 
 
 def _up_to_damage(unpacker: Any, data: bytes) -> bytes:
-    # zlib gives nothing of a call that fails; byte by byte the good part comes out first
+    # zlib returns nothing from a call that fails; byte by byte, the valid part comes out first
     good = bytearray()
     try:
         for at in range(len(data)):
@@ -250,7 +252,7 @@ def _zstd_pieces(unpacker: Any, data: bytes) -> Iterator[bytes]:
         yield unpacker.decompress(data, MAX_PIECE)
         while not (unpacker.eof or unpacker.needs_input):
             yield unpacker.decompress(b"", MAX_PIECE)
-    except Exception as error:  # ZstdError, of a module that is loaded only when needed
+    except Exception as error:  # ZstdError, of a module that is loaded on demand
         if type(error).__name__ != "ZstdError":
             raise
         raise DamagedStreamError("the compressed data is damaged") from error
@@ -260,21 +262,21 @@ LOG_ENDINGS = (".jsonl", ".json", ".log", ".ndjson", ".out", ".err", ".txt")
 PACKED_ENDINGS = ("", ".gz", ".zst")
 _ENDING, _PACKED = ("|".join(map(re.escape, endings)) for endings in (LOG_ENDINGS, PACKED_ENDINGS))
 _LOG_NAME = re.compile(rf"(?:{_ENDING})(?:\.\d{{1,4}}|[-.]\d{{8}}(?:-\d+)?)?(?:{_PACKED})$")
-"""What is read of a folder, files that were rotated (`train.log.1`, `train.log-20260301.gz`) among it."""
+"""Names of files to read in a folder, including rotated files (`train.log.1`, `train.log-20260301.gz`)."""
 EVENT_FILE = "tfevents"
-"""What stands in the names of TensorBoard's event files, which have no ending of their own."""
+"""Part of the names of TensorBoard's event files, which have no ending."""
 PARQUET_ENDING = ".parquet"
 MANIFEST_ENDING = ".manifest"
-"""Of a snapshot, and of what stands beside one (`sources.snapshot`)."""
+"""Ending of a snapshot's manifest, which is next to it (`sources.snapshot`)."""
 
 
 def is_event_file(name: str) -> bool:
-    """Whether a file is called as TensorBoard calls its event files."""
+    """Return True for the name of a TensorBoard event file."""
     return EVENT_FILE in name.replace("\\", "/").rpartition("/")[2]
 
 
 MONITOR_STATE, MONITOR = ".goodput-monitor.json", b"goodput monitor"
-"""What the monitor keeps beside its event files, and how the first record of these names their writer."""
+"""The monitor's state file next to its event files, and the name of their writer in the first record."""
 _PUBLISHED = re.compile(
     rb"""
     \s*\{\s*"schema_version"\s*:\s*\d+\s*,\s*"kind"\s*:\s*"   # an answer as JSON
@@ -289,17 +291,17 @@ _PUBLISHED_BYTES = 256
 
 
 def is_published(head: bytes) -> bool:
-    """Whether a file that begins like this is no log, but was written by goodput itself about one."""
+    """Return True if a file that begins like this is not a log, but was written by goodput itself."""
     return _PUBLISHED.match(head) is not None
 
 
 def head_of(descriptor: int) -> bytes:
-    """As much of a file as `is_published` needs."""
+    """Return as much of a file as `is_published` needs."""
     return os.pread(descriptor, _PUBLISHED_BYTES, 0)
 
 
 def is_log_name(name: str) -> bool:
-    """Whether a file is read where the folder that it is in was named."""
+    """Return True if a file of this name is read when its folder is given."""
     if name == MONITOR_STATE:
         return False
     return _LOG_NAME.search(name.lower()) is not None or is_event_file(name)
@@ -310,9 +312,10 @@ _HAS_VERSION = b'"schema_version"'
 
 
 def single_answer(batches: Iterator[Batch]) -> tuple[dict[str, Any] | None, Iterator[Batch]]:
-    """The one JSON object with the key `schema_version` that a source holds, or None, and its batches as they were.
+    """Return the only JSON object of a source, if it has the key `schema_version`, otherwise None; and the unchanged
+    batches.
 
-    Raises SourceError where it looks like one and cannot be read: cut off, too long, or one file among others.
+    Raises SourceError if it looks like one and cannot be read: truncated, too long, or one file of several.
     """
     first = next(batches, None)
     if first is None:
@@ -342,7 +345,7 @@ def single_answer(batches: Iterator[Batch]) -> tuple[dict[str, Any] | None, Iter
 
 
 def _may_be_answer(data: bytes) -> bool:
-    """Whether a document that begins like this can be one object with the key: printed over lines, or all in one."""
+    """Return True if a document that begins like this can be one object with the key, over several lines or in one."""
     if not data.lstrip().startswith(b"{") or _HAS_VERSION not in data:
         return False
     line, _, rest = data.lstrip().partition(b"\n")

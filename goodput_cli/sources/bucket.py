@@ -1,7 +1,7 @@
-"""The source behind `gs://` and its like: finds objects, fetches many at once, gives their lines in order.
+"""The source for `gs://` and similar URIs: finds objects, fetches many at once, and returns their lines in order.
 
-Objects are cut into parts, and parts are fetched ahead of the reader by several threads: thousands of small objects
-and one large one are the same work, and no more than `HELD_PARTS` parts are ever in memory.
+Objects are divided into parts, and several threads fetch parts ahead of the reader. Thousands of small objects and one
+large one are the same work, and at most `HELD_PARTS` parts are in memory.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ Result = TypeVar("Result")
 WORKERS = 16
 PART_BYTES = 4 << 20
 HELD_PARTS = 24
-"""Parts being fetched or waiting to be read: 96 MiB at the most."""
+"""Maximum number of parts being fetched or waiting to be read: 96 MiB."""
 PATIENCE = RetryPolicy(first=0.5, longest=30.0, tries=5)
 MAX_REPLACED = 3
-"""How often an object may be replaced while it is read before that is an error."""
+"""Number of times an object may be replaced while it is read; more is an error."""
 
 _STORES = {
     "gs": "goodput_cli.sources.gcs:GoogleStore",
@@ -56,19 +56,20 @@ class Part(NamedTuple):
 
 
 class _ReplacedError(Exception):
-    """The version that was listed is gone, another is there; args: the newer one, how many bytes came before."""
+    """Raised if the listed version was replaced; args: the newer version, number of bytes read before."""
 
 
 class BucketSource:
-    """Reads `gs://bucket/object`, `gs://bucket/folder`, `gs://bucket/prefix` and `gs://bucket/glob*`; s3:// alike."""
+    """Source of `gs://bucket/object`, `gs://bucket/folder`, `gs://bucket/prefix` and `gs://bucket/glob*`; s3://
+    alike."""
 
     def __init__(self) -> None:
-        self._stores: dict[str, ObjectStore] = {}  # signing in once does for all reads
+        self._stores: dict[str, ObjectStore] = {}  # one login is enough for all reads
 
     def read(self, uri: str, context: ReadContext) -> Iterator[Batch]:
-        """See `Source.read`. Raises SourceError for what is missing or forbidden, or where the network gives up.
+        """Read as in `Source.read`. Raises SourceError for missing or forbidden objects, or after network failures.
 
-        An object that changes under the reader is a diagnostic: `object_replaced`, `object_deleted`.
+        An object that changes during reading is a diagnostic: `object_replaced`, `object_deleted`.
         """
         place, path = self._place(uri, context)
         chosen = choose(uri, path, place.listed(uri, path), place.samples)
@@ -77,7 +78,7 @@ class BucketSource:
         return place.batches(wanted)
 
     def documents(self, uri: str, context: ReadContext) -> list[Document]:
-        """See `Listing`: the objects, each in the version that is there."""
+        """Return the objects (see `Listing`), each in its current version."""
         place, path = self._place(uri, context)
         chosen = choose(uri, path, place.listed(uri, path), place.samples)
         return [
@@ -86,12 +87,12 @@ class BucketSource:
         ]
 
     def read_document(self, document: Document, context: ReadContext) -> Iterator[Batch]:
-        """See `Listing`."""
+        """Read one object (see `Listing`)."""
         place, name = self._place(document.uri, context)
         return place.batches([StoredObject(name, document.size or 0, document.version)])
 
     def _place(self, uri: str, context: ReadContext) -> tuple[_Place, str]:
-        """The bucket of a URI, and the path in it."""
+        """Return the bucket of a URI, and the path in it."""
         scheme = scheme_of(uri)
         bucket, _, path = uri.partition("://")[2].partition("/")
         if not bucket:
@@ -99,14 +100,14 @@ class BucketSource:
         if has_magic(bucket):
             raise UsageError(f"{uri}: a bucket name cannot contain a glob; only the part after it can")
         if scheme not in self._stores:
-            module, name = _STORES[scheme].split(":")  # its client is imported only here
+            module, name = _STORES[scheme].split(":")  # the client is imported only here
             self._stores[scheme] = getattr(importlib.import_module(module), name)()
         return _Place(self._stores[scheme], scheme, bucket, Event(), context), path
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A bucket of a store, and the lines of its objects, fetched ahead; errors are sentences that name the object."""
+    """A bucket of a store, and the lines of its objects, fetched ahead; errors are messages that name the object."""
 
     store: ObjectStore
     scheme: str
@@ -114,7 +115,7 @@ class _Place:
     stop: Event
     context: ReadContext
     deleted: list[str] = field(default_factory=list)
-    """Objects that were gone before any of their bytes were read."""
+    """Objects that were deleted before any of their bytes were read."""
 
     def uri(self, name: str) -> str:
         return f"{self.scheme}://{self.bucket}/{name}"
@@ -123,7 +124,8 @@ class _Place:
         return (self.scheme, self.bucket, wanted.name, wanted.version)
 
     def listed(self, uri: str, path: str) -> list[StoredObject]:
-        """All objects that begin with the fixed part of the path; the one itself where listing is forbidden."""
+        """Return all objects that begin with the fixed part of the path, or only the named object if listing is
+        forbidden."""
         try:
             return list(self._pages(uri, fixed_part(path)))
         except DeniedError as error:
@@ -146,12 +148,12 @@ class _Place:
                 return
 
     def samples(self, objects: list[StoredObject]) -> set[str]:
-        """The names of those that hold samples of accelerators alone."""
+        """Return the names of objects that contain only samples of accelerators."""
         heads = [Part(one, 0, min(one.size, DEVICE_HEAD)) for one in objects if one.size]
         fetched = read_ahead(heads, self._get, Event(), WORKERS, HELD_PARTS)
         found = set()
         for head, future in zip(heads, fetched, strict=True):
-            with suppress(SourceError, MissingError):  # what cannot be read is said where it is wanted
+            with suppress(SourceError, MissingError):  # unreadable objects are reported if they are wanted
                 found.update([head.wanted.name] if holds_samples(future.result()) else [])
         return found
 
@@ -159,7 +161,7 @@ class _Place:
         return self._persist(self.uri(name), lambda: self.store.newest(self.bucket, name))
 
     def _get(self, part: Part) -> bytes:
-        """The bytes of a part. Raises SourceError, or MissingError where the version is gone."""
+        """Return the bytes of a part. Raises SourceError, or MissingError if the version was replaced."""
         uri = self.uri(part.wanted.name)
 
         def work() -> bytes:
@@ -182,7 +184,7 @@ class _Place:
             raise SourceError(f"{uri}: the server rejected the request: {error}") from error
 
     def batches(self, wanted: Sequence[StoredObject]) -> Iterator[Batch]:
-        """All lines of all objects, in the order given."""
+        """Yield all lines of all objects, in the given order."""
         parts = (part for one in wanted for part in _parts(one))
         fetched = read_ahead(parts, self._get, self.stop, WORKERS, HELD_PARTS)
         unread = {self.identity(one) for one in wanted}
@@ -193,23 +195,23 @@ class _Place:
                 unread.discard(self.identity(one))
         finally:
             fetched.close()
-            self.context.seen.difference_update(unread)  # who follows the bucket asks for them again
+            self.context.seen.difference_update(unread)  # so that a follower of the bucket requests them again
         if wanted and len(self.deleted) == len(wanted):
             raise SourceError(f"{self.deleted[0]}: was deleted before it could be read, and there are no other logs")
 
     def _object(self, wanted: StoredObject, ahead: Iterator[Callable[[], bytes]]) -> Iterator[Batch]:
-        """The lines of one object, in the version that is there; all parts of `ahead` are taken."""
+        """Yield the lines of one object, in its current version; all parts of `ahead` are consumed."""
         name, report = self.uri(wanted.name), self.context.report
         replaced = 0
         while True:
             try:
                 chunks = until_damaged(name, self._chunks(name, wanted, ahead), report)
                 yield from line_blocks(name, chunks, longest_mib=self.context.wanted.longest_line, report=report)
-                for _ in ahead:  # what lies behind a damaged place
+                for _ in ahead:  # the parts after a damaged position
                     pass
                 return
             except _ReplacedError as change:
-                for _ in ahead:  # the other parts of the old version
+                for _ in ahead:  # the remaining parts of the old version
                     pass
                 replaced += 1
                 wanted = self._newer(name, change, replaced)

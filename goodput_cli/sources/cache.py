@@ -1,8 +1,8 @@
-"""Records that were read once, kept in the user's cache folder: one file per question, replaced whole.
+"""Cache of records in the user's cache folder: one file per query, replaced as a whole.
 
-A file is a sequence of gzip members: the first holds a header line, each other one some records, a line each. Files
-are only ever replaced by a rename, so a reader sees an old state or a new one and needs no lock. Writers take a lock
-for the moment of the replacement, and add to what another process may have written since.
+A file is a sequence of gzip members: the first contains a header line, each other one some records, one per line. Files
+are only replaced by renaming, so that a reader sees an old or a new state and needs no lock. Writers take a lock during
+the replacement, and add to the records that another process may have written since.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from goodput_cli.whole_file import lock_folder, replace_file
 
 FOLDER_VARIABLE = "GOODPUT_CACHE_DIR"
 VERSION = 1
-LEVEL = 1  # logs pack ten to one at any level, and this one costs next to nothing
+LEVEL = 1  # logs compress ten to one at any level, and this one costs least
 _HEADER_BYTES = 1 << 16
 _BLOCK_BYTES = 1 << 20
 
 
 class DamagedCacheError(Exception):
-    """The file is no cache file of this version, or a part of it is lost."""
+    """Raised for a file that is not a cache file of this version, or that is damaged."""
 
 
 @dataclass(frozen=True)
 class CacheCoverage:
-    """What a cache holds: every record from `start_ns` (None: the beginning) to `newest_ns`, ns since 1970 UTC, that
+    """Coverage of a cache: every record from `start_ns` (None: the beginning) to `newest_ns`, ns since 1970 UTC, that
     the server had at `fetched_ns`."""
 
     start_ns: int | None
@@ -45,7 +45,7 @@ class CacheCoverage:
     fetched_ns: int
 
     def joined(self, other: CacheCoverage) -> CacheCoverage:
-        """What two caches hold together, claiming no more than is sure."""
+        """Return the certain coverage of two caches together."""
         starts = (self.start_ns, other.start_ns)
         return CacheCoverage(
             None if None in starts else min(start for start in starts if start is not None),
@@ -64,12 +64,12 @@ class Held:
 
 
 def identity(record: Record) -> tuple[str, str, str]:
-    """What two copies of an entry have in common."""
+    """Return the identity that copies of an entry share."""
     return record["logName"], record["timestamp"], record["insertId"]
 
 
 def cache_folder() -> Path:
-    """`$GOODPUT_CACHE_DIR`, or `goodput` in the user's cache folder."""
+    """Return `$GOODPUT_CACHE_DIR`, or `goodput` in the user's cache folder."""
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
         return Path(named)
@@ -77,7 +77,7 @@ def cache_folder() -> Path:
 
 
 class CacheFile:
-    """The cache of one question. Every method raises OSError where the folder cannot be used."""
+    """The cache of one query. Every method raises OSError if the folder cannot be used."""
 
     def __init__(self, kind: str, key: Mapping[str, str | None]) -> None:
         self._key = dict(key)
@@ -85,7 +85,7 @@ class CacheFile:
         self.path = cache_folder() / kind / f"{digest}.jsonl.gz"
 
     def load(self) -> Held | None:
-        """The header; None if nothing is held, or nothing that can be used."""
+        """Return the header; None if there are no usable entries."""
         try:
             with open(self.path, "rb") as stream:
                 return self._header(stream)
@@ -104,7 +104,7 @@ class CacheFile:
             raise DamagedCacheError from error
 
     def records(self) -> Iterator[list[Record]]:
-        """All records that are held now, in lists. Raises DamagedCacheError if some cannot be read."""
+        """Yield all cached records, in lists. Raises DamagedCacheError if some cannot be read."""
         try:
             with open(self.path, "rb") as stream:
                 stream.seek(self._header(stream).offset)
@@ -113,22 +113,22 @@ class CacheFile:
             raise DamagedCacheError from error
 
     def discard(self) -> None:
-        """Forget what is held."""
+        """Delete the cached entries."""
         self.path.unlink(missing_ok=True)
 
     def writer(self, before: Held | None) -> CacheWriter:
-        """What adds records to the state `before`."""
+        """Return a writer that adds records to the state `before`."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return CacheWriter(self, before)
 
     def pack_header(self, coverage: CacheCoverage) -> bytes:
-        """The first member of a file."""
+        """Return the first member of a file."""
         header = {"version": VERSION, "key": self._key, "coverage": asdict(coverage), "state": uuid.uuid4().hex}
         return gzip.compress(orjson.dumps(header) + b"\n", LEVEL)
 
 
 class CacheWriter:
-    """Collects records in a file of its own; `commit` adds them to the cache at once."""
+    """Writer of records to a temporary file; `commit` adds all of them to the cache at once."""
 
     def __init__(self, cache: CacheFile, before: Held | None) -> None:
         self._cache = cache
@@ -137,7 +137,7 @@ class CacheWriter:
         self._whole = 0
 
     def add(self, records: list[Record]) -> None:
-        """Some more records. Interrupted, it has added none of them."""
+        """Add records. An interrupted call adds none of them."""
         if not records:
             return
         self._stream.seek(self._whole)
@@ -145,18 +145,18 @@ class CacheWriter:
         self._whole = self._stream.tell()
 
     def close(self) -> None:
-        """Forget what was added and not committed."""
+        """Drop the records that were added and not committed."""
         self._stream.close()
 
     def commit(self, coverage: CacheCoverage) -> None:
-        """Replace the cache by what it holds and what was added; `coverage` is of both together."""
+        """Replace the cache by its entries and the added records; `coverage` is that of both together."""
         with lock_folder(self._cache.path.parent):
             now = self._cache.load()
             if now is not None and (self._before is None or now.state != self._before.state):
-                self._leave_out_known()  # another process wrote meanwhile
+                self._leave_out_known()  # another process has written in the meantime
                 coverage = coverage.joined(now.coverage)
             elif now is None and self._before is not None:
-                return  # somebody cleared the cache: what is new alone would be half of it
+                return  # the cache was cleared: the new records alone would be incomplete
             self._replace(coverage, now)
         self.close()
 

@@ -1,10 +1,9 @@
-"""The source behind `cloud-logging://PROJECT/LOG_ID`, and behind a job name with no source at all.
+"""The source for `cloud-logging://PROJECT/LOG_ID`, and for a job name without a source.
 
-A log is read by one query from the first entry to the last, and it is said whether the beginning of the job is in what
-was read. What the cache holds is not read again, and what came late is found all the same: entries reach Cloud Logging
-out of order, some long after their timestamp. So two things are read again: entries with a timestamp in the last hour
-of what is held, and, whatever their timestamp, entries that Cloud Logging received since ten minutes before the last
-reading.
+A log is read with one query from the first entry to the last, and a diagnostic reports if the beginning of the job is
+missing. Cached entries are not read again. Late entries are found, too: entries reach Cloud Logging out of order, some
+long after their timestamp. So two groups are read again: entries with a timestamp in the last hour of the cache, and
+entries with any timestamp that Cloud Logging received since ten minutes before the last reading.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ _SOON_NS = 600 * 10**9
 
 
 class Beginning:
-    """Looks for the start of the job among the oldest entries."""
+    """Search for the start of the job among the oldest entries."""
 
     def __init__(self) -> None:
         self.oldest: Record | None = None
         self._start_ns: int | None = None
 
     def look(self, records: list[Record]) -> None:
-        """Look at some of the entries, the oldest first."""
+        """Inspect some of the entries, the oldest first."""
         first = records[0]
         if self.oldest is None or first["timestamp"] < self.oldest["timestamp"]:
             self.oldest = first
@@ -46,7 +45,7 @@ class Beginning:
             self._start_ns = ns_of(start["timestamp"]) if start else None
 
     def is_known(self) -> bool:
-        """Whether a start of the job was written at about the time of the oldest entry."""
+        """Return True if a start of the job has about the time of the oldest entry."""
         if self.oldest is None or self._start_ns is None:
             return False
         return self._start_ns - ns_of(self.oldest["timestamp"]) <= _SOON_NS
@@ -57,7 +56,7 @@ def _is_start(payload: Record) -> bool:
 
 
 def report_cut(reader: LogReader, query: LogQuery, beginning: Beginning, context: ReadContext) -> None:
-    """Report `lookback_truncated` where the log has, or may have had, older entries of the job."""
+    """Report `lookback_truncated` if the log has, or may have had, older entries of the job."""
     if beginning.oldest is None or query.job_name is None:
         return
     where = (beginning.oldest["insertId"],)
@@ -80,11 +79,11 @@ SCHEME = "cloud-logging"
 
 
 class CloudLoggingSource:
-    """Reads `cloud-logging://PROJECT/LOG_ID`; an empty PROJECT is that of the credentials. With an empty LOG_ID the
-    job's log is looked for under the names that libraries give it by convention."""
+    """Source of `cloud-logging://PROJECT/LOG_ID`; an empty PROJECT is that of the credentials. With an empty LOG_ID,
+    the job's log is searched under the conventional names of the libraries."""
 
     def read(self, uri: str, context: ReadContext) -> Iterator[Batch]:
-        """See `Source.read`. Entries of the job that the context wants, all entries of the log if it wants none."""
+        """Read as in `Source.read`: the entries of the wanted job, or all entries of the log without one."""
         project, log_id = (unquote(part) for part in uri.partition("://")[2].partition("/")[::2])
         wanted = context.wanted
         if not (log_id or wanted.log_name or wanted.job_name):
@@ -137,7 +136,7 @@ Identity = tuple[str, str, str]
 
 
 def read_cached(reader: LogReader, query: LogQuery, context: ReadContext) -> Iterator[list[Record]]:
-    """The records of a query, each once, from the cache and the server as the context wants it."""
+    """Yield the records of a query, each once, from the cache and the server as the context requires."""
     wanted = context.wanted
     if wanted.since_ns is not None:
         known = CacheCoverage(query.since_ns, wanted.since_ns, wanted.received_ns or 0)
@@ -167,14 +166,14 @@ def _newer(query: LogQuery, known: CacheCoverage) -> LogQuery:
 
 
 def _late(reader: LogReader, query: LogQuery, known: CacheCoverage) -> Iterator[list[Record]]:
-    """What was received since the last reading and is older than what is read again anyway."""
+    """Yield records received since the last reading that are older than the part that is read again anyway."""
     before = _overlap_start(known)
     if before <= (query.since_ns or 0):
         return
     older = replace(query, before_ns=before)
     try:
         yield from reader.read(replace(older, received_ns=known.fetched_ns - CLOCK_MARGIN_NS))
-    except RefusedError:  # a server that cannot tell when it got an entry: look at all of them
+    except RefusedError:  # the server does not support queries by receive time: look at all entries
         yield from reader.read(older)
 
 
@@ -204,7 +203,7 @@ class _CachedReading:
         known = held.coverage
         held_query = replace(self._query, since_ns=known.start_ns)
         since = self._query.since_ns
-        older: Iterable[list[Record]] = ()  # what was not asked for so far
+        older: Iterable[list[Record]] = ()  # entries that no earlier query requested
         if known.start_ns is not None and (since is None or since < known.start_ns):
             older = self._reader.read(replace(self._query, before_ns=known.start_ns))
         late = chain(_late(self._reader, held_query, known), older)
@@ -227,7 +226,7 @@ class _CachedReading:
     def _stream(
         self, query: LogQuery, writer: CacheWriter, coverage: CacheCoverage, known: set[Identity]
     ) -> Iterator[list[Record]]:
-        """Read, keep and give; what was read before an interruption is kept too."""
+        """Read, cache and yield; records read before an interruption are cached, too."""
         newest = coverage.newest_ns
         try:
             for page in self._reader.read(query):
@@ -241,7 +240,7 @@ class _CachedReading:
                     writer.commit(replace(coverage, newest_ns=newest))
 
     def _asked_for(self, records: list[Record]) -> Iterator[list[Record]]:
-        """The records that the query asks for: the cache may hold older ones."""
+        """Yield the records that the query requests: the cache may contain older ones."""
         if self._query.since_ns is not None:
             since = rfc3339(self._query.since_ns)
             records = [record for record in records if record["timestamp"] >= since]

@@ -1,7 +1,7 @@
-"""What is asked of Cloud Logging, and the records that it answers with.
+"""Queries of Cloud Logging, and the records in its responses.
 
-A query is text of its language; a value from a person is a value, never language. Its answer is read page by page. A
-failed request means: try again, or a sentence for a person.
+A query is text of its language; a user's value is always quoted. The response is read page by page. A failed request is
+retried or becomes an error message.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from goodput_cli.vocabulary.text import iso_of_nine_digits
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 METRICS_LOG = "ml_diagnostics_metric"
-"""The log whose entries name their job in the labels of the resource, not in the payload (formats D)."""
+"""The log whose entries name their job in the labels of the resource, not in the payload (format D)."""
 
 SYSTEM_METRICS = (
     "tpu_duty_cycle", "tpu_tensorcore_utilization", "hbm_utilization", "host_cpu_utilization",
     "host_memory_utilization", "gpu_duty_cycle", "gpu_utilization", "gpu_tensorcore_utilization", "vram_utilization",
 )  # fmt: skip
-"""Written by every host each 10 s, whether steps go on or not."""
+"""Entries that every host writes each 10 s, even without steps."""
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 @dataclass(frozen=True)
 class LogQuery:
-    """Entries of one log of a project. All times in ns since 1970 UTC; None: no bound.
+    """Query for entries of one log of a project. All times in ns since 1970 UTC; None: no bound.
 
-    job_name: only entries of this job (Cloud Logging compares without regard to case; the analysis picks exactly).
-    since_ns (included), before_ns (excluded): the entry's timestamp. received_ns: when Cloud Logging got it.
+    job_name: only entries of this job (Cloud Logging ignores case; the analysis selects exactly). since_ns (included),
+    before_ns (excluded): the entry's timestamp. received_ns: the receive time at Cloud Logging.
     """
 
     project: str
@@ -52,15 +52,15 @@ class LogQuery:
     before_ns: int | None = None
     received_ns: int | None = None
     heartbeats: bool = True
-    """Whether system metrics are asked for, which are 99 in 100 entries of the log of metrics."""
+    """True to include system metrics, which are 99 of 100 entries of the log of metrics."""
 
     @property
     def log_name(self) -> str:
-        """`projects/PROJECT/logs/LOG_ID`, the identifier escaped as Cloud Logging has it."""
+        """Return `projects/PROJECT/logs/LOG_ID`, with the identifier escaped as in Cloud Logging."""
         return f"projects/{self.project}/logs/{quote(self.log_id, safe='')}"
 
     def text(self) -> str:
-        """The filter: clauses that all must hold."""
+        """Return the filter: clauses that must all be true."""
         clauses = [f"logName={quoted(self.log_name)}"]
         if self.job_name is not None:
             clauses.append(_of_job(self.log_id, self.job_name))
@@ -77,8 +77,8 @@ class LogQuery:
 
 
 def _of_job(log_id: str, job: str) -> str:
-    """The clause for entries of a job. Runs of metrics are named by the job and what its start adds to it, or by a hash
-    of which nobody knows the job."""
+    """Return the clause for entries of a job. Runs of metrics have the name of the job and a suffix of its start, or a
+    hash that does not contain the job."""
     if log_id != METRICS_LOG:
         return f"jsonPayload.job_name={quoted(job)}"
     field = "resource.labels.node_id"
@@ -90,38 +90,38 @@ def _of_job(log_id: str, job: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """A string of the query language that means exactly `value`."""
+    """Return a string literal of the query language for exactly `value`."""
     return '"' + "".join(_ESCAPES.get(one) or _plain(one) for one in value) + '"'
 
 
 def _plain(character: str) -> str:
-    """A character as it is, or escaped where it is a control character or half of a pair."""
+    """Return a character, escaped if it is a control character or half of a pair."""
     return character if character.isprintable() or ord(character) > 0xFFFF else f"\\u{ord(character):04x}"
 
 
 def rfc3339(ns: int) -> str:
-    """An instant as filters and entries of Cloud Logging hold it, of 1970 at the earliest; such texts sort as the
-    instants do."""
+    """Return a time as in filters and entries of Cloud Logging, 1970 at the earliest; such texts sort like the
+    times."""
     return iso_of_nine_digits(max(ns, 0))
 
 
 def ns_of(timestamp: str) -> int:
-    """ns since 1970 UTC of a timestamp with nine digits."""
+    """Return ns since 1970 UTC of a timestamp with nine digits."""
     seconds = round(datetime.fromisoformat(timestamp[:19] + "+00:00").timestamp())
     return seconds * 10**9 + int(timestamp[20:29])
 
 
 def log_ids(job_name: str | None, log_id: str, log_name: str | None) -> tuple[str, ...]:
-    """The logs to look in: the one that is named, or both that the libraries write a job to by convention."""
+    """Return the logs to read: the given one, or both to which the libraries write a job by convention."""
     named = log_name or log_id
     if not named:
         return (f"{job_name}-goodput", f"goodput_{job_name}")
-    _, separator, identifier = named.partition("/logs/")  # also where the whole `projects/P/logs/ID` was given
+    _, separator, identifier = named.partition("/logs/")  # accepts the full `projects/P/logs/ID`, too
     return (unquote(identifier) if separator else named,)
 
 
 class Fault(Enum):
-    """What to do about a failed request."""
+    """Reaction to a failed request."""
 
     QUOTA = "wait: too many reads"
     PASSING = "try again"
@@ -130,7 +130,7 @@ class Fault(Enum):
 
 
 class RefusedError(SourceError):
-    """The server does not take the query."""
+    """Raised if the server rejects the query."""
 
 
 _BY_CODE = {
@@ -150,7 +150,7 @@ _API_OFF = ("SERVICE_DISABLED", "has not been used", "is disabled")
 
 
 def kind_of(error: Any, with_token: bool) -> Fault:
-    """What to do about a gRPC error; with_token: of a request that went on from a page token."""
+    """Return the reaction to a gRPC error; with_token: True for a request that continued from a page token."""
     code = error.code().name
     if code == "INVALID_ARGUMENT" and with_token:
         return Fault.LOST_PLACE
@@ -158,7 +158,7 @@ def kind_of(error: Any, with_token: bool) -> Fault:
 
 
 def sentence(error: Any, query: LogQuery) -> GoodputError:
-    """A gRPC error that stays, as the error that a person sees."""
+    """Return the error message for a permanent gRPC error."""
     code, details = error.code().name, str(error.details() or "")
     where = f"Cloud Logging, project {query.project}"
     if code == "PERMISSION_DENIED" and any(mark in details for mark in _API_OFF):
@@ -176,9 +176,9 @@ def _short(details: str) -> str:
 
 
 def records_of(entries: Sequence[Any]) -> list[Record]:
-    """The records of google.logging.v2.LogEntry messages: `insertId`, `logName`, `timestamp` (nine digits, UTC),
+    """Return the records of google.logging.v2.LogEntry messages: `insertId`, `logName`, `timestamp` (nine digits, UTC),
     `resource` and the payload."""
-    resources: dict[bytes, Record] = {}  # mostly one, which all of them share
+    resources: dict[bytes, Record] = {}  # mostly one, shared by all entries
     times = [entry.timestamp for entry in entries]
     seconds = np.datetime_as_string(np.array([time.seconds for time in times], dtype="datetime64[s]")).tolist()
     stamps = [f"{text}.{time.nanos:09d}Z" for text, time in zip(seconds, times, strict=True)]
@@ -212,26 +212,26 @@ def _value(value: Any) -> Any:
 
 
 PAGE_SIZE = 1000
-"""The most that the API gives."""
+"""Maximum page size of the API."""
 PATIENCE = RetryPolicy(first=1.0, longest=32.0, tries=6, altogether=600.0)
 DEADLINE = 60.0
-"""Seconds that one request may take."""
+"""Time limit of one request in seconds."""
 ENTRIES_A_MINUTE = 60_000
-"""What the quota allows: 60 reads of 1000 entries a minute and project."""
+"""Limit of the quota: 60 reads of 1000 entries per minute and project."""
 _LONG_NS = 10 * 10**9
 
 
 class _LostPlaceError(Exception):
-    """The server does not know the page token any more."""
+    """Raised if the server does not know the page token any more."""
 
 
 class LogReader:
-    """Reads what queries find, page by page: the next page is fetched while one is used, and what failed is tried
-    again. The person who waits is told how it goes."""
+    """Reader of query results, page by page: the next page is fetched while one is used, and failed requests are
+    retried. The user gets status messages."""
 
     def __init__(self, connection: Connection, context: ReadContext) -> None:
         self._stop = Event()
-        # one thread: a blocking call in it is cheaper than gRPC's own futures
+        # one thread, because a blocking call in it is cheaper than gRPC's own futures
         self._requests: RequestThreads[Any, Any] = RequestThreads(
             lambda request: connection.list_entries(request, timeout=DEADLINE), 1, self._stop
         )
@@ -240,7 +240,8 @@ class LogReader:
         self._said_quota = False
 
     def read(self, query: LogQuery) -> Iterator[list[Record]]:
-        """The records of a query, oldest first, a list per page that has some. Raises SourceError where it gives up."""
+        """Yield the records of a query, oldest first, one list per non-empty page. Raises SourceError after the
+        retries."""
         last: list[Record] = []
         while True:
             known = {(record["timestamp"], record["insertId"]) for record in last}
@@ -257,21 +258,21 @@ class LogReader:
                         last = records
                         yield records
                 return
-            except _LostPlaceError:  # ask again from the newest entry on, without the ones that are known
+            except _LostPlaceError:  # query again from the newest entry on, without the known ones
                 if last:
                     query = replace(query, since_ns=ns_of(last[-1]["timestamp"]))
 
     def any_entry(self, query: LogQuery) -> bool:
-        """Whether the query finds anything."""
+        """Return True if the query has a result."""
         return any(len(page.entries) > 0 for page in self._pages(query, size=1))
 
     def close(self) -> None:
-        """Nothing more will be asked."""
+        """Close the connection: no more queries follow."""
         self._requests.close()
 
     def _pages(self, query: LogQuery, size: int) -> Iterator[Any]:
-        """The pages, oldest entries first: messages of ListLogEntriesResponse. Raises SourceError where it gives up,
-        _LostPlaceError where the token has expired."""
+        """Yield the pages, oldest entries first: messages of ListLogEntriesResponse. Raises SourceError after the
+        retries, _LostPlaceError for an expired token."""
         request = _request(query, size)
         call = self._requests.start(request)
         while True:
@@ -285,7 +286,7 @@ class LogReader:
                 return
 
     def _result(self, call: Future[Any], request: Any, query: LogQuery) -> Any:
-        """The page; asks again for the same one as long as there is hope."""
+        """Return the page, with retries."""
         calls = [call]
 
         def page() -> Any:
@@ -297,7 +298,7 @@ class LogReader:
             raise sentence(error.last.__cause__, query) from error
 
     def _say_pause(self, error: TransientError, seconds: float, sentence: str) -> None:
-        """Say why nothing comes; that the quota is used up the first time, and when a wait is long."""
+        """Report why reading pauses; for a used-up quota only the first time, and for a long wait."""
         if error.counts:
             self._context.wait(sentence)
         elif not self._said_quota or seconds * NS_PER_SECOND >= _LONG_NS:
@@ -308,7 +309,7 @@ class LogReader:
             )
 
     def _rest(self) -> str:
-        """How long it will take, as if entries were spread evenly until now."""
+        """Return the estimated remaining time, as if entries were spread evenly until now."""
         done, left = self._newest_ns - self._first_ns, time.time_ns() - self._newest_ns
         if done <= 0 or left < 0:
             return f"at most {ENTRIES_A_MINUTE} more per minute"
@@ -317,7 +318,7 @@ class LogReader:
 
 
 def _answer(call: Future[Any], request: Any, query: LogQuery) -> Any:
-    """The answer to a request. Raises TransientError where it may work the next time."""
+    """Return the response to a request. Raises TransientError if a retry may succeed."""
     import grpc
 
     try:

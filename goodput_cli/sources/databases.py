@@ -1,6 +1,6 @@
 """SQLite databases of MLflow (`mlflow.db`, `sqlite:///PATH`): the tables `runs` and `metrics` as lines of JSON.
 
-Nothing is ever written to a database.
+Databases are never written to.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _METRICS = (
     "SELECT run_uuid, key, timestamp, step, CASE WHEN key LIKE 'system/%' THEN value END FROM metrics "
     "ORDER BY run_uuid, timestamp, step"
 )
-"""Values only of metrics of the machine: of others it counts when they were."""
+"""Query of metrics. Only system metrics need values; of the others, the times count."""
 
 Query = Callable[[str], Iterable[Sequence[Any]]]
 
 
 class DatabaseSource:
-    """Reads `sqlite:///PATH`."""
+    """Source of `sqlite:///PATH`."""
 
     def read(self, uri: str, _context: ReadContext, /) -> Iterator[Batch]:
-        """See `Source.read`."""
+        """Read as in `Source.read`."""
         path = unquote(uri.partition("://")[2].removeprefix("/"))
         if not os.path.isfile(path):
             raise SourceError(f"{uri}: no such file; sqlite:///x.db is relative, sqlite:////srv/x.db absolute")
@@ -46,7 +46,7 @@ class DatabaseSource:
 
 
 def is_sqlite(path: str) -> bool:
-    """Whether a file is a database of SQLite."""
+    """Return True for an SQLite database."""
     try:
         with open(path, "rb") as file:
             return file.read(len(SQLITE_HEAD)) == SQLITE_HEAD
@@ -55,7 +55,7 @@ def is_sqlite(path: str) -> bool:
 
 
 def read_sqlite(name: str, path: str) -> Iterator[RawBatch]:
-    """The runs and metrics of a database file. Raises SourceError for one without them, or a damaged one."""
+    """Yield the runs and metrics of a database file. Raises SourceError for one without them, or a damaged one."""
     work = _Work(path)
     try:
         with _opened(path) as connection:
@@ -67,18 +67,18 @@ def read_sqlite(name: str, path: str) -> Iterator[RawBatch]:
         if "no such" not in str(error):
             raise SourceError(f"{name}: cannot read the database: {error}; try again, or read a copy") from error
         raise SourceError(f"{name}: the database has no MLflow tables ({error}); export the rows as CSV") from error
-    except (sqlite3.Error, UnicodeDecodeError) as error:  # also where its own words for what is wrong are no text
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # also for a message of SQLite that is not valid text
         raise SourceError(f"{name}: the database is damaged: {error}") from error
 
 
 _OPERATIONS = 100_000
-"""Of SQLite, between two looks at how many there were."""
+"""Number of SQLite operations between two checks of the total."""
 _OPERATIONS_PER_BYTE, _OPERATIONS_AT_LEAST = 20, 20_000_000
-"""A row takes some dozens and is of 50 bytes and more; a view may count more than once."""
+"""Limits of the operations. A row takes some dozens and has at least 50 bytes; a view may count more than once."""
 
 
 class _Work:
-    """How much SQLite did for one file: a view without end would keep it for ever. While it counts, Ctrl-C is heard."""
+    """Counter of SQLite operations for one file, because a view may never end. Ctrl-C works while it counts."""
 
     def __init__(self, path: str) -> None:
         files = (path, path + "-wal")
@@ -86,12 +86,13 @@ class _Work:
         self._left = (_OPERATIONS_AT_LEAST + _OPERATIONS_PER_BYTE * size) // _OPERATIONS
 
     def is_too_much(self) -> bool:
-        """Whether to stop."""
+        """Return True to stop."""
         self._left -= 1
         return self._left < 0
 
     def reason(self, name: str) -> BaseException:
-        """Why SQLite was interrupted: by us, or by what a signal raised in `is_too_much`, which SQLite keeps."""
+        """Return why SQLite was interrupted: by the limit, or by what a signal raised in `is_too_much`, which SQLite
+        hides."""
         if self._left >= 0:
             return KeyboardInterrupt()
         advice = "if `runs` or `metrics` is an endless view, read a copy in which they are tables"
@@ -100,7 +101,7 @@ class _Work:
 
 @contextmanager
 def _opened(path: str) -> Iterator[sqlite3.Connection]:
-    """The database, for reading only; a copy of it with what is not yet in it (`-wal`) where that cannot be."""
+    """Open the database read-only, or a temporary copy with its pending changes (`-wal`) if that fails."""
     uri = f"file:{quote(os.path.abspath(path))}?mode=ro"
     if _can_be_read(uri):
         with closing(sqlite3.connect(uri, uri=True, timeout=5)) as connection:
@@ -115,7 +116,7 @@ def _opened(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def _can_be_read(uri: str) -> bool:
-    """Whether SQLite reads a database where it is: without a place to write, not one with a `-wal` beside it."""
+    """Return True if SQLite can read a database in place: on a read-only disk it cannot read one with a `-wal` file."""
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=5)) as connection:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -1,7 +1,6 @@
 """Files, globs, folders and standard input; packed or not.
 
-Of a folder, files that are plainly no logs are left out: what lies beside the logs of a run, such as the settings of a
-model.
+In a folder, files that are clearly not logs are left out, such as the settings of a model next to the logs of a run.
 """
 
 from __future__ import annotations
@@ -49,12 +48,12 @@ _HINTS = (
     b'"job_name"', b'"jsonPayload"', b'"textPayload"', b'"schema_version"',
     b'"involvedObject"', b'"creationTimestamp"', b'"py_callstack"',
 )  # fmt: skip
-"""What stands in any log of ours, in any entry of Cloud Logging, in any saved answer, and in what Kubernetes and the
-agents of torchrun say of a death."""
+"""Strings in any log of goodput's, any entry of Cloud Logging, any saved result, and in failure records of Kubernetes
+and torchrun's agents."""
 
 
 def _apart(paths: Sequence[str], is_none: Callable[[str], bool]) -> tuple[list[str], list[str]]:
-    """The paths that may be logs, and those that are plainly none. All of them where nothing else would be left."""
+    """Return the paths that may be logs, and those that are clearly not; all of them as logs if none would be left."""
     others = list(filter(is_none, paths))
     if len(others) == len(paths):
         return list(paths), []
@@ -63,9 +62,9 @@ def _apart(paths: Sequence[str], is_none: Callable[[str], bool]) -> tuple[list[s
 
 
 def is_of_goodput(path: str) -> bool:
-    """Whether there is a file that goodput itself wrote about a log, such as an answer or what a monitor publishes."""
+    """Return True for a file that goodput itself wrote about a log, such as a result or a monitor's output."""
     try:
-        if not os.path.isfile(path):  # a pipe would have to be waited for
+        if not os.path.isfile(path):  # reading a pipe would block
             return False
         with open(path, "rb") as file:
             return is_published(head_of(file.fileno()))
@@ -74,9 +73,9 @@ def is_of_goodput(path: str) -> bool:
 
 
 def _is_plainly_none(path: str, is_log: Callable[[bytes], bool] | None) -> bool:
-    """One JSON value over several lines that names no job, or text in which no line says anything. A file of lines of
-    JSON, long text, a packed file and one that cannot be read are for the reader to judge, and what is named as the
-    output of a process is one of its logs whatever it says. is_log: whether text that begins like this is a log."""
+    """Return True for one JSON value over several lines without a job, or for text without any recognized line. A file
+    of JSON lines, long text, a packed file and an unreadable one are left to the reader. A file with the name of a
+    process' output is always a log. is_log: returns True if text that begins like this is a log."""
     if os.path.basename(path).lower().startswith(_OUTPUTS):
         return False
     if path.lower().endswith(_LINES_OF_JSON) or not path.lower().endswith((".json", *_TEXT)):
@@ -94,7 +93,7 @@ def _is_plainly_none(path: str, is_log: Callable[[bytes], bool] | None) -> bool:
 
 
 def is_json_value(text: bytes) -> bool:
-    """Whether a text is one value of JSON."""
+    """Return True if a text is one value of JSON."""
     try:
         json.loads(text)
     except (ValueError, RecursionError):
@@ -108,22 +107,22 @@ STDIN_NAME = "stdin"
 
 
 class FileSource:
-    """Reads a path, a glob, a folder (its whole tree), `file://` or `-`, in sorted order, each file once."""
+    """Source of a path, a glob, a folder (its whole tree), `file://` or `-`, in sorted order, each file once."""
 
     def read(self, uri: str, context: ReadContext) -> Iterator[Batch]:
-        """See `Source.read`. Raises SourceError for what is missing, forbidden or holds no logs."""
+        """Read as in `Source.read`. Raises SourceError for missing or forbidden files, or without logs."""
         if uri == STDIN:
             return self._read_stdin(context)
         found = _logs_behind(uri, context)
         read, is_first = (_read_path, _first_time) if found.named else (_read_member, _first_time_of_member)
         paths = [path for path in found.paths if is_first(path, context)]
-        if all(map(os.path.isfile, paths)):  # nobody knows how much a pipe will give
-            with suppress(OSError):  # one was removed meanwhile
+        if all(map(os.path.isfile, paths)):  # the size of a pipe is unknown
+            with suppress(OSError):  # one was removed in the meantime
                 context.expect(sum(map(os.path.getsize, paths)))
         return (batch for path in paths for batch in read(path, context))
 
     def documents(self, uri: str, context: ReadContext) -> list[Document]:
-        """See `Listing`: what cannot be read is listed with the reason."""
+        """Return the files (see `Listing`): unreadable ones are listed with the reason."""
         if uri == STDIN:
             return [Document(STDIN, STDIN_NAME)]
         found = _logs_behind(uri, context)
@@ -131,7 +130,7 @@ class FileSource:
         return [*(replace(_document(path), named=found.named) for path in found.paths), *unread]
 
     def read_document(self, document: Document, context: ReadContext) -> Iterator[Batch]:
-        """See `Listing`."""
+        """Read one file (see `Listing`)."""
         return _read_path(document.uri, context)
 
     def _read_stdin(self, context: ReadContext) -> Iterator[Batch]:
@@ -145,17 +144,16 @@ class FileSource:
 
 @dataclass(frozen=True)
 class _FoundLogs:
-    """The files that a URI stands for."""
+    """The files of a URI."""
 
     paths: list[str]
     unread: tuple[UnreadMember, ...]
     named: bool
-    """Whether the user named them, by path or glob, and not a directory above them."""
+    """True if the user named them, by path or glob, not a directory above them."""
 
 
 def _logs_behind(uri: str, context: ReadContext) -> _FoundLogs:
-    """Return the files that a URI stands for, without what is plainly no log in a directory. What is left out is
-    reported."""
+    """Return the files of a URI, without files in a directory that are clearly not logs. Those are reported."""
     path = local_path(uri)
     is_folder = os.path.isdir(path)
     if not is_folder:
@@ -176,7 +174,8 @@ def _logs_behind(uri: str, context: ReadContext) -> _FoundLogs:
 
 
 def _say_what_has_times(path: str, context: ReadContext) -> None:
-    """Beside a file that trainers write without any time, what has some: it lies in its folder, or in that above."""
+    """Report the file with times next to one that trainers write without times: in its folder, or in the parent
+    folder."""
     folder, base = os.path.split(path)
     if base not in TIMELESS:
         return
@@ -196,8 +195,8 @@ def _names_in(folder: str) -> list[str]:
 
 
 def _beside_trackers(paths: list[str], tracked: Sequence[str], context: ReadContext) -> list[str]:
-    """What is read of a folder that holds files of trackers: these, unless another log gives steps, and that log then.
-    paths: what may be a log."""
+    """Return the files to read in a folder with files of trackers: those files, or only the logs if one contains steps.
+    paths: possible logs."""
     if any(context.gives_steps(_read_path(path, ReadContext(lambda _: None))) for path in paths):
         shown = tuple(sorted({shown_path(path) for path in tracked}))
         message = "files of experiment trackers next to logs with steps were not read; pass their folder to read them"
@@ -207,7 +206,7 @@ def _beside_trackers(paths: list[str], tracked: Sequence[str], context: ReadCont
 
 
 def _document(path: str) -> Document:
-    """A file as a list has it. Its version is its size and when it was written."""
+    """Return the document of a file. Its version is its size and the time of its last change."""
     name = shown_path(path)
     try:
         status = os.stat(path)
@@ -216,7 +215,7 @@ def _document(path: str) -> Document:
     identity = (status.st_dev, status.st_ino)
     if not os.access(path, os.R_OK):
         return Document(path, name, identity=identity, problem=str(unreadable(path, PermissionError())))
-    plain = os.path.isfile(path)  # nobody reads a pipe twice
+    plain = os.path.isfile(path)  # a pipe is never read twice
     version = f"{status.st_size}-{status.st_mtime_ns}" if plain else ""
     return Document(path, name, status.st_size if plain else None, version, status.st_mtime_ns, identity, plain)
 
@@ -227,12 +226,12 @@ def local_path(uri: str) -> str:
     parts = urlsplit(uri)
     if parts.netloc not in ("", "localhost"):
         raise SourceError(f"{uri}: file:// needs an absolute path; use file:///path or the path itself")
-    # a question mark or hash is a part of the name here
+    # a question mark or hash is part of the name here
     return unquote(uri[len("file://") + len(parts.netloc) :])
 
 
 def _first_time(path: str, context: ReadContext) -> bool:
-    """Whether a file was not read before. Raises SourceError for one that cannot be read, or is a device."""
+    """Return True if a file was not read before. Raises SourceError for an unreadable file, or a device."""
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
@@ -241,7 +240,7 @@ def _first_time(path: str, context: ReadContext) -> bool:
         return False
     if not os.access(path, os.R_OK):
         raise unreadable(path, PermissionError())
-    if stat.S_ISBLK(status.st_mode) or (  # a terminal ends by Ctrl-D, and the one that holds nothing at once
+    if stat.S_ISBLK(status.st_mode) or (  # a terminal ends by Ctrl-D, and an empty device at once
         stat.S_ISCHR(status.st_mode) and not os.path.samefile(path, os.devnull) and not _is_terminal(path)
     ):
         raise SourceError(f"{shown_path(path)}: is a device without an end; pass a log file")
@@ -249,12 +248,12 @@ def _first_time(path: str, context: ReadContext) -> bool:
 
 
 def _report_unread(path: str, error: SourceError, context: ReadContext) -> None:
-    """Report a member of a directory that cannot be read, without its path in the reason."""
+    """Report an unreadable member of a directory, without its path in the reason."""
     context.report(unread_diagnostic(str(error).removeprefix(f"{shown_path(path)}: "), [path]))
 
 
 def _first_time_of_member(path: str, context: ReadContext) -> bool:
-    """The same of a file that a walk found: one that cannot be read any more is reported."""
+    """Return True if a file that a walk found was not read before; report one that has become unreadable."""
     try:
         return _first_time(path, context)
     except SourceError as error:
@@ -291,13 +290,13 @@ def _read_path(path: str, context: ReadContext) -> Iterator[Batch]:
             yield from _read_stream(shown_path(path), stream, context, os.fstat(stream.fileno()).st_mtime_ns)
         return
     yield from batches
-    with _opened(place, path) as stream:  # its bytes were read in another way, and count too
+    with _opened(place, path) as stream:  # its bytes were read in another way, and must be counted
         while block := stream.read(BLOCK_BYTES):
             context.took(block)
 
 
 def _report_again(path: str, context: ReadContext) -> None:
-    """What the sources of a snapshot had to say is still true of it."""
+    """Report the diagnostics of the sources of a snapshot again, because they still apply."""
     from goodput_cli.sources.snapshot import read_manifest, written_manifest
 
     manifest = read_manifest(Path(path))
@@ -309,7 +308,7 @@ def _report_again(path: str, context: ReadContext) -> None:
 
 
 def _read_member(path: str, context: ReadContext) -> Iterator[Batch]:
-    """Read a file that a walk found. An error of the operating system ends this file only, with a warning."""
+    """Read a file that a walk found. An error of the operating system ends only this file, with a warning."""
     try:
         yield from _read_path(path, context)
     except UnreadableError as error:
@@ -317,7 +316,7 @@ def _read_member(path: str, context: ReadContext) -> Iterator[Batch]:
 
 
 def _opened(place: str, path: str) -> BinaryIO:
-    """The file at a place. path: what people call it."""
+    """Open the file at a location. path: its display name."""
     try:
         return open(place, "rb")
     except (OSError, ValueError) as error:
@@ -330,8 +329,8 @@ def _read_stream(name: str, stream: BinaryIO, context: ReadContext, modified_ns:
 
 
 def _chunks(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes]:
-    """Pieces of about a block, made of what a pipe gives at a time: between two looks at it Ctrl-C is heeded, which
-    within a `read` that gathers them it is not."""
+    """Yield pieces of about a block from small reads of a pipe. Ctrl-C works between reads, but not within one that
+    gathers a whole block."""
     look = getattr(stream, "read1", stream.read)
     pieces: list[bytes] = []
     missing = BLOCK_BYTES
@@ -353,9 +352,9 @@ def _chunks(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes
 
 
 def source_behind(path: Path, uris: Sequence[str], stdin: BinaryIO | None = None) -> str | None:
-    """Which of these sources reads the file at `path`, whatever it is called there: by another name, as a link, in
-    another case, within a folder or a glob, or as standard input; None: none does. A source that is a copy without a
-    manifest counts too: on another mount it may be the same file. So does one that is not there yet, by its name."""
+    """Return the source that reads the file at `path` under any name: another name, a link, another case, within a
+    folder or a glob, or standard input; None if none does. A copy without a manifest counts, because on another mount
+    it may be the same file. So does a source that does not exist yet, by its name."""
     if not path.exists():
         place = os.path.realpath(path)
         return next((uri for uri in uris if any(os.path.realpath(name) == place for name in _named(uri))), None)
@@ -370,7 +369,7 @@ def source_behind(path: Path, uris: Sequence[str], stdin: BinaryIO | None = None
 
 
 def _named(uri: str) -> list[str]:
-    """The path that a URI names, if it names one."""
+    """Return the path in a URI, if it has one."""
     if uri == STDIN:
         return []
     if scheme_of(uri) == "sqlite":
@@ -379,7 +378,7 @@ def _named(uri: str) -> list[str]:
 
 
 def newest_file(uris: Sequence[str]) -> int:
-    """When (ns since 1970) the last written file of these sources was; 0 where none is a file that is there."""
+    """Return the time (ns since 1970) of the last change of these sources; 0 if none is an existing file."""
     newest = 0
     for path in (path for uri in uris if scheme_of(uri) == FILE_SCHEME for path in _files_of(uri)):
         with suppress(OSError):
@@ -388,7 +387,7 @@ def newest_file(uris: Sequence[str]) -> int:
 
 
 def _files_of(uri: str) -> list[str]:
-    """All files that may be read for a URI."""
+    """Return all files that may be read for a URI."""
     files: list[str] = []
     for path in _named(uri):
         try:
@@ -410,7 +409,7 @@ def _is_standard_input(stdin: BinaryIO | None, status: os.stat_result) -> bool:
     try:
         stream = stdin or sys.stdin.buffer
         return os.path.samestat(os.fstat(stream.fileno()), status)
-    except (OSError, ValueError, AttributeError):  # a stream of the program's own
+    except (OSError, ValueError, AttributeError):  # a custom stream of the program
         return False
 
 

@@ -1,9 +1,9 @@
-"""Sources that grow: each look gives only what is new since the one before.
+"""Sources that grow: each poll returns only the data since the previous one.
 
-Files are followed byte by byte, whatever name they have meanwhile; buckets object by object; Cloud Logging entry by
-entry, those that come late included.
+Files are followed byte by byte, also after renaming; buckets object by object; Cloud Logging entry by entry, including
+late ones.
 
-One growing file: what is new in it since the last look, whole lines only, and whether it began anew.
+`Tail` returns the new data of one growing file, whole lines only, and detects that it was rewritten.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _NOT_BY_LINES = (GZIP_MAGIC, ZSTD_MAGIC, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_B
 
 @dataclass
 class Tail:
-    """A file that is followed, and where reading of it stands.
+    """A followed file, and the position of the reader.
 
-    path: where it is. name: what people call it. stream: its descriptor, None where too many are open. published: it
-    is no log, but what goodput wrote about one.
-    offset: bytes read. line: number of the line that comes next. rest: the beginning of a line that has no end yet.
-    mark: the last bytes before `offset`; if they are others the next time, the file was written anew.
-    size, changed: of the file at the last look; changed in ns. whole: it is packed, and only read as a whole.
-    idle: looks without anything new, in a row.
+    path: where it is. name: its display name. stream: its descriptor, None if too many are open. published: True if it
+    is not a log, but a file that goodput wrote about one.
+    offset: bytes read. line: number of the next line. rest: the start of an unterminated line.
+    mark: the last bytes before `offset`; if they change, the file was rewritten.
+    size, changed: of the file at the last poll; changed in ns. whole: True if it is packed, and only read as a whole.
+    idle: consecutive polls without new data.
     """
 
     path: str
@@ -71,7 +71,7 @@ class Tail:
     idle: int = 0
 
     def read_new(self, descriptor: int, context: ReadContext) -> Iterator[RawBatch]:
-        """The lines that are new. A line without an end is new once it is a whole JSON value that stays as it is."""
+        """Yield the new lines. An unterminated line is new once it is a whole JSON value that stays unchanged."""
         status = os.fstat(descriptor)
         if (status.st_size, status.st_mtime_ns) == (self.size, self.changed):
             self.idle += 1
@@ -107,7 +107,7 @@ class Tail:
         self.line += data.count(b"\n")
 
     def _unfinished(self) -> Iterator[RawBatch]:
-        """The last line, if its writer left out the line end; a writer that stopped inside of it may go on."""
+        """Yield the last line, if its writer left out the line end; a writer that stopped inside of it may continue."""
         rest = b"".join(self.rest)
         if rest.rstrip().endswith((b"}", b"]")) and is_json_value(rest):
             self.rest.clear()
@@ -123,30 +123,32 @@ def _chunks(descriptor: int, context: ReadContext) -> Iterator[bytes]:
 
 
 HELD_FILES = 200
-"""Files that are kept open, to read what is written to them after they were renamed or removed."""
+"""Maximum number of files kept open, to read data written after they were renamed or removed."""
 MAX_IDLE = 30
-"""After so many looks without anything new a file that was renamed or removed is let go."""
+"""Number of polls without new data after which a renamed or removed file is closed."""
 REMOTE_SECONDS = 15.0
-"""Buckets and Cloud Logging are asked at most this often: reads of a project are counted (60 a minute)."""
+"""Minimum seconds between two polls of buckets and Cloud Logging, because reads of a project are limited (60 per
+minute)."""
 
 _MOST_NAMED = 5
-"""Of the files that cannot be read, in a sentence."""
+"""Maximum number of unreadable files in a message."""
 
 Identity = tuple[int, int]
 
 
 class Follower(Protocol):
-    """Something that grows."""
+    """Reader of a growing source."""
 
     def look(self) -> Iterator[Batch]:
-        """What is new since the last look. Raises SourceError as `Source.read` does; the next look may go well."""
+        """Yield the new data since the last poll. Raises SourceError as `Source.read` does; the next poll may
+        succeed."""
 
     def close(self) -> None:
-        """Let go of what is held open."""
+        """Close open files and connections."""
 
 
 def follow(uris: Sequence[str], context: ReadContext) -> list[Follower]:
-    """What follows these sources. Raises UsageError for those that cannot be followed."""
+    """Return the followers of these sources. Raises UsageError for sources that cannot be followed."""
     paths = [uri for uri in uris if scheme_of(uri) == FILE_SCHEME]
     if STDIN in paths:
         raise UsageError("-: standard input cannot be followed; pass the log file")
@@ -159,10 +161,10 @@ def follow(uris: Sequence[str], context: ReadContext) -> list[Follower]:
 
 
 def _refuse_tracker(path: str) -> None:
-    """Raises UsageError for files of experiment trackers: what they mean is known when they have been read whole."""
+    """Raise UsageError for files of experiment trackers: they can be interpreted only as a whole."""
     try:
         found = find_files(path)
-    except SourceError:  # a folder in which nothing lies yet
+    except SourceError:  # the folder is still empty
         return
     tracked = next((name for name in found.read if is_of_tracker(os.path.abspath(name))), None)
     if tracked is not None:
@@ -172,7 +174,7 @@ def _refuse_tracker(path: str) -> None:
 
 def _remote(uri: str, context: ReadContext) -> Follower:
     source = source_for(uri)
-    if scheme_of(uri) in ("gs", "s3"):  # objects that are new, and new versions: `seen` in the context holds the others
+    if scheme_of(uri) in ("gs", "s3"):  # new objects and new versions: the others are in `seen` of the context
         return _Seldom(partial(source.read, uri, context))
     if scheme_of(uri) == "cloud-logging":
         return _Seldom(EntryFollower(uri, context).look)
@@ -180,16 +182,16 @@ def _remote(uri: str, context: ReadContext) -> Follower:
 
 
 class FileFollower:
-    """Follows files, folders and globs: new files, growth, truncation, renaming and replacement."""
+    """Follower of files, folders and globs: new files, growth, truncation, renaming and replacement."""
 
     def __init__(self, paths: Sequence[str], context: ReadContext) -> None:
         self._paths = paths
         self._context = context
         self._files: dict[Identity, Tail] = {}
-        self._found: set[str] = set()  # those of `paths` at which there was something
+        self._found: set[str] = set()  # the members of `paths` that existed at some time
 
     def look(self) -> Iterator[Batch]:
-        """See `Follower.look`. What is missing is an error until it is found: later it was renamed or removed."""
+        """Poll as in `Follower.look`. A missing file is an error until it is found: later it was renamed or removed."""
         present, failures = self._present()
         for identity, file in list(self._files.items()):
             if identity not in present:
@@ -197,7 +199,7 @@ class FileFollower:
         for identity, path in present.items():
             try:
                 yield from self._grown(identity, path)
-            except SourceError as error:  # one file must not keep the others from being read
+            except SourceError as error:  # one file must not prevent reading the others
                 failures.append(str(error))
         failures = list(dict.fromkeys(failures))
         if failures:
@@ -205,14 +207,14 @@ class FileFollower:
             raise SourceError("; ".join([*failures[:_MOST_NAMED], *more]))
 
     def close(self) -> None:
-        """See `Follower.close`."""
+        """Close as in `Follower.close`."""
         for file in self._files.values():
             if file.stream is not None:
                 os.close(file.stream)
         self._files.clear()
 
     def _present(self) -> tuple[dict[Identity, str], list[str]]:
-        """The files that there are, and why those are not there that never were."""
+        """Return the existing files, and why the paths that never existed are missing."""
         present: dict[Identity, str] = {}
         failures: list[str] = []
         for path in self._paths:
@@ -227,7 +229,7 @@ class FileFollower:
         return present, failures
 
     def _leftover(self, identity: Identity, file: Tail) -> Iterator[RawBatch]:
-        """The last lines of a file that has lost its name."""
+        """Yield the last lines of a file that was renamed or removed."""
         if file.stream is None or file.idle > MAX_IDLE:
             if file.stream is not None:
                 os.close(file.stream)
@@ -246,7 +248,8 @@ class FileFollower:
         descriptor = _opened(path)
         keep = sum(one.stream is not None for one in self._files.values()) < HELD_FILES
         try:
-            if _identity_of(os.fstat(descriptor)) == identity:  # else it was replaced just now: the next look
+            # otherwise it was replaced just now: wait for the next poll
+            if _identity_of(os.fstat(descriptor)) == identity:
                 yield from self._new(file, descriptor)
                 file.stream = descriptor if keep and not file.published else None
         finally:
@@ -254,7 +257,8 @@ class FileFollower:
                 os.close(descriptor)
 
     def _new(self, file: Tail, descriptor: int) -> Iterator[RawBatch]:
-        """What is new in a file, unless nobody named it and it was published, such as what this process writes."""
+        """Yield the new lines of a file, unless the user did not name it and goodput wrote it, such as output of this
+        process."""
         if file.offset == 0 and file.path not in self._paths:
             file.published = is_published(head_of(descriptor))
         if not file.published:
@@ -273,7 +277,7 @@ def _identity_of(status: os.stat_result) -> Identity:
 
 
 def _opened(path: str) -> int:
-    """A descriptor of a file. Raises SourceError, also for what is none: a pipe in its place must not be waited for."""
+    """Return a descriptor of a file. Raises SourceError, also for other types: opening a pipe would block."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except (OSError, ValueError) as error:
@@ -289,7 +293,7 @@ def _no_file(path: str) -> str:
 
 
 class EntryFollower:
-    """Follows a log of Cloud Logging: what is newer, what came late, and nothing twice."""
+    """Follower of a log of Cloud Logging: newer and late entries, without duplicates."""
 
     def __init__(self, uri: str, context: ReadContext) -> None:
         self._uri = uri
@@ -299,7 +303,7 @@ class EntryFollower:
         self._known: set[int] = set()
 
     def look(self) -> Iterator[Batch]:
-        """See `Follower.look`. The source reads an overlap again, so that late entries are found."""
+        """Poll as in `Follower.look`. The source reads an overlap again, so that late entries are found."""
         now = time.time_ns()
         wanted = self._context.wanted
         if self._newest_ns is not None:
@@ -328,8 +332,8 @@ class EntryFollower:
 
 
 class _Seldom:
-    """A `Follower` that looks only when `REMOTE_SECONDS` have passed since the last time; until then a failed look goes
-    on failing. look: gives what is new since the last time."""
+    """A `Follower` that polls at most every `REMOTE_SECONDS`; until the next poll, a failed one keeps failing. look:
+    returns the data since the last poll."""
 
     def __init__(self, look: Callable[[], Iterator[Batch]]) -> None:
         self._look = look
@@ -349,4 +353,4 @@ class _Seldom:
             raise
 
     def close(self) -> None:
-        """See `Follower.close`: nothing is held."""
+        """Close as in `Follower.close`: nothing is open."""

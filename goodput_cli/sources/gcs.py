@@ -1,4 +1,4 @@
-"""Google Cloud Storage, by its own client. `STORAGE_EMULATOR_HOST` (tests) points it at another server."""
+"""Google Cloud Storage, with its official client. `STORAGE_EMULATOR_HOST` (tests) selects another server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ EMULATOR = "STORAGE_EMULATOR_HOST"
 
 
 class GoogleStore:
-    """See `ObjectStore`. A version is a generation."""
+    """Google Cloud Storage as an `ObjectStore`. A version is a generation."""
 
     list_permission = "storage.objects.list"
     get_permission = "storage.objects.get"
@@ -50,16 +50,17 @@ class GoogleStore:
             credentials, _project = find_credentials("gs://", _SCOPES)
             self._client = Client(project="-", credentials=credentials)  # reading needs no project
         session: Any = self._client._http
-        for scheme in ("https://", "http://"):  # a connection per thread: the usual ten are thrown away and made again
+        # a connection per thread: the default pool of ten would discard and reopen connections
+        for scheme in ("https://", "http://"):
             adapter = type(session.get_adapter(scheme))
             session.mount(scheme, adapter(pool_connections=2, pool_maxsize=CONNECTIONS))
-        # Nothing is asked on its own: since 3.13 threads of the client look up each bucket's project and place for
-        # traces, try that again for two minutes where nobody answers, and need a permission that reading does not.
+        # Disable requests for traces: since 3.13, threads of the client look up each bucket's project and location.
+        # They retry for two minutes without an answer, and need a permission that reading does not.
         self._client._bucket_metadata_cache = None
         session.hooks["response"].append(_judged)
 
     def list_page(self, bucket: str, prefix: str, token: str | None) -> tuple[list[StoredObject], str | None]:
-        """See `ObjectStore.list_page`."""
+        """List one page (see `ObjectStore.list_page`)."""
 
         def request() -> tuple[list[StoredObject], str | None]:
             listing = self._client.list_blobs(
@@ -71,13 +72,13 @@ class GoogleStore:
         return _asked(request)
 
     def newest(self, bucket: str, name: str) -> StoredObject | None:
-        """See `ObjectStore.newest`."""
+        """Return the newest version (see `ObjectStore.newest`)."""
         holder = self._client.bucket(bucket)
         blob = _asked(lambda: holder.get_blob(name, timeout=TIMEOUT, retry=None))
         return None if blob is None else _stored(blob)
 
     def get(self, bucket: str, wanted: StoredObject, start: int, end: int) -> bytes:
-        """See `ObjectStore.get`. A whole object is checked against its checksum."""
+        """Return bytes (see `ObjectStore.get`). A whole object is checked against its checksum."""
         blob = self._client.bucket(bucket).blob(wanted.name, generation=int(wanted.version))
         whole = start == 0 and end == wanted.size
         part: dict[str, int] = {} if whole else {"start": start, "end": end - 1}
@@ -91,7 +92,7 @@ def _stored(blob: Any) -> StoredObject:
 
 
 def _judged(response: Any, **_: Any) -> Any:
-    """An answer before it is read, or followed where it is a redirect: its body has limits, and it leads nowhere."""
+    """Check a response before it is read: limit its body, and reject redirects."""
     if response.is_redirect:
         from goodput_cli.record.sinks.http import host_of, may_follow, moved_to
 
@@ -117,7 +118,7 @@ def _judged(response: Any, **_: Any) -> Any:
 
 
 def _asked(request: Callable[[], Result]) -> Result:
-    """The answer to a request, its errors as those of `ObjectStore`."""
+    """Return the response to a request, with errors converted to those of `ObjectStore`."""
     try:
         return request()
     except (NotFound, PreconditionFailed) as error:
@@ -138,7 +139,7 @@ def _is_transient(error: Exception) -> bool:
     if isinstance(error, GoogleAuthError):
         return bool(getattr(error, "retryable", False))
     from_network = isinstance(error, OSError | http.client.HTTPException | DataCorruption)
-    # errors inside a body come as those of a library that is none of our dependencies
+    # errors inside a body have types of a library that is not one of our dependencies
     return from_network or type(error).__module__.partition(".")[0] == "urllib3"
 
 
@@ -149,7 +150,7 @@ def _asked_pause(error: Exception) -> float | None:
 
 
 def _reason(error: Exception) -> str:
-    """One short line about an error of the client."""
+    """Return one short line about an error of the client."""
     text = getattr(error, "message", None) or str(error)
     code = f"HTTP {error.code}: " if isinstance(error, GoogleAPICallError) and error.code else ""
     return code + " ".join(str(text).split())[:300]

@@ -1,7 +1,7 @@
-"""Credentials for Google Cloud: looked up once, before any reading, with a time limit of seconds for a metadata server
-that never answers.
+"""Credentials for Google Cloud: looked up once, before any reading, with a time limit of seconds in case the metadata
+server never answers.
 
-The connection to Cloud Logging, or to a server that a test stands in its place.
+Also the connection to Cloud Logging, or to a test server.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 from goodput_cli.errors import SourceError
 
 FIND_SECONDS = 3.0
-"""How long to look for credentials. The metadata server of a real VM answers within milliseconds."""
+"""Time limit of the search for credentials. The metadata server of a real VM answers within milliseconds."""
 TOKEN_SECONDS = 15.0
-"""How long a sign-in over the network may take."""
+"""Time limit of a sign-in over the network."""
 _PATIENCE = {"GCE_METADATA_TIMEOUT": "1", "GCE_METADATA_DETECT_RETRIES": "1"}
-"""The library reads these when it looks for a metadata server: 12 s become 1."""
+"""Variables that limit the library's search for a metadata server: 12 s become 1."""
 KEY_FILE_VARIABLE = "GOOGLE_APPLICATION_CREDENTIALS"
 _SIGN_IN = "run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
 
@@ -28,9 +28,9 @@ Result = TypeVar("Result")
 
 
 def find_credentials(place: str, scopes: Sequence[str]) -> tuple[Any, str | None]:
-    """The credentials of this environment, with a token, and the project they belong to (None: they name none).
+    """Return the credentials of this environment, with a token, and their project (None: unknown).
 
-    Raises SourceError, with `place` in front, if there are none, they are refused, or nobody answers in time.
+    Raises SourceError, with `place` in front, if there are none, they are rejected, or no server answers in time.
     """
     from google.auth.exceptions import DefaultCredentialsError, GoogleAuthError, RefreshError
 
@@ -52,7 +52,7 @@ def find_credentials(place: str, scopes: Sequence[str]) -> tuple[Any, str | None
 
 
 def _check_key_file(place: str) -> None:
-    """The variable that names a key file, where it does: with its path and its fault. Raises SourceError."""
+    """Check the key file in the environment variable. Raises SourceError with its path and the problem."""
     path = os.environ.get(KEY_FILE_VARIABLE)
     if not path:
         return
@@ -85,7 +85,7 @@ def _ask_library(scopes: Sequence[str]) -> tuple[Any, str | None]:
 
 
 def _make_token(credentials: Any) -> None:
-    """A login that has ended is found here, not in the first read."""
+    """Create a token, so that an expired login is detected here, not in the first read."""
     from google.auth.transport.requests import Request
 
     if not credentials.valid:
@@ -93,7 +93,8 @@ def _make_token(credentials: Any) -> None:
 
 
 def within(seconds: float, work: Callable[[], Result]) -> Result:
-    """The result of `work`; TimeoutError if it takes longer. What goes on then never keeps the process alive."""
+    """Return the result of `work`; raise TimeoutError if it takes longer. A running call never keeps the process
+    alive."""
     results: list[Result] = []
     errors: list[BaseException] = []
 
@@ -123,7 +124,7 @@ _UNLIMITED = [("grpc.max_receive_message_length", -1)]
 
 @dataclass(frozen=True)
 class Connection:
-    """A way to ask for pages, and the project that the credentials belong to (None: they name none).
+    """The callable that requests pages, and the project of the credentials (None: unknown).
 
     list_entries: gRPC's callable for ListLogEntries, from a request to a ListLogEntriesResponse.
     """
@@ -134,7 +135,7 @@ class Connection:
 
 
 def connect() -> Connection:
-    """Connect as the environment says. Raises SourceError where there are no credentials that work."""
+    """Connect with the credentials of the environment. Raises SourceError without valid credentials."""
     endpoint = os.environ.get(ENDPOINT_VARIABLE)
     named = next((os.environ[name] for name in PROJECT_VARIABLES if os.environ.get(name)), None)
     if endpoint:

@@ -1,4 +1,4 @@
-"""Which files of a folder are read: what the folders of tools look like."""
+"""Selection of the files to read in a folder, by the layouts that tools use."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 RUN_FILE_ENDING = ".wandb"
 LATEST_RUN = "latest-run"
-"""A link to the folder of a run: read once, by its own name."""
+"""A link to the folder of a run, which is read once, by its own name."""
 DATABASE = "mlflow.db"
 TABLES = ("results.csv", "progress.csv")
-"""Of Ultralytics, and of a trial of Ray: what a walk reads of tables."""
+"""Tables of Ultralytics, and of a trial of Ray: the only tables that a walk reads."""
 RUN_KEY = "mlflow_run"
-"""In every record that a database of MLflow gives: the id of its run."""
+"""The key of the run id in every record of an MLflow database."""
 _RUN_FOLDER = re.compile(
     r"(?P<path>(?:.*/)?(?:offline-)?run-(?P<stamp>\d{8}_\d{6})-(?P<id>[^/]+))/(?P<inside>[^/].*)", re.DOTALL
 )
@@ -31,39 +31,39 @@ _RUN_OF_STORE = re.compile(r"(?:.*/)?(?P<id>[0-9a-f]{32})/(?P<inside>meta\.yaml|
 """A run of MLflow in files."""
 _RUN_FILE = re.compile(r"(?:.*/)?run-(?P<id>[^/]+)\.wandb", re.DOTALL)
 _SCALARS = re.compile(r"(?P<run>(?:.*/)?(?P<stamp>\d{8}_\d{6}))/vis_data/(?P<file>[^/]+\.json)", re.DOTALL)
-"""What mmengine keeps beside the log of a process, without a time of day."""
+"""mmengine's scalars next to the log of a process, without a time of day."""
 _LAUNCH = re.compile(r"attempt_\d{1,9}")
 _OF_RANK = re.compile(r"(?:stdout|stderr)\.log(?:\.gz|\.zst)?|error\.json")
 _LOG_FOLDERS = ("logs", "log", "torchelastic")
-"""What people call the folder that torchrun keeps its logs in, beside which the agent's own output lies."""
+"""Usual names of torchrun's log folder, which is next to the agent's output."""
 _TRACES = "structured_logs"
-"""What torchtitan calls the folder with a trace of each process, below that of its job."""
+"""torchtitan's folder with a trace of each process, below the folder of its job."""
 _SIDE_LOGS = {"logs/debug-internal.log": True, "logs/debug.log": False}
 _OUTPUT = "files/output.log"
-"""What a process of Weights & Biases printed."""
+"""The output of a process of Weights & Biases."""
 
 
 _CYCLE = re.compile(r"(?:.*/)?cycle_info\.[^/]*\.\d{1,9}\.\d{1,9}(?:\.gz|\.zst)?", re.DOTALL)
-"""What NVRx' launcher writes of a cycle: `cycle_info.JOB.ATTEMPT.CYCLE`; `.current` is a link to the last one, and
-`.tmp` is one that is being written."""
+"""The file of NVRx' launcher for a cycle: `cycle_info.JOB.ATTEMPT.CYCLE`; `.current` is a link to the last one, and
+`.tmp` is one being written."""
 _CYCLES = "nvrx"
-"""What its folder is called, which lies beside the log."""
+"""The name of its folder, which is next to the log."""
 
 
 class RunFolder(Struct, frozen=True):
-    """What the path of a file of a Weights & Biases run tells."""
+    """The parts of the path of a file of a Weights & Biases run."""
 
     path: str = ""
-    """Of the folder of its process; "" where the file lies in none."""
+    """The folder of its process; "" without such a folder."""
     run_id: str = ""
     stamp: int | None = None
-    """When the folder was made, in ns since 1970 of local time."""
+    """The creation time of the folder, in ns since 1970 of local time."""
     inside: str = ""
     """The path of the file in the folder."""
 
 
 def wandb_folder(name: str) -> RunFolder:
-    """What the name of a file tells of its run."""
+    """Return the run in the name of a file."""
     name = name.replace("\\", "/")
     found = _RUN_FOLDER.fullmatch(name)
     if found is not None:
@@ -73,19 +73,20 @@ def wandb_folder(name: str) -> RunFolder:
 
 
 def store_file(name: str) -> tuple[str, str] | None:
-    """The run of a file in a store of MLflow, as its name tells, and the path of the file in the folder of the run;
-    None where it is in no store."""
+    """Return the run of a file in a store of MLflow, and the path of the file in the folder of the run; None if it is
+    not in a store."""
     found = _RUN_OF_STORE.fullmatch(name.replace("\\", "/"))
     return None if found is None else (found["id"], found["inside"])
 
 
 def side_log(name: str) -> bool | None:
-    """Whether a file is a log beside a run file whose times are UTC (True) or local (False); None: it is neither."""
+    """Return True for a log next to a run file with times in UTC, False for one with local times, None for other
+    files."""
     return _SIDE_LOGS.get(wandb_folder(name).inside)
 
 
 def is_output(name: str) -> bool:
-    """Whether a file is what the process of a run folder printed."""
+    """Return True if a file is the output of the process of a run folder."""
     return wandb_folder(name).inside == _OUTPUT
 
 
@@ -97,7 +98,7 @@ def _stamp(text: str) -> int | None:
 
 
 def is_cycle_file(name: str) -> bool:
-    """Whether a file is what NVRx' launcher writes of a cycle."""
+    """Return True if a file was written by NVRx' launcher for a cycle."""
     return _CYCLE.fullmatch(name.replace("\\", "/")) is not None
 
 
@@ -106,17 +107,17 @@ class UnreadMember(Struct, frozen=True):
 
     path: str
     reason: str
-    """Why, without its path: the same for every member with this fault."""
+    """The reason without the path: equal for every member with this problem."""
     problem: str
-    """The sentence that a person reads if it is named."""
+    """The error message if the user names the member."""
 
 
 class SortedOut(Struct, frozen=True):
-    """The files of a folder's tree, or the objects below a prefix."""
+    """Files of a folder's tree, or objects under a prefix."""
 
     logs: tuple[str, ...]
     tracked: tuple[str, ...]
-    """Those of experiment trackers."""
+    """Files of experiment trackers."""
     unread: tuple[UnreadMember, ...] = ()
     """Members that cannot be read."""
     outside: tuple[str, ...] = ()
@@ -124,22 +125,22 @@ class SortedOut(Struct, frozen=True):
 
     @property
     def read(self) -> tuple[str, ...]:
-        """The logs, or the tracker files if there is no log."""
+        """Return the logs, or the tracker files if there is no log."""
         return self.logs or self.tracked
 
 
 TIMELESS = ("trainer_state.json", "metrics.csv")
-"""Files that Hugging Face's trainer and Lightning write without any time."""
+"""Files that Hugging Face's trainer and Lightning write without times."""
 _WITH_TIMES = ("runs", "wandb", "mlruns", DATABASE, "trainer_log.jsonl", "lightning_logs")
 
 
 def has_times(name: str) -> bool:
-    """Whether a file or folder of this name, beside one of `TIMELESS`, says when things were."""
+    """Return True if a file or folder of this name, next to one of `TIMELESS`, contains times."""
     return name in _WITH_TIMES or is_event_file(name)
 
 
 DEVICE_HEAD = 4096
-"""So much (bytes) of a file shows whether it is a table of accelerators."""
+"""Number of bytes that show whether a file is a table of accelerators."""
 _LONGEST_STAMP = 60
 ENTITY = "entity"
 _QUERIED = frozenset({"utilization.gpu", "power.draw", "memory.used"})
@@ -148,8 +149,8 @@ _OF_DCGM = frozenset({"gputl", "power", "totec", "fbusd", "tenso"})
 
 
 def device_heads(line: str) -> list[str]:
-    """The headings of `nvidia-smi --query-gpu=timestamp,.. --format=csv`, `nvidia-smi dmon` and `dcgmi dmon`, small,
-    that stand in a line, be it behind a time; none where there are none."""
+    """Return the headings of `nvidia-smi --query-gpu=timestamp,.. --format=csv`, `nvidia-smi dmon` and `dcgmi dmon` in
+    a line, in lower case, also after a time; empty without any."""
     if "timestamp" in line:
         names = [one.strip().partition(" [")[0].lower() for one in line.split(",")]
         return names if "timestamp" in names and not _QUERIED.isdisjoint(names) else []
@@ -170,8 +171,8 @@ def is_headless_row(line: str) -> bool:
 
 
 def is_device_table(head: bytes) -> bool:
-    """Whether a document that begins like this is such a table. The headings may follow a line with a time, or be
-    missing (`--format=csv,noheader`)."""
+    """Return True if a document that begins like this is such a table. The headings may follow a line with a time, or
+    be missing (`--format=csv,noheader`)."""
     lines = head[:DEVICE_HEAD].removeprefix(b"\xef\xbb\xbf").decode(errors="replace").lstrip().split("\n", 3)[:2]
     return bool(device_heads(lines[0])) or (
         len(lines) > 1
@@ -180,8 +181,8 @@ def is_device_table(head: bytes) -> bool:
 
 
 def holds_samples(head: bytes) -> bool:
-    """Whether a file that begins like this, packed or not, holds samples of accelerators alone: such a table, or an
-    answer of Prometheus' query_range."""
+    """Return True if a file that begins like this, packed or not, contains only samples of accelerators: such a table,
+    or a response of Prometheus' query_range."""
     if head.startswith(GZIP_MAGIC):
         try:
             head = zlib.decompressobj(31).decompress(head, DEVICE_HEAD)
@@ -192,11 +193,12 @@ def holds_samples(head: bytes) -> bool:
 
 _ANSWER = re.compile(rb'\s*\{\s*"status"\s*:\s*"success"\s*,\s*"data"\s*:\s*\{\s*"resultType"\s*:\s*"matrix"')
 DEVICE_TABLES = (".csv", ".csv.gz")
-"""How files are called of which a walk looks into the first bytes."""
+"""Names of files whose first bytes a walk reads."""
 
 
 def is_of_devices(path: str, *, whatever_its_name: bool = False) -> bool:
-    """The same of a file; unless `whatever_its_name`, of one that a walk does not know by its name."""
+    """Return True if a file contains only samples of accelerators; without `whatever_its_name`, only if a walk would
+    not read it by its name."""
     if not (whatever_its_name or path.lower().endswith(DEVICE_TABLES)):
         return False
     try:
@@ -207,8 +209,8 @@ def is_of_devices(path: str, *, whatever_its_name: bool = False) -> bool:
 
 
 def is_of_tracker(name: str, *, in_bucket: bool = False) -> bool:
-    """Whether a walk looks at a file of this name because it may be of a tracker. in_bucket: where no database can be
-    opened."""
+    """Return True if a file of this name may belong to a tracker, so that a walk must read it. in_bucket: True if
+    databases cannot be opened."""
     name = name.replace("\\", "/")
     base = name.rpartition("/")[2]
     return (
@@ -220,9 +222,9 @@ def is_of_tracker(name: str, *, in_bucket: bool = False) -> bool:
 
 
 def logs_and_runs(names: Iterable[str]) -> SortedOut:
-    """Logs, and what trackers wrote, with what a run that they hold printed. What else lies in the folder of a run (its
-    summary, packages) is neither: it is no log of its own; nor are mmengine's scalars, where the text log of the same
-    process lies beside them."""
+    """Return logs, and tracker files with the output of a run inside them. Other files in the folder of a run (its
+    summary, packages) are not logs; neither are mmengine's scalars if the text log of the same process is next to
+    them."""
     every = [(name, name.replace("\\", "/")) for name in names]
     paths = {plain for _, plain in every}
     left = [(name, plain) for name, plain in every if not _is_said_better(plain, paths)]
@@ -241,7 +243,8 @@ def logs_and_runs(names: Iterable[str]) -> SortedOut:
 
 
 def _is_said_better(name: str, names: set[str]) -> bool:
-    """Whether a file holds scalars of mmengine that another one tells with times, or that another one is a copy of."""
+    """Return True if a file has scalars of mmengine that another file has with times, or of which another file is a
+    copy."""
     found = _SCALARS.fullmatch(name)
     if found is None:
         return False
@@ -255,7 +258,7 @@ def _folder_of_run(name: str) -> str:
 
 
 def _run_above(name: str, runs: set[str]) -> str | None:
-    """The folder of a run in which a file lies; None: in none."""
+    """Return the folder of the run that contains a file; None if it is in none."""
     folder = name.rpartition("/")[0]
     while folder:
         if folder in runs:
@@ -265,18 +268,18 @@ def _run_above(name: str, runs: set[str]) -> str | None:
 
 
 def _is_link_to_side_log(name: str) -> bool:
-    """Whether it is one of the links that stand in `wandb/` for the logs of the latest run."""
+    """Return True for one of the links in `wandb/` to the logs of the latest run."""
     folder, _, base = name.rpartition("/")
     return f"logs/{base}" in _SIDE_LOGS and folder.rpartition("/")[2] in ("wandb", LATEST_RUN)
 
 
 def home_of(name: str) -> str | None:
-    """The folder in which the folder of a tracker or a launcher lies that a file is of: what is read together with
-    other logs of that folder. None for a file of neither."""
+    """Return the folder that contains the folder of a file's tracker or launcher: it is read together with other logs
+    there. None for other files."""
     plain = name.replace("\\", "/")
     store = _RUN_OF_STORE.fullmatch(plain)
     if store is not None:
-        folder = plain[: store.start("id")].rstrip("/")  # of an experiment
+        folder = plain[: store.start("id")].rstrip("/")  # the folder of an experiment
         return _parent(_parent(folder))
     launched = _launched(plain)
     if launched is not None:
@@ -294,13 +297,13 @@ def home_of(name: str) -> str | None:
 
 
 def shared_levels(paths: Iterable[Sequence[str]]) -> int:
-    """How many levels, from the first on, some paths of folders have in common: these tell none apart."""
+    """Return how many levels, from the first on, all paths have in common: these do not distinguish them."""
     return sum(1 for _ in takewhile(lambda names: len({*names}) == 1, zip(*paths, strict=False)))
 
 
 def _launched(name: str) -> str | None:
-    """The folder in which that of torchrun's logs lies (`--log-dir`: DIR/RUN/attempt_N/RANK/stderr.log); None for a
-    file of another name."""
+    """Return the folder that contains torchrun's log folder (`--log-dir`: DIR/RUN/attempt_N/RANK/stderr.log); None for
+    a file of another name."""
     parts = name.split("/")
     if len(parts) < 3:
         return None
@@ -316,19 +319,19 @@ def _parent(path: str) -> str:
 
 
 def shown_path(path: str) -> str:
-    """A path as people see it: bytes of a name that are not UTF-8 are spelled out."""
+    """Return a path for display: bytes of a name that are not UTF-8 are escaped."""
     return path.encode("utf-8", "backslashreplace").decode()
 
 
 _ALIKE = 0.85
-"""How alike names are spelled of which one may have been meant."""
+"""Minimum similarity of a name that is suggested for a missing one."""
 _MOST_NAMES = 10_000
-"""A folder of more is not looked through for what may have been meant."""
+"""Maximum size of a folder that is searched for similar names."""
 
 
 def _beside(path: str) -> str:
-    """Which file of the same folder may have been meant; empty where none is like it. Letters that changed places are
-    the same letters: `nigth` is less like `night` by its spelling than `run-1` is like `run-2`."""
+    """Return the file of the same folder with the most similar name; "" if none is similar. Transposed letters count as
+    equal, because otherwise `nigth` is less similar to `night` than `run-1` to `run-2`."""
     folder, name = os.path.split(path.rstrip("/"))
     try:
         with os.scandir(folder or ".") as entries:
@@ -353,7 +356,7 @@ def _target_of(link: str) -> str:
 
 
 class UnreadableError(SourceError):
-    """The operating system refused to list, open or read a path."""
+    """Raised if the operating system refused to list, open or read a path."""
 
 
 def unreadable(path: str, error: OSError | ValueError) -> UnreadableError:

@@ -1,7 +1,8 @@
-"""A tracking server of MLflow, by its REST interface: `mlflow+https://HOST[/PREFIX][?experiment=NAME]`.
+"""A tracking server of MLflow, with its REST interface: `mlflow+https://HOST[/PREFIX][?experiment=NAME]`.
 
-Runs and their metrics become the same lines of JSON as those of a database (`sources.databases`). It only asks; account
-or token are those of MLflow's own client: `MLFLOW_TRACKING_TOKEN`, or `MLFLOW_TRACKING_USERNAME` and `…_PASSWORD`.
+Runs and their metrics become the same lines of JSON as those of a database (`sources.databases`). It only reads.
+Account or token are those of MLflow's own client: `MLFLOW_TRACKING_TOKEN`, or `MLFLOW_TRACKING_USERNAME` and
+`…_PASSWORD`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from goodput_cli.sources.base import Batch, RawBatch, ReadContext
 from goodput_cli.sources.layouts import RUN_KEY
 
 _SECONDS = 60
-"""Between two bytes of an answer, and for all of one."""
+"""Maximum seconds between two bytes of a response, and for all of it."""
 _MOST_BYTES = 1 << 28
 _PAGE = 1000
 _HISTORY = 25_000
-"""Rows in one answer; what servers allow."""
+"""Rows per response, which servers limit."""
 _MOST_PAGES = 100_000
 _MACHINE = "system/"
 _SEARCH = "runs/search"
@@ -33,15 +34,15 @@ _RUN_FIELDS = {"run_name": "name", "status": "status", "start_time": "start_time
 
 
 class TrackingServerSource:
-    """Reads `mlflow+http://…` and `mlflow+https://…`."""
+    """Source of `mlflow+http://…` and `mlflow+https://…`."""
 
     def read(self, uri: str, context: ReadContext, /) -> Iterator[Batch]:
-        """See `Source.read`."""
+        """Read as in `Source.read`."""
         return _batches(_Server(uri), context)
 
 
 class _Server:
-    """A server, and which of its experiments are meant."""
+    """A server, and the experiments to read."""
 
     def __init__(self, uri: str) -> None:
         try:
@@ -62,7 +63,7 @@ class _Server:
         self._headers = {"Content-Type": "application/json", **_account(parts.username, parts.password)}
 
     def pages(self, path: str, question: Mapping[str, Any], key: str) -> Iterator[dict[str, Any]]:
-        """What all pages of an answer hold under a key. A question without a body is asked with GET."""
+        """Yield the values of a key in all pages of a response. A query without a body uses GET."""
         token = ""
         for _ in range(_MOST_PAGES):
             answer = self._ask(path, {**question, **({"page_token": token} if token else {})})
@@ -74,14 +75,14 @@ class _Server:
         raise SourceError(f"{self.name}: {path} has too many pages")
 
     def part(self, path: str, answer: Mapping[str, Any], key: str, kind: type[Part]) -> Part:
-        """A part of an answer, empty where it is left out. Raises SourceError for one of another kind."""
+        """Return a part of a response, empty if it is missing. Raises SourceError for one of another type."""
         part = answer.get(key, kind())
         if not isinstance(part, kind):
             raise SourceError(f"{self.name}: {path}: {key!r} in the answer is not as expected from MLflow; {_ADVICE}")
         return part
 
     def rows(self, path: str, answer: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
-        """A part that is a list of objects. Raises SourceError."""
+        """Return a part that is a list of objects. Raises SourceError."""
         return [self.part(path, {key: row}, key, dict) for row in self.part(path, answer, key, list)]
 
     def _ask(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,7 +127,7 @@ def _account(name: str | None, password: str | None) -> dict[str, str]:
 
 
 def _batches(server: _Server, context: ReadContext) -> Iterator[RawBatch]:
-    """A batch a run: itself, then the rows of its metrics."""
+    """Yield a batch per run: the run, then the rows of its metrics."""
     first_line = 1
     for run in _runs(server):
         info = server.part(_SEARCH, run, "info", dict)
@@ -138,7 +139,7 @@ def _batches(server: _Server, context: ReadContext) -> Iterator[RawBatch]:
         for name in _metrics(server, run):
             question = {"run_id": run_id, "metric_key": name, "max_results": _HISTORY}
             for row in server.pages("metrics/get-history", question, "metrics"):
-                values = {"timestamp": row.get("timestamp"), "step": row.get("step", 0)}  # 0 is left out by some
+                values = {"timestamp": row.get("timestamp"), "step": row.get("step", 0)}  # some servers omit 0
                 lines.append(orjson.dumps({RUN_KEY: run_id, "key": name, **values}))
         data = b"\n".join(lines) + b"\n"
         context.advance(len(data))
@@ -156,12 +157,12 @@ def _runs(server: _Server) -> Iterator[dict[str, Any]]:
         known = ", ".join(name for _, name in found[:8])
         raise SourceError(f"{server.name}: no such experiment {missing[0]}; available: {known}")
     ids = [number for number, name in found if not server.experiments or name in server.experiments]
-    for number in ids:  # one by one: servers limit how many may be asked for at once
+    for number in ids:  # one by one, because servers limit the number of metrics per query
         yield from server.pages(_SEARCH, {"experiment_ids": [number], "max_results": _PAGE}, "runs")
 
 
 def _metrics(server: _Server, run: Mapping[str, Any]) -> list[str]:
-    """The metrics of a run; of those of the machine one, a sign of life."""
+    """Return the metrics of a run; of the system metrics only one, as activity."""
     listed = server.rows(_SEARCH, server.part(_SEARCH, run, "data", dict), "metrics")
     names = sorted({str(one["key"]) for one in listed if one.get("key")})
     machine = [name for name in names if name.startswith(_MACHINE)]

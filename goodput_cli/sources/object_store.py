@@ -1,9 +1,9 @@
-"""What a store of objects has to offer, and the ways in which it can fail.
+"""The interface of an object store, and its errors.
 
-To add one: a class with the methods of `ObjectStore` that raises nothing but the errors below, and its scheme in
-`bucket.py`. Waiting, trying again, reading ahead and finding objects are the same for all and not its business.
+To add one, write a class with the methods of `ObjectStore` that raises only the errors below, and add its scheme in
+`bucket.py`. Waiting, retries, reading ahead and finding objects are shared and not part of it.
 
-Which objects a name stands for: an object, a folder, a prefix or a glob, by the rules for files where they exist.
+Also the objects of a name: an object, a folder, a prefix or a glob, by the same rules as for files.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from goodput_cli.sources.remote import TransientError
 
 CONNECT_SECONDS = 5.0
 READ_SECONDS = 20.0
-"""How long to wait for a connection, and between bytes."""
+"""Seconds to wait for a connection, and between bytes."""
 CONNECTIONS = 32
-"""Connections that are kept: at least one for each thread."""
+"""Connections in the pool: at least one for each thread."""
 ANSWER_BYTES = 32 << 20
-"""Of one answer: a page of a listing or a part of an object is of a few MB."""
+"""Maximum size of one response: a page of a listing or a part of an object has a few MB."""
 ANSWER_SECONDS = 300.0
-"""For the body of one answer."""
+"""Time limit for the body of one response."""
 TRANSIENT_STATUS = (408, 429, 500, 502, 503, 504)
-"""HTTP answers after which the same request may succeed."""
+"""HTTP status codes after which the same request may succeed."""
 
 
 def check_address(*variables: str) -> None:
-    """SourceError if an environment variable that points a client at another server holds an address without a
-    scheme: clients would ask nobody, again and again, or fail in words of their own."""
+    """Raise SourceError if an environment variable for another server contains an address without a scheme: clients
+    would retry without success, or fail with unclear messages."""
     for variable in variables:
         address = os.environ.get(variable, "")
         if address and not address.startswith(("http://", "https://")):
@@ -44,7 +44,7 @@ def check_address(*variables: str) -> None:
 
 @dataclass(frozen=True)
 class StoredObject:
-    """One version of one object. size: bytes as stored; version: what pins reads to this content."""
+    """One version of one object. size: bytes as stored; version: pins reads to this content."""
 
     name: str
     size: int
@@ -52,24 +52,25 @@ class StoredObject:
 
 
 class StoreError(Exception):
-    """A request to a store failed; args: the reason, for people."""
+    """Raised when a request to a store failed; args: the reason, for people."""
 
 
 class MissingError(StoreError):
-    """There is no such bucket or object, or not in this version any more."""
+    """Raised for a missing bucket or object, or a version that was replaced."""
 
 
 class DeniedError(StoreError):
-    """The store knows who asks and refuses, or does not know who asks."""
+    """Raised if the store denies access, or does not know the account."""
 
 
 class RefusedError(StoreError):
-    """The request makes no sense to the store (no bucket has such a name), or needs what nobody gave."""
+    """Raised for a request that is invalid for the store (no bucket can have such a name), or that lacks
+    information."""
 
 
 def within_limits(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The pieces of an answer. Raises RefusedError where they are too many bytes, TransientError where they take too
-    long."""
+    """Yield the pieces of a response. Raises RefusedError if they exceed the size limit, TransientError if they exceed
+    the time limit."""
     size, until = 0, time.monotonic() + ANSWER_SECONDS
     for piece in pieces:
         size += len(piece)
@@ -84,28 +85,28 @@ class ObjectStore(Protocol):
     """One kind of store. Methods make one request, are called from several threads, and raise `StoreError`s or
     `remote.TransientError`.
 
-    list_permission, get_permission: what it takes to be answered, as people who grant it call it.
+    list_permission, get_permission: the required permissions, under their names at the provider.
     """
 
     @property
     def list_permission(self) -> str:
-        """What listing needs."""
+        """Return the permission for listing."""
 
     @property
     def get_permission(self) -> str:
-        """What reading an object needs."""
+        """Return the permission for reading an object."""
 
     def list_page(self, bucket: str, prefix: str, token: str | None, /) -> tuple[list[StoredObject], str | None]:
-        """Some objects whose names begin with `prefix`, from `token` on, and where the next page begins; None after the
-        last."""
+        """Return some objects whose names begin with `prefix`, from `token` on, and the token of the next page; None
+        after the last."""
 
     def newest(self, bucket: str, name: str, /) -> StoredObject | None:
-        """The version of an object that a reader would get now; None if there is none."""
+        """Return the current version of an object; None if it does not exist."""
 
     def get(self, bucket: str, wanted: StoredObject, start: int, end: int, /) -> bytes:
-        """Bytes `start` up to `end` (exclusive) of exactly that version, as stored: nothing is unpacked on the way.
+        """Return bytes `start` up to `end` (exclusive) of exactly that version, as stored, without unpacking.
 
-        Raises MissingError if the version is gone. An answer of another length is asked for again by whoever calls.
+        Raises MissingError if the version was replaced. The caller repeats requests with a response of another length.
         """
 
 
@@ -113,26 +114,26 @@ _MAGIC = re.compile(r"[*?\[]")
 
 
 def has_magic(path: str) -> bool:
-    """Whether a path holds what makes it a glob."""
+    """Return True if a path contains glob characters."""
     return _MAGIC.search(path) is not None
 
 
 def fixed_part(path: str) -> str:
-    """What every object that the path stands for begins with: all of it, or up to the first sign of a glob."""
+    """Return the common prefix of all objects of the path: all of it, or the part before the first glob character."""
     match = _MAGIC.search(path)
     return path[: match.start()] if match else path
 
 
 Samples = Callable[[list[StoredObject]], set[str]]
-"""The names of those objects that hold samples of accelerators alone, as their first bytes show."""
+"""Returns the names of those objects that contain only samples of accelerators, by their first bytes."""
 
 
 def choose(uri: str, path: str, listed: Iterable[StoredObject], samples: Samples) -> list[StoredObject]:
-    """The objects that `path` stands for among those that begin with its fixed part, sorted by name.
+    """Return the objects of `path` among those that begin with its fixed part, sorted by name.
 
-    An object of exactly this name wins; then a glob (`**` crosses folders, all else does not; a glob that matches
-    folders only stands for the logs in them), a folder, and names that begin like this. Of folders and prefixes only
-    logs are taken, by their endings, and `samples` beside them. Raises SourceError if nothing is left.
+    An object of exactly this name has priority; then a glob (only `**` crosses folders; a glob that matches only
+    folders selects the logs in them), a folder, and names that begin like this. In folders and prefixes only logs are
+    selected, by their endings, and `samples` next to them. Raises SourceError if nothing is left.
     """
     objects = sorted(listed, key=lambda one: one.name)
     exact = [one for one in objects if one.name == path and not path.endswith("/")]
@@ -167,7 +168,7 @@ def _beneath(uri: str, path: str, objects: list[StoredObject], samples: Samples)
 
 
 def _read_of(objects: list[StoredObject], samples: Samples) -> list[StoredObject]:
-    """What is read of a folder: logs, and where there are none what experiment trackers wrote; and samples of
+    """Return the objects to read in a folder: logs, otherwise files of experiment trackers; and samples of
     accelerators."""
     files = logs_and_runs(
         one.name
@@ -192,7 +193,7 @@ def _glob_pattern(path: str) -> str:
 
 
 def _next_piece(path: str, at: int) -> tuple[str, int]:
-    """The expression for the next sign of a glob, and where the one after it begins."""
+    """Return the expression of the next part of a glob, and where the part after it begins."""
     begins_part = at == 0 or path[at - 1] == "/"
     if begins_part and path.startswith("**/", at):
         return "(?:[^/]+/)*", at + 3
@@ -213,7 +214,7 @@ def _next_piece(path: str, at: int) -> tuple[str, int]:
 def _character_set(path: str, at: int) -> tuple[str, int]:
     negated = path.startswith("!", at + 1)
     first = at + 1 + negated
-    end = path.find("]", first + 1)  # a bracket that comes first stands for itself
+    end = path.find("]", first + 1)  # a bracket in the first position is literal
     if end < 0:
         return re.escape("["), at + 1
     content = re.sub(r"([\\\]\[&~|^])", r"\\\1", path[first:end])

@@ -1,4 +1,4 @@
-"""What files are that people name in place of a log: told by their names, and asked only where no time was read."""
+"""Descriptions of files that users pass instead of a log, by their names. They are used only if no time was read."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _KINDS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     ((".md", ".rst"), "a document", _PRINTED),
     ((".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".mp4"), "a picture", _PRINTED),
 )  # fmt: skip
-"""By how a name ends: what such a file is, and what to do."""
+"""By ending of the name: the kind of file, and what to do."""
 _NAMES = (("requirements", ".txt", "a list of packages"), ("config", ".json", "a settings file"),
           ("package", ".json", "a settings file"), ("tokenizer", ".json", "a part of a tokenizer"))  # fmt: skip
 _MOST = 3
 
 
 def other_file(name: str) -> str | None:
-    """What a file is that is no log, and what to do; None where its name does not tell."""
+    """Return what a file is that is not a log, and what to do; None if its name does not show it."""
     plain = name.rpartition("/")[2].lower()
     for endings, what, advice in _KINDS:
         if plain.endswith(endings):
@@ -45,9 +45,9 @@ _SACCT_ROW = re.compile(r"\d{1,20}[\w.+]{0,60}\|[^|]*\|.*\b(?:COMPLETED|FAILED|C
 
 
 def scheduler_table(lines: Sequence[str]) -> str | None:
-    """Return what a table of Slurm is that cannot be read, and the command that prints one that can; None for others.
+    """Return what an unreadable Slurm table is, and the command that prints a readable one; None for others.
 
-    lines: the first lines of a file, of which two are looked at.
+    lines: the first lines of a file; two of them are used.
     """
     first, second = (line.strip()[:500] for line in (*lines[:2], "", "")[:2])
     columns = {word.casefold() for word in first.split()}
@@ -61,7 +61,7 @@ def scheduler_table(lines: Sequence[str]) -> str | None:
 
 
 def held_instead(folder: str) -> str:
-    """What a folder without a log holds: `it is empty`, `it holds 2 *.png, 1 *.jpg`."""
+    """Return the contents of a folder without a log: `it is empty`, `it holds 2 *.png, 1 *.jpg`."""
     found = Counter(os.path.splitext(name)[1] for _, _, names in os.walk(folder) for name in names)
     if not found:
         return "it is empty"
@@ -73,7 +73,7 @@ def held_instead(folder: str) -> str:
 
 
 def others_alone(names: Sequence[str]) -> str | None:
-    """`gen.py is a Python program, …` where all of these files are no logs; None where one may be."""
+    """Return `gen.py is a Python program, …` if none of these files is a log; None if one may be."""
     found = [other_file(name) for name in names]
     if not found or None in found:
         return None

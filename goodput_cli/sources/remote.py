@@ -1,4 +1,4 @@
-"""Talking to other machines: what failed is tried again, and several requests are under way at once."""
+"""Requests to other machines, with retries and parallel requests."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How long to keep trying. Pauses are those of `record.queues.pause_after`."""
+    """Limits of retries. Pauses are those of `record.queues.pause_after`."""
 
     first: float
     """The first pause, s."""
     longest: float
-    """The longest pause, s; a server that asks for more gets no more."""
+    """The longest pause, s, also if a server asks for more."""
     tries: int
-    """How often the same request may be made, those not counted that fail because of a quota."""
+    """Maximum number of attempts of one request, except those that fail because of a quota."""
     altogether: float = math.inf
-    """How long to pause for one request in all, s."""
+    """Maximum sum of all pauses of one request, s."""
 
 
 class TransientError(Exception):
-    """It may work the next time: too many requests, a server in trouble, a connection that broke."""
+    """Raised if a retry may succeed: too many requests, a server in trouble, a broken connection."""
 
     def __init__(self, reason: str, pause: float | None = None, *, counts: bool = True) -> None:
         super().__init__(reason)
         self.pause = pause
-        """Seconds that the server asks to wait, if it does."""
+        """Seconds that the server asks to wait; None if it does not."""
         self.counts = counts
-        """Whether it is one of the tries that are allowed; waiting for a quota is not."""
+        """True if it counts as an attempt; waiting for a quota does not."""
 
 
 class GaveUpError(Exception):
-    """It failed too often in ways that might have passed; args: the reason, for people."""
+    """Raised when all retries failed; args: the reason, for people."""
 
     def __init__(self, reason: str, last: TransientError) -> None:
         super().__init__(reason)
         self.last = last
-        """What it failed with in the end."""
+        """The last error."""
 
 
 def try_again(
@@ -59,10 +59,10 @@ def try_again(
     stop: Event,
     before_pause: Callable[[TransientError, float, str], object] | None = None,
 ) -> Result:
-    """The result of `work`, called again after each TransientError.
+    """Return the result of `work`, called again after each TransientError.
 
-    before_pause: called before the next try with the error, the seconds until then, and what to say of it. Raises
-    GaveUpError when patience ends, or once `stop` is set.
+    before_pause: called before the next attempt with the error, the seconds until then, and a message. Raises
+    GaveUpError when the limits of `patience` are reached, or once `stop` is set.
     """
     failures, pauses, paused = 0, 0, 0.0
     while True:
@@ -90,8 +90,8 @@ Outcome = TypeVar("Outcome")
 class RequestThreads(Generic[Item, Outcome]):
     """Threads that call `work` for one item after the other.
 
-    They are daemons, unlike those of concurrent.futures: an interrupted command ends at once instead of waiting for
-    the network. stop: once it is set, nothing more is begun.
+    They are daemons, unlike those of concurrent.futures: an interrupted command ends at once instead of waiting for the
+    network. stop: once it is set, no new work begins.
     """
 
     def __init__(self, work: Callable[[Item], Outcome], count: int, stop: Event) -> None:
@@ -102,18 +102,18 @@ class RequestThreads(Generic[Item, Outcome]):
         self._jobs: SimpleQueue[tuple[Item, Future[Outcome]] | None] = SimpleQueue()
 
     def start(self, item: Item) -> Future[Outcome]:
-        """The result for an item, or its error, as soon as it is there."""
+        """Return a future of the result for an item."""
         if self._started < self._count:
             Thread(target=self._run, daemon=True, name="goodput-reader").start()
             self._started += 1
-        from concurrent.futures import Future  # with logging behind it, for what few commands read
+        from concurrent.futures import Future  # imported late: it imports logging, and few commands need it
 
         future: Future[Outcome] = Future()
         self._jobs.put((item, future))
         return future
 
     def close(self) -> None:
-        """End the threads after what they do now."""
+        """End the threads after their current work."""
         self._stop.set()
         for _ in range(self._started):
             self._jobs.put(None)
@@ -125,17 +125,17 @@ class RequestThreads(Generic[Item, Outcome]):
                 continue
             try:
                 future.set_result(self._work(item))
-            except BaseException as error:  # it is raised where the result is taken
+            except BaseException as error:  # it is raised where the result is used
                 future.set_exception(error)
-            del item, future, job  # a result that was taken must not live until the next one
+            del item, future, job  # free the result before the next one arrives
 
 
 def read_ahead(
     items: Iterable[Item], work: Callable[[Item], Outcome], stop: Event, workers: int, held: int
 ) -> Generator[Future[Outcome], None, None]:
-    """Calls `work` for items in threads, at most `held` items ahead of who takes the results: a future per item.
+    """Yield a future per item, calling `work` in threads, at most `held` items ahead of the consumer.
 
-    Closing the generator sets `stop` and ends the threads after what they do now.
+    Closing the generator sets `stop` and ends the threads after their current work.
     """
     source = iter(items)
     threads = RequestThreads(work, workers, stop)

@@ -1,4 +1,4 @@
-"""Amazon S3 and what speaks its language, by boto3. `AWS_ENDPOINT_URL_S3` points it at another server."""
+"""Amazon S3 and compatible stores, with boto3. `AWS_ENDPOINT_URL_S3` selects another server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _DENIED = (401, 403)
 
 
 class AmazonStore:
-    """See `ObjectStore`. A version is an ETag: the same for the same content."""
+    """Amazon S3 as an `ObjectStore`. A version is an ETag: equal for equal content."""
 
     list_permission = "s3:ListBucket"
     get_permission = "s3:GetObject"
@@ -53,7 +53,7 @@ class AmazonStore:
         config = Config(
             connect_timeout=CONNECT_SECONDS,
             read_timeout=READ_SECONDS,
-            retries={"total_max_attempts": 1},  # trying again is the same for all stores
+            retries={"total_max_attempts": 1},  # retries are the same for all stores
             max_pool_connections=CONNECTIONS,
         )
         try:
@@ -62,14 +62,14 @@ class AmazonStore:
             raise SourceError(f"s3://: the AWS settings are not usable ({error}); see `aws configure`") from error
 
     def list_page(self, bucket: str, prefix: str, token: str | None) -> tuple[list[StoredObject], str | None]:
-        """See `ObjectStore.list_page`."""
+        """List one page (see `ObjectStore.list_page`)."""
         place = {"ContinuationToken": token} if token else {}
         answer = _asked(lambda: self._client.list_objects_v2(Bucket=bucket, Prefix=prefix, **place))
         objects = [StoredObject(one["Key"], one["Size"], one["ETag"]) for one in answer.get("Contents", ())]
         return objects, answer.get("NextContinuationToken")
 
     def newest(self, bucket: str, name: str) -> StoredObject | None:
-        """See `ObjectStore.newest`."""
+        """Return the newest version (see `ObjectStore.newest`)."""
         try:
             answer = _asked(lambda: self._client.head_object(Bucket=bucket, Key=name))
         except MissingError:
@@ -77,7 +77,7 @@ class AmazonStore:
         return StoredObject(name, answer["ContentLength"], answer["ETag"])
 
     def get(self, bucket: str, wanted: StoredObject, start: int, end: int) -> bytes:
-        """See `ObjectStore.get`."""
+        """Return bytes (see `ObjectStore.get`)."""
         part = {} if start == 0 and end == wanted.size else {"Range": f"bytes={start}-{end - 1}"}
 
         def request() -> bytes:
@@ -89,14 +89,15 @@ class AmazonStore:
 
 
 def _asked(request: Callable[[], Result]) -> Result:
-    """The answer to a request, its errors as those of `ObjectStore`."""
+    """Return the response to a request, with errors converted to those of `ObjectStore`."""
     try:
         return request()
     except ClientError as error:
         raise _refused(error) from error
     except NoCredentialsError as error:
         raise SourceError("s3://: no AWS credentials found; run `aws configure`, or set AWS_ACCESS_KEY_ID") from error
-    except (EndpointConnectionError, ConnectTimeoutError, HTTPClientError) as error:  # or a time limit, or a body cut
+    # or a time limit, or a truncated body
+    except (EndpointConnectionError, ConnectTimeoutError, HTTPClientError) as error:
         raise TransientError(_one_line(error)) from error
     except BotoCoreError as error:
         if type(error).__name__ != "IncompleteReadError":

@@ -1,8 +1,8 @@
-"""Snapshots: a local file with everything that some sources held, and a manifest beside it that says what it is.
+"""Snapshots: a local file with the contents of some sources, and a manifest next to it that describes it.
 
-`run.jsonl.gz` holds the lines as they were (entries of Cloud Logging as a sink would have written them);
-`run.parquet` the same lines in a column `record`, beside what identifies an entry. `run.jsonl.gz.manifest` is JSON.
-Both are written under temporary names and renamed, the manifest last: one that does not fit its file is not used.
+`run.jsonl.gz` contains the original lines (entries of Cloud Logging as a sink would have written them). `run.parquet`
+contains the same lines in a column `record`, next to the identity of an entry. `run.jsonl.gz.manifest` is JSON. Both
+are written under temporary names and renamed, the manifest last: one that does not match its file is ignored.
 """
 
 from __future__ import annotations
@@ -34,51 +34,51 @@ Identity = tuple[str, str, str] | bytes
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a snapshot holds."""
+    """Description of a snapshot."""
 
     sources: tuple[str, ...]
-    """The sources, as they were named, without passwords: --update of such a one names it again."""
+    """The sources as named, without passwords: --update of such a source must name it again."""
     job_name: str | None
-    """`--job-name` that Cloud Logging was asked for; None: every job."""
+    """`--job-name` of the Cloud Logging query; None: every job."""
     log_name: str | None
-    """`--log-name` that Cloud Logging was asked for; None: every log."""
+    """`--log-name` of the Cloud Logging query; None: every log."""
     lookback_days: float | None
-    """How many days back Cloud Logging was asked for; None: not said."""
+    """Number of days that were read back from Cloud Logging; None: not limited."""
     start: str | None
     """Time of the first event, RFC 3339; None without events."""
     end: str | None
     """Time of the last event, RFC 3339; None without events."""
     lines: int
-    """How many lines the snapshot holds."""
+    """Number of lines in the snapshot."""
     fetched_at: str
-    """When reading began, RFC 3339."""
+    """Time when reading began, RFC 3339."""
     complete: bool
     """False after an interruption."""
     newest_ns: dict[str, int]
     """The newest timestamp of each log of Cloud Logging, ns since 1970 UTC."""
     fetched_ns: int
-    """When reading began, ns since 1970 UTC."""
+    """Time when reading began, ns since 1970 UTC."""
     bytes: int
     """Size of the snapshot."""
     diagnostics: tuple[Diagnostic, ...] = ()
-    """What was noticed while reading."""
+    """Diagnostics of the reading."""
     digest: str = ""
-    """SHA-256 of the lines, each with its line break, in hexadecimal digits; "": written before there was one."""
+    """SHA-256 of the lines, each with its line break, in hexadecimal digits; "": from a version without digests."""
 
 
 def check_name(path: Path) -> None:
-    """Raises UsageError for a name that is none of a snapshot."""
+    """Raise UsageError for a name that is not that of a snapshot."""
     if not path.name.lower().endswith(ENDINGS):
         raise UsageError(f"{path}: a snapshot must be named {', '.join('*' + ending for ending in ENDINGS)}")
 
 
 def manifest_path(path: Path) -> Path:
-    """Where the manifest of a snapshot stands."""
+    """Return the path of a snapshot's manifest."""
     return path.with_name(path.name + MANIFEST_ENDING)
 
 
 def read_manifest(path: Path) -> Manifest | None:
-    """The manifest of a snapshot; None if there is none, or the file is not as it was written."""
+    """Return the manifest of a snapshot; None without one, or if the file has changed."""
     manifest = written_manifest(path)
     try:
         if manifest is None or manifest.bytes != path.stat().st_size:
@@ -101,7 +101,7 @@ def _digest_of_file(path: Path) -> str:
 
 
 def written_manifest(path: Path) -> Manifest | None:
-    """The manifest beside a file, whether the file is still what it says or not; None: there is none of a snapshot."""
+    """Return the manifest next to a file, even if the file has changed; None without a valid one."""
     try:
         manifest = orjson.loads(manifest_path(path).read_bytes())
         if manifest.pop("version") != VERSION:
@@ -116,8 +116,8 @@ def written_manifest(path: Path) -> Manifest | None:
 
 
 def write_snapshot(path: Path, lines: Sequence[bytes], manifest: Manifest) -> Manifest:
-    """Write a snapshot and its manifest, both or neither: whatever interrupts it, what was there stays there. Returns
-    the manifest with the size of the file and the digest of the lines. Raises GoodputError."""
+    """Write a snapshot and its manifest, both or neither: an interruption leaves existing files unchanged. Return the
+    manifest with the size of the file and the digest of the lines. Raises GoodputError."""
     digest = sha256()
     for line in lines:
         digest.update(line + b"\n")
@@ -133,7 +133,7 @@ def write_snapshot(path: Path, lines: Sequence[bytes], manifest: Manifest) -> Ma
 
 
 def read_parquet(name: str, path: str) -> Iterator[RawBatch]:
-    """The lines of a snapshot in Parquet, or the rows of any other table as lines of JSON, in blocks.
+    """Yield the lines of a snapshot in Parquet, or the rows of any other table as lines of JSON, in blocks.
 
     Raises SourceError for a damaged file.
     """
@@ -154,7 +154,7 @@ def read_parquet(name: str, path: str) -> Iterator[RawBatch]:
 
 
 def _plain_columns(schema: Any) -> list[str]:
-    """Columns of numbers, times, texts and truth values: no lists, pictures or bytes."""
+    """Return columns of numbers, times, texts and booleans, without lists, pictures or bytes."""
     from pyarrow import types
 
     kinds = (
@@ -169,19 +169,19 @@ def _plain_columns(schema: Any) -> list[str]:
 
 
 def _as_lines(rows: Sequence[dict[str, Any]]) -> list[bytes]:
-    """Rows as JSON; what a row has no value for is left out."""
+    """Return rows as JSON, without missing values."""
     kept = ({key: value for key, value in row.items() if value is not None} for row in rows)
     return [orjson.dumps(row, option=orjson.OPT_UTC_Z | orjson.OPT_NON_STR_KEYS, default=str) for row in kept]
 
 
 def identity_of(line: bytes) -> Identity:
-    """What two copies of a line have in common: log, timestamp and insertId of an entry, else the line."""
+    """Return the identity that copies of a line share: log, timestamp and insertId of an entry, otherwise the line."""
     entry = _entry(line)
     return line if entry is None else (entry["logName"], entry["timestamp"], entry["insertId"])
 
 
 def timestamp_of(line: bytes) -> str | None:
-    """The timestamp of an entry of Cloud Logging; None for other lines."""
+    """Return the timestamp of an entry of Cloud Logging; None for other lines."""
     entry = _entry(line)
     return None if entry is None else entry["timestamp"]
 
@@ -198,7 +198,7 @@ def _entry(line: bytes) -> dict[str, str] | None:
 
 
 def _write(path: Path, stream: IO[bytes], lines: Sequence[bytes]) -> None:
-    """Write the lines in the form that the name of a snapshot says."""
+    """Write the lines in the form given by the name of a snapshot."""
     name = path.name.lower()
     if name.endswith(PARQUET_ENDING):
         _write_parquet(stream, lines)

@@ -37,7 +37,7 @@ _OF_KERNEL = "in a file system of the kernel, whose files may never end"
 _ABOVE = "the link leads to a directory that contains the named one"
 _KERNEL_FOLDERS = ("/proc", "/sys", "/dev")
 _MEMORY = "/dev/shm"
-"""Plain files, which lie in memory."""
+"""File systems of plain files in memory."""
 
 
 def find_files(path: str) -> SortedOut:
@@ -154,10 +154,10 @@ class _Walk:
             waiting = [(self._root, entry) for entry in _members(folder)]
         except OSError as error:
             raise unreadable(folder, error) from error
-        while waiting:  # a stack of its own: a tree may be deeper than Python's recursion limit
+        while waiting:  # an explicit stack, because a tree may be deeper than Python's recursion limit
             above, entry = waiting.pop()
             try:
-                # only a link needs to be resolved: to resolve each path would take the square of the depth
+                # resolve only links: resolving each path would take quadratic time in the depth
                 real = os.path.realpath(entry.path) if entry.is_symlink() else os.path.join(above, entry.name)
                 if entry.is_dir():
                     waiting += ((real, member) for member in self._new_members(entry, real))
@@ -206,7 +206,7 @@ class _Walk:
         reason = error.strerror or "cannot be read"
         if isinstance(error, FileNotFoundError):
             if not os.path.islink(path):
-                return  # removed after its directory was listed
+                return  # it was removed after its directory was listed
             reason = _GONE
         elif isinstance(error, PermissionError):
             reason = _DENIED
