@@ -1,1 +1,1 @@
-"""Compatibility: the names of other libraries, and their accounts beside ours; nothing else of goodput needs it."""
+"""Compatibility with other libraries: their names, and their results next to ours. No other part of goodput uses it."""

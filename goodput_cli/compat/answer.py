@@ -1,6 +1,6 @@
-"""What `goodput reconcile --format json` answers: of a recorder log; of a checkpoint log, see `checkpoints`.
+"""The result of `goodput reconcile --format json` for a recorder log; `checkpoints` has that of a checkpoint log.
 
-`goodput reconcile` as a `Sheet`: both accounts side by side, and below them the rules that make the difference.
+Also `goodput reconcile` as a `Sheet`: both accounts side by side, and below them the rules that cause the difference.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from goodput_cli.vocabulary.text import duration, percent, plural
 @written("other_side", "the reference system")
 @dataclass(frozen=True)
 class OtherSide:
-    """The system on the other side."""
+    """The reference system."""
 
     name: str
     """ml-goodput-measurement, or the resiliency calculator"""
     version: str | None
     """of the library; null for the calculator, whose formula is used"""
     failed: str | None
-    """what the library raised, where it refuses to answer"""
+    """error of the library if it fails; otherwise null"""
 
 
 @written("percent_of_both")
 @dataclass(frozen=True)
 class PercentOfBoth:
-    """A share on both sides."""
+    """A share in both systems."""
 
     here: float | None
-    """here"""
+    """in goodput"""
     there: float | None
-    """on the other side; null where it does not answer"""
+    """in the reference system; null without a result"""
 
 
 @written("count_of_both")
 @dataclass(frozen=True)
 class CountOfBoth:
-    """An amount on both sides."""
+    """An amount in both systems."""
 
     here: int | None
-    """here"""
+    """in goodput"""
     there: int | None
-    """on the other side; null where it does not answer"""
+    """in the reference system; null without a result"""
 
 
 @written(
@@ -66,23 +66,23 @@ class ReconcileAnswer:
     job: NamedJob
     other_side: OtherSide
     goodput_percent: PercentOfBoth
-    """goodput of both sides"""
+    """goodput in both systems"""
     total_ns: CountOfBoth
-    """what percentages are of"""
+    """basis of the percentages"""
     disruptions: CountOfBoth
     """disruptions"""
     data_loading_async_ns: CountOfBoth
-    """data loading inside steps, beside both accounts"""
+    """data loading inside steps, next to both accounts"""
     rows: Sequence[ReconciledRow]
     """productive first, then by difference"""
     why: Sequence[Movement]
-    """the largest first; their sums are the differences of the rows"""
+    """the largest first; their sums equal the differences of the rows"""
     not_explained_ns: int | None
-    """sum over the rows, signs left out"""
+    """sum of the absolute values of all rows"""
 
 
 def reconcile_answer(analysis: Analysis, reconciliation: Reconciliation) -> ReconcileAnswer:
-    """Both accounts of a recorder log."""
+    """Return both accounts of a recorder log."""
     answer = reconciliation.answer
     return ReconcileAnswer(
         job=named_job(analysis),
@@ -98,14 +98,15 @@ def reconcile_answer(analysis: Analysis, reconciliation: Reconciliation) -> Reco
 
 
 _ROUNDING_NS = 1_000_000
-"""The library computes with floats: differences below a millisecond are theirs, and are shown as 0 to people."""
+"""Maximum rounding error: the library computes with floats, so differences below a millisecond are shown as 0 on
+screens."""
 _NOBODY = "not counted"
 _ALSO = "+ "
-"""Time that stands there under another type already."""
+"""Time that the library already counts under another type."""
 
 
 def reconcile_sheet(analysis: Analysis, reconciliation: Reconciliation) -> Sheet:
-    """Every category of either side, then every movement, the largest first."""
+    """Return every category of either system, then every movement, the largest first."""
     return Sheet(
         title=f"Goodput of {analysis.job.name}: goodput and {NAME} {reconciliation.answer.version}",
         summary=tuple(_summary(analysis, reconciliation)),
@@ -154,7 +155,7 @@ def _shown(row: ReconciledRow) -> tuple[Cell, ...]:
 
 
 def _briefer_name(name: str) -> str:
-    """Return the short name of a category, short enough to leave room for the rule in 80 columns."""
+    """Return the movements, and the text of each rule."""
     return brief_name(name).replace("initialization", "init")
 
 

@@ -1,7 +1,7 @@
-"""`goodput_cli.reconcile(...)`: our account of a job beside that of the system its log was written for.
+"""`goodput_cli.reconcile(...)`: our account of a job next to that of the system for which its log was written.
 
-For recorder logs that is the reference library, ml-goodput-measurement, which is run on the same events. For
-checkpoint logs it is the resiliency calculator, whose documented formula is worked out here.
+For recorder logs that is the reference library, ml-goodput-measurement, which runs on the same events. For checkpoint
+logs it is the resiliency calculator, whose documented formula is computed here.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from goodput_cli.api.keywords import ReconcileOptions
 
 SLOW_EVENTS = 20_000
-"""From how many events on the reference library takes so long that people should be told: it looks at every custom
-event for every step."""
+"""Number of events from which on the user is told that the reference library is slow: it checks every custom event for
+every step."""
 
 
 RECONCILE = Keywords.of("ReconcileOptions", "The same, with the reference library beside it.", Asking, base=JOB)
@@ -38,20 +38,20 @@ RECONCILE = Keywords.of("ReconcileOptions", "The same, with the reference librar
 def reconcile(
     sources: Source | Sequence[Source], **options: Unpack[ReconcileOptions]
 ) -> Reconciliation | CheckpointReconciliation:
-    """Analyse a job, and set both accounts of it side by side with the rules that explain each difference.
+    """Analyze a job, and return both accounts of it side by side with the rules that explain each difference.
 
-    The options are those of `goodput_cli.analyze` and one more, and so are the errors. UsageError also where the
-    reference library is needed and not installed, GoodputError when the time is over. What the library itself refuses
-    is part of the answer.
+    The options are those of `goodput_cli.analyze` and one more, and so are the errors. Also raises UsageError if the
+    reference library is needed and not installed, and GoodputError after the timeout. Errors of the library itself are
+    part of the result.
     """
     asking, of_job = parsed_options(Asking, options)
     return reconcile_job(analyze(sources, **of_job), asking.timeout)
 
 
 def is_checkpoint_log(analysis: Analysis) -> bool:
-    """Whether the resiliency calculator stands on the other side.
+    """Return True if the resiliency calculator is the reference system.
 
-    NotEnoughData where neither system could account for the job: a log of nothing but saves and restores.
+    Raises NotEnoughData if neither system could account for the job: a log of only saves and restores.
     """
     systems = {one.other_system for one in analysis.job.log_formats}
     if analysis.timeline.attempts.step_log or REFERENCE_LIBRARY in systems:
@@ -62,8 +62,8 @@ def is_checkpoint_log(analysis: Analysis) -> bool:
 
 
 def _check_readable(analysis: Analysis) -> None:
-    """NotEnoughData for a log that says when steps ended and never when one began: the library sees no step in it, and
-    would call all of the job lost, which says nothing of the job."""
+    """Raise NotEnoughData for a log with ends but no begins of steps: the library sees no step in it, and would count
+    all of the job as lost."""
     table = analysis.table
     edges = table.edge[rows_of(table.kind, (Kind.STEP,))]
     if len(edges) and not (edges == Edge.POINT).any():
@@ -75,11 +75,10 @@ def _check_readable(analysis: Analysis) -> None:
 
 
 def reconcile_job(analysis: Analysis, timeout: float = 600.0) -> Reconciliation | CheckpointReconciliation:
-    """Both accounts of a job, and the rules that explain each difference.
+    """Return both accounts of a job, and the rules that explain each difference.
 
-    timeout: seconds that the reference library may take. Raises UsageError where it is needed and not installed,
-    GoodputError when the time is over, NotEnoughData where it cannot read such a log. What the library itself refuses
-    is part of the answer.
+    timeout: seconds for the reference library. Raises UsageError if it is needed and not installed, GoodputError after
+    the timeout, NotEnoughData if it cannot read such a log. Errors of the library itself are part of the result.
     """
     if is_checkpoint_log(analysis):
         return reconcile_checkpoints(analysis)

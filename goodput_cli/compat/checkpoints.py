@@ -1,4 +1,4 @@
-"""A checkpoint log's account beside that of the resiliency calculator, whose formula is that of its documentation:
+"""The account of a checkpoint log next to that of the resiliency calculator, with the formula of its documentation:
 
 effective computation time = (highest step saved - lowest step loaded) x reference step time, goodput = effective
 computation time / time from the first to the last event.
@@ -23,7 +23,7 @@ from goodput_cli.vocabulary.text import duration, exact, number, percent
 
 Unit = Literal["count", "seconds", "percent"]
 _ALIKE = ("checkpoints_loaded", "checkpoints_saved", "min_loaded_step", "max_saved_step", "step_difference")
-"""Rows that are the same on both sides, by their names in the reference."""
+"""Rows that are equal in both systems, by their names in the reference."""
 _OWN_EVENT = 1
 """The calculator counts one event of its own: 27 for the documented run of 26 lines."""
 
@@ -31,7 +31,7 @@ _OWN_EVENT = 1
 @written("checkpoint_reason", "contribution of a rule to the difference", keys="rule text amount")
 @dataclass(frozen=True)
 class CheckpointReason:
-    """What a rule adds to the difference."""
+    """Contribution of a rule to the difference."""
 
     rule: str
     """code of the rule (docs/compatibility.md)"""
@@ -51,35 +51,35 @@ class CheckpointRow:
     name: str
     """a row of the calculator's table"""
     unit: Unit
-    """of the numbers"""
+    """unit of the numbers"""
     here: float | None
-    """by goodput"""
+    """in goodput"""
     there: float | None
-    """by the calculator"""
+    """in the calculator"""
     why: tuple[CheckpointReason, ...] = ()
-    """rules that make the difference"""
+    """rules that cause the difference"""
 
     @property
     def difference(self) -> float | None:
-        """there less here"""
+        """difference, reference minus goodput"""
         return None if self.here is None or self.there is None else self.there - self.here
 
     @property
     def not_explained(self) -> float | None:
-        """what the rules leave over"""
+        """difference that no rule explains"""
         return None if self.difference is None else self.difference - sum(reason.amount for reason in self.why)
 
 
 @dataclass(frozen=True)
 class CheckpointReconciliation:
-    """The calculator's table beside ours."""
+    """The calculator's table next to ours."""
 
     rows: tuple[CheckpointRow, ...]
     """The calculator's rows, in its order."""
     reference_seconds: float | None
-    """The reference step time of both sides; None where there is none."""
+    """The reference step time of both systems; None without one."""
     auto: bool
-    """Whether the log itself gave it."""
+    """True if the reference step time comes from the log."""
 
 
 @written(
@@ -94,14 +94,14 @@ class ReconcileCheckpointsAnswer:
     job: NamedJob
     other_side: OtherSide
     reference_step_time_seconds: float | None
-    """of both sides; null where there is none"""
+    """of both systems; null without one"""
     reference_from_the_log: bool
-    """whether it was taken from the log itself"""
+    """true if it comes from the log"""
     rows: Sequence[CheckpointRow]
 
 
 def reconcile_checkpoints(analysis: Analysis) -> CheckpointReconciliation:
-    """The calculator's table by its documented formula, beside ours."""
+    """Return the calculator's table by its documented formula, next to ours."""
     reference = analysis.reference
     timeline = analysis.timeline
     starts = int(np.count_nonzero(timeline.table.kind == Kind.START))
@@ -124,7 +124,7 @@ def _row(
 
 
 def _amounts(analysis: Analysis) -> list[CheckpointRow]:
-    """Steps, effective computation time, total runtime and goodput, as far as the log has them."""
+    """Return steps, effective computation time, total runtime and goodput, if the log has them."""
     timeline, reference, window = analysis.timeline, analysis.reference, analysis.window
     table = timeline.table
     first, last = int(table.time.min()), int(table.end.max())
@@ -165,7 +165,8 @@ def _amounts(analysis: Analysis) -> list[CheckpointRow]:
 
 
 def _kept(analysis: Analysis, lowest: int, highest: int) -> tuple[float, float]:
-    """Kept steps among lowest <= step < highest, and all others. A span counts by how much of it lies between."""
+    """Return the kept steps among lowest <= step < highest, and all others. A span counts by the part of it inside the
+    range."""
     kept_training = analysis.timeline.kept_training
     rows = np.flatnonzero(kept_training.kept_steps > 0)
     first, kept, steps = (
@@ -193,7 +194,7 @@ _TITLES = {
 
 
 def reconcile_checkpoints_sheet(analysis: Analysis, reconciliation: CheckpointReconciliation) -> Sheet:
-    """The calculator's table, both sides."""
+    """Return the calculator's table for both systems."""
     return Sheet(
         title=f"Goodput of {analysis.job.name}: goodput and the {CALCULATOR}",
         summary=tuple(_summary(reconciliation)),
@@ -246,7 +247,7 @@ def _notes(reconciliation: CheckpointReconciliation) -> Iterator[str]:
 
 
 def _answer(analysis: Analysis, reconciliation: CheckpointReconciliation) -> ReconcileCheckpointsAnswer:
-    """The calculator's table, both sides."""
+    """Return the calculator's table for both systems."""
     return ReconcileCheckpointsAnswer(
         job=named_job(analysis),
         other_side=OtherSide(name=CALCULATOR, version=None, failed=None),

@@ -1,13 +1,13 @@
-"""Running the reference library on the events of a job, in a process of its own: it can be stopped, and its imports,
-logging and cache touch nothing here. Needs the extra `reconcile`.
+"""Runs the reference library on the events of a job, in a separate process. So it can be stopped, and its imports,
+logging and cache have no effect here. Requires the extra `reconcile`.
 
-It is given canonical events as the entries that its recorder writes.
+Its input are canonical events as the entries that its recorder writes.
 
-Beside it, its rules once more, as claims on time: which stretch of time it puts where, and by which rule. Its amounts
-are sums of such stretches, so that laying them over our own segments explains every difference, second by second.
+This module also implements the library's rules as claims on time: each stretch of time with its category and rule. Its
+amounts are sums of such stretches, so overlaying them on our segments explains every difference, second by second.
 Written from the source of ml-goodput-measurement 0.2.3 (`goodput.py`, `goodput_elastic.py`,
-`checkpoint_badput_calculator.py`). Like the library this goes through the events one by one. `phases` pairs start and
-end lines as the library does.
+`checkpoint_badput_calculator.py`). Like the library, it processes the events one by one. `phases` pairs start and end
+lines as the library does.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _SIDES = {Edge.BEGIN: "start_time", Edge.END: "end_time"}
 _ELASTIC_NAMES = {Kind.ELASTIC_DOWN: "slice_down", Kind.ELASTIC_UP: "scale_up"}
 _SLICES = ("active_slices", "total_slices", "available_slices")
 ELASTIC = (Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT)
-"""Kinds that only the library's elastic calculator knows."""
+"""Kinds of events that only the library's elastic calculator knows."""
 
 
 def entries(table: EventTable, job: str) -> Iterator[dict[str, Any]]:
-    """One entry an event, in the order of the table; times in epoch seconds.
+    """Yield one entry per event, in the order of the table; times in epoch seconds.
 
-    Kinds that the recorder has no entry for (`user_scheduled`, terminations of launchers) are left out: the library
-    reads past them.
+    Kinds without an entry of the recorder (`user_scheduled`, terminations of launchers) are left out: the library
+    ignores them.
     """
     columns = (table.time, table.kind, table.edge, table.step, table.label, table.detail)
     for time, kind, edge, step, label, detail in zip(*(column.tolist() for column in columns), strict=True):
@@ -70,7 +70,7 @@ def entries(table: EventTable, job: str) -> Iterator[dict[str, Any]]:
 
 
 def _fact(seconds: float, kind: int, edge: int, label: str | None) -> dict[str, Any]:
-    """An event that is one time, with the name of its type where it has one; empty for other kinds."""
+    """Return an event that is one time, with the name of its type if it has one; empty for other kinds."""
     if kind in _POINTS and edge == Edge.POINT:
         return {_POINTS[Kind(kind)]: seconds}
     if kind not in _PHASES or edge not in _SIDES:
@@ -90,36 +90,35 @@ _WORKER = "goodput_cli.compat.library_worker"
 
 @dataclass(frozen=True)
 class LibraryAnswer:
-    """What the reference library answers about a job."""
+    """Result of the reference library for a job."""
 
     version: str
     """Its version."""
     failed: str | None
-    """Why it does not answer, as it says it; None where it does."""
+    """Its error message; None if it returned a result."""
     total_ns: int | None
-    """The time that its percentages are of; None where it does not answer."""
+    """The basis of its percentages; None without a result."""
     goodput_percent: float | None
-    """As it says it; None where it does not answer."""
+    """Its goodput; None without a result."""
     amounts: dict[CategoryKey, int]
-    """ns of each category that it reports, `productive` among them, rounded from its seconds; empty where it does not
-    answer."""
+    """ns of each category that it reports, including `productive`, rounded from its seconds; empty without a result."""
     disruptions: int | None
-    """How many it counts; None where it does not answer."""
+    """Number of disruptions that it counts; None without a result."""
     last_step: int | None
-    """The last step that it saw; None where it does not answer."""
+    """The last step that it saw; None without a result."""
 
 
 def require_library() -> None:
-    """Raise UsageError where the library is not installed."""
+    """Raise UsageError if the library is not installed."""
     if find_spec(MODULE) is None:
         raise UsageError(f"the reference library {NAME} is not installed; install it with {to_install('reconcile')}")
 
 
 def ask_library(table: EventTable, job: str, asked_at_ns: int, timeout: float) -> LibraryAnswer:
-    """The library's cumulative answer about a job whose events are given in order of time.
+    """Return the library's cumulative result for a job whose events are in order of time.
 
-    asked_at_ns: when it is asked; a job without an end is measured up to then. timeout: seconds; GoodputError when
-    they are over, and when the process breaks down. What the library itself raises is an answer.
+    asked_at_ns: the time of the query; a job without an end is measured up to then. timeout: seconds. Raises
+    GoodputError after the timeout, or if the process fails. An error of the library itself is a result.
     """
     elastic = any(bool((table.kind == kind).any()) for kind in ELASTIC)
     question = {"job": job, "elastic": elastic, "asked_at": asked_at_ns / NS_PER_SECOND}
@@ -128,13 +127,13 @@ def ask_library(table: EventTable, job: str, asked_at_ns: int, timeout: float) -
 
 
 def _run(lines: Iterable[str], timeout: float) -> str:
-    """Feed the process from a thread, so that the wait for its answer can be timed, and end it whatever happens."""
+    """Feed the process from a thread, so that waiting for its output can time out, and always end it."""
     command = [sys.executable, "-m", _WORKER]
     streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     too_late = threading.Event()
     with subprocess.Popen(command, text=True, encoding="utf-8", **streams) as process:
         clock = threading.Timer(timeout, _end, (process, too_late))
-        clock.daemon = True  # a Ctrl-C may come at any line: no thread keeps the command alive
+        clock.daemon = True  # Ctrl-C may come at any line, so no thread may keep the command alive
         feeder = threading.Thread(target=_feed, args=(process, lines), daemon=True)
         try:
             clock.start()
@@ -164,11 +163,11 @@ def _feed(process: subprocess.Popen[str], lines: Iterable[str]) -> None:
         with process.stdin as stream:
             stream.writelines(f"{line}\n" for line in lines)
     except (OSError, ValueError):
-        return  # it has gone; what it said, or did not say, tells
+        return  # the process exited; its output decides success or failure
 
 
 def answer_of(said: dict[str, Any]) -> LibraryAnswer:
-    """What the process wrote."""
+    """Return the result in the output of the process."""
     if "failed" in said:
         return LibraryAnswer(said["version"], said["failed"], None, None, {}, None, None)
     amounts = {(category, label): _ns(seconds) for category, label, seconds in said["badput_seconds"]}
@@ -198,15 +197,15 @@ class Event(NamedTuple):
 
 
 def events_of(table: EventTable) -> list[Event]:
-    """Every row."""
+    """Return every row."""
     labels = [table.labels[code] if code >= 0 else None for code in table.label.tolist()]
     columns = (table.time.tolist(), table.kind.tolist(), table.edge.tolist(), table.step.tolist(), labels)
     return [Event(*row) for row in zip(*columns, strict=True)]
 
 
 def phases(events: Iterable[Event], kind: Kind) -> Iterator[tuple[int, int, str | None]]:
-    """Start lines and end lines of a kind as intervals with their types, by which they are paired: a start line
-    replaces an open one, an end line without a start line is passed over, what is left open counts nothing."""
+    """Yield start lines and end lines of a kind as intervals, paired by type. A start line replaces an open one; end
+    lines without a start line, and open start lines, are ignored."""
     opened: dict[str | None, int] = {}
     for event in events:
         if event.kind != kind:
@@ -219,9 +218,9 @@ def phases(events: Iterable[Event], kind: Kind) -> Iterator[tuple[int, int, str 
 
 @dataclass
 class Loads:
-    """Data loads: the first one is badput, the last one before a repeated step, and the first one after it.
+    """Data loads: the first one is badput, and so are the last one before a repeated step and the first one after it.
 
-    all: every load. counted: those that are badput; one can be there twice.
+    all: every load. counted: those that are badput; a load can occur twice.
     """
 
     all: list[Interval] = field(default_factory=list)
@@ -231,7 +230,7 @@ class Loads:
     _next_counts: bool = True
 
     def read(self, event: Event) -> None:
-        """A start or end line of a load."""
+        """Process a start or end line of a load."""
         if event.edge == Edge.BEGIN:
             self._start = event.time
         elif event.edge == Edge.END and self._start is not None:
@@ -242,15 +241,15 @@ class Loads:
             self._next_counts, self._start = False, None
 
     def disruption(self) -> None:
-        """A step came a second time."""
+        """Process a repeated step."""
         if self._newest is not None:
             self.counted.append(self._newest)
         self._next_counts, self._newest = True, None
 
 
 def checkpoint_means(table: EventTable, kind: Kind) -> list[Interval]:
-    """Saves or restores: one a step and place (bucket or local disk), as long as the mean of all its lines, whichever
-    hosts and attempts they are of. It is put where the first of them began."""
+    """Return saves or restores: one per step and location (bucket or local disk), as long as the mean of all its lines,
+    of all hosts and attempts. It begins where the first of them began."""
     groups: defaultdict[tuple[int, bool], list[tuple[int, float]]] = defaultdict(list)
     rows = (table.kind == kind).nonzero()[0].tolist()
     for row in rows:
@@ -273,12 +272,12 @@ STARTUP: CategoryKey = (Category.PROGRAM_STARTUP.id, None)
 SAVE: CategoryKey = (Category.SAVE.id, None)
 RESTORE: CategoryKey = (Category.RESTORE.id, None)
 OTHER: CategoryKey = (Category.OTHER.id, None)
-"""Time that it counts nowhere; claims of it only say why."""
+"""Time that it counts nowhere; claims of it only give the reason."""
 
 
 @dataclass(frozen=True)
 class LibraryClaim:
-    """[start, end) in ns counts as `category`. rule: why. sign: -1 where its time is subtracted instead."""
+    """A claim of `category` on [start, end) in ns. rule: the reason. sign: -1 if its time is subtracted."""
 
     start: int
     end: int
@@ -289,8 +288,8 @@ class LibraryClaim:
 
 @dataclass(frozen=True)
 class LibraryAccount:
-    """claims: all of them. total: [start, end) of what its percentages are of; None without a start line, where it
-    fails. loading_ns: data loading inside steps. disruptions: as it counts them."""
+    """The account of the library. claims: all of them. total: [start, end) as the basis of its percentages; None
+    without a start line, for which it fails. loading_ns: data loading inside steps. disruptions: its count."""
 
     claims: tuple[LibraryClaim, ...]
     total: Interval | None
@@ -299,7 +298,7 @@ class LibraryAccount:
 
 
 def library_account(table: EventTable, asked_at_ns: int) -> LibraryAccount:
-    """What the library's rules make of the events of one job, which are in order of time."""
+    """Return the account by the library's rules of the events of one job, which are in order of time."""
     events = events_of(table)
     custom = ((start, end, label or "UNKNOWN") for start, end, label in phases(events, Kind.CUSTOM) if start < end)
     reader = _Reader(sorted(custom))
@@ -333,7 +332,8 @@ _OF_PHASES = {
 
 
 def _phase_claims(events: list[Event]) -> list[LibraryClaim]:
-    """Device initialisation, preparation, elastic waits; what lies in an elastic re-initialisation is taken out."""
+    """Return the claims of device initialization, preparation and elastic waits, without the time of elastic
+    re-initializations."""
     reinits = [(start, end) for start, end, _ in phases(events, Kind.ELASTIC_REINIT)]
     claims = []
     for kind, category in _OF_PHASES.items():
@@ -346,7 +346,7 @@ def _phase_claims(events: list[Event]) -> list[LibraryClaim]:
 
 @dataclass
 class _Reader:
-    """The library's loop: steps since the last one that came twice, the newest start, end and data load.
+    """The library's loop: steps since the last repeated one, the latest start, end and data load.
 
     custom: all custom intervals with their labels.
     """
@@ -361,7 +361,7 @@ class _Reader:
     disruptions: int = 0
 
     def read(self, event: Event) -> None:
-        """One event."""
+        """Process one event."""
         if event.kind == Kind.START:
             self.start = event.time
             self.first_start = event.time if self.first_start is None else self.first_start
@@ -381,7 +381,7 @@ class _Reader:
         self.steps[event.step] = event.time
 
     def _disruption(self, event: Event) -> None:
-        """A step came a second time: what was recorded before is a segment of its own."""
+        """Process a repeated step: the steps before it become a segment."""
         self.disruptions += 1
         last = next(reversed(self.steps.values()))
         self._segment(event.step)
@@ -393,7 +393,7 @@ class _Reader:
             self._nowhere(last, event.time, "no_start_line")
 
     def finish(self, asked_at: int) -> None:
-        """The segment that is left, and the last step."""
+        """Process the remaining segment, and the last step."""
         if not self.steps:
             if self.first_start is not None:
                 self._nowhere(self.first_start, _or(self.job_end, asked_at), "no_steps")
@@ -409,7 +409,7 @@ class _Reader:
             self.claims.append(LibraryClaim(self.job_end, last, PRODUCTIVE, "job_end_before_last_step", -1))
 
     def _segment(self, stop: int) -> None:
-        """The steps recorded since the last disruption: productive up to step `stop`, wasted from there on."""
+        """Claim the steps since the last disruption: productive up to step `stop`, wasted from there on."""
         recorded = list(self.steps.items())
         if stop == 0:
             self._nowhere(recorded[0][1], recorded[-1][1], "back_to_step_0")
@@ -431,7 +431,7 @@ class _Reader:
         self._first_step(first, others)
 
     def _first_step(self, net: list[Interval], others: list[int]) -> None:
-        """What the first step took beyond the mean of the others is start-up; it stands at its beginning."""
+        """Claim the excess of the first step over the mean of the others as start-up, at its beginning."""
         length = sum(end - start for start, end in net)
         extra = max(length - round(sum(others) / len(others)), 0) if others else 0
         for start, end in net:
@@ -441,8 +441,8 @@ class _Reader:
             self.claims.append(LibraryClaim(cut, end, PRODUCTIVE, "first_step"))
 
     def _net(self, start: int, end: int) -> list[Interval]:
-        """The time between two steps without the custom events that lie wholly inside, which it counts. Where these
-        overlap, all of their lengths come off."""
+        """Return the time between two steps without the custom events inside it, which count as badput. The lengths of
+        overlapping ones are all subtracted."""
         net, at, total = [], start, 0
         first = bisect_left(self.custom, (start,))
         for low, high, label in self.custom[first : bisect_left(self.custom, (end,))]:
@@ -454,7 +454,7 @@ class _Reader:
         return self._shortened(net, max(end - start - total, 0))
 
     def _shortened(self, net: list[Interval], length: int) -> list[Interval]:
-        """The first `length` ns of the intervals; the rest is counted nowhere."""
+        """Return the first `length` ns of the intervals; the rest is counted nowhere."""
         kept = []
         for low, high in net:
             cut = min(low + length, high)

@@ -1,7 +1,7 @@
-"""The process in which the reference library computes: `python -m goodput_cli.compat.library_worker`.
+"""The process that runs the reference library: `python -m goodput_cli.compat.library_worker`.
 
-It reads a line with the question and the entries (JSON, one a line) from standard input and writes one JSON object to
-standard output. Whatever the library prints or logs goes nowhere near it.
+It reads a line with the query and the entries (JSON, one per line) from standard input and writes one JSON object to
+standard output. Output and logging of the library are kept separate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DISTRIBUTION = "ml_goodput_measurement"
 
 
 def main() -> None:
-    """Answer one question. An exception of the library is an answer too."""
+    """Handle one query. An exception of the library is a result, too."""
     answer_stream = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     logging.disable(logging.CRITICAL)
     question = json.loads(sys.stdin.readline())
@@ -35,10 +35,10 @@ def main() -> None:
 
 
 def compute(entries: list[dict[str, Any]], question: dict[str, Any], folder: str) -> dict[str, Any]:
-    """The cumulative answer of the library's calculator, in seconds.
+    """Return the cumulative result of the library's calculator, in seconds.
 
-    question: job; elastic: which of its calculators; asked_at: epoch seconds, the time at which it is asked, since it
-    measures a job without an end up to then. folder: where it may keep its cache.
+    question: job; elastic: selects its calculator; asked_at: epoch seconds, the time of the query, because a job
+    without an end is measured up to then. folder: for its cache.
     """
     from ml_goodput_measurement.src.goodput import GoodputCalculator
     from ml_goodput_measurement.src.goodput_elastic import ElasticGoodputCalculator
@@ -47,12 +47,12 @@ def compute(entries: list[dict[str, Any]], question: dict[str, Any], folder: str
     asked_at = datetime.fromtimestamp(question["asked_at"], UTC)
 
     class Calculator(base):  # type: ignore[misc]
-        """The library's, asked at a time of our choice."""
+        """The library's calculator with a given current time."""
 
         def _get_total_job_time(self, query_time: datetime) -> Any:  # noqa: ARG002 - the library's signature
             return super()._get_total_job_time(asked_at)
 
-    # The name is only used for cache files: one from a log could lead out of the folder.
+    # The name is only used for cache files: a name from a log could lead out of the folder.
     calculator = Calculator("job", "log", cloud_logger=_Entries(entries), cache_dir=folder)
     goodput, _, last_step = calculator.get_job_goodput(include_badput_breakdown=True)
     info = calculator._goodput_cache.get_goodput_info()
@@ -67,7 +67,7 @@ def compute(entries: list[dict[str, Any]], question: dict[str, Any], folder: str
 
 
 def _flat(amounts: dict[Any, Any]) -> list[tuple[tuple[str, str | None], float]]:
-    """(category, label) and seconds of every type."""
+    """Return (category, label) and seconds of every type."""
     flat: list[tuple[tuple[str, str | None], float]] = []
     for kind, amount in amounts.items():
         if isinstance(amount, dict):
@@ -78,7 +78,7 @@ def _flat(amounts: dict[Any, Any]) -> list[tuple[tuple[str, str | None], float]]
 
 
 class _Entries:
-    """What stands in the place of the library's Cloud Logging client."""
+    """Replacement of the library's Cloud Logging client."""
 
     def __init__(self, entries: list[dict[str, Any]]) -> None:
         self._found = entries
@@ -86,7 +86,7 @@ class _Entries:
         self.job_start_time = datetime.fromtimestamp(first, UTC)
 
     def read_cloud_logging_entries(self, *_: object, **__: object) -> tuple[list[dict[str, Any]], tuple[None, None]]:
-        """All entries, in order of time, and no last one."""
+        """Return all entries, in order of time, and no last one."""
         return self._found, (None, None)
 
 

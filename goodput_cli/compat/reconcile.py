@@ -1,8 +1,9 @@
-"""Our account of a job beside that of the reference library: what differs, and which of its rules moves each second.
+"""Comparison of our account of a job with that of the reference library: the differences, and the rule that moves each
+second.
 
-The library's rules are claims on time (`library_account`). Laid over our segments they cut the job into
-cells, and in every cell it is plain where the time stands here and where it stands there. Summed by rule, these
-movements add up to the difference of every category; what they leave over is shown as not explained.
+The library's rules are claims on time (`library_account`). Together with our segments they divide the job into cells.
+In every cell both categories of its time are known. Summed by rule, these movements add up to the difference of every
+category; the remainder is shown as not explained.
 """
 
 from __future__ import annotations
@@ -25,28 +26,28 @@ from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import CATEGORIES, OVERLAPPED, Category, CategoryKey
 
 Lane = tuple[CategoryKey, str, int]
-"""Category, rule and sign of claims: those of one lane differ only in when they are."""
+"""Category, rule and sign of claims: those of one lane differ only in time."""
 _MOST_KINDS = 2**62
 
 
 @dataclass(frozen=True)
 class Cell:
-    """All time that looks alike on both sides."""
+    """All time with the same categories in both systems."""
 
     here: CategoryKey
     """Our category and label; `OUTSIDE` outside of the job window."""
     inside: bool
-    """Whether it is part of the library's total."""
+    """True if it is part of the library's total."""
     claims: tuple[tuple[CategoryKey, str, int, int], ...]
-    """The library's claims on it: category, rule, sign, and how many."""
+    """The library's claims on it: category, rule, sign, and number."""
     ns: int
-    """How much time."""
+    """Its time."""
     slowdown_ns: int
-    """How much of it is `training_slowdown` here."""
+    """Its part that is `training_slowdown` here."""
 
 
 def overlay(timeline: Timeline, account: LibraryAccount) -> Iterator[Cell]:
-    """One cell a kind; `here` is OUTSIDE for claims that lie outside of the job window."""
+    """Yield one cell per combination; `here` is OUTSIDE for claims outside of the job window."""
     lanes = _lanes(account)
     segments, total = timeline.segments, account.total or (timeline.end, timeline.end)
     edges = [segments.start, np.array([timeline.end, *total])]
@@ -85,7 +86,7 @@ def _lanes(account: LibraryAccount) -> dict[Lane, tuple[list[int], list[int]]]:
 
 
 def _cover(cuts: I64, starts: list[int], ends: list[int]) -> I64:
-    """How many of the intervals hold each cell."""
+    """Return the number of intervals that contain each cell."""
     change = np.zeros(len(cuts), dtype=np.int64)
     for times, sign in ((starts, 1), (ends, -1)):
         np.add.at(change, np.searchsorted(cuts, times), sign)
@@ -93,7 +94,7 @@ def _cover(cuts: I64, starts: list[int], ends: list[int]) -> I64:
 
 
 def _alike(columns: I64) -> tuple[I64, I64]:
-    """Columns that are equal: where the first of each kind is, and the kind of every column."""
+    """Return the index of the first of each group of equal columns, and the group of every column."""
     kind, kinds = np.zeros(columns.shape[1], dtype=np.int64), 1
     for row in columns:
         size = int(row.max(initial=0)) + 1
@@ -106,7 +107,7 @@ def _alike(columns: I64) -> tuple[I64, I64]:
 
 
 Movements = Counter[tuple[str, CategoryKey, CategoryKey, CategoryKey | None]]
-"""ns by rule, from, to and beside."""
+"""ns by rule, source category, target category and the category that also counts it."""
 SLOWDOWN: CategoryKey = (Category.SLOWDOWN.id, None)
 _PREFERRED = (Category.PRODUCTIVE.id, Category.WASTED.id, Category.RECOVERY.id)
 
@@ -114,10 +115,10 @@ _PREFERRED = (Category.PRODUCTIVE.id, Category.WASTED.id, Category.RECOVERY.id)
 @written("place", "category of a movement")
 @dataclass(frozen=True)
 class Place:
-    """Where time stands on one side."""
+    """Category of time in one system."""
 
     category: str
-    """a category, or outside: no part of the job's time on that side"""
+    """a category, or outside: not part of the job's time in that system"""
     label: str | None
     """of custom_badput_events"""
 
@@ -133,7 +134,7 @@ def _place(key: CategoryKey) -> Place:
 )
 @dataclass(frozen=True)
 class Movement:
-    """Time that stands under one category here and under another in the library, because of a rule."""
+    """Time that is in one category here and in another in the library, because of a rule."""
 
     rule: str
     """code of the rule (docs/compatibility.md)"""
@@ -142,13 +143,13 @@ class Movement:
     there: Annotated[CategoryKey, Json(made=_place, kind=Place)]
     """category in the library"""
     ns: int
-    """time that stands under `here` here and under `there` there"""
+    """time in `here` here and in `there` there"""
     beside: Annotated[CategoryKey | None, Json(made=_place, kind=Place)] = None
-    """of time counted more than once: where it stands there already"""
+    """for time counted more than once: the category that already counts it there"""
 
     @property
     def text(self) -> str:
-        """the rule in words"""
+        """description of the rule"""
         return RULES[self.rule].text
 
 
@@ -161,67 +162,67 @@ class Movement:
 )
 @dataclass(frozen=True)
 class ReconciledRow:
-    """One category on both sides."""
+    """One category in both systems."""
 
     category: str
-    """its name here"""
+    """the name here"""
     label: str | None
     """of custom events"""
     here_ns: int
     """time here"""
     here_percent: float | None
-    """of the window without what is excluded"""
+    """of the window without excluded time"""
     there_ns: int | None
-    """null where the library does not answer"""
+    """null without a result of the library"""
     there_percent: float | None
     """of the library's total"""
     not_explained_ns: int | None
-    """what the movements leave over of the difference"""
+    """difference that the movements do not explain"""
 
     @property
     def difference_ns(self) -> int | None:
-        """there less here"""
+        """difference, library minus goodput"""
         return None if self.there_ns is None else self.there_ns - self.here_ns
 
     @property
     def difference_points(self) -> float | None:
-        """the same in percentage points"""
+        """difference in percentage points"""
         here, there = self.here_percent, self.there_percent
         return None if here is None or there is None else there - here
 
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """Both accounts of a job, and why they differ."""
+    """Both accounts of a job, and the explanation of the differences."""
 
     answer: LibraryAnswer
-    """What the library said."""
+    """The result of the library."""
     here_total_ns: int
-    """Our window, without what is excluded."""
+    """Our window, without excluded time."""
     there_total_ns: int | None
-    """The library's total; where it refuses to answer, what its rules would make of this log, None where they make
-    nothing."""
+    """The library's total; if it fails, the total by its rules for this log, or None without one."""
     rows: tuple[ReconciledRow, ...]
     """`productive` first, then by difference."""
     movements: tuple[Movement, ...]
-    """The largest first. They say what the library's rules do also where it refuses to answer."""
+    """The largest first. They describe the library's rules even if it fails."""
     overlapped: tuple[int, int]
     """Data loading inside steps (ns): here, there."""
     disruptions_here: int
-    """Disruptions that we count."""
+    """Number of disruptions here."""
     disruptions_there: int
-    """Those that the library's rules count."""
+    """Number of disruptions by the library's rules."""
 
     @property
     def not_explained_ns(self) -> int | None:
-        """The sum of what is not explained, signs left out; None where the library does not answer."""
+        """Return the sum of the absolute unexplained differences; None without a result of the library."""
         if self.answer.failed is not None:
             return None
         return sum(abs(row.not_explained_ns or 0) for row in self.rows)
 
 
 def reconcile(analysis: Analysis, answer: LibraryAnswer) -> Reconciliation:
-    """The comparison. `analysis` is of the whole job; `answer` is the library's about the events of `events_seen`."""
+    """Return the comparison. `analysis` is of the whole job; `answer` is the library's for the events of
+    `events_seen`."""
     timeline = analysis.timeline
     account = library_account(events_seen(timeline), timeline.end)
     movements: Movements = Counter()
@@ -247,12 +248,12 @@ def reconcile(analysis: Analysis, answer: LibraryAnswer) -> Reconciliation:
 
 
 def events_seen(timeline: Timeline) -> EventTable:
-    """What the library is asked about: the events of the job up to its end, in order of time, duplicates too."""
+    """Return the input of the library: the events of the job up to its end, in order of time, with duplicates."""
     return seen_at(timeline.ordered.original, timeline.end)
 
 
 def _move(cell: Cell, movements: Movements) -> None:
-    """The movements of one kind of cell: where its time stands here, and every claim that the library has on it."""
+    """Add the movements of one cell: between our category, and every claim of the library on it."""
     counted = Counter[CategoryKey]()
     rules: dict[CategoryKey, str] = {}
     reasons = [rule for category, rule, _, _ in cell.claims if category == OTHER]
@@ -278,7 +279,7 @@ def _move(cell: Cell, movements: Movements) -> None:
 
 
 def _main(cell: Cell, counted: Mapping[CategoryKey, int]) -> CategoryKey:
-    """The one claim that stands against our category; further ones count the cell again."""
+    """Return the one claim that replaces our category; further ones count the cell again."""
     if not cell.inside:
         return OUTSIDE
     positive = [category for category, count in counted.items() if count > 0]
@@ -297,8 +298,8 @@ def _moved(here: Mapping[CategoryKey, int], movements: Movements) -> Counter[Cat
 
 
 def _limit(there: Counter[CategoryKey], total: int | None, movements: Movements) -> Counter[CategoryKey]:
-    """What the library does with amounts that cannot be: a type that is negative or beyond the total becomes 0, and
-    `other` is never below 0."""
+    """Return the amounts after the library's limits: a type that is negative or beyond the total becomes 0, and `other`
+    is never below 0."""
     if total is None:
         return there
     for category, ns in list(there.items()):

@@ -1,5 +1,5 @@
-"""How the reference library is asked, and why it puts time elsewhere than we do: a rule for every way in which a second
-can move."""
+"""The query of the reference library, and the rules by which it counts time in other categories: one for every possible
+movement."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from goodput_cli.vocabulary.when import ACCEPTED_DURATIONS
 _DOWN = (Category.RECOVERY.id, Category.UNDETERMINED.id, Category.QUEUED.id)
 _WASTED = Category.WASTED.id
 OUTSIDE: CategoryKey = ("outside", None)
-"""Not part of the job's time on one of the sides."""
+"""Not part of the job's time in one of the systems."""
 _KEPT = (Category.PRODUCTIVE.id, Category.PROGRAM_STARTUP.id, Category.STALL.id)
 _NAMED = {"phase": "phase", "checkpoint": "checkpoint_mean", "inside_a_step": "phase", "load": "load_counted"}
 _OF_EVENTS = {
@@ -34,7 +34,7 @@ _BETWEEN_STEPS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Asking:
-    """How the reference library is asked."""
+    """Query of the reference library."""
 
     timeout: float = option(
         600.0,
@@ -56,9 +56,9 @@ class DifferingRule(NamedTuple):
     """A rule of the library that differs from ours."""
 
     title: str
-    """A few words, for a table."""
+    """A short title, for a table."""
     text: str
-    """What the library does, and what we do, in sentences."""
+    """The behavior of the library, and ours, in sentences."""
 
 
 RULES: dict[str, DifferingRule] = {
@@ -227,10 +227,10 @@ RULES: dict[str, DifferingRule] = {
     ),
     "other_reason": DifferingRule("counted elsewhere", "The library counts this time under another type."),
 }
-"""Code of a rule -> what it says. The codes are part of the JSON."""
+"""Description of a rule, by its code. The codes are part of the JSON."""
 
 SURPLUS = ("counted_twice", "counted_outside", "load_counted")
-"""Rules that count time again: it moves from the library's own `other`, which is what its types leave over."""
+"""Rules that count time again: it moves from the library's own `other`, which is the remainder of its types."""
 _BY_CLAIM = {
     "to_the_job_end": "end_productive",
     "from_the_last_step": "in_flight_recovery",
@@ -250,7 +250,8 @@ _BY_CLAIM = {
 
 
 def name_rule(claim: str, here: CategoryKey, there: CategoryKey) -> str:
-    """The code of the rule by which the library's claim (`LibraryClaim.rule`) moves time from `here` to `there`."""
+    """Return the code of the rule by which the library's claim (`LibraryClaim.rule`) moves time from `here` to
+    `there`."""
     ours, theirs = here[0], there[0]
     if ours == Category.EXCLUDED.id or there == OUTSIDE:
         return "excluded" if ours == Category.EXCLUDED.id else "outside_total"
@@ -262,14 +263,14 @@ def name_rule(claim: str, here: CategoryKey, there: CategoryKey) -> str:
         return _BETWEEN_STEPS.get(ours, "between_steps_productive")
     if claim == "recorded_again":
         return "kept_wasted" if ours in _KEPT else "redone_with_gaps"
-    if claim in _NAMED:  # an event that has a type of its own there, and here stands under something else
+    if claim in _NAMED:  # an event with a separate type there, in another category here
         return "named_in_lost" if ours == _WASTED else _NAMED[claim]
     return _BY_CLAIM.get(claim, "other_reason")
 
 
 def name_surplus(claim: str, here: CategoryKey, inside: bool) -> str:
-    """The code of the rule by which the library counts time of `here` that it has counted already, or that is not part
-    of its total (not `inside`)."""
+    """Return the code of the rule by which the library counts time of `here` again, or time that is not part of its
+    total (not `inside`)."""
     if not inside:
         return "counted_outside"
     return "load_counted" if claim == "load" and here[0] in _KEPT else "counted_twice"
@@ -286,4 +287,4 @@ CALCULATOR_RULES = {
     "kept_but_not_counted": "kept steps below the lowest load or above the highest save count only in goodput",
     "other_runtime": "the runtime differs",
 }
-"""Code of a rule -> what it says. The codes are part of the JSON."""
+"""Description of a rule, by its code. The codes are part of the JSON."""

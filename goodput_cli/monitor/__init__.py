@@ -1,1 +1,1 @@
-"""`goodput monitor`: the analysis of a running job, published again and again, in a process beside the job."""
+"""`goodput monitor`: analyzes a running job and publishes the results repeatedly, in a process next to the job."""

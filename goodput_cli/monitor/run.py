@@ -1,6 +1,6 @@
-"""The life of a monitor: look, account, publish, until every job has ended or somebody says so.
+"""The loop of a monitor: read, analyze and publish, until every job has ended or the user stops it.
 
-When to stop before that: SIGTERM, and a parent that is gone.
+It also stops after SIGTERM, and when its parent process is gone.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from goodput_cli.monitor.targets.base import Health, TargetWorker, finish_all
 from goodput_cli.vocabulary.text import shorten
 
 PARENT_SECONDS = 2.0
-"""How often to see whether the parent lives."""
+"""Interval of checks whether the parent is alive."""
 
 
 class Stop:
-    """Waits between updates, and is woken by SIGTERM. parent: the process that the monitor belongs to, where it does.
+    """Wait between updates, which SIGTERM interrupts. parent: the process that the monitor belongs to, if any.
 
-    The handler only takes note, as it may run inside anything: an update that is under way is finished, but the process
-    ends twice `grace` seconds after the signal at the latest. interrupted: called before each wait; what it raises ends
-    the monitor, as Ctrl-C does.
+    The handler only sets a flag, because it may run anywhere. A running update is finished, but the process ends at the
+    latest twice `grace` seconds after the signal. interrupted: called before each wait; an exception from it ends the
+    monitor, like Ctrl-C.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class Stop:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Handle SIGTERM; afterwards it does what it did before."""
+        """Handle SIGTERM in the `with` block; restore the previous handler afterwards."""
         if threading.current_thread() is not threading.main_thread():
-            yield  # Python handles signals in the main thread alone
+            yield  # Python handles signals in the main thread only
             return
         before = signal.signal(signal.SIGTERM, self._terminate)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # one that came while this was starting waits
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # a signal during start-up has waited until now
         try:
             yield
         finally:
@@ -65,13 +65,13 @@ class Stop:
 
     @property
     def wanted(self) -> bool:
-        """Whether to make the last update now."""
-        # asked for, and not told by the system (PR_SET_PDEATHSIG): that fires when a thread ends
+        """Return True if the last update should be made now."""
+        # polled, because a signal of the system (PR_SET_PDEATHSIG) comes when a thread ends
         orphaned = self._parent is not None and os.getppid() != self._parent
         return self.signalled or orphaned
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until there is a reason to stop."""
+        """Wait for the given time, or until there is a reason to stop."""
         self._interrupted()
         end = time.monotonic() + seconds
         while not self.wanted and (left := end - time.monotonic()) > 0:
@@ -93,33 +93,33 @@ def _too_late() -> None:
 
 
 MOST_JOBS = 100
-"""That are followed at a time: nobody makes a monitor slow by writing many names into a log."""
+"""Maximum number of jobs followed at a time, so that many names in a log cannot make a monitor slow."""
 _MOST_SAID = 1000
 _LONGEST_NAME = 60
 
 
 @dataclass
 class _Followed:
-    """What is known of a job from one look to the next."""
+    """State of a job between two polls."""
 
     seen: Seen
     quiet_since: float
-    """Since when no line of it has come (monotonic, s); lines that were there before count by their own time."""
+    """Time since which no line of it has come (monotonic, s); earlier lines count by their own time."""
     analysis: Analysis | None = None
-    """As of the last look; None as long as the log cannot answer."""
+    """From the last poll; None if the log is not sufficient yet."""
     ended: bool = False
 
     @property
     def quiet(self) -> float:
-        """For how long no line of it has come, s."""
+        """Return for how long no line of it has come, s."""
         return time.monotonic() - self.quiet_since
 
 
 class Monitor:
-    """Follows the jobs of some logs, each by itself, and hands their analyses to all targets.
+    """Monitor that follows the jobs of some logs separately, and passes their analyses to all targets.
 
-    watch: opens the logs; it raises SourceError as long as there is none. names: globs; only jobs whose names match
-    one, all if there is none. tell: takes the diagnostics of each look. say: takes sentences.
+    watch: opens the logs; it raises SourceError as long as there is none. names: globs; only jobs with matching names,
+    all without globs. tell: called with the diagnostics of each poll. say: called with status messages.
     """
 
     def __init__(
@@ -147,15 +147,15 @@ class Monitor:
         self._began = time.monotonic()
         self._jobs: dict[str, _Followed] = {}
         self._let_go: dict[str, Seen] = {}
-        """Jobs that ended long ago, as they were then: more of one, and it is followed again."""
+        """Jobs that ended long ago, in their last state: with new lines, they are followed again."""
         self._codes: set[int] = set()
-        """What jobs that were let go would have this end with."""
+        """Exit codes of jobs that are no longer followed."""
         self._left_out = False
-        """Whether a job could not be accounted for in the last look."""
+        """True if a job could not be accounted for in the last poll."""
         self._published = 0
 
     def run(self) -> tuple[int, Sequence[Analysis]]:
-        """Publish until the end; the exit code, and the last analyses. Raises NotEnoughData where there was none."""
+        """Publish until the end; return the exit code, and the last analyses. Raises NotEnoughData without any."""
         while True:
             began = time.monotonic()
             wait, last = self._update()
@@ -167,7 +167,8 @@ class Monitor:
                 raise NotEnoughData("the monitor was stopped before the job logged an event")
 
     def _update(self) -> tuple[float, list[Analysis]]:
-        """Look, account and publish: the seconds until the next update, and the analyses if they are the last ones."""
+        """Read, analyze and publish; return the seconds until the next update, and the analyses if they are the last
+        ones."""
         analyses = self.account()
         if not analyses:
             if time.monotonic() - self._began >= self._plan.wait:
@@ -182,14 +183,14 @@ class Monitor:
         return self._until_next(), []
 
     def close(self) -> None:
-        """Let go of the log and of the targets."""
+        """Close the log and the targets."""
         if self._watched is not None:
             self._watched.close()
         for worker in self._workers:
             worker.close()
 
     def _look(self) -> bool:
-        """Read what is new; whether there was anything."""
+        """Read new lines; return True if there were any."""
         try:
             self._watched = self._watched or self._watch()
             changed = self._watched.look()
@@ -201,8 +202,8 @@ class Monitor:
         return changed
 
     def account(self) -> list[Analysis]:
-        """Read what is new, and account for every job that is followed; those that ended long ago are let go, as long
-        as there are others. Raises what keeps each of them from being accounted for."""
+        """Read new lines, and return the analyses of all followed jobs. Jobs that ended long ago are dropped if there
+        are others. Raises the error if all jobs failed."""
         changed = self._look()
         if self._watched is None:
             return []
@@ -225,8 +226,8 @@ class Monitor:
         return [job.analysis for _, job in sorted(self._jobs.items()) if job.analysis is not None]
 
     def _account_for_each(self, log: EventLog) -> None:
-        """Let each job have its analysis; one without is followed no longer, until it has more to say or another goes.
-        Raises what failed where nothing else went well."""
+        """Analyze each job. A job without a result is followed no longer, until it has more lines or another one goes.
+        Raises the error if all jobs failed."""
         failed: list[tuple[str, Exception]] = []
         for name, job in [(name, job) for name, job in self._jobs.items() if job.analysis is None]:
             try:
@@ -234,7 +235,7 @@ class Monitor:
             except NotEnoughData as waits:
                 del self._jobs[name]
                 self._say_once(f"Waiting: {waits}")
-            except Exception as error:  # no job may end the others
+            except Exception as error:  # an error of one job must not end the others
                 del self._jobs[name]
                 failed.append((name, error))
         if failed and not self._jobs:
@@ -245,18 +246,18 @@ class Monitor:
         self._left_out = bool(failed)
 
     def _note(self, seen: Mapping[str, Seen], changed: bool) -> None:
-        """Note what has come of each job that is followed. changed: whether anything was read."""
+        """Record the new lines of each followed job. changed: True if anything was read."""
         alone = len(seen) == 1
         for name, job in list(self._jobs.items()):
             job.analysis = None
             if name not in seen:
                 del self._jobs[name]
-            elif job.seen != seen[name] or (alone and changed):  # a line that names no job is of the only one
+            elif job.seen != seen[name] or (alone and changed):  # a line without a job name belongs to the only job
                 job.seen, job.quiet_since = seen[name], time.monotonic()
 
     def _take_in(self, seen: Mapping[str, Seen]) -> bool:
-        """Follow jobs that are new, as far as there is room; whether some have to wait. First those that wrote lately,
-        the largest first, so that names which nobody heard of push none aside."""
+        """Follow new jobs within the limit; return True if some have to wait. Jobs with recent lines come first, the
+        largest of them first, so that unknown names do not displace others."""
         now_ns = time.time_ns()
         old = now_ns - int(self._plan.keep_ended * 1e9)
         new = [name for name in seen if name not in self._jobs and self._let_go.get(name) != seen[name]]
@@ -269,7 +270,7 @@ class Monitor:
         return len(new) > room
 
     def _analysis(self, log: EventLog, name: str, job: _Followed) -> Analysis:
-        """A job as it is known now, or as of its last event once it has ended. Raises NotEnoughData."""
+        """Return the analysis of a job as of now, or as of its last event once it has ended. Raises NotEnoughData."""
         assert self._watched is not None
         plan = self._plan
         analysis = self._watched.account(log, name, time.time_ns(), plan.thresholds)
@@ -282,8 +283,8 @@ class Monitor:
         return replace(analysis, rolling=last_windows(analysis.timeline, analysis.window.end_ns, plan.windows))
 
     def _forget(self, waiting: bool) -> bool:
-        """Let go of jobs that ended long ago, unless there are no others; whether there are such. waiting: others wait
-        for room."""
+        """Drop jobs that ended long ago, unless there are no others; return True if any were dropped. waiting: True if
+        other jobs wait for room."""
         old = [name for name, job in self._jobs.items() if job.ended and job.quiet >= self._plan.keep_ended]
         for name in old if waiting or len(old) < len(self._jobs) else ():
             job = self._jobs.pop(name)
@@ -293,7 +294,7 @@ class Monitor:
         return bool(old)
 
     def _tell_all(self, of_reading: Sequence[Diagnostic]) -> None:
-        """What there is to say of each job; of_reading: what is said of the logs they share."""
+        """Report the diagnostics of each job; of_reading: those of the shared logs."""
         shared = {(one.code, one.message) for one in of_reading}
         for name, job in self._jobs.items():
             found = () if job.analysis is None else job.analysis.diagnostics
@@ -301,13 +302,13 @@ class Monitor:
             self._tell([*(one for one in found if one not in of_job), *self._about(name, of_job)])
 
     def _about(self, name: str, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-        """The same, with the job that they are about where there are several."""
+        """Return the diagnostics with the name of their job, if there are several."""
         if len(self._jobs) == 1:
             return list(diagnostics)
         return [replace(one, message=f"{shorten(name, _LONGEST_NAME)}: {one.message}") for one in diagnostics]
 
     def _all_ended(self) -> bool:
-        """Whether there is nothing to wait for."""
+        """Return True if there is nothing to wait for."""
         idle = self._plan.idle_end
         return all(
             job.ended and (not self._plan.forever or (idle is not None and job.quiet >= idle))
@@ -315,7 +316,7 @@ class Monitor:
         )
 
     def _until_next(self) -> float:
-        """Seconds until the next look: sooner where a job may end before."""
+        """Return the seconds until the next poll: fewer if a job may end before."""
         plan, ends = self._plan, [self._plan.interval]
         if not self._jobs:
             ends.append(min(5.0, self._began + plan.wait - time.monotonic()))
@@ -327,7 +328,7 @@ class Monitor:
         return max(min(ends), 0.05)
 
     def _finish(self, analyses: Sequence[Analysis]) -> tuple[int, Sequence[Analysis]]:
-        """Publish the last update, and judge it."""
+        """Publish the last update, and return the exit code."""
         self._published += 1
         left = finish_all(self._workers, self.snapshots(analyses), self._plan.grace)
         for name in left:
@@ -338,12 +339,12 @@ class Monitor:
         return next(code for code in (ThresholdNotMet.exit_code, NotEnoughData.exit_code, 0) if code in codes), analyses
 
     def snapshots(self, analyses: Sequence[Analysis]) -> Update:
-        """What targets are given of some jobs."""
+        """Return the update for some jobs."""
         labels = job_labels(analysis.job.name for analysis in analyses)
         return tuple(self._snapshot(analysis, labels[analysis.job.name]) for analysis in analyses)
 
     def _snapshot(self, analysis: Analysis, label: str) -> Snapshot:
-        records = analysis.timeline.records  # whose first step is that of the job, or none is there yet
+        records = analysis.timeline.records  # the log begins with the job's first step, or has no step yet
         begins_with_job = records is None or len(records.number) == 0 or int(records.number[0]) <= 1
         whole = not self._plan.whole_job or begins_with_job
         if not whole:
@@ -363,5 +364,5 @@ class Monitor:
 
 
 def _code(analysis: Analysis) -> int:
-    """What a job's thresholds have a monitor end with."""
+    """Return the exit code for a job's thresholds."""
     return code_of_gates([threshold.met for threshold in analysis.thresholds if threshold.fails])

@@ -1,6 +1,7 @@
-"""What a monitor publishes: each job as it was known at one moment.
+"""The published state of a monitor: each job at one time.
 
-Badput of an update, zero where it was recorded and did not occur: a curve must fall when all is well.
+Also the badput of an update, including zeros for recorded categories without time: a curve must fall when the problem
+is over.
 """
 
 from __future__ import annotations
@@ -24,43 +25,43 @@ from goodput_cli.vocabulary.text import safe, shorten
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An analysis, and what it was known by. Every value is made from the log anew: nothing is counted up."""
+    """An analysis and its context. Every value is computed from the log again, without counters."""
 
     analysis: Analysis
     """Its `rolling` holds the last window of each length."""
     at_ns: int
-    """The moment of the answer, ns since 1970 UTC."""
+    """The time of the analysis, ns since 1970 UTC."""
     ideal_step_seconds: float | None = None
-    """What a step should take, where the user says so."""
+    """The ideal step time from the user; None if not given."""
     whole: bool = True
-    """Whether the log begins with the job: values of the whole job mean nothing otherwise."""
+    """True if the log begins with the job: otherwise values of the whole job are meaningless."""
     label: str = ""
-    """What labels call the job, where it is not alone (`job_labels`)."""
+    """The name of the job in labels, if there are several (`job_labels`)."""
 
     @property
     def shown(self) -> str:
-        """What labels call the job."""
+        """Return the name of the job in labels."""
         return self.label or job_labels([self.analysis.job.name])[self.analysis.job.name]
 
     @property
     def ended(self) -> bool:
-        """Whether a clean end is believed (accounting §3)."""
+        """Return True if the job has a trusted clean end (accounting §3)."""
         return self.analysis.job.ends_clean
 
     @property
     def last_event_ns(self) -> int:
-        """The last event of the job."""
+        """Return the time of the last event of the job."""
         return int(self.analysis.table.end.max())
 
     @cached_property
     def last_step_ns(self) -> int | None:
-        """The last line about a step; None where the log holds none."""
+        """Return the time of the last line about a step; None without one."""
         return last_step_ns(self.analysis.table)
 
     @cached_property
     def deviations(self) -> tuple[I64, F64]:
-        """How far each step time in the window is from the ideal one, in the order of the log: numbers of steps, and
-        |step time - ideal| in s (accounting §8)."""
+        """Return the difference of each step time in the window from the ideal one, in the order of the log: step
+        numbers, and |step time - ideal| in s (accounting §8)."""
         window = self.analysis.window
         steps: TimedSteps = timed_steps(self.analysis.timeline, window.start_ns, window.end_ns)
         ideal = self.ideal_step_seconds or self.analysis.steps.ideal_seconds
@@ -70,13 +71,13 @@ class Snapshot:
 
 
 Update: TypeAlias = tuple[Snapshot, ...]
-"""What targets are given: every job that is followed, as of one look."""
+"""Input of targets: every followed job after one poll."""
 _LONGEST_LABEL = 200
 
 
 def job_labels(names: Iterable[str]) -> dict[str, str]:
-    """What labels call jobs, by name: safe to show, no longer than 200 characters, and no two alike, whatever the logs
-    name them: two series that are one would cost the others theirs. Who has a plain name keeps it."""
+    """Return the names of jobs in labels: safe to show, at most 200 characters, and distinct, because equal names would
+    merge two series. A name without special characters is unchanged."""
     labels: dict[str, str] = {}
     taken: set[str] = set()
     for name in sorted(names, key=lambda name: (name != safe(name) or len(name) > _LONGEST_LABEL, name)):
@@ -94,10 +95,10 @@ class Amount:
 
     category: str
     label: str | None
-    """Safe to show, as the log has it."""
+    """Safe to show, as logged."""
     ns: int
     counted_ns: int
-    """What is 100 %."""
+    """The basis of percentages."""
 
     @property
     def percent(self) -> float:
@@ -105,14 +106,15 @@ class Amount:
 
 
 def badput_of(analysis: Analysis) -> list[Amount]:
-    """Of the whole window, and what overlaps training; without categories of which only bounds are known."""
+    """Return the badput of the whole window, with overlapped data loading, without categories with only known
+    bounds."""
     rows = (*analysis.badput, *analysis.overlapped)
     unknown = {*analysis.not_recorded, *(bound.quantity for bound in analysis.bounds)}
     return _amounts(rows, unknown, analysis.window.counted_ns)
 
 
 def badput_of_window(row: WindowRow, analysis: Analysis) -> list[Amount]:
-    """Of a rolling window; without slowdown where only bounds of it are known."""
+    """Return the badput of a rolling window; without slowdown if only bounds of it are known."""
     unknown = {*analysis.not_recorded, *([Category.SLOWDOWN.id] if row.is_bounded else [])}
     return _amounts(row.badput, unknown, row.end_ns - row.start_ns - row.excluded_ns)
 

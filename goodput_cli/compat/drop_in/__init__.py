@@ -1,1 +1,1 @@
-"""The names of other libraries, so that a program moves over by changing its imports."""
+"""Modules with the names of other libraries, so that a program can switch by changing its imports."""

@@ -1,5 +1,5 @@
-"""What the drop-ins use of the recorder: it is `goodput_cli.record` here and `goodput_record` in the small wheel, which
-ships this folder too, as `goodput_record.drop_in`."""
+"""The parts of the recorder that the drop-ins use. The recorder is `goodput_cli.record` here and `goodput_record` in
+the small wheel, which contains this folder, too, as `goodput_record.drop_in`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where a monitor publishes: files, metrics over HTTP, TensorBoard, Cloud Monitoring, messages."""
+"""Targets of a monitor: files, metrics over HTTP, TensorBoard, Cloud Monitoring, messages."""

@@ -1,6 +1,6 @@
-"""What a target is, and how one is found by what a person types. A thread for each: one that hangs or fails delays
-neither the look at the log nor another target. Also what all targets share: how the
-monitor itself fares, and what it must remember over a restart, in a small file that is written whole."""
+"""The interface of targets, and parsing of their addresses. Each target has a thread: one that hangs or fails delays
+neither reading the log nor another target. Also shared parts of all targets: the health of the monitor, and its state
+across restarts, in a small file that is replaced as a whole."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class _Counts:
 
 @dataclass
 class Health:
-    """The state of the monitor and its targets: set by the thread that reads logs and by those of the targets, read by
-    those that answer Prometheus and health checks. Safe to use from several threads."""
+    """State of the monitor and its targets: set by the threads that read logs and publish, read by those that answer
+    Prometheus and health checks. Safe to use from several threads."""
 
     interval: float
-    """Seconds between two looks."""
+    """Seconds between two polls."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _targets: dict[str, _Counts] = field(default_factory=dict)
     _looked: float | None = None
@@ -44,12 +44,12 @@ class Health:
     _failing: bool = False
 
     def expect(self, target: str) -> None:
-        """Count the deliveries of a target from now on; until its first one, none has succeeded or failed."""
+        """Count the deliveries of a target from now on; before the first one, it has neither succeeded nor failed."""
         with self._lock:
             self._targets.setdefault(target, _Counts())
 
     def looked(self, failing: bool) -> None:
-        """The sources were looked at; failing: one of them could not be read."""
+        """Record a poll of the sources; failing: True if one of them could not be read."""
         with self._lock:
             self._failing = failing
             self._looked = time.monotonic()
@@ -57,30 +57,31 @@ class Health:
                 self._looked_at = time.time()
 
     def published(self, target: str) -> None:
-        """A target took an update."""
+        """Record that a target accepted an update."""
         with self._lock:
             self._targets[target].last_success = time.time()
 
     def failed(self, target: str) -> None:
-        """A target did not take an update."""
+        """Record that a target did not accept an update."""
         with self._lock:
             self._targets[target].failures += 1
 
     def is_well(self) -> bool:
-        """Whether the last look is younger than three intervals."""
+        """Return True if the last poll is less than three intervals ago."""
         with self._lock:
             return self._looked is not None and time.monotonic() - self._looked < 3 * max(self.interval, 1.0)
 
     def state(self) -> tuple[bool, float | None, dict[str, tuple[float | None, int]]]:
-        """Whether a source fails, when all could be read (s since 1970 UTC), and of each target when it last took an
-        update and how often it did not."""
+        """Return True if a source fails, the time of the last complete reading (s since 1970 UTC), and for each target
+        the time of its last accepted update and its number of failures."""
         with self._lock:
             targets = {name: (one.last_success, one.failures) for name, one in self._targets.items()}
             return self._failing, self._looked_at, targets
 
 
 class TargetFailed(Exception):
-    """A target did not take an update. lasting: trying again soon is of no use. wait: not before so many seconds."""
+    """Raised if a target did not accept an update. lasting: True if an early retry is useless. wait: minimum seconds
+    before a retry."""
 
     def __init__(self, sentence: str, *, lasting: bool = False, wait: float | None = None) -> None:
         super().__init__(sentence)
@@ -89,22 +90,22 @@ class TargetFailed(Exception):
 
 
 class Target(Protocol):
-    """A place to publish at, used by one thread of its own: it may block."""
+    """A target of publishing, used by a thread of its own: it may block."""
 
     def publish(self, update: Update, final: bool) -> None:
-        """Publish an update of all jobs; `final`: none follows. Raises TargetFailed."""
+        """Publish an update of all jobs; `final`: True for the last one. Raises TargetFailed."""
 
     def close(self) -> None:
-        """Let go of what is open."""
+        """Close open files and connections."""
 
 
 HURRY_SECONDS = 0.5
-"""Longest wait for the last update."""
+"""Maximum wait for the last update."""
 
 
 class TargetWorker:
-    """A target and the newest update that it has not taken. Older ones are let go: values are of the whole job, and
-    every update is of all jobs."""
+    """A target and its latest pending update. Older ones are dropped, because every update contains the whole state of
+    all jobs."""
 
     def __init__(self, name: str, target: Target, health: Health, say: Callable[[str], None]) -> None:
         self.name = name
@@ -122,7 +123,7 @@ class TargetWorker:
         threading.Thread(target=self._run, name=f"publish {name}", daemon=True).start()
 
     def offer(self, update: Update, *, final: bool = False) -> None:
-        """Publish this update as soon as the target can take it; `final`: it is the last one."""
+        """Publish this update as soon as the target is ready; `final`: True for the last one."""
         with self._change:
             self._waiting, self._final = update, final
             if final:
@@ -130,17 +131,18 @@ class TargetWorker:
             self._change.notify_all()
 
     def finish(self, deadline: float) -> bool:
-        """Wait until the last update was taken; False if it was not before `deadline` (monotonic, s)."""
+        """Wait until the last update was accepted; return False if that did not happen before `deadline` (monotonic,
+        s)."""
         with self._change:
             self._change.wait_for(lambda: self._delivered, max(0.0, deadline - time.monotonic()))
             return self._delivered
 
     def _run(self) -> None:
         while not (self._delivered or self._closed):
-            self._try()  # in a call of its own: no update is held while the next one is waited for
+            self._try()  # in a separate call, so that no update stays in memory while waiting for the next one
 
     def _try(self) -> None:
-        """Publish the newest update, once it is time for it."""
+        """Publish the latest update, once it is due."""
         update, final = self._next()
         if update is None:
             return
@@ -159,7 +161,7 @@ class TargetWorker:
                 self._change.notify_all()
 
     def _next(self) -> tuple[Update | None, bool]:
-        """The newest update, once it is time for it; None once this is closed."""
+        """Return the latest update, once it is due; None once this is closed."""
         with self._change:
             while not self._closed and (self._waiting is None or time.monotonic() < self._retry_at):
                 self._change.wait(None if self._waiting is None else self._retry_at - time.monotonic())
@@ -174,7 +176,7 @@ class TargetWorker:
             return failure
         except GoodputError as error:
             return TargetFailed(str(error), lasting=True)
-        except Exception as error:  # no target may end the others
+        except Exception as error:  # an error of one target must not end the others
             return TargetFailed(f"{type(error).__name__}: {error}")
 
     def _failed(self, failure: TargetFailed) -> None:
@@ -186,7 +188,7 @@ class TargetWorker:
             self._say(f"{self.name}: {failure} (retrying)")
 
     def close(self) -> None:
-        """Close the target, unless a delivery is still hanging in it: then it ends with the process."""
+        """Close the target, unless a delivery still hangs in it: then it ends with the process."""
         with self._change:
             busy, self._closed = self._busy, True
             self._change.notify_all()
@@ -195,7 +197,8 @@ class TargetWorker:
 
 
 def finish_all(workers: Sequence[TargetWorker], update: Update, grace: float) -> list[str]:
-    """Give every target the last update, all at once; the names of those that did not take it within `grace` s."""
+    """Send the last update to all targets at once; return the names of those that did not accept it within `grace`
+    s."""
     for worker in workers:
         worker.offer(update, final=True)
     deadline = time.monotonic() + grace
@@ -204,7 +207,7 @@ def finish_all(workers: Sequence[TargetWorker], update: Update, grace: float) ->
 
 @dataclass(frozen=True)
 class Address:
-    """A target as it was typed: `scheme:place?parameter=value`."""
+    """A target in the form `scheme:place?parameter=value`."""
 
     text: str
     scheme: str
@@ -212,40 +215,40 @@ class Address:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
     def switch(self, name: str) -> bool:
-        """A parameter that is yes (the default) or no."""
+        """Return a parameter that is yes (the default) or no."""
         return self.parameters.get(name, "yes") == "yes"
 
     @property
     def shown(self) -> str:
-        """As people and metrics see it: of a URL, which may hold an account or a token, only the host."""
+        """Return the address for display: only the host of a URL, which may contain an account or a token."""
         return f"{self.scheme}:{safe(self.url.hostname or '')}" if _KINDS[self.scheme].wants == _URL else self.text
 
     @property
     def url(self) -> SplitResult:
-        """The place where that is a URL."""
+        """Return the location as a URL."""
         return web_address(self.place, self.scheme)
 
 
 @dataclass(frozen=True)
 class MonitorContext:
-    """What targets are told about the monitor that opens them."""
+    """Information about the monitor for its targets."""
 
     health: Health
     interval: float
     """Seconds between two updates."""
     job_name: str | None = None
-    """Where the user named it."""
+    """The job name, if the user gave it."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """What the user says of the machine for Cloud Monitoring: location, accelerator, replica, cluster."""
+    """The machine for Cloud Monitoring, from the user: location, accelerator, replica, cluster."""
     say: Callable[[str], None] = lambda _: None
-    """Tells the person who runs the monitor something."""
+    """Shows a message to the user of the monitor."""
     check: Callable[[Path], None] = lambda _: None
-    """Raises UsageError for a file that the monitor reads: it is never written. Any thread may call it."""
+    """Raises UsageError for a file that the monitor reads, because it must not be written. Any thread may call it."""
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of target: the module that opens it, and the parameters that it takes, each with its values."""
+    """A kind of target: the module that opens it, and its parameters, each with its values."""
 
     module: str
     wants: str
@@ -255,7 +258,7 @@ class _Kind:
 _URL, _FILE = "URL", "FILE"
 _YES_NO = ("yes", "no")
 _PARTS = ("totals", "windows", "step_deviation")
-"""What can be left out: values of the whole job, those of rolling windows, deviations of steps."""
+"""Optional parts: values of the whole job, those of rolling windows, deviations of steps."""
 _KINDS = {
     "prom": _Kind("files:PrometheusFile", _FILE),
     "json": _Kind("files:JsonLines", _FILE),
@@ -273,11 +276,11 @@ FORMS = ", ".join(f"{scheme}:{kind.wants}" for scheme, kind in _KINDS.items())
 
 
 def parse_target(text: str) -> Address:
-    """A target from what was typed. `UsageError` if it names none."""
+    """Return the target in a text. Raises UsageError if it is invalid."""
     scheme, colon, rest = text.partition(":")
     kind = _KINDS.get(scheme) if colon else None
     if kind is None:
-        known = scheme if colon else text  # a URL that lacks its `webhook:` is a secret as well
+        known = scheme if colon else text  # a URL without its `webhook:` is a secret, too
         raise UsageError(f"{known!r} is not a publish target; use one of {FORMS}")
     place, parameters = _parameters(rest, kind, text) if kind.parameters else (rest, {})
     if not place and scheme != "gcm":
@@ -290,7 +293,7 @@ def parse_target(text: str) -> Address:
 
 
 def _parameters(rest: str, kind: _Kind, text: str) -> tuple[str, dict[str, str]]:
-    """The place, and what stands behind its last `?` where that is of parameters that are known."""
+    """Return the location, and the parameters after its last `?` if all of them are known."""
     place, mark, query = rest.rpartition("?")
     if not mark:
         return rest, {}
@@ -304,17 +307,18 @@ def _parameters(rest: str, kind: _Kind, text: str) -> tuple[str, dict[str, str]]
 
 
 def host_and_port(place: str, text: str) -> tuple[str, int]:
-    """Where to listen: `//:9464` is this machine alone. `UsageError` if it is no address."""
+    """Return the address to listen at: `//:9464` is this machine only. Raises UsageError if it is invalid."""
     host, _, port = place.removeprefix("//").rstrip("/").rpartition(":")
     good = place.startswith("//") and "@" not in host and port.isascii() and port.isdigit() and int(port) <= 65_535
     if not good:
-        shown = "/".join(text.split("/")[:3]).rpartition("@")[2]  # it may be meant for a webhook
+        shown = "/".join(text.split("/")[:3]).rpartition("@")[2]  # it may be the address of a webhook
         raise UsageError(f"{shown!r} is not an address to listen on; use http://127.0.0.1:9464 or http://:9464")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
 def web_address(place: str, scheme: str) -> SplitResult:
-    """The parts of a URL. `UsageError` if it is none, which does not repeat what may be a secret."""
+    """Return the parts of a URL. Raises UsageError if it is invalid, with a message that does not repeat a possible
+    secret."""
     with suppress(ValueError):
         parts = urlsplit(place)
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
@@ -325,7 +329,7 @@ def web_address(place: str, scheme: str) -> SplitResult:
 
 
 def check_apart(addresses: Sequence[Address]) -> None:
-    """`UsageError` for a file that two targets write: each would spoil what the other one wrote."""
+    """Raise UsageError for a file that two targets write: they would overwrite each other's output."""
     files = [(one, os.path.realpath(one.place)) for one in addresses if _KINDS[one.scheme].wants == _FILE]
     for at, (address, path) in enumerate(files):
         other = next((one for one, before in files[:at] if before == path), None)
@@ -336,7 +340,7 @@ def check_apart(addresses: Sequence[Address]) -> None:
 
 
 def open_target(address: Address, place: MonitorContext) -> Target:
-    """Open a target. Raises GoodputError if it cannot be, with what to install where a package is missing."""
+    """Open a target. Raises GoodputError if that fails, with the command to install a missing package."""
     module, _, name = _KINDS[address.scheme].module.partition(":")
     try:
         kind = getattr(import_module(f"goodput_cli.monitor.targets.{module}"), name)
@@ -347,7 +351,7 @@ def open_target(address: Address, place: MonitorContext) -> Target:
 
 
 def load_state(path: Path) -> dict[str, Any]:
-    """What was kept; {} where nothing was, or where it cannot be read."""
+    """Return the saved state; {} if there is none, or if it cannot be read."""
     try:
         state = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -356,19 +360,19 @@ def load_state(path: Path) -> dict[str, Any]:
 
 
 def kept_number(state: Mapping[str, Any], name: str, otherwise: int) -> int:
-    """A whole number that was kept; `otherwise` where there is none of 64 bits."""
+    """Return a whole number of the saved state; `otherwise` if it has no such number of 64 bits."""
     number = state.get(name)
     return number if type(number) is int and 0 <= number < 1 << 62 else otherwise
 
 
 def keep_state(path: Path, state: dict[str, Any]) -> None:
-    """Keep it. Raises OSError."""
+    """Save the state. Raises OSError."""
     with replace_file(path) as stream:
         stream.write(json.dumps(state).encode())
 
 
 def state_folder() -> Path:
-    """Where state is kept that has no place of its own: $XDG_STATE_HOME/goodput. Raises OSError."""
+    """Return the default folder of states: $XDG_STATE_HOME/goodput. Raises OSError."""
     folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "goodput"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -1,9 +1,7 @@
-"""`gcm:PROJECT`: Google Cloud Monitoring, by `timeSeries.create` over HTTPS.
+"""`gcm:PROJECT`: Google Cloud Monitoring, with `timeSeries.create` over HTTPS.
 
-An update as time series of Cloud Monitoring: the metric types and labels of ml-goodput-measurement.
-
-Only what has no value there is added: categories that it does not know are further sources of badput, so that
-goodput / (goodput + badput) of its dashboards is our goodput.
+An update becomes time series with the metric types and labels of ml-goodput-measurement. Only badput sources for
+unknown categories are added, so that goodput / (goodput + badput) of its dashboards is our goodput.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ from goodput_cli.vocabulary.text import iso_of_nine_digits, seconds_text
 
 PREFIX = "compute.googleapis.com/workload"
 _RECENT, _BASE, _SPIKE = 100, 1000, 90
-"""Steps of the last deviations, of those before, and the percentile of the last."""
+"""Numbers of recent and earlier deviations, and the percentile of the recent ones."""
 _MOST_LABEL = 1024
 
 Series = dict[str, Any]
@@ -47,23 +45,23 @@ Series = dict[str, Any]
 
 @dataclass(frozen=True)
 class Workload:
-    """Whose series they are."""
+    """The workload of the series."""
 
     location: str
     accelerator: str
     replica: str = "0"
     cluster: str = ""
     prefix: str = PREFIX
-    """Of metric types; another one goes with the resource `generic_task`."""
+    """The prefix of metric types; a different one is used with the resource `generic_task`."""
     totals: bool = True
     windows: bool = True
     step_deviation: bool = True
     slices: bool = True
-    """What is published."""
+    """Selection of published series."""
 
 
 def series_of(snapshot: Snapshot, workload: Workload, end_time: str) -> list[Series]:
-    """Every series of an update, each with one point. end_time: RFC 3339."""
+    """Return every series of an update, each with one point. end_time: RFC 3339."""
     job, kind = snapshot.analysis.job.name, "generic_task"
     whose = {"location": workload.location, "namespace": job, "job": job, "task_id": workload.replica}
     if workload.prefix == PREFIX:
@@ -142,8 +140,8 @@ def _of_slices(snapshot: Snapshot, workload: Workload, common: Mapping[str, str]
 
 
 def _sources(amounts: Sequence[Amount]) -> dict[str, tuple[float, float]]:
-    """Seconds and percent by `badput_source`, in capitals. Labels that are the same then are one: two points of a
-    series in one request are refused. What overlaps training is not sent, as there."""
+    """Return seconds and percent by `badput_source`, in upper case. Labels that become equal are merged, because two
+    points of a series in one request are rejected. Overlapped data loading is not sent, as in the original."""
     sums: dict[str, int] = {}
     for amount in amounts:
         if amount.category != OVERLAPPED:
@@ -155,8 +153,8 @@ def _sources(amounts: Sequence[Amount]) -> dict[str, tuple[float, float]]:
 
 
 def step_time_deviation(away: F64) -> float:
-    """How far the last steps (s, in order) are from the ideal one: the mean of fewer than 100, else the 90th percentile
-    of the last 100, less the median of the 1000 before where there are so many."""
+    """Return the deviation of the last steps (s, in order) from the ideal one: the mean of fewer than 100, otherwise
+    the 90th percentile of the last 100, minus the median of the 1000 before if there are that many."""
     if len(away) < _RECENT:
         return float(away.mean())
     spike = float(np.percentile(away[-_RECENT:], _SPIKE))
@@ -166,14 +164,14 @@ def step_time_deviation(away: F64) -> float:
 
 
 ENDPOINT_VARIABLE = "GOODPUT_MONITORING_ENDPOINT"
-"""Another server, for tests; it is not told who we are."""
+"""Another server, for tests; it gets no credentials."""
 _ENDPOINT = "https://monitoring.googleapis.com"
 MOST_SERIES = 200
-"""In one request."""
+"""Maximum number of series per request."""
 APART_NS = 10 * 10**9
-"""Between two points of a series; the limit is 5 s."""
+"""Minimum time between two points of a series; the limit is 5 s."""
 _LAST_APART_NS = 6 * 10**9
-"""Between the last point and the one before."""
+"""Minimum time between the last point and the one before."""
 _NOT_NOW = (401, 403, 404)
 _UNKNOWN = "UNKNOWN"
 _ACCELERATORS = {
@@ -191,12 +189,12 @@ _ACCELERATORS = {
     "a3-ultragpu": "NVIDIA-H200",
     "a2": "NVIDIA-A100",
 }
-"""By the beginning of the machine type, as in ml-goodput-measurement."""
+"""Accelerators by prefix of the machine type, as in ml-goodput-measurement."""
 
 
 class CloudMonitoring:
-    """Gauges of the whole job: while the service is down only the newest values wait, and nothing is lost but points of
-    a curve. clock: ns since 1970 UTC; sleep: waits so many seconds."""
+    """Gauges of the whole job: during an outage of the service only the latest values wait, so that only points of a
+    curve are lost. clock: ns since 1970 UTC; sleep: waits for the given seconds."""
 
     def __init__(
         self,
@@ -214,11 +212,11 @@ class CloudMonitoring:
         self._clock = clock
         self._sleep = sleep
         self._sent: dict[str, int] = {}
-        """By job: the time of the last point, ns."""
+        """The time of the last point by job, ns."""
 
     def publish(self, update: Update, final: bool) -> None:
-        """See `Target`. Updates that come too soon after one another are left out, but not the last one. What is
-        refused of one job does not keep the others' from being sent."""
+        """Publish (see `Target`). Updates that follow too quickly are left out, except the last one. If one job is
+        rejected, the others are still sent."""
         failure: TargetFailed | None = None
         for snapshot in update:
             try:
@@ -230,7 +228,7 @@ class CloudMonitoring:
             raise failure
 
     def _publish(self, snapshot: Snapshot, final: bool) -> None:
-        """An update of one job. Raises TargetFailed."""
+        """Publish an update of one job. Raises TargetFailed."""
         try:
             state = self._prepare(snapshot.analysis.job.name)
             if self._in_time(self._sent[snapshot.analysis.job.name], final):
@@ -245,11 +243,11 @@ class CloudMonitoring:
             raise TargetFailed(f"cannot save the state: {error.strerror or error}") from error
 
     def close(self) -> None:
-        """See `Target`."""
+        """Close (see `Target`)."""
 
     def _prepare(self, job: str) -> Path:
-        """Find out, once, where this runs and what was sent before; where the latter is kept. Raises Unavailable,
-        OSError, TargetFailed."""
+        """Look up the environment and the last sent update, once; return the path of the saved state. Raises
+        Unavailable, OSError, TargetFailed."""
         self._project = self._project or self._identity.project()
         if self._workload is None:
             self._workload = self._find_workload()
@@ -275,7 +273,8 @@ class CloudMonitoring:
         )
 
     def _in_time(self, last_end: int, final: bool) -> bool:
-        """Whether a point may be sent now; the last one is waited for. A clock that was set back stops nothing."""
+        """Return True if a point may be sent now; wait for the last one. A clock that was set back does not stop
+        sending."""
         since = self._clock() - last_end
         if since < 0:
             return True
@@ -290,7 +289,7 @@ class CloudMonitoring:
         now, last_end = self._clock(), self._sent[snapshot.analysis.job.name]
         end = now if now > last_end else last_end + APART_NS
         self._sent[snapshot.analysis.job.name] = end
-        keep_state(state, {"end_ns": end})  # before it is sent: what was sent is never forgotten
+        keep_state(state, {"end_ns": end})  # saved before sending, so that a sent point is never forgotten
         series = series_of(snapshot, self._workload, iso_of_nine_digits(end))
         url = f"{self._endpoint or _ENDPOINT}/v3/projects/{self._project}/timeSeries"
         failure: Refused | None = None
@@ -299,14 +298,14 @@ class CloudMonitoring:
             token = "" if self._endpoint else self._identity.token()
             try:
                 post(url, body, "application/json", token)
-            except Refused as error:  # what the others hold may be fine
+            except Refused as error:  # the other requests may be valid
                 failure = failure or error
         if failure is not None:
             raise failure
 
 
 def _of_machine(what: str) -> str:
-    """What the metadata server says; "" where there is none."""
+    """Return a value from the metadata server; "" without a server."""
     try:
         return metadata(f"instance/{what}", seconds=1).decode().rsplit("/", 1)[-1]
     except Unavailable:
@@ -314,13 +313,13 @@ def _of_machine(what: str) -> str:
 
 
 def accelerator_of(machine: str) -> str:
-    """The accelerator of a machine type."""
+    """Return the accelerator of a machine type."""
     names = (name for prefix, name in _ACCELERATORS.items() if machine.lower().startswith(prefix))
     return next(names, _UNKNOWN)
 
 
 def _reason(error: Refused) -> str:
-    """What the server says, in its own words."""
+    """Return the error message of the server."""
     try:
         said = str(json.loads(error.body)["error"]["message"])
     except (ValueError, LookupError, TypeError, RecursionError):

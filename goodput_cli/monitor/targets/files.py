@@ -1,4 +1,4 @@
-"""Targets that are files: Prometheus text, written anew and renamed, and JSON lines, appended."""
+"""Targets that are files: Prometheus text, replaced by renaming, and JSON lines, appended."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from goodput_cli.sources.files import is_of_goodput
 
 
 class PrometheusFile:
-    """`prom:FILE`, for a node exporter's textfile collector, which must never see half of it."""
+    """`prom:FILE`, for a node exporter's textfile collector, which must never see a partial file."""
 
     def __init__(self, address: Address, place: MonitorContext) -> None:
         self._path, self._check = _path_of(address, place), place.check
         self._health = place.health
 
     def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - every update replaces the last one
-        """See `Target`."""
+        """Publish (see `Target`)."""
         from goodput_cli.whole_file import write_whole
 
         text = update_text(update) + health_text(self._health, only_job(update))
@@ -33,18 +33,18 @@ class PrometheusFile:
             raise TargetFailed(str(error)) from error
 
     def close(self) -> None:
-        """See `Target`."""
+        """Close (see `Target`)."""
 
 
 class JsonLines:
-    """`json:FILE`: what `analyze --format json` answers, a line an update and job, with the last window of each
+    """`json:FILE`: the output of `analyze --format json`, a line per update and job, with the last window of each
     length."""
 
     def __init__(self, address: Address, place: MonitorContext) -> None:
         self._path, self._check = _path_of(address, place), place.check
 
     def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - every update is added
-        """See `Target`."""
+        """Publish (see `Target`)."""
         import orjson
 
         from goodput_cli.report.base import Page, load_renderer
@@ -63,11 +63,11 @@ class JsonLines:
             raise TargetFailed(f"{self._path}: {error.strerror or error}") from error
 
     def close(self) -> None:
-        """See `Target`."""
+        """Close (see `Target`)."""
 
 
 def _append(descriptor: int, lines: bytes) -> None:
-    """Add lines to a file; a torn one at its end, of a monitor that was killed, costs no other."""
+    """Append lines to a file; a partial line at its end, from a killed monitor, does not affect others."""
     size = os.fstat(descriptor).st_size
     torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
     text = b"\n" + lines if torn else lines
@@ -76,8 +76,8 @@ def _append(descriptor: int, lines: bytes) -> None:
 
 
 def _path_of(address: Address, place: MonitorContext) -> Path:
-    """The file of a target: none that the monitor reads, now or later. What we wrote ourselves needs no look again;
-    before something else is written over, it is checked once more."""
+    """Return the file of a target, which must not be one that the monitor reads, now or later. Our own file is not
+    checked again; another one is checked again before it is overwritten."""
     path = Path(address.place)
     if path.is_dir():
         raise UsageError(f"{address.text}: is a folder; use a file in it")

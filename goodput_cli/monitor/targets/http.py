@@ -1,13 +1,12 @@
-"""Metrics over HTTP: what `goodput monitor` tells beside the metrics of a report (docs/monitoring.md has the list), and
-the two targets that take them.
+"""Metrics over HTTP: the metrics of `goodput monitor` in addition to those of a report (docs/monitoring.md lists them),
+and their two targets.
 
-`http://HOST:PORT`: the metrics of the last update for Prometheus, and whether the monitor is well. A scrape never
-starts an analysis, and one that reads slowly delays no update: each connection has a thread of its own, for five
-seconds at the most.
+`http://HOST:PORT`: the metrics of the last update for Prometheus, and the health of the monitor. A scrape never starts
+an analysis, and a slow reader delays no update: each connection has a separate thread, for at most five seconds.
 
-`otlp:URL`: an update as gauges of OpenTelemetry, a resource a job, to a collector's HTTP receiver (`POST
-URL/v1/metrics`, as JSON), with the same names and labels. A header that the collector wants is taken from the
-environment, as OpenTelemetry's own exporters do: OTEL_EXPORTER_OTLP_HEADERS.
+`otlp:URL`: an update as gauges of OpenTelemetry, one resource per job, to a collector's HTTP receiver (`POST
+URL/v1/metrics`, as JSON), with the same names and labels. Headers for the collector come from the environment, as in
+OpenTelemetry's own exporters: OTEL_EXPORTER_OTLP_HEADERS.
 """
 
 from __future__ import annotations
@@ -37,23 +36,24 @@ from goodput_cli.vocabulary.text import exact, safe, seconds_text
 
 
 def update_text(update: Update) -> str:
-    """The metrics of an update, without what ends the text."""
+    """Return the metrics of an update, without the end marker of the text."""
     return exposition(*(({"job_name": one.shown}, families_of(one)) for one in update))
 
 
 def families_of(snapshot: Snapshot) -> list[Family]:
-    """The metrics of a job."""
+    """Return the metrics of a job."""
     whole = families(AnalysisDocument(snapshot.analysis)) if snapshot.whole else iter(())
     return [*whole, *_of_windows(snapshot.analysis.rolling), *_of_now(snapshot)]
 
 
 def health_text(health: Health, job_name: str | None) -> str:
-    """The metrics of the monitor itself, and what ends the text. job_name: of the one job; None for several."""
+    """Return the metrics of the monitor itself, and the end marker of the text. job_name: the only job; None for
+    several."""
     return exposition(({} if job_name is None else {"job_name": job_name}, _of_monitor(health))) + END
 
 
 def only_job(update: Update) -> str | None:
-    """What labels call the job, where there is one."""
+    """Return the name of the job in labels, if there is only one."""
     return update[0].shown if len(update) == 1 else None
 
 
@@ -94,8 +94,8 @@ def _of_windows(rolling: Rolling | None) -> Iterator[Family]:
 
 
 def _of_now(snapshot: Snapshot) -> Iterator[Family]:
-    """Seconds since the last event and the last step, where a hang shows first; never negative, whatever the clock
-    does."""
+    """Return the seconds since the last event and the last step, where a hang appears first; never negative, for any
+    clock."""
     now = max(snapshot.at_ns, snapshot.last_event_ns)
     ages = {"event": snapshot.last_event_ns, "step": snapshot.last_step_ns}
     for name, last in ages.items():
@@ -131,13 +131,13 @@ def _of_monitor(health: Health) -> Iterator[Family]:
 
 CONNECTIONS = 16
 SECONDS = 5.0
-"""For one connection, from its first byte to its last."""
+"""Time limit of one connection, from its first byte to its last."""
 _OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 _TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Endpoint:
-    """`GET /metrics` and `GET /healthz`."""
+    """HTTP server for `GET /metrics` and `GET /healthz`."""
 
     def __init__(self, address: Address, place: MonitorContext) -> None:
         self._server = _Server(host_and_port(address.place, address.text), place)
@@ -148,11 +148,11 @@ class Endpoint:
         place.say(f"Metrics at http://{shown}:{port}/metrics")
 
     def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - the last one stays until the end
-        """See `Target`."""
+        """Publish (see `Target`)."""
         self._server.page = update_text(update), only_job(update)
 
     def close(self) -> None:
-        """See `Target`."""
+        """Close (see `Target`)."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -166,19 +166,19 @@ class _Server(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in where[0] else socket.AF_INET
         self.health: Health = place.health
         self.page: tuple[str, str | None] = ("", place.job_name)
-        """The text of the last update, and the name of the job where there is one."""
+        """The text of the last update, and the name of the only job."""
         self._room = threading.BoundedSemaphore(CONNECTIONS)
         super().__init__(where, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for the connection; one too many is closed at once."""
+        """Start a thread for the connection; close one beyond the limit at once."""
         if not self._room.acquire(blocking=False):
             self.shutdown_request(request)
             return
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer, for a limited time."""
+        """Answer within the time limit."""
         limit = threading.Timer(SECONDS, _cut, (request,))
         limit.daemon = True
         limit.start()
@@ -189,7 +189,7 @@ class _Server(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever asked has gone away, or took too long."""
+        """Ignore the error: the client has disconnected, or was too slow."""
 
 
 def _cut(connection: socket.socket) -> None:
@@ -203,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the signature of its base
-        """Nothing: scrapes are many."""
+        """Log nothing: scrapes are frequent."""
 
     def do_GET(self) -> None:
         """Answer one request."""
@@ -235,7 +235,7 @@ _PATH = "/v1/metrics"
 
 
 class OpenTelemetry:
-    """Sends each update as it is: gauges, with the moment of the answer as their time."""
+    """Sender of each update as gauges, with the time of the analysis."""
 
     def __init__(self, address: Address, place: MonitorContext) -> None:  # noqa: ARG002 - a target's signature
         parts = address.url
@@ -244,7 +244,7 @@ class OpenTelemetry:
         self._host = parts.hostname or ""
 
     def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - each update is a point
-        """See `Target`."""
+        """Publish (see `Target`)."""
         body = json.dumps({"resourceMetrics": [resource_metrics(one) for one in update]}, allow_nan=False).encode()
         try:
             post(self._url, body, "application/json", "", headers())
@@ -252,17 +252,18 @@ class OpenTelemetry:
             raise TargetFailed(f"the collector at {safe(self._host)}: {error}", lasting=error.lasting) from error
 
     def close(self) -> None:
-        """See `Target`."""
+        """Close (see `Target`)."""
 
 
 def headers() -> dict[str, str]:
-    """`name=value` with commas between, percent-encoded."""
+    """Return the headers in `name=value` pairs separated by commas, percent-encoded."""
     pairs = (part.partition("=") for part in os.environ.get(HEADERS_VARIABLE, "").split(","))
     return {unquote(name.strip()): unquote(value.strip()) for name, equals, value in pairs if equals and name.strip()}
 
 
 def resource_metrics(snapshot: Snapshot) -> dict[str, Any]:
-    """A job's part of an `ExportMetricsServiceRequest` in the JSON of OTLP, where 64-bit integers are texts."""
+    """Return a job's part of an `ExportMetricsServiceRequest` in the JSON of OTLP, in which 64-bit integers are
+    strings."""
     time = str(snapshot.at_ns)
     job = {"service.name": "goodput", "job_name": snapshot.shown}
     metrics = list(_metrics(families_of(snapshot), time))

@@ -1,7 +1,7 @@
-"""`tensorboard:DIR`: the tags of ml-goodput-measurement in event files under DIR/goodput, so that its dashboards stay.
+"""`tensorboard:DIR`: the tags of ml-goodput-measurement in event files under DIR/goodput, for its existing dashboards.
 
-Each step's deviation is written once. A killed monitor may have written points that its state does not hold: the next
-one reads them back from the last event file.
+Each step's deviation is written once. A killed monitor may have written points that are not in its state: the next one
+reads them from the last event file.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ FOLDER = "goodput"
 _STEP_DEVIATION = "step_deviation"
 
 Scalar = tuple[str, float, int, str]
-"""Tag, value, global step, name on the screen (\"\": the tag)."""
+"""Tag, value, global step, display name ("": the tag)."""
 
 
 class TensorBoard:
-    """An event file of its own a life of the monitor. A second monitor of the folder is refused."""
+    """A separate event file per monitor process. A second monitor of the folder is rejected."""
 
     def __init__(self, address: Address, place: MonitorContext) -> None:
         self._totals = address.switch("totals")
@@ -60,7 +60,7 @@ class TensorBoard:
         self._remember()
 
     def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - each update is a point
-        """See `Target`."""
+        """Publish (see `Target`)."""
         if len(update) > 1:
             raise TargetFailed(
                 f"accepts one job, but {len(update)} are followed; choose one with --job-name and use a separate "
@@ -76,16 +76,16 @@ class TensorBoard:
                 self._stream.write(event_files.framed(event_files.scalar_event(now, step, tag, value, shown)))
                 last = max(last, step) if tag == _STEP_DEVIATION else last
             self._stream.flush()
-            os.fsync(self._stream.fileno())  # some mounts of buckets show nothing before
+            os.fsync(self._stream.fileno())  # some mounts of buckets show no data before
             self._last_step = last
             self._remember()
         except OSError as error:
-            self._last_step = last  # what was written is in the file, or will be
+            self._last_step = last  # the points are in the file, or will be
             raise TargetFailed(f"{self._folder}: {error.strerror or error}") from error
 
     def close(self) -> None:
-        """See `Target`."""
-        with suppress(OSError):  # what is not written has been said
+        """Close (see `Target`)."""
+        with suppress(OSError):  # unwritten points have been reported
             self._stream.close()
         os.close(self._lock)
 
@@ -120,7 +120,7 @@ class TensorBoard:
                 yield from ((*_badput(f"badput_window/{length}", amount, step)[:3], "") for amount in amounts)
 
     def _deviations(self, snapshot: Snapshot) -> Iterator[Scalar]:
-        """Of the steps after the last one that was published, each once."""
+        """Return the deviations of the steps after the last published one, each once."""
         steps, away = snapshot.deviations
         new = np.flatnonzero(steps > self._last_step)
         numbers, first = np.unique(steps[new], return_index=True)
@@ -146,7 +146,7 @@ def _lock(folder: Path, shown: str) -> int:
 
 
 def _last_step(path: Path) -> int:
-    """The last step whose deviation an event file holds; -1 without one."""
+    """Return the last step with a deviation in an event file; -1 without one."""
     last = -1
     try:
         content = path.read_bytes() if path.is_file() else b""
@@ -154,6 +154,6 @@ def _last_step(path: Path) -> int:
             event = None if frame.data is None else event_files.parse(frame.data)
             if event is not None and any(scalar.tag == _STEP_DEVIATION for scalar in event.scalars):
                 last = max(last, event.step)
-    except (OSError, event_files.BrokenFrameError):  # what cannot be read is written again
+    except (OSError, event_files.BrokenFrameError):  # unreadable points are written again
         pass
     return last

@@ -1,6 +1,7 @@
-"""`webhook:URL`: a message when a threshold falls, and one when it recovers: JSON with `text`, as Slack takes it.
+"""`webhook:URL`: a message when a threshold is violated, and one when it recovers: JSON with `text`, as Slack accepts
+it.
 
-What was said last is kept, so that a monitor that was started again does not say it again.
+The last message is saved, so that a restarted monitor does not repeat it.
 """
 
 from __future__ import annotations
@@ -29,20 +30,21 @@ _FALLEN = ("failed", "warning")
 
 
 _MOST_LINES = 50
-"""In one message: chats cut what is longer."""
+"""Maximum number of lines per message, because chats cut longer ones."""
 
 
 class Webhook:
-    """Says what changed since the update before, job by job; nothing while nothing changes. Not recorded is neither."""
+    """Sender of changes since the previous update, job by job; nothing without a change. A category that is not
+    recorded counts as neither."""
 
     def __init__(self, address: Address, place: MonitorContext) -> None:  # noqa: ARG002 - a target's signature
         self._host = address.url.hostname or ""
         self._url = address.place
         self._fallen: dict[str, set[str]] = {}
-        """By job: the expressions that were said to have fallen."""
+        """The expressions that were reported as violated, by job."""
 
     def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - the last one may change something too
-        """See `Target`. What changed for several jobs is one message."""
+        """Publish (see `Target`). Changes of several jobs are one message."""
         fallen: dict[str, set[str]] = {}
         lines: list[str] = []
         for snapshot in update:
@@ -61,14 +63,15 @@ class Webhook:
         self._fallen = fallen
 
     def close(self) -> None:
-        """See `Target`."""
+        """Close (see `Target`)."""
 
     def _kept(self, job: str) -> set[str]:
-        """What an earlier monitor, or this one when it followed the job before, said to have fallen."""
+        """Return the expressions that an earlier monitor, or this one when it followed the job before, reported as
+        violated."""
         try:
             fallen = load_state(self._state_of(job)).get("fallen", ())
             return {one for one in fallen if isinstance(one, str)}
-        except (OSError, RuntimeError, TypeError):  # no home: it is said again after a restart
+        except (OSError, RuntimeError, TypeError):  # without a home folder, the message is repeated after a restart
             return set()
 
     def _keep(self, job: str, fallen: set[str]) -> None:
@@ -81,7 +84,7 @@ class Webhook:
         return state_folder() / f"webhook-{name}.json"
 
     def _send(self, text: str) -> None:
-        """The URL is a secret: no message names more of it than its host."""
+        """Send a message. The URL is a secret: messages contain only its host."""
         try:
             post(self._url, json.dumps({"text": text}).encode(), "application/json", "")
         except Unavailable as error:
@@ -96,7 +99,8 @@ def _line(snapshot: Snapshot, threshold: Threshold, what: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that a chat shows as it is: `<!channel>` of a job's name calls nobody, nor does `@here`, and is no link."""
+    """Return text that a chat shows unchanged: `<!channel>` and `@here` in a job's name notify no one, and it contains
+    no link."""
     for mark, shown in {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "@\u2060"}.items():
         text = text.replace(mark, shown)
     return text

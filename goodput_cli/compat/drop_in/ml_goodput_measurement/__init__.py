@@ -1,4 +1,4 @@
-"""In the place of `ml_goodput_measurement`."""
+"""Replacement of `ml_goodput_measurement`."""
 
 from . import src
 from .src import goodput, goodput_elastic, goodput_utils
@@ -11,7 +11,7 @@ __all__ = ["goodput", "goodput_elastic", "goodput_utils", "monitoring", "monitor
 
 
 def __getattr__(name: str) -> object:
-    """The monitors, imported when they are asked for: who only records needs none of that."""
+    """Import the monitors on first use: programs that only record do not need them."""
     if name not in ("monitoring", "monitoring_elastic"):
         return getattr(src, name)
     from importlib import import_module

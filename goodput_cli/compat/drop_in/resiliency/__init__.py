@@ -1,1 +1,1 @@
-"""In the place of `resiliency`: what measures goodput."""
+"""Replacement of `resiliency`: the part that measures goodput."""

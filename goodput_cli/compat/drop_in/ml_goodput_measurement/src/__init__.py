@@ -1,4 +1,4 @@
-"""Where the original has its modules."""
+"""Package with the modules of the original."""
 
 _ABSENT = {
     "checkpoint_badput_calculator": "`goodput analyze` and `goodput steps` show saves and restores",

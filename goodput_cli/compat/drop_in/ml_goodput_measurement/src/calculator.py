@@ -1,6 +1,7 @@
-"""`GoodputCalculator`: the answers of `goodput analyze` in the shapes of ml-goodput-measurement.
+"""`GoodputCalculator`: the results of `goodput analyze` in the form of ml-goodput-measurement.
 
-The only place of the recorder that reaches into goodput-cli, when a method is called; the small wheel has none of it.
+It is the only part of the recorder that uses goodput-cli, when a method is called; the small wheel does not contain
+goodput-cli.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _ELASTIC = (BadputType.ELASTIC_SLICE_DOWN, BadputType.ELASTIC_SCALE_UP, BadputTy
 
 
 def analyze(sources: list[str], **options: Any) -> Any:
-    """`goodput_cli.analyze`. Raises ImportError where goodput-cli is not installed, ValueError for logs that give no
-    answer, as the original does."""
+    """Call `goodput_cli.analyze`. Raises ImportError if goodput-cli is not installed, ValueError for logs without a
+    result, as the original does."""
     try:
         import goodput_cli
     except ImportError:
@@ -40,8 +41,8 @@ def analyze(sources: list[str], **options: Any) -> Any:
 
 
 class GoodputCalculator:
-    """Reads what the recorder of this job wrote: the files, else Cloud Logging. cloud_logger: an object with
-    `read_cloud_logging_entries` that is read instead. What is about Pathways and caches is taken and not needed."""
+    """Calculator for the lines of this job's recorder: its files, otherwise Cloud Logging. cloud_logger: an object with
+    `read_cloud_logging_entries` that is read instead. Arguments about Pathways and caches are accepted and ignored."""
 
     _kinds: tuple[BadputType, ...] = tuple(kind for kind in BadputType if kind not in _ELASTIC)
 
@@ -64,12 +65,12 @@ class GoodputCalculator:
         self._last: dict[str, Any] | None = None
 
     def sync_to_gcs(self) -> None:
-        """Nothing: there is no cache to sync."""
+        """Do nothing: there is no cache to sync."""
 
     def get_job_goodput(
         self, include_badput_breakdown: bool = False, configured_ideal_step_time: float | None = None
     ) -> tuple[float, Breakdown, int]:
-        """Goodput (percent), badput (percent by type; {} unless asked for) and the last kept step, as of now. A job
+        """Return goodput (percent), badput (percent by type; {} by default) and the last kept step, as of now. A job
         with an end line ends there. Raises ValueError."""
         analysis = self._analyze()
         self._last = self._details(analysis, configured_ideal_step_time)
@@ -78,8 +79,8 @@ class GoodputCalculator:
     def get_job_goodput_interval(
         self, interval_start: datetime.datetime, interval_end: datetime.datetime
     ) -> tuple[float, Breakdown, int, float, int]:
-        """Goodput and badput of a window, the last kept step in it, its length (s) and its disruptions. Steps that were
-        redone after the window are wasted in it. Raises ValueError."""
+        """Return goodput and badput of a window, the last kept step in it, its length (s) and its disruptions. Steps
+        that were repeated after the window are wasted in it. Raises ValueError."""
         analysis = self._analyze(start=_aware(interval_start), end=_aware(interval_end))
         return (
             analysis.goodput.percent,
@@ -95,7 +96,7 @@ class GoodputCalculator:
         include_badput_breakdown: bool = False,
         configured_ideal_step_time: float | None = None,
     ) -> tuple[float, Breakdown, int, float]:
-        """As `get_job_goodput`, without these windows; and their length (s). Raises ValueError."""
+        """Return `get_job_goodput` without these windows; and their length (s). Raises ValueError."""
         windows = [f"{_aware(start).isoformat()}/{_aware(end).isoformat()}" for start, end in exclusion_intervals]
         analysis = self._analyze(exclude=windows)
         self._last = self._details(analysis, configured_ideal_step_time)
@@ -103,11 +104,11 @@ class GoodputCalculator:
         return analysis.goodput.percent, percents, _last_step(analysis), analysis.window.excluded_ns / 1e9
 
     def get_step_deviation(self, configured_ideal_step_time: float | None = None) -> dict[int, float]:
-        """Seconds that each step took more or less than the ideal one."""
+        """Return the difference in seconds of each step from the ideal one."""
         return _deviations(self._analyze(), configured_ideal_step_time)
 
     def get_job_goodput_details(self) -> dict[str, Any]:
-        """Seconds of what `get_job_goodput` last found; nothing but zeros before."""
+        """Return the seconds of the last `get_job_goodput`; all zeros before."""
         if self._last is not None:
             return self._last
         empty: dict[str, Any] = {kind.value: 0.0 for kind in MetricType}
@@ -118,14 +119,14 @@ class GoodputCalculator:
     def get_interval_metric_details(
         self, interval_start: datetime.datetime, interval_end: datetime.datetime
     ) -> dict[str, Any]:
-        """Goodput and badput (percent) of a window, and its length in whole seconds; empty where nothing is known."""
+        """Return goodput and badput (percent) of a window, and its length in whole seconds; empty if unknown."""
         goodput: dict[GoodputType, float] = {}
         badput: Breakdown = {}
         try:
             percent, badput, *_ = self.get_job_goodput_interval(interval_start, interval_end)
             goodput = {GoodputType.TOTAL: percent}
         except ValueError:
-            pass  # the original answers so too
+            pass  # as in the original
         return {
             IntervalMetricType.INTERVAL_GOODPUT.value: goodput,
             IntervalMetricType.INTERVAL_BADPUT.value: badput,
@@ -143,7 +144,7 @@ class GoodputCalculator:
         return analyze(self._sources(), job_name=self.job_name, lookback_days=days, **options)
 
     def _sources(self) -> list[str]:
-        """Where the recorder of this job writes."""
+        """Return the targets of this job's recorder."""
         sources = [source_of(str(target), self.job_name, self._logger_name) for target in split(None)]
         named = [source for source in sources if source]
         if named:
@@ -161,7 +162,7 @@ class GoodputCalculator:
         return self._by_type([(time.category, time.label, time.percent) for time in _times(analysis)])
 
     def _by_type(self, amounts: Sequence[tuple[str, str | None, float]]) -> Breakdown:
-        """Amounts by type. What the original has no type for is OTHER."""
+        """Return amounts by type. Categories without a type in the original are OTHER."""
         custom: dict[str, float] = {}
         plain: dict[BadputType, float] = dict.fromkeys(self._kinds, 0.0)
         for category, label, amount in amounts:
@@ -187,14 +188,15 @@ class GoodputCalculator:
 
 
 class ElasticGoodputCalculator(GoodputCalculator):
-    """The same for elastic jobs: with their types of badput, and slice efficiencies (0 to 1) where counts are known."""
+    """`GoodputCalculator` for elastic jobs, with their types of badput, and slice efficiencies (0 to 1) if counts are
+    known."""
 
     _kinds = tuple(BadputType)
 
     def get_interval_metric_details(
         self, interval_start: datetime.datetime, interval_end: datetime.datetime
     ) -> dict[str, Any]:
-        """As for any job, and slice efficiencies of the window."""
+        """Return the result for any job, and slice efficiencies of the window."""
         details = super().get_interval_metric_details(interval_start, interval_end)
         if details[IntervalMetricType.INTERVAL_GOODPUT.value]:
             analysis = self._analyze(start=_aware(interval_start), end=_aware(interval_end))
@@ -223,7 +225,7 @@ def _last_step(analysis: Any) -> int:
 
 
 def _deviations(analysis: Any, ideal: float | None) -> dict[int, float]:
-    """From a step's start to the next one's, of the same attempt."""
+    """Return the time from each step's start to the next one's in the same attempt, minus the ideal time."""
     ideal = ideal or analysis.steps.ideal_seconds
     if not ideal:
         return {}
@@ -242,7 +244,7 @@ def _deviations(analysis: Any, ideal: float | None) -> dict[int, float]:
 
 
 def source_of(target: str, job_name: str, log_id: str) -> str:
-    """What is read of what this target was written; "" where it cannot be read."""
+    """Return the source to read for a target; "" if it cannot be read."""
     if target in ("-", "stdout:", "stderr:"):
         return ""
     if target.startswith("gs://"):

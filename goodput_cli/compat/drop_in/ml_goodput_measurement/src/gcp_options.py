@@ -7,7 +7,7 @@ import dataclasses
 
 @dataclasses.dataclass
 class GCPOptions:
-    """Where a monitor publishes."""
+    """Destinations of a monitor."""
 
     project_id: str | None = None
     location: str | None = None

@@ -1,4 +1,4 @@
-"""In the place of `ml_goodput_measurement.goodput`: the same names, signatures and lines."""
+"""Replacement of `ml_goodput_measurement.goodput`: the same names, signatures and lines."""
 
 from __future__ import annotations
 

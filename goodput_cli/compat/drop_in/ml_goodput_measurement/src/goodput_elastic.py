@@ -1,4 +1,4 @@
-"""In the place of `ml_goodput_measurement.goodput_elastic`."""
+"""Replacement of `ml_goodput_measurement.goodput_elastic`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WAIT_TYPE = "elastic_wait_event_type"
 
 
 class ElasticGoodputRecorder(GoodputRecorder):
-    """The recorder of a job whose number of slices changes."""
+    """The recorder of a job with a changing number of slices."""
 
     def record_elastic_slice_counts(
         self,
@@ -23,22 +23,22 @@ class ElasticGoodputRecorder(GoodputRecorder):
         available_slices: int,
         timestamp: datetime.datetime | None = None,
     ) -> None:
-        """Slice counts from now on."""
+        """Record slice counts from now on."""
         counts = {"active_slices": active_slices, "total_slices": total_slices, "available_slices": available_slices}
         self._record("elastic_slice_counts_timestamp", timestamp, PHASE, whole=counts)
 
     def record_elastic_wait_start_time(self, event_type: str, start_time: datetime.datetime | None = None) -> None:
-        """Waiting for slices begins."""
+        """Record that waiting for slices begins."""
         self._record("elastic_wait_start_time", start_time, PHASE, text={_WAIT_TYPE: event_type})
 
     def record_elastic_wait_end_time(self, event_type: str, end_time: datetime.datetime | None = None) -> None:
-        """Waiting for slices ends."""
+        """Record that waiting for slices ends."""
         self._record("elastic_wait_end_time", end_time, PHASE, text={_WAIT_TYPE: event_type})
 
     def record_elastic_reinit_start_time(self, start_time: datetime.datetime | None = None) -> None:
-        """Setting up again begins."""
+        """Record that setting up again begins."""
         self._record("elastic_reinit_start_time", start_time, PHASE)
 
     def record_elastic_reinit_end_time(self, end_time: datetime.datetime | None = None) -> None:
-        """Setting up again ends."""
+        """Record that setting up again ends."""
         self._record("elastic_reinit_end_time", end_time, PHASE)

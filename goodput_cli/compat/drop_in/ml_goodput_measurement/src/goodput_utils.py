@@ -1,4 +1,4 @@
-"""In the place of `ml_goodput_measurement.goodput_utils`: the names that programs use."""
+"""Replacement of `ml_goodput_measurement.goodput_utils`: the names that programs use."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class IntervalMetricType(enum.Enum):
 
 
 class GoodputType(enum.Enum):
-    """Goodput is of one type."""
+    """The only type of goodput."""
 
     TOTAL = 1
 
 
 class BadputType(enum.Enum):
-    """Badput; the names are those of the categories of goodput-cli, in upper case."""
+    """Types of badput; the names are those of the categories of goodput-cli, in upper case."""
 
     TPU_INITIALIZATION = 1
     TRAINING_PREP = 2
@@ -55,7 +55,7 @@ ACTIVITY_EXCLUSION_LIST = ["DATA_LOADING_ASYNC"]
 
 
 def __getattr__(name: str) -> object:
-    """`GCPOptions`, made when it is asked for: `dataclasses` costs more to import than the recorder."""
+    """Create `GCPOptions` on first use: importing `dataclasses` takes longer than importing the recorder."""
     if name != "GCPOptions":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .gcp_options import GCPOptions

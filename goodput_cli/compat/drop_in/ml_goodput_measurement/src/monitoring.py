@@ -1,4 +1,4 @@
-"""In the place of `ml_goodput_measurement.monitoring`: `goodput monitor` in a process that is started by exec."""
+"""Replacement of `ml_goodput_measurement.monitoring`: `goodput monitor` in a process that is started by exec."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-if TYPE_CHECKING or __name__.startswith("goodput_cli."):  # as in `of_recorder`: here alone, as it starts processes
+# as in `of_recorder`, but only here, because this module starts processes
+if TYPE_CHECKING or __name__.startswith("goodput_cli."):
     from goodput_cli.record.monitors import MonitorProcess, window_arguments
 else:
     from ....monitors import MonitorProcess, window_arguments
@@ -25,10 +26,10 @@ _GOODPUT, _DEVIATION, _WINDOWS = "goodput", "step deviation", "rolling windows"
 
 
 class GoodputMonitor:
-    """Publishes goodput in TensorBoard and Cloud Monitoring while the job runs. No method raises.
+    """Monitor that publishes goodput in TensorBoard and Cloud Monitoring while the job runs. No method raises.
 
-    One process sends everything: it is started anew where something more is to be sent. What is stopped while something
-    else goes on ends with that. pathway_enabled, gcs_sync_interval_seconds and cache_dir are taken and not needed.
+    One process sends everything. It is restarted to send more. A stopped upload ends with the process if others
+    continue. pathway_enabled, gcs_sync_interval_seconds and cache_dir are accepted and ignored.
     """
 
     _slices = False
@@ -75,26 +76,26 @@ class GoodputMonitor:
         self._start(_GOODPUT)
 
     def stop_goodput_uploader(self, skip_final_flush: bool | None = None) -> None:
-        """Publish it a last time, unless that is skipped, and end."""
+        """Publish it a last time, unless that is skipped, and stop."""
         self._stop(_GOODPUT, skip_final_flush)
 
     def start_step_deviation_uploader(self) -> None:
-        """Publish how far step times are from the ideal one."""
+        """Publish the differences of step times from the ideal one."""
         if self._has_deviation:
             self._start(_DEVIATION)
 
     def stop_step_deviation_uploader(self, skip_final_flush: bool | None = None) -> None:
-        """As `stop_goodput_uploader`."""
+        """Stop, like `stop_goodput_uploader`."""
         if self._has_deviation:
             self._stop(_DEVIATION, skip_final_flush)
 
     def start_rolling_window_goodput_uploader(self, rolling_windows_seconds: list[int]) -> None:
-        """Publish the last so many seconds."""
+        """Publish the last `rolling_windows_seconds`."""
         self._windows = list(rolling_windows_seconds)
         self._start(_WINDOWS)
 
     def stop_rolling_window_goodput_uploader(self, skip_final_flush: bool | None = None) -> None:
-        """As `stop_goodput_uploader`."""
+        """Stop, like `stop_goodput_uploader`."""
         self._stop(_WINDOWS, skip_final_flush)
 
     def _start(self, part: str) -> None:
@@ -108,7 +109,7 @@ class GoodputMonitor:
 
     def _run(self, *more: str) -> None:
         if self._process is not None:
-            self._process.stop(self._timeout, kill=True)  # the next one computes everything anew
+            self._process.stop(self._timeout, kill=True)  # the next process computes everything again
             self._process = None
         published = [part for target in self._targets() for part in ("--publish", target)]
         if published:
@@ -127,7 +128,7 @@ class GoodputMonitor:
         process, self._process = self._process, None
         if process is not None:
             _quietly(lambda: process.stop(self._timeout, kill=skip), "the monitor cannot be stopped")
-        elif not sent and not skip:  # the original makes one update then
+        elif not sent and not skip:  # the original makes one update in this case
             self._sends.add(part)
             _quietly(self._once, "nothing is published")
             self._sends.discard(part)
@@ -139,7 +140,7 @@ class GoodputMonitor:
             process.wait(self._timeout)
 
     def _targets(self) -> list[str]:
-        """Where what is started is published."""
+        """Return the targets of the started uploads."""
         targets = []
         totals, deviation = _switch(_GOODPUT in self._sends), _switch(_DEVIATION in self._sends)
         if self._folder.startswith("gs://"):
@@ -185,7 +186,7 @@ class GoodputMonitor:
         return arguments + [part for source in self._history() for part in ("--history", source)]
 
     def _source(self) -> str:
-        """The file of this process's recorder; without one that of an earlier life, else Cloud Logging."""
+        """Return the file of this process's recorder; otherwise that of an earlier attempt, otherwise Cloud Logging."""
         path = path_of(self._job_name)
         if path is not None:
             return path
@@ -198,7 +199,7 @@ class GoodputMonitor:
         return os.path.join(default_folder(), f"{in_path(self._job_name)}.jsonl")
 
     def _history(self) -> list[str]:
-        """Where else the recorder writes: a pod's folder holds the newest life of the job only."""
+        """Return the other targets of the recorder: a pod's folder contains only the last attempt of the job."""
         if path_of(self._job_name) is None:
             return []
         targets = split(None)

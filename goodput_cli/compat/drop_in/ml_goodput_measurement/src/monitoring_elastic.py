@@ -1,4 +1,4 @@
-"""In the place of `ml_goodput_measurement.monitoring_elastic`."""
+"""Replacement of `ml_goodput_measurement.monitoring_elastic`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ElasticGoodputMonitor", "GCPOptions"]
 
 
 class ElasticGoodputMonitor(GoodputMonitor):
-    """The monitor of a job whose number of slices changes."""
+    """The monitor of a job with a changing number of slices."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""`GoodputRecorder`. There is no `record_step_end_time` and no `__getattr__`: MaxText and axlearn look for an end of
-every event, and a step's end would be called long before the step has ended."""
+"""`GoodputRecorder`. It has no `record_step_end_time` and no `__getattr__`: MaxText and axlearn look for an end of
+every event, and would call a step's end long before the step has ended."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _HEARTBEAT_SECONDS = 60.0
 
 
 class GoodputRecorder:
-    """Records the events of a job; one process records. No method raises, whatever happens.
+    """Recorder of the events of a job, in one process. No method ever raises.
 
-    Lines go to GOODPUT_RECORDER_TO, else to a file in GOODPUT_RECORDER_DIR (./goodput-logs) and, where a Google Cloud
+    Lines go to GOODPUT_RECORDER_TO, otherwise to a file in GOODPUT_RECORDER_DIR (./goodput-logs) and, if a Google Cloud
     project is known, to the log `logger_name` of Cloud Logging. cloud_logger: an object whose
-    `write_cloud_logging_entry` gets every entry instead. background_…: seconds that delivery may take at the end,
-    entries that are company enough for a request, and seconds that they wait for it.
+    `write_cloud_logging_entry` gets every entry instead. background_…: seconds for delivery at the end, the number of
+    entries that is sent without waiting, and the seconds that they wait for a batch.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class GoodputRecorder:
             self._warn(f"nothing is recorded ({type(error).__name__}: {error})")
 
     def flush(self) -> None:
-        """Wait until what was recorded is delivered, at most `background_grace_period_s`."""
+        """Wait until all lines are delivered, at most `background_grace_period_s`."""
         try:
             if self._writer is not None:
                 self._writer.flush()
@@ -89,54 +89,54 @@ class GoodputRecorder:
             self._warn(f"flush failed ({type(error).__name__})")
 
     def record_step_start_time(self, step: int, start_time: datetime.datetime | None = None) -> None:
-        """A step begins."""
+        """Record that a step begins."""
         self._record("step_start_time", start_time, STEP, whole={"step_count": step})
 
     def record_checkpoint_progress(self, step: Any, checkpoint_start_time: Any) -> None:
-        """Nothing, as in the original."""
+        """Do nothing, as in the original."""
 
     def record_job_start_time(self, start_time: datetime.datetime | None = None) -> None:
-        """The job begins."""
+        """Record that the job begins."""
         self._record("job_start_time", start_time, VITAL)
 
     def record_job_end_time(self, end_time: datetime.datetime | None = None) -> None:
-        """The job ends."""
+        """Record that the job ends."""
         self._record("job_end_time", end_time, VITAL)
 
     def record_tpu_init_start_time(self, start_time: datetime.datetime | None = None) -> None:
-        """Accelerator initialisation begins."""
+        """Record that accelerator initialization begins."""
         self._record("tpu_init_start_time", start_time, PHASE)
 
     def record_tpu_init_end_time(self, end_time: datetime.datetime | None = None) -> None:
-        """Accelerator initialisation ends."""
+        """Record that accelerator initialization ends."""
         self._record("tpu_init_end_time", end_time, PHASE)
 
     def record_training_preparation_start_time(self, start_time: datetime.datetime | None = None) -> None:
-        """Training preparation begins."""
+        """Record that training preparation begins."""
         self._record("training_prep_start_time", start_time, PHASE)
 
     def record_training_preparation_end_time(self, end_time: datetime.datetime | None = None) -> None:
-        """Training preparation ends."""
+        """Record that training preparation ends."""
         self._record("training_prep_end_time", end_time, PHASE)
 
     def record_data_loading_start_time(self, start_time: datetime.datetime | None = None) -> None:
-        """Data loading begins."""
+        """Record that data loading begins."""
         self._record("data_loading_start_time", start_time, LOADING)
 
     def record_data_loading_end_time(self, end_time: datetime.datetime | None = None) -> None:
-        """Data loading ends."""
+        """Record that data loading ends."""
         self._record("data_loading_end_time", end_time, LOADING)
 
     def record_custom_badput_event_start_time(
         self, start_time: datetime.datetime | None = None, custom_badput_event_type: str = "unknown"
     ) -> None:
-        """An event of the user's that blocks training begins."""
+        """Record that a custom blocking event begins."""
         self._record("custom_badput_event_start_time", start_time, PHASE, text={_CUSTOM_TYPE: custom_badput_event_type})
 
     def record_custom_badput_event_end_time(
         self, end_time: datetime.datetime | None = None, custom_badput_event_type: str = "unknown"
     ) -> None:
-        """An event of the user's that blocks training ends."""
+        """Record that a custom blocking event ends."""
         self._record("custom_badput_event_end_time", end_time, PHASE, text={_CUSTOM_TYPE: custom_badput_event_type})
 
     def _record(
@@ -147,7 +147,7 @@ class GoodputRecorder:
         whole: Mapping[str, Any] | None = None,
         text: Mapping[str, str] | None = None,
     ) -> None:
-        """A line: whole numbers or texts, then the time."""
+        """Write a line: whole numbers or texts, then the time."""
         if self._cloud_logger is None:
             return
         try:

@@ -1,4 +1,4 @@
-"""In the place of `resiliency.goodput_measure`."""
+"""Replacement of `resiliency.goodput_measure`."""
 
 from . import constant, logging
 

@@ -1,4 +1,4 @@
-"""Event types, as `resiliency.goodput_measure.constant` names them; every one that goodput-cli reads has a name."""
+"""Event types with the names of `resiliency.goodput_measure.constant`; every type that goodput-cli reads has one."""
 
 USER_SCHEDULED = "user_scheduled"
 JOB_STARTED = "job_started"

@@ -1,4 +1,4 @@
-"""`log_event`, as `resiliency.goodput_measure.logging` has it, without importing a Google library for a file."""
+"""`log_event` of `resiliency.goodput_measure.logging`; for a file, it imports no Google library."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _logs: dict[tuple[str, bool], _Log] = {}
 
 
 def log_event(event_type: str, **kwargs: Any) -> None:
-    """Write an event with the time of now.
+    """Write an event with the current time.
 
     The job is JOB_IDENTIFIER. With GOODPUT_USE_FILE_TRACKING the line goes to `<job>-goodput.log` in the working
-    folder, else to the log `<job>-goodput` of Cloud Logging. It never raises.
+    folder, otherwise to the log `<job>-goodput` of Cloud Logging. It never raises.
     """
     try:
         job_name = os.environ.get("JOB_IDENTIFIER") or _DEFAULT_JOB
@@ -37,8 +37,8 @@ def log_event(event_type: str, **kwargs: Any) -> None:
 
 
 class _Log:
-    """The log of one job. A file that was begun with timestamps without an offset is continued so: the library's own
-    calculator cannot compare the two kinds."""
+    """The log of one job. A file that began with timestamps without an offset is continued in the same way, because the
+    library's own calculator cannot compare the two kinds."""
 
     def __init__(self, job_name: str, to_file: bool) -> None:
         self._job_name = job_name
@@ -53,7 +53,7 @@ class _Log:
 
     @property
     def closed(self) -> bool:
-        """Whether another one must be made: this process was forked, or is ending."""
+        """Return True if another log must be created: this process was forked, or is ending."""
         return self._writer.closed
 
     def write(self, event_type: str, more: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ def _iso(us: int, naive: bool) -> str:
 
 
 def _ends_without_offset(path: str) -> bool:
-    """Whether the last event of a file has a timestamp without an offset."""
+    """Return True if the last event of a file has a timestamp without an offset."""
     try:
         with open(path, "rb") as stream:
             size = stream.seek(0, os.SEEK_END)
@@ -91,6 +91,6 @@ def _ends_without_offset(path: str) -> bool:
 
 
 def _plain(value: Any) -> object:
-    """A step may be a number of NumPy, or a tensor of one element."""
+    """Return a step as a plain value; it may be a number of NumPy, or a tensor of one element."""
     item = getattr(value, "item", None)
     return item() if callable(item) else str(value)
