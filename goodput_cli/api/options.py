@@ -88,7 +88,7 @@ class Reading:
         names=("--no-cache",),
     )
     hints: ReadingOptions = field(default_factory=ReadingOptions)
-    """What logs do not say themselves."""
+    """Information that the logs do not contain."""
     heartbeats: bool = option(
         True,
         WHAT,
@@ -112,7 +112,7 @@ class Reading:
 
     @property
     def wanted(self) -> SourceFilter:
-        """What to ask of places that can be asked for a part."""
+        """Return the part to read, for sources that can filter."""
         from goodput_cli.sources.base import SourceFilter
 
         return SourceFilter(
@@ -190,7 +190,7 @@ class Following:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a monitor does and when: how often to publish, and when to end. Times in s."""
+    """When a monitor publishes, and when it ends. Times in s."""
 
     interval: float = option(
         60.0, MONITOR, "Time between updates.  [default: 60]", metavar="SECONDS", read=_read_interval
@@ -217,9 +217,9 @@ class Plan:
         metavar="TIME",
         read=_read_seconds,
     )
-    """How long a job that has ended stays, with its last figures, beside others."""
+    """How long an ended job is still published while other jobs run."""
     updates: int | None = option(None, MONITOR, "End after N updates.", metavar="N", read=_read_count)
-    """After so many updates."""
+    """The number of updates after which to end."""
     wait: float = option(
         600.0, MONITOR, "Time limit for the first event.  [default: 600]", metavar="TIME", read=_read_seconds
     )
@@ -240,7 +240,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Keeping:
-    """What becomes of a snapshot that is there already."""
+    """How to treat an existing snapshot."""
 
     update: bool = option(
         False,

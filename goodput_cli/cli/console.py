@@ -1,7 +1,4 @@
-"""What a person sees while a command works, and how it ends early.
-
-Messages on standard error, the line that shows how reading goes on, and Ctrl-C.
-"""
+"""Messages on standard error, the progress line, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -31,14 +28,13 @@ _FALLBACK_WIDTH = 80
 _WIDEST = 400
 _NARROWEST = 20
 _AT_ONCE = 1 << 20
-"""Characters that are encoded together: a long answer is not held twice."""
+"""Characters per encoded part, so that a long answer is not in memory twice."""
 _DRAWN = "█▏"
-"""What a page that is not plain ASCII is drawn with."""
+"""Characters of a page that is not plain ASCII."""
 
 
 def prepare_streams() -> None:
-    """Never fail on a character that the terminal's encoding lacks (its escape is shown), nor on a stream that the
-    caller closed (`>&-`: nobody wants to read it)."""
+    """Prevent errors for characters that the terminal cannot show (they are escaped) and for closed streams (`>&-`)."""
     sys.stdout = sys.stdout or _nowhere()
     sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
@@ -48,8 +44,7 @@ def prepare_streams() -> None:
 
 
 def print_message(line: str) -> None:
-    """Write a line to standard error, wrapped between words on a terminal. If it cannot be written, nothing is raised:
-    the exit code still says how the command ended."""
+    """Write a line to standard error, wrapped between words on a terminal. Errors of writing are ignored."""
     if sys.stderr.isatty():
         line = "\n".join(map(_broken, line.split("\n")))
     with contextlib.suppress(GoodputError):
@@ -69,13 +64,13 @@ def print_messages(lines: Iterable[str]) -> None:
 
 
 def print_safely(sentence: str) -> None:
-    """A sentence, or a message of ours with several lines, on standard error that may hold text from outside."""
+    """Print a message that can contain untrusted text to standard error."""
     print_message(safe_lines(sentence))
 
 
 def write_output(content: str | bytes) -> bool:
-    """Text or bytes on standard output. A reader that has gone away (`| head`) is no error, but False; a full disk is
-    one: `GoodputError`."""
+    """Write text or bytes to standard output. Return False if the reader has gone (`| head`). Raises GoodputError for a
+    full disk."""
     return _write(sys.stdout, content, "standard output")
 
 
@@ -93,7 +88,7 @@ def page_of_terminal() -> Page:
 
 
 def _depth() -> Depth:
-    """How many colours the terminal says it has (COLORTERM, TERM)."""
+    """Return the color system of the terminal (COLORTERM, TERM)."""
     if os.environ.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
         return "truecolor"
     return "256" if "256" in os.environ.get("TERM", "") else "standard"
@@ -135,7 +130,7 @@ _raised = False
 
 
 def end_at_once() -> None:
-    """From here on Ctrl-C ends the process, unless somebody decided about it before: `nohup`, a shell's background."""
+    """Let Ctrl-C end the process, unless it was disabled before: `nohup`, a background job of a shell."""
     if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, _raise):
         signal.signal(signal.SIGINT, _end)
 

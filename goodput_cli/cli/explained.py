@@ -17,7 +17,7 @@ _MARK, _MARKED = "?", "likely"
 _GATES = (
     "Gates: options that check an answer and set the exit code.",
     "--fail-under 85: exit with 3 if goodput is below 85 %.",
-    "--fail-if EXPR: exit with 3 if EXPR holds. --warn-if EXPR: print a warning instead.",
+    "--fail-if EXPR: exit with 3 if EXPR is true. --warn-if EXPR: print a warning instead.",
     "EXPR is NAME OP VALUE[UNIT], for example 'goodput<85', 'step_stall>5%' or 'mttr>10m'.",
     "NAME is goodput, a category, custom:LABEL, insight:CODE or a measure such as disruptions, mtbf or steps.p99.",
     "OP is <, <=, >, >=, == or !=. UNIT is %, s, m, h or d.",

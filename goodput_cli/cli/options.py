@@ -60,7 +60,7 @@ Decorator = Callable[[Decorated], Decorated]
 class Checked(click.ParamType[Any]):
     """A value that a function of the library reads; its `UsageError` becomes click's.
 
-    A repeated option's environment variable holds several values with `;` between them.
+    The environment variable of a repeated option contains values separated by `;`.
     """
 
     envvar_list_splitter = ";"
@@ -284,7 +284,7 @@ class _Sources:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """What comes out."""
+    """Options about output."""
 
     format_: str | None = declare.option(
         None,
@@ -336,7 +336,7 @@ class CommandLine:
     library: JobOptions
     """How to read and how to account: arguments of the library's functions."""
     output: Output
-    """What comes out, as far as the command has these options."""
+    """Options about output, if the command has them."""
 
 
 def shared_options(
@@ -347,12 +347,11 @@ def shared_options(
     drafts: bool = False,
     work: bool = False,
 ) -> Callable[[Callable[Concatenate[CommandLine, P], int]], Callable[P, int]]:
-    """The options that every question has; the command gets them as a `CommandLine`.
+    """Add the shared options to a command, which gets them as a `CommandLine`.
 
-    groups: headings of `--help` to which to keep; all if none is named. output: whether `Output` is among them.
-    drafts: whether the command reads logs of no format. work: whether it says how much work was done. leave_out:
-    options that do not fit it. several: those that can be repeated, with their help then; the command gets these by
-    their names.
+    groups: only these headings of `--help`; all by default. output: add the options of `Output`. drafts: the command
+    infers rules for logs of an unknown format. work: add the options about work. leave_out: options that do not apply.
+    several: options that can be repeated, with their help; the command gets these by their names.
     """
     several = several or {}
     kinds = (Reading, Question, _Sources)
@@ -410,18 +409,18 @@ def options_of(kind: type, argument: str) -> Callable[[Callable[..., int]], Call
 def threshold_options(
     parse: Callable[..., Any],
     under: Callable[[str], Any] | None = None,
-    holds: str = "Exit with 3 if EXPR holds; repeatable.",
+    holds: str = "Exit with 3 if EXPR is true; repeatable.",
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """What fails the run, or only warns; the command gets the expressions as `thresholds`, those that fail first.
+    """Add the gates to a command, which gets the expressions as `thresholds`, failing ones first.
 
-    parse: reads an expression, with `fails=False` one that only warns. under: reads that of --fail-under; None where
-    there is no such option. holds: the help of --fail-if.
+    parse: reads an expression, with `fails=False` one that only warns. under: reads --fail-under; None to leave it out.
+    holds: the help of --fail-if.
     """
     expressions = {"metavar": "EXPR", "multiple": True, "gate": True}
     fails, warns = Checked("expr", parse), Checked("expr", partial(parse, fails=False))
     options = [
         option(OUTPUT, "--fail-if", type=fails, help=holds, **expressions),
-        option(OUTPUT, "--warn-if", type=warns, help="Print a warning if EXPR holds; repeatable.", **expressions),
+        option(OUTPUT, "--warn-if", type=warns, help="Print a warning if EXPR is true; repeatable.", **expressions),
     ]
     if under is not None:
         shape: dict[str, Any] = {"metavar": "PCT", "type": Checked("percent", under), "gate": True}

@@ -1,8 +1,6 @@
-"""What the commands share: from the options as typed to an answer, and from there to where it is written.
+"""The common part of all commands: from typed options to an answer, its output files, and messages on standard error.
 
-What a command says on standard error beside its answer: composed here, in one order, by how much is wanted.
-
-Where reports go: checked before any work, written whole or not at all.
+Output files are checked before any work, and written completely or not at all.
 """
 
 from __future__ import annotations
@@ -53,7 +51,7 @@ if TYPE_CHECKING:
 DEFAULT_FORMAT = "table"
 Answer = TypeVar("Answer")
 AnswerRenderer = Callable[[Answer, Page], str | bytes]
-"""What writes an answer (an `Analysis`, a `Sheet`) in one format."""
+"""A function that renders an answer (an `Analysis`, a `Sheet`) in one format."""
 
 
 _LOGS = ("source", "log_file", "baseline", "history")
@@ -66,7 +64,7 @@ class FilesRead:
 
     logs: tuple[str, ...]
     others: tuple[tuple[str, str], ...]
-    """What else it reads: the option that names it, and the file."""
+    """Other input files, with their options."""
 
     @classmethod
     def of_command(cls) -> FilesRead:
@@ -104,7 +102,7 @@ class FilesRead:
 
 
 def start_to_draw() -> None:
-    """Start what draws charts, until the command ends: while logs are read, nobody waits for it."""
+    """Start the chart renderer while logs are read, so that charts do not wait for it."""
     from goodput_cli.report.html import drawing_process
 
     drawing_process.start()
@@ -170,7 +168,7 @@ class Session(Generic[Answer]):
     line: CommandLine
     sources: list[str]
     stdout: AnswerRenderer[Answer] | None
-    """What writes on standard output; None where it stays empty."""
+    """The renderer for standard output; None if it stays empty."""
     files: tuple[tuple[Path, AnswerRenderer[Answer]], ...]
     """Each file to write, and what writes it."""
 
@@ -231,7 +229,7 @@ class Session(Generic[Answer]):
 
     @property
     def stdin(self) -> BinaryIO | None:
-        """What stands behind `-`; None where that is not among the sources."""
+        """Return the stream of the source `-`; None if it is not among the sources."""
         if "-" not in self.sources:
             return None
         if sys.stdin is None:
@@ -268,13 +266,13 @@ def open_session(
 
 
 def is_brief(line: CommandLine, *, full: bool) -> bool:
-    """Whether an answer goes to a terminal alone, as the table, and nobody asked for all of it."""
+    """Return True if the answer is only shown as a table on a terminal, without --full."""
     output = line.output
     return sys.stdout.isatty() and output.format_ in (None, "table") and not (output.output or output.verbose or full)
 
 
 def open_sheet_session(line: CommandLine, jobs: Sequence[str] = (), *, offers: Sequence[Offer] = ()) -> Session[Sheet]:
-    """A session of a command that answers with a `Sheet`. offers: what it has beside its rows."""
+    """Open the session of a command that answers with a `Sheet`. offers: what it has besides its rows."""
     return open_session(line, lambda name: load_sheet_renderer(name, offers), jobs, charts="chart" in offers)
 
 

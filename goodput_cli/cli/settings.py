@@ -1,11 +1,9 @@
-"""What the settings of a project (`settings_file`) say about the options of a command.
+"""Settings of a project (`goodput.toml`, or `[tool.goodput]` in `pyproject.toml`) as defaults of options.
 
-A file counts below the command line and the environment. It may come with a folder that nobody has looked at, so it
-cannot say what is read or written, nor keep a command quiet about it.
+The command line and the environment override them. A file may come with an unknown folder, so it cannot set inputs,
+outputs or --quiet.
 
-The file of settings, `goodput.toml` or `[tool.goodput]` of `pyproject.toml`: found from here upward, and read.
-
-The mappings that count for a command: those that were typed, those of the project, and those of the person.
+Also the mappings of a command: typed ones, those of the project, and those of the user.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ FILE_NAMES = ("goodput.toml", "pyproject.toml")
 """In the order in which they are looked for in a folder."""
 WITHOUT = " (or use --no-config)"
 SETTINGS = "goodput_cli.settings"
-"""What the context of a command calls the file of settings that counts for it."""
+"""The key of the settings file in the context of a command."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Settings:
     shown: str
     """Its path as messages show it."""
     table: Mapping[str, Any]
-    """What it says, unchecked."""
+    """The unchecked contents."""
 
 
 def find_settings(folder: Path) -> Settings | None:
@@ -140,7 +138,7 @@ def every_mapping(typed: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...
 
 
 JOBS = "job"
-"""The table of tables that hold the settings of single jobs."""
+"""The table with one table of settings per job."""
 ONLY_TYPED = (
     "job_name", "log_name", "output", "targets", "history", "parent", "force", "update", "quiet", "config", "no_config",
     "scheduler", "insecure_scheduler",
@@ -151,13 +149,12 @@ _ANALYZE, _FLEET = "analyze", "fleet"
 
 
 def defaults_for(command: click.Command, context: click.Context, settings: Settings, job: str | None) -> dict[str, Any]:
-    """What the file says about the options of a command, by the names of their parameters, as a person would type it.
+    """Return the settings of a command as typed values, by the names of their parameters.
 
-    What stands at the top is for `analyze`; every command takes from there how to account, but not what comes out. A
-    table with the name of a command adds to that, and so does the table of the job.
+    Top-level settings are for `analyze`. Other commands use those about reading and accounting, but not those about
+    output. The table of a command and the table of the job override them.
 
-    `UsageError`: a key that is no option, a value that the option does not take, or `analyze` cannot know which job's
-    table counts because none is named.
+    Raises UsageError for an unknown key, for a wrong value, and if `analyze` needs --job-name to select a table.
     """
     reader = _Reader(settings, context)
     tables = {key: value for key, value in settings.table.items() if isinstance(value, dict)}
@@ -243,9 +240,9 @@ class _Reader:
 
 
 def load_defaults(command: click.Command, context: click.Context, arguments: list[str]) -> Iterator[str]:
-    """Put the settings that count for a command into its context, below the command line and the environment.
+    """Set the defaults of a command from the settings. The command line and the environment override them.
 
-    Yields what a person should be told: the file, and which options it sets.
+    Yields messages: the file, and the options that it sets.
     """
     typed, _, _ = command.make_parser(context).parse_args(arguments)
     if any(param.is_eager and param.name in typed for param in command.get_params(context)):
@@ -291,7 +288,7 @@ def _periods_left_out(command: click.Command, settings: Settings, job: str | Non
 
 
 def _typed_value(command: click.Command, context: click.Context, typed: Mapping[str, Any], name: str) -> Any:
-    """What the command line or the environment says to an option; None where they say nothing."""
+    """Return the value of an option from the command line or the environment; None if it is not set there."""
     for option in _options(command):
         if option.name == name and _is_typed(option, context, typed):
             return option.type_cast_value(context, option.consume_value(context, typed)[0])
@@ -299,7 +296,7 @@ def _typed_value(command: click.Command, context: click.Context, typed: Mapping[
 
 
 def _is_typed(option: click.Option, context: click.Context, typed: Mapping[str, Any]) -> bool:
-    """Whether the command line or the environment says something to an option, which then stands above a file."""
+    """Return True if the command line or the environment sets an option."""
     source = option.consume_value(context, typed)[1]
     return source in (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
 
@@ -312,14 +309,13 @@ def _one_job(named: str | tuple[str, ...] | None) -> str | None:
 
 
 OLD_NAME = "goodput_cli.old_name"
-"""What the context of a command calls the name before 0.2 of the job, where the settings of a job have that."""
+"""The key of a job name from before version 0.2 in the context of a command, if the settings use that name."""
 _MANY_LOGS = ("compare", "watch", "monitor")
 """Commands that read several logs, or one before the job is there: old names of jobs are not known there."""
 
 
 def _old_name(jobs: Any, job: str | None) -> str | None:
-    """The key of settings of single jobs that may be what a job was called before 0.2, without its folder: where it has
-    none of its own."""
+    """Return the name of a job before version 0.2, without its folder, if the settings contain only that name."""
     name = (job or "").rpartition("/")[2]
     return name if isinstance(jobs, dict) and job not in jobs and name != job and name in jobs else None
 

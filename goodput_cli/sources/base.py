@@ -98,7 +98,7 @@ class ReadContext:
     report: Callable[[Diagnostic], None]
     """Called with a diagnostic about the source itself (a file that ends too early)."""
     stdin: BinaryIO | None = None
-    """The stream behind `-`; None: the standard input of the process."""
+    """The stream for the source `-`; None: standard input."""
     progress: Progress | None = None
     """Counts what has been read; None: no progress display."""
     seen: set[object] = field(default_factory=set)

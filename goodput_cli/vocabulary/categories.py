@@ -1,12 +1,9 @@
-"""The categories of accounting §2: where a second can be. One row each says all there is to say of it.
+"""The categories of accounting §2, with one row of declarations each, in the order of reports.
 
-The order is the order in which people are shown them. What else depends on a category is made of its row: the look in
-pictures, titles, the tables of the glossary and of the report, what counts as "not recorded", and what a saved answer
-may hold. A new category is a row here and the rule that claims its time (`accounting/claims`).
+Pictures, titles, the glossary, "not recorded" and the schema of saved answers use these rows. A new category is a row
+here and the rule that claims its time (`accounting/claims`).
 
-The names of categories in tables: full where there is room, short where there is none, and what is meant by one.
-
-How the attempt before a disruption ended, as answers and measures name it (docs/accounting.md §10).
+Also the names of categories in tables, and how an attempt can end before a disruption (docs/accounting.md §10).
 """
 
 from __future__ import annotations
@@ -50,22 +47,22 @@ class CategoryRow:
     name: str
     """Its name in every answer, option and document."""
     brief: str
-    """What it is, in a few words (docs/glossary.md)."""
+    """A short description (docs/glossary.md)."""
     meaning: str
-    """What it is, as a rule: the words of docs/accounting.md §2, which a test compares."""
+    """The definition, as in docs/accounting.md §2; a test compares them."""
     look: Look
     """How it is shown in pictures."""
     title: str = ""
     """A short title, made of the words of the name, for tables where the name has no room; without one, the name."""
     group: Group = "apart"
-    """To what part of an attempt's life it belongs."""
+    """The part of an attempt that it belongs to."""
     evidence: tuple[str, ...] = ()
     """Kinds of events (names in `events.schema.Kind`) of which a log must hold one: without, the category is not
     recorded. None: it needs no line of its own (`analysis/goodput/findings.py` has the exceptions)."""
     may_be_negative: bool = False
     """Whether it is a difference, and not time that was measured."""
     has_labels: bool = False
-    """Whether it has a row of its own for each label of the user's."""
+    """True if it has one row per label of the user."""
 
 
 class Category(IntEnum):
@@ -283,7 +280,7 @@ NOT_BADPUT = (Category.PRODUCTIVE, Category.EXCLUDED)
 """Every other category is badput."""
 
 OVERLAPPED = "data_loading_async"
-"""Time beside the ledger, which is in no category: data loading inside a step."""
+"""Time that is in no category: data loading inside a step."""
 OVERLAPPED_TITLE = "data loading in steps"
 OVERLAPPED_REMARK = "overlaps training, not badput"
 
@@ -302,7 +299,7 @@ _CUSTOM_TITLE = Category.CUSTOM.row.title
 
 
 def title(name: str) -> str:
-    """The short title of a category, or of time beside the ledger."""
+    """Return the short title of a category, or of data loading inside a step."""
     if name == OVERLAPPED:
         return OVERLAPPED_TITLE
     return (BY_NAME[name].row.title if name in BY_NAME else "") or name

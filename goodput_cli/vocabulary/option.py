@@ -1,10 +1,9 @@
-"""How a frozen dataclass declares an option: the field holds the value, its metadata what is said of it.
+"""Options as fields of frozen dataclasses: the field contains the value, and its metadata describes the option.
 
-The command line, the settings of a project, the keywords of the library's functions with their `help()`, and the
-reports read the metadata, so that a new option is a new field. Only what editors complete by is written out, in
-`goodput_cli.api.options`, and that file is made from the fields too.
+The command line, project settings, the keywords of the library with their `help()`, and reports use the metadata, so a
+new option is a new field. `goodput_cli.api.keywords`, for editors and type checkers, is generated from the fields.
 
-Numbers and lengths of time as options take them: read in one way, each with its bounds.
+Also readers of numbers and durations, with their limits.
 """
 
 from __future__ import annotations
@@ -25,33 +24,33 @@ _KEY = "option"
 
 @dataclass(frozen=True)
 class Option:
-    """What is said of an option."""
+    """The description of an option."""
 
     group: str
     """Its heading in `--help`; empty where only the library has it."""
     help: str
     about: str = ""
-    """What the value of the field means, where `help` says what the flag does; `help()` of the library shows it."""
+    """What the value means, for `help()` of the library, if `help` describes a flag."""
     accepts: str = ""
     """The type of the keyword, where it takes more than the field: it is read first."""
     names: tuple[str, ...] = ()
     """On the command line; by default `--` and the name of the field."""
     negative: bool = False
-    """The option, and its keyword in the library, say the opposite of the field: `--no-hindsight`."""
+    """The option and its keyword are the negation of the field: `--no-hindsight`."""
     metavar: str | None = None
     choices: tuple[str, ...] = ()
     """The only values that it takes."""
     read: Callable[[Any], Any] | None = None
-    """From what a person or a program gives to the value of the field (one of them, where the field is a tuple).
-    `UsageError` says what is wrong with it. A value that was read before is taken as it is."""
+    """Converts a typed or passed value to the value of the field (one item, if that is a tuple). Raises UsageError.
+    A converted value is returned unchanged."""
     path: bool = False
-    """Whether it names files: a shell completes them, and settings of a project do not say what is read."""
+    """True for file names: shells complete them, and project settings cannot set them."""
     follows: str = ""
-    """The field that it stands behind in `--help`, where that is not the one before it."""
+    """The field that it follows in `--help`, if that is not the previous one."""
     label: str = ""
     """Its name in the method section of a report."""
     phrase: Callable[[Any], str] = str
-    """Its value in the method section of a report; empty where nothing needs to be said."""
+    """Its value in the method section of a report; empty to leave it out."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What else `click.option` should know."""
 
@@ -83,12 +82,12 @@ class Declared:
 
     @property
     def argument_default(self) -> Any:
-        """Its default there: flags that say the opposite of their field are off."""
+        """Return the default of the argument: negated flags are off."""
         return False if self.option.negative else self.default
 
     @property
     def about(self) -> str:
-        """What it means there."""
+        """Return the description of the argument."""
         return self.option.help if self.option.negative else self.option.about or self.option.help
 
     @property
@@ -121,7 +120,7 @@ class Declared:
         return f"{value:g}" if isinstance(value, float) else str(value)
 
     def words(self, value: Any) -> Iterator[str]:
-        """What one types for the value of the field; nothing for the default."""
+        """Yield the command-line words for a value; nothing for the default."""
         if value == self.default:
             return
         name = min(self.names, key=len)
@@ -159,7 +158,7 @@ def in_order(options: Iterable[Declared]) -> list[Declared]:
 
 
 def declared(kind: type) -> Iterator[Declared]:
-    """The options of a dataclass, in order; those of a dataclass in it stand where its field does."""
+    """Yield the options of a dataclass in order, including those of nested dataclasses."""
     return (one for one in keywords(kind) if one.option.group)
 
 
@@ -199,13 +198,13 @@ class Keywords:
 
     @property
     def all(self) -> tuple[Declared, ...]:
-        """All of them; what no command has stands last."""
+        """Return all keywords; those without a command-line option come last."""
         every = (*(self.base.all if self.base else ()), *self.own)
         return tuple(sorted(every, key=lambda one: not one.option.group))
 
 
 LONGEST_TEXT = 4096
-"""Characters of a value that is read by a pattern. Nobody types more, and a file of settings may hold any number."""
+"""Characters of a value that is read by a pattern. Typed values are shorter, but settings files can contain any."""
 
 
 def bounded_text(given: Any, most: int = LONGEST_TEXT) -> Any:
@@ -228,10 +227,10 @@ def bounded(
     most: float = math.inf,
     unit: int | None = None,
 ) -> Callable[[Any], T]:
-    """A reader of numbers, exact as written, that are greater than `above`, and from `least` to `most`.
+    """Return a reader of exact numbers greater than `above`, and from `least` to `most`.
 
-    make: what becomes of the number, such as `float`. complaint: how the sentence ends that begins with a wrong value.
-    unit: the value is a length of time in so many seconds: `90s`, `1h30m`, or a number of that unit.
+    make: converts the number, such as `float`. complaint: the end of the error message, after the wrong value. unit:
+    seconds of a unit, if the value is a duration (`90s`, `1h30m`, or a number of that unit).
     """
 
     def read(value: Any) -> T:

@@ -1,10 +1,7 @@
-"""Words and numbers as people read them; the one place where text from a log becomes safe to print.
+"""Numbers, times and durations as text, safe printing of untrusted text, suggestions for mistyped names, and wrapping.
 
-Amounts of time are integer nanoseconds, instants ns since 1970 UTC.
-
-Suggestions for a mistyped name ("did you mean …?"): the most similar of the known names.
-
-Long lines for people: broken between words, and never inside an amount, as in `p99 1 min 21 s`.
+Durations are integer nanoseconds, times ns since 1970 UTC. Lines are never wrapped inside an amount, such as
+`p99 1 min 21 s`.
 """
 
 from __future__ import annotations
@@ -147,7 +144,7 @@ def seconds_text(ns: int) -> str:
 
 
 def percent(value: float, decimals: int = 2) -> str:
-    """`50.00 %`; what rounds to 0 or 100 but is not, says so: `<0.01 %`, `>99.99 %`."""
+    """Return `50.00 %`, or `<0.01 %` and `>99.99 %` for values that only round to 0 or 100."""
     if not math.isfinite(value):
         return "n/a"
     least = 10.0**-decimals
@@ -168,7 +165,7 @@ def telling_decimals(value: float, limit: float) -> int:
 
 
 def iso(ns: int) -> str:
-    """An instant as ISO-8601 in UTC with `Z` and 0, 3, 6 or 9 fractional digits, as few as are exact."""
+    """Return a time as ISO 8601 in UTC with `Z` and 0, 3, 6 or 9 fractional digits, as few as are exact."""
     seconds, rest = divmod(ns, NS_PER_SECOND)
     moment = (_EPOCH + timedelta(seconds=seconds)).isoformat()
     digits = f"{rest:09d}"
@@ -178,12 +175,12 @@ def iso(ns: int) -> str:
 
 
 def iso_to_the_second(ns: int) -> str:
-    """An instant as ISO-8601 in UTC with `Z`, cut to whole seconds."""
+    """Return a time as ISO 8601 in UTC with `Z`, cut to whole seconds."""
     return iso(ns - ns % NS_PER_SECOND)
 
 
 def iso_of_nine_digits(ns: int) -> str:
-    """An instant as ISO-8601 in UTC with `Z` and all nine fractional digits: such texts sort as the instants do."""
+    """Return a time as ISO 8601 in UTC with `Z` and nine fractional digits, which sorts like the times."""
     return f"{iso_to_the_second(ns)[:-1]}.{ns % NS_PER_SECOND:09d}Z"
 
 
@@ -236,8 +233,11 @@ _LIKELIEST = 2
 
 
 def likeliest(name: str, known: Iterable[str]) -> list[str]:
-    """At most two of the known names, the likeliest first: those that hold the name as words of theirs, then those
-    that begin with it, then those that are spelled like it. Case, `-` and `_` make no difference."""
+    """Return at most two of the known names, the most likely first.
+
+    Names that contain the name as a word come first, then names that begin with it, then names with a similar spelling.
+    Case, `-` and `_` make no difference.
+    """
     names = {_plain(one): one for one in known}
     words = _plain(name)
     if not words:
@@ -276,7 +276,7 @@ _TOGETHER = re.compile(
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """Lines of at most `width` columns, those after the first behind `indent`. A word that is longer is cut."""
+    """Return lines of at most `width` columns, indented after the first. A longer word is cut."""
     spans = wrap_spans(text, width, len(indent))
     return [text[start:end] if at == 0 else indent + text[start:end] for at, (start, end) in enumerate(spans)]
 

@@ -1,10 +1,8 @@
-"""Units of time, and instants, spans and durations as people write them.
+"""Units of time, time zones, and times, windows and durations as users write them.
 
-A time is parsed before any log is read (`parse_when`), so that a typing error costs nothing, and becomes an instant
-once the job is known (`When.resolve`): `-2h` means two hours before the job's end, `attempt:3` the start of its third
-attempt. Instants and durations are integer nanoseconds; instants count from 1970 UTC.
-
-Time zones, by the names that logs and command lines use.
+A time is parsed before any log is read (`parse_when`), and resolved once the job is known (`When.resolve`): `-2h` is
+two hours before the job's end, `attempt:3` the start of its third attempt. Times and durations are integer nanoseconds;
+times are since 1970 UTC.
 """
 
 from __future__ import annotations
@@ -24,17 +22,17 @@ NS_PER_SECOND = 10**9
 NS_PER_MINUTE = 60 * NS_PER_SECOND
 NS_PER_HOUR = 60 * NS_PER_MINUTE
 NS_PER_DAY = 24 * NS_PER_HOUR
-"""Units of time in ns, in which every instant and length of time is held."""
+"""Units of time in ns."""
 
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})")
 
 
 AUTO = "auto"
-"""In place of a zone: what the log itself shows, else UTC."""
+"""Replaces a zone: the zone of the log, otherwise UTC."""
 
 
 def load_zone(name: str) -> tzinfo:
-    """The zone behind a name such as `Europe/Berlin`, `UTC` or `+05:30`. Raises UsageError if there is none."""
+    """Return the zone of a name such as `Europe/Berlin`, `UTC` or `+05:30`. Raises UsageError for an unknown name."""
     if name.upper() in ("UTC", "Z", AUTO.upper()):
         return UTC
     offset = _OFFSET.fullmatch(name)
@@ -76,10 +74,10 @@ Kind = Literal["instant", "local", "time_of_day", "now", "before_end", "after_st
 
 @dataclass(frozen=True)
 class Anchors:
-    """What a relative time hangs on.
+    """The reference points of relative times.
 
     start_ns, end_ns: the job window. attempt_starts: ns, one per attempt, in order. now_ns: the clock.
-    zone: of times that name no zone.
+    zone: the zone of times without one.
     """
 
     start_ns: int
@@ -250,7 +248,7 @@ def _from_datetime(text: str, moment: datetime, rest_ns: int = 0) -> When:
 
 
 def _on_the_only_day(text: str, of_day_ns: int, anchors: Anchors) -> int:
-    """The instant in the job window at which clocks show a time of day. `UsageError`: there is none, or several."""
+    """Return the time in the job window with this time of day. Raises UsageError if there are none or several."""
     first, last = (
         (_EPOCH + timedelta(microseconds=ns // 1000)).astimezone(anchors.zone).date()
         for ns in (anchors.start_ns, anchors.end_ns)
@@ -272,7 +270,7 @@ def _on_the_only_day(text: str, of_day_ns: int, anchors: Anchors) -> int:
 
 
 def _from_wall_clock(text: str, wall_ns: int, zone: tzinfo) -> int:
-    """The instant at which the clocks of `zone` show `wall_ns`."""
+    """Return the time at which the clocks of `zone` show `wall_ns`."""
     seconds, rest = divmod(wall_ns, NS_PER_SECOND)
     local = (_EPOCH + timedelta(seconds=seconds)).replace(tzinfo=zone)
     first, second = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))

@@ -403,7 +403,7 @@ def test_every_format_says_that_rules_were_drafted(
     log.write_text(Path("sample_logs/trainers/own-loop.log").read_text())
     code, out, _ = asked(capsys, "analyze", "-q", "--format", form, log)
     assert code == 0
-    assert '"rules": 6' in out if form == "json" else "6 rules drafted from this log" in " ".join(out.split())
+    assert '"rules": 6' in out if form == "json" else "6 rules inferred from this log" in " ".join(out.split())
     assert "\x1b" not in out
     if form == "csv":
         assert [row[0] for row in csv.reader(out.splitlines())].count("drafted") == 1
@@ -436,7 +436,7 @@ def test_sides_are_compared_by_rules_of_the_first_that_hold_for_all(
     for form in ("table", "json", "csv", "html", "markdown", "junit", "openmetrics"):
         code, out, _ = asked(capsys, "compare", one, other, "-q", "--format", form)
         assert code == 0
-        assert '"rules":6' in out if form == "json" else "6 rules drafted from this log" in " ".join(out.split())
+        assert '"rules":6' in out if form == "json" else "6 rules inferred from this log" in " ".join(out.split())
     code, _, err = asked(capsys, "compare", one, other, "--fail-if", "goodput:-50pp")
     assert code == 4
     assert "not judged (the rules were drafted" in " ".join(err.split())

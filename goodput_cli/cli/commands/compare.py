@@ -64,7 +64,7 @@ _SORT_KEYS = ("start", "name", "goodput", "events", "length")
     work=True,
 )
 @options_of(Sides, "sides")
-@threshold_options(parse_change, holds="Exit with 3 if EXPR holds for a run; repeatable.")
+@threshold_options(parse_change, holds="Exit with 3 if EXPR is true for a run; repeatable.")
 def compare(
     line: CommandLine,
     job_name: tuple[str, ...],

@@ -126,7 +126,7 @@ def _load_first_screen(_: str) -> Renderer:
 @shared_options(leave_out=("start", "end"), drafts=True)
 @options_of(AdviceQuestion, "question")
 @cost_options
-@threshold_options(parse_advice, holds="Exit with 3 if EXPR holds, with 4 if it is inconclusive.")
+@threshold_options(parse_advice, holds="Exit with 3 if EXPR is true, with 4 if it is inconclusive.")
 def advise(
     line: CommandLine,
     question: AdviceQuestion,
