@@ -83,8 +83,9 @@ def page_of_terminal() -> Page:
         width = int(columns) or _FALLBACK_WIDTH
     elif sys.stdout.isatty():
         width = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).columns
+    height = shutil.get_terminal_size((_FALLBACK_WIDTH, 24)).lines if sys.stdout.isatty() else 24
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return Page(min(width, _WIDEST), colour, _can_draw(sys.stdout), _depth())
+    return Page(min(width, _WIDEST), colour, _can_draw(sys.stdout), _depth(), height=height)
 
 
 def _depth() -> Depth:

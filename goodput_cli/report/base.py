@@ -49,6 +49,8 @@ class Page:
     """Of a page in a site: `run 2 of 3`, where the job has several."""
     others: tuple[tuple[str, str], ...] = ()
     """The other runs of that job: what each is called, and where its page is."""
+    height: int = 24
+    """Lines of the terminal."""
 
 
 class Renderer(Protocol):

@@ -3,15 +3,16 @@ much became progress, what cost most, and what to do about it. All else is under
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from goodput_cli.analysis.check import counts_in_words, noticed_in
-from goodput_cli.analysis.document import Losses, Picture
+from goodput_cli.analysis.document import Ledger, Losses, Picture
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.document import AnalysisDocument
@@ -20,18 +21,27 @@ from goodput_cli.analysis.steps.inside_sheet import inside_line
 from goodput_cli.analysis.steps.work_sheet import work_line
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
-from goodput_cli.report.terminal import NARROWEST, WIDEST_TEXT, collected, collecting_console, put, strip_lines
-from goodput_cli.vocabulary.categories import UNCOUNTED
+from goodput_cli.report.terminal import (
+    NARROWEST,
+    WIDEST_TEXT,
+    bar,
+    collected,
+    collecting_console,
+    colour_of,
+    put,
+    strip_lines,
+)
+from goodput_cli.vocabulary.categories import UNCOUNTED, brief_name
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, with_certainty
-from goodput_cli.vocabulary.text import clock, plural, safe, shorten, wrapped
+from goodput_cli.vocabulary.text import clock, duration, plural, safe, shorten, wrapped
 
 LINES = 24
+"""Lines of the smallest terminal that the screen is made for."""
 _PROMPT = 1
 """A line stays free for what is typed next."""
 _MOST_CAUSES = 4
-_MOST = 5
-_LEAST_STRIP = 2
-"""The strip, and a line of its legend."""
+_MOST, _MOST_ON_TALL = 5, 12
+"""Insights on the smallest terminal, and on a tall one."""
 _ENDS = {
     "clean": "ended clean", "cancelled": "cancelled", "terminated": "terminated", "crashed": "crashed at the end",
     "not_logged": "no end logged",
@@ -39,24 +49,38 @@ _ENDS = {
 
 
 def first_screen(analysis: Analysis, page: Page) -> str:
-    """The screen, of at most 23 lines."""
-    room = LINES - _PROMPT
+    """Return the screen, which leaves one line of the terminal free."""
+    room = max(page.height, LINES) - _PROMPT
     for less in range(room):  # what is narrow breaks once more
-        shown = _screen(analysis, page, room - less)
-        if shown.count("\n") <= room:
+        shown, rows = _screen(analysis, page, room - less)
+        if rows <= room:
             break
     return shown
 
 
-def _screen(analysis: Analysis, page: Page, room: int) -> str:
+def _screen(analysis: Analysis, page: Page, room: int) -> tuple[str, int]:
+    """Return the screen and how many rows of the terminal it takes. room: rows that it should take at most."""
     width = max(page.width, NARROWEST)
     head, foot = [*_head(analysis, width)], [*_foot(analysis, width)]
-    losses = _losses(analysis, width, page, room - len(head) - len(foot) - 1 - _LEAST_STRIP)
-    strip = _strip(analysis, width, page, room - len(head) - len(foot) - len(losses))
+    room -= len(head) + _rows(foot, width)
+    strip = _strip(analysis, width, page)
+    losses = _losses(analysis, width, page, room - len(strip))
+    if _rows(losses, width) > room - len(strip):  # the picture goes with all its legend, or not at all
+        strip, losses = [], _losses(analysis, width, page, room)
+    ledger = _ledger(analysis, width, page)
+    if _rows(losses, width) + len(strip) + len(ledger) > room:
+        ledger = []
     console = collecting_console(width, page)
-    for line in (*head, *losses, *strip, *foot):
+    for line in (*head, *losses, *strip, *ledger, *foot):
         put(console, line)
-    return collected(console)
+    shown = collected(console)
+    more = sum(_rows([line], width) - 1 for line in (*losses, *foot))
+    return shown, shown.count("\n") + more
+
+
+def _rows(lines: Sequence[Text], width: int) -> int:
+    """Return how many rows of a terminal the lines take; a long command goes on in the next row."""
+    return sum(-(-(cell_len(line.plain) + 1) // width) if line.overflow == "ignore" else 1 for line in lines)
 
 
 def _head(analysis: Analysis, width: int) -> Iterator[Text]:
@@ -126,38 +150,56 @@ def _deaths(analysis: Analysis) -> str:
 
 
 def _losses(analysis: Analysis, width: int, page: Page, room: int) -> list[Text]:
-    """As many of the largest losses as fit, behind a blank line, with the command that shows more of the first."""
+    """Return as many of the largest losses as fit, after a blank line, each with its command or only the first one."""
     losses = next(block for block in AnalysisDocument(analysis).blocks() if isinstance(block, Losses))
-    width = min(width, WIDEST_TEXT) - 2
-    for most in range(_MOST, 0, -1):
-        lines = [Text(), *insight_lines(losses, width, page, most=most, commands=1)]
-        if len(lines) <= room:
-            break
-    return lines[: max(room, 0)]
+    narrow = min(width, WIDEST_TEXT) - 2
+    tall = page.height > LINES
+    for commands in (_MOST_ON_TALL, 1) if tall else (1,):
+        for most in range(_MOST_ON_TALL if tall else _MOST, 0, -1):
+            lines = [Text(), *insight_lines(losses, narrow, page, most=most, commands=commands)]
+            if _rows(lines, width) <= room and (commands == 1 or most >= min(_MOST, len(losses.insights))):
+                return lines
+    return lines
 
 
-def _strip(analysis: Analysis, width: int, page: Page, room: int) -> Iterator[Text]:
-    """The picture of the window: what fits of strip, marks, clock and legend, in this order."""
+def _strip(analysis: Analysis, width: int, page: Page) -> list[Text]:
+    """Return the picture of the window after a blank line: strip, marks, clock and legend."""
     block = next((one for one in AnalysisDocument(analysis).blocks() if isinstance(one, Picture)), None)
-    if block is None:
-        return
-    lines = [*strip_lines(block, width - 2, page)]
-    if len(lines) < room:
-        yield from (Text(), *lines)
-    elif room >= 1 + _LEAST_STRIP:
-        yield from (Text(), lines[0], *lines[-(room - 2) :])
+    lines = [] if block is None else [*strip_lines(block, width - 2, page)]
+    return [Text(), *lines] if lines else []
+
+
+def _ledger(analysis: Analysis, width: int, page: Page) -> list[Text]:
+    """Return the categories with their shares, after a blank line, for a terminal that has room for them."""
+    block = next((one for one in AnalysisDocument(analysis).blocks() if isinstance(one, Ledger)), None)
+    if block is None or page.height <= LINES:
+        return []
+    rows = [(brief_name(row.name), row.percent, duration(row.ns), row) for row in block.rows]
+    if not rows:
+        return []
+    names, shares, times = (max(cell_len(str(row[at])) for row in rows) for at in range(3))
+    drawn = min(30, width - names - shares - times - 9)
+    return [
+        Text(),
+        *(
+            Text.assemble(
+                f"{safe(name):<{names}}  {share:>{shares}}  {time_:>{times}}  ",
+                (bar(row.share, drawn, page.unicode), colour_of(row.category, page)),
+            )
+            for name, share, time_, row in rows
+        ),
+    ]
 
 
 def _foot(analysis: Analysis, width: int) -> Iterator[Text]:
     """Counts of warnings with the command that lists them, and how to see more."""
-    logs = safe(" ".join(analysis.options)) or "LOG"
+    logs = safe(shlex.join(analysis.options)) or "LOG"
     counts = counts_in_words(noticed_in(analysis, time.time_ns()))
     yield Text()
     words = f"{counts} in the log: goodput check {logs}" if counts else ""
     rest = "--full lists all categories"
     line = f"{words}; {rest}" if words else rest
     if cell_len(line) > width - 2 and words:
-        words = words if cell_len(words) <= width - 2 else words.replace(logs, "LOG")
-        yield from (Text(words, style="dim"), Text(rest, style="dim"))
+        yield from (Text(words, style="dim", overflow="ignore"), Text(rest, style="dim"))
     else:
         yield Text(line, style="dim")

@@ -42,12 +42,12 @@ def insight_lines(losses: Losses, width: int, page: Page, *, most: int = MOST, c
         yield from _most_lost(losses, width, page)
         return
     shown = insights[:most]
-    heads, typed = _heads(shown, width), _commands(shown, width)
+    heads, typed = _heads(shown, width), [safe(one.command_line()) for one in shown]
     under = max(map(cell_len, heads)) + len(_GAP)
     beside = all(cell_len(command) <= width - under for command in typed)
-    yield from _titles(losses, _what_logs_is(losses) if _LOGS in typed[0].split() else "", width)
+    yield from _titles(losses, width)
     for place, (insight, head, command) in enumerate(zip(shown, heads, typed, strict=True)):
-        named = Text(command if place < commands else "", style="cyan")
+        named = _command(command if place < commands else "")
         yield from _insight(insight, head, named, (width, under if beside else _INDENT), page)
     rest = insights[most:]
     if rest:
@@ -79,27 +79,20 @@ def _most_lost(losses: Losses, width: int, page: Page) -> Iterator[Text]:
     if cell_len(said + _GAP + command) <= width:
         yield Text.assemble(said, _GAP, (command, "cyan"))
         return
-    short = command if cell_len(command) <= width - _INDENT else f"goodput {name} {_LOGS}{options}"
-    yield from (Text(said), Text(" " * _INDENT + short, style="cyan"))
+    yield from (Text(said), _command(command, _INDENT))
 
 
-def _titles(losses: Losses, remark: str, width: int) -> Iterator[Text]:
+def _titles(losses: Losses, width: int) -> Iterator[Text]:
     """What was lost; and what was slow though it counts as goodput, or an insight of it would seem to be more than all
     that was lost."""
     slow = max(one.in_goodput_ns for one in losses.insights)  # of two kinds that may be the same time
     title, words = _title(losses), f"(+ {duration(slow)} in slow steps, which count as goodput)"
-    if slow and title.cell_len + len(" " + words + remark) <= width:
-        yield title.append(f" {words}").append(remark, "dim")
+    if slow and title.cell_len + len(" " + words) <= width:
+        yield title.append(f" {words}")
         return
-    yield title.append(remark, "dim")
+    yield title
     if slow:
         yield Text(" " * len(_LOST) + words)
-
-
-def _what_logs_is(losses: Losses) -> str:
-    """What the word stands for that is in the place of names."""
-    options = any(word.startswith("-") and word != "-" for word in losses.asked)
-    return f"{_GAP} ({_LOGS}: the source{' and options' * options} named)"
 
 
 def _title(losses: Losses) -> Text:
@@ -135,7 +128,7 @@ def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int],
     yield from (Text.assemble(" " * under, (line, "bold")) for line in more)
     if not insight.advice:
         if command.plain:
-            yield Text.assemble(" " * begin, command)
+            yield _command(command.plain, begin)
         return
     *others, last = wrapped(sign + safe(insight.advice), width - under)
     yield from (Text(" " * under + line) for line in others)
@@ -147,7 +140,7 @@ def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int],
         yield Text.assemble(" " * under + last + _GAP, command)
         return
     yield Text(" " * under + last)
-    yield Text.assemble(" " * begin, command)
+    yield _command(command.plain, begin)
 
 
 def _heads(insights: tuple[Insight, ...], width: int) -> list[str]:
@@ -161,12 +154,9 @@ def _heads(insights: tuple[Insight, ...], width: int) -> list[str]:
     return [_GAP.join(cell.rjust(most) for cell, most in zip(row, widths, strict=True)) for row in rows]
 
 
-def _commands(insights: tuple[Insight, ...], width: int) -> list[str]:
-    """As they are typed; where the names of the logs leave no room, with LOG in their place."""
-    typed = [safe(one.command_line()) for one in insights]
-    if max(map(cell_len, typed)) <= width - _INDENT:
-        return typed
-    return [safe(one.command_line(_LOGS)) for one in insights]
+def _command(command: str, indent: int = 0) -> Text:
+    """Return a command on one line, which may be longer than the terminal is wide."""
+    return Text(" " * indent + command, style="cyan", overflow="ignore") if indent else Text(command, style="cyan")
 
 
 def amount_text(price: Price | None, ns: int) -> str:

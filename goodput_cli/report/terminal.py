@@ -49,9 +49,15 @@ def collecting_console(width: int, page: Page) -> Console:
 
 
 def put(console: Console, content: RenderableType, indent: int = 0) -> None:
-    """Print one column in from the left, and `indent` more, continuation lines too; text is broken between words, but
-    for text of which `no_wrap` is set."""
+    """Print one column in from the left, and `indent` more, continuation lines too.
+
+    Text is broken between words unless its `no_wrap` is set. Text with the `overflow` "ignore" stays on one line,
+    however long it is: a command must paste.
+    """
     parts: list[RenderableType] = [content]
+    if isinstance(content, Text) and content.overflow == "ignore":
+        console.print(Text(" " * (1 + indent)).append_text(content), soft_wrap=True)
+        return
     if isinstance(content, Text) and not content.no_wrap:
         spans = wrap_spans(content.plain, min(console.width - 1, WIDEST_TEXT) - indent)
         parts = [content[start:end] for start, end in spans]

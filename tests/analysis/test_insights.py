@@ -113,7 +113,7 @@ def test_the_first_twenty_lines_answer_three_questions() -> None:
         "goodput timeline ", "goodput advise ",
     ):  # fmt: skip
         assert answer in first, answer
-    assert max(map(len, lines)) <= 80
+    assert max(len(line) for line in lines if "goodput " not in line) <= 80  # a command is never cut
 
 
 def test_how_often_to_save_is_what_advise_says() -> None:

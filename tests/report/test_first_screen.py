@@ -43,7 +43,25 @@ LOGS = sorted(path for path in (ROOT / "sample_logs").glob("*.jsonl"))
 def test_it_leaves_a_line_for_the_prompt(path: Path, width: int) -> None:
     shown = first_screen(goodput_cli.analyze(path, run="last"), Page(width=width)).splitlines()
     assert len(shown) < LINES
-    assert max(map(len, shown)) <= width
+    assert max(len(line) for line in shown if "goodput " not in line) <= width  # a command is never cut
+
+
+def test_tall_terminal_shows_all_insights_and_categories() -> None:
+    shown = first_screen(goodput_cli.analyze(NIGHT), Page(width=120, height=50)).splitlines()
+    assert 35 < len(shown) < 50
+    assert sum("goodput " in line and NIGHT in line for line in shown) >= 5
+    assert any(line.startswith(" checkpoint restore ") for line in shown)
+
+
+@pytest.mark.parametrize("height", [24, 30, 50])
+def test_every_sign_of_the_strip_has_its_legend(height: int) -> None:
+    """And commands have the name of the log, even where it is longer than the line."""
+    text = first_screen(goodput_cli.analyze(NIGHT), Page(width=80, height=height))
+    lines = text.splitlines()
+    strip = next(line.strip() for line in lines if "\N{BOX DRAWINGS HEAVY HORIZONTAL}" * 8 in line)
+    for sign in set(strip):
+        assert re.search(rf"(^|  ){re.escape(sign)} [a-z]", text, re.MULTILINE), sign
+    assert " LOG" not in text
 
 
 def test_the_first_eight_lines_of_the_night_are_the_answer() -> None:
@@ -64,7 +82,7 @@ def test_a_crash_at_the_end_is_said_though_it_is_no_disruption() -> None:
 def test_a_job_of_two_steps_is_too_short_to_judge() -> None:
     analysis = account(start(0), step(0, 600), step(1, 1200), end(1210)).analysis
     assert analysis.is_too_short
-    assert "too short to judge: 2 steps" in first_screen(analysis, Page(width=100))
+    assert "too few steps to judge" in first_screen(analysis, Page(width=100))
     assert not any(one.code == "slow_steps" for one in analysis.insights)
 
 

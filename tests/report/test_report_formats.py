@@ -84,7 +84,7 @@ def test_documents_as_people_see_them(name: str, analysis: Analysis) -> None:
 @pytest.mark.parametrize("analysis", [primer(), hostile()])
 def test_no_line_is_wider_than_the_page(width: int, analysis: Analysis) -> None:
     lines = render("table", analysis, width=width).splitlines()
-    assert max(cell_len(line) for line in lines) <= max(width, 40)
+    assert max(cell_len(line) for line in lines if "goodput " not in line) <= max(width, 40)  # a command is never cut
     assert not any(line.endswith(" ") for line in lines)
 
 
