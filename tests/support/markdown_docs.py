@@ -91,8 +91,8 @@ def section(path: Path, heading: str) -> str:
 
 
 def names_in_first_column(table: str) -> list[str]:
-    """Every `name` in the first column of the tables of a text, in order."""
-    cells = re.findall(r"^\|([^|]*)\|", table, re.MULTILINE)
+    """Return each `name` in the first column of tables, otherwise before the colons of list items, in order."""
+    cells = re.findall(r"^\|([^|]*)\|", table, re.MULTILINE) or re.findall(r"^- (.*?): ", table, re.MULTILINE)
     return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
 
 
