@@ -1,1 +1,1 @@
-"""The rules, section by section, and the engine beside the oracle."""
+"""The rules, section by section, and the engine compared with the oracle."""

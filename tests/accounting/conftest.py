@@ -1,4 +1,4 @@
-"""What tests of the accounting share."""
+"""Fixtures for tests of the accounting."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tests.support.step_end_lines import StepEndLines
 
 @pytest.fixture(scope="module")
 def step_end_lines() -> Iterator[None]:
-    """The format of the tests that says how many steps were done."""
-    yield from _beside_ours(StepEndLines)
+    """Provide the format of the tests that counts finished steps."""
+    yield from _with_format(StepEndLines)
 
 
 @pytest.fixture(scope="module")
 def asynchronous_saves() -> Iterator[None]:
-    """The format of the tests that says that a save was asynchronous."""
-    yield from _beside_ours(AsynchronousSaves)
+    """Provide the format of the tests that marks saves as asynchronous."""
+    yield from _with_format(AsynchronousSaves)
 
 
-def _beside_ours(log_format: type) -> Iterator[None]:
+def _with_format(log_format: type) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "BUILT_IN", (log_format, *registry.BUILT_IN))
         yield

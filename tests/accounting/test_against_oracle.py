@@ -1,4 +1,4 @@
-"""The engine against the oracle: two readings of the same rules that share no code, on generated logs."""
+"""The engine compared with the oracle, on generated logs: two implementations of the rules that share no code."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ Lines = Sequence[str]
 START = int(BASE) * 10**9
 ATTEMPT = json.dumps({"job_name": JOB, "goodput_event": "attempt", "goodput_time": BASE, "run_id": "r1"})
 SAVE_TIED_WITH_LOAD = told(finished(1, 1), saved(1, 2), loaded(1, 1), saved(2, 2), started(3), loaded(1, 3))
-"""An initial save that begins at the instant of the load, in a span that the next attempt undoes."""
+"""A log with an initial save that begins at the time of the load, in a span that the next attempt undoes."""
 FIRST_RECORD_AT_STEP_0 = told(started(0), finished(0, 10), saved(0, 12), finished(1, 20), finished(2, 30))
 
 
 def questions() -> st.SearchStrategy[dict[str, Any]]:
-    """Options that both understand."""
+    """Return options that both understand."""
     return st.fixed_dictionaries(
         {},
         optional={
@@ -101,52 +101,52 @@ def test_engine_and_oracle_agree(lines: Lines, question: dict[str, Any]) -> None
 
 @slowly
 @given(beating_logs(), questions())
-def test_they_agree_on_rollbacks(lines: Lines, question: dict[str, Any]) -> None:
+def test_engine_and_oracle_agree_on_rollbacks(lines: Lines, question: dict[str, Any]) -> None:
     agree(lines, question)
 
 
 @slowly
 @given(entry_logs(), questions())
-def test_they_agree_on_who_wrote_the_lines(lines: Lines, question: dict[str, Any]) -> None:
+def test_engine_and_oracle_agree_on_writers(lines: Lines, question: dict[str, Any]) -> None:
     agree(lines, question)
 
 
 @slowly
 @given(agent_logs(), questions())
-def test_they_agree_on_launcher_agents(lines: Lines, question: dict[str, Any]) -> None:
+def test_engine_and_oracle_agree_on_launcher_agents(lines: Lines, question: dict[str, Any]) -> None:
     agree(lines, question)
 
 
 @slowly
 @given(step_end_logs(), questions(), st.booleans())
 @pytest.mark.usefixtures("step_end_lines")
-def test_they_agree_on_step_ends(lines: Lines, question: dict[str, Any], is_announced: bool) -> None:
+def test_engine_and_oracle_agree_on_step_ends(lines: Lines, question: dict[str, Any], is_announced: bool) -> None:
     agree([ATTEMPT, *lines] if is_announced else lines, question)
 
 
 @slowly
 @given(asynchronous_logs(), questions())
 @pytest.mark.usefixtures("asynchronous_saves")
-def test_they_agree_on_saves_that_say_they_are_asynchronous(lines: Lines, question: dict[str, Any]) -> None:
+def test_engine_and_oracle_agree_on_asynchronous_saves(lines: Lines, question: dict[str, Any]) -> None:
     agree(lines, question)
 
 
 @slowly
 @given(st.one_of(any_logs(), messy_logs()), questions())
 @example(SAVE_TIED_WITH_LOAD, {})
-def test_they_agree_on_what_each_attempt_cost(lines: Lines, question: dict[str, Any]) -> None:
+def test_engine_and_oracle_agree_on_costs_of_attempts(lines: Lines, question: dict[str, Any]) -> None:
     agree_by_attempt(lines, question)
 
 
 @slowly
 @given(step_end_logs(), questions())
 @pytest.mark.usefixtures("step_end_lines")
-def test_they_agree_on_what_each_attempt_of_a_log_of_step_ends_cost(lines: Lines, question: dict[str, Any]) -> None:
+def test_engine_and_oracle_agree_on_costs_in_step_end_logs(lines: Lines, question: dict[str, Any]) -> None:
     agree_by_attempt(lines, question)
 
 
 def agree_by_attempt(lines: Lines, question: dict[str, Any]) -> None:
-    """Whether both deal the same seconds to the same attempts; the columns add up to the ledger."""
+    """Check that both assign the same seconds to the same attempts, and that the columns add up to the ledger."""
     analysis = engine_analysis(lines, question)
     if analysis is None or not analysis.job.attempts:
         return
@@ -169,11 +169,12 @@ def agree_by_attempt(lines: Lines, question: dict[str, Any]) -> None:
 
 
 def agree(lines: Lines, question: dict[str, Any]) -> None:
-    """Whether both give the same amounts, attempts and disruptions."""
+    """Check that both give the same amounts, attempts and disruptions."""
     found = engine_answer(lines, question)
     if found is None:
         return
     expected = oracle_answer(lines, question)
     assert found.keys() == expected.keys()
-    # Three ns: a reference from `auto` is a float here and a fraction there, and a sum of rounded parts may differ.
+    # 3 ns of tolerance: a reference from `auto` is a float here and a fraction there, and sums of rounded parts may
+    # differ.
     assert all(abs(found[name] - expected[name]) <= 3 for name in expected)

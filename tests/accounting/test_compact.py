@@ -1,4 +1,4 @@
-"""The engine on long logs: what it holds and copies, and that working in parts changes nothing. Nothing is timed."""
+"""The engine on long logs: its memory and copies, and equal results for work in parts. No test measures time."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ def shuffled(table: EventTable) -> EventTable:
     return table.take(np.random.default_rng(1).permutation(len(table)))
 
 
-def test_a_log_in_order_is_not_copied() -> None:
+def test_log_in_order_is_not_copied() -> None:
     table = in_order(log_of(lines=2000).table).table
     assert in_order(table).table is table
 
 
-def test_a_log_out_of_order_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_out_of_order_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
     table = shuffled(log_of(lines=2000).table)
     copied: list[int] = []
     take = EventTable.take
@@ -73,7 +73,7 @@ def test_a_log_out_of_order_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert copied.count(len(table)) == 1
 
 
-def test_the_log_as_read_is_let_go_while_it_is_accounted_for() -> None:
+def test_log_as_read_is_released_during_accounting() -> None:
     log = log_of(lines=2000)
     table = shuffled(log.table)
     column = weakref.ref(table.time)
@@ -85,7 +85,7 @@ def test_the_log_as_read_is_let_go_while_it_is_accounted_for() -> None:
     assert column() is None
 
 
-def test_what_is_held_for_a_line_has_a_bound() -> None:
+def test_memory_per_line_is_bounded() -> None:
     log = log_of(lines=300_000, disruption_every=2000)
     size = len(log.table)
     tracemalloc.start()
@@ -101,7 +101,7 @@ def test_what_is_held_for_a_line_has_a_bound() -> None:
 
 @pytest.mark.parametrize("at_once", [1, 2, 7, 64])
 @pytest.mark.parametrize("job", ["steps", "checkpoints"])
-def test_segments_are_the_same_wherever_the_parts_meet(at_once: int, job: str) -> None:
+def test_segments_do_not_depend_on_part_borders(at_once: int, job: str) -> None:
     model = {} if job == "steps" else {"model": "resiliency"}
     timeline = timeline_of(log_of(lines=1500, disruption_every=40, eval_every=7, save_every=5, **model))
     whole = timeline.segments
@@ -122,7 +122,7 @@ def test_segments_are_the_same_wherever_the_parts_meet(at_once: int, job: str) -
         assert np.array_equal(getattr(again, name), getattr(whole, name)), name
 
 
-def test_a_compacted_table_holds_the_same_events() -> None:
+def test_compacted_table_has_the_same_events() -> None:
     table = log_of(lines=2000).table
     compact = table.compacted()
     assert compact.line.dtype == np.int32
@@ -132,14 +132,14 @@ def test_a_compacted_table_holds_the_same_events() -> None:
         assert np.array_equal(getattr(compact, name), getattr(table, name)), name
 
 
-def test_line_numbers_that_need_64_bits_keep_them() -> None:
+def test_line_numbers_keep_64_bits_if_needed() -> None:
     table = log_of(lines=100).table
     far = replace(table, line=table.line.astype(np.int64) + (1 << 33))
     assert far.compacted().where(0) == f"stdin:{int(table.line[0]) + (1 << 33)}"
 
 
 @pytest.mark.parametrize("number", [1 << 31, 1 << 50, -(1 << 40), (1 << 60) - 4])
-def test_step_numbers_beyond_32_bits(number: int) -> None:
+def test_step_numbers_beyond_32_bits_are_exact(number: int) -> None:
     lines = [
         f'{{"job_name": "j", "step_count": {number + n}, "step_start_time": {1767225600 + 10 * n}}}' for n in range(5)
     ]
@@ -149,7 +149,7 @@ def test_step_numbers_beyond_32_bits(number: int) -> None:
     assert analysis.steps.median_seconds == 10
 
 
-def test_rows_and_owners_are_as_wide_as_they_have_to_be() -> None:
+def test_rows_and_owners_use_the_smallest_type() -> None:
     assert row_type((1 << 31) - 1) is np.int32
     assert row_type(1 << 31) is np.int64
     assert owner_type(99) is np.int8
@@ -159,14 +159,16 @@ def test_rows_and_owners_are_as_wide_as_they_have_to_be() -> None:
 
 
 @given(SORTED, SORTED, st.sampled_from(["left", "right"]), st.sampled_from([1, 40]))
-def test_a_search_of_narrow_columns(values: list[int], wanted: list[int], side: str, times: int) -> None:
+def test_search_of_narrow_columns_equals_searchsorted(
+    values: list[int], wanted: list[int], side: str, times: int
+) -> None:
     column, asked = np.array(values, dtype=np.int64), np.repeat(np.array(wanted, dtype=np.int64), 20 * times)
     expected = np.searchsorted(column, asked, side)  # type: ignore[call-overload]
     assert np.array_equal(search(column.astype(np.int16), asked, side), expected)  # type: ignore[arg-type]
 
 
 @given(SORTED, st.data())
-def test_a_search_in_a_part(values: list[int], data: st.DataObject) -> None:
+def test_search_within_a_part_equals_searchsorted(values: list[int], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(values)))
     stop = data.draw(st.integers(start, len(values)))
     wanted = data.draw(st.integers(-1, 301))
@@ -175,18 +177,18 @@ def test_a_search_in_a_part(values: list[int], data: st.DataObject) -> None:
 
 
 @given(st.lists(st.integers(0, 20)), st.lists(st.integers(0, 20)))
-def test_which_rows_are_among_others(rows: list[int], known: list[int]) -> None:
+def test_among_marks_rows_in_another_column(rows: list[int], known: list[int]) -> None:
     there = among(np.array(rows, dtype=np.int32), np.array(sorted(set(known)), dtype=np.intp))
     assert there.tolist() == [row in known for row in rows]
 
 
 @pytest.mark.parametrize("size", [0, 1, 70_000])
-def test_codes_of_a_column(size: int) -> None:
+def test_codes_in_returns_distinct_values(size: int) -> None:
     assert codes_in(constant(size, -1)) == [-1] * (size > 0)
     assert codes_in(np.arange(size, dtype=np.int64) // 30_000) == list(range(-(-size // 30_000)))
 
 
-def test_a_sparse_column() -> None:
+def test_sparse_column_returns_amounts() -> None:
     column = Sparse(np.array([3, 7]), np.array([30, 70]))
     assert column.at(np.array([2, 3, 7, 8])).tolist() == [0, 30, 70, 0]
     rows, amount = column.part(4, 9)

@@ -1,4 +1,4 @@
-"""The worked answers: 18 small logs with the seconds that the rules give, and the two sample logs."""
+"""Worked answers: 18 small logs with the seconds that the rules give, and the two sample logs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def seconds(analysis: Analysis) -> dict[str, float]:
     return {name: ns / 1e9 for name, ns in nanoseconds(analysis).items()}
 
 
-def test_all_examples_are_here() -> None:
+def test_all_examples_exist() -> None:
     assert [name[:2] for name in EXAMPLES] == [f"{number:02}" for number in range(1, 19)]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_gives_its_answer(name: str) -> None:
+def test_example_gives_its_answer(name: str) -> None:
     expected: dict[str, Any] = json.loads((HERE / "examples" / f"{name}.expected.json").read_text(encoding="utf-8"))
     analysis = analyze(HERE / "examples" / f"{name}.jsonl", **expected["arguments"])
     found = nanoseconds(analysis)
@@ -44,7 +44,7 @@ def test_an_example_gives_its_answer(name: str) -> None:
     assert sum(found.values()) == analysis.window.ns
 
 
-def test_the_worked_example_of_the_checkpoint_step_model() -> None:
+def test_checkpoint_step_model_gives_its_answer() -> None:
     analysis = analyze(SAMPLES / "primer-50-percent.jsonl", reference_step_time=120)
     assert analysis.window.ns == 200 * 60 * 10**9
     assert seconds(analysis) == {
@@ -66,7 +66,7 @@ def test_the_worked_example_of_the_checkpoint_step_model() -> None:
     }
 
 
-def test_the_worked_example_in_the_table_of_the_calculator() -> None:
+def test_calculator_table_of_the_worked_example() -> None:
     table = analyze(SAMPLES / "primer-50-percent.jsonl", reference_step_time=120).reference
     assert (table.step_time_seconds, table.origin) == (120.0, "given")
     assert table.effective_computation_ns == 100 * 60 * 10**9
@@ -75,7 +75,7 @@ def test_the_worked_example_in_the_table_of_the_calculator() -> None:
     assert (table.checkpoints_loaded, table.checkpoints_saved) == (2, 2)
 
 
-def test_the_real_run_of_two_attempts() -> None:
+def test_real_run_of_two_attempts() -> None:
     analysis = analyze(SAMPLES / "fsdp-2-attempts.jsonl", reference_step_time="0.002569")
     assert round(analysis.goodput.percent, 2) == 21.72
     assert analysis.reference.effective_computation_ns == 10_000 * 2_569_000
@@ -94,7 +94,7 @@ def test_the_real_run_of_two_attempts() -> None:
     assert analysis.window.ns / 1e9 == pytest.approx(118.25, abs=0.005)
 
 
-def test_the_real_run_in_the_table_of_the_calculator() -> None:
+def test_calculator_table_of_the_real_run() -> None:
     table = analyze(SAMPLES / "fsdp-2-attempts.jsonl", reference_step_time="0.002569").reference
     assert (table.min_loaded_step, table.max_saved_step, table.step_difference) == (0, 10_000, 10_000)
     assert table.checkpoints_saved == 20

@@ -32,19 +32,19 @@ def steps_of(scenario: Scenario) -> list[int]:
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
-def test_the_generated_sample_logs_are_what_the_generator_writes(name: str) -> None:
+def test_sample_logs_equal_generator_output(name: str) -> None:
     text, _ = log_bytes(SAMPLES[name])
     assert (SAMPLE_LOGS / f"{name}.jsonl").read_bytes() == text
 
 
-def test_the_sample_command_writes_a_sample_log(tmp_path: Path) -> None:
+def test_sample_command_writes_a_sample_log(tmp_path: Path) -> None:
     output = tmp_path / "night.jsonl"
     result = CliRunner().invoke(main, ["sample", "llm-pretrain", "-o", str(output)])
     assert result.exit_code == 0
     assert output.read_bytes() == (SAMPLE_LOGS / "llm-pretrain.jsonl").read_bytes()
 
 
-def test_the_night_of_the_sample_log() -> None:
+def test_sample_log_has_the_planned_night() -> None:
     night = SAMPLES["llm-pretrain"]
     text, truth = log_bytes(night)
     assert 4000 < truth.lines < 6000
@@ -54,19 +54,19 @@ def test_the_night_of_the_sample_log() -> None:
 
 
 @pytest.mark.parametrize("scenario", [SMALL, ELASTIC, RESILIENCY, replace(SMALL, shuffle=True, bad_share=0.05)])
-def test_the_same_scenario_gives_the_same_bytes_and_another_seed_others(scenario: Scenario) -> None:
+def test_log_bytes_depend_on_scenario_and_seed_only(scenario: Scenario) -> None:
     assert log_bytes(scenario) == log_bytes(scenario)
     assert log_bytes(scenario)[0] != log_bytes(replace(scenario, seed=6))[0]
 
 
 @pytest.mark.parametrize("scenario", [SMALL, replace(SMALL, data_loading_every=1), ELASTIC, RESILIENCY])
 @pytest.mark.parametrize("lines", [50, 3000])
-def test_a_log_has_about_as_many_lines_as_asked_for(scenario: Scenario, lines: int) -> None:
+def test_log_has_about_the_requested_lines(scenario: Scenario, lines: int) -> None:
     truth = log_bytes(replace(scenario, lines=lines))[1]
     assert 0.5 * lines < truth.lines < 1.5 * lines + 10
 
 
-def test_the_truth_counts_what_the_log_holds() -> None:
+def test_truth_counts_match_the_log() -> None:
     _, truth = log_bytes(SMALL)
     log = records(SMALL)
     starts = sum("job_start_time" in record for record in log)
@@ -77,7 +77,7 @@ def test_the_truth_counts_what_the_log_holds() -> None:
     assert truth.kept_steps == truth.last_step + 1
 
 
-def test_a_restart_goes_on_after_the_newest_completed_save() -> None:
+def test_restart_resumes_after_the_newest_complete_save() -> None:
     saved = 0
     before = -1
     for record in records(SMALL):
@@ -89,14 +89,14 @@ def test_a_restart_goes_on_after_the_newest_completed_save() -> None:
         before = before if step is None else step
 
 
-def test_lines_stand_in_the_order_of_writing() -> None:
+def test_lines_are_in_order_of_writing() -> None:
     entries = records(replace(ELASTIC, envelopes=True, ranks=3, data_loading_every=1))
     times = [entry["timestamp"] for entry in entries]
     assert times == sorted(times)
     assert len({entry["insertId"] for entry in entries}) == len(entries)
 
 
-def test_no_step_begins_before_the_one_before_has_ended() -> None:
+def test_steps_of_a_log_do_not_overlap() -> None:
     busy_until = 0.0
     for record in records(SMALL):
         if record.get("event_type") == "save":
@@ -106,18 +106,18 @@ def test_no_step_begins_before_the_one_before_has_ended() -> None:
         assert record.get("step_start_time", busy_until) >= busy_until - 1e-6
 
 
-def test_envelopes_hold_the_same_payloads() -> None:
+def test_envelopes_contain_the_same_payloads() -> None:
     entries = records(replace(SMALL, envelopes=True))
     assert [entry["jsonPayload"] for entry in entries] == records(SMALL)
 
 
-def test_shuffling_keeps_every_line() -> None:
+def test_shuffling_keeps_all_lines() -> None:
     plain, mixed = (log_bytes(replace(SMALL, shuffle=shuffle))[0].splitlines() for shuffle in (False, True))
     assert plain != mixed
     assert Counter(plain) == Counter(mixed)
 
 
-def test_bad_lines_stand_where_the_truth_says_and_leave_the_good_ones_alone() -> None:
+def test_bad_lines_are_where_truth_reports_them() -> None:
     text, truth = log_bytes(replace(SMALL, bad_share=0.1))
     lines = text.splitlines()
     bad = {line.line for line in truth.bad}
@@ -135,7 +135,7 @@ def _is_json_object(line: bytes) -> bool:
         return False
 
 
-def test_every_rank_starts_in_a_resiliency_log() -> None:
+def test_all_ranks_start_in_a_resiliency_log() -> None:
     log = records(RESILIENCY)
     _, truth = log_bytes(RESILIENCY)
     starts = Counter(record["node_rank"] for record in log if record["event_type"] == "job_started")
@@ -143,12 +143,12 @@ def test_every_rank_starts_in_a_resiliency_log() -> None:
     assert max(record.get("step", 0) for record in log) == truth.kept_steps
 
 
-def test_a_job_that_is_not_disrupted_is_one_attempt() -> None:
+def test_job_without_disruptions_is_one_attempt() -> None:
     _, truth = log_bytes(replace(SMALL, disruption_every=0, clean_end=False))
     assert (truth.attempts, truth.disruptions, truth.kept_steps) == (1, 0, None)
 
 
-def test_a_story_can_be_told_life_by_life() -> None:
+def test_scenario_with_given_lives_writes_them() -> None:
     told = replace(
         SMALL,
         slices=2,
@@ -174,12 +174,12 @@ def test_a_story_can_be_told_life_by_life() -> None:
         lambda: Scenario(model=Model.RESILIENCY, save_every=0),
     ],
 )
-def test_a_scenario_that_cannot_be_written_is_refused(wrong: Callable[[], Scenario]) -> None:
+def test_invalid_scenario_raises_an_error(wrong: Callable[[], Scenario]) -> None:
     with pytest.raises(ValueError, match=r"must|needs|only"):
         wrong()
 
 
-def test_the_write_command_tells_the_truth_in_a_file(tmp_path: Path) -> None:
+def test_write_command_writes_the_truth_file(tmp_path: Path) -> None:
     log, truth = tmp_path / "log.jsonl", tmp_path / "truth.json"
     options = ["--seed", "5", "--lines", "300", "--shuffle", "--bad-share", "0.02", "--start", "2026-03-01"]
     result = CliRunner().invoke(main, ["write", *options, "-o", str(log), "--truth", str(truth)])
@@ -188,7 +188,7 @@ def test_the_write_command_tells_the_truth_in_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [["--start", "soon"], ["--lines", "0"], ["--elastic-restarts", "2"]])
-def test_wrong_options_are_wrong_usage(options: list[str]) -> None:
+def test_wrong_options_exit_with_usage_error(options: list[str]) -> None:
     result = CliRunner().invoke(main, ["write", *options])
     assert result.exit_code == 2
     assert "Traceback" not in result.output

@@ -1,4 +1,4 @@
-"""What holds for every log (accounting §1): generated runs, legal and torn, through the real reader."""
+"""Properties of all logs (accounting §1): generated runs, legal and torn, read by the real reader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Lines = Sequence[str]
 
 
 def analyse(*files: Lines, **question: object) -> Analysis | None:
-    """The analysis of a log that is dealt to files, all runs as one job; None where it spans no time."""
+    """Return the analysis of a log split into files, all runs as one job; None if it spans no time."""
     with TemporaryDirectory() as folder:
         paths = []
         for number, lines in enumerate(files):
@@ -36,7 +36,7 @@ def analyse(*files: Lines, **question: object) -> Analysis | None:
 
 
 def answer(analysis: Analysis | None) -> dict[str, object] | None:
-    """What two analyses of the same events must agree in."""
+    """Return the parts in which two analyses of the same events must agree."""
     if analysis is None:
         return None
     job, segments = analysis.job, analysis.timeline.segments
@@ -58,7 +58,7 @@ def answer(analysis: Analysis | None) -> dict[str, object] | None:
 
 
 def questions() -> st.SearchStrategy[dict[str, object]]:
-    """Options of an analysis."""
+    """Return options of an analysis."""
     return st.fixed_dictionaries(
         {},
         optional={
@@ -81,7 +81,7 @@ def amounts(analysis: Analysis) -> Iterator[int]:
 
 @slowly
 @given(st.one_of(any_logs(), messy_logs()), questions())
-def test_every_nanosecond_is_in_one_category(lines: Lines, question: dict[str, object]) -> None:
+def test_all_time_is_in_exactly_one_category(lines: Lines, question: dict[str, object]) -> None:
     analysis = analyse(lines, **question)
     if analysis is None:
         return
@@ -97,7 +97,7 @@ def test_every_nanosecond_is_in_one_category(lines: Lines, question: dict[str, o
 
 @slowly
 @given(st.one_of(any_logs(), messy_logs()), questions(), st.data())
-def test_windows_that_tile_the_job_add_up_to_it(lines: Lines, question: dict[str, object], data: st.DataObject) -> None:
+def test_windows_that_tile_the_job_add_up(lines: Lines, question: dict[str, object], data: st.DataObject) -> None:
     analysis = analyse(lines, **question)
     if analysis is None:
         return
@@ -112,7 +112,7 @@ def test_windows_that_tile_the_job_add_up_to_it(lines: Lines, question: dict[str
 
 @slowly
 @given(st.data(), any_logs(), questions())
-def test_the_same_events_give_the_same_answer_however_they_arrive(
+def test_answer_does_not_depend_on_order_or_files(
     data: st.DataObject, lines: Lines, question: dict[str, object]
 ) -> None:
     changed = data.draw(unchanged_answers(list(lines)))
@@ -122,7 +122,7 @@ def test_the_same_events_give_the_same_answer_however_they_arrive(
 @settings(slowly)
 @given(st.data(), step_end_logs(), questions(), st.integers(1, 10**8))
 @pytest.mark.usefixtures("step_end_lines")
-def test_step_ends_give_the_same_answer_however_and_whenever(
+def test_step_end_answer_does_not_depend_on_order_or_time(
     data: st.DataObject, lines: Lines, question: dict[str, object], seconds: int
 ) -> None:
     here = analyse(lines, **question)
@@ -136,7 +136,7 @@ def test_step_ends_give_the_same_answer_however_and_whenever(
 
 @slowly
 @given(any_logs(), st.integers(1, 10**8))
-def test_a_shift_of_all_times_shifts_the_answer(lines: Lines, seconds: int) -> None:
+def test_shift_of_all_times_shifts_the_answer(lines: Lines, seconds: int) -> None:
     here, there = analyse(lines), analyse(shifted(list(lines), seconds))
     if here is None or there is None:
         assert here is there
@@ -147,7 +147,7 @@ def test_a_shift_of_all_times_shifts_the_answer(lines: Lines, seconds: int) -> N
 
 @slowly
 @given(any_logs())
-def test_the_frames_hold_the_same_seconds(lines: Lines) -> None:
+def test_frames_contain_the_same_seconds(lines: Lines) -> None:
     analysis = analyse(lines)
     if analysis is None:
         return
@@ -161,8 +161,8 @@ def test_the_frames_hold_the_same_seconds(lines: Lines) -> None:
 
 @slowly
 @given(any_logs())
-def test_what_was_known_grows_with_time(lines: Lines) -> None:
-    """As of the end of the job everything is known that is known without `--as-of`."""
+def test_as_of_the_end_equals_no_as_of(lines: Lines) -> None:
+    """Compare `--as-of` the end of the job with no `--as-of`."""
     whole = analyse(lines)
     if whole is not None:
         known = analyse(lines, as_of=whole.job.end_ns)
@@ -173,7 +173,7 @@ def test_what_was_known_grows_with_time(lines: Lines) -> None:
 
 
 @pytest.mark.parametrize("category", [Category.OTHER, Category.PRODUCTIVE])
-def test_a_category_is_named_once(category: Category) -> None:
+def test_each_category_is_listed_once(category: Category) -> None:
     from goodput_cli.vocabulary.categories import CATEGORIES
 
     assert CATEGORIES.index(CATEGORIES[category]) == category

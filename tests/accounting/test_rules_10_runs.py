@@ -1,4 +1,4 @@
-"""Accounting §10: runs of one name, which of them are judged on their own, and that every command says the same."""
+"""Accounting §10: runs of one name. Some are judged separately, and all commands agree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RESTARTS = told(start(320), steps(0, 3, at=330), end(360))
 
 
 def answers(capsys: Output, *events: Lines, runs: str = "auto") -> dict[str, Any]:
-    """What `analyze`, `jobs` and `fleet` print of one log."""
+    """Return the output of `analyze`, `jobs` and `fleet` for one log."""
     put(Path("run.jsonl"), told(*events))
     found = {}
     for command, option in (("analyze", "--run"), ("jobs", "--run"), ("fleet", "--runs")):
@@ -31,7 +31,7 @@ def answers(capsys: Output, *events: Lines, runs: str = "auto") -> dict[str, Any
     return found
 
 
-def test_a_run_behind_an_end_that_says_finished_is_judged_on_its_own() -> None:
+def test_run_after_a_finished_end_is_judged_separately() -> None:
     said = account(FINISHED, AGAIN)
     assert said.analysis.window.ns == 210 * 10**9
     assert (said.attempts, said.disruptions, said.kept_steps) == (1, 0, 20)
@@ -43,14 +43,14 @@ def test_a_run_behind_an_end_that_says_finished_is_judged_on_its_own() -> None:
     assert everything.found("restarted_from_scratch") == 1
 
 
-def test_so_it_is_where_a_person_ended_it_and_none_where_it_crashed_behind_that() -> None:
+def test_user_end_begins_a_run_unless_a_crash_follows() -> None:
     by_hand = told(start(0), steps(0, 10, at=10), user_terminated(110))
     assert account(by_hand, AGAIN).attempts == 1
     assert account(FINISHED, crashed(120), AGAIN).attempts == 2
 
 
-def test_a_job_end_alone_may_be_of_a_crash_and_both_figures_are_said() -> None:
-    """30 steps, a job end on the way out of a crash, and 3 steps from the first on: lost work, or another run."""
+def test_job_end_alone_gives_both_figures() -> None:
+    """30 steps, a job end during a crash, and 3 steps from the first on: lost work, or another run."""
     said = account(DIES, RESTARTS)
     assert (said.attempts, said.disruptions) == (2, 1)
     assert said.percent == pytest.approx(100 * 30 / 360)
@@ -61,7 +61,7 @@ def test_a_job_end_alone_may_be_of_a_crash_and_both_figures_are_said() -> None:
 
 
 @pytest.mark.parametrize(("story", "rows"), [((FINISHED, AGAIN), 2), ((DIES, RESTARTS), 1)], ids=["finished", "died"])
-def test_all_commands_print_the_same(capsys: Output, story: Any, rows: int) -> None:
+def test_all_commands_print_the_same_run(capsys: Output, story: Any, rows: int) -> None:
     said = answers(capsys, *story)
     last, listed, fleet = said["analyze"], said["jobs"]["jobs"], said["fleet"]["runs"]
     assert len(listed) == len(fleet) == rows
@@ -75,13 +75,13 @@ def test_all_commands_print_the_same(capsys: Output, story: Any, rows: int) -> N
             assert row["goodput"]["percent"] == alone.goodput_percent
 
 
-def test_a_run_that_began_behind_the_window_is_not_the_one_asked_about() -> None:
+def test_run_that_began_after_the_window_is_not_selected() -> None:
     assert account(FINISHED, AGAIN, as_of=150).kept_steps == 10
     assert account(FINISHED, AGAIN, window=(0, 150)).kept_steps == 10
     assert account(FINISHED, AGAIN, window=(0, 300)).analysis.job.attempts == 1
 
 
-def test_a_name_says_which_run_a_row_is_of(capsys: Output) -> None:
+def test_row_name_contains_the_run(capsys: Output) -> None:
     put(Path("run.jsonl"), told(FINISHED, AGAIN))
     assert run(["jobs", "run.jsonl"]) == 0
     shown = capsys.readouterr().out

@@ -28,13 +28,13 @@ from loggen import Ending, Entry, Life, Scenario, Truth, log_bytes
 
 @pytest.fixture(scope="module")
 def large() -> tuple[bytes, Truth]:
-    """A recorder's log of a hundred thousand lines, with restarts, rollbacks and starts that lead nowhere."""
+    """Return a recorder's log of a hundred thousand lines, with restarts, rollbacks and failed starts."""
     return log_bytes(
         Scenario(seed=11, lines=100_000, disruption_every=900, rollback_restarts=5, failed_restarts=7, ranks=2)
     )
 
 
-def test_a_log_of_a_hundred_thousand_lines_says_what_is_true_of_it(large: tuple[bytes, Truth]) -> None:
+def test_log_of_100_000_lines_gives_the_known_truth(large: tuple[bytes, Truth]) -> None:
     log, truth = large
     assert truth.lines > 80_000
     assert truth.disruptions > 50
@@ -50,28 +50,30 @@ def test_a_log_of_a_hundred_thousand_lines_says_what_is_true_of_it(large: tuple[
     assert (segments.start[1:] == segments.end[:-1]).all()
 
 
-def test_the_work_grows_with_the_attempts_not_with_the_events() -> None:
-    """A log, and one of four times as many lines in as many attempts; both so long that columns are held as those of
-    long logs are. Python and library calls are counted, which, unlike seconds, are the same on every machine."""
-    short, long = (_calls(_lives(20, steps_each=steps_each)) for steps_each in (3600, 14400))
+def test_work_grows_with_attempts_not_with_events() -> None:
+    """Compare a log with one of four times the lines in as many attempts. Both are long enough to be stored like long
+    logs. Calls of Python and libraries are counted, because they are the same on every machine."""
+    short, long = (_calls(_scenario_of_attempts(20, steps_each=steps_each)) for steps_each in (3600, 14400))
     assert long.lines > 3.9 * short.lines
     assert long.calls < 1.5 * short.calls
 
 
-def test_with_saves_in_the_log_the_work_grows_no_faster_than_the_lines() -> None:
-    # Each save has details of its own, and those are looked at one by one.
-    short, long = (_calls(_lives(20, steps_each=steps_each, save_every=20)) for steps_each in (3600, 14400))
+def test_work_with_saves_grows_at_most_with_lines() -> None:
+    # Each save has its own details, which are read one by one.
+    short, long = (
+        _calls(_scenario_of_attempts(20, steps_each=steps_each, save_every=20)) for steps_each in (3600, 14400)
+    )
     assert long.calls / short.calls < long.lines / short.lines
 
 
-def test_the_work_grows_no_faster_than_the_attempts() -> None:
-    few, many = (_calls(_lives(count, steps_each=450)) for count in (20, 200))
+def test_work_grows_at_most_with_attempts() -> None:
+    few, many = (_calls(_scenario_of_attempts(count, steps_each=450)) for count in (20, 200))
     assert many.lines > 8 * few.lines
     assert many.calls < 10 * few.calls
 
 
-def _lives(count: int, steps_each: int, save_every: int = 0) -> Scenario:
-    """Lives of so many steps; each redoes the last tenth of the one before."""
+def _scenario_of_attempts(count: int, steps_each: int, save_every: int = 0) -> Scenario:
+    """Return a scenario of some attempts; each redoes the last tenth of the one before."""
     lives = tuple(
         Life(
             loaded=number * steps_each * 9 // 10,
@@ -92,10 +94,10 @@ class _Counted:
 
 
 def _calls(scenario: Scenario) -> _Counted:
-    """How many calls the accounting makes for a log, once it has been read."""
+    """Return the number of calls that the accounting makes for a log that has been read."""
     text, truth = log_bytes(scenario)
     events, name, formats = pick_job(read_events(["-"], stdin=io.BytesIO(text)), None)
-    _account_for(events, name, formats)  # what is imported on first use is not counted
+    _account_for(events, name, formats)  # imports on first use do not count
     counted = _Counted(truth.lines)
     with _counting(counted):
         analysis = _account_for(events, name, formats)

@@ -1,4 +1,4 @@
-"""Accounting §1: the promise. Every instant of the job window stands in one category, whatever the log looks like."""
+"""Accounting §1: the promise. Any time of the job window is in exactly one category, for any log."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ FORTY_STEPS = told(started(0), loaded(0, 10), saved(20, 30), saved(40, 50))
 # Times and sums
 
 
-def test_the_categories_add_up_to_the_window() -> None:
+def test_categories_add_up_to_the_window() -> None:
     plain = account(PLAIN)
     assert plain.seconds == STEPS
     assert plain.total == 70
 
 
-def test_times_are_rounded_to_the_microsecond_half_to_even() -> None:
+def test_times_are_rounded_to_microseconds_half_to_even() -> None:
     lower, upper = 0.0078125, 0.0234375  # 7812.5 and 23437.5 microseconds, which floats hold exactly
     assert account(start(0), step(0, 10), end(20 + lower)).total == 20.007812
     assert account(start(0), step(0, 10), end(20 + upper)).total == 20.023438
 
 
-def test_durations_are_rounded_to_the_microsecond_half_to_even() -> None:
+def test_durations_are_rounded_to_microseconds_half_to_even() -> None:
     told_of_saves = account(PLAIN, save(12, 0.0078125), save(22, 0.0234375))
     assert told_of_saves.seconds["unproductive_checkpoint_save_time"] == 0.007812 + 0.023438
 
 
 @pytest.mark.parametrize(("resumed", "kept_ns"), [(1, 625_000_062), (3, 1_875_000_188)])
-def test_a_split_is_rounded_once_half_to_even_and_the_rest_goes_to_the_other_side(resumed: int, kept_ns: int) -> None:
+def test_split_is_rounded_once_half_to_even(resumed: int, kept_ns: int) -> None:
     # Sixteen steps in 10.000001 s: one of them is 625 000 062.5 ns, three of them 1 875 000 187.5 ns.
     story = account(
         start(0), step(0, 10), step(16, 20.000001),
@@ -67,18 +67,18 @@ def test_a_split_is_rounded_once_half_to_even_and_the_rest_goes_to_the_other_sid
     assert amounts["wasted_progress_from_disruption"] == 10_000_001_000 - kept_ns
 
 
-def test_what_the_rules_cannot_place_is_other() -> None:
+def test_time_without_a_rule_is_other() -> None:
     assert account(start(0), init(20, 30), end(100)).seconds == ledger(init=10, other=90)
 
 
-def test_what_looked_wrong_is_a_diagnostic_with_its_line_number() -> None:
+def test_malformed_line_gives_a_diagnostic_with_its_line() -> None:
     story = account(PLAIN, custom("eval", 22, None), init(None, 4))
     assert story.lines("open_interval") == [len(PLAIN) + 1]
     assert story.lines("orphan_end") == [len(PLAIN) + 2]
 
 
 @pytest.mark.parametrize("events", [[start(0)], [start(0), init(0)]])
-def test_events_that_span_no_time_are_not_enough(events: list[str]) -> None:
+def test_events_without_duration_are_not_enough_data(events: list[str]) -> None:
     with pytest.raises(NotEnoughData):
         account(told(*events))
 
@@ -90,19 +90,19 @@ def test_t0_is_the_first_start_line() -> None:
     assert account(init(-5, 4), PLAIN).seconds == ledger(init=4, productive=60, other=6)
 
 
-def test_t0_is_the_scheduled_line_if_that_comes_first() -> None:
+def test_t0_is_the_scheduled_line_if_first() -> None:
     story = account(scheduled(-60), PLAIN)
     assert story.seconds == ledger(queued=60, productive=60, other=10)
 
 
-def test_t0_is_the_first_event_of_any_kind_if_a_step_comes_before_the_start() -> None:
-    # The log was cut: an eval and two steps of a life whose start is lost, then a start.
+def test_t0_is_the_first_event_if_a_step_precedes_the_start() -> None:
+    # The log was cut: an eval and two steps of an attempt whose start is lost, then a start.
     story = account(custom("eval", -5, -2), steps(0, 2, at=0), start(30), steps(2, 3, at=40), end(70))
     assert story.total == 75
     assert story.found("starts_mid_run") == 1
 
 
-def test_t0_is_the_first_event_of_any_kind_if_there_is_no_start() -> None:
+def test_t0_is_the_first_event_without_a_start() -> None:
     story = account(init(0, 8), steps(0, 6, at=10), end(70))
     assert story.seconds == ledger(init=8, productive=60, other=2)
     assert story.lines("starts_mid_run") == [1]
@@ -116,20 +116,20 @@ def test_t1_is_the_end_of_the_last_event() -> None:
     assert account(start(0), steps(0, 3, at=10), save(32, 8)).seconds == ledger(productive=20, save=8, other=12)
 
 
-def test_events_after_as_of_are_not_seen() -> None:
+def test_events_after_as_of_are_ignored() -> None:
     assert account(PLAIN, as_of=45).seconds == ledger(productive=30, other=15)
 
 
-def test_an_event_at_the_very_instant_is_seen() -> None:
+def test_event_at_the_time_of_as_of_is_read() -> None:
     assert account(PLAIN, as_of=20).seconds == ledger(productive=10, other=10)
 
 
-def test_a_save_that_spans_as_of_is_cut_there() -> None:
+def test_save_that_spans_as_of_is_cut() -> None:
     story = account(start(0), steps(0, 3, at=10), save(32, 20), as_of=40)
     assert story.seconds == ledger(productive=20, save=8, other=12)
 
 
-def test_a_phase_that_spans_as_of_is_cut_there() -> None:
+def test_phase_that_spans_as_of_is_cut() -> None:
     assert account(start(0), init(2, 12), steps(0, 6, at=20), as_of=8).seconds == ledger(init=6, other=2)
 
 
@@ -137,50 +137,50 @@ def test_t1_is_as_of_unless_the_job_had_ended() -> None:
     assert account(PLAIN[:-1], as_of=100).seconds == ledger(productive=50, other=50)
 
 
-def test_without_as_of_the_window_of_a_dead_job_does_not_grow() -> None:
+def test_window_of_a_dead_job_ends_without_as_of() -> None:
     assert account(PLAIN[:-1]).seconds == ledger(productive=50, other=10)
     dead = account(FORTY_STEPS, crashed(60), reference=1)
     assert dead.seconds == ledger(restore=10, productive=40, wasted=10)
 
 
-def test_the_job_has_ended_at_a_clean_end() -> None:
+def test_job_has_ended_at_a_clean_end() -> None:
     assert account(PLAIN, as_of=500).seconds == STEPS
 
 
-def test_the_job_has_ended_at_a_job_terminated() -> None:
+def test_job_has_ended_at_a_termination() -> None:
     story = account(FORTY_STEPS, terminated(60), as_of=200, reference=1)
     assert story.seconds == ledger(restore=10, productive=40, other=10)
 
 
-def test_stragglers_after_a_clean_end_change_nothing_but_t1() -> None:
+def test_stragglers_after_a_clean_end_move_only_t1() -> None:
     story = account(PLAIN, save(72, 3), as_of=500)
     assert story.seconds == ledger(productive=60, save=3, other=12)
     assert story.total == 75
 
 
-def test_a_scheduled_line_after_the_end_means_that_the_job_has_not_ended() -> None:
+def test_scheduled_line_after_the_end_keeps_the_job_open() -> None:
     story = account(FORTY_STEPS, terminated(60), scheduled(70), as_of=200, reference=1)
     assert story.seconds == ledger(restore=10, productive=40, other=20, queued=130)
 
 
-def test_a_job_that_crashed_is_down_and_its_recovery_is_still_going_on() -> None:
+def test_crashed_job_is_in_recovery_until_as_of() -> None:
     story = account(FORTY_STEPS, crashed(60), as_of=200, reference=1)
     assert story.seconds == ledger(restore=10, productive=40, wasted=10, recovery=140)
 
 
-def test_one_crash_among_the_terminations_leaves_the_job_down() -> None:
+def test_crash_among_terminations_leaves_the_job_down() -> None:
     story = account(FORTY_STEPS, terminated(60, rank=0), crashed(65, rank=1), as_of=200, reference=1)
     assert story.seconds == ledger(restore=10, productive=40, wasted=15, recovery=135)
 
 
-def test_a_crash_behind_a_clean_end_leaves_the_job_down() -> None:
+def test_crash_after_a_clean_end_leaves_the_job_down() -> None:
     story = account(FORTY_STEPS, job_finished(60), crashed(65), as_of=200, reference=1)
     assert story.seconds["infrastructure_recovery_from_disruption"] == 135
     assert story.total == 200
 
 
 @pytest.mark.parametrize("as_of", [-10, 0])
-def test_before_anything_was_known_there_is_no_answer(as_of: float) -> None:
+def test_as_of_before_all_events_has_no_answer(as_of: float) -> None:
     with pytest.raises(NotEnoughData):
         account(PLAIN, as_of=as_of)
 
@@ -188,12 +188,12 @@ def test_before_anything_was_known_there_is_no_answer(as_of: float) -> None:
 # Order
 
 
-def test_lines_out_of_order_change_nothing() -> None:
+def test_order_of_lines_does_not_change_the_answer() -> None:
     assert account(PLAIN[::-1]).seconds == STEPS
     assert account(PLAIN[3:], PLAIN[:3]).seconds == STEPS
 
 
-def test_a_start_at_the_very_instant_of_a_termination_follows_it() -> None:
+def test_start_at_the_time_of_a_termination_follows_it() -> None:
     again = told(started(60), loaded(40, 70), saved(60, 90), job_finished(90))
     for story in (told(FORTY_STEPS, terminated(60), again), told(again, terminated(60), FORTY_STEPS)):
         answer = account(story, reference=1)
@@ -201,13 +201,13 @@ def test_a_start_at_the_very_instant_of_a_termination_follows_it() -> None:
         assert answer.seconds == ledger(restore=20, productive=60, wasted=10)
 
 
-def test_at_one_instant_a_load_comes_before_a_step_and_a_finish_before_its_save() -> None:
+def test_ties_put_load_before_step_and_finish_before_save() -> None:
     story = told(started(0), loaded(0, 10), finished(20, 30), saved(20, 30), job_finished(30))
     for lines in (story, story[::-1]):
         assert account(lines, reference=1).seconds == ledger(restore=10, productive=20)
 
 
-def test_an_end_at_the_instant_of_a_start_of_the_same_phase_closes_what_is_open_first() -> None:
+def test_end_at_the_time_of_a_start_closes_the_open_phase() -> None:
     evals = custom("eval", 22, 25) + custom("eval", 25, 28)
     for order in (evals, evals[::-1]):
         story = account(start(0), step(0, 10), step(1, 20), step(2, 36), end(46), order)
@@ -215,7 +215,7 @@ def test_an_end_at_the_instant_of_a_start_of_the_same_phase_closes_what_is_open_
         assert not story.found("open_interval") + story.found("orphan_end")
 
 
-def test_if_nothing_is_open_a_start_and_an_end_at_one_instant_are_a_zero_length_interval() -> None:
+def test_start_and_end_at_one_time_are_an_empty_interval() -> None:
     both = custom("eval", 22, 22)
     for order in (both, both[::-1]):
         story = account(PLAIN, order)
@@ -232,21 +232,21 @@ def test_identical_events_count_once() -> None:
     assert story.found("duplicate_events") == len(PLAIN)
 
 
-def test_events_that_differ_in_one_field_are_not_identical() -> None:
+def test_events_that_differ_in_a_field_both_count() -> None:
     story = account(started(0, rank=0), started(0, rank=1), loaded(0, 10), saved(20, 30), job_finished(30))
     assert (story.attempts, story.found("duplicate_events")) == (1, 0)
 
 
-def test_all_times_shifted_by_a_constant_give_the_same_seconds() -> None:
+def test_shifted_times_give_the_same_seconds() -> None:
     shift = 86_400.5
     moved = account(start(shift), steps(0, 6, at=10 + shift), end(70 + shift))
     assert moved.seconds == STEPS
 
 
-# Windows of the question
+# Windows
 
 
-def test_windows_that_tile_the_job_add_up_to_it() -> None:
+def test_windows_that_tile_the_job_add_up() -> None:
     story = told(start(0), steps(0, 4, at=10), start(100), steps(2, 4, at=110, every=7), end(145))
     whole = account(story)
     edges = [0, 13.5, 27.25, 44, 103, 112.000001, 131, 145]
@@ -255,22 +255,22 @@ def test_windows_that_tile_the_job_add_up_to_it() -> None:
         assert sum(part.seconds.get(category, 0) for part in parts) == pytest.approx(amount, abs=1e-9)
 
 
-def test_a_window_inside_an_outage_is_0_percent() -> None:
+def test_window_inside_an_outage_has_0_percent_goodput() -> None:
     story = account(start(0), steps(0, 4, at=10), start(100), steps(4, 3, at=110), end(140), window=(60, 90))
     assert story.seconds == ledger(recovery=30)
     assert story.percent == 0
 
 
-def test_a_window_does_not_snap_to_events_and_is_cut_to_the_job() -> None:
+def test_window_is_cut_to_the_job_but_not_to_events() -> None:
     assert account(PLAIN, window=(12, 33)).seconds == ledger(productive=21)
     assert account(PLAIN, window=(55, 500)).seconds == ledger(productive=15)
 
 
-def test_a_window_outside_the_job_has_no_answer() -> None:
+def test_window_outside_the_job_has_no_answer() -> None:
     with pytest.raises(NotEnoughData):
         account(PLAIN, window=(80, 90))
 
 
-def test_a_step_redone_later_is_wasted_in_every_window_that_holds_it() -> None:
+def test_redone_step_is_wasted_in_all_windows() -> None:
     story = told(start(0), steps(0, 5, at=10), start(70), steps(2, 4, at=80), end(120))
     assert account(story, window=(30, 50)).seconds == ledger(wasted=20)

@@ -1,4 +1,4 @@
-"""Accounting §2: what stands beside the ledger. Progress at risk, and categories that were not recorded."""
+"""Accounting §2: values outside of the ledger. Progress at risk, and categories that were not recorded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLAIN = told(start(0), steps(0, 6, at=10), end(70))
 """10 s until the first step, then six steps of 10 s."""
 
 
-# Beside the ledger: at risk
+# Outside of the ledger: at risk
 
 
 def at_risk(*events: str | list[str], as_of: float | None = None) -> tuple[float, float] | None:
@@ -38,32 +38,32 @@ def at_risk(*events: str | list[str], as_of: float | None = None) -> tuple[float
     return None if risk is None else (risk.steps, risk.ns / 1e9)
 
 
-def test_at_risk_is_the_kept_progress_after_the_last_completed_save() -> None:
+def test_at_risk_is_progress_since_the_last_complete_save() -> None:
     assert at_risk(start(0), steps(0, 6, at=10), save(38, 2, number=2)) == (2, 20)
 
 
-def test_a_save_that_is_not_completed_saves_nothing() -> None:
+def test_incomplete_save_does_not_reduce_at_risk() -> None:
     # Step 4 is in flight from 50 to 60, half of it in a save that is still going on.
     log = told(start(0), steps(0, 6, at=10), save(38, 2, number=2), save(55, 20, number=4))
     assert at_risk(log, as_of=60) == (2, 15)
 
 
-def test_in_checkpoint_logs_a_checkpoint_saved_is_a_completed_save() -> None:
+def test_checkpoint_saved_is_a_complete_save() -> None:
     assert at_risk(started(0), loaded(0, 10), saved(20, 30), finished(40, 50), terminated(60)) == (20, 20)
 
 
-def test_nothing_is_at_risk_after_a_clean_end() -> None:
+def test_at_risk_is_0_after_a_clean_end() -> None:
     assert at_risk(PLAIN, save(38, 2, number=2)) in (None, (0, 0))
 
 
-def test_what_is_at_risk_is_not_known_without_saves() -> None:
+def test_at_risk_is_unknown_without_saves() -> None:
     assert at_risk(PLAIN[:-1]) is None
 
 
 # Not recorded
 
 
-def test_a_category_without_evidence_is_not_recorded_which_is_not_0() -> None:
+def test_category_without_evidence_is_not_recorded() -> None:
     missing = set(account(PLAIN).analysis.not_recorded)
     assert missing == {
         "tpu_initialization", "training_prep", "data_loading_sync",
@@ -88,11 +88,11 @@ def test_a_category_without_evidence_is_not_recorded_which_is_not_0() -> None:
         ("queued", [scheduled(0)]),
     ],
 )
-def test_one_line_of_a_kind_is_evidence_even_where_it_claims_no_time(category: str, events: list[str]) -> None:
+def test_one_line_makes_its_category_recorded(category: str, events: list[str]) -> None:
     assert category in account(PLAIN).analysis.not_recorded
     assert category not in account(PLAIN, events).analysis.not_recorded
 
 
-def test_stalls_are_not_recorded_where_nobody_looks_for_them() -> None:
+def test_stalls_are_not_recorded_if_switched_off() -> None:
     assert "step_stall" in account(PLAIN, stall_factor=0).analysis.not_recorded
     assert "step_stall" not in account(PLAIN).analysis.not_recorded

@@ -1,4 +1,4 @@
-"""Accounting §3, heartbeats: signs of life and no more. §10: a notice of preemption."""
+"""Accounting §3, heartbeats: they are signs of life only. §10: a notice of preemption."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.story import (
 )
 
 
-def test_a_heartbeat_is_the_last_sign_of_life() -> None:
+def test_heartbeat_is_activity() -> None:
     silent = account(start(0), steps(0, 4, at=10), start(100), steps(2, 4, at=110), end(150))
     assert silent.seconds == ledger(other=20, productive=60, wasted=10, recovery=60)
     beating = account(start(0), steps(0, 4, at=10), heartbeat(75), start(100), steps(2, 4, at=110), end(150))
@@ -30,19 +30,19 @@ def test_a_heartbeat_is_the_last_sign_of_life() -> None:
     assert beating.analysis.disruptions[0].evidence.last_sign_of_life == "stdin:6"
 
 
-def test_it_ends_the_window_of_a_job_that_goes_on() -> None:
+def test_heartbeat_ends_the_window_of_a_running_job() -> None:
     story = account(start(0), steps(0, 4, at=10), heartbeat(55))
     assert story.seconds == ledger(other=10 + 15, productive=30)
 
 
-def test_behind_the_end_of_its_attempt_it_says_nothing() -> None:
+def test_heartbeat_after_the_end_is_ignored() -> None:
     ended = account(start(0), steps(0, 4, at=10), end(50))
     assert account(start(0), steps(0, 4, at=10), end(50), heartbeat(300)).seconds == ended.seconds
     late = account(start(0), steps(0, 4, at=10), crashed(50), heartbeat(70), start(100), steps(4, 2, at=110), end(130))
     assert late.seconds == ledger(other=20, productive=60, recovery=50)
 
 
-def test_it_begins_no_attempt_and_no_window_of_its_own() -> None:
+def test_heartbeat_begins_no_attempt_and_no_window() -> None:
     story = account(heartbeat(-30), start(0), steps(0, 4, at=10), end(50))
     assert (story.attempts, story.total) == (1, 50)
     cut_off = account(heartbeat(0), steps(5, 4, at=20))
@@ -52,17 +52,17 @@ def test_it_begins_no_attempt_and_no_window_of_its_own() -> None:
     assert after_an_end.total == 55
 
 
-def test_it_is_no_progress() -> None:
-    # The initialisation that lost its end line ends at the next step.
+def test_heartbeat_is_not_progress() -> None:
+    # The initialization without an end line ends at the next step.
     story = account(start(0), init(0), heartbeat(5), steps(0, 4, at=10), end(50))
     assert story.seconds == ledger(init=10, productive=40)
-    # A checkpoint log dies at an unlogged moment all the same.
+    # A checkpoint log still dies at an unlogged time.
     story = account(started(0), loaded(0, 10), finished(5, 20), saved(5, 22), heartbeat(40), started(50), loaded(5, 60),
                     finished(10, 70), saved(10, 72), job_finished(80))  # fmt: skip
     assert story.seconds["disruption_undetermined"] == 28
 
 
-def test_a_waiting_job_has_none() -> None:
+def test_heartbeat_prevents_queued_unless_job_was_terminated() -> None:
     again = start(100), *steps(4, 2, at=110)
     story = account(start(0), steps(0, 4, at=10), terminated(50), scheduled(60), heartbeat(70), *again)
     assert story.seconds["queued"] == 40
@@ -70,7 +70,7 @@ def test_a_waiting_job_has_none() -> None:
     assert "queued" not in alive.seconds
 
 
-def test_a_log_of_heartbeats_alone() -> None:
+def test_log_of_heartbeats_alone_is_other() -> None:
     assert account(heartbeat(0), heartbeat(60)).seconds == ledger(other=60)
 
 
@@ -80,7 +80,7 @@ def ended_by(*events: Lines) -> str:
     return row.ended
 
 
-def test_a_notice_says_why_an_attempt_ended() -> None:
+def test_preemption_notice_is_the_cause_of_an_end() -> None:
     assert ended_by() == "silent"
     assert ended_by(notice(45)) == "preempted"
     assert ended_by(notice(45), terminated(60)) == "preempted"
@@ -88,7 +88,7 @@ def test_a_notice_says_why_an_attempt_ended() -> None:
     assert ended_by(crashed(45), notice(46)) == "crashed"
 
 
-def test_not_if_the_attempt_trained_on() -> None:
+def test_preemption_notice_is_ignored_if_training_went_on() -> None:
     assert ended_by(notice(45), steps(4, 1, at=640)) == "preempted"
     assert ended_by(notice(45), steps(4, 2, at=640)) == "silent"
     assert ended_by(notice(45), steps(4, 2, at=640), notice(655)) == "preempted"

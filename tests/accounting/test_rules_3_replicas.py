@@ -47,7 +47,7 @@ ONCE = start(0) + steps(1, 30, 20) + LOST
     ],
     ids=["joins again", "joins twice", "a short wait", "a long silence", "its own start", "steps go back", "no start"],
 )
-def test_replica_joins_a_job_that_goes_on(tmp_path: Path, replica: str, other: str, attempts: int) -> None:
+def test_replica_that_joins_begins_no_attempt(tmp_path: Path, replica: str, other: str, attempts: int) -> None:
     (tmp_path / "replica0.log").write_text(replica)
     (tmp_path / "replica1.log").write_text(other)
     assert goodput_cli.analyze(str(tmp_path), timezone="UTC").job.attempts == attempts

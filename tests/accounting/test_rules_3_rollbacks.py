@@ -1,4 +1,4 @@
-"""Accounting §3, rollbacks: steps that go back in a process that lives on begin no attempt."""
+"""Accounting §3, rollbacks: steps that go back in a process that goes on begin no attempt."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.story import BASE, Lines, end, restore, save, start, steps, t
 
 
 def beats(first: float, last: float, every: float = 10, run_id: str | None = "r1") -> Lines:
-    """Heartbeats of a recorder that names its `run_id`, or not."""
+    """Return heartbeats of a recorder, with or without its `run_id`."""
     named = {"run_id": run_id} if run_id else {}
     return [
         json.dumps({"job_name": "j", "goodput_event": "heartbeat", "goodput_time": BASE + at, **named})
@@ -21,7 +21,7 @@ def beats(first: float, last: float, every: float = 10, run_id: str | None = "r1
 
 
 def by_writer(lines: Sequence[str], writer: str) -> Lines:
-    """The same as Cloud Logging entries of one process."""
+    """Return the lines as Cloud Logging entries of one process."""
     return [
         json.dumps({"insertId": f"{writer}{at}", "labels": {"python_logger": writer}, "jsonPayload": json.loads(line)})
         for at, line in enumerate(lines)
@@ -31,7 +31,7 @@ def by_writer(lines: Sequence[str], writer: str) -> Lines:
 FORTH, BACK = steps(1400, 100, at=10, every=1), steps(1300, 100, at=130, every=1)
 
 
-def test_heartbeats_of_one_run_id_around_it_show_a_process_that_lives_on() -> None:
+def test_equal_run_id_around_a_fall_is_a_rollback() -> None:
     story = account(start(0), FORTH, BACK, end(230), beats(5, 225))
     assert (story.attempts, story.disruptions) == (1, 0)
     assert story.seconds == ledger(other=10, wasted=120, productive=100)
@@ -45,7 +45,7 @@ def test_heartbeats_of_one_run_id_around_it_show_a_process_that_lives_on() -> No
     assert "restart_without_start" not in codes
 
 
-def test_a_job_of_1499_steps_that_goes_back_to_1300_wastes_200() -> None:
+def test_rollback_from_1499_to_1300_wastes_200_steps() -> None:
     story = account(start(0), steps(1, 1499, at=0, every=1), steps(1300, 100, at=1520, every=1), beats(5, 1615))
     (row,) = story.analysis.disruptions
     assert (story.attempts, row.steps_lost, row.attempt) == (1, 200, 1)
@@ -75,7 +75,7 @@ def test_unknown_fall_gives_both_readings_and_no_advice() -> None:
     assert "restart_without_start" in {one.code for one in story.analysis.diagnostics}
 
 
-def test_attempt_line_between_the_steps_is_a_restart() -> None:
+def test_attempt_line_between_steps_is_a_restart() -> None:
     again = ATTEMPT.replace(str(BASE), str(BASE + 120)).replace("r1", "r2")
     story = account(ATTEMPT, start(0), FORTH, again, BACK, end(230))
     assert (story.attempts, story.disruptions) == (2, 1)
@@ -102,22 +102,22 @@ def test_silence_of_a_process_counts_without_loads(loaded: Lines, attempts: int)
         pytest.param(wait("slice_down", 112, 120), id="an elastic wait"),
     ],
 )
-def test_what_shows_another_life_between_stands_against_it(between: Lines) -> None:
+def test_new_process_between_steps_is_not_rollback(between: Lines) -> None:
     story = account(start(0), FORTH, between, BACK, end(230), beats(5, 225))
     assert story.attempts == 2
 
 
-def test_another_run_id_is_another_process() -> None:
+def test_another_run_id_is_a_restart() -> None:
     story = account(start(0), FORTH, BACK, end(230), beats(5, 110), beats(128, 225, run_id="r2"))
     assert (story.attempts, story.disruptions) == (2, 1)
 
 
-def test_heartbeats_on_one_side_alone_tell_nothing() -> None:
+def test_heartbeats_on_one_side_do_not_decide() -> None:
     assert account(start(0), FORTH, BACK, end(230), beats(5, 110)).attempts == 2
     assert account(start(0), FORTH, BACK, end(230), beats(131, 225)).attempts == 2
 
 
-def test_equal_run_id_decides_however_long_the_silence() -> None:
+def test_equal_run_id_is_a_rollback_after_any_silence() -> None:
     late = steps(1300, 100, at=1800, every=1)
     assert account(start(0), FORTH, late, beats(5, 105), beats(1790, 1890)).attempts == 1
 
@@ -128,7 +128,7 @@ def test_silence_of_a_writer_of_more_than_60_s_is_a_restart(at: float, attempts:
     assert account(by_writer([start(0), *FORTH, *late], "recorder.1")).attempts == attempts
 
 
-def test_the_writer_of_entries_tells_it_too() -> None:
+def test_equal_writer_of_entries_is_a_rollback() -> None:
     one = account(by_writer([start(0), *FORTH, *BACK, end(230)], "recorder.1"))
     assert (one.attempts, one.disruptions) == (1, 0)
     assert one.seconds == ledger(other=10, wasted=120, productive=100)
@@ -136,13 +136,13 @@ def test_the_writer_of_entries_tells_it_too() -> None:
     assert (two.attempts, two.disruptions) == (2, 1)
 
 
-def test_a_restore_between_is_a_restore_and_no_downtime() -> None:
+def test_restore_in_a_rollback_is_not_downtime() -> None:
     story = account(start(0), FORTH, restore(112, 8), BACK, end(230), beats(5, 225))
     assert (story.attempts, story.disruptions) == (1, 0)
     assert story.seconds == ledger(other=10 + 10, wasted=102, restore=8, productive=100)
 
 
-def test_it_is_one_row_of_attempts_and_one_number_in_the_timeline() -> None:
+def test_rollback_keeps_one_attempt_in_tables() -> None:
     story = account(start(0), FORTH, BACK, start(240), steps(1400, 10, at=250, every=1), end(260), beats(5, 225))
     assert story.analysis.to_frame("attempts")["number"].tolist() == [1, 2]
     assert set(story.analysis.segments["attempt"].dropna()) == {1, 2}

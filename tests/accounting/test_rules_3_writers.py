@@ -16,7 +16,7 @@ _NUMBER = count()
 
 
 def by(name: str, *events: Lines, pod: str = "") -> list[Line]:
-    """Lines as entries of one process; pod: where it ran."""
+    """Return lines as entries of one process. pod: its pod."""
     resource = {"labels": {"pod_name": pod}} if pod else {}
     return [
         json.dumps(
@@ -34,7 +34,7 @@ def by(name: str, *events: Lines, pod: str = "") -> list[Line]:
 
 
 def numbered(prefix: str, *events: Lines) -> list[Line]:
-    """Lines as entries that nothing names but their insertIds."""
+    """Return lines as entries that only their insertIds identify."""
     lines = []
     for line in told(*events):
         entry = {"jsonPayload": json.loads(line), "insertId": f"{prefix}-{next(_NUMBER)}", "logName": "l"}
@@ -42,33 +42,33 @@ def numbered(prefix: str, *events: Lines) -> list[Line]:
     return lines
 
 
-def test_processes_that_go_on_are_one_start() -> None:
+def test_starts_of_running_processes_are_one_start() -> None:
     # Five minutes apart: without writers they would be two.
     story = account(by("a", start(0), steps(0, 4, at=310)), by("b", start(300), steps(0, 4, at=311)), by("a", end(350)))
     assert (story.attempts, story.disruptions) == (1, 0)
     assert story.seconds["productive"] == 40
 
 
-def test_starts_that_each_die_are_three_attempts() -> None:
+def test_starts_that_all_die_are_three_attempts() -> None:
     story = account(by("a", start(0)), by("b", start(600)), by("c", start(1200), steps(0, 4, at=1210)))
     assert (story.attempts, story.disruptions) == (3, 2)
     quick = account(by("a", start(0)), by("b", start(5)), by("c", start(10), steps(0, 4, at=20)))
     assert quick.attempts == 3
 
 
-def test_a_process_that_starts_again_is_a_new_attempt() -> None:
+def test_process_that_starts_again_begins_an_attempt() -> None:
     story = account(by("a", start(0)), by("b", start(1)), by("a", start(2)), by("b", steps(0, 4, at=10)))
     assert story.attempts == 2
 
 
-def test_numbers_of_entries_name_a_process_where_nothing_else_does() -> None:
+def test_insert_ids_identify_a_process_if_nothing_else_does() -> None:
     together = account(numbered("5f2c", start(0), steps(0, 4, at=310)), numbered("77b0", start(300), end(350)))
     assert together.attempts == 1
     apart = account(numbered("5f2c", start(0)), numbered("77b0", start(3), steps(0, 4, at=10), end(50)))
     assert apart.attempts == 2
 
 
-def test_ranks_are_counted_by_pod_and_never_by_process() -> None:
+def test_ranks_are_counted_by_pod_not_by_process() -> None:
     story = account(
         by("a", start(0), steps(0, 4, at=10), pod="job-0"), by("b", start(1), steps(0, 4, at=11), pod="job-0"),
         by("c", start(2), steps(0, 4, at=10), pod="job-1"),
@@ -78,13 +78,13 @@ def test_ranks_are_counted_by_pod_and_never_by_process() -> None:
     assert (row.ranks_before, row.ranks_after) == (2, 1)
 
 
-def test_the_label_of_a_process_is_no_rank() -> None:
+def test_label_of_a_process_is_not_rank() -> None:
     story = account(by("a", start(0), steps(0, 4, at=10)), by("b", start(100), steps(4, 4, at=110)))
     (row,) = story.analysis.disruptions
     assert (row.ranks_before, row.ranks_after) == (None, None)
 
 
-def test_who_wrote_a_start_is_no_question_where_it_is_known() -> None:
+def test_known_writer_gives_no_warning_about_ranks() -> None:
     story = account(by("a", start(0)), by("b", start(5), steps(0, 4, at=10)))
     assert story.found("starts_without_rank") == 0
     assert account(start(0), start(5), steps(0, 4, at=10)).found("starts_without_rank") == 1
@@ -109,7 +109,7 @@ A, B, FILE = "text: launcher job.log 0", "text: launcher job.log 1", "text: laun
         pytest.param([(FILE, 0), (FILE, 5, "end"), (FILE, 10)], 2, id="a death in one file"),
     ],
 )
-def test_start_lines_of_launcher_agents(events: list[tuple[Any, ...]], attempts: int) -> None:
+def test_start_lines_of_launcher_agents_are_grouped(events: list[tuple[Any, ...]], attempts: int) -> None:
     """Start lines (agent, second), and deaths (agent, second, "end"), before the first step."""
     lines = [by(agent, crashed(at) if end else started(at)) for agent, at, *end in events]
     lines.append(by("trainer", steps(0, 4, at=1000)))

@@ -1,4 +1,4 @@
-"""Accounting §6: the reference step time. Progress is worth what its steps should have taken."""
+"""Accounting §6: the reference step time. Progress counts as the time that its steps should have taken."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLAIN = told(start(0), steps(0, 6, at=10), end(70))
 
 
 def effective(story: Account) -> float | None:
-    """The effective computation time, in seconds."""
+    """Return the effective computation time in seconds."""
     ns = story.analysis.reference.effective_computation_ns
     return None if ns is None else ns / 1e9
 
@@ -37,13 +37,13 @@ def effective(story: Account) -> float | None:
 # Effective computation time
 
 
-def test_kept_steps_times_reference_is_productive_the_rest_of_their_time_is_slowdown() -> None:
+def test_kept_steps_times_reference_is_productive() -> None:
     story = account(PLAIN, reference=8)
     assert story.seconds == ledger(productive=48, slowdown=12, other=10)
     assert effective(story) == 6 * 8
 
 
-def test_goodput_is_effective_time_over_the_window() -> None:
+def test_goodput_is_effective_time_per_window() -> None:
     assert account(PLAIN, reference=7).percent == pytest.approx(100 * 42 / 70)
 
 
@@ -57,24 +57,24 @@ def test_saves_and_evals_are_not_slowdown() -> None:
     assert story.seconds == ledger({"EVAL": 2}, save=1, productive=56, slowdown=21, other=10)
 
 
-def test_wasted_steps_are_worth_nothing() -> None:
+def test_wasted_steps_have_no_effective_time() -> None:
     story = account(start(0), steps(0, 4, at=10), start(60), steps(1, 4, at=70), end(110), reference=8)
     # Attempt 1 keeps step 0; attempt 2 four steps.
     assert story.seconds == ledger(productive=40, slowdown=10, wasted=20, recovery=20, other=20)
 
 
-def test_there_is_no_stall() -> None:
+def test_reference_disables_stalls() -> None:
     story = account(start(0), steps(0, 6, at=10), step(6, 600), end(610), reference=10)
     assert story.seconds == ledger(productive=70, slowdown=530, other=10)
 
 
-def test_the_last_step_of_the_job_counts_in_proportion_if_it_was_shorter() -> None:
+def test_short_last_step_of_the_job_counts_in_proportion() -> None:
     story = account(start(0), steps(0, 6, at=10), end(65), reference=8)
     assert story.kept_steps == 5.5
     assert story.seconds == ledger(productive=44, slowdown=11, other=10)
 
 
-def test_a_credited_last_step_counts_in_proportion_if_it_was_cut() -> None:
+def test_cut_credited_last_step_counts_in_proportion() -> None:
     story = account(
         start(0), steps(0, 4, at=10), terminated(44), start(100), steps(4, 3, at=110), end(140), reference=8
     )
@@ -83,19 +83,19 @@ def test_a_credited_last_step_counts_in_proportion_if_it_was_cut() -> None:
     assert story.seconds == ledger(productive=51.2, slowdown=12.8, recovery=56, other=20)
 
 
-def test_steps_that_an_exclusion_touches_count_in_proportion_to_their_time_outside() -> None:
+def test_partly_excluded_steps_count_in_proportion() -> None:
     story = account(PLAIN, reference=8, exclude=[(32, 37)])
     assert story.seconds == ledger(productive=44, slowdown=11, excluded=5, other=10)
 
 
-def test_steps_of_no_length_count_if_their_instant_is_outside() -> None:
+def test_empty_steps_count_if_not_excluded() -> None:
     log = told(started(0), loaded(0, 0), finished(10, 10), finished(20, 10), finished(30, 20))
     assert account(log, reference=1, exclude=[(8, 12)]).kept_steps == 16
     assert account(log, reference=1, exclude=[(12, 14)]).kept_steps == 28
 
 
-def test_a_step_time_of_zero_is_no_reference() -> None:
-    # Whole seconds, ten steps a second: nine of ten step times are 0.
+def test_step_time_of_0_is_not_reference() -> None:
+    # Whole seconds, ten steps per second: nine of ten step times are 0.
     log = told(
         started(0), loaded(0, 0), [finished(10 * second + n, second) for second in range(1, 9) for n in range(10)]
     )
@@ -106,21 +106,21 @@ def test_a_step_time_of_zero_is_no_reference() -> None:
     assert stepping.seconds == ledger(productive=8, other=1)
 
 
-def test_so_do_those_of_a_last_step_whose_usual_time_nothing_shows() -> None:
+def test_last_step_without_usual_time_counts_in_proportion() -> None:
     story = account(start(0), step(0, 10), step(100, 110), end(210), reference=1, exclude=[(100, 210)])
     assert story.seconds == ledger(productive=90, other=10, excluded=110)
     alone = account(start(0), step(0, 10), end(110), reference=80, exclude=[(60, 85)])
     assert alone.seconds == ledger(productive=60, slowdown=15, other=10, excluded=25)
 
 
-def test_a_span_kept_in_part_counts_its_kept_steps() -> None:
+def test_span_kept_in_part_counts_its_kept_steps() -> None:
     story = account(
         start(0), steps(0, 6, at=10, stride=10), start(100), steps(35, 3, at=110, stride=10), end(140), reference=0.9
     )
     assert story.seconds == ledger(productive=58.5, slowdown=6.5, wasted=15, recovery=40, other=20)
 
 
-def test_in_checkpoint_logs_steps_are_counted_between_checkpoints() -> None:
+def test_checkpoint_logs_count_steps_between_checkpoints() -> None:
     story = account(
         started(0), loaded(0, 10), saved(20, 30), saved(40, 50), terminated(50),
         started(60), loaded(20, 70), saved(60, 110), job_finished(110),
@@ -130,7 +130,7 @@ def test_in_checkpoint_logs_steps_are_counted_between_checkpoints() -> None:
     assert effective(story) == 60 * 0.75
 
 
-def test_a_reference_is_taken_exactly_as_it_is_written() -> None:
+def test_reference_is_used_exactly_as_written() -> None:
     for text, ns in (("0.000000001", 6), ("0.0000000015", 9), ("0.00000000125", 8), ("0.00000000025", 2)):
         story = account(PLAIN, reference=text)
         # 6 x 1.25 = 7.5 and 6 x 0.25 = 1.5, rounded once, half to even.
@@ -140,25 +140,25 @@ def test_a_reference_is_taken_exactly_as_it_is_written() -> None:
 # A reference that is too slow
 
 
-def test_a_reference_that_the_steps_beat_is_said_with_the_observed_median() -> None:
+def test_too_slow_reference_is_a_warning_with_the_median() -> None:
     story = account(PLAIN, reference=11)
     assert story.seconds == ledger(productive=66, slowdown=-6, other=10)
     assert story.found("reference_too_slow") == 1
     assert "median 10 s" in story.message("reference_too_slow")
 
 
-def test_goodput_over_100_percent_is_never_given_without_it() -> None:
+def test_goodput_above_100_percent_comes_with_the_warning() -> None:
     story = account(PLAIN, reference=12)
     assert story.percent == pytest.approx(100 * 72 / 70)
     assert story.found("reference_too_slow") == 1
 
 
-def test_a_reference_that_fits_is_not_too_slow() -> None:
+def test_fitting_reference_gives_no_warning() -> None:
     assert account(PLAIN, reference=10).found("reference_too_slow") == 0
 
 
-def test_goodput_over_100_percent_of_any_window_is_never_shown_without_it() -> None:
-    # 20 steps of 12 s, two of 1 s: the job is slower than the reference, a part of it is not.
+def test_window_above_100_percent_comes_with_the_warning() -> None:
+    # 20 steps of 12 s, two of 1 s: the job is slower than the reference, a part of it is faster.
     log = told(start(0), steps(0, 20, at=10, every=12), steps(20, 2, at=250, every=1), step(22, 252), end(264))
     assert account(log, reference=10).found("reference_too_slow") == 0
     part = account(log, reference=10, window=(250, 252))
@@ -169,9 +169,9 @@ def test_goodput_over_100_percent_of_any_window_is_never_shown_without_it() -> N
 # auto
 
 
-def test_auto_is_the_usual_pace_of_the_step_times_but_the_first() -> None:
-    # Steps of 10 s (the first, left out), then 10, 12, 14, 16 and 18 s: neighbours differ by 15 % usually, so that all
-    # are alike; the last step takes 14 s, which is the median too.
+def test_auto_is_the_usual_pace_without_the_first_step() -> None:
+    # Steps of 10 s (the first, ignored), then 10, 12, 14, 16 and 18 s. Neighbors usually differ by 15 %, so all are
+    # alike. The last step takes 14 s, which is the median too.
     story = account(
         start(0), *(step(n, at) for n, at in enumerate((10, 20, 30, 42, 56, 72, 90))), end(104), reference="auto"
     )
@@ -181,7 +181,7 @@ def test_auto_is_the_usual_pace_of_the_step_times_but_the_first() -> None:
 
 
 def paced(seconds: Callable[[int], float]) -> float:
-    """The reference of a checkpoint log with 60 spans of ten steps. seconds: of a step of each."""
+    """Return the reference of a checkpoint log with 60 spans of ten steps. seconds: of a step of each."""
     at = [10.0]
     for span in range(60):
         at.append(at[-1] + 10 * seconds(span))
@@ -191,25 +191,25 @@ def paced(seconds: Callable[[int], float]) -> float:
     return found
 
 
-def test_auto_loses_nothing_to_noise() -> None:
+def test_auto_gives_no_slowdown_for_noise() -> None:
     dice = random.Random(1)
     noise = [dice.lognormvariate(0, 0.05) for _ in range(60)]
     assert paced(lambda span: 2 * noise[span]) == pytest.approx(2, rel=0.01)
 
 
-def test_auto_is_that_of_the_level_at_which_the_job_is_fast() -> None:
+def test_auto_is_the_pace_of_the_fast_level() -> None:
     dice = random.Random(1)
     noise = [dice.lognormvariate(0, 0.03) for _ in range(60)]
     assert paced(lambda span: 2 * noise[span] * (1.3 if span >= 24 else 1)) == pytest.approx(2, rel=0.01)
     assert paced(lambda span: 2 * noise[span] * (1.3 if span % 8 == 0 else 1)) == pytest.approx(2, rel=0.01)
 
 
-def test_auto_is_of_net_time() -> None:
+def test_auto_uses_net_time() -> None:
     story = account(PLAIN, *(custom("eval", at, at + 4) for at in (21, 31, 41, 51)), reference="auto")
     assert story.analysis.reference.step_time_seconds == pytest.approx(6)
 
 
-def test_auto_leaves_out_what_is_wasted_and_what_an_exclusion_touches() -> None:
+def test_auto_ignores_wasted_and_excluded_steps() -> None:
     # Fast steps: 1 and 2 of the first attempt are redone, and one of the second is half excluded.
     story = account(
         start(0), step(0, 10), step(1, 20), step(2, 21), step(3, 22),
@@ -225,7 +225,7 @@ def test_auto_falls_back_to_first_spans() -> None:
     assert story.analysis.reference.step_time_seconds == 10
 
 
-def test_without_any_span_there_is_no_reference() -> None:
+def test_auto_is_none_without_spans() -> None:
     story = account(start(0), step(0, 10), end(60), reference="auto")
     assert story.seconds == ledger(productive=50, other=10)
     assert (story.analysis.reference.step_time_seconds, story.analysis.reference.origin) == (None, None)
@@ -233,19 +233,19 @@ def test_without_any_span_there_is_no_reference() -> None:
 
 def test_checkpoint_logs_use_auto_when_nothing_is_given() -> None:
     story = account(started(0), loaded(0, 10), saved(20, 30), saved(40, 55), saved(60, 75), job_finished(75))
-    # First 1 s a step (left out), then 1.25 and 1 s: 1.025 s at the 10th percentile, and only 1 s is like it.
+    # First 1 s per step (ignored), then 1.25 and 1 s: 1.025 s at the 10th percentile, and only 1 s is like it.
     assert story.analysis.reference.origin == "auto"
     assert story.analysis.reference.step_time_seconds == pytest.approx(1)
     assert story.seconds["productive"] == pytest.approx(60, abs=1e-8)
 
 
-def test_step_logs_do_not() -> None:
+def test_step_logs_have_no_reference_by_default() -> None:
     story = account(PLAIN)
     assert story.analysis.reference.origin is None
     assert effective(story) is None
 
 
-def test_auto_names_its_value_and_says_pin_it() -> None:
+def test_auto_prints_its_value_and_advises_to_pin_it() -> None:
     story = account(PLAIN, reference="auto")
     assert "pin it with --reference-step-time 10" in story.message("reference_auto")
     pinned = account(PLAIN, reference=10)
@@ -256,7 +256,7 @@ def test_auto_names_its_value_and_says_pin_it() -> None:
 # The calculator's table and the timeline
 
 
-def test_the_table_of_the_calculator() -> None:
+def test_calculator_table_has_its_values() -> None:
     story = account(
         started(0), loaded(0, 10), saved(20, 30), saved(40, 50), terminated(50),
         started(60), loaded(20, 70), saved(60, 110), job_finished(110),
@@ -265,22 +265,22 @@ def test_the_table_of_the_calculator() -> None:
     table = story.analysis.reference
     assert (table.step_time_seconds, table.origin) == (0.75, "given")
     assert (table.total_events, table.job_started_count) == (9, 2)
-    assert (table.checkpoints_loaded, table.checkpoints_saved) == (1, 3)  # a load of step 0 loads nothing
+    assert (table.checkpoints_loaded, table.checkpoints_saved) == (1, 3)  # a load of step 0 does not count
     assert (table.min_loaded_step, table.max_saved_step, table.step_difference) == (0, 60, 60)
 
 
-def test_identical_lines_are_one_event_in_the_table() -> None:
+def test_identical_lines_count_once_in_the_table() -> None:
     log = told(started(0), loaded(20, 10), saved(40, 30), job_finished(30))
     table = account(log, log, reference=1).analysis.reference
     assert (table.total_events, table.checkpoints_loaded, table.checkpoints_saved) == (4, 1, 1)
 
 
-def test_what_is_not_in_the_log_is_not_0_in_the_table() -> None:
+def test_unlogged_values_are_null_in_the_table() -> None:
     table = account(PLAIN).analysis.reference
     assert (table.min_loaded_step, table.max_saved_step, table.step_difference) == (None, None, None)
 
 
-def test_in_the_timeline_a_kept_span_is_one_productive_segment_with_its_slowdown_beside_it() -> None:
+def test_timeline_segment_shows_its_slowdown() -> None:
     frame = account(PLAIN, reference=8).analysis.segments
     productive = frame[frame["category"] == "productive"]
     assert productive["first_step"].tolist() == [0, 1, 2, 3, 4, 5]
@@ -289,6 +289,6 @@ def test_in_the_timeline_a_kept_span_is_one_productive_segment_with_its_slowdown
     assert "training_slowdown" not in set(frame["category"])
 
 
-def test_slowdown_is_a_share_of_its_span_in_every_window() -> None:
+def test_slowdown_is_a_share_of_its_span_in_all_windows() -> None:
     assert account(PLAIN, reference=8, window=(10, 15)).seconds == ledger(productive=4, slowdown=1)
     assert account(PLAIN, reference=8, window=(33, 58)).seconds == ledger(productive=20, slowdown=5)

@@ -1,4 +1,4 @@
-"""Accounting §6 and §7: a level that rose and stayed is slow or longer by design; the log does not decide."""
+"""Accounting §6 and §7: a level that rose and stayed is slow, or longer by design. The log does not decide."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from tests.support.story import (
 )
 
 STEPS = 10
-"""Per span of a checkpoint log."""
+"""Steps per span of a checkpoint log."""
 FAST, SLOW = [2.0], [3.0]
 
 
 def checkpoints(pace: Sequence[float]) -> list[Line]:
-    """A checkpoint log whose spans of ten steps take these seconds per step."""
+    """Return a checkpoint log whose spans of ten steps take these seconds per step."""
     at = list(accumulate((STEPS * seconds for seconds in pace), initial=10.0))
     saves = [saved(STEPS * number, time) for number, time in enumerate(at[1:], 1)]
     return told(started(0), loaded(0, 10), saves, job_finished(at[-1]))
 
 
 def step_starts(pace: Sequence[float]) -> list[Line]:
-    """A step log of these step times."""
+    """Return a step log with these step times."""
     at = list(accumulate(pace, initial=10.0))
     return told(start(0), [step(number, time) for number, time in enumerate(at)], end(at[-1] + 2))
 
@@ -76,7 +76,7 @@ DECIDED = {
 
 
 def checked(log: list[Line], reference: str | float | None) -> Account:
-    """The account, after the oracle has agreed on what is open."""
+    """Return the account, after the oracle has agreed on the open amount."""
     story = account(log, reference=reference)
     level = story.analysis.timeline.risen_level
     found = 0 if level is None else int(level.slowdown.sum())
@@ -114,7 +114,7 @@ def test_auto_with_slowness_that_ends_gives_one_number(log_of: type, pace: list[
 
 
 def test_readings_are_slow_and_by_design() -> None:
-    # 20 spans of 20 s and 20 of 30 s behind 10 s of restore, and one of 20 s more at the beginning.
+    # 20 spans of 20 s and 20 of 30 s after 10 s of restore, and 20 s more for the first one.
     story = account(checkpoints(FAST * 21 + SLOW * 20))
     assert story.seconds["productive"] == 41 * 20
     assert story.seconds["training_slowdown"] == 20 * 10

@@ -33,7 +33,7 @@ A_DAY = 86_400
 
 
 @pytest.mark.parametrize("logs", [step_logs(), checkpoint_logs(), mixed_logs(), messy_logs()])
-def test_logs_are_small_legal_json_in_whole_seconds(logs: st.SearchStrategy[list[str]]) -> None:
+def test_strategy_logs_are_small_json_in_whole_seconds(logs: st.SearchStrategy[list[str]]) -> None:
     @given(logs)
     def check(lines: list[str]) -> None:
         assert 2 <= len(lines) <= MAX_LINES
@@ -50,7 +50,7 @@ def test_logs_are_small_legal_json_in_whole_seconds(logs: st.SearchStrategy[list
 
 
 @given(any_logs(), st.data())
-def test_orders_copies_and_files_hold_the_same_lines(lines: list[str], data: st.DataObject) -> None:
+def test_order_copies_and_files_keep_the_lines(lines: list[str], data: st.DataObject) -> None:
     assert Counter(data.draw(shuffled(lines))) == Counter(lines)
     assert set(data.draw(doubled(lines))) == set(lines)
     assert Counter(line for file in data.draw(split(lines)) for line in file) == Counter(lines)
@@ -59,7 +59,7 @@ def test_orders_copies_and_files_hold_the_same_lines(lines: list[str], data: st.
 
 
 @given(any_logs(), st.data())
-def test_envelopes_and_spellings_hold_the_same_facts(lines: list[str], data: st.DataObject) -> None:
+def test_envelopes_and_spellings_keep_the_facts(lines: list[str], data: st.DataObject) -> None:
     entries = [json.loads(line) for line in data.draw(enveloped(lines))]
     assert [entry.get("jsonPayload", entry) for entry in entries] == [json.loads(line) for line in lines]
     assert json.loads(as_array(lines)) == [json.loads(line) for line in lines]
@@ -69,12 +69,12 @@ def test_envelopes_and_spellings_hold_the_same_facts(lines: list[str], data: st.
 
 
 @given(any_logs())
-def test_a_shift_can_be_taken_back(lines: list[str]) -> None:
+def test_shift_can_be_reversed(lines: list[str]) -> None:
     assert shifted(shifted(lines, 7200), -7200) == lines
     assert all(line != moved for line, moved in zip(lines, shifted(lines, 1), strict=True))
 
 
 @given(any_logs(), st.data())
-def test_changes_may_follow_each_other(lines: list[str], data: st.DataObject) -> None:
+def test_changes_can_be_combined(lines: list[str], data: st.DataObject) -> None:
     files = data.draw(unchanged_answers(lines))
     assert sum(map(len, files)) >= len(lines)

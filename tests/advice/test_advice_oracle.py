@@ -21,7 +21,7 @@ from goodput_cli.errors import NotEnoughData
 from tests.accounting.test_properties import analyse, slowly
 from tests.oracle import advice as oracle
 from tests.oracle import advice_replay as plainly
-from tests.oracle.advice_ranges import Known, ranges
+from tests.oracle.advice_ranges import JobFacts, ranges
 from tests.oracle.advice_ranges import block_length as block_length_of_oracle
 from tests.oracle.advice_ranges import one_run as one_run_of_oracle
 from tests.strategies import messy_logs, step_logs
@@ -71,8 +71,8 @@ def lives_of(record: JobRecord) -> list[tuple[object, ...]]:
     ]
 
 
-def known(exposure: Exposure) -> Known:
-    return Known(
+def known(exposure: Exposure) -> JobFacts:
+    return JobFacts(
         exposure.lives.tolist(), exposure.budgets, exposure.work, exposure.gaps, exposure.fixed, exposure.extra,
         exposure.productive, exposure.behind.tolist(),
     )  # fmt: skip

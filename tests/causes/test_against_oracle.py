@@ -15,7 +15,7 @@ import goodput_cli
 from goodput_cli.cli.main import run
 from tests.accounting.test_properties import slowly
 from tests.causes.wordings import life
-from tests.oracle.causes import Ending, Said, Verdict, judge
+from tests.oracle.causes import Ending, LoggedLine, Verdict, judge
 
 PROGRESS = 10 * 3600 + 10 * 60 + 45
 NEXT = 10 * 3600 + 30 * 60 + 20
@@ -38,7 +38,7 @@ class Log:
 
     def __init__(self) -> None:
         self.files: dict[str, list[str]] = {}
-        self.said: list[Said] = []
+        self.said: list[LoggedLine] = []
 
     def __repr__(self) -> str:
         return "\n".join(line for lines in self.files.values() for line in lines[18:])
@@ -46,7 +46,7 @@ class Log:
     def write(self, words: str, role: str = "quiet", code: str = "", file: str = TRAIN, **more: object) -> None:
         lines = self.files.setdefault(file, [])
         lines.append(words)
-        self.said.append(Said(file, len(lines), role, code, **more))  # type: ignore[arg-type]
+        self.said.append(LoggedLine(file, len(lines), role, code, **more))  # type: ignore[arg-type]
 
 
 def clock(time: float) -> str:
@@ -165,8 +165,8 @@ def ending_of(log: Log) -> Ending:
     """The facts of the attempt, as the log was written. The stamps of the last step and of the next start bound what
     stands between them."""
     progress = len(list(life(0, 10)))
-    step = Said(TRAIN, progress, "quiet", time=PROGRESS)
-    behind = Said(TRAIN, len(log.files[TRAIN]) + 2, "quiet", time=NEXT)
+    step = LoggedLine(TRAIN, progress, "quiet", time=PROGRESS)
+    behind = LoggedLine(TRAIN, len(log.files[TRAIN]) + 2, "quiet", time=NEXT)
     said = [step, *(one for one in log.said if one.file != TRAIN or one.line > progress), behind]
     last = max((one.time for one in log.said if one.time is not None), default=PROGRESS)
     return Ending(

@@ -3,7 +3,7 @@
 It reads JSON lines itself, walks over the events with loops, and *paints* the job window: an array of cells, one per
 tick, over which the ranks of accounting §5 are painted from the lowest to the highest. A claim that ends inside a
 cell divides it, so results are exact to the nanosecond whatever the tick. Where the rules leave a choice open, a
-comment that begins with "Chosen:" says what was chosen. Fit for logs of some thousand events of one job.
+comment that begins with "Chosen:" gives the choice. Suitable for logs of some thousand events of one job.
 
     account(lines).seconds  ->  {"productive": Fraction(60), "custom_badput_events:EVAL": Fraction(20), ...}
 
@@ -21,7 +21,7 @@ from typing import Any
 from .amounts import Answer, settle
 from .by_attempt import Costs, costs
 from .events import NS, iso_ns, read
-from .job import Job, Options, understand
+from .job import Job, Options, job_from_events
 
 __all__ = ["Answer", "Costs", "account", "account_path", "costs_by_attempt"]
 
@@ -39,10 +39,10 @@ def account(
     timezone: str = "UTC",
     tick: int = NS,
 ) -> Answer:
-    """Where every second of the one job in `lines` goes.
+    """Return the account of all time of the one job in `lines`.
 
-    reference_step_time: seconds or "auto". as_of: ISO-8601 or ns. exclude: pairs of ns. timezone: of times without
-    one. tick: ns, width of a cell; changes nothing but speed. Raises ValueError if the log holds no event.
+    reference_step_time: seconds or "auto". as_of: ISO-8601 or ns. exclude: pairs of ns. timezone: of times without one.
+    tick: ns, width of a cell; affects only the speed. Raises ValueError if the log contains no event.
     """
     return settle(
         _job(
@@ -64,7 +64,7 @@ def costs_by_attempt(
     timezone: str = "UTC",
     tick: int = NS,
 ) -> Costs:
-    """The same by attempt, and what lies behind each (§10)."""
+    """Return the account by attempt, and the costs after each (§10)."""
     return costs(
         _job(
             lines, reference_step_time, as_of, exclude, data_loading, async_saves, stall_factor, planned, timezone, tick
@@ -86,11 +86,11 @@ def _job(
         planned=planned,
     )
     instant = iso_ns(as_of, timezone) if isinstance(as_of, str) else as_of
-    return understand(read(lines, timezone), instant, options)
+    return job_from_events(read(lines, timezone), instant, options)
 
 
 def account_path(path: Path, *, exclude: Sequence[str] = (), **arguments: Any) -> Answer:
-    """`account` of a file. exclude: "START/END" in ISO-8601, as the worked examples give it."""
+    """Return the `account` of a file. exclude: "START/END" in ISO-8601, as in the worked examples."""
     pairs = []
     for span in exclude:
         start, _, end = span.partition("/")

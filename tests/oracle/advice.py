@@ -1,8 +1,8 @@
-"""An oracle for advice: the lives of a job in plain, slow Python, from the text of docs/advice.md alone.
+"""An oracle for advice: the attempts of a job in plain, slow Python, from the text of docs/advice.md alone.
 
-Every step stands for itself: a life is a list of step times, and `advice_replay` walks over them one by one. It takes
-attempts, stretches and claims from the accounting oracle, and nothing from `goodput_cli`. Without exclusions, given
-costs or chosen moments of death.
+Every step is separate: an attempt is a list of step times, and `advice_replay` walks over them one by one. It takes
+attempts, spans and claims from the accounting oracle, and nothing from `goodput_cli`. It does not support exclusions,
+given costs or chosen times of death.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from itertools import pairwise
 from .amounts import Books
 from .attempts import median
 from .canvas import RANK, Canvas, Claim, painted
-from .claims import claims_beside_training
+from .claims import claims_outside_training
 from .events import Event, read
-from .job import Job, Options, understand
+from .job import Job, Options, job_from_events
 from .life import Pairing, lost_end
 from .lineage import TrainingSpan
-from .lives import Life, Record, Span, covered, latest
+from .lives import Record, Span, TrainedAttempt, covered, latest
 from .training import WASTED, Training, train
 
 
 def record(lines: Iterable[str]) -> Record | None:
-    """None where nothing was trained, or the log spans no time."""
+    """Return the record of a job; None if no step was trained, or the log spans no time."""
     events = read(lines, "UTC")
     try:
-        job = understand(events, None, Options(None, (), False, False, Fraction(5), 10**9))
+        job = job_from_events(events, None, Options(None, (), False, False, Fraction(5), 10**9))
     except ValueError:
         return None
     return Reader(job).record() if job.t1 > job.t0 else None
@@ -42,8 +42,8 @@ class Reader:
         self.behind = 1 if job.is_step_log else 0
 
     def measure(self) -> None:
-        """Net time of every stretch, of wasted ones as if they were kept."""
-        claims = [claim for claim in claims_beside_training(self.job, self.training) if claim.owner != WASTED]
+        """Measure the net time of every span, of wasted ones as if they were kept."""
+        claims = [claim for claim in claims_outside_training(self.job, self.training) if claim.owner != WASTED]
         for number, stretch in enumerate(self.training.spans):
             claims.append(Claim(RANK["kept"], stretch.start, stretch.end, number))
         totals = painted(claims, self.job.t0, self.job.t1, self.job.options.tick).totals()
@@ -53,7 +53,7 @@ class Reader:
     def record(self) -> Record | None:
         if not self.job.is_step_log:
             return None
-        lives = [life for index in range(len(self.job.attempts)) if (life := self.life(index)) is not None]
+        lives = [life for index in range(len(self.job.attempts)) if (life := self.attempt_of(index)) is not None]
         if not lives:
             return None
         for life, following in pairwise(lives):
@@ -70,12 +70,13 @@ class Reader:
     def stretches(self, index: int) -> list[TrainingSpan]:
         return [stretch for stretch in self.training.spans if stretch.attempt == index]
 
-    def life(self, index: int) -> Life | None:
-        """Its steps one by one; what a stretch of several takes is dealt out evenly, rounded down step by step."""
+    def attempt_of(self, index: int) -> TrainedAttempt | None:
+        """Return an attempt step by step; the time of a span with several steps is distributed evenly, rounded down per
+        step."""
         steps = self.job.attempts[index].steps
         if not steps:
             return None
-        life = Life(index, steps[0].number, steps[0].time)
+        life = TrainedAttempt(index, steps[0].number, steps[0].time)
         life.death = self.death(index)
         for stretch in self.stretches(index):
             if stretch.role == "plain":
@@ -89,10 +90,10 @@ class Reader:
     def death(self, index: int) -> int:
         if index == self.job.last:
             return self.job.t1
-        return min(self.training.life(self.job, index), self.job.next_begin(index))
+        return min(self.training.last_activity(self.job, index), self.job.next_begin(index))
 
     def saves_of(self, index: int, death: int) -> dict[int, list[Span]]:
-        """Completed saves of an attempt: step -> the time that each host's line covers."""
+        """Return the completed saves of an attempt: step -> the time that each host's line covers."""
         found: dict[int, list[Span]] = {}
         broken = set()
         for event in self.job.attempts[index].events:
@@ -105,14 +106,20 @@ class Reader:
         whole = {step: spans for step, spans in found.items() if step not in broken and step >= first}
         return {step: [span for span in spans if span[0] >= begin] for step, spans in whole.items()}
 
-    def own_saves(self, life: Life) -> dict[int, list[Span]]:
-        """Of steps that it completed; earlier ones are needed before that is known."""
+    def own_saves(self, life: TrainedAttempt) -> dict[int, list[Span]]:
+        """Return the saves of steps that it completed; earlier ones are needed before that is known."""
         return {s: spans for s, spans in self.saves_of(life.attempt, life.death).items() if spans and s < life.stop}
 
     def add(
-        self, life: Life, saves: dict[int, list[Span]], stretch: TrainingSpan | None, start: int, end: int, count: int
+        self,
+        life: TrainedAttempt,
+        saves: dict[int, list[Span]],
+        stretch: TrainingSpan | None,
+        start: int,
+        end: int,
+        count: int,
     ) -> None:
-        """Steps of [start, end): without saves, start-up and evals; and their evals."""
+        """Add the steps of [start, end), without saves, start-up and evals, and add their evals."""
         saved = [span for step, spans in saves.items() if step <= self.highest(life.attempt) for span in spans]
         evals = covered(self.evals() + saved, start, end) - covered(saved, start, end)
         startup = 0
@@ -127,14 +134,14 @@ class Reader:
         life.seen = end
 
     def highest(self, index: int) -> int:
-        """The highest step whose end may be seen in an attempt."""
+        """Return the highest step whose end may be visible in an attempt."""
         steps = self.job.attempts[index].steps
         credited = [stretch for stretch in self.stretches(index) if stretch.role in ("credited", "final")]
         extra = int(sum(stretch.steps for stretch in credited)) if credited else 0
         return steps[-1].number + max(extra - 1, 0)
 
-    def last_step(self, life: Life, step: Event) -> None:
-        """It is complete if it was credited, if it is the job's last, or if its save shows its end."""
+    def last_step(self, life: TrainedAttempt, step: Event) -> None:
+        """Add the last step: complete if it was credited, if it is the job's last, or if its save shows its end."""
         index = life.attempt
         ends = {stretch.role: stretch for stretch in self.stretches(index)}
         saves = self.saves_of(index, life.death)
@@ -151,20 +158,20 @@ class Reader:
         end = min(shown) if shown else (credited.end if credited is not None else resumed_at or step.time)
         self.add(life, saves, None, step.time, end, count)
 
-    def job_s_last_step(self, life: Life, step: Event, saves: dict[int, list[Span]]) -> None:
+    def job_s_last_step(self, life: TrainedAttempt, step: Event, saves: dict[int, list[Span]]) -> None:
         final = next((s for s in self.stretches(life.attempt) if s.role == "final"), None)
         if final is None:
             self.add(life, saves, None, step.time, step.time, 1)
             return
         _, kept = self.books.split(final)
-        claims = [c for c in claims_beside_training(self.job, self.training) if c.owner != WASTED]
+        claims = [c for c in claims_outside_training(self.job, self.training) if c.owner != WASTED]
         claims.append(Claim(RANK["kept"], final.start, final.end, 0))
         canvas: Canvas = painted(claims, self.job.t0, self.job.t1, 10**9)
-        end = max(canvas.instant_after(0, kept), final.start) if kept else final.start
+        end = max(canvas.time_after(0, kept), final.start) if kept else final.start
         self.add(life, saves, None, final.start, end, int(final.steps))
 
-    def note_saves(self, life: Life) -> None:
-        """What each save blocks: an instant is counted once, for the save that began first."""
+    def note_saves(self, life: TrainedAttempt) -> None:
+        """Add the blocking time of each save: overlapping time counts once, for the save that began first."""
         spans = sorted((b, e, step) for step, spans in self.own_saves(life).items() for b, e in spans)
         reach = 0
         for begin, end, step in spans:
@@ -172,7 +179,7 @@ class Reader:
             reach = max(reach, end)
 
     def evals(self) -> list[Span]:
-        """All custom events of the job."""
+        """Return all custom events of the job."""
         found = []
         for interval in Pairing().run(self.job.attempts):
             if interval.kind != "custom":
@@ -181,14 +188,17 @@ class Reader:
             if end is None:
                 t1 = self.job.t1 if interval.owner == self.job.last else None
                 end = lost_end(
-                    interval, self.job.attempts[interval.owner], self.training.life(self.job, interval.owner), t1
+                    interval,
+                    self.job.attempts[interval.owner],
+                    self.training.last_activity(self.job, interval.owner),
+                    t1,
                 )
             if end is not None and end > interval.start:
                 found.append((interval.start, end))
         return found
 
-    def settle(self, life: Life, lives: list[Life]) -> None:
-        """Usual time, hang and budget."""
+    def settle(self, life: TrainedAttempt, lives: list[TrainedAttempt]) -> None:
+        """Compute usual time, hang and budget."""
         middle = median([Fraction(time) for time in life.times[1:] or life.times])
         life.usual = (round(middle) if middle is not None else 0) or self.unit()
         saved = sum(life.saves.values())
@@ -206,7 +216,7 @@ class Reader:
         life.budget = life.death - life.begin - life.startup - life.hang
 
     def unit(self) -> int:
-        """Usual step time of the job."""
+        """Return the usual step time of the job."""
         plain = [s for s in self.training.spans if s.is_sample]
         timed = [s for s in self.training.spans if s.role == "plain"]
         for chosen in ([s for s in plain if not s.first], plain, timed):
@@ -215,8 +225,8 @@ class Reader:
                 return max(round(median(paces) or 0), 1)
         return 1
 
-    def end_position(self, lives: list[Life]) -> tuple[int, int]:
-        """The life that came farthest, and the position behind its last kept step."""
+    def end_position(self, lives: list[TrainedAttempt]) -> tuple[int, int]:
+        """Return the attempt that came farthest, and the position after its last kept step."""
         last, end = len(lives) - 1, lives[-1].stop
         if not lives[-1].times:
             kept = [life for life in lives if any(s.kept for s in self.stretches(life.attempt))]
@@ -229,15 +239,15 @@ class Reader:
             last = max(index for index, stop in enumerate(farthest) if stop == end)
         return last, end
 
-    def kept_stop(self, life: Life) -> int:
+    def kept_stop(self, life: TrainedAttempt) -> int:
         position = life.first
         for stretch in self.stretches(life.attempt):
             credited = stretch.role == "credited"
             position += self.training.credited_count[life.attempt] if credited else int(stretch.kept)
         return position
 
-    def shift(self, lives: list[Life]) -> int:
-        """From restores of steps that were saved; the commonest, of equals the smaller."""
+    def shift(self, lives: list[TrainedAttempt]) -> int:
+        """Return the shift from restores of saved steps: the most common one, of equals the smaller."""
         saved = {event.number for event in self.job.events if event.kind == "save" and event.step is not None}
         offsets = []
         for life in lives:

@@ -1,4 +1,4 @@
-"""How sure advice is, draw by draw in plain Python, from the text of docs/advice.md alone: the 95 % ranges of the
+"""Certainty of advice, draw by draw in plain Python, from the text of docs/advice.md alone: the 95 % ranges of the
 goodput of one interval, on average and of one run. Without a known MTBF."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ DRAWS = 1000
 
 
 @dataclass
-class Known:
-    """What is known of a job, in seconds; the letters of docs/advice.md."""
+class JobFacts:
+    """Facts of a job, in seconds, named by the letters of docs/advice.md."""
 
     lives: list[float]
     budgets: float
@@ -29,7 +29,7 @@ class Known:
 
 
 def numbers() -> Iterator[float]:
-    """SplitMix64 with state 1: in (0, 1]."""
+    """Yield SplitMix64 with state 1: in (0, 1]."""
     state = 1
     while True:
         state = (state + 0x9E3779B97F4A7C15) & MASK
@@ -39,8 +39,8 @@ def numbers() -> Iterator[float]:
         yield ((mixed >> 11) + 1) / 2**53
 
 
-def goodput(job: Known, training: float, cost: float, weights: list[float], half: float, rate: float) -> float:
-    """Percent, if each life counts `weights` times, one as long as the record `half` times."""
+def goodput(job: JobFacts, training: float, cost: float, weights: list[float], half: float, rate: float) -> float:
+    """Return percent, if each attempt counts `weights` times, and one as long as the record `half` times."""
     period = training + cost
     lost = sum(weight * lost_at_end(life, period) for weight, life in zip(weights, job.lives, strict=True))
     lost += half * lost_at_end(job.budgets, period)
@@ -51,7 +51,7 @@ def goodput(job: Known, training: float, cost: float, weights: list[float], half
 
 
 def block_length(lives: list[float]) -> int:
-    """Politis and White (2004), as corrected in 2009, for circular blocks."""
+    """Return the block length by Politis and White (2004), as corrected in 2009, for circular blocks."""
     n = len(lives)
     if n < 10:
         return 2
@@ -75,7 +75,7 @@ def block_length(lives: list[float]) -> int:
 
 
 def widening(blocks: float) -> float:
-    """Student's t against the normal distribution, and the variance without bias."""
+    """Return the factor for Student's t instead of the normal distribution, and the variance without bias."""
     z, v = 1.959963984540054, blocks - 1
     t = z + (z**3 + z) / (4 * v) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
     t += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * v**3)
@@ -83,15 +83,15 @@ def widening(blocks: float) -> float:
 
 
 def skewness(parts: list[float], length: int) -> float:
-    """Of the sum of all parts, from blocks of so many neighbours."""
+    """Return the skewness of the sum of all parts, from blocks of `length` neighbors."""
     n, mean = len(parts), sum(parts) / len(parts)
     blocks = [sum(parts[(first + step) % n] - mean for step in range(length)) for first in range(n)]
     size = max(math.sqrt(sum(block**2 for block in blocks) / n), 1e-100)
     return sum((block / size) ** 3 for block in blocks) / n * math.sqrt(length / n)
 
 
-def drawn_lives(stream: Iterator[float], lives: list[float]) -> list[list[int]]:
-    """Of each draw as many lives as there are, in blocks of neighbours."""
+def draw_attempts(stream: Iterator[float], lives: list[float]) -> list[list[int]]:
+    """Return for each draw as many attempts as there are, in blocks of neighbors."""
     n, length = len(lives), block_length(lives)
     draws = []
     for _ in range(DRAWS):
@@ -103,8 +103,8 @@ def drawn_lives(stream: Iterator[float], lives: list[float]) -> list[list[int]]:
     return draws
 
 
-def ranges(job: Known, training: float, cost: float) -> tuple[float, float]:
-    """The wider of the two 95 % ranges of the average goodput (percent)."""
+def ranges(job: JobFacts, training: float, cost: float) -> tuple[float, float]:
+    """Return the wider of the two 95 % ranges of the average goodput (percent)."""
     stream, n = numbers(), len(job.lives)
     alone, together = [], []
     for _ in range(DRAWS):
@@ -115,7 +115,7 @@ def ranges(job: Known, training: float, cost: float) -> tuple[float, float]:
     if n < 2:
         return low, high
     length = block_length(job.lives)
-    for drawn in drawn_lives(stream, job.lives):
+    for drawn in draw_attempts(stream, job.lives):
         counts = [drawn.count(life) for life in range(n)]
         unended = job.budgets - sum(job.lives)
         scale = job.budgets / (unended + sum(job.lives[life] for life in drawn))
@@ -133,16 +133,17 @@ def ranges(job: Known, training: float, cost: float) -> tuple[float, float]:
 
 
 def one_run(
-    job: Known, training: float, cost: float, latency: float, chance: Callable[[], Callable[[], float]]
+    job: JobFacts, training: float, cost: float, latency: float, chance: Callable[[], Callable[[], float]]
 ) -> tuple[float, float]:
-    """The 95 % range of the goodput (percent) of one run: the wider of two. chance: begins numbers in [0, 1) anew."""
+    """Return the 95 % range of the goodput (percent) of one run: the wider of two. chance: begins numbers in [0, 1)
+    again."""
     stream, n, length = numbers(), len(job.lives), block_length(job.lives)
     alone: list[tuple[float, list[float]]] = []
     for _ in range(DRAWS):
         weights = [-math.log(next(stream)) for _ in job.lives]
         half = -math.log(next(stream)) * math.cos(2 * math.pi * next(stream)) ** 2
         alone.append((job.budgets / (sum(weights) + half), weights))
-    orders = drawn_lives(stream, job.lives)
+    orders = draw_attempts(stream, job.lives)
     off = [math.log(1 + (sum(job.lives[life] for life in order) - sum(job.lives)) / job.budgets) for order in orders]
     if n >= 10:
         moved = skewness(job.lives, length) * (sorted(off)[974] - sorted(off)[24]) / (2 * 1.959963984540054)
@@ -162,15 +163,16 @@ def one_run(
         return job.lives[orders[draw][place[draw]]] * mean * n / sum(job.lives[life] for life in orders[draw])
 
     kinds = [of_weights, *([of_blocks] if n >= 2 else [])]
-    ends = (lived(job, training, cost, latency, kind, chance()) for kind in kinds)
+    ends = (simulate_runs(job, training, cost, latency, kind, chance()) for kind in kinds)
     return max(ends, key=lambda one: one[1] - one[0])
 
 
-def lived(
-    job: Known, training: float, cost: float, latency: float, life_of: Callable[[int, int, Callable[[], float]], float],
+def simulate_runs(
+    job: JobFacts, training: float, cost: float, latency: float,
+    life_of: Callable[[int, int, Callable[[], float]], float],
     random: Callable[[], float],
 ) -> tuple[float, float]:  # fmt: skip
-    """All runs side by side, a life of each after the other."""
+    """Simulate all runs in parallel, one attempt of each after the other."""
     period = training + cost
     clock, left, running = [job.fixed] * DRAWS, [job.work] * DRAWS, list(range(DRAWS))
     number = 0

@@ -1,4 +1,4 @@
-"""The replay and the curve of advice, step by step and number by number, from the text of docs/advice.md alone."""
+"""Replay and curve of advice, step by step, from the text of docs/advice.md alone."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .lives import Life, Record, latest
+from .lives import Record, TrainedAttempt, latest
 
 Path = list[tuple[int, int]]
 Save = Callable[[int, int], int | None]
-"""(life, position) -> what a save there costs, ns; None: there is none."""
+"""(attempt, position) -> cost of a save there, ns; None if there is no save."""
 
 
 def as_recorded(record: Record) -> Save:
@@ -41,7 +41,7 @@ def every(record: Record, steps: int, usual: int) -> Save:
 
 
 def replay(record: Record, save: Save) -> tuple[int | None, Path]:
-    """Length (ns; None: never ends) and, of each death, where it came and where the next life began."""
+    """Return the length (ns; None: never ends) and, for each death, its position and the begin of the next attempt."""
     lives, last = record.lives, record.last
     position, usable = lives[0].first, {lives[0].first}
     path: Path = []
@@ -97,7 +97,7 @@ def tail(record: Record) -> int:
     return record.window - (life.begin - record.job.t0) - life.startup - budget_of(record, record.last)
 
 
-def step_time(record: Record, life: Life, place: int, position: int) -> int:
+def step_time(record: Record, life: TrainedAttempt, place: int, position: int) -> int:
     plain = life.times[place] if place < len(life.times) else life.usual
     own = life.first <= position < life.stop
     return plain + (life.evals.get(position, 0) if own else latest(record.lives, position))
@@ -111,7 +111,7 @@ class End:
 
 
 def ends(record: Record) -> list[End]:
-    """How each life ended, from what it recorded."""
+    """Return how each attempt ended, from its records."""
     found = []
     for life in record.lives:
         died = life.stop
@@ -141,7 +141,7 @@ def resume(record: Record, index: int, position: int, usable: set[int]) -> int:
 
 
 def checkpoint_of_record(record: Record, index: int) -> int | None:
-    """The newest checkpoint that the record shows, not above where the life behind this one began."""
+    """Return the newest checkpoint in the record, not above the begin of the next attempt."""
     usable = {record.lives[0].first}
     for life, end in zip(record.lives[: index + 1], ends(record), strict=False):
         assert life.resumed is not None
@@ -154,7 +154,7 @@ def checkpoint_of_record(record: Record, index: int) -> int | None:
 
 
 def average(record: Record, interval: int, cost: float, half: float = 0.0) -> float:
-    """T(N), s. half: how much of a failure of a life as long as the record is added."""
+    """Return T(N), s. half: weight of an additional failure of an attempt as long as the record."""
     lives, how = record.lives, ends(record)
     real = [bool(life.times) or life.clean or life.resumed is None for life in lives]
     counted = [
@@ -172,7 +172,7 @@ def average(record: Record, interval: int, cost: float, half: float = 0.0) -> fl
         if end.kind not in ("newest", "older", "beyond"):
             continue
         failed = failed or lived
-        if failed:  # a start that died before a step finished is a part of what the failure before it cost
+        if failed:  # a start that died before a step finished is a part of the cost of the failure before it
             gaps += life.hang + following.begin - life.death + following.startup + (0 if lived else life.budget)
     extra = 0
     for life, end in zip(lives, how, strict=True):
@@ -190,7 +190,7 @@ def average(record: Record, interval: int, cost: float, half: float = 0.0) -> fl
 
 
 def kept_work(record: Record) -> float:
-    """U, s: a step is kept if no later life trained it again on the way to the end."""
+    """Return U, s: a step is kept if no later attempt trained it again on the way to the end."""
     total, stop = 0, record.end
     for index in range(len(record.lives) - 1, -1, -1):
         life = record.lives[index]

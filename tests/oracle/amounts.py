@@ -1,4 +1,4 @@
-"""From painted cells to seconds per category (accounting §4 startup, §6)."""
+"""Seconds per category from painted cells (accounting §4 startup, §6)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from statistics import NormalDist
 
 from .attempts import median
 from .canvas import RANK, Canvas, Claim, painted
-from .claims import claims_beside_training
+from .claims import claims_outside_training
 from .events import NS
 from .job import Job
 from .lineage import TrainingSpan, net, paces, sample, usual_for_last_step
-from .risen_level import Kept, open_slowdown
+from .risen_level import KeptSpan, open_slowdown
 from .training import WASTED, Training, train
 
 
 @dataclass(frozen=True)
 class Answer:
-    """ns: category (or "custom_badput_events:LABEL") -> ns, "excluded" included; zeros are left out.
+    """Amounts in ns: category (or "custom_badput_events:LABEL") -> ns, "excluded" included; zeros are left out.
 
-    [t0_ns, t1_ns): the job window. ending: clean, terminated, crashed or not_logged.
-    reference_step_time: ns, exact; None without a reference.
+    [t0_ns, t1_ns): the job window. ending: clean, terminated, crashed or not_logged. reference_step_time: ns, exact;
+    None without a reference.
     """
 
     ns: dict[str, int]
@@ -35,26 +35,27 @@ class Answer:
     ending: str
     reference_step_time: Fraction | None = None
     judged: bool = True
-    """Whether goodput can be judged (accounting §7)."""
+    """True if goodput can be judged (accounting §7)."""
     open_slowdown: Fraction = Fraction(0)
-    """ns of `training_slowdown` that is productive if a level that rose and stayed is by design (accounting §6)."""
+    """Part of `training_slowdown` (ns) that is productive if a level that rose and stayed is by design (accounting
+    §6)."""
 
     @property
     def seconds(self) -> dict[str, Fraction]:
-        """The same in seconds, exact."""
+        """Return the amounts in seconds, exact."""
         return {name: Fraction(amount, NS) for name, amount in self.ns.items()}
 
 
 def settle(job: Job) -> Answer:
-    """From the painted cells to the sums."""
+    """Return the sums of the painted cells."""
     training, canvas = painting(job)
     return Books(job, training).close(canvas.totals())
 
 
 def painting(job: Job) -> tuple[Training, Canvas]:
-    """Paints twice: once to measure net time, then again with the wasted ends of spans kept in part."""
+    """Paint twice: once to measure net time, then again with the wasted ends of spans kept in part."""
     training = train(job)
-    claims = list(claims_beside_training(job, training))
+    claims = list(claims_outside_training(job, training))
     for number, span in enumerate(training.spans):
         rank, owner = ("kept", number) if span.kept else ("wasted", WASTED)
         claims.append(Claim(RANK[rank], span.start, span.end, owner))
@@ -75,7 +76,8 @@ def painting(job: Job) -> tuple[Training, Canvas]:
 
 
 def alike_to(in_time: list[Fraction]) -> Fraction:
-    """§6: by how much a pace may be above another one and be alike: a tenth, or three times the noise of neighbours."""
+    """Return the factor up to which a pace counts as equal (§6): a tenth above, or three times the noise of
+    neighbors."""
     logs = [math.log(pace) for pace in in_time if pace > 0]
     steps = sorted(abs(b - a) for a, b in pairwise(logs))
     noise = 0.0
@@ -99,7 +101,8 @@ class Books:
         self.usual = [median(found) for found in self.samples]
 
     def reference_step_time(self) -> Fraction | None:
-        """§6, ns: given; or the usual pace of the fastest spans, always so in checkpoint logs with no value given."""
+        """Return the reference in ns (§6): as given, or the usual pace of the fastest spans. Checkpoint logs always
+        have one."""
         given = self.job.options.reference
         if given not in (None, "auto"):
             return Fraction(str(given)) * NS
@@ -113,7 +116,7 @@ class Books:
         low = int(place)
         pace = found[low] + (found[min(low + 1, len(found) - 1)] - found[low]) * (place - low)
         if not pace:
-            return None  # chosen: a step time of 0 is none
+            return None  # chosen: a step time of 0 is no reference
         alike = alike_to(in_time)
         while True:
             like_it = [one for one in found if one <= pace * alike]
@@ -127,18 +130,18 @@ class Books:
         return paces([s for s in usable if not s.first] or usable)
 
     def open_slowdown(self) -> Fraction:
-        """§6, ns: of a reference of the log itself."""
+        """Return the open slowdown in ns (§6), for a reference of the log itself."""
         if self.reference is None or self.job.options.reference not in (None, "auto"):
             return Fraction(0)
         kept = sorted((span for span in self.spans if span.kept), key=lambda span: span.start)
         told = [
-            Kept(self.counted_steps(span), Fraction(self.split(span)[1]), span.is_sample and not span.first)
+            KeptSpan(self.counted_steps(span), Fraction(self.split(span)[1]), span.is_sample and not span.first)
             for span in kept
         ]
         return open_slowdown(told, self.reference, alike_to(self.paces_of_auto()))
 
     def startup(self, span: TrainingSpan) -> int:
-        """`program_startup` of a span, ns: only of a first one, of an attempt whose beginning was seen."""
+        """Return the `program_startup` of a span, ns: only of a first one, of an attempt whose start is in the log."""
         attempt = self.job.attempts[span.attempt]
         seen = attempt.has_start or (span.attempt > 0 and not attempt.rolled_back) or span.reinit
         usual = self.usual[span.attempt]
@@ -150,7 +153,8 @@ class Books:
         return span.net - round(usual * span.steps) if slow else 0
 
     def split(self, span: TrainingSpan) -> tuple[int, int]:
-        """(startup, net time of the kept part), ns. What is left is wasted; of the job's last step, `other`."""
+        """Return (startup, net time of the kept part), ns. The rest is wasted; for the job's last step it is
+        `other`."""
         if span.role == "final":
             usual = usual_for_last_step(self.spans, span.attempt, net)
             return 0, span.net if usual is None else min(span.net, round(usual * span.steps))
@@ -158,7 +162,8 @@ class Books:
         return startup, round((span.net - startup) * span.kept / span.steps)
 
     def counted_steps(self, span: TrainingSpan) -> Fraction:
-        """Kept steps, in proportion where an exclusion or an early end cut the span (chosen: also without R)."""
+        """Return the kept steps, in proportion if an exclusion or an early end cut the span (chosen: also without
+        R)."""
         if span.role == "final":
             usual = usual_for_last_step(self.spans, span.attempt, net)
             if usual is None:
@@ -168,7 +173,7 @@ class Books:
         return span.kept * (1 - Fraction(span.excluded, max(span.gross, 1)))
 
     def stall(self, span: TrainingSpan, kept_net: int) -> int:
-        """`step_stall`, ns: step logs without a reference."""
+        """Return the `step_stall`, ns: step logs without a reference."""
         usual, factor = self.usual[span.attempt], self.job.options.stall_factor
         if not self.job.is_step_log or span.role != "plain" or not factor or not usual:
             return 0
@@ -176,16 +181,17 @@ class Books:
         return kept_net - round(usual * span.kept) if stalled else 0
 
     def wasted_ends(self, measured: Canvas) -> list[Claim]:
-        """Chosen: behind the instant at which its kept net time is used up, a span is wasted with all in it."""
+        """Return the claims of wasted ends. Chosen: once its kept net time is used up, a span is wasted with all in
+        it."""
         claims = []
         for number, span in enumerate(self.spans):
             if 0 < span.kept < span.steps:
-                instant = max(measured.instant_after(number, sum(self.split(span))), span.start)
+                instant = max(measured.time_after(number, sum(self.split(span))), span.start)
                 claims.append(Claim(RANK["wasted"], instant, span.end, WASTED))
         return claims
 
     def close(self, totals: dict[str | int, int]) -> Answer:
-        """The final sums, which add up to the window."""
+        """Return the final sums, which add up to the window."""
         job = self.job
         ns = {owner: amount for owner, amount in totals.items() if isinstance(owner, str)}
         kept = [(number, span) for number, span in enumerate(self.spans) if span.kept]
@@ -205,7 +211,7 @@ class Books:
         )  # fmt: skip
 
     def is_judged(self, ns: dict[str, int]) -> bool:
-        """Whether lines show where training was, or that there was none."""
+        """Return True if lines show where training was, or that there was none."""
         job = self.job
         numbers = {step.number for attempt in job.attempts for step in attempt.steps}
         if job.is_step_log and len(numbers) == 2:
@@ -218,7 +224,7 @@ class Books:
         return job.ending() == "crashed" or not any(ns.get(name, 0) > 0 for name in may_be_training)
 
     def parts(self, span: TrainingSpan, held: int) -> dict[str, int]:
-        """Where the `held` ns of a kept span go; slowdown is told apart only in the sum."""
+        """Return the categories of the `held` ns of a kept span; slowdown is separated only in the sum."""
         startup, kept_net = self.split(span)
         stall = self.stall(span, kept_net) if self.reference is None else 0
         other = held - startup - kept_net

@@ -1,4 +1,4 @@
-"""One life of the job: its events, and what they say about its beginning and its end (accounting §3)."""
+"""One attempt: its events, and the begin and the end that they show (accounting §3)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from .events import CHECKPOINTS, TERMINATIONS, Event
 
 @dataclass
 class Attempt:
-    """One life of the job.
+    """One attempt of the job.
 
-    begin: its first start (else the event that it began with), ns. up: the last start of its burst, ns.
-    only_loads: whether nothing but loads has ended its burst. unnumbered: how many
-    start lines without a rank its burst has (of an attempt without a start line: that of the process).
-    rolled_back: whether it is no attempt of its own, but that before it, whose steps went back.
+    begin: its first start (otherwise its first event), ns. up: the last start of its burst, ns. only_loads: True if
+    only loads have ended its burst. unnumbered: number of start lines without a rank in its burst (without a start
+    line: that of the process). rolled_back: True if it is a part of the previous attempt, whose steps went back.
     events: all of its events in order. steps: its recorded steps (step logs); second hosts' reports are in neither.
     """
 
@@ -34,27 +33,27 @@ class Attempt:
     rolled_back: bool = False
 
     def is_step(self, event: Event) -> bool:
-        """Whether this is one of its recorded steps, not a second host's report of one."""
+        """Return True if this is one of its recorded steps, not a second host's report of one."""
         return event.kind == "step" and self.first_reports.get(event.number) is event
 
     def after(self, kinds: set[str]) -> list[Event]:
-        """Events after the last one of these kinds (of steps, recorded ones only); all if there is none."""
+        """Return events after the last one of these kinds (of steps, recorded ones only); all if there is none."""
         marks = [i for i, e in enumerate(self.events) if e.kind in kinds and (e.kind != "step" or self.is_step(e))]
         return self.events[marks[-1] + 1 :] if marks else self.events
 
     def has_progress(self) -> bool:
-        """Whether it has a step or a checkpoint."""
+        """Return True if it has a step or a checkpoint."""
         return bool(self.steps) or any(event.kind in CHECKPOINTS for event in self.events)
 
     def ending_lines(self, is_step_log: bool) -> list[Event]:
-        """Termination and end lines after its last step; in checkpoint logs after its last progress.
-        Chosen: what only repeats does not undo an end."""
+        """Return termination and end lines after its last step; in checkpoint logs after its last progress. Chosen: a
+        repeated report does not undo an end."""
         progress = {id(event) for event in (self.steps if is_step_log else self.progress())}
         last = max((place for place, event in enumerate(self.events) if id(event) in progress), default=-1)
         return [event for event in self.events[last + 1 :] if event.kind in TERMINATIONS]
 
     def progress(self) -> list[Event]:
-        """The loads of a checkpoint log, and its records above all before them."""
+        """Return the loads of a checkpoint log, and its records above all before them."""
         found: list[Event] = []
         highest: int | None = None
         for event in (event for event in self.events if event.kind in CHECKPOINTS):
@@ -64,13 +63,13 @@ class Attempt:
         return found
 
     def records(self) -> list[Event]:
-        """The finishes and saves of a checkpoint log."""
+        """Return the finishes and saves of a checkpoint log."""
         return [event for event in self.events if event.kind in ("finished", "saved")]
 
 
 def is_open(phase: Iterable[Event]) -> bool:
-    """Whether a phase is open after these start and end lines of it; an end without a start and a start of the same
-    instant are a zero-length interval."""
+    """Return True if a phase is open after these start and end lines of it. An end without a start and a start of the
+    same time are a zero-length interval."""
     opened, ends = False, []
     for event in phase:
         if event.edge == "end":

@@ -1,4 +1,4 @@
-"""Where one life of the job ends and the next begins (accounting §3)."""
+"""Begin and end of attempts (accounting §3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOST_START = {"load", "tpu_init", "prep", "restore"}
 
 
 def median(values: Sequence[Fraction | int]) -> Fraction | None:
-    """The middle one, or the mean of the two middle ones; None of nothing."""
+    """Return the middle value, or the mean of the two middle ones; None if there are none."""
     ordered = sorted(values)
     middle = len(ordered) // 2
     if not ordered:
@@ -24,7 +24,8 @@ def median(values: Sequence[Fraction | int]) -> Fraction | None:
 
 
 def median_step_time(events: Iterable[Event]) -> Fraction:
-    """§3: between records that set a new highest number, in time order, over the log. Chosen: 0 if there are no two."""
+    """Return §3's median step time: between records that set a new highest number, in time order, over the log. Chosen:
+    0 if there are no two."""
     times: list[int] = []
     highest: int | None = None
     for event in events:
@@ -35,7 +36,7 @@ def median_step_time(events: Iterable[Event]) -> Fraction:
 
 
 class Splitter:
-    """Walks over the ordered events and cuts them into attempts."""
+    """Splits the ordered events into attempts."""
 
     def __init__(self, events: list[Event], is_step_log: bool) -> None:
         self.events = events
@@ -50,12 +51,12 @@ class Splitter:
         self.twins: dict[int, Event] = {}
 
     def run(self) -> list[Attempt]:
-        """All attempts, in order; `user_scheduled` and slice counts belong to none."""
+        """Return all attempts in order; `user_scheduled` and slice counts belong to none."""
         waiting = opens_with_a_start(self.events)
         for place, event in enumerate(self.events):
             if event.kind in NO_LIFE:
                 continue
-            if event.kind == "heartbeat":  # of the attempt that it finds; it begins none
+            if event.kind == "heartbeat":  # belongs to the current attempt; it begins none
                 (self.attempts[-1].events if self.attempts else self.prelude).append(event)
                 continue
             waiting = waiting and event.kind != "start"
@@ -64,8 +65,8 @@ class Splitter:
             elif not waiting:
                 self.on_other(event, place)
             elif event.kind not in TERMINATIONS:
-                # Chosen: what comes before the first start goes with the first attempt, but not the last breaths
-                # of an earlier life.
+                # Chosen: events before the first start belong to the first attempt, except the late lines of an earlier
+                # attempt.
                 self.prelude.append(event)
         return self.attempts
 
@@ -81,7 +82,7 @@ class Splitter:
 
     def on_start(self, event: Event, place: int) -> None:
         attempt = self.attempts[-1] if self.attempts else None
-        if attempt is None or not self.joins(attempt, event, place):
+        if attempt is None or not self.is_in_burst(attempt, event, place):
             attempt = self.begin(event)
             attempt.only_loads = True
             self.opened.clear()
@@ -92,8 +93,8 @@ class Splitter:
         attempt.up = event.time
         attempt.events.append(event)
 
-    def joins(self, attempt: Attempt, event: Event, place: int) -> bool:
-        """Whether a start line is one more of the burst that is being read."""
+    def is_in_burst(self, attempt: Attempt, event: Event, place: int) -> bool:
+        """Return True if a start line belongs to the burst that is being read."""
         if event.rank not in attempt.ranks:
             return attempt.burst_open or (attempt.only_loads and self.is_late_rank(attempt, event, place))
         if event.rank is not None or not attempt.burst_open:
@@ -108,8 +109,8 @@ class Splitter:
         return event.writer not in attempt.writers and alive
 
     def is_late_rank(self, attempt: Attempt, event: Event, place: int) -> bool:
-        """Only loads came since the burst: a rank that has not started yet is one of it within 10 min of its first
-        start, unless one that has started starts again within 60 s."""
+        """Return True if a rank that has not started yet belongs to a burst after which only loads came. This holds
+        within 10 min of the first start, unless a started rank starts again within 60 s."""
         if event.rank is None or event.time - attempt.begin > 600 * NS:
             return False
         soon = [later for later in self.events[place + 1 :] if later.time - event.time <= 60 * NS]
@@ -123,11 +124,12 @@ class Splitter:
         elif self.is_second_host(event, place):
             self.drop(event)
         else:
-            self.begin_if_new_life(event)
+            self.begin_if_new_attempt(event)
             self.take(event)
 
-    def begin_if_new_life(self, event: Event) -> None:
-        """Chosen: a step that goes back behind a termination looks for start-up events behind the termination only."""
+    def begin_if_new_attempt(self, event: Event) -> None:
+        """Begin an attempt if an event shows one. Chosen: for a step that goes back after a termination, only start-up
+        events after the termination count."""
         lost, back = self.is_lost_start(event), self.goes_back(event)
         start_up = self.start_up_since_progress() if back else []
         if lost:
@@ -140,8 +142,8 @@ class Splitter:
             self.begin(event).events += twin
 
     def zero_length_end(self, event: Event) -> list[Event]:
-        """The end line of this very instant that stands before its start line in the order, though nothing of the
-        phase is open: the two are a zero-length interval, and come into the new attempt together."""
+        """Return the end line of this time that precedes its start line in the order, though no interval of the phase
+        is open. The two are a zero-length interval, and join the new attempt together."""
         events = self.attempts[-1].events
         phase = [e for e in events if (e.kind, e.label) == (event.kind, event.label)]
         if event.edge != "begin" or not phase or (phase[-1].edge, phase[-1].time) != ("end", event.time):
@@ -163,8 +165,8 @@ class Splitter:
             attempt.first_reports[event.number] = event
 
     def count_open(self, event: Event, ranks: int) -> None:
-        """Several ranks without numbers: an end line that closes what one of them began is no start-up event of its
-        own: the slowest may still be preparing when the first one steps."""
+        """Count an open phase of ranks without numbers. An end line that closes the phase of one of them is not a
+        start-up event: the slowest may still be preparing when the first one steps."""
         phase = (event.kind, event.label)
         if event.edge == "begin":
             self.begin_phase(phase, event, ranks)
@@ -175,7 +177,8 @@ class Splitter:
             self.unmatched.append(event)
 
     def begin_phase(self, phase: tuple[str, str], event: Event, ranks: int) -> None:
-        """Together with an end line of this instant that closed nothing it is an interval of length zero."""
+        """Begin a phase. Together with an end line of this time that closed nothing, it is an interval of length
+        zero."""
         for end in self.unmatched:
             if (end.kind, end.label, end.time) == (*phase, event.time):
                 self.unmatched.remove(end)
@@ -184,10 +187,11 @@ class Splitter:
                 return
         self.opened[phase] += 1
 
-    # A termination of the attempt before, in the burst of the next
+    # Terminations of the previous attempt, inside the burst of the next
 
     def is_of_attempt_before(self, event: Event) -> bool:
-        """Chosen: a termination without a rank is not "by a rank"; "none yet" is none by that rank."""
+        """Return True if a termination belongs to the previous attempt. Chosen: a termination without a rank is not "by
+        a rank"; "none yet" means none by that rank."""
         current = self.attempts[-1]
         if event.kind in ("terminated", "crashed") and is_agent(event) and len(self.attempts) > 1:
             soon = event.time - current.begin <= 60 * NS
@@ -201,7 +205,7 @@ class Splitter:
         before = self.attempts[-2].events
         return not any(earlier.kind in TERMINATIONS and earlier.rank == event.rank for earlier in before)
 
-    # Steps going back
+    # Steps that go back
 
     def is_repeat(self, event: Event) -> bool:
         steps = self.attempts[-1].steps
@@ -228,7 +232,7 @@ class Splitter:
         return False
 
     def drop(self, event: Event) -> None:
-        """Chosen: a dropped report is no sign of life either (but may be the last event of the job)."""
+        """Drop a report. Chosen: a dropped report does not count as activity (but may be the last event of the job)."""
         attempt = self.attempts[-1]
         first = attempt.first_reports.get(event.number)
         if first is not None:
@@ -240,14 +244,15 @@ class Splitter:
         return event.kind == "load" and bool(self.attempts[-1].records())
 
     def start_up_since_progress(self) -> list[Event]:
-        """Start-up events after the last step (checkpoint logs: the last finish or save) of the last attempt."""
+        """Return the start-up events after the last step of the last attempt; in checkpoint logs after its last finish
+        or save."""
         kinds = {"step"} if self.is_step_log else {"finished", "saved"}
         late = self.attempts[-1].after(kinds)
         return [event for event in late if event.kind in START_UP and id(event) not in self.closing]
 
     def begin_earlier(self, event: Event) -> None:
-        """A new attempt from an event on that the last one has already; an end line of the same instant, with which it
-        is an interval of length zero, stands before it in the order and comes along."""
+        """Begin an attempt at an event that the last one already contains. An end line of the same time, which forms an
+        interval of length zero with it, precedes it in the order and moves along."""
         event = self.twins.get(id(event), event)
         old, attempt = self.attempts[-1], self.begin(event)
         cut = next(i for i, earlier in enumerate(old.events) if earlier is event)
@@ -256,17 +261,18 @@ class Splitter:
     # A lost start line
 
     def is_lost_start(self, event: Event) -> bool:
-        """Chosen: a phase comes when its start line comes; its end line opens nothing here."""
+        """Return True if an event shows a lost start line. Chosen: a phase counts from its start line; its end line
+        alone shows no start."""
         if event.kind not in LOST_START | {"step"} or (event.kind != "step" and event.edge == "end"):
             return False
         attempt = self.attempts[-1]
         endings = [end for end in attempt.events if end.kind in TERMINATIONS]
         if self.is_step_log:
             endings = [end for end in endings if event.time - end.time > self.median]
-        return bool(endings) and not self.continues(event)
+        return bool(endings) and not self.is_continuation(event)
 
-    def continues(self, event: Event) -> bool:
-        """One rank left, the others went on."""
+    def is_continuation(self, event: Event) -> bool:
+        """Return True if a step continues the attempt: one rank left, the others went on."""
         steps = self.attempts[-1].steps
         if event.kind != "step" or not steps or self.is_repeat(event):
             return False
@@ -284,7 +290,7 @@ def shares_a_file(event: Event) -> bool:
 
 
 def opens_with_a_start(events: list[Event]) -> bool:
-    """Whether a start line comes before any step or checkpoint event."""
+    """Return True if a start line precedes all step and checkpoint events."""
     for event in events:
         if event.kind == "start":
             return True

@@ -1,4 +1,4 @@
-"""Start lines without rank and writer: which of them belong to one burst (accounting §3)."""
+"""Bursts of start lines without rank and writer (accounting §3)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BREAKING = {"start", "step"} | CHECKPOINTS | TERMINATIONS
 
 
 def unnumbered_mates(events: list[Event]) -> set[int]:
-    """Start lines (their ids) without rank and writer that belong to the burst of the one before them (§3)."""
+    """Return the ids of start lines without rank and writer that belong to the burst of the one before them (§3)."""
     marks = [event for event in events if event.kind in BREAKING]
     mates: set[int] = set()
     run: list[Event] = []
@@ -30,7 +30,7 @@ def unnumbered_mates(events: list[Event]) -> set[int]:
 
 
 def reports_of_one_step(marks: list[Event]) -> int:
-    """The largest number of reports of one step before the next start line; 0 without a step."""
+    """Return the largest number of reports of one step before the next start line; 0 without a step."""
     life = []
     for event in marks:
         if event.kind == "start":
@@ -40,8 +40,8 @@ def reports_of_one_step(marks: list[Event]) -> int:
 
 
 def mates_of_run(run: list[Event], ranks: int, ranks_before: int) -> set[int]:
-    """Of start lines with nothing in between: bursts of at most so many, within 60 s, from the last one back. Those
-    before the last burst began lives without a step."""
+    """Return the ids of start lines in bursts of at most `ranks` lines within 60 s, from the last one back, for start
+    lines with nothing in between. Bursts before the last one began attempts without a step."""
     mates: set[int] = set()
     left = list(run)
     while left:

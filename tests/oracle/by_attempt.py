@@ -1,4 +1,4 @@
-"""What each attempt cost (accounting §10): the painted cells once more, dealt to attempts by their time."""
+"""Cost of each attempt (accounting §10): the painted cells again, assigned to attempts by their time."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ STARTING = {
 
 @dataclass(frozen=True)
 class Costs:
-    """ns. rows: by attempt, category -> ns; training_slowdown is a part of productive. down, restart, queued: behind
-    each attempt that another one follows."""
+    """Costs in ns. rows: by attempt, category -> ns; training_slowdown is a part of productive. down, restart, queued:
+    after each attempt that another one follows."""
 
     rows: list[dict[str, int]]
     down: list[int]
     restart: list[int]
     queued: list[int]
     taken_back: list[int] | None
-    """Training that the end of each attempt took back; None for checkpoint logs."""
+    """Training that the end of each attempt undid; None for checkpoint logs."""
 
 
 def costs(job: Job) -> Costs:
-    """The table, cell by cell."""
+    """Return the table, cell by cell."""
     training, canvas = painting(job)
     trained, left = trained_between(job, training)
     up = [attempt.up for attempt in job.attempts]
@@ -58,8 +58,8 @@ def costs(job: Job) -> Costs:
 
 
 def charged(job: Job, training: Training, canvas: Canvas) -> list[int] | None:
-    """Wasted time by the attempt whose end took it back, each step of each span looked at alone. What is wasted behind
-    an attempt's spans belongs to its last step."""
+    """Return wasted time by the attempt whose end undid it, with each step of each span judged separately. Time wasted
+    after an attempt's spans belongs to its last step."""
     if not job.is_step_log:
         return None
     began = began_at(job)
@@ -78,15 +78,15 @@ def charged(job: Job, training: Training, canvas: Canvas) -> list[int] | None:
 
 
 def began_at(job: Job) -> list[int | None]:
-    """The step at which each attempt began; None for those that show none."""
+    """Return the step at which each attempt began; None for those without any."""
     if job.step_ends:
         return [None if one is None else one.step for one in beginnings(job.attempts)]
     return [attempt.steps[0].number if attempt.steps else None for attempt in job.attempts]
 
 
 def stepwise(began: list[int | None], training: Training) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """By attempt: when each of its steps began and its number, in proportion between two records, and where the last
-    record stands."""
+    """Yield per attempt the begin and number of each of its steps, in proportion between two records, and the position
+    of the last record."""
     for index, first in enumerate(began):
         found: list[tuple[int, int]] = []
         number, end = first or 0, None
@@ -98,8 +98,8 @@ def stepwise(began: list[int | None], training: Training) -> Iterator[tuple[int,
 
 
 def taker(index: int, number: int, began: list[int | None]) -> int | None:
-    """The attempt whose end took a step back: the one before the first later attempt that began at or below it; else
-    its own. Chosen: if none stepped after it, no end did."""
+    """Return the attempt whose end undid a step: the one before the first later attempt that began at or below it,
+    otherwise its own. Chosen: None if no attempt with a step follows."""
     stepping = [later for later, first in enumerate(began) if first is not None and later >= index]
     for before, later in pairwise(stepping):
         if (began[later] or 0) <= number:
@@ -108,8 +108,8 @@ def taker(index: int, number: int, began: list[int | None]) -> int | None:
 
 
 def trained_between(job: Job, training: Training) -> tuple[list[int], list[int]]:
-    """By attempt, when it first trained (when it was up if it never did), and when it was up and its last training was
-    over."""
+    """Return per attempt when it first trained (when it was up if it never did), and when it was up and its last
+    training was over."""
     trained: list[int] = []
     left: list[int] = []
     for index, attempt in enumerate(job.attempts):
@@ -125,7 +125,7 @@ def trained_between(job: Job, training: Training) -> tuple[list[int], list[int]]
 
 
 def owner_of(at: int, trained: list[int], up: list[int], left: list[int]) -> int:
-    """The attempt in whose row an instant lies: the last one that had begun to be up or to train."""
+    """Return the attempt whose row contains a time: the last one that had begun to be up or to train."""
     index = 0
     while index + 1 < len(up) and at >= max(left[index], min(up[index + 1], trained[index + 1])):
         index += 1
@@ -133,12 +133,12 @@ def owner_of(at: int, trained: list[int], up: list[int], left: list[int]) -> int
 
 
 def pieces(start: int, end: int, cuts: list[int]) -> Iterator[tuple[int, int]]:
-    """[start, end) cut at some instants."""
+    """Yield [start, end) cut at some times."""
     return pairwise([start, *(cut for cut in cuts if start < cut < end), end])
 
 
 def add_kept(job: Job, training: Training, totals: dict[str | int, int], found: Costs) -> None:
-    """Kept spans are of their attempt, whole; the start-up in the first one of each is a part of the restart."""
+    """Add kept spans to their attempt, in full; the start-up in the first one of each is a part of the restart."""
     books = Books(job, training)
     for number, span in enumerate(training.spans):
         for category, amount in books.parts(span, totals.get(number, 0)).items() if span.kept else ():

@@ -1,4 +1,4 @@
-"""The window as a plain array of cells, painted over rank by rank (accounting §5)."""
+"""The window as a plain array of cells, painted rank by rank (accounting §5)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ RANK = {
     "initial_save": 6, "wasted": 7, "restore": 8, "save": 9, "custom": 10, "tpu_init": 11, "prep": 12,
     "inferred_restore": 13, "data": 14, "lost_lines": 15, "kept": 16, "unclaimed": 17,
 }  # fmt: skip
-"""The first match wins, so the highest number is painted first; 18, `other`, is the bare canvas."""
+"""Ranks of claims. The first match wins, so the highest number is painted first; 18, `other`, is the bare canvas."""
 
 Owner = str | int
-"""Who holds a cell: a category, or the number of a training span."""
+"""Owner of a cell: a category, or the number of a training span."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Canvas:
         self.owners: list[Owner] = ["other"] * (len(self.edges) - 1)
 
     def cut(self, time: int) -> int:
-        """Index of the cell that begins at `time`; divides the cell that holds it if need be."""
+        """Return the index of the cell that begins at `time`; split the cell that contains it if necessary."""
         time = min(max(time, self.edges[0]), self.edges[-1])
         place = bisect_left(self.edges, time)
         if self.edges[place] != time:
@@ -44,25 +44,25 @@ class Canvas:
         return place
 
     def paint(self, claim: Claim) -> None:
-        """Gives the claim's cells to its owner, whoever held them."""
+        """Give the claim's cells to its owner, whatever their owner before."""
         if claim.end > claim.start:
             first = self.cut(claim.start)
             for cell in range(first, self.cut(claim.end)):
                 self.owners[cell] = claim.owner
 
     def cells(self) -> Iterator[tuple[int, int, Owner]]:
-        """(start, end, owner) of every cell."""
+        """Yield (start, end, owner) of every cell."""
         yield from zip(self.edges, self.edges[1:], self.owners, strict=False)
 
     def totals(self) -> dict[Owner, int]:
-        """ns of every owner."""
+        """Return the ns of every owner."""
         sums: dict[Owner, int] = {}
         for start, end, owner in self.cells():
             sums[owner] = sums.get(owner, 0) + end - start
         return sums
 
-    def instant_after(self, owner: Owner, amount: int) -> int:
-        """When `owner` has had `amount` ns."""
+    def time_after(self, owner: Owner, amount: int) -> int:
+        """Return the time at which `owner` has had `amount` ns."""
         reached: int = self.edges[0]
         for start, end, holder in self.cells():
             if holder != owner:
@@ -75,7 +75,7 @@ class Canvas:
 
 
 def painted(claims: Iterable[Claim], t0: int, t1: int, tick: int) -> Canvas:
-    """From the lowest rank to the highest; inside a rank, those that started later over those that started earlier.
+    """Paint claims from the lowest rank to the highest; inside a rank, later starts over earlier ones.
 
     Chosen: of two that started together the shorter is on top, then the one whose name comes first.
     """

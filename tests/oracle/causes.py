@@ -1,6 +1,6 @@
-"""Why an attempt died, a second time: docs/causes.md, *How a cause is chosen*, in plain Python from its words alone.
+"""Second implementation of docs/causes.md, *How a cause is chosen*, in plain Python, from the text of the page alone.
 
-It judges what was said, line by line, and reads no text: whoever writes a log says here what each line is.
+It judges classified lines and reads no text: the author of a log states the role of each line.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 APART = 5
-"""Seconds that two clocks may differ by."""
+"""Tolerance between two clocks in seconds."""
 SHORT = 60
-"""Bounds of a line below this many seconds say when it was."""
+"""The time of a line is known if its bounds are closer than this many seconds."""
 AFTER = 120
 _SIGTERM = (-15, 143)
 GROUPS = {
@@ -24,33 +24,33 @@ GROUPS = {
     "software": ("python_error", "native_crash", "device_error", "environment"),
     "unknown": ("killed", "unknown"),
 }
-"""In the order in which they are believed."""
+"""Groups in order of precedence."""
 
 
 @dataclass(frozen=True)
-class Said:
+class LoggedLine:
     """One line, or one block, of a log."""
 
     file: str
     line: int
     role: str
-    """root, exit, echo, teardown; `ordinary`: what a process says that goes on; `quiet`: anything else."""
+    """root, exit, echo or teardown; `ordinary`: a line of a running process; `quiet`: any other line."""
     code: str = ""
     time: float | None = None
-    """When, if the line itself says so."""
+    """Time in the line itself, if any."""
     whole: bool = False
-    """Whether in whole seconds."""
+    """True if the time is in whole seconds."""
     rank: int | None = None
     pid: int | None = None
     host: str = ""
     exit: int | None = None
     speaker: str = "process"
     text: str = ""
-    """What it says, without numbers."""
+    """Text of the line without numbers."""
     unhandled: bool = False
-    """Whether the interpreter said it on its way out."""
+    """True if the interpreter logged it during its exit."""
     first: bool = False
-    """Whether an agent saw this failure first."""
+    """True if an agent saw this failure first."""
     lo: float = float("-inf")
     hi: float = float("inf")
     exited: bool = False
@@ -59,16 +59,16 @@ class Said:
 
 @dataclass(frozen=True)
 class Ending:
-    """All that was said, and what is known of the attempt that ended."""
+    """All lines, and facts of the attempt that ended."""
 
-    said: tuple[Said, ...]
+    said: tuple[LoggedLine, ...]
     progress_file: str
     progress_line: int
     progress: float
     death: float
-    """The latest moment of death."""
+    """Latest time of death."""
     next_line: int
-    """The start line of the next attempt in the file of the progress."""
+    """Start line of the next attempt in the file of the progress."""
     next_start: float
     hosts: frozenset[str] = field(default_factory=frozenset)
     own_files: frozenset[str] = field(default_factory=frozenset)
@@ -77,7 +77,7 @@ class Ending:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The cause, how certain it is, and the rank."""
+    """Cause, certainty and rank."""
 
     code: str
     certainty: str | None
@@ -85,17 +85,17 @@ class Verdict:
 
 
 def judge(ending: Ending) -> Verdict:
-    """Name the cause of an ending."""
-    seen = [one for one in _bounded(ending) if one.role not in ("quiet", "ordinary") and _in_window(one, ending)]
-    ordinary = [one for one in _bounded(ending) if one.role == "ordinary"]
-    fell = _fell_first(seen)
-    seen = [_in_order(one, fell) for one in seen]
+    """Return the cause of an ending."""
+    seen = [one for one in _bound_times(ending) if one.role not in ("quiet", "ordinary") and _in_window(one, ending)]
+    ordinary = [one for one in _bound_times(ending) if one.role == "ordinary"]
+    fell = _first_failed(seen)
+    seen = [_mark_teardown(one, fell) for one in seen]
     alive = [one for one in seen if not _is_teardown(one, seen)]
-    roots = [one for one in alive if one.role == "root" and not _went_on(one, ordinary, ending)]
+    roots = [one for one in alive if one.role == "root" and not _has_continued(one, ordinary, ending)]
     exits = [one for one in alive if one.role == "exit"]
     echoes = [one for one in seen if one.role == "echo"]
-    roots = [_placed(one, seen) for one in roots]
-    roots, exits = _joined(roots, exits)
+    roots = [_locate(one, seen) for one in roots]
+    roots, exits = _join_kills(roots, exits)
     exits = [one for one in exits if not _is_way_out(one, [*roots, *echoes], echoes)]
     killed = [one for one in exits if one.exit == -9]
     explains = [
@@ -112,12 +112,12 @@ def judge(ending: Ending) -> Verdict:
             return Verdict("collective_timeout", "likely", None)
         signal = _signal_to_stop(seen)
         if signal is not None:
-            return Verdict("killed", "confirmed", _placed(signal, seen).rank)
+            return Verdict("killed", "confirmed", _locate(signal, seen).rank)
         return Verdict("unknown", None, None if fell is None else fell.rank)
-    return _chosen(_folded(candidates, seen), seen, fell)
+    return _choose(_merge_equal(candidates, seen), seen, fell)
 
 
-def _signal_to_stop(seen: list[Said]) -> Said | None:
+def _signal_to_stop(seen: list[LoggedLine]) -> LoggedLine | None:
     """Return the first SIGTERM, unless a process failed before it or a launcher sent it (Requests to stop)."""
     signals = [one for one in seen if one.exit in _SIGTERM]
     if not signals:
@@ -127,40 +127,41 @@ def _signal_to_stop(seen: list[Said]) -> Said | None:
     return None if any(_is_before(one, first) for one in failed) else first
 
 
-def _is_before(one: Said, other: Said) -> bool:
+def _is_before(one: LoggedLine, other: LoggedLine) -> bool:
     if one.file == other.file and (one.lo == other.lo or one.time is None or other.time is None):
         return one.line < other.line
     return one.lo < other.lo
 
 
-def _fell_first(seen: list[Said]) -> Said | None:
-    """The process that an agent saw fail first."""
+def _first_failed(seen: list[LoggedLine]) -> LoggedLine | None:
+    """Return the process that an agent saw fail first."""
     first = [one for one in seen if one.first]
     return min(first, key=lambda one: (one.lo, one.line), default=None)
 
 
-def _in_order(one: Said, fell: Said | None) -> Said:
-    """An exit that a launcher saw later than the first one is what it did to those that were left."""
+def _mark_teardown(one: LoggedLine, fell: LoggedLine | None) -> LoggedLine:
+    """Return an exit as teardown if a launcher saw it after the first failure, because the launcher ended the remaining
+    processes."""
     if fell is None or one.role != "exit" or one.speaker not in ("launcher", "scheduler") or not _is_other(one, fell):
         return one
     wait = 0 if one.exit in (-9, -15) and one.file == fell.file else APART
     return replace(one, role="teardown") if one.lo > fell.lo + wait else one
 
 
-def _is_other(one: Said, fell: Said) -> bool:
-    """Whether it is of a process that is known to be another one."""
+def _is_other(one: LoggedLine, fell: LoggedLine) -> bool:
+    """Return True if a line is of another process than the one that failed first."""
     if one.speaker not in ("process", "launcher") or (one.rank is None and one.pid is None):
         return False
     return one.rank != fell.rank if one.rank is not None else one.pid != fell.pid
 
 
-def _has_own_exit(root: Said, seen: list[Said]) -> bool:
+def _has_own_exit(root: LoggedLine, seen: list[LoggedLine]) -> bool:
     exits = [one for one in seen if one.role == "exit" and one.speaker in ("launcher", "scheduler")]
     return root.rank is not None and any(one.rank == root.rank for one in exits)
 
 
-def _bounded(ending: Ending) -> list[Said]:
-    """All lines with the times that they lie between: their own, else those of the stamps around them in the file."""
+def _bound_times(ending: Ending) -> list[LoggedLine]:
+    """Return all lines with bounds of their times: their own time, otherwise the timestamps around them in the file."""
     found = []
     for one in ending.said:
         if one.time is not None:
@@ -174,7 +175,7 @@ def _bounded(ending: Ending) -> list[Said]:
     return found
 
 
-def _in_window(one: Said, ending: Ending) -> bool:
+def _in_window(one: LoggedLine, ending: Ending) -> bool:
     if one.speaker == "kernel":
         known = bool(one.host) and one.host in ending.hosts
         return known and ending.progress - APART < one.lo <= min(ending.death + AFTER, ending.next_start)
@@ -184,8 +185,9 @@ def _in_window(one: Said, ending: Ending) -> bool:
     return near and one.lo <= ending.next_start
 
 
-def _is_teardown(one: Said, seen: list[Said]) -> bool:
-    """Said more than 5 s behind a closing signal or the scheduler's end, unless by the scheduler."""
+def _is_teardown(one: LoggedLine, seen: list[LoggedLine]) -> bool:
+    """Return True for a line more than 5 s after a closing signal or the scheduler's end, unless the scheduler wrote
+    it."""
     if one.role not in ("root", "exit") or (one.speaker == "scheduler" and one.role == "root"):
         return False
     ends = [
@@ -195,25 +197,26 @@ def _is_teardown(one: Said, seen: list[Said]) -> bool:
     return any(one.lo > end.lo + APART for end in ends)
 
 
-def _went_on(one: Said, ordinary: list[Said], ending: Ending) -> bool:
-    """Whether the process of a root said something ordinary behind it; without ranks, a minute later at least."""
+def _has_continued(one: LoggedLine, ordinary: list[LoggedLine], ending: Ending) -> bool:
+    """Return True if the process of a root cause logged ordinary lines after it; without ranks, at least a minute
+    later."""
     if one.speaker != "process":
         return False
     behind = [other for other in ordinary if other.file == one.file and one.line < other.line]
     behind = [other for other in behind if one.file != ending.progress_file or other.line < ending.next_line]
     if one.file in ending.own_files:
-        return bool(behind) or _late(one, behind)
+        return bool(behind) or _is_late(one, behind)
     if one.rank is not None:
         return any(other.rank == one.rank for other in behind)
-    return _late(one, behind)
+    return _is_late(one, behind)
 
 
-def _late(one: Said, behind: list[Said]) -> bool:
+def _is_late(one: LoggedLine, behind: list[LoggedLine]) -> bool:
     return any(other.time is not None and one.hi + SHORT < other.time for other in behind)
 
 
-def _placed(one: Said, seen: list[Said]) -> Said:
-    """A root with what launchers say of the same process."""
+def _locate(one: LoggedLine, seen: list[LoggedLine]) -> LoggedLine:
+    """Return a root cause with the location that launchers report for its process."""
     for other in seen:
         if other.speaker != "launcher" or other.role not in ("exit", "teardown"):
             continue
@@ -228,8 +231,8 @@ def _placed(one: Said, seen: list[Said]) -> Said:
     return one
 
 
-def _joined(roots: list[Said], exits: list[Said]) -> tuple[list[Said], list[Said]]:
-    """A kill by the kernel and the exit of the process with that pid are one."""
+def _join_kills(roots: list[LoggedLine], exits: list[LoggedLine]) -> tuple[list[LoggedLine], list[LoggedLine]]:
+    """Join kills by the kernel with the exits of the processes with the same pid."""
     left = list(exits)
     found = []
     for root in roots:
@@ -241,20 +244,21 @@ def _joined(roots: list[Said], exits: list[Said]) -> tuple[list[Said], list[Said
     return found, left
 
 
-def _is_way_out(one: Said, said: list[Said], echoes: list[Said]) -> bool:
-    """SIGABRT behind a root or an echo of the same process, or where the others only waited or lost somebody."""
+def _is_way_out(one: LoggedLine, said: list[LoggedLine], echoes: list[LoggedLine]) -> bool:
+    """Return True for SIGABRT after a root or an echo of the same process, or if the others only waited or lost a
+    peer."""
     return one.exit == -6 and (bool(echoes) or any(one.rank is not None and one.rank == other.rank for other in said))
 
 
-def _of_another(root: Said, kill: Said) -> bool:
+def _of_another(root: LoggedLine, kill: LoggedLine) -> bool:
     if root.pid is not None and kill.pid is not None:
         return root.pid != kill.pid
     return root.rank is None or kill.rank is None or root.rank != kill.rank
 
 
-def _folded(candidates: list[Said], seen: list[Said]) -> list[Said]:
-    """What several processes say alike, once: by the one that an agent saw first, else by the first one."""
-    groups: dict[tuple[str, ...], list[Said]] = {}
+def _merge_equal(candidates: list[LoggedLine], seen: list[LoggedLine]) -> list[LoggedLine]:
+    """Merge equal lines of several processes into the one that an agent saw first, otherwise into the first one."""
+    groups: dict[tuple[str, ...], list[LoggedLine]] = {}
     for one in candidates:
         key = (one.code, one.role, one.text, one.host if one.speaker != "process" else "")
         groups.setdefault(key if one.role == "root" else (one.code, one.role), []).append(one)
@@ -280,30 +284,30 @@ def _folded(candidates: list[Said], seen: list[Said]) -> list[Said]:
     return found
 
 
-def _is_named(one: Said, seen: list[Said]) -> bool:
-    """Whether an agent names its process as the failure that it saw first."""
+def _is_named(one: LoggedLine, seen: list[LoggedLine]) -> bool:
+    """Return True if an agent names the process of a line as the failure that it saw first."""
     first = [other for other in seen if other.first]
     by_rank = any(other.rank is not None and other.rank == one.rank for other in first)
     return by_rank or any(other.pid is not None and other.pid == one.pid for other in first)
 
 
-def _chosen(folded: list[Said], seen: list[Said], fell: Said | None) -> Verdict:
+def _choose(folded: list[LoggedLine], seen: list[LoggedLine], fell: LoggedLine | None) -> Verdict:
     first = [one for one in folded if not any(_precedes(other, one) for other in folded if other is not one)]
-    one = min(first, key=lambda one: _order(one, seen))
+    one = min(first, key=lambda one: _sort_key(one, seen))
     agreed = len({(other.code, other.rank, other.host) for other in first}) == 1
     other_fell = fell is not None and _is_other(one, fell)
-    certain = agreed and not other_fell and any(_is_said(other, seen) for other in first)
+    certain = agreed and not other_fell and any(_is_confirmed(other, seen) for other in first)
     nowhere = one.speaker == "scheduler"
     return Verdict(one.code, "confirmed" if certain else "likely", None if nowhere else one.rank)
 
 
-def _precedes(one: Said, other: Said) -> bool:
+def _precedes(one: LoggedLine, other: LoggedLine) -> bool:
     if one.file == other.file and one.rank is not None and one.rank == other.rank and one.speaker == other.speaker:
         return one.line < other.line
     return one.hi + APART < other.lo
 
 
-def _order(one: Said, seen: list[Said]) -> tuple[object, ...]:
+def _sort_key(one: LoggedLine, seen: list[LoggedLine]) -> tuple[object, ...]:
     group = next(at for at, codes in enumerate(GROUPS.values()) if one.code in codes)
     placed = one.rank is not None or bool(one.host)
     whole = one.speaker != "process" and (group < 3 or one.exited)
@@ -318,7 +322,7 @@ def _order(one: Said, seen: list[Said]) -> tuple[object, ...]:
     )
 
 
-def _is_said(one: Said, seen: list[Said]) -> bool:
+def _is_confirmed(one: LoggedLine, seen: list[LoggedLine]) -> bool:
     if one.speaker == "kernel":
         return one.exited
     if not (one.time is not None or one.hi - one.lo < SHORT):
@@ -328,8 +332,8 @@ def _is_said(one: Said, seen: list[Said]) -> bool:
     return True
 
 
-def _has_exit(root: Said, seen: list[Said]) -> bool:
-    """Whether a launcher or a scheduler says that the process of a root ended."""
+def _has_exit(root: LoggedLine, seen: list[LoggedLine]) -> bool:
+    """Return True if a launcher or a scheduler reports the end of the process of a root cause."""
     exits = [one for one in seen if one.role == "exit" and one.speaker in ("launcher", "scheduler")]
     if root.rank is not None:
         return any(

@@ -1,4 +1,4 @@
-"""What an attempt of a checkpoint log went through (accounting §4)."""
+"""Course of an attempt of a checkpoint log (accounting §4)."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ class Course:
 
     @property
     def tail(self) -> int | None:
-        """End of the last span or save time, else of the load. Chosen: with no load, when it began."""
+        """Return the end of the last span or save time, otherwise of the load. Chosen: with no load, its begin."""
         ends = [piece[3] for piece in self.spans] + [save[1] for save in self.saves + self.initial_saves]
         return max(ends) if ends else self.time
 
 
 def save_spans(records: list[Event]) -> list[tuple[int, int]]:
-    """Positions of each `step_finished b` and the first `checkpoint_saved b` after it, first reports only."""
+    """Return the positions of each `step_finished b` and the first `checkpoint_saved b` after it, first reports
+    only."""
     first: dict[tuple[str, int], int] = {}
     for place, record in enumerate(records):
         first.setdefault((record.kind, record.number), place)
@@ -51,7 +52,7 @@ def save_spans(records: list[Event]) -> list[tuple[int, int]]:
 
 
 def are_asynchronous(records: list[Event]) -> bool:
-    """Whether a later step was finished inside a save, or the line of one says so."""
+    """Return True if a later step was finished inside a save, or the line of one states it."""
     return any(record.kind == "saved" and record.label == "asynchronous" for record in records) or any(
         later.kind == "finished" and later.number > records[start].number
         for start, end in save_spans(records)
@@ -60,7 +61,7 @@ def are_asynchronous(records: list[Event]) -> bool:
 
 
 def course(attempts: list[Attempt], index: int, asynchronous: bool) -> Course:
-    """Spans and save times of one attempt."""
+    """Return spans and save times of one attempt."""
     attempt = attempts[index]
     records = attempt.records()
     begun = beginning(attempts, index, records)
@@ -86,7 +87,7 @@ def course(attempts: list[Attempt], index: int, asynchronous: bool) -> Course:
 
 
 def synchronous_saves(records: list[Event], began: int) -> dict[int, int]:
-    """Position of the finish -> end (ns) of each save time.
+    """Return position of the finish -> end (ns) of each save time.
 
     Chosen: also of a step that is no progress (an initial save before training), but not of steps passed before.
     """
@@ -100,8 +101,8 @@ def synchronous_saves(records: list[Event], began: int) -> dict[int, int]:
 
 
 def beginning(attempts: list[Attempt], index: int, records: list[Event]) -> tuple[int, int, bool] | None:
-    """The step that an attempt began at, when (ns), and whether at its first record: its last load, else
-    `no_checkpoint_loaded`."""
+    """Return the step that an attempt began at, the time (ns), and True if that is its first record: its last load,
+    otherwise `no_checkpoint_loaded`."""
     attempt = attempts[index]
     loads = [event for event in attempt.events if event.kind == "load"]
     if loads:
@@ -117,7 +118,7 @@ def beginning(attempts: list[Attempt], index: int, records: list[Event]) -> tupl
 
 
 def checkpoint_before(earlier: list[Attempt]) -> int | None:
-    """The step of the last save before an attempt. Chosen: with no save, the last loaded step."""
+    """Return the step of the last save before an attempt. Chosen: with no save, the last loaded step."""
     for kind in ("saved", "load"):
         steps = [event.number for attempt in earlier for event in attempt.events if event.kind == kind]
         if steps:

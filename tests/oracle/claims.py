@@ -1,4 +1,4 @@
-"""Who claims which time (accounting §3 to §5), but for the spans themselves."""
+"""All claims of time except the training spans (accounting §3 to §5)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ CATEGORY = {
 }
 
 
-def claims_beside_training(job: Job, training: Training) -> Iterator[Claim]:
-    """All claims but those of the spans."""
+def claims_outside_training(job: Job, training: Training) -> Iterator[Claim]:
+    """Yield all claims except those of spans."""
     yield from training.claims
     for start, end in job.options.exclude:
         yield Claim(RANK["excluded"], start, end, "excluded")
@@ -38,7 +38,7 @@ def claims_beside_training(job: Job, training: Training) -> Iterator[Claim]:
 
 
 def queues(job: Job) -> Iterator[Claim]:
-    """From `user_scheduled` to the next start, or to T1, if nothing of the job happens in between."""
+    """Yield queues: from `user_scheduled` to the next start, or to T1, if no event of the job is in between."""
     for event in (event for event in job.events if event.kind == "scheduled"):
         later = next((one for one in job.events if id(one) not in job.strays and is_next_after(event, one)), None)
         runs_on = any(other.time <= event.time < other.end for other in job.events)
@@ -47,14 +47,14 @@ def queues(job: Job) -> Iterator[Claim]:
 
 
 def is_next_after(scheduled: Event, other: Event) -> bool:
-    """Whether `other` shows the job after `scheduled`. Chosen: of the same instant, only a start does."""
+    """Return True if `other` shows the job after `scheduled`. Chosen: at the same time, only a start does."""
     if other.kind in NO_LIFE:
         return False
     return other.time > scheduled.time or (other.time == scheduled.time and other.kind == "start")
 
 
 def downtimes(job: Job, training: Training) -> Iterator[Claim]:
-    """Recovery or `stopped` to the moment when the next attempt is up; a job that crashed last is down to T1."""
+    """Yield recovery or `stopped` until the next attempt is up; a job that crashed last is down to T1."""
     for index in range(job.last):
         after, clean = job.attempts[index + 1], job.clean[index]
         if clean is not None:
@@ -62,15 +62,15 @@ def downtimes(job: Job, training: Training) -> Iterator[Claim]:
         elif index in training.undetermined:
             yield Claim(RANK["downtime"], after.begin, after.up, RECOVERY)
         else:
-            yield Claim(RANK["downtime"], min(training.life(job, index), after.begin), after.up, RECOVERY)
+            yield Claim(RANK["downtime"], min(training.last_activity(job, index), after.begin), after.up, RECOVERY)
     crash = job.crash(job.last) if job.attempts else None
     if crash is not None:
         yield Claim(RANK["downtime"], crash, job.t1, RECOVERY)
 
 
 def unclaimed(job: Job, training: Training) -> Iterator[Claim]:
-    """In any attempt that another one follows, what nothing claims after its last span (else its start); if it
-    ended cleanly, only behind its first line that says so."""
+    """Yield the unclaimed time after the last span (otherwise the start) of each attempt that another one follows.
+    After a clean end, it begins at the first line that states the end."""
     for index in range(job.last):
         ends = [span.end for span in training.spans if span.attempt == index]
         ends += [last[index] for last in (training.wasted_end, training.credited_end) if index in last]
@@ -87,12 +87,12 @@ def orbax(job: Job) -> Iterator[Claim]:
 
 
 def phase(job: Job, training: Training, interval: Interval) -> Iterator[Claim]:
-    """A phase of the recorder; of a load of data only what lies outside steps, unless loading is blocking."""
+    """Yield a phase of the recorder; of a data load only the part outside of steps, unless loading is blocking."""
     end = interval.end
     if end is None and interval.kind == "data" and goes_on_loading(interval, job.attempts):
         return
     if end is None:
-        life, t1 = training.life(job, interval.owner), job.t1 if interval.owner == job.last else None
+        life, t1 = training.last_activity(job, interval.owner), job.t1 if interval.owner == job.last else None
         end = lost_end(interval, job.attempts[interval.owner], life, t1)
     if end is None or end <= interval.start:
         return
@@ -104,7 +104,7 @@ def phase(job: Job, training: Training, interval: Interval) -> Iterator[Claim]:
 
 
 def outside(start: int, end: int, steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The parts of [start, end) with no step in flight (checkpoint logs, chosen: outside training spans)."""
+    """Yield the parts of [start, end) with no step in flight (checkpoint logs, chosen: outside training spans)."""
     line = Canvas(start, end, end - start)
     for first, last in steps:
         line.paint(Claim(0, first, last, "step"))

@@ -1,4 +1,4 @@
-"""Step-end logs: where attempts began to train, and what lies between their records (accounting §4)."""
+"""Step-end logs: begin of training in attempts, and the spans between their records (accounting §4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from .events import NS, Event
 
 @dataclass(frozen=True)
 class Beginning:
-    """step: how many were done. time: ns. started: whether it is the last start line of its burst."""
+    """Begin of training. step: number of steps done. time: ns. started: True if it is the last start line of its
+    burst."""
 
     step: int
     time: int
@@ -22,19 +23,20 @@ class Beginning:
 
 
 def lower_median(values: Sequence[int]) -> int | None:
-    """The middle one, or the lower of the two middle ones; None of nothing."""
+    """Return the middle value, or the lower of the two middle ones; None if there are none."""
     return sorted(values)[(len(values) - 1) // 2] if values else None
 
 
 def strides(attempts: list[Attempt]) -> list[int]:
-    """Per attempt: the lower median difference between its recorded steps; with one record all attempts', else 1."""
+    """Return the lower median difference between recorded steps per attempt; with one record that of all attempts, or
+    1."""
     own = [[b.number - a.number for a, b in pairwise(attempt.steps)] for attempt in attempts]
     everywhere = lower_median([difference for differences in own for difference in differences])
     return [lower_median(differences) or everywhere or 1 for differences in own]
 
 
 def beginnings(attempts: list[Attempt]) -> list[Beginning | None]:
-    """Of each attempt with a record."""
+    """Return the beginning of each attempt that has a record."""
     pace = fastest_pace(attempts)
     found: list[Beginning | None] = []
     last: int | None = None
@@ -45,15 +47,16 @@ def beginnings(attempts: list[Attempt]) -> list[Beginning | None]:
 
 
 def fastest_pace(attempts: list[Attempt]) -> Fraction | None:
-    """The least ns per step, between two records of one attempt or as a record states it."""
+    """Return the least ns per step, between two records of one attempt or as stated by a record."""
     paces = [Fraction(b.time - a.time, b.number - a.number) for attempt in attempts for a, b in pairwise(attempt.steps)]
     paces += [Fraction(step.mean) for attempt in attempts for step in attempt.steps if step.mean]
     return min(paces, default=None)
 
 
 def beginning(attempt: Attempt, stride: int, pace: Fraction | None, last: int | None) -> Beginning:
-    """At the last restore or load before its first record, if below it; else, if a start line opened it, before the
-    steps that the record covers; else at the record. last: the number of the last record before the attempt."""
+    """Return the beginning of an attempt: the last restore or load before its first record, if below it. Otherwise, if
+    a start line opened it, before the steps that the record covers. Otherwise the record. last: number of the last
+    record before the attempt."""
     first = attempt.steps[0]
     place = next(i for i, event in enumerate(attempt.events) if event is first)
     told = [event for event in attempt.events[:place] if event.kind in ("restore", "load") and event.step is not None]
@@ -72,8 +75,8 @@ def beginning(attempt: Attempt, stride: int, pace: Fraction | None, last: int | 
 
 
 def trained_from(start: int, record: Event, steps: int) -> int:
-    """Where (ns) the `steps` steps that a record ends began, which began at `start` or later: what their mean leaves
-    over is a gap, if it is more than 1 % of them, and two seconds where the clock shows whole ones."""
+    """Return the time (ns) at which the `steps` steps of a record began, at `start` or later. The time that their mean
+    leaves over is a gap, if it is more than 1 % of them, plus two seconds if the clock shows whole seconds."""
     if record.mean is None:
         return start
     took = steps * record.mean

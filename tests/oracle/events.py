@@ -1,4 +1,4 @@
-"""What a line means (formats A, B, C and the native one), and the order of events (accounting §1)."""
+"""Events from lines (formats A, B, C and the native one), and the order of events (accounting §1)."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ TIE_ORDER = (
     "elastic_reinit", "step", "save", "custom", "finished", "saved", "terminated", "crashed", "user_terminated",
     "job_finished", "job_end", "slices", "heartbeat",
 )  # fmt: skip
-"""Kinds of events, in the order in which events of one instant are taken (accounting §1)."""
+"""Kinds of events in the order of events with equal times (accounting §1)."""
 
 CLEAN = {"user_terminated", "job_finished", "job_end"}
 TERMINATIONS = {"terminated", "crashed"} | CLEAN
 BEGINNINGS = set(TIE_ORDER[TIE_ORDER.index("start") : TIE_ORDER.index("step") + 1])
-"""A start at the instant of an end follows it. Chosen: and so do the lines of that instant that follow a start, but
-not the end lines of phases, unless one begins there too: they close what the old life left open."""
+"""Kinds that follow an end of the same time, like a start. Chosen: this includes lines of that time that follow a
+start. End lines of phases do not follow, unless a phase begins there too: they close intervals of the old attempt."""
 CHECKPOINTS = {"load", "finished", "saved"}
 START_UP = {"tpu_init", "prep", "restore", "elastic_down", "elastic_up", "elastic_reinit"}
 NO_LIFE = {"scheduled", "slices"}
 NO_EVENTS = {"announced", "bad_loss"}
-"""What lines say beside events: a process announces itself, a loss is not finite."""
+"""Facts that are not events: a process announces itself, a loss is not finite."""
 
 Record = dict[str, Any]
 
@@ -39,12 +39,11 @@ Record = dict[str, Any]
 class Event:
     """One fact of the log. time, end: ns UTC (they differ for Orbax intervals only).
 
-    edge: "begin" or "end" (also of a step), "interval" (Orbax), else "point". identity: every field of its format.
-    label: also "preempted", and "asynchronous" of a save whose line says so.
-    between_steps: of a load of data, whether its line says so. set_forward: ns by which the clock was set before it.
-    lost_steps: of a sign of life, between which instants (ns) lines of steps were lost.
-    writer: the process that wrote it, where a Cloud Logging entry tells. A step with the edge "end" says how many were
-    done; mean: ns, of one of them.
+    edge: "begin" or "end" (also of a step), "interval" (Orbax), otherwise "point". identity: every field of its format.
+    label: also "preempted", and "asynchronous" for a save whose line states it. between_steps: for a data load, True if
+    its line states it. set_forward: ns by which the clock was set before it. lost_steps: for a heartbeat, interval (ns)
+    in which step lines were lost. writer: the process that wrote it, if a Cloud Logging entry names it. A step with the
+    edge "end" counts finished steps; mean: ns of one step.
     """
 
     time: int
@@ -63,18 +62,18 @@ class Event:
 
     @property
     def number(self) -> int:
-        """The step of an event that must have one."""
+        """Return the step of an event that must have one."""
         assert self.step is not None
         return self.step
 
 
 def whole(value: Any) -> int | None:
-    """A step or a rank as an integer: from an int, a float or digits in a string."""
+    """Return a step or a rank as an integer: from an int, a float or digits in a string."""
     return None if value is None else int(Fraction(str(value)))
 
 
 def epoch_ns(value: Any) -> int | None:
-    """Epoch seconds (or a duration in seconds) as ns, rounded to the microsecond, half to even."""
+    """Return epoch seconds (or a duration in seconds) as ns, rounded to the microsecond, half to even."""
     if value is None:
         return None
     exact = Fraction(value) if isinstance(value, int) else Fraction(float(value))
@@ -85,7 +84,7 @@ ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?
 
 
 def iso_ns(text: str, zone: str) -> int:
-    """An ISO-8601 instant as ns since 1970 UTC; without an offset it is local time in `zone`."""
+    """Return an ISO-8601 time as ns since 1970 UTC; without an offset it is local time in `zone`."""
     found = ISO.match(text.strip())
     if found is None:
         raise ValueError(f"not a time: {text!r}")
@@ -108,7 +107,7 @@ PHASES = {"tpu_init": "tpu_init", "training_prep": "prep", "data_loading": "data
 
 
 def recorder_events(record: Record) -> Iterator[Event]:
-    """Format A."""
+    """Yield events of format A."""
     yield from recorder_phases(record)
     for key, kind in {"job_start_time": "start", "job_end_time": "job_end"}.items():
         if (time := epoch_ns(record.get(key))) is not None:
@@ -147,7 +146,7 @@ ORBAX_PARTS = {
     "save": ("checkpoint_manager_blocking", "wait_for_prev", "checkpointer_blocking", "get_old_steps"),
     "restore": ("checkpoint_manager", "checkpointer", "broadcast"),
 }
-"""The interval of the whole, then its parts."""
+"""Keys of the interval of the whole, then of its parts."""
 ORBAX_KEYS = (
     *(f"{part}_{what}" for parts in ORBAX_PARTS.values() for part in parts for what in ("start_time", "duration_secs")),
     "step", "directory", "event_type", "reached_preemption", "preemption_received_at", "synchronous",
@@ -156,7 +155,7 @@ ORBAX_KEYS = (
 
 
 def orbax_events(record: Record) -> Iterator[Event]:
-    """Format B. Chosen: where the checkpoint manager's own interval is missing, its parts claim theirs."""
+    """Yield events of format B. Chosen: if the checkpoint manager's own interval is missing, its parts claim theirs."""
     kind = "save" if record["event_type"] == "save" else "restore"
     identity = ("B", *(same_spelling(record.get(key)) for key in ORBAX_KEYS))
     whole_part, *parts = ORBAX_PARTS[kind]
@@ -177,7 +176,7 @@ def orbax_intervals(record: Record, parts: Iterable[str]) -> list[tuple[int, int
 
 
 def same_spelling(value: Any) -> str:
-    """3, 3.0 and "3" alike."""
+    """Return one spelling for 3, 3.0 and "3"."""
     try:
         return str(Fraction(str(value)))
     except ValueError:
@@ -192,7 +191,7 @@ RESILIENCY = {
 
 
 def resiliency_events(record: Record, zone: str) -> Iterator[Event]:
-    """Format C."""
+    """Yield events of format C."""
     kind = RESILIENCY.get(str(record["event_type"]))
     if kind is None or record.get("timestamp") is None:
         return
@@ -210,7 +209,7 @@ NATIVE = {
 
 
 def native_events(record: Record) -> Iterator[Event]:
-    """The native format."""
+    """Yield events of the native format."""
     kind, time = NATIVE.get(str(record["goodput_event"])), epoch_ns(record.get("goodput_time"))
     step, rank = whole(record.get("step")), whole(record.get("rank"))
     if record["goodput_event"] == "attempt" and time is not None and not rank:
@@ -241,7 +240,7 @@ def native_events(record: Record) -> Iterator[Event]:
 
 
 def read(lines: Iterable[str], zone: str) -> list[Event]:
-    """Events of bare JSON lines. What is no event of a job is skipped: diagnostics are the real reader's business."""
+    """Return the events of bare JSON lines. Other lines are skipped: diagnostics are tested with the real reader."""
     events: list[Event] = []
     for line in lines:
         try:
@@ -254,7 +253,7 @@ def read(lines: Iterable[str], zone: str) -> list[Event]:
 
 
 def unwrapped(record: Any) -> tuple[Any, tuple[str, str] | None]:
-    """The payload of a Cloud Logging entry, and which process wrote it; any other record as it is."""
+    """Return the payload of a Cloud Logging entry and the process that wrote it; any other record as it is."""
     if not isinstance(record, dict) or not isinstance(record.get("jsonPayload"), dict):
         return record, None
     labels = record.get("labels") or {}
@@ -279,7 +278,7 @@ def events_of(record: Record, zone: str) -> list[Event]:
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:
-    """Distinct events by time; ties as §1 says, and then by their own fields, so that file order never matters."""
+    """Return distinct events by time; ties as in §1, then by their own fields, so that file order never matters."""
     by_writer = sorted(events, key=lambda event: (event.writer is not None, str(event.writer)), reverse=True)
     distinct = one_kind_of_steps({event.identity: event for event in by_writer}.values())
     last_breaths = {event.time for event in distinct if event.kind in TERMINATIONS}
@@ -299,7 +298,7 @@ def in_order(events: Iterable[Event]) -> list[Event]:
 
 
 def one_kind_of_steps(events: Iterable[Event]) -> list[Event]:
-    """Beside steps that begin, step ends are signs of life and no more."""
+    """Treat step ends next to steps that begin as signs of life only."""
     found = list(events)
     if not any((event.kind, event.edge) == ("step", "point") for event in found):
         return found
@@ -308,7 +307,7 @@ def one_kind_of_steps(events: Iterable[Event]) -> list[Event]:
 
 
 def seen_at(events: Iterable[Event], as_of: int | None) -> list[Event]:
-    """Only what had happened by `as_of` (ns); an interval that spans it is cut there."""
+    """Return only events up to `as_of` (ns); an interval that spans it is cut there."""
     if as_of is None:
         return list(events)
     return [replace(event, end=min(event.end, as_of)) for event in events if event.time <= as_of]

@@ -30,8 +30,8 @@ class Options:
 
 @dataclass(frozen=True)
 class Job:
-    """events: those seen, in order. strays: heartbeats (their ids) behind the end of their attempt. clean: per attempt
-    its believed clean end. [t0, t1): the job window, ns."""
+    """events: those seen, in order. strays: ids of heartbeats after the end of their attempt. clean: believed clean end
+    per attempt. [t0, t1): the job window, ns."""
 
     events: list[Event]
     is_step_log: bool
@@ -44,16 +44,16 @@ class Job:
 
     @property
     def step_ends(self) -> bool:
-        """Whether its steps say how many were done."""
+        """Return True if its records count finished steps."""
         return any(step.edge == "end" for attempt in self.attempts for step in attempt.steps)
 
     @property
     def last(self) -> int:
-        """Index of the last attempt."""
+        """Return the index of the last attempt."""
         return len(self.attempts) - 1
 
     def termination(self, index: int) -> int | None:
-        """The first termination or end line after an attempt's last step or progress."""
+        """Return the first termination or end line after an attempt's last step or progress."""
         endings = self.closing(index)
         return endings[0].time if endings else None
 
@@ -61,7 +61,7 @@ class Job:
         return self.attempts[index].ending_lines(self.is_step_log)
 
     def crash(self, index: int) -> int | None:
-        """The first `job_crashed` among the lines that end an attempt, if it did not end cleanly."""
+        """Return the first `job_crashed` among the lines that end an attempt, if it did not end cleanly."""
         if self.clean[index] is not None:
             return None
         return next((event.time for event in self.closing(index) if event.kind == "crashed"), None)
@@ -70,38 +70,41 @@ class Job:
         return self.attempts[index + 1].begin
 
     def disruptions(self) -> int:
-        """Passages to a next attempt that do not follow a believed clean end, and were no scale-up or rollback."""
+        """Return the number of passages to a next attempt that do not follow a believed clean end, and were no scale-up
+        or rollback."""
         return sum(1 for index, end in enumerate(self.clean[:-1]) if end is None and not self.was_planned(index))
 
     def was_planned(self, index: int) -> bool:
-        """§10: the passage behind an attempt holds a scale-up and no slice loss, no start line, no termination."""
+        """Return True if the passage after an attempt contains a scale-up and no slice loss, start line or termination
+        (§10)."""
         attempt, after = self.attempts[index], self.attempts[index + 1]
         if after.rolled_back:
             return True
         passage = attempt.after({"step"} | CHECKPOINTS)
         passage = passage + list(takewhile(lambda event: not after.is_step(event), after.events))
         kinds = {event.kind for event in passage}
-        preempted = any(self.says_preempted(attempt, event) for event in attempt.events)
+        preempted = any(self.is_preemption(attempt, event) for event in attempt.events)
         other_causes = {"start", "elastic_down"} | TERMINATIONS
         return "elastic_up" in kinds and not kinds & other_causes and not preempted
 
-    def says_preempted(self, attempt: Attempt, event: Event) -> bool:
-        """A save that had reached a preemption; a notice, unless a step begins more than 10 min behind it."""
+    def is_preemption(self, attempt: Attempt, event: Event) -> bool:
+        """Return True for a save that had reached a preemption, or a notice, unless a step begins more than 10 min
+        after it."""
         if event.label != "preempted" or id(event) in self.strays:
             return False
         trained = attempt.steps if self.is_step_log else attempt.progress()
         return event.kind == "save" or not any(later.time - event.time > 600 * NS for later in trained)
 
     def ending(self) -> str:
-        """clean, terminated, crashed or not_logged."""
+        """Return clean, terminated, crashed or not_logged."""
         kinds = {event.kind for event in self.closing(self.last)} if self.attempts else set()
         if self.clean and self.clean[-1]:
             return "clean"
         return "crashed" if "crashed" in kinds else "terminated" if kinds else "not_logged"
 
 
-def understand(all_events: list[Event], as_of: int | None, options: Options) -> Job:
-    """Events -> job. Raises ValueError if none was seen."""
+def job_from_events(all_events: list[Event], as_of: int | None, options: Options) -> Job:
+    """Return the job of some events. Raises ValueError if none was seen."""
     beside = [event for event in all_events if event.kind in NO_EVENTS]
     all_events = [event for event in all_events if event.kind not in NO_EVENTS]
     is_step_log = any(event.kind == "step" for event in all_events)
@@ -120,11 +123,11 @@ def understand(all_events: list[Event], as_of: int | None, options: Options) -> 
     t1 = max(event.end for event in events if id(event) not in strays)
     if as_of is not None and not has_ended(events, attempts, clean, is_step_log):
         t1 = as_of
-    return Job(events, is_step_log, strays, attempts, clean, first_instant(events), t1, options)
+    return Job(events, is_step_log, strays, attempts, clean, first_time(events), t1, options)
 
 
-def first_instant(events: list[Event]) -> int:
-    """T0."""
+def first_time(events: list[Event]) -> int:
+    """Return T0."""
     first = next((event for event in events if event.kind in CHECKPOINTS | {"scheduled", "start", "step"}), events[0])
     if first.kind in ("scheduled", "start"):
         return first.time
@@ -133,7 +136,7 @@ def first_instant(events: list[Event]) -> int:
 
 
 def stray_heartbeats(attempts: list[Attempt], is_step_log: bool) -> set[int]:
-    """Those later than the first line that ended their attempt: they say nothing."""
+    """Return the heartbeats later than the first line that ended their attempt, which are ignored."""
     found: set[int] = set()
     for attempt in attempts:
         ends = attempt.ending_lines(is_step_log)[:1]
@@ -143,7 +146,8 @@ def stray_heartbeats(attempts: list[Attempt], is_step_log: bool) -> set[int]:
 
 
 def has_ended(events: list[Event], attempts: list[Attempt], clean: list[Event | None], is_step_log: bool) -> bool:
-    """Chosen: a `job_crashed` among the last lines leaves the job down, unless a clean end stands behind it."""
+    """Return True if the job has ended. Chosen: a `job_crashed` among the last lines leaves the job down, unless a
+    clean end follows it."""
     told = (attempt.steps if is_step_log else attempt.progress() for attempt in attempts)
     progress = {id(event) for events_of_one in told for event in events_of_one}
     tail: list[Event] = []

@@ -1,4 +1,4 @@
-"""How an attempt ends, and where phases end whose end line is lost (accounting §3)."""
+"""Ends of attempts, and of phases without an end line (accounting §3)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def believed_clean_end(
     planned: str | None = None,
     strays: Collection[int] = (),
 ) -> Event | None:
-    """The first clean end after the attempt's last step or progress that can be believed.
+    """Return the first believed clean end after the attempt's last step or progress.
 
-    Chosen: a logged crash is believed rather than a `job_end`, and leaves the last attempt down behind any clean end.
-    A `job_end` after a request to stop is none, unless the user says that the stop was planned. planned: what the user
-    says of stops between attempts; None: nothing. strays: heartbeats (their ids) that say nothing.
+    Chosen: a logged crash takes precedence over a `job_end`, and leaves the last attempt down after any clean end. A
+    `job_end` after a request to stop does not count, unless the user states that the stop was planned. planned: the
+    user's statement about stops between attempts, or None. strays: ids of heartbeats that are ignored.
     """
     lines = attempts[index].ending_lines(is_step_log)
     crashes = [place for place, line in enumerate(lines) if line.kind == "crashed"]
@@ -41,7 +41,8 @@ def believed_clean_end(
 
 
 def was_asked_to_stop(attempt: Attempt, is_step_log: bool, strays: Collection[int]) -> bool:
-    """Whether the attempt had reached a preemption, or had notice of one, and trained for at most 10 min after it."""
+    """Return True if the attempt had reached a preemption, or had notice of one, and trained for at most 10 min after
+    it."""
     trained = attempt.steps if is_step_log else attempt.progress()
     return any(
         event.label == "preempted"
@@ -52,7 +53,7 @@ def was_asked_to_stop(attempt: Attempt, is_step_log: bool, strays: Collection[in
 
 
 def was_redone(attempts: list[Attempt], index: int) -> bool:
-    """Whether the next attempt that steps starts at or below this one's last step."""
+    """Return True if the next attempt with a step starts at or below this one's last step."""
     steps = attempts[index].steps
     later = next((attempt.steps for attempt in attempts[index + 1 :] if attempt.steps), None)
     if steps and steps[0].edge == "end":
@@ -62,7 +63,7 @@ def was_redone(attempts: list[Attempt], index: int) -> bool:
 
 
 def last_sign_of_life(attempt: Attempt, is_step_log: bool, credited_end: int | None) -> int:
-    """ns; credited_end: where its credited last step ends, if it has one."""
+    """Return the last sign of life (ns). credited_end: end of its credited last step, if any."""
     endings = attempt.ending_lines(is_step_log)
     if endings:
         life = endings[0].time
@@ -74,7 +75,7 @@ def last_sign_of_life(attempt: Attempt, is_step_log: bool, credited_end: int | N
 
 @dataclass
 class Interval:
-    """A phase of the recorder, ns. end: None where the end line is lost. owner: index of the attempt it began in."""
+    """A phase of the recorder, ns. end: None if the end line is lost. owner: index of the attempt it began in."""
 
     kind: str
     label: str
@@ -94,7 +95,7 @@ class Pairing:
         self.most_open = 1
 
     def run(self, attempts: list[Attempt]) -> list[Interval]:
-        """All phases of all attempts."""
+        """Return all phases of all attempts."""
         for owner, attempt in enumerate(attempts):
             if attempt.has_start:
                 self.opened.clear()
@@ -107,8 +108,8 @@ class Pairing:
         return self.found
 
     def on_begin(self, event: Event, owner: int) -> None:
-        """Loads of data are first in, first out; of any other phase and label as many are open at a time as the burst
-        has start lines without a rank: one, where ranks have numbers."""
+        """Open a phase. Data loads are first in, first out. Of any other phase and label, as many are open at a time as
+        the burst has start lines without a rank: one, if ranks have numbers."""
         interval = Interval(event.kind, event.label, event.time, None, owner, event)
         self.found.append(interval)
         queue = self.opened.setdefault((event.kind, event.label), deque())
@@ -130,7 +131,8 @@ class Pairing:
 
 
 def goes_on_loading(interval: Interval, attempts: list[Attempt]) -> bool:
-    """Whether a step or a load of the same process follows in a later attempt: only a start line shows a new one."""
+    """Return True if a step or a load of the same process follows in a later attempt. Only a start line shows a new
+    process."""
     later = takewhile(lambda attempt: not attempt.has_start, attempts[interval.owner + 1 :])
     return any(
         attempt.is_step(event) or event.kind == "load" or (event.kind, event.edge) == ("data", "begin")
@@ -140,9 +142,9 @@ def goes_on_loading(interval: Interval, attempts: list[Attempt]) -> bool:
 
 
 def lost_end(interval: Interval, attempt: Attempt, life: int, t1: int | None) -> int | None:
-    """§3 Open intervals: the end (ns) of a phase whose end line is lost; None: the phase is dropped.
+    """Return the end (ns) of a phase without an end line (§3 Open intervals). None: the phase is dropped.
 
-    life: the attempt's last sign of life. t1: end of the window if this is the last attempt, else None.
+    life: the attempt's last sign of life. t1: end of the window if this is the last attempt, otherwise None.
     """
     place = next(i for i, event in enumerate(attempt.events) if event is interval.begin)
     later = attempt.events[place + 1 :]

@@ -1,4 +1,4 @@
-"""Which progress was kept, and how long a step usually takes (accounting §4)."""
+"""Kept progress, and the usual time of a step (accounting §4)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ EVERYTHING, NOTHING = float("inf"), float("-inf")
 
 @dataclass
 class TrainingSpan:
-    """A piece of training of one attempt, [start, end) ns, over `steps` steps, of which the first `kept` are kept.
+    """A span of training of one attempt, [start, end) ns, over `steps` steps; the first `kept` are kept.
 
-    first: a start-up may be in it: the attempt's first, or the first behind an elastic re-initialisation (`reinit`).
-    role: "plain", "credited" (last step of a dead attempt) or "final" (last step of the job).
-    excluded: ns that the user took out. lost_lines: whether lines of its steps were lost.
-    net: ns that nothing of a higher rank claims, once painted.
+    first: it may contain a start-up: the attempt's first, or the first after an elastic re-initialization (`reinit`).
+    role: "plain", "credited" (last step of a dead attempt) or "final" (last step of the job). excluded: ns that the
+    user excluded. lost_lines: True if lines of its steps were lost. net: ns without claims of a higher rank, once
+    painted.
     """
 
     attempt: int
@@ -39,15 +39,17 @@ class TrainingSpan:
 
     @property
     def is_sample(self) -> bool:
-        """Wholly kept, measured, not touched by an exclusion, and no line of it lost: it says how long a step takes."""
+        """Return True if it is wholly kept, measured, not touched by an exclusion, and without lost lines: it shows the
+        time of a step."""
         return self.role == "plain" and self.kept == self.steps and not self.excluded and not self.lost_lines
 
 
 def lineage(step_ranges: list[tuple[int, int] | None], reach: list[int]) -> dict[int, int | None]:
-    """The attempts of the final progress: index -> the step up to which its steps are kept (None: all it recorded).
+    """Return the attempts of the final progress: index -> the step up to which its steps are kept (None: all it
+    recorded).
 
-    step_ranges: per attempt the step that it began at and the last that it recorded; None if it recorded none.
-    reach: by how much it may miss a step and still have reached it (step logs: its stride, else 0).
+    step_ranges: per attempt the step that it began at and the last that it recorded; None if it recorded none. reach:
+    number of steps that it may miss and still count as reached (step logs: its stride, otherwise 0).
     """
     stepped = [(index, *step_range) for index, step_range in enumerate(step_ranges) if step_range is not None]
     if not stepped:
@@ -63,7 +65,7 @@ def lineage(step_ranges: list[tuple[int, int] | None], reach: list[int]) -> dict
 
 
 def kept_of(a: int, b: int, upto: float) -> Fraction:
-    """How many of the steps a..b-1 lie below `upto`."""
+    """Return how many of the steps a..b-1 are below `upto`."""
     return Fraction(b - a) if upto >= b else Fraction(int(upto) - a) if upto > a else Fraction(0)
 
 
@@ -76,7 +78,8 @@ def gross(span: TrainingSpan) -> int:
 
 
 def sample(spans: list[TrainingSpan], attempt: int, last_step: bool) -> list[TrainingSpan]:
-    """The spans that tell an attempt's usual step time; for a last step its own first one comes before others'."""
+    """Return the spans for an attempt's usual step time; for a last step its own first span precedes those of
+    others."""
     non_first = [s for s in spans if s.is_sample and not s.first]
     own = [s for s in non_first if s.attempt == attempt]
     own_first = [s for s in spans if s.is_sample and s.first and not s.reinit and s.attempt == attempt]
@@ -84,12 +87,12 @@ def sample(spans: list[TrainingSpan], attempt: int, last_step: bool) -> list[Tra
 
 
 def paces(spans: list[TrainingSpan], time: Callable[[TrainingSpan], int] = net) -> list[Fraction]:
-    """Time per step, ns."""
+    """Return the time per step, ns."""
     return [Fraction(time(span)) / span.steps for span in spans]
 
 
 def usual_for_last_step(
     spans: list[TrainingSpan], attempt: int, time: Callable[[TrainingSpan], int]
 ) -> Fraction | None:
-    """Usual step time (ns) by which a last step is judged; None if the job shows none."""
+    """Return the usual step time (ns) by which a last step is judged; None if the job shows none."""
     return median(paces(sample(spans, attempt, last_step=True), time))

@@ -1,4 +1,4 @@
-"""Lives of a job, as the oracle of advice has them."""
+"""Attempts of a job for the oracle of advice."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Span = tuple[int, int]
 
 
 @dataclass
-class Life:
-    """One life; ns. times: net by place; evals: by position; saves: position -> cost; ready: position -> when it was
-    usable, on the clock. resumed: where the next one began."""
+class TrainedAttempt:
+    """One attempt; ns. times: net by position; evals: by position; saves: position -> cost; ready: position -> clock
+    time at which it was usable. resumed: position where the next one began."""
 
     attempt: int
     first: int
@@ -42,11 +42,11 @@ class Life:
 
 @dataclass
 class Record:
-    """All lives, and the job around them. shift: from where a save is made to what it stores. failed_last:
-    whether the last life, with a step, is of the last attempt, and a line says that this was terminated or crashed."""
+    """All attempts, and the job around them. shift: from the step of a save to the step that it stores. failed_last:
+    True if the last of these is the last attempt of the job, and a line states that it was terminated or crashed."""
 
     job: Job
-    lives: list[Life]
+    lives: list[TrainedAttempt]
     end: int
     last: int
     shift: int
@@ -58,7 +58,7 @@ class Record:
 
 
 def covered(spans: list[Span], start: int, end: int) -> int:
-    """How much of [start, end) the spans cover."""
+    """Return how much of [start, end) the spans cover."""
     total, reach = 0, start
     for begin, stop in sorted(spans):
         begin, stop = max(begin, reach), min(stop, end)
@@ -67,8 +67,8 @@ def covered(spans: list[Span], start: int, end: int) -> int:
     return total
 
 
-def latest(lives: list[Life], position: int) -> int:
-    """Evals of a step, as the latest life had them that trained it."""
+def latest(lives: list[TrainedAttempt], position: int) -> int:
+    """Return the evals of a step in the latest attempt that trained it."""
     for life in reversed(lives):
         if life.first <= position < life.stop:
             return life.evals.get(position, 0)

@@ -1,4 +1,4 @@
-"""Slow training that may be by design (accounting §6): it rose, stayed, and the reference is the log's own."""
+"""Slow training that may be by design (accounting §6): it rose, stayed, and the reference comes from the log."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from .attempts import median
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A kept span, in time order: its steps and their net time (ns) without start-up; judged: its pace counts."""
+class KeptSpan:
+    """A kept span, in time order: its steps and their net time (ns) without start-up. judged: True if its pace
+    counts."""
 
     steps: Fraction
     time: Fraction
@@ -21,8 +22,8 @@ class Kept:
         return self.time / self.steps
 
 
-def open_slowdown(spans: list[Kept], reference: Fraction, alike: Fraction) -> Fraction:
-    """How much slowdown (ns) is productive if the level that rose and stayed is by design."""
+def open_slowdown(spans: list[KeptSpan], reference: Fraction, alike: Fraction) -> Fraction:
+    """Return the slowdown (ns) that is productive if the level that rose and stayed is by design."""
     judged = [place for place, span in enumerate(spans) if span.judged]
     tail = judged[len(judged) - tail_length([spans[place].pace > reference * alike for place in judged]) :]
     found = Fraction(0)
@@ -38,8 +39,8 @@ def open_slowdown(spans: list[Kept], reference: Fraction, alike: Fraction) -> Fr
 
 
 def tail_length(slow: list[bool]) -> int:
-    """How many of the last ones are the level: where slow ones outnumber fast ones most, read backward, before the fast
-    ones catch up by log2 of how many there are."""
+    """Return how many of the last spans form the level. Read backward, it begins where slow spans outnumber fast ones
+    most, before the fast ones catch up by log2 of the number of spans."""
     excess = most = length = 0
     for number, is_slow in enumerate(reversed(slow), start=1):
         excess += 1 if is_slow else -1

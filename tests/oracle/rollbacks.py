@@ -1,4 +1,4 @@
-"""Steps that go back in a process that lives on (accounting §3, Rollbacks)."""
+"""Steps that go back in a process that goes on (accounting §3, Rollbacks)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ANOTHER_LIFE = TERMINATIONS | {"start", "scheduled", "elastic_down", "elastic_up
 
 
 def mark_rollbacks(events: Sequence[Event], attempts: Sequence[Attempt], beside: Sequence[Event]) -> None:
-    """Say of each attempt whether it is a rollback of the one before. beside: announcements and bad losses."""
+    """Mark each attempt that is a rollback of the previous one. beside: announcements and bad losses."""
     place = {id(event): at for at, event in enumerate(events)}
     for before, attempt in pairwise(attempts):
         if attempt.has_start or not before.steps or not attempt.steps:
@@ -22,18 +22,20 @@ def mark_rollbacks(events: Sequence[Event], attempts: Sequence[Attempt], beside:
         between = events[place[id(last)] : place[id(first)]]
         if first.number > last.number or any(event.kind in ANOTHER_LIFE for event in between):
             continue
-        lived = lived_on(events, last, first, [event.time for event in beside if event.kind == "announced"])
+        lived = has_continued(events, last, first, [event.time for event in beside if event.kind == "announced"])
         if lived is None:
             undone = next(step for step in before.steps if step.number >= first.number)
             lived = any(one.kind == "bad_loss" and undone.time <= one.time <= first.time for one in beside)
         attempt.rolled_back = lived
 
 
-def lived_on(events: Sequence[Event], last: Event, first: Event, announced: Sequence[int]) -> bool | None:
-    """Whether one process wrote both; None: the log does not show it."""
+def has_continued(events: Sequence[Event], last: Event, first: Event, announced: Sequence[int]) -> bool | None:
+    """Return True if one process wrote both; None: the log does not show it."""
     at, behind = (next(place for place, event in enumerate(events) if event is one) for one in (last, first))
     if last.writer and last.writer[1] and last.writer == first.writer:
-        return heard(events, [place for place, event in enumerate(events) if event.writer == last.writer], at, behind)
+        return is_heard(
+            events, [place for place, event in enumerate(events) if event.writer == last.writer], at, behind
+        )
     if last.writer or first.writer:
         return False
     beats = [
@@ -43,14 +45,16 @@ def lived_on(events: Sequence[Event], last: Event, first: Event, announced: Sequ
     later = [place for place in beats if place > behind]
     if earlier and later:
         return len({events[place].writer for place in beats if earlier[-1] <= place <= later[0]}) == 1
-    if not heard(events, range(len(events)), at, behind) or any(last.time < time <= first.time for time in announced):
+    if not is_heard(events, range(len(events)), at, behind) or any(
+        last.time < time <= first.time for time in announced
+    ):
         return False
     return True if any(time <= last.time for time in announced) else None
 
 
-def heard(events: Sequence[Event], lines: Sequence[int], since: int, until: int) -> bool:
-    """Whether a process is never silent for longer than 60 s or three of its usual distances. lines: where in the
-    events those of the process stand. What an interval covers is no silence."""
+def is_heard(events: Sequence[Event], lines: Sequence[int], since: int, until: int) -> bool:
+    """Return True if a process is never silent for longer than 60 s or three of its usual distances. lines: positions
+    of the events of the process. An interval is not a silent period."""
     usual = median([events[b].time - events[a].time for a, b in pairwise(lines)]) or 0
     upto = next(place for place in lines if place >= until)
     inside = [events[place] for place in lines if since <= place <= upto]

@@ -1,4 +1,4 @@
-"""Training spans of a job, and what becomes of the time after the last one (accounting §4)."""
+"""Training spans of a job, and the use of time after the last one (accounting §4)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ UNDETERMINED = "disruption_undetermined"
 
 @dataclass
 class Training:
-    """spans, and claims beside them. By attempt, ns: where a wasted or a credited last step ends; and for
-    how many steps the credited one stands.
+    """Spans, and the claims that come with them. By attempt, ns: end of a wasted or a credited last step, and the
+    number of steps of the credited one.
 
     in_flight: [start, end) of all that counts as a step for data loading, ns. undetermined: attempts that died at an
-    unlogged moment. infers_startup: not with asynchronous saves.
+    unlogged time. infers_startup: not with asynchronous saves.
     """
 
     spans: list[TrainingSpan] = field(default_factory=list)
@@ -41,15 +41,15 @@ class Training:
     def claim(self, rank: str, start: int, end: int, owner: str) -> None:
         self.claims.append(Claim(RANK[rank], start, end, owner))
 
-    def life(self, job: Job, index: int) -> int:
-        """Last sign of life of an attempt, ns."""
+    def last_activity(self, job: Job, index: int) -> int:
+        """Return the last sign of life of an attempt, ns."""
         if index < job.last and job.attempts[index + 1].rolled_back:
             return job.next_begin(index)
         return last_sign_of_life(job.attempts[index], job.is_step_log, self.credited_end.get(index))
 
 
 def train(job: Job) -> Training:
-    """All spans, each with what is kept of it and what the user excluded from it."""
+    """Return all spans, each with its kept part and its excluded part."""
     training = Training()
     if job.step_ends:
         train_end_log(job, training)
@@ -65,7 +65,7 @@ def train(job: Job) -> Training:
 
 def mark_exclusions(job: Job, spans: list[TrainingSpan]) -> None:
     for span in spans:
-        # An instant is excluded or not, like an interval of one ns.
+        # A span without length is excluded or not, like an interval of one ns.
         line = Canvas(span.start, max(span.end, span.start + 1), max(span.gross, 1))
         for start, end in job.options.exclude:
             line.paint(Claim(RANK["excluded"], start, end, "excluded"))
@@ -98,7 +98,7 @@ def train_step_log(job: Job, training: Training) -> None:
 
 
 def train_end_log(job: Job, training: Training) -> None:
-    """Steps that are recorded where they end: nothing is in flight but behind the last record."""
+    """Add the spans of steps that are recorded when they end: only time after the last record is in flight."""
     began, stride = beginnings(job.attempts), strides(job.attempts)
     step_ranges = [
         None if one is None else (one.step, attempt.steps[-1].number)
@@ -121,8 +121,8 @@ def train_end_log(job: Job, training: Training) -> None:
             flight = job.t1 if end is None else end
             until = job.crash(index) or last
         else:
-            behind_the_last_record(job, training, index, kept.get(index), stride[index], measured)
-            until = last if job.clean[index] else min(training.life(job, index), job.next_begin(index))
+            add_steps_after_last_record(job, training, index, kept.get(index), stride[index], measured)
+            until = last if job.clean[index] else min(training.last_activity(job, index), job.next_begin(index))
             flight = training.credited_end.get(index, last)
         training.in_flight.append((attempt.steps[0].time, flight))
         training.wasted_end[index] = training.credited_end.get(index, last)
@@ -130,7 +130,7 @@ def train_end_log(job: Job, training: Training) -> None:
 
 
 def end_spans(job: Job, index: int, began: Beginning, upto: float) -> list[TrainingSpan]:
-    """From where an attempt began to its first record, and from record to record."""
+    """Return spans from the begin of an attempt to its first record, and from record to record."""
     spans: list[TrainingSpan] = []
     step, time, started = began.step, began.time, began.started
     for record in job.attempts[index].steps:
@@ -143,10 +143,10 @@ def end_spans(job: Job, index: int, began: Beginning, upto: float) -> list[Train
     return spans
 
 
-def behind_the_last_record(
+def add_steps_after_last_record(
     job: Job, training: Training, index: int, r: int | None, stride: int, measured: list[TrainingSpan]
 ) -> None:
-    """Steps that the lineage shows behind the last record of an attempt that another one follows."""
+    """Add the steps that the lineage shows after the last record of an attempt that another one follows."""
     last = job.attempts[index].steps[-1]
     if r is None or r <= last.number:
         return
@@ -157,7 +157,7 @@ def behind_the_last_record(
 
 
 def mark_reinitialised(job: Job, spans: list[TrainingSpan]) -> None:
-    """The first span behind the end of each elastic re-initialisation of its attempt may hold a start-up."""
+    """Mark the first span after the end of each elastic re-initialization of its attempt: it may contain a start-up."""
     for interval in Pairing().run(job.attempts):
         if interval.kind != "elastic_reinit":
             continue
@@ -174,7 +174,8 @@ def end_line_after_last_step(job: Job, index: int) -> int | None:
 
 
 def final_step(job: Job, training: Training, stride: int) -> None:
-    """Last step of the job: a span if a termination or end is logged, else in progress; in flight either way."""
+    """Add the last step of the job: a span if a termination or end is logged, otherwise in progress; in flight either
+    way."""
     start, end = job.attempts[-1].steps[-1].time, end_line_after_last_step(job, job.last)
     training.in_flight.append((start, job.t1 if end is None else end))
     if end is not None:
@@ -184,7 +185,7 @@ def final_step(job: Job, training: Training, stride: int) -> None:
 def dead_last_step(
     job: Job, training: Training, index: int, r: int | None, stride: int, measured: list[TrainingSpan]
 ) -> None:
-    """Last step of an attempt that another follows; the lineage resumed from it at `r` (None: it did not)."""
+    """Add the last step of an attempt that another follows; the lineage resumed from it at `r` (None: it did not)."""
     step = job.attempts[index].steps[-1]
     if r is not None and r > step.number:
         missing = Fraction(r - step.number)
@@ -193,15 +194,15 @@ def dead_last_step(
         else:
             credit(job, training, index, Fraction(1), measured)
         return
-    end = max(min(training.life(job, index), job.next_begin(index)), step.time)
+    end = max(min(training.last_activity(job, index), job.next_begin(index)), step.time)
     training.claim("wasted", step.time, end, WASTED)
     training.wasted_end[index] = end
     training.in_flight.append((step.time, end))
 
 
 def were_trained(job: Job, index: int, missing: Fraction, measured: list[TrainingSpan]) -> bool:
-    """Whether steps that no line records fit behind the last one: at most 300 s, before its termination or the next
-    start. Then a writer that buffers lost them, and a checkpoint proves them."""
+    """Return True if unrecorded steps fit after the last one: at most 300 s, before its termination or the next start.
+    Then a buffering writer lost them, and a checkpoint proves them."""
     start, pace = job.attempts[index].steps[-1].time, usual_for_last_step(measured, index, gross)
     time = round(missing * (pace or 0))
     return time <= 300 * NS and start + time <= end_of_credit(job, index)
@@ -213,7 +214,7 @@ def end_of_credit(job: Job, index: int) -> int:
 
 
 def credit(job: Job, training: Training, index: int, count: Fraction, measured: list[TrainingSpan]) -> None:
-    """`count` usual (gross) step times. Chosen: a job that shows no usual step time credits nothing."""
+    """Credit `count` usual (gross) step times. Chosen: a job without a usual step time gets no credit."""
     start, pace = job.attempts[index].steps[-1].time, usual_for_last_step(measured, index, gross)
     limit = end_of_credit(job, index)
     wish = start + round(count * (pace or 0))
@@ -247,7 +248,7 @@ def train_checkpoint_log(job: Job, training: Training) -> None:
 
 
 def kept_upto(job: Job, index: int, one: Course, kept: dict[int, int | None]) -> float:
-    """The step up to which an attempt's progress is kept; of the last one that crashed, its last save."""
+    """Return the step up to which an attempt's progress is kept; for a crashed last attempt, its last save."""
     r = kept.get(index, NOTHING)
     if r is not None:
         return r
@@ -257,7 +258,7 @@ def kept_upto(job: Job, index: int, one: Course, kept: dict[int, int | None]) ->
 
 
 def after_the_last(job: Job, training: Training, index: int, tail: int) -> None:
-    """Time after the last span or save time (else the load)."""
+    """Claim the time after the last span or save time (otherwise the load)."""
     if index == job.last:
         training.claim("wasted", tail, job.crash(index) or tail, WASTED)
         return

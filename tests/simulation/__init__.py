@@ -1,1 +1,1 @@
-"""Jobs whose root cause and true cost are known, and what the first screen says of them."""
+"""Jobs with a known root cause and cost, to test the first screen."""

@@ -1,4 +1,4 @@
-"""A training job that is lived through event by event, with a clock of its own, and written as its log."""
+"""Simulated training job: it runs event by event, with its own clock, and is written as its log."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.support.story import BASE
 
 @dataclass
 class Job:
-    """A job that runs: what happens moves its clock (s since its start) and writes lines."""
+    """A simulated job: each event moves its clock (s since its start) and writes lines."""
 
     seed: int
     usual: float = 8.0
-    """Usual step time, s."""
+    """Usual step time (s)."""
     noise: float = 0.02
     """Standard deviation of the logarithm of a step time."""
     name: str = "sim"
@@ -28,56 +28,56 @@ class Job:
     def __post_init__(self) -> None:
         self.random = np.random.default_rng(self.seed)
 
-    def say(self, **keys: Any) -> None:
-        """A line of the log; keys that end in `_time` count from the start of the simulation."""
+    def write_line(self, **keys: Any) -> None:
+        """Write a line of the log; keys that end in `_time` count from the start of the simulation."""
         moved = {key: round(BASE + value, 3) if key.endswith("_time") else value for key, value in keys.items()}
         self.lines.append(json.dumps({"job_name": self.name, **moved}))
 
     def event(self, kind: str, **more: Any) -> None:
-        """A line of the native format, now."""
-        self.say(goodput_event=kind, goodput_time=self.now, **more)
+        """Write a line of the native format at the current time."""
+        self.write_line(goodput_event=kind, goodput_time=self.now, **more)
 
     def start(self, seconds: float = 40.0) -> None:
-        """The start of an attempt, with its initialisation and preparation."""
-        self.say(job_start_time=self.now)
-        self.say(tpu_init_start_time=self.now)
+        """Start an attempt, with its initialization and preparation."""
+        self.write_line(job_start_time=self.now)
+        self.write_line(tpu_init_start_time=self.now)
         self.now += 0.4 * seconds
-        self.say(tpu_init_end_time=self.now)
-        self.say(training_prep_start_time=self.now)
+        self.write_line(tpu_init_end_time=self.now)
+        self.write_line(training_prep_start_time=self.now)
         self.now += 0.6 * seconds
-        self.say(training_prep_end_time=self.now)
+        self.write_line(training_prep_end_time=self.now)
 
     def restore(self, step: int, seconds: float = 20.0) -> None:
-        """A checkpoint is read, and training goes on with the step behind it."""
-        self.say(step=step, event_type="restore", directory="gs://b/c", checkpoint_manager_start_time=self.now,
+        """Restore a checkpoint; training goes on with the step after it."""
+        self.write_line(step=step, event_type="restore", directory="gs://b/c", checkpoint_manager_start_time=self.now,
                  checkpoint_manager_duration_secs=seconds)  # fmt: skip
         self.now += seconds
         self.step_number = step + 1
 
     def step(self, seconds: float | None = None) -> float:
-        """One step begins and is over; its seconds."""
+        """Run one step and return its seconds."""
         took = (self.usual if seconds is None else seconds) * float(np.exp(self.random.normal(0, self.noise)))
-        self.say(step_count=self.step_number, step_start_time=self.now)
+        self.write_line(step_count=self.step_number, step_start_time=self.now)
         self.now += took
         self.step_number += 1
         return took
 
     def steps(self, count: int, seconds: float | None = None, *, saves: int = 0, save: float = 6.0) -> None:
-        """Many of them. saves: every so many steps one is saved."""
+        """Run many steps. saves: interval of saves in steps."""
         for _ in range(count):
             self.step(seconds)
             if saves and self.step_number % saves == 0:
                 self.save(save)
 
     def save(self, seconds: float = 6.0) -> None:
-        """A blocking save of the last step."""
+        """Save the last step, blocking."""
         begin = {"checkpoint_manager_blocking_start_time": self.now}
         took = {"checkpoint_manager_blocking_duration_secs": seconds}
-        self.say(step=self.step_number - 1, event_type="save", directory="gs://b/c", **begin, **took)
+        self.write_line(step=self.step_number - 1, event_type="save", directory="gs://b/c", **begin, **took)
         self.now += seconds
 
     def background_save(self, *, completes_after: float | None, seconds: float = 2.0) -> None:
-        """A save that blocks for a moment and is complete later; never where that is None."""
+        """Start a save that blocks briefly and is complete later; never if completes_after is None."""
         step = self.step_number - 1
         self.save(seconds)
         if completes_after is not None:
@@ -86,24 +86,24 @@ class Job:
             self.now = at
 
     def loading(self, seconds: float, *, inside: bool = False) -> None:
-        """Data is loaded. inside: beside a step, whose time it is already."""
-        self.say(data_loading_start_time=self.now)
-        self.say(data_loading_end_time=self.now + seconds)
+        """Load data. inside: during a step, whose time already includes it."""
+        self.write_line(data_loading_start_time=self.now)
+        self.write_line(data_loading_end_time=self.now + seconds)
         if not inside:
             self.now += seconds
 
     def custom(self, label: str, seconds: float) -> None:
-        """The program's own phase."""
+        """Run a custom phase of the program."""
         for edge in ("start", "end"):
-            self.say(custom_badput_event_type=label, **{f"custom_badput_event_{edge}_time": self.now})
+            self.write_line(custom_badput_event_type=label, **{f"custom_badput_event_{edge}_time": self.now})
             self.now += seconds if edge == "start" else 0
 
     def begin_step(self) -> None:
-        """A step that never ends begins."""
-        self.say(step_count=self.step_number, step_start_time=self.now)
+        """Begin a step that never ends."""
+        self.write_line(step_count=self.step_number, step_start_time=self.now)
 
     def heartbeats(self, seconds: float, every: float = 60.0) -> None:
-        """Time goes by in which the process says that it lives."""
+        """Let time pass while the process writes heartbeats."""
         until = self.now + seconds
         while self.now + every <= until:
             self.now += every
@@ -114,9 +114,9 @@ class Job:
         self.event("crashed", step=self.step_number, **({} if reason is None else {"reason": reason}))
 
     def end(self) -> None:
-        self.say(job_end_time=self.now)
+        self.write_line(job_end_time=self.now)
 
     @property
     def text(self) -> list[str]:
-        """The log, in the order of its clock: background lines are written when they happen."""
+        """Return the log in the order of its clock: background lines are written when they happen."""
         return [f"{line}\n" for line in self.lines]

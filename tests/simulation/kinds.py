@@ -1,6 +1,6 @@
-"""Kinds of jobs: how each is lived through, what its root cause is, and what that cost.
+"""Kinds of jobs: their course, root cause and cost.
 
-Each function lives through one job and says what is true of it. Lengths, times and places are drawn by the seed.
+Each function simulates one job and returns the truth about it. The seed draws lengths, times and locations.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from tests.simulation.job import Job
 
 @dataclass(frozen=True)
 class Truth:
-    """What is true of a job."""
+    """Known facts of a job."""
 
     says: str
-    """A regular expression that the screen holds: the cause."""
+    """A regular expression that the screen must match: the cause."""
     seconds: float | None
-    """What it cost; None where no amount is to be named."""
+    """Its cost; None if the screen need not show an amount."""
     never: str = ""
-    """What the screen must not hold: a cause or an advice that is false."""
+    """A regular expression that the screen must not match: a false cause or advice."""
     healthy: bool = False
-    """Whether nothing is to be blamed."""
+    """True if the screen must not report a problem."""
 
 
 Kind = Callable[[Job], Truth]
@@ -30,7 +30,7 @@ _BLAME = "→"
 
 
 def death_in_background_save(job: Job) -> Truth:
-    """The newest save was not complete when the job died, so the restore of the one before is right."""
+    """The newest save was not complete when the job died, so the restore of the previous one is right."""
     job.start()
     apart = int(job.random.integers(250, 350))
     for number in range(4):
@@ -60,7 +60,7 @@ def saves_that_never_complete(job: Job) -> Truth:
     return Truth("(never|not) complete", (900 + 40) * job.usual, "restore the newest|though .* saved")
 
 
-def hang_until_somebody_came(job: Job) -> Truth:
+def hang_until_interrupted(job: Job) -> Truth:
     job.start()
     job.steps(700, saves=100)
     hours = float(job.random.uniform(5, 9))
@@ -93,7 +93,7 @@ def watchdog_after_half_an_hour(job: Job) -> Truth:
 
 
 def out_of_memory_in_one_step(job: Job) -> Truth:
-    """The batch of one step does not fit; the seventh start leaves it out."""
+    """The batch of one step does not fit; the seventh start skips it."""
     job.start()
     fatal = int(job.random.integers(1150, 1250))
     job.steps(fatal, saves=50)
@@ -107,7 +107,7 @@ def out_of_memory_in_one_step(job: Job) -> Truth:
         job.steps(fatal % 50)
     job.steps(600, saves=50)
     job.end()
-    lost = 6 * (120 + fatal % 50 * job.usual)  # down, and trained again; the start-up of each is a line of its own
+    lost = 6 * (120 + fatal % 50 * job.usual)  # downtime, and redone training; the start-up of each is a separate line
     return Truth(f"in step {fatal}", lost, "save a checkpoint|more often")
 
 
@@ -207,7 +207,7 @@ def warm_up_that_becomes_faster(job: Job) -> Truth:
 
 
 def quick_restarts(job: Job) -> Truth:
-    """Crashes that are logged and restarted at once: training was lost, and little else."""
+    """Crashes that are logged and restarted at once: training was lost, with little downtime."""
     job.start()
     down = lost = 0.0
     for _ in range(5):
@@ -245,13 +245,13 @@ def kept_step_that_hangs(job: Job) -> Truth:
 
 
 def starts_that_die(job: Job) -> Truth:
-    """Half of an hour in which no start comes to a step."""
+    """Half an hour in which no start reaches a step."""
     job.start()
     job.steps(500, saves=50)
     for _ in range(20):
         job.crash()
         job.now += 75
-        job.say(job_start_time=job.now)
+        job.write_line(job_start_time=job.now)
         job.now += 15
     job.now += 75
     job.start()
@@ -327,7 +327,7 @@ def much_evaluation(job: Job) -> Truth:
 
 
 def two_populations_and_a_slow_node(job: Job) -> Truth:
-    """Every other step is twice as long; 500 of them are 1.2 s longer than they were."""
+    """Every other step takes twice as long; 500 of them become 1.2 s longer."""
     job.start()
     for number in range(2000):
         job.step((6.0 if number % 2 else 12.0) + (1.8 if 1000 <= number < 1500 else 0.0))
@@ -348,7 +348,7 @@ def healthy_and_noisy(job: Job) -> Truth:
 
 
 def healthy_with_heavy_tails(job: Job) -> Truth:
-    """One step of eighty takes up to six times as long: the network, now and then."""
+    """One step of eighty takes up to six times as long: an occasional network delay."""
     job.start()
     for _ in range(2500):
         odd = job.random.random() < 0.0125
@@ -368,7 +368,7 @@ def healthy_with_two_populations(job: Job) -> Truth:
 
 
 def healthy_and_restarted_once(job: Job) -> Truth:
-    """One restart with a save on notice costs next to nothing in half a day."""
+    """One restart with a save on notice costs almost nothing in half a day."""
     job.start()
     job.steps(2500, saves=250)
     job.event("terminated", reason="preempted")
@@ -408,7 +408,7 @@ def two_steps(job: Job) -> Truth:
 
 
 KINDS: tuple[Kind, ...] = (
-    death_in_background_save, saves_that_never_complete, hang_until_somebody_came, watchdog_after_half_an_hour,
+    death_in_background_save, saves_that_never_complete, hang_until_interrupted, watchdog_after_half_an_hour,
     out_of_memory_in_one_step, loads_of_each_epoch, steps_that_wait_for_data, garbage_collection, drift,
     saves_that_grow, one_save_of_forty_minutes, planned_stop, hangs_now, longer_sequences_by_design,
     warm_up_that_becomes_faster, quick_restarts, older_checkpoint, kept_step_that_hangs, starts_that_die, long_outage,

@@ -1,7 +1,7 @@
-"""How often the first screen names the right cause and its cost: `python -m tests.simulation.score [SEEDS]`.
+"""Score of the first screen: how often it names the right cause and cost. `python -m tests.simulation.score [SEEDS]`.
 
-A job is *right* where the cause is said in the first lines, with its cost within a tenth, and nothing false is said.
-It is *misleading* where something false is said, and *silent* where neither cause nor cost is.
+A job is *right* if the first lines show the cause, with its cost within a tenth, and no false statement. It is
+*misleading* if the screen shows a false statement, and *silent* if it shows neither cause nor cost.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _WITHIN = 0.1
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What the screen of a job says, beside what is true of it."""
+class ScreenResult:
+    """Screen of a job, and the truth about the job."""
 
     kind: str
     seed: int
@@ -35,7 +35,7 @@ class Seen:
 
     @property
     def verdict(self) -> str:
-        """right, misleading, partly or silent."""
+        """Rating: right, misleading, partly or silent."""
         truth = self.truth
         if truth.never and re.search(truth.never, self.screen):
             return "misleading"
@@ -48,7 +48,7 @@ class Seen:
         return "right" if cause and cost else "partly" if cause or cost else "silent"
 
     def _costs(self) -> list[float]:
-        """Every amount of time that the screen names (s)."""
+        """Every amount of time on the screen (s)."""
         costs = []
         for match in _DURATION.finditer(self.screen):
             days, hours, minutes, seconds = (float(one or 0) for one in match.groups())
@@ -57,24 +57,24 @@ class Seen:
 
 
 def screen_of(lines: list[str]) -> str:
-    """The first screen of a log, as a terminal of 80 x 24 shows it, in one line for each paragraph."""
+    """Return the first screen of a log in a terminal of 80 x 24, with one line for each paragraph."""
     analysis = goodput_cli.analyze(list(map(json.loads, lines)))
     shown = first_screen(analysis, Page(width=80))
     return " ".join(" ".join(shown.splitlines()[:LINES]).split())
 
 
-def seen(kind: Kind, seed: int) -> Seen:
-    """A job of a kind, and what is said of it."""
+def run_job(kind: Kind, seed: int) -> ScreenResult:
+    """Return a job of a kind with its screen."""
     job = Job(seed)
     truth = kind(job)
-    return Seen(kind.__name__, seed, truth, screen_of(job.text))
+    return ScreenResult(kind.__name__, seed, truth, screen_of(job.text))
 
 
 def main(seeds: int, *, show: bool = False) -> None:
-    """The score of all kinds, for people."""
+    """Print the score of all kinds."""
     total: Counter[str] = Counter()
     for kind in KINDS:
-        all_seen = [seen(kind, seed) for seed in range(seeds)]
+        all_seen = [run_job(kind, seed) for seed in range(seeds)]
         verdicts = Counter(one.verdict for one in all_seen)
         total += verdicts
         print(f"{kind.__name__:35} {' '.join(f'{count} {name}' for name, count in verdicts.items())}")

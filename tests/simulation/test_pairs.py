@@ -1,4 +1,4 @@
-"""Two runs of the same program, and of one that is slower: what `compare` says of them, for noise of 5 %."""
+"""Two runs of one program, one of them slower in some tests: results of `compare` for noise of 5 %."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.rendered import as_json
 
 
 def run_of(folder: Path, seed: int, *, slower: float = 1.0, steps: int = 1500, crashes: int = 0) -> str:
-    """A run as a file."""
+    """Write a run to a file and return its path."""
     job = Job(seed, usual=8.0 * slower, noise=0.05)
     job.start()
     for _ in range(crashes):
@@ -33,7 +33,7 @@ def run_of(folder: Path, seed: int, *, slower: float = 1.0, steps: int = 1500, c
 
 
 def test_equal_runs_have_no_clear_difference(tmp_path: Path) -> None:
-    """In 19 of 20 pairs at least."""
+    """At least 19 of 20 pairs."""
     runs = [run_of(tmp_path, seed) for seed in range(11)]
     clear = [pair.work.is_clear for pair in compare(runs).pairs if pair.work]
     clear += [pair.work.is_clear for pair in compare(runs, baseline=runs[5]).pairs if pair.work]
@@ -41,7 +41,7 @@ def test_equal_runs_have_no_clear_difference(tmp_path: Path) -> None:
     assert sum(clear) <= 1
 
 
-def test_three_percent_slower_steps_are_said_ten_times_of_ten(tmp_path: Path) -> None:
+def test_steps_3_percent_slower_are_always_reported(tmp_path: Path) -> None:
     before = run_of(tmp_path, 1)
     for seed in range(10):
         (pair,) = compare([before, run_of(tmp_path, 100 + seed, slower=1.03)]).pairs
@@ -52,13 +52,13 @@ def test_three_percent_slower_steps_are_said_ten_times_of_ten(tmp_path: Path) ->
         assert "longer" in line
 
 
-def test_what_was_lost_is_named_where_it_makes_the_difference(tmp_path: Path) -> None:
+def test_lost_time_is_named_if_it_makes_the_difference(tmp_path: Path) -> None:
     (pair,) = compare([run_of(tmp_path, 1), run_of(tmp_path, 2, crashes=3)]).pairs
     (line,) = work_lines(pair)
     assert "recovery +1.20 s a step" in line
 
 
-def test_a_gate_on_work_passes_inside_noise_and_others_say_so(tmp_path: Path) -> None:
+def test_gate_on_work_passes_within_noise(tmp_path: Path) -> None:
     before, after = run_of(tmp_path, 1), run_of(tmp_path, 2)
     gates = ["work_time:+0s", "steps.median:+0s", "work_time:-0s", "steps.median:-0s"]
     comparison = compare([before, after], changes=gates)
@@ -69,27 +69,27 @@ def test_a_gate_on_work_passes_inside_noise_and_others_say_so(tmp_path: Path) ->
     assert slower.thresholds[0].verdict == "failed"
 
 
-def test_runs_of_different_length_are_compared_by_a_kept_step(tmp_path: Path) -> None:
+def test_runs_of_different_length_are_compared_per_step(tmp_path: Path) -> None:
     (pair,) = compare([run_of(tmp_path, 1), run_of(tmp_path, 2, slower=1.1, steps=600)]).pairs
     assert pair.work is not None
     assert pair.work.percent == pytest.approx(10, abs=1)
 
 
-def test_counts_of_two_nights_are_hardly_ever_judged() -> None:
+def test_counts_of_two_runs_are_rarely_judged() -> None:
     assert not any(is_rare(*counts, (1, 1)) for counts in ((1, 5), (0, 5), (2, 8)))
     assert is_rare(0, 6, (1, 1))
 
 
-def test_a_shorter_run_is_compared_by_the_steps_that_both_kept(tmp_path: Path) -> None:
-    """What comes once a run weighs as much on both sides: 500 steps and 40 s of start-up on each."""
+def test_shorter_run_is_compared_by_common_kept_steps(tmp_path: Path) -> None:
+    """One-time costs weigh the same on both sides: 500 steps and 40 s of start-up each."""
     (pair,) = compare([run_of(tmp_path, 1), run_of(tmp_path, 2, steps=500)]).pairs
     assert pair.work is not None
     assert (pair.work.shared_steps, pair.work.is_clear) == (500, False)
     assert (pair.work.baseline.steps, pair.work.side.steps) == (500, 500)
 
 
-def test_a_run_that_crashed_counts_up_to_its_last_kept_step(tmp_path: Path) -> None:
-    """It crashed 20 min behind its last kept step: these are no part of the work."""
+def test_crashed_run_counts_up_to_its_last_kept_step(tmp_path: Path) -> None:
+    """It crashed 20 min after its last kept step; this time is not part of the work."""
     job = Job(2, noise=0.05)
     job.start()
     job.steps(450, saves=100)
@@ -104,13 +104,13 @@ def test_a_run_that_crashed_counts_up_to_its_last_kept_step(tmp_path: Path) -> N
     assert any("crashed: compared up to its last kept step, 449" in line for line in work_lines(pair))
 
 
-def test_goodput_that_rises_since_steps_are_slower_is_not_said_to_rise(tmp_path: Path) -> None:
+def test_higher_goodput_of_slower_steps_is_not_gain(tmp_path: Path) -> None:
     (pair,) = compare([run_of(tmp_path, 1), run_of(tmp_path, 2, slower=1.5)]).pairs
     assert pair.points > 0
     assert verdict(pair).endswith("does not show it: it is a share of time, and steps are slower")
 
 
-def test_a_saved_baseline_knows_the_same_steps(tmp_path: Path) -> None:
+def test_saved_baseline_has_the_same_steps(tmp_path: Path) -> None:
     before, after = run_of(tmp_path, 1), run_of(tmp_path, 2, slower=1.1, steps=600)
     saved = tmp_path / "before.json"
     saved.write_text(as_json(goodput_cli.analyze(before), Page()))
@@ -122,7 +122,7 @@ def test_a_saved_baseline_knows_the_same_steps(tmp_path: Path) -> None:
 
 
 def with_metrics(path: str, **numbers: float) -> str:
-    """The same log with metrics of its first step."""
+    """Add metrics to the first step of a log."""
     text = Path(path).read_text()
     began = next(json.loads(line)["step_start_time"] for line in text.splitlines() if "step_start_time" in line)
     line = {"job_name": "sim", "goodput_event": "metrics", "goodput_time": began, "step": 0, **numbers}
@@ -131,7 +131,7 @@ def with_metrics(path: str, **numbers: float) -> str:
     return str(other)
 
 
-def test_jobs_of_another_size_did_not_do_the_same_work(tmp_path: Path) -> None:
+def test_jobs_of_another_size_are_not_comparable(tmp_path: Path) -> None:
     runs = run_of(tmp_path, 1), run_of(tmp_path, 2)
     sized = [with_metrics(path, accelerators=many) for path, many in zip(runs, (8, 16), strict=True)]
     comparison = compare(sized, changes=["work_time:+1%"])
@@ -140,8 +140,8 @@ def test_jobs_of_another_size_did_not_do_the_same_work(tmp_path: Path) -> None:
     assert comparison.thresholds[0].met is None
 
 
-def test_with_samples_a_step_a_sample_of_an_accelerator_is_compared(tmp_path: Path) -> None:
-    """Twice the accelerators and twice the batch at the same pace: a sample of an accelerator takes as long."""
+def test_samples_per_step_are_compared_per_accelerator(tmp_path: Path) -> None:
+    """Twice the accelerators and twice the batch at the same pace: equal time per sample and accelerator."""
     runs = run_of(tmp_path, 1), run_of(tmp_path, 2)
     sizes = ({"accelerators": 8, "global_batch_size": 256}, {"accelerators": 16, "global_batch_size": 512})
     (pair,) = compare([with_metrics(path, **size) for path, size in zip(runs, sizes, strict=True)]).pairs
@@ -150,8 +150,9 @@ def test_with_samples_a_step_a_sample_of_an_accelerator_is_compared(tmp_path: Pa
     assert pair.work.costs[0] == pytest.approx(pair.work.baseline_seconds * 8 / 256)
 
 
-def test_three_baselines_show_what_usually_differs(tmp_path: Path) -> None:
-    """Nights that differ by 3 %: one more of them is none, though 2 % and the range of two runs would say so."""
+def test_three_baselines_show_the_usual_difference(tmp_path: Path) -> None:
+    """Runs that differ by 3 %: one more of them is no difference, though 2 % and the range of two runs would suggest
+    it."""
     nights = [run_of(tmp_path, seed, slower=pace) for seed, pace in enumerate((0.97, 1.0, 1.03))]
     (usual,) = compare([run_of(tmp_path, 7, slower=1.04)], baseline=nights).pairs
     (slow,) = compare([run_of(tmp_path, 8, slower=1.3)], baseline=nights).pairs
@@ -161,8 +162,8 @@ def test_three_baselines_show_what_usually_differs(tmp_path: Path) -> None:
     assert "3 baselines" in next(work_lines(slow))
 
 
-def test_the_step_of_the_baseline_is_the_reference_of_all(tmp_path: Path) -> None:
-    """Steps that take a tenth longer lose that part of goodput, which nothing said before."""
+def test_baseline_step_time_is_the_reference_of_all_runs(tmp_path: Path) -> None:
+    """Steps that take a tenth longer lose that part of goodput, which no line showed before."""
     before, after = run_of(tmp_path, 1), run_of(tmp_path, 2, slower=1.1)
     comparison = compare([before, after], reference_step_time="baseline")
     assert comparison.baseline.summary.reference_seconds == comparison.pairs[0].side.summary.reference_seconds

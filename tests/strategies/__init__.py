@@ -1,7 +1,7 @@
 """Hypothesis strategies for small logs, and changes that must not change the answer.
 
 A log is a list of JSON texts, one event or more, in an order that a real log could have. All times are whole seconds
-after `BASE`, so that an oracle may paint the job second by second. Most logs tell a story of attempts that could have
+after `BASE`, so that an oracle may paint the job second by second. Most logs are a story of attempts that could have
 happened; some (`messy`) have lines dropped, moved or doubled at random.
 """
 

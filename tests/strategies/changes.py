@@ -1,6 +1,6 @@
-"""Changes to a log that must not change the answer: the same facts, told differently.
+"""Changes to a log that must not change the answer: the same facts, written differently.
 
-Each strategy takes the lines of a log (without envelopes) and gives lines again.
+Each strategy takes the lines of a log (without envelopes) and returns lines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _JUNK = (
 
 
 def move(record: Record, seconds: int) -> Record:
-    """The record, that much later."""
+    """Return the record, moved by some seconds."""
     return {key: _moved(key, value, seconds) for key, value in record.items()}
 
 
@@ -34,18 +34,18 @@ def _moved(key: str, value: Any, seconds: int) -> Any:
 
 
 def shifted(lines: Lines, seconds: int) -> Lines:
-    """All times later by `seconds`; the answer's times move with them."""
+    """Return all times later by `seconds`; the answer's times move with them."""
     return [json.dumps(move(json.loads(line), seconds)) for line in lines]
 
 
 def shuffled(lines: Lines) -> st.SearchStrategy[Lines]:
-    """The lines in another order."""
+    """Return the lines in another order."""
     return st.permutations(lines).map(list)
 
 
 @st.composite
 def doubled(draw: st.DrawFn, lines: Lines) -> Lines:
-    """Some lines, or all, written again at the end."""
+    """Return the lines with some, or all, written again at the end."""
     if draw(st.booleans()):
         return lines + lines
     return lines + draw(st.lists(st.sampled_from(lines), max_size=8))
@@ -53,7 +53,7 @@ def doubled(draw: st.DrawFn, lines: Lines) -> Lines:
 
 @st.composite
 def split(draw: st.DrawFn, lines: Lines) -> list[Lines]:
-    """The lines dealt to a few files, each in the old order; a file may be empty."""
+    """Return the lines split into a few files, each in the old order; a file may be empty."""
     count = draw(st.integers(1, 5))
     deal = draw(st.lists(st.integers(0, count - 1), min_size=len(lines), max_size=len(lines)))
     return [[line for line, file in zip(lines, deal, strict=True) if file == wanted] for wanted in range(count)]
@@ -61,7 +61,7 @@ def split(draw: st.DrawFn, lines: Lines) -> list[Lines]:
 
 @st.composite
 def with_junk(draw: st.DrawFn, lines: Lines) -> Lines:
-    """The lines with others between them that say nothing."""
+    """Return the lines with others between them that contain no event."""
     mixed = list(lines)
     for place, junk in draw(st.lists(st.tuples(st.integers(0, len(lines)), st.sampled_from(_JUNK)), max_size=8)):
         mixed.insert(place, junk)
@@ -70,7 +70,7 @@ def with_junk(draw: st.DrawFn, lines: Lines) -> Lines:
 
 @st.composite
 def respelled(draw: st.DrawFn, lines: Lines) -> Lines:
-    """Numbers as int, float or digits in a string; keys in another order; nulls and unknown keys between."""
+    """Return numbers as int, float or digits in a string; keys in another order; nulls and unknown keys in between."""
     spelling = st.sampled_from((int, float, str, "float string"))
     ways = draw(st.lists(spelling, min_size=5, max_size=5))
     backwards, padded = draw(st.booleans()), draw(st.booleans())
@@ -92,7 +92,7 @@ def _spelled(value: Any, way: Any) -> Any:
 
 @st.composite
 def enveloped(draw: st.DrawFn, lines: Lines) -> Lines:
-    """Each line, or only some, as a Cloud Logging entry."""
+    """Return each line, or only some, as a Cloud Logging entry."""
     some = draw(st.booleans())
     return [
         line if some and place % 3 == 0 else json.dumps(_entry(json.loads(line), place))
@@ -101,7 +101,7 @@ def enveloped(draw: st.DrawFn, lines: Lines) -> Lines:
 
 
 def _entry(payload: Record, place: int) -> Record:
-    # The same fact sent twice has two insertIds; the event is one all the same, for its fields are equal.
+    # The same fact sent twice has two insertIds. The event is still one, because its fields are equal.
     return {
         "insertId": f"id{place}", "jsonPayload": payload, "logName": "projects/p/logs/goodput_j", "severity": "INFO",
         "timestamp": f"2026-02-01T00:00:{place % 60:02d}.{place:06d}Z", "labels": {"zone": "z"},
@@ -110,13 +110,13 @@ def _entry(payload: Record, place: int) -> Record:
 
 
 def as_array(lines: Lines) -> str:
-    """The lines as one JSON array, as `gcloud logging read --format=json` prints entries."""
+    """Return the lines as one JSON array, as `gcloud logging read --format=json` prints entries."""
     return json.dumps([json.loads(line) for line in lines], indent=2)
 
 
 @st.composite
 def unchanged_answers(draw: st.DrawFn, lines: Lines) -> list[Lines]:
-    """Some of these changes one after the other, the times left alone; the last one deals the log to files."""
+    """Return the log after some of these changes, with its times unchanged; the last change splits it into files."""
     changed = lines
     for change in (respelled, enveloped, shuffled, doubled, with_junk):
         if draw(st.booleans()):

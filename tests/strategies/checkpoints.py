@@ -13,7 +13,7 @@ _MAX_ATTEMPTS, _MAX_SAVES = 4, 5
 
 @dataclass
 class _Job:
-    """What stays the same through the attempts of one job, and where training has come to."""
+    """Constants of all attempts of one job, and the current step of training."""
 
     pen: Pen
     ranks: int  # 0: no line carries a rank
@@ -27,7 +27,8 @@ class _Job:
 
 @st.composite
 def checkpoint_stories(draw: st.DrawFn, phases: bool = False) -> list[Record]:
-    """Records of a job that logs starts and checkpoints; with `phases`, recorder and Orbax phases between them."""
+    """Return records of a job that logs starts and checkpoints; with `phases`, recorder and Orbax phases between
+    them."""
     pen = Pen(draw)
     job = _Job(
         pen=pen,
@@ -54,7 +55,7 @@ def _attempt(job: _Job, index: int) -> None:
         _start_up(job)
     pen.wait(0, 20)
     if index > 0 and pen.maybe(12):
-        return  # a start that led nowhere
+        return  # a start without a step
     step = _load(job, index)
     _checkpoints(job, step)
     _ending(job)
@@ -62,7 +63,8 @@ def _attempt(job: _Job, index: int) -> None:
 
 
 def _starts(job: _Job, index: int) -> None:
-    """One start a rank, in any order; now and then one is missing, or a rank of the attempt before ends only now."""
+    """Write one start per rank, in any order; sometimes one is missing, or a rank of the previous attempt ends only
+    now."""
     pen = job.pen
     if not job.ranks:
         pen.event("job_started")
@@ -90,7 +92,7 @@ def _start_up(job: _Job) -> None:
 
 
 def _load(job: _Job, index: int) -> int:
-    """The step that training goes on from, with or without a line that says so."""
+    """Return the step that training goes on from, with or without a line that states it."""
     pen = job.pen
     older = max(0, job.saved - job.every * pen.number(1, 2))
     step = pen.choice((job.saved, job.saved, job.saved, older, pen.number(0, job.saved)))
@@ -116,7 +118,7 @@ def _checkpoints(job: _Job, step: int) -> None:
         if job.ranks > 1 and pen.maybe(4):
             pen.event("job_terminated", node_rank=pen.number(0, job.ranks - 1))  # the others go on
         if pen.maybe(4):
-            # In the same process, back to what it loaded or saved.
+            # In the same process, back to the step it loaded or saved.
             step = max(0, step - job.every * pen.number(0, 2))
             pen.event("checkpoint_loaded", step=step)
 

@@ -1,4 +1,4 @@
-"""Stories of jobs that record how many steps were done, some with their mean time; heartbeats between any lines."""
+"""Stories of jobs that count finished steps, some with their mean time; heartbeats between any lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .steps import step_stories
 
 @st.composite
 def step_end_stories(draw: st.DrawFn) -> list[Record]:
-    """A story of steps, told by their ends."""
+    """Return a story of steps with their ends."""
     told: list[Record] = draw(step_stories(resiliency=draw(st.booleans())))
     pen = Pen(draw)
     with_means, mixed = pen.maybe(50), pen.maybe(6)
@@ -25,13 +25,13 @@ def step_end_stories(draw: st.DrawFn) -> list[Record]:
             mean = (at - before[1]) / (step - before[0])
             pen.records[-1]["mean_seconds"] = pen.choice((mean, mean, mean * 0.9, mean * 0.3, mean * 1.4, int(mean)))
         before = step, at
-    return draw(beaten(pen.records))
+    return draw(with_heartbeats(pen.records))
 
 
 @st.composite
-def beaten(draw: st.DrawFn, records: list[Record]) -> list[Record]:
-    """The records with heartbeats, notices of preemption, clocks that are set and lines that were lost between them,
-    each some seconds behind the line before."""
+def with_heartbeats(draw: st.DrawFn, records: list[Record]) -> list[Record]:
+    """Return the records with heartbeats, preemption notices, clock changes and lost lines between them, each some
+    seconds after the previous line."""
     pen = Pen(draw)
     for record in records:
         pen.records.append(record)

@@ -1,4 +1,4 @@
-"""Stories as logs: lists of JSON texts, most of them as they were told, some torn."""
+"""Stories as logs: lists of JSON texts, most of them unchanged, some torn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from .changes import move
 from .checkpoints import checkpoint_stories
-from .ends import beaten, step_end_stories
+from .ends import step_end_stories, with_heartbeats
 from .pen import JOB, Pen, Record
 from .steps import step_stories
 
@@ -22,7 +22,7 @@ def _written(records: list[Record]) -> list[str]:
 
 @st.composite
 def _torn(draw: st.DrawFn, stories: st.SearchStrategy[list[Record]]) -> list[Record]:
-    """A story with a few lines dropped, moved in time, or doubled with another time; at least two are left."""
+    """Return a story with a few lines dropped, moved in time, or doubled with another time; at least two are left."""
     records = list(draw(stories))
     pen = Pen(draw)
     for _ in range(pen.number(1, 4)):
@@ -38,23 +38,23 @@ def _torn(draw: st.DrawFn, stories: st.SearchStrategy[list[Record]]) -> list[Rec
 
 
 def _mostly(stories: st.SearchStrategy[list[Record]]) -> Logs:
-    """Four in five as told, one torn; at least two lines."""
+    """Return four in five stories unchanged, one torn; at least two lines."""
     told = stories.filter(lambda records: len(records) > 1)
     return st.one_of(told, told, told, told, _torn(told)).map(_written)
 
 
 def step_logs() -> Logs:
-    """Logs of recorder and Orbax lines (formats A and B) with at least one step, unless torn away."""
+    """Return logs of recorder and Orbax lines (formats A and B) with at least one step, unless torn away."""
     return _mostly(step_stories())
 
 
 def checkpoint_logs() -> Logs:
-    """Logs of resiliency lines (format C)."""
+    """Return logs of resiliency lines (format C)."""
     return _mostly(checkpoint_stories())
 
 
 def asynchronous_logs() -> Logs:
-    """Logs of resiliency lines, a few of whose saves say that training went on: for tests that have the format of
+    """Return logs of resiliency lines with a few asynchronous saves, for tests with the format of
     `support.asynchronous_saves`."""
     return _mostly(_with_asynchronous_saves(checkpoint_stories()))
 
@@ -73,27 +73,27 @@ def _asynchronous(record: Record) -> Record:
 
 
 def mixed_logs() -> Logs:
-    """Logs of all three formats: step logs with format C starts, ends and saves; checkpoint logs with phases."""
+    """Return logs of all three formats: step logs with format C starts, ends and saves; checkpoint logs with phases."""
     return _mostly(st.one_of(step_stories(resiliency=True), checkpoint_stories(phases=True)))
 
 
 def beaten_logs() -> Logs:
-    """Logs of all three formats with heartbeats between."""
+    """Return logs of all three formats with heartbeats in between."""
     stories = st.one_of(step_stories(), step_stories(resiliency=True), checkpoint_stories(phases=True))
-    return _mostly(stories.flatmap(beaten))
+    return _mostly(stories.flatmap(with_heartbeats))
 
 
 def step_end_logs() -> Logs:
-    """Logs that say how many steps were done: for tests that have the format of `support.step_end_lines`."""
+    """Return logs that count finished steps, for tests with the format of `support.step_end_lines`."""
     return _mostly(step_end_stories())
 
 
 def any_logs() -> Logs:
-    """Logs of any of these sorts, step ends aside."""
+    """Return logs of any of these sorts, without step ends."""
     return st.one_of(step_logs(), checkpoint_logs(), mixed_logs(), beaten_logs())
 
 
 def messy_logs() -> Logs:
-    """Torn logs only."""
+    """Return torn logs only."""
     stories = st.one_of(step_stories(), checkpoint_stories(), step_stories(resiliency=True))
     return _torn(stories.filter(lambda records: len(records) > 1)).map(_written)

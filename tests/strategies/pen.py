@@ -1,4 +1,4 @@
-"""The pen that writes a story: a clock, choices drawn by Hypothesis, and one method per line of a log."""
+"""Pen for stories: a clock, choices drawn by Hypothesis, and one method per line of a log."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def _integers(low: int, high: int) -> st.SearchStrategy[int]:
 
 
 def iso(seconds: int) -> str:
-    """Seconds since 1970 as ISO-8601 without a zone."""
+    """Return seconds since 1970 as ISO-8601 without a zone."""
     return (_EPOCH + timedelta(seconds=seconds)).isoformat()[:19]
 
 
 class Pen:
-    """Writes records; `clock` is where the story has come to (s since 1970).
+    """Writer of records; `clock` is the current time of the story (s since 1970).
 
     Choices shrink to the plain case: no event, the first of a list, the lower number.
     """
@@ -40,32 +40,32 @@ class Pen:
         self.clock = BASE
 
     def number(self, low: int, high: int) -> int:
-        """An integer, both bounds in."""
+        """Return an integer, both bounds included."""
         return self._draw(_integers(low, high)) if high > low else low
 
     def maybe(self, percent: int) -> bool:
-        """True in about so many of a hundred cases."""
+        """Return True in about `percent` of cases."""
         return self._draw(_integers(0, 99)) >= 100 - percent
 
     def choice(self, options: Sequence[Choice]) -> Choice:
-        """One of the options."""
+        """Return one of the options."""
         return options[self.number(0, len(options) - 1)]
 
     def wait(self, low: int, high: int) -> None:
-        """Moves the clock on."""
+        """Advance the clock."""
         self.clock += self.number(low, high)
 
     def fact(self, **facts: Any) -> None:
-        """A recorder or Orbax line."""
+        """Write a recorder or Orbax line."""
         self.records.append({"job_name": JOB} | facts)
 
     def event(self, event_type: str, at: int | None = None, **more: int) -> None:
-        """A resiliency line, at the clock if not told otherwise."""
+        """Write a resiliency line, by default at the clock."""
         when = self.clock if at is None else at
         self.records.append({"timestamp": iso(when), "job_name": JOB, "event_type": event_type} | more)
 
     def phase(self, name: str, start: int, end: int, **label: str | bool) -> None:
-        """The start and the end line of a phase; now and then one of them is lost."""
+        """Write the start and the end line of a phase; sometimes one of them is lost."""
         lost = self.maybe(6)
         if not lost or self.maybe(30):
             self.fact(**label, **{f"{name}_start_time": start})
@@ -73,12 +73,12 @@ class Pen:
             self.fact(**label, **{f"{name}_end_time": end})
 
     def custom(self, start: int, end: int) -> None:
-        """The user's own event."""
+        """Write a custom event."""
         label = self.choice(("eval", "sdc_check", "Eval"))
         self.phase("custom_badput_event", start, end, custom_badput_event_type=label)
 
     def save(self, step: int, start: int, seconds: int) -> None:
-        """An Orbax save; with parts, as the library writes them, now and then."""
+        """Write an Orbax save, sometimes with parts, as the library writes them."""
         parts: Record = {}
         if self.maybe(20):
             parts = {"wait_for_prev_start_time": start, "wait_for_prev_duration_secs": 0, "synchronous": False}
@@ -88,7 +88,7 @@ class Pen:
         )  # fmt: skip
 
     def restore(self, step: int, start: int, seconds: int) -> None:
-        """An Orbax restore."""
+        """Write an Orbax restore."""
         kind = self.choice(("restore", "emergency_restore"))
         self.fact(
             step=step, event_type=kind, directory="gs://b/c",
@@ -96,7 +96,7 @@ class Pen:
         )  # fmt: skip
 
     def slices(self, active: int, available: int, total: int = 4) -> None:
-        """Slice counts from the clock on."""
+        """Write slice counts from the clock on."""
         self.fact(
             active_slices=active, total_slices=total, available_slices=available,
             elastic_slice_counts_timestamp=self.clock,

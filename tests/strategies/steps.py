@@ -13,7 +13,7 @@ _MAX_ATTEMPTS, _MAX_STEPS = 4, 8
 
 @dataclass
 class _Job:
-    """What stays the same through the attempts of one job, and the last step recorded so far."""
+    """Constants of all attempts of one job, and the last step recorded so far."""
 
     pen: Pen
     stride: int
@@ -28,7 +28,7 @@ class _Job:
 
 @st.composite
 def step_stories(draw: st.DrawFn, resiliency: bool = False) -> list[Record]:
-    """Records of a job that logs its steps; with `resiliency`, starts, ends and checkpoints come as format C."""
+    """Return records of a job that logs its steps; with `resiliency`, starts, ends and checkpoints come as format C."""
     pen = Pen(draw)
     job = _Job(
         pen=pen,
@@ -59,7 +59,7 @@ def _attempt(job: _Job, index: int) -> None:
     elif pen.maybe(50):
         _start_up(job)  # the start line was lost
     if index > 0 and pen.maybe(10):
-        pen.wait(0, 40)  # a start that led nowhere
+        pen.wait(0, 40)  # a start without a step
         return
     _training(job, index)
     _ending(job)
@@ -85,7 +85,7 @@ def _start_lines(job: _Job) -> None:
 
 
 def _start_up(job: _Job) -> None:
-    """Initialisation, preparation with or without a restore, a blocking load, an initial save: some of them."""
+    """Write initialization, preparation with or without a restore, a blocking load, an initial save: some of them."""
     pen = job.pen
     pen.wait(0, 3)
     if pen.maybe(50):
@@ -109,14 +109,14 @@ def _start_up(job: _Job) -> None:
 
 
 def _by_each(job: _Job, phase: str, start: int, end: int) -> None:
-    """A phase that every process writes, a little apart: the slowest may end it behind the first step."""
+    """Write a phase of every process, a little apart: the slowest may end it after the first step."""
     for writer in range(job.writers):
         late = job.pen.number(0, 3) if writer else 0
         job.pen.phase(phase, start + late, end + late)
 
 
 def _elastic(job: _Job) -> None:
-    """A wait for slices and a re-initialisation in the same process."""
+    """Write a wait for slices and a re-initialization in the same process."""
     pen = job.pen
     kind = pen.choice(("slice_down", "Scale_Up"))
     pen.slices(3, 3)
@@ -171,7 +171,7 @@ def _step(job: _Job, step: int, compiles: bool) -> None:
 
 
 def _inside(job: _Job, step: int, begin: int, length: int) -> int:
-    """Something that happens in a step; returns by how many seconds it makes the step longer."""
+    """Write an event inside a step; return by how many seconds it makes the step longer."""
     pen = job.pen
     start = begin + pen.number(0, length)
     seconds = pen.number(0, 15)
@@ -223,7 +223,7 @@ def _ending(job: _Job) -> None:
 
 
 def _lose_the_last_lines(job: _Job) -> None:
-    """A kill before a writer had sent what it held: its last lines are gone, the step it reached was saved."""
+    """Drop the last lines, as a kill before a writer flushed them does. The step it reached was saved."""
     lost = job.pen.number(1, 4 * job.writers)
     keep = max(len(job.pen.records) - lost, 1)
     del job.pen.records[keep:]

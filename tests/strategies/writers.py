@@ -1,4 +1,4 @@
-"""Logs that name who wrote them: Cloud Logging entries, and heartbeats of the recorder."""
+"""Logs that name their writers: Cloud Logging entries, and heartbeats of the recorder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .steps import step_stories
 
 @st.composite
 def entry_logs(draw: st.DrawFn) -> list[str]:
-    """Stories of steps, told by processes that each have a name; every start line is of a new one, or nearly."""
+    """Return stories of steps by named processes; almost every start line is of a new one."""
     told: list[Record] = draw(step_stories(resiliency=draw(st.integers(0, 3)) == 3))
     pen = Pen(draw)
     how = pen.choice(("logger", "pod", "number"))
@@ -31,7 +31,8 @@ def entry_logs(draw: st.DrawFn) -> list[str]:
 
 @st.composite
 def agent_logs(draw: st.DrawFn) -> list[str]:
-    """Stories of steps whose starts and ends are told by a few launcher agents, each named or known by its file."""
+    """Return stories of steps whose starts and ends come from a few launcher agents, each named or known by its
+    file."""
     told: list[Record] = draw(step_stories(resiliency=draw(st.integers(0, 3)) == 3))
     pen = Pen(draw)
     names = ["text: launcher job.log 0", "text: launcher job.log 1", "text: launcher job.log "][pen.choice((0, 2)) :]
@@ -45,8 +46,8 @@ def agent_logs(draw: st.DrawFn) -> list[str]:
 
 @st.composite
 def beating_logs(draw: st.DrawFn) -> list[str]:
-    """Stories of steps beside the heartbeats of a process each, which mostly lives from one start line to the next.
-    Processes may announce themselves, heartbeats may leave out which process beats, and losses may not be finite."""
+    """Return stories of steps with heartbeats of processes, most of which last from one start line to the next.
+    Processes may announce themselves, heartbeats may omit their process, and losses may not be finite."""
     told: list[Record] = draw(step_stories())
     pen = Pen(draw)
     every, silent = pen.choice((5, 10, 70)), pen.maybe(20)
@@ -69,7 +70,7 @@ def beating_logs(draw: st.DrawFn) -> list[str]:
 
 
 def entry(payload: Record, how: str, writer: int, place: int) -> Record:
-    """An entry of a writer: named by its logger, by its pod, or by the numbers of its entries alone."""
+    """Return an entry of a writer: named by its logger, by its pod, or by the numbers of its entries alone."""
     labels = {"python_logger": f"recorder.{writer}"} if how == "logger" else {}
     resource = {"pod_name": f"pod-{writer}"} if how == "pod" else {}
     insert_id = f"w{writer}-{place}" if how == "number" else f"id{place}"
