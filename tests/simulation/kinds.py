@@ -43,7 +43,7 @@ def death_in_background_save(job: Job) -> Truth:
     job.restore(3 * apart - 1)
     job.steps(2 * apart)
     job.end()
-    return Truth("not complete|never complete|unfinished", apart * job.usual + lost, "though .* saved|newest complete")
+    return Truth("incomplete|never complete|unfinished", apart * job.usual + lost, "though .* saved|newest complete")
 
 
 def saves_that_never_complete(job: Job) -> Truth:
@@ -89,7 +89,7 @@ def watchdog_after_half_an_hour(job: Job) -> Truth:
         job.restore(reached - reached % 50 - 1)
     job.steps(200, saves=50)
     job.end()
-    return Truth("(waited|hung|watchdog|timeout).*30 min", 6 * 1800, "save a checkpoint|more often")
+    return Truth("(waited|hung|watchdog|timeout).*30 min", 6 * 1800, "save a checkpoint|save more often")
 
 
 def out_of_memory_in_one_step(job: Job) -> Truth:
@@ -108,7 +108,7 @@ def out_of_memory_in_one_step(job: Job) -> Truth:
     job.steps(600, saves=50)
     job.end()
     lost = 6 * (120 + fatal % 50 * job.usual)  # downtime, and redone training; the start-up of each is a separate line
-    return Truth(f"in step {fatal}", lost, "save a checkpoint|more often")
+    return Truth(f"in step {fatal}", lost, "save a checkpoint|save more often")
 
 
 def loads_of_each_epoch(job: Job) -> Truth:
@@ -149,7 +149,7 @@ def drift(job: Job) -> Truth:
         if job.step_number % 500 == 0:
             job.save()
     job.end()
-    return Truth("(drift|slower).*(8\\.0|9\\.[56])", lost)
+    return Truth("(drift|slower|grew steadily).*(8\\.0|9\\.[56])", lost)
 
 
 def saves_that_grow(job: Job) -> Truth:
@@ -195,7 +195,7 @@ def longer_sequences_by_design(job: Job) -> Truth:
     job.steps(900, 8.0, saves=300)
     job.steps(900, 11.0, saves=300)
     job.end()
-    return Truth("by design is unknown", 900 * 3.0)
+    return Truth("unknown whether slow or by design", 900 * 3.0)
 
 
 def warm_up_that_becomes_faster(job: Job) -> Truth:
@@ -203,7 +203,7 @@ def warm_up_that_becomes_faster(job: Job) -> Truth:
     job.steps(500, 11.0, saves=300)
     job.steps(1500, 8.0, saves=300)
     job.end()
-    return Truth("if it was not meant", 500 * 3.0, "those before")
+    return Truth("unless the change was planned", 500 * 3.0, "those before")
 
 
 def quick_restarts(job: Job) -> Truth:
@@ -231,7 +231,7 @@ def older_checkpoint(job: Job) -> Truth:
     job.restore(1199)
     job.steps(1500, saves=200)
     job.end()
-    return Truth("restored step 1199, though .* saved", 600 * job.usual)
+    return Truth("restored step 1199, although .* complete", 600 * job.usual)
 
 
 def kept_step_that_hangs(job: Job) -> Truth:
@@ -258,7 +258,7 @@ def starts_that_die(job: Job) -> Truth:
     job.restore(499)
     job.steps(600, saves=50)
     job.end()
-    return Truth("starts died", 20 * 90)
+    return Truth("starts failed", 20 * 90)
 
 
 def long_outage(job: Job) -> Truth:
@@ -295,7 +295,7 @@ def saves_too_rare(job: Job) -> Truth:
         job.restore(job.step_number - behind - 1)
     job.steps(500, saves=400, save=4.0)
     job.end()
-    return Truth("undid", lost)
+    return Truth("lost the work since", lost)
 
 
 def saves_too_frequent(job: Job) -> Truth:
@@ -404,7 +404,7 @@ def two_steps(job: Job) -> Truth:
     job.start(30)
     job.steps(2)
     job.end()
-    return Truth("too short", None, "hung|slow|watchdog|compare")
+    return Truth("too few steps", None, "hung|slow|watchdog|compare")
 
 
 KINDS: tuple[Kind, ...] = (
