@@ -41,20 +41,20 @@ def both(name: str) -> tuple[Analysis, Reconciliation]:
 
 
 @pytest.mark.parametrize("name", list(LOGS))
-def test_a_log_is_as_it_is_written(name: str) -> None:
+def test_committed_logs_are_up_to_date(name: str) -> None:
     path = FOLDER / f"{name}.jsonl"
     if updating():
         path.write_text(text_of(name), encoding="utf-8", newline="\n")
     assert read(path) == text_of(name)
 
 
-def test_every_difference_has_a_log_and_every_log_a_difference() -> None:
+def test_every_difference_has_a_log() -> None:
     assert set(SHOWN) == RULES.keys() - WITHOUT_A_LOG
     assert {path.stem for path in FOLDER.glob("*.jsonl")} == LOGS.keys()
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_a_log_shows_its_rule_and_is_explained(name: str) -> None:
+def test_log_shows_its_rule_and_is_explained(name: str) -> None:
     _, found = both(name)
     assert name in {one.rule for one in found.movements}
     assert found.answer.failed is None
@@ -62,13 +62,13 @@ def test_a_log_shows_its_rule_and_is_explained(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_refusal_is_an_answer(name: str) -> None:
+def test_refusal_is_a_result(name: str) -> None:
     _, found = both(name)
     assert found.answer.failed
     assert all(row.there_ns is None for row in found.rows)
 
 
-def test_the_outage_after_a_checkpoint_to_the_second() -> None:
+def test_outage_after_a_checkpoint_is_exact() -> None:
     """Worked out by hand: the job runs from 0 to 1110. There are 19 steps of 10 s in a row with 820 s in their midst,
     and the last one up to the end: 1010 s are productive there. Here the step before the outage is credited with its
     usual 10 s, so 800 s are recovery, and 10 s from the restart to its first step are in no category."""
@@ -85,7 +85,7 @@ def test_the_outage_after_a_checkpoint_to_the_second() -> None:
     assert (found.disruptions_here, found.answer.disruptions) == (1, 0)
 
 
-def test_the_document_lists_every_difference() -> None:
+def test_document_lists_every_difference() -> None:
     items = []
     for name in RULES:
         if name in WITHOUT_A_LOG:
@@ -98,7 +98,7 @@ def test_the_document_lists_every_difference() -> None:
     replace_generated(COMPATIBILITY, "differences", "".join(map(wrapped, items)))
 
 
-def test_the_document_lists_every_refusal() -> None:
+def test_document_lists_every_refusal() -> None:
     items = []
     for name in REFUSED:
         analysis, found = both(name)

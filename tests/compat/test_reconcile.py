@@ -65,7 +65,7 @@ def answer_of(capsys: Output, *arguments: str, checkpoints: bool = False) -> dic
     return valid(json.loads(capsys.readouterr().out), name)
 
 
-def test_the_movements_add_up_to_the_differences(night: Path) -> None:
+def test_movements_add_up_to_the_differences(night: Path) -> None:
     value = valid(json.loads((night / "both.json").read_text(encoding="utf-8")), "reconciliation")
     moved: dict[tuple[str, str | None], int] = {}
     for one in value["why"]:
@@ -82,7 +82,7 @@ def test_the_movements_add_up_to_the_differences(night: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["txt", "md", "csv"])
-def test_it_reads_as_people_see_it(night: Path, ending: str) -> None:
+def test_output_matches_the_golden_text(night: Path, ending: str) -> None:
     check_golden(f"reconcile.{ending}", (night / f"both.{ending}").read_text(encoding="utf-8"))
 
 
@@ -90,7 +90,7 @@ def test_every_line_fits_80_columns(night: Path) -> None:
     assert all(len(line) <= 80 for line in (night / "both.txt").read_text(encoding="utf-8").splitlines())
 
 
-def test_a_job_without_an_end_is_measured_up_to_the_same_instant(tmp_path: Path, capsys: Output) -> None:
+def test_unfinished_job_is_measured_up_to_one_time(tmp_path: Path, capsys: Output) -> None:
     log = Recorder().start(0).steps(0, 9, 100, 10).write(tmp_path / "job.jsonl")
     value = answer_of(capsys, str(log))
     assert value["total_ns"] == {"here": 190 * 10**9, "there": 190 * 10**9}
@@ -98,7 +98,7 @@ def test_a_job_without_an_end_is_measured_up_to_the_same_instant(tmp_path: Path,
     assert value["total_ns"] == {"here": 600 * 10**9, "there": 600 * 10**9}
 
 
-def test_a_refusal_is_shown_and_explained(tmp_path: Path, capsys: Output) -> None:
+def test_refusal_is_shown_and_explained(tmp_path: Path, capsys: Output) -> None:
     log = tmp_path / "job.jsonl"
     log.write_text(text_of("refuses_negative_time"), encoding="utf-8")
     assert run(["reconcile", str(log), "-q"]) == 0
@@ -112,7 +112,7 @@ def test_a_refusal_is_shown_and_explained(tmp_path: Path, capsys: Output) -> Non
     assert value["why"]
 
 
-def test_hostile_text_is_harmless_on_both_sides(tmp_path: Path) -> None:
+def test_hostile_text_is_harmless_in_both_systems(tmp_path: Path) -> None:
     log = Recorder().start(0)
     for position, label in enumerate(HOSTILE_LABELS):
         log.custom(110 + position, 110.5 + position, label)
@@ -130,7 +130,7 @@ def test_hostile_text_is_harmless_on_both_sides(tmp_path: Path) -> None:
     assert "<script" not in markdown.lower()
 
 
-def test_parquet_holds_the_rows(tmp_path: Path) -> None:
+def test_parquet_has_the_rows(tmp_path: Path) -> None:
     import pyarrow.parquet
 
     out = tmp_path / "both.parquet"
@@ -140,7 +140,7 @@ def test_parquet_holds_the_rows(tmp_path: Path) -> None:
     assert rows[0]["difference_ns"] == rows[0]["library_ns"] - rows[0]["here_ns"]
 
 
-def test_without_the_library_one_sentence_says_what_to_install(
+def test_missing_library_error_names_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     monkeypatch.setattr(running, "MODULE", "no_such_module_anywhere")
@@ -162,13 +162,13 @@ def test_checkpoint_logs_need_no_library(monkeypatch: pytest.MonkeyPatch, capsys
     assert all(not row["not_explained"] for row in value["rows"])
 
 
-def test_a_log_of_saves_alone_has_no_other_side(tmp_path: Path, capsys: Output) -> None:
+def test_log_of_only_saves_has_no_reference(tmp_path: Path, capsys: Output) -> None:
     save = Log().save(1, 100, 5).save(2, 200, 5)
     assert run(["reconcile", str(save.write(tmp_path / "job.jsonl")), "-q"]) == NotEnoughData.exit_code
     assert "neither steps nor starts" in capsys.readouterr().err
 
 
-def test_a_log_that_the_library_cannot_read_is_not_compared(tmp_path: Path, capsys: Output) -> None:
+def test_log_unreadable_for_the_library_is_not_compared(tmp_path: Path, capsys: Output) -> None:
     """It has no line where a step begins; all of the job would be lost there."""
     log = tmp_path / "train.log"
     log.write_text("\n".join(megatron(200)) + "\n", encoding="utf-8")
@@ -179,7 +179,7 @@ def test_a_log_that_the_library_cannot_read_is_not_compared(tmp_path: Path, caps
     assert "cannot read this log" in err
 
 
-def test_time_counted_twice_says_where_it_stands_already(tmp_path: Path, capsys: Output) -> None:
+def test_time_counted_twice_names_its_other_category(tmp_path: Path, capsys: Output) -> None:
     log = tmp_path / "job.jsonl"
     log.write_text(text_of("counted_twice"), encoding="utf-8")
     (twice,) = [one for one in answer_of(capsys, str(log))["why"] if one["rule"] == "counted_twice"]
@@ -188,7 +188,7 @@ def test_time_counted_twice_says_where_it_stands_already(tmp_path: Path, capsys:
     assert twice["ns"] == 40 * 10**9
 
 
-def test_steps_that_were_not_kept_are_what_the_calculator_counts_too_much() -> None:
+def test_calculator_counts_lost_steps_as_kept() -> None:
     """Loads 0, saves 100 and crashes; loads 0 again and saves 60: 100 steps there, 60 here."""
     event = '{"timestamp": "2026-01-01T00:%02d:00Z", "job_name": "j", "event_type": "%s", "step": %d}'
     start = '{"timestamp": "2026-01-01T00:%02d:00Z", "job_name": "j", "event_type": "%s"}'
@@ -207,7 +207,7 @@ def test_steps_that_were_not_kept_are_what_the_calculator_counts_too_much() -> N
     assert {reason.rule for row in rows.values() for reason in row.why} <= CHECKPOINT_RULES.keys()
 
 
-def test_a_library_that_takes_too_long_is_ended(tmp_path: Path, capsys: Output) -> None:
+def test_slow_library_is_terminated(tmp_path: Path, capsys: Output) -> None:
     log = outage().write(tmp_path / "job.jsonl")
     assert run(["reconcile", str(log), "--timeout", "1ms"]) == GoodputError.exit_code
     assert "--timeout" in capsys.readouterr().err

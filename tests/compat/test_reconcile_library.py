@@ -52,7 +52,7 @@ def in_process(analysis: Analysis) -> Reconciliation:
 
 @slowly
 @given(st.one_of(step_logs(), any_logs(), messy_logs()), st.sampled_from([{}, {"as_of": 40}, {"stall_factor": 2.0}]))
-def test_nothing_is_left_unexplained(lines: Lines, question: dict[str, Any]) -> None:
+def test_every_difference_is_explained(lines: Lines, question: dict[str, Any]) -> None:
     analysis = analyse(lines, **question)
     if analysis is None:
         return

@@ -34,7 +34,7 @@ def said(table: EventTable, name: str) -> list[object]:
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_lines_are_the_same_wherever_parts_and_blocks_meet(
+def test_lines_are_independent_of_part_and_block_borders(
     wrapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = log_file(tmp_path, envelopes=wrapped)
@@ -48,7 +48,7 @@ def test_lines_are_the_same_wherever_parts_and_blocks_meet(
         assert said(parts.table, name) == said(whole.table, name), name
 
 
-def test_one_block_at_a_time_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_block_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "BLOCK_BYTES", 1 << 14)
     made: list[weakref.ref[Block]] = []
     alive: list[int] = []

@@ -9,7 +9,7 @@ from goodput_cli.events.rows import DetailList, Details
 KEYS = ("event_type", "seconds", "synchronous", "step")
 
 
-def test_details_are_read_as_they_were_given() -> None:
+def test_details_are_returned_unchanged() -> None:
     details = Details()
     first, second = ("save", 1.5, False, 5), ("save", 0.1 + 0.2, True, None)
     odd, large = ("\ud800", 1.5, False, 5), ("save", 1.5, False, 1 << 70)  # neither can be written as JSON
@@ -22,7 +22,7 @@ def test_details_are_read_as_they_were_given() -> None:
     assert list(details.values()[1:3]) == pairs[1:3]
 
 
-def test_they_are_found_and_pickled() -> None:
+def test_details_are_found_and_pickled() -> None:
     details = Details()
     details.codes_of_pairs(KEYS[:2], [("save", 1.5), ("save", 2.5)])
     made = details.values()

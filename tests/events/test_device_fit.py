@@ -135,7 +135,7 @@ def test_more_devices_than_the_job_has_are_not_accused(tmp_path: Path) -> None:
     assert "4 accelerators but the job has 2" in codes(found)["more_devices"]
 
 
-def test_power_above_3_kw_is_no_value(tmp_path: Path) -> None:
+def test_power_above_3_kw_is_rejected(tmp_path: Path) -> None:
     found = analyzed(tmp_path, gpu_csv=rows(HEADS, "0, 97 %, 60000.00 W", "1, 97 %, 600.00 W"))
     assert found.accelerators is not None
     assert found.accelerators.kwh == pytest.approx(0.6 * 300 / 3600, rel=0.02)
@@ -159,7 +159,7 @@ def prometheus(*results: dict[str, object]) -> str:
 
 
 @pytest.mark.parametrize("active", [True, False])
-def test_mig_instances_are_told_apart(active: bool, tmp_path: Path) -> None:
+def test_mig_instances_are_distinguished(active: bool, tmp_path: Path) -> None:
     """GPU_UTIL of MIG is 0 by design; power is that of the GPU, once for each instance."""
     every = [series("DCGM_FI_DEV_GPU_UTIL", 0)]
     for at, busy in ((1, 0.95), (2, 0.85)):

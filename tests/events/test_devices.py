@@ -102,7 +102,7 @@ ROWS = """\
         ("%s\n", "Asia/Tokyo"),
     ],
 )
-def test_dcgmi_dmon_behind_times_of_ts_and_date(tmp_path: Path, form: str, zone: str) -> None:
+def test_dcgmi_dmon_is_read_after_times_of_ts_and_date(tmp_path: Path, form: str, zone: str) -> None:
     text = ROWS.format(*(f"{stamp(at, form)} ".replace("\n ", "\n") for at in (0, 10)))
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in EVENTS), encoding="utf-8")
     (tmp_path / "dcgmi-dmon-node-a.txt").write_text(text, encoding="utf-8")
@@ -116,7 +116,7 @@ def test_dcgmi_dmon_behind_times_of_ts_and_date(tmp_path: Path, form: str, zone:
     assert "malformed_lines" not in {one.code for one in log.diagnostics}
 
 
-def test_rows_without_a_time_say_what_to_do(tmp_path: Path) -> None:
+def test_rows_without_a_time_suggest_a_command(tmp_path: Path) -> None:
     for name, rows in (
         ("dcgmi.log", ROWS.format("", "")),
         ("dmon.log", "# gpu   pwr    sm\n# Idx     W     %\n    0    43    35\n"),
@@ -127,7 +127,7 @@ def test_rows_without_a_time_say_what_to_do(tmp_path: Path) -> None:
         (tmp_path / name).unlink()
 
 
-def test_a_bucket_is_looked_through_as_a_folder_is(bucket: Bucket) -> None:
+def test_bucket_is_searched_like_a_folder(bucket: Bucket) -> None:
     table = f"timestamp, index, utilization.gpu [%]\n{stamp(0, '%Y/%m/%d %H:%M:%S')}.000, 0, 97 %\n"
     bucket.put("run/log.jsonl", "".join(json.dumps(one) + "\n" for one in EVENTS).encode())
     bucket.put("run/nvidia-smi-node-a.csv", table.encode())
@@ -141,7 +141,7 @@ def test_a_bucket_is_looked_through_as_a_folder_is(bucket: Bucket) -> None:
 
 
 @pytest.mark.parametrize("of", ["wandb", "mlflow"])
-def test_samples_beside_a_run_of_a_tracker(tmp_path: Path, of: str) -> None:
+def test_samples_next_to_a_tracker_run_are_read(tmp_path: Path, of: str) -> None:
     shutil.copytree(REAL / ("wandb-0.31" if of == "wandb" else "mlflow-3.17"), tmp_path / of)
     first = read(tmp_path)
     begin = int(first.table.time.min()) / 1e9
@@ -162,7 +162,7 @@ def answer(*result: object) -> str:
     return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": [*result]}})
 
 
-def test_an_answer_of_prometheus(tmp_path: Path) -> None:
+def test_prometheus_response_is_read(tmp_path: Path) -> None:
     text = answer(
         series("DCGM_FI_DEV_GPU_UTIL", (0, "97"), (15, "98"), (30, "NaN")),
         series("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", (0, "0.4")),
@@ -178,7 +178,7 @@ def test_an_answer_of_prometheus(tmp_path: Path) -> None:
     assert {one.code for one in log.diagnostics} == {"bad_sample"}
 
 
-def test_rows_of_the_machine_in_an_export_of_wandb(tmp_path: Path) -> None:
+def test_system_rows_of_a_wandb_export_are_read(tmp_path: Path) -> None:
     rows = [
         {"_timestamp": T0 + at, "_runtime": at, "system.gpu.0.gpu": 90 + at, "system.gpu.0.powerWatts": 300.5}
         for at in range(3)
@@ -189,7 +189,7 @@ def test_rows_of_the_machine_in_an_export_of_wandb(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_files_of_mlflow(tmp_path: Path) -> None:
+def test_mlflow_files_are_read(tmp_path: Path) -> None:
     run = tmp_path / "mlruns" / "0" / ("a" * 32)
     (run / "metrics" / "system").mkdir(parents=True)
     lines = [f"{1000 * (T0 + at)} {{}} {at}" for at in range(1, 31)]
@@ -203,7 +203,7 @@ def test_files_of_mlflow(tmp_path: Path) -> None:
     assert sum(one.count for one in log.diagnostics if one.code == "bad_sample") == 30
 
 
-def test_what_real_libraries_wrote_of_a_machine_without_accelerators() -> None:
+def test_logs_of_real_libraries_without_accelerators() -> None:
     """20 s each, sampled every 2 s: what its host did. MLflow's files say themselves what they hold."""
     wandb, mlflow = (by_device(read(REAL / name)) for name in ("wandb-0.31-system", "mlflow-3.17-system"))
     assert {key: len(values) for key, values in wandb.items()} == {
@@ -230,13 +230,13 @@ def test_what_real_libraries_wrote_of_a_machine_without_accelerators() -> None:
         ("loss", None),
     ],
 )
-def test_names_of_trackers(name: str, found: tuple[str, str, Quantity] | None) -> None:
+def test_tracker_names_are_known(name: str, found: tuple[str, str, Quantity] | None) -> None:
     named = of_tracker(name, "h")
     expected = None if found is None else (Device(found[0], found[1]), found[2])
     assert (named and (named.device, named.quantity)) == expected
 
 
-def test_samples_beside_several_jobs_are_nobodys(tmp_path: Path) -> None:
+def test_samples_next_to_several_jobs_are_unassigned(tmp_path: Path) -> None:
     other = json.dumps({"job_name": "k", "job_start_time": T0}) + "\n"
     (tmp_path / "other.jsonl").write_text(other, encoding="utf-8")
     log = log_beside(tmp_path, "gpu.json", answer(series("DCGM_FI_DEV_GPU_UTIL", (0, "97"))))

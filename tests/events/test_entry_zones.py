@@ -39,7 +39,7 @@ def codes(analysis: Analysis) -> set[str]:
     return {one.code for one in analysis.diagnostics}
 
 
-def test_the_entries_show_the_zone() -> None:
+def test_zone_is_inferred_from_entries() -> None:
     for hours in (-8, 5.5, 5.75, 14):
         analysis = analysed(story(timedelta(hours=hours)))
         assert iso(analysis.job.start_ns) == "2026-01-05T12:00:00Z"
@@ -47,28 +47,28 @@ def test_the_entries_show_the_zone() -> None:
         assert "naive_timestamps" not in codes(analysis)
 
 
-def test_a_zone_that_is_named_is_used() -> None:
+def test_given_zone_is_used() -> None:
     analysis = analysed(story(timedelta(hours=-8)), timezone="UTC")
     assert iso(analysis.job.start_ns) == "2026-01-05T04:00:00Z"
     assert "timezone_found" not in codes(analysis)
 
 
-def test_utc_needs_no_word() -> None:
+def test_utc_needs_no_diagnostic() -> None:
     assert "timezone_found" not in codes(analysed(story(timedelta(0))))
 
 
-def test_entries_that_come_hours_later_show_nothing() -> None:
+def test_entries_hours_later_show_no_zone() -> None:
     analysis = analysed(story(timedelta(0), late=8 * 3600 + 300))
     assert iso(analysis.job.start_ns) == "2026-01-05T12:00:00Z"
     assert "timezone_found" not in codes(analysis)
 
 
-def test_no_zone_is_seven_and_a_quarter_hours_off() -> None:
+def test_impossible_offset_is_not_a_zone() -> None:
     analysis = analysed(story(timedelta(hours=7.25)))
     assert iso(analysis.job.start_ns) == "2026-01-05T19:15:00Z"
 
 
-def test_each_day_for_itself() -> None:
+def test_each_day_has_its_own_offset() -> None:
     # Clocks go back between the two days, and the program goes on.
     late = [entry(86_400 + second, "checkpoint_saved", timedelta(hours=-8), step=second) for second in (100, 200)]
     analysis = analysed([*story(timedelta(hours=-7))[:3], *late])
@@ -76,7 +76,7 @@ def test_each_day_for_itself() -> None:
     assert analysis.job.end_ns - analysis.job.start_ns == 86_600 * 10**9
 
 
-def test_what_a_client_library_adds_says_nothing() -> None:
+def test_records_of_client_library_show_no_zone() -> None:
     own = {"logging.googleapis.com/diagnostic": {"instrumentation_source": [{"name": "python", "version": "3.17.0"}]}}
     lines = [json.dumps(own), json.dumps({"jsonPayload": own, "insertId": "x"}), *story(timedelta(0))]
     assert "unrecognised_lines" not in codes(analysed(lines))

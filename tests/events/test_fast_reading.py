@@ -74,7 +74,7 @@ def ordinary(count: int) -> list[bytes]:
 
 @given(st.lists(st.one_of(st.sampled_from(ODD), st.integers(0, 3000)), max_size=30))
 @example([9, *range(1, 20), *range(9995, 10_005)])
-def test_odd_lines_between_ordinary_ones(parts: list[bytes | int]) -> None:
+def test_odd_lines_between_ordinary_ones_are_read(parts: list[bytes | int]) -> None:
     made = [part if isinstance(part, bytes) else json.dumps(step(part, part / 64)).encode() for part in parts]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(FastJson, "FEW", 1)
@@ -82,7 +82,7 @@ def test_odd_lines_between_ordinary_ones(parts: list[bytes | int]) -> None:
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_each_odd_line_among_lines_like_it(odd: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_odd_line_among_similar_lines_is_read(odd: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_same(monkeypatch, log_file(tmp_path, *ordinary(5), odd, *ordinary(5), odd, odd, *ordinary(2)))
 
 
@@ -93,7 +93,9 @@ def entries(count: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("odd", ODD_ENTRIES)
-def test_each_odd_envelope_among_envelopes_like_it(odd: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_odd_envelope_among_similar_ones_is_read(
+    odd: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert_same(monkeypatch, log_file(tmp_path, *entries(9), odd, *entries(12), odd, odd, *entries(2)))
 
 
@@ -106,7 +108,7 @@ def test_odd_lines_between_envelopes(parts: list[bytes | int]) -> None:
 
 
 @pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n", b"\n\n", b"\n "])
-def test_any_end_of_the_file_and_windows_line_ends(
+def test_any_file_end_and_windows_line_ends_are_read(
     ending: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for separator in (b"\n", b"\r\n"):
@@ -117,7 +119,7 @@ def test_any_end_of_the_file_and_windows_line_ends(
 
 @pytest.mark.parametrize("model", list(Model))
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_whole_logs_with_bad_lines(
+def test_whole_logs_with_bad_lines_are_read(
     model: Model, wrapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario = Scenario(
@@ -131,7 +133,9 @@ def test_whole_logs_with_bad_lines(
 
 
 @pytest.mark.parametrize("whole", [ordinary(300), entries(90)], ids=["bare", "wrapped"])
-def test_bytes_changed_at_random(whole: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_randomly_changed_bytes_are_handled(
+    whole: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chance = random.Random(11)
     for _ in range(20):
         damaged = list(whole)
@@ -168,7 +172,7 @@ def test_small_numbers_are_rounded_to_the_microsecond_exactly() -> None:
     assert ns.tolist() == [round_to_us(value) for value in values]
 
 
-def test_every_character_at_every_place_of_a_word() -> None:
+def test_every_character_at_every_position_of_a_word() -> None:
     for place in range(8):
         for character in range(256):
             text = bytearray(b"12345678")
@@ -180,9 +184,7 @@ def test_every_character_at_every_place_of_a_word() -> None:
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_an_ordinary_log_is_read_as_columns_and_each_line_once(
-    wrapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ordinary_log_is_read_once_as_columns(wrapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts the work: records parsed one by one, and looks at a line for a template."""
     monkeypatch.setattr(FastJson, "FEW", 16)
     data, _ = log_bytes(Scenario(lines=20_000, disruption_every=5000, eval_every=0, save_every=2500, envelopes=wrapped))
@@ -209,7 +211,7 @@ def test_an_ordinary_log_is_read_as_columns_and_each_line_once(
     assert len(log.table) >= sum(looked)
 
 
-def test_a_template_is_learnt_only_from_a_plain_line() -> None:
+def test_template_is_learned_only_from_a_plain_line() -> None:
     assert learn(json.dumps(step(1, 0.5)).encode()) is not None
     for odd in (b"{}", b"[1]", b'{"a": [1]}', b'{"a": -1}', b'{"a": 1e5}', b'{"a": 1, "a": 2}', b'{"a": null, "b": 1}'):
         assert learn(odd) is None
@@ -217,7 +219,7 @@ def test_a_template_is_learnt_only_from_a_plain_line() -> None:
     assert learn(b'{"job_name": "j", "l": {}, "x": 1}') is None
 
 
-def test_an_envelope_is_learnt_only_with_what_makes_its_identity() -> None:
+def test_envelope_is_learned_only_with_an_identity() -> None:
     assert learn(entry()) is not None
     assert learn(entry().replace(b"insertId", b"otherId")) is None
     assert learn(entry().replace(b'"timestamp"', b'"moment"')) is None
@@ -225,7 +227,7 @@ def test_an_envelope_is_learnt_only_with_what_makes_its_identity() -> None:
     assert learn(b'{"jsonPayload": 12345678, "insertId": "a", "timestamp": "2026-01-01T00:00:05Z"}') is None
 
 
-def test_records_of_columns_are_parsed_when_asked_for() -> None:
+def test_records_of_columns_are_parsed_on_demand() -> None:
     lines = ordinary(23)[20:]
     block = Block(b"".join(line + b"\n" for line in lines))
     (columns,), _ = FastJson().read(block)
@@ -237,7 +239,7 @@ def test_records_of_columns_are_parsed_when_asked_for() -> None:
     assert io.BytesIO(block.text(np.array([1]))).readline() == lines[1] + b"\n"
 
 
-def test_a_column_of_one_value_takes_no_memory_whatever_lines_there_are(tmp_path: Path) -> None:
+def test_column_of_one_value_takes_no_memory(tmp_path: Path) -> None:
     """Saves are read in another way than steps; that must not cost the whole log four columns."""
     data, _ = log_bytes(Scenario(lines=20_000, save_every=50))
     path = tmp_path / "run.jsonl"

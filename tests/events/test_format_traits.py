@@ -84,7 +84,7 @@ def metric(step: int, node: str | None = "a", space: str = "time", log: str = "m
     }
 
 
-def test_a_format_names_its_own_job_key(tmp_path: Path) -> None:
+def test_format_declares_its_job_key(tmp_path: Path) -> None:
     log = read(tmp_path, {"run": "a", "at": 5, "n": 1}, {"at": 6, "n": 2}, {"run": "b", "at": 7, "n": 3})
     assert log.table.jobs == ("a", "b")
     (missing,) = log.diagnostics
@@ -92,13 +92,13 @@ def test_a_format_names_its_own_job_key(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lines", [3, 300])
-def test_its_job_key_is_read_from_columns_too(tmp_path: Path, lines: int) -> None:
+def test_job_key_is_read_from_columns(tmp_path: Path, lines: int) -> None:
     log = read(tmp_path, *({"run": "a", "at": 1000 + at, "n": 100 + at} for at in range(lines)))
     assert log.table.jobs == ("a",)
     assert log.table.step.tolist() == [100 + at for at in range(lines)]
 
 
-def test_what_it_says_of_itself_goes_along_with_its_jobs(tmp_path: Path) -> None:
+def test_format_options_are_kept_with_its_jobs(tmp_path: Path) -> None:
     log = read(tmp_path, {"run": "a", "at": 5, "n": 1}, {"job_name": "a", "job_start_time": 1})
     (formats,) = log.formats
     assert formats == (
@@ -108,7 +108,7 @@ def test_what_it_says_of_itself_goes_along_with_its_jobs(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("lines", [4, 400])
-def test_a_format_sees_the_entry_around_its_records(tmp_path: Path, lines: int) -> None:
+def test_format_receives_the_entry_of_its_records(tmp_path: Path, lines: int) -> None:
     """Few lines are read one by one, many as columns: the same answer."""
     entries = [metric(at, "a" if at % 2 else "b") for at in range(lines)]
     entries += [metric(lines, None), metric(lines + 1, space="other"), metric(lines + 2, log="elsewhere")]
@@ -141,7 +141,7 @@ ABOUT = {
 
 
 @pytest.mark.parametrize("place", ["folder", "archive.zip"])
-def test_entry_points_are_looked_for_once_a_process(
+def test_entry_points_are_looked_up_once_per_process(
     place: str, tmp_path: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, text in ABOUT.items():

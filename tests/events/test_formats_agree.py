@@ -54,7 +54,7 @@ def test_seconds_are_the_same_to_the_nanosecond(written: Path, name: str) -> Non
     assert SECONDS[name](written / name) == of_json(written / "a.json")
 
 
-def test_seconds_of_the_page_are_those_rounded_to_tenths(written: Path) -> None:
+def test_seconds_of_the_page_are_rounded_to_tenths(written: Path) -> None:
     """A page is for people: nobody reads its microseconds."""
     shown_seconds, exact = of_html(written / "a.html"), of_json(written / "a.json")
     assert shown_seconds.keys() == exact.keys()
@@ -71,12 +71,12 @@ def test_shares_are_those_of_json_rounded(written: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.json", "a.md", "a.html", "a.xml", "a.prom"])
-def test_the_threshold_stands_in_every_format(written: Path, name: str) -> None:
+def test_threshold_is_in_every_format(written: Path, name: str) -> None:
     text = Words.of(written / name) if name != "a.prom" else (written / name).read_text()
     assert LIMIT.replace("<", "") in re.sub(r"\\?<|&lt;", "", text)
 
 
-def test_a_log_has_its_events_and_its_segments(written: Path) -> None:
+def test_log_has_its_events_and_segments(written: Path) -> None:
     assert parquet.read_metadata(written / "a.events.parquet").num_rows > 0
     assert parquet.read_metadata(written / "a.parquet").num_rows > 0
 

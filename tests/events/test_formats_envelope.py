@@ -22,7 +22,7 @@ def read_text(folder: Path, text: str) -> Any:
     return read_events([str(folder / "out.json")])
 
 
-def test_an_entry_is_its_payload(tmp_path: Path) -> None:
+def test_entry_equals_its_payload(tmp_path: Path) -> None:
     log = read_lines(tmp_path, envelope(step(500.0, 3)), step(501, 4))
     assert steps(log.table) == [500, 501]
     assert [row[2] for row in rows(log)] == [3.0, 4.0]
@@ -30,7 +30,7 @@ def test_an_entry_is_its_payload(tmp_path: Path) -> None:
     assert log.diagnostics == ()
 
 
-def test_two_spellings_of_an_entry_are_one_entry(tmp_path: Path) -> None:
+def test_two_spellings_of_an_entry_are_equal(tmp_path: Path) -> None:
     log = read_lines(
         tmp_path,
         envelope(step(1, 1), timestamp="2026-01-01T00:00:00Z"),
@@ -43,7 +43,7 @@ def test_two_spellings_of_an_entry_are_one_entry(tmp_path: Path) -> None:
     assert log.table.entries[0] == ("projects/p/logs/goodput_run", "1767225600000000000", "id1")
 
 
-def test_a_resiliency_event_takes_the_entry_s_time_if_it_has_none(tmp_path: Path) -> None:
+def test_resiliency_event_without_time_uses_entry_time(tmp_path: Path) -> None:
     payload = {"job_name": "j", "event_type": "job_started"}
     log = read_lines(
         tmp_path,
@@ -57,19 +57,19 @@ def test_a_resiliency_event_takes_the_entry_s_time_if_it_has_none(tmp_path: Path
     assert where(log, "bad_value") == ["4", "5"]
 
 
-def test_entries_without_a_json_object_are_not_recognised(tmp_path: Path) -> None:
+def test_entry_without_json_object_is_not_recognized(tmp_path: Path) -> None:
     text = envelope(None, textPayload=f"{json.dumps(step(1, 1))} and more")
     log = read_lines(tmp_path, text, envelope("text"), envelope([step(1, 1)]), envelope({}), envelope(step(2, 2)))
     assert steps(log.table) == [2]
     assert where(log, "unrecognised_lines") == ["1", "2", "3", "4"]
 
 
-def test_a_json_object_that_was_printed_is_recognised(tmp_path: Path) -> None:
+def test_printed_json_object_is_recognized(tmp_path: Path) -> None:
     log = read_lines(tmp_path, envelope(None, textPayload=json.dumps(step(1, 1))), envelope(step(2, 2)))
     assert steps(log.table) == [1, 2]
 
 
-def test_a_payload_in_a_payload_is_not_recognised(tmp_path: Path) -> None:
+def test_nested_payload_is_not_recognized(tmp_path: Path) -> None:
     assert where(read_lines(tmp_path, envelope(envelope(step(1, 1)))), "unrecognised_lines") == ["1"]
 
 
@@ -96,13 +96,13 @@ def test_arrays_and_objects_over_many_lines(tmp_path: Path, text: str, at: list[
     assert log.diagnostics == ()
 
 
-def test_braces_and_quotes_in_strings_do_not_matter(tmp_path: Path) -> None:
+def test_braces_and_quotes_in_strings_are_ignored(tmp_path: Path) -> None:
     names = ["}{", '"', "\\", '\\"}', "[{", "a\nb", "é"]
     log = read_text(tmp_path, json.dumps([step(at, at, job=name) for at, name in enumerate(names)], indent=4))
     assert log.table.jobs == tuple(names)
 
 
-def test_a_cut_array_keeps_what_came_before(tmp_path: Path) -> None:
+def test_truncated_array_keeps_earlier_objects(tmp_path: Path) -> None:
     text = json.dumps(ENTRIES, indent=2)
     log = read_text(tmp_path, text[: text.index('"id2"')])
     assert steps(log.table) == [0, 1]
@@ -113,7 +113,7 @@ def test_a_cut_array_keeps_what_came_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_a_broken_object_takes_no_other_along(tmp_path: Path, indent: int | None) -> None:
+def test_broken_object_does_not_affect_others(tmp_path: Path, indent: int | None) -> None:
     texts = [json.dumps(entry, indent=indent) for entry in ENTRIES]
     for broken in range(4):
         parts = list(texts)
@@ -125,21 +125,21 @@ def test_a_broken_object_takes_no_other_along(tmp_path: Path, indent: int | None
         assert codes(log) == {"malformed_lines"}
 
 
-def test_what_else_stands_in_an_array_is_said(tmp_path: Path) -> None:
+def test_other_values_in_array_are_reported(tmp_path: Path) -> None:
     text = "[\n" + json.dumps(step(1, 1)) + ",\nnull,\n5,\n" + json.dumps(step(2, 2)) + "\n}\n]"
     log = read_text(tmp_path, text)
     assert steps(log.table) == [1, 2]
     assert where(log, "malformed_lines") == ["3", "6"]
 
 
-def test_a_log_that_begins_with_a_bracket_is_no_array(tmp_path: Path) -> None:
+def test_log_starting_with_bracket_is_not_an_array(tmp_path: Path) -> None:
     log = read_lines(tmp_path, "[INFO] starting", "[1, 2]", step(1, 1))
     assert (steps(log.table), where(log, "malformed_lines")) == ([1], [])
 
 
 @given(st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_an_array_is_read_the_same_in_blocks_of_any_size(data: st.DataObject) -> None:
+def test_array_is_read_equally_in_any_block_size(data: st.DataObject) -> None:
     number = st.integers(0, 9)
     value = st.recursive(
         number | st.text('{}[]",\\ a', max_size=6), lambda inner: st.lists(inner, max_size=2), max_leaves=3

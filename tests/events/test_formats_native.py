@@ -34,7 +34,7 @@ def event(name: Any, after: float = 1, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_an_event_is_the_same_bare_and_in_an_entry(tmp_path: Path, name: str) -> None:
+def test_event_is_equal_bare_and_in_an_entry(tmp_path: Path, name: str) -> None:
     line = event(name, 1.25, step=7, rank=3)
     log, wrapped = read_lines(tmp_path, line), read_lines(tmp_path, envelope(line))
     assert rows(log) == rows(wrapped) == [(KINDS[name], "POINT", 1.25, 1.25)]
@@ -43,20 +43,20 @@ def test_an_event_is_the_same_bare_and_in_an_entry(tmp_path: Path, name: str) ->
     assert (log.format_names, log.diagnostics) == ((("goodput",),), ())
 
 
-def test_a_notice_is_more_than_a_heartbeat(tmp_path: Path) -> None:
+def test_notice_is_more_than_a_heartbeat(tmp_path: Path) -> None:
     log = read_lines(tmp_path, event("heartbeat"), event("preemption_notice", signal="SIGTERM"))
     assert [log.table.details[at] if at >= 0 else None for at in log.table.detail.tolist()] == [None, PREEMPTED]
 
 
 @pytest.mark.parametrize("name", sorted(EVENTS.keys() - KINDS.keys()))
-def test_what_claims_nothing_makes_no_row(tmp_path: Path, name: str) -> None:
+def test_events_without_claim_make_no_row(tmp_path: Path, name: str) -> None:
     log = read_lines(tmp_path, event("started"), event(name, 9))
     assert rows(log) == [("START", "POINT", 1.0, 1.0)]
     noticed = {"dropped": "recorder_dropped", "clock_step": "clock_step", "phases": "bad_phase"}
     assert codes(log) == ({noticed[name]} if name in noticed else set())
 
 
-def test_every_key_of_an_event_is_known_and_others_are_counted(tmp_path: Path) -> None:
+def test_unknown_keys_of_events_are_counted(tmp_path: Path) -> None:
     values: dict[str, Any] = {
         "rank": 0,
         "step": 3,
@@ -72,7 +72,7 @@ def test_every_key_of_an_event_is_known_and_others_are_counted(tmp_path: Path) -
     assert where(read_lines(tmp_path, event("attempt", mood="fine")), "unknown_keys") == ["1"]
 
 
-def test_metrics_have_names_of_their_own(tmp_path: Path) -> None:
+def test_metrics_may_have_any_name(tmp_path: Path) -> None:
     assert read_lines(tmp_path, event("metrics", step=4, mfu=41.2, tokens_per_s=7)).diagnostics == ()
 
 
@@ -91,13 +91,13 @@ def test_metrics_are_kept_by_name_and_claim_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["coffee", 7, ["crashed"], True])
-def test_an_unknown_event_does_not_count(tmp_path: Path, name: Any) -> None:
+def test_unknown_event_does_not_count(tmp_path: Path, name: Any) -> None:
     log = read_lines(tmp_path, event(name), event("started"))
     assert [row[0] for row in rows(log)] == ["START"]
     assert where(log, "unknown_event") == ["1"]
 
 
-def test_bad_values_cost_their_own_line_only(tmp_path: Path) -> None:
+def test_bad_value_affects_only_its_line(tmp_path: Path) -> None:
     bad = [event("crashed") | {"goodput_time": "noon"}, event("checkpoint_saved"), event("checkpoint_saved", step=1.5)]
     bad.append({"job_name": "j", "goodput_event": "started"})
     log = read_lines(tmp_path, *bad, event("terminated", rank=-1))
@@ -106,14 +106,14 @@ def test_bad_values_cost_their_own_line_only(tmp_path: Path) -> None:
     assert sorted(where(log, "bad_value")) == ["1", "2", "3", "4", "5"]
 
 
-def test_what_the_recorder_dropped_is_said_with_its_count_and_reason(tmp_path: Path) -> None:
+def test_dropped_lines_are_reported_with_count_and_reason(tmp_path: Path) -> None:
     line = event("dropped", lines=5210, steps=5200, reason="queue\x1b[31m full", sink="cloud-logging")
     (said,) = found(read_lines(tmp_path, line, event("started")), "recorder_dropped")
     assert "5210 lines, including 5200 steps" in said.message
     assert "\x1b" not in said.message
 
 
-def test_clocks_that_were_set(tmp_path: Path) -> None:
+def test_set_clocks_are_reported(tmp_path: Path) -> None:
     log = read_lines(tmp_path, event("clock_step", seconds=-3600.0), event("clock_step", seconds=3600.0))
     assert sorted(one.message.split("was ")[1] for one in found(log, "clock_step")) == [
         "set back during recording",
@@ -121,7 +121,7 @@ def test_clocks_that_were_set(tmp_path: Path) -> None:
     ]
 
 
-def test_a_log_of_the_recorder_adds_up(tmp_path: Path) -> None:
+def test_recorder_log_adds_up(tmp_path: Path) -> None:
     """A life that crashes in its sixth step, 4 s after a save, and the one that goes on from that save."""
     log = tmp_path / "run.jsonl"
     recorder = Recorder("j", log, heartbeat=0, signals=(), excepthook=False, at_exit=False)

@@ -25,7 +25,7 @@ WHOLE = "checkpoint_manager_blocking"
 PART, WAIT = "checkpointer_blocking", "wait_for_prev"
 
 
-def test_save_is_the_manager_s_blocking_interval(tmp_path: Path) -> None:
+def test_save_is_the_managers_blocking_interval(tmp_path: Path) -> None:
     log = read_lines(tmp_path, save(**timed(WHOLE, 10, 2.5), **timed(PART, 11, 30), **timed(WAIT, 0, 1)))
     assert rows(log) == [("SAVE", "INTERVAL", 10.0, 12.5)]
     assert steps(log.table) == [5]
@@ -38,7 +38,7 @@ def test_restore(tmp_path: Path, event_type: str) -> None:
     assert rows(log) == [("RESTORE", "INTERVAL", 10.0, 70.0)]
 
 
-def test_without_the_manager_the_hull_of_the_parts_counts(tmp_path: Path) -> None:
+def test_save_without_manager_is_the_hull_of_its_parts(tmp_path: Path) -> None:
     restore = {"job_name": "j", "step": 5, "event_type": "emergency_restore"}
     log = read_lines(
         tmp_path,
@@ -50,13 +50,13 @@ def test_without_the_manager_the_hull_of_the_parts_counts(tmp_path: Path) -> Non
     assert log.diagnostics == ()
 
 
-def test_a_duration_without_a_start_ends_at_the_envelope(tmp_path: Path) -> None:
+def test_duration_without_start_ends_at_the_envelope(tmp_path: Path) -> None:
     log = read_lines(tmp_path, envelope(save(**timed(WHOLE, None, 4))), envelope(save(**timed(PART, None, 2))))
     assert [row[2:] for row in rows(log)] == [(5.5, 9.5), (7.5, 9.5)]
     assert log.diagnostics == ()
 
 
-def test_a_duration_without_any_place_is_said(tmp_path: Path) -> None:
+def test_duration_without_start_or_envelope_is_reported(tmp_path: Path) -> None:
     log = read_lines(
         tmp_path,
         save(**timed(WHOLE, None, 4)),
@@ -93,12 +93,12 @@ def test_durations_are_rounded_to_the_microsecond(tmp_path: Path) -> None:
     assert (log.table.end - log.table.time).tolist() == [1_000_000_000, 2_000]
 
 
-def test_a_save_without_a_step_still_claims_time(tmp_path: Path) -> None:
+def test_save_without_step_claims_time(tmp_path: Path) -> None:
     log = read_lines(tmp_path, save(step=None, **timed(WHOLE, 10, 1)))
     assert steps(log.table) == [None]
 
 
-def test_details_tell_identical_lines_from_different_ones(tmp_path: Path) -> None:
+def test_details_distinguish_different_lines(tmp_path: Path) -> None:
     one = save(**timed(WHOLE, 10, 1), synchronous=True, time_between_consecutive_saves_sec=5)
     log = read_lines(
         tmp_path,
@@ -114,13 +114,13 @@ def test_details_tell_identical_lines_from_different_ones(tmp_path: Path) -> Non
     assert codes(log) == {"unknown_keys"}
 
 
-def test_an_endless_detail(tmp_path: Path) -> None:
+def test_deeply_nested_detail_is_handled(tmp_path: Path) -> None:
     deep = '{"job_name": "j", "event_type": "save", "directory": ' + "[" * 1000 + "]" * 1000
     more = f', "{WHOLE}_start_time": {T0}, "{WHOLE}_duration_secs": 1}}'
     assert len(read_lines(tmp_path, deep + more).table) == 1
 
 
-def test_a_save_line_between_recorder_and_resiliency_lines(tmp_path: Path) -> None:
+def test_save_between_recorder_and_resiliency_lines(tmp_path: Path) -> None:
     started = {"timestamp": "2026-01-01T00:00:00Z", "job_name": "j", "event_type": "job_started"}
     log = read_lines(tmp_path, started, step(1, 1), save(**timed(WHOLE, 10, 1)), step(2, 20))
     assert [row[0] for row in rows(log)] == ["START", "STEP", "SAVE", "STEP"]

@@ -44,7 +44,7 @@ def test_step(tmp_path: Path) -> None:
     assert steps(log.table) == [500]
 
 
-def test_custom_events_have_an_upper_case_label(tmp_path: Path) -> None:
+def test_custom_event_label_is_upper_case(tmp_path: Path) -> None:
     key = "custom_badput_event"
     log = read_lines(
         tmp_path,
@@ -87,7 +87,7 @@ def test_slices(tmp_path: Path) -> None:
     assert where(log, "bad_value") == ["3"]
 
 
-def test_several_facts_in_a_line_are_several_rows(tmp_path: Path) -> None:
+def test_several_facts_in_a_line_give_several_rows(tmp_path: Path) -> None:
     both = {"job_name": "j", "tpu_init_end_time": T0 + 9, "tpu_init_start_time": T0 + 4}
     log = read_lines(tmp_path, step(1, 1), both, step(2, 20))
     assert [row[:3] for row in rows(log)[1:3]] == [("TPU_INIT", "BEGIN", 4.0), ("TPU_INIT", "END", 9.0)]
@@ -102,19 +102,19 @@ def test_null_is_absent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [500, 500.0, "500", "500.0", " 500 ", "5e2"])
-def test_spellings_of_a_whole_number(tmp_path: Path, number: Any) -> None:
+def test_whole_number_accepts_all_spellings(tmp_path: Path, number: Any) -> None:
     assert steps(read_lines(tmp_path, step(number, 1)).table) == [500]
 
 
 @pytest.mark.parametrize("number", [500.5, True, "abc", "", "5_00", [500], {}, "nan", "inf", 1e300, 1 << 63, "9" * 500])
-def test_what_is_no_whole_number(tmp_path: Path, number: Any) -> None:
+def test_whole_number_rejects_other_values(tmp_path: Path, number: Any) -> None:
     log = read_lines(tmp_path, step(1, 1), step(number, 2), step(3, 3))
     assert steps(log.table) == [1, 3]
     assert where(log, "bad_value") == ["2"]
 
 
 @pytest.mark.parametrize("time", ["1767225600", "1767225600.0", "1.7672256e9", T0, float(T0)])
-def test_spellings_of_a_time(tmp_path: Path, time: Any) -> None:
+def test_time_accepts_all_spellings(tmp_path: Path, time: Any) -> None:
     log = read_lines(tmp_path, {"job_name": "j", "job_start_time": time})
     assert log.table.time.tolist() == [T0 * SECOND]
 
@@ -137,29 +137,29 @@ def test_spellings_of_a_time(tmp_path: Path, time: Any) -> None:
         "1" * 400,
     ],
 )
-def test_absurd_times(tmp_path: Path, time: str) -> None:
+def test_absurd_times_are_rejected(tmp_path: Path, time: str) -> None:
     log = read_lines(tmp_path, step(1, 1), '{"job_name": "j", "job_start_time": ' + time + "}", step(2, 2))
     assert steps(log.table) == [1, 2]
     assert where(log, "bad_value") == ["2"]
     assert found(log, "bad_value")[0].severity == "error"
 
 
-def test_the_epoch_itself_is_a_time(tmp_path: Path) -> None:
+def test_time_zero_is_valid(tmp_path: Path) -> None:
     assert read_lines(tmp_path, {"job_name": "j", "job_start_time": 0}).table.time.tolist() == [0]
 
 
 @pytest.mark.parametrize(("factor", "unit"), [(10**3, "milliseconds"), (10**6, "microseconds"), (10**9, "nanoseconds")])
-def test_other_units_are_named(tmp_path: Path, factor: int, unit: str) -> None:
+def test_other_units_are_reported(tmp_path: Path, factor: int, unit: str) -> None:
     log = read_lines(tmp_path, {"job_name": "j", "job_start_time": T0 * factor})
     assert f"looks like {unit}" in found(log, "bad_value")[0].message
 
 
-def test_a_step_time_without_a_step(tmp_path: Path) -> None:
+def test_step_time_without_a_step_is_reported(tmp_path: Path) -> None:
     log = read_lines(tmp_path, {"job_name": "j", "step_start_time": T0})
     assert (len(log.table), where(log, "bad_value")) == (0, ["1"])
 
 
-def test_one_bad_fact_does_not_take_the_others_of_its_line(tmp_path: Path) -> None:
+def test_bad_fact_does_not_affect_others_of_its_line(tmp_path: Path) -> None:
     log = read_lines(tmp_path, {"job_name": "j", "tpu_init_start_time": "x", "tpu_init_end_time": T0})
     assert rows(log) == [("TPU_INIT", "END", 0.0, 0.0)]
     assert where(log, "bad_value") == ["1"]
@@ -175,7 +175,7 @@ def test_unknown_keys_are_ignored_and_counted(tmp_path: Path) -> None:
     }
 
 
-def test_any_number_of_unknown_keys_in_any_order(tmp_path: Path) -> None:
+def test_unlimited_unknown_keys_are_handled(tmp_path: Path) -> None:
     many = [{f"key-{at}": at, **step(at, at)} for at in range(300)]
     shuffled = [dict(sorted(record.items(), key=lambda item: hash((item[0], at)))) for at, record in enumerate(many)]
     log = read_lines(tmp_path, *shuffled)
@@ -186,7 +186,7 @@ def test_any_number_of_unknown_keys_in_any_order(tmp_path: Path) -> None:
     assert codes(log) == {"unknown_keys"}
 
 
-def test_jobs_stand_in_order_of_first_appearance_with_their_formats(tmp_path: Path) -> None:
+def test_jobs_are_in_order_of_first_appearance(tmp_path: Path) -> None:
     save = {"job_name": "b", "event_type": "save", "checkpoint_manager_blocking_start_time": T0}
     save["checkpoint_manager_blocking_duration_secs"] = 1
     log = read_lines(tmp_path, step("x", 0, job="lost"), step(1, 1, job="b"), step(1, 1, job="a"), save)
@@ -196,13 +196,13 @@ def test_jobs_stand_in_order_of_first_appearance_with_their_formats(tmp_path: Pa
 
 
 @given(st.lists(st.floats(0, float(MAX_SECONDS), exclude_max=True) | st.integers(0, MAX_SECONDS - 1), max_size=20))
-def test_times_are_rounded_to_the_microsecond_half_to_even_exactly(seconds: list[float]) -> None:
+def test_times_are_rounded_half_to_even_exactly(seconds: list[float]) -> None:
     ns, good = epoch_column(seconds)
     assert ns.tolist() == [round(Fraction(one) * 1_000_000) * 1000 for one in seconds]
     assert good.all()
 
 
-def test_halves_go_to_the_even_microsecond() -> None:
+def test_halves_round_to_the_even_microsecond() -> None:
     assert [round_to_us(half / 2**21) for half in (1, 3)] == [0, 1000]  # 0.4768 and 1.4305 microseconds
     assert [round_to_us(Fraction(odd, 2_000_000)) for odd in (1, 3, 5)] == [0, 2000, 2000]  # type: ignore[arg-type]
     ns, _ = epoch_column([8192 + 2**-7, 5e-7, 2.5e-6])
@@ -216,7 +216,7 @@ _ANYTHING = st.one_of(
 
 
 @given(st.lists(_ANYTHING, max_size=8))
-def test_a_column_is_read_like_its_values(values: list[Any]) -> None:
+def test_column_equals_single_readings(values: list[Any]) -> None:
     for column, single in ((epoch_column, epoch_ns), (whole_column, whole_number)):
         numbers, good = column(values)
         assert [int(n) if g else None for n, g in zip(numbers, good, strict=True)] == [single(one) for one in values]

@@ -45,7 +45,7 @@ def test_kinds(tmp_path: Path, event_type: str, kind: str) -> None:
     assert (log.format_names, log.diagnostics) == ((("resiliency",),), ())
 
 
-def test_what_may_be_missing(tmp_path: Path) -> None:
+def test_optional_keys_may_be_missing(tmp_path: Path) -> None:
     log = read_lines(tmp_path, event("job_started"), event("checkpoint_saved"), event("job_crashed", step=None))
     assert [row[0] for row in rows(log)] == ["START", "CRASHED"]
     assert log.table.rank.tolist() == [NONE, NONE]
@@ -53,7 +53,7 @@ def test_what_may_be_missing(tmp_path: Path) -> None:
     assert where(log, "bad_value") == ["2"]
 
 
-def test_a_wrong_rank_does_not_cost_the_event(tmp_path: Path) -> None:
+def test_event_with_wrong_rank_is_kept(tmp_path: Path) -> None:
     log = read_lines(tmp_path, *[event("job_started", node_rank=rank) for rank in (1, -1, "x", 1 << 40, "2", 3.0)])
     assert log.table.rank.tolist() == [1, NONE, NONE, NONE, 2, 3]
     assert where(log, "bad_value") == ["2", "3", "4"]
@@ -65,7 +65,7 @@ def test_unknown_event_types_are_counted_by_name(tmp_path: Path) -> None:
     assert [(one.count, "coffee" in one.message) for one in found(log, "unknown_event")] == [(2, True), (1, False)]
 
 
-def test_any_number_of_event_types(tmp_path: Path) -> None:
+def test_unlimited_event_types_are_handled(tmp_path: Path) -> None:
     log = read_lines(tmp_path, *[event(f"type {at}") for at in range(200)], event("x" * 10_000))
     unknown = found(log, "unknown_event")
     assert sum(one.count for one in unknown) == 201
@@ -74,7 +74,7 @@ def test_any_number_of_event_types(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [5, None, ["job_started"], {}])
-def test_an_event_type_that_is_no_text(tmp_path: Path, kind: Any) -> None:
+def test_event_type_that_is_not_text_is_reported(tmp_path: Path, kind: Any) -> None:
     log = read_lines(tmp_path, event("job_started"), event(kind), event("job_finished"))
     assert [row[0] for row in rows(log)] == ["START", "JOB_FINISHED"]
     assert where(log, "unrecognised_lines") == ["2"]
@@ -114,7 +114,7 @@ def test_timestamps_are_exact(tmp_path: Path, text: str, ns: int) -> None:
         *(1767225600, True, []),
     ],
 )
-def test_what_is_no_timestamp(tmp_path: Path, text: Any) -> None:
+def test_invalid_timestamps_are_rejected(tmp_path: Path, text: Any) -> None:
     log = read_lines(tmp_path, event("job_started"), event("job_finished", text), event("job_crashed"))
     assert [row[0] for row in rows(log)] == ["START", "CRASHED"]
     assert where(log, "bad_value") == ["2"]
@@ -130,7 +130,7 @@ def test_times_without_a_zone_are_local_time(tmp_path: Path) -> None:
     assert where(log, "naive_timestamps") == ["1", "2", "4"]
 
 
-def test_hours_that_clocks_repeat_or_skip(tmp_path: Path) -> None:
+def test_repeated_and_skipped_hours_are_reported(tmp_path: Path) -> None:
     texts = [
         "2026-10-25T01:59:59",
         "2026-10-25T02:00:00",
@@ -158,12 +158,12 @@ def test_names_of_utc(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Mars", "../../etc/passwd", "America", "/etc/localtime", "+99:99", "x\0"])
-def test_what_is_no_zone(name: str) -> None:
+def test_invalid_zones_are_rejected(name: str) -> None:
     with pytest.raises(UsageError, match="unknown time zone"):
         load_zone(name)
 
 
-def test_an_offset_is_a_zone(tmp_path: Path) -> None:
+def test_offset_is_a_zone(tmp_path: Path) -> None:
     log = read_lines(tmp_path, event("job_started", "2026-01-01T05:30:00"), timezone="+05:30")
     assert rows(log)[0][2] == 0.0
 
@@ -180,7 +180,7 @@ _STAMPS = st.builds(
 
 
 @given(st.lists(_STAMPS, max_size=12), st.sampled_from(["UTC", "America/New_York", "Australia/Lord_Howe"]))
-def test_a_column_of_timestamps_is_read_like_each_of_them(texts: list[str], zone: str) -> None:
+def test_column_of_timestamps_equals_single_readings(texts: list[str], zone: str) -> None:
     reader = TimestampReader(load_zone(zone))
     column = reader.read_column(texts)
     for at, text in enumerate(texts):
@@ -194,7 +194,7 @@ def test_a_column_of_timestamps_is_read_like_each_of_them(texts: list[str], zone
 
 
 @given(_MOMENTS)
-def test_local_times_agree_with_the_time_zone_data_base(moment: datetime) -> None:
+def test_local_times_match_the_zone_database(moment: datetime) -> None:
     zone = ZoneInfo("America/St_Johns")
     single = TimestampReader(zone).read(moment.isoformat())
     assert single is not None

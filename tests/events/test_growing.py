@@ -20,7 +20,7 @@ _PIECES = st.lists(
 
 
 @given(_PIECES)
-def test_pieces_come_out_in_order(pieces: list[tuple[int, int] | list[int]]) -> None:
+def test_pieces_are_returned_in_order(pieces: list[tuple[int, int] | list[int]]) -> None:
     column = GrowingColumn(np.int32)
     expected: list[int] = []
     for piece in pieces:
@@ -45,7 +45,7 @@ def test_one_value_takes_no_memory(dtype: type[np.generic]) -> None:
 
 
 @pytest.mark.parametrize("first", [constant(5, 300), constant(5, -1), np.array([300, 1]), np.array([3, -1])])
-def test_a_column_is_narrow_as_long_as_that_is_enough(first: NDArray[np.int32]) -> None:
+def test_column_is_narrow_while_values_fit(first: NDArray[np.int32]) -> None:
     column = GrowingColumn(np.int32, np.int8)
     pieces = [first, np.arange(-128, 128, dtype=np.int32)]
     for piece in pieces:
@@ -63,7 +63,7 @@ def resident_bytes() -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="only Linux says what is resident")
-def test_a_column_that_grew_takes_no_more_memory_than_its_rows() -> None:
+def test_grown_column_takes_only_memory_of_its_rows() -> None:
     column = GrowingColumn(np.int64)
     before = resident_bytes()
     for _ in range(400):

@@ -44,22 +44,22 @@ def seconds(analysis: Analysis) -> dict[str, float]:
     return {one.phase: one.slowest_ns / 1e9 for one in one.phases if one.logged is None}
 
 
-def test_verl_names_what_filled_its_steps(tmp_path: Path) -> None:
+def test_verl_phases_fill_the_steps(tmp_path: Path) -> None:
     found = seconds(run_of(tmp_path, **VERL))
     assert found == {"generate": 240, "train": 160, "reward": 16, "sync": 12, "other": pytest.approx(52)}
 
 
-def test_beside_its_generators_verl_waits(tmp_path: Path) -> None:
+def test_verl_with_separate_generators_waits(tmp_path: Path) -> None:
     assert seconds(run_of(tmp_path, **VERL, **{"fully_async/count": 3}))["wait"] == 240
 
 
-def test_the_ledger_is_the_same_with_and_without(tmp_path: Path) -> None:
+def test_ledger_is_identical_with_and_without_phases(tmp_path: Path) -> None:
     others = {f"other/{at}": 1.0 for at in range(len(VERL))}
     tables = [run_of(tmp_path, **logged).segments.to_csv() for logged in (VERL, others)]
     assert tables[0] == tables[1]
 
 
-def test_a_history_as_lines_says_the_same(tmp_path: Path) -> None:
+def test_history_as_lines_gives_the_same_result(tmp_path: Path) -> None:
     lines = [{"_timestamp": BEGIN + 60 * at, "_runtime": 60 * at, "_step": at, **VERL} for at in range(1, 9)]
     path = tmp_path / "history.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
@@ -79,13 +79,13 @@ VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text
 
 
 @given(st.dictionaries(NAMES, VALUES))
-def test_no_row_is_a_traceback_or_a_negative_phase(values: dict[str, Any]) -> None:
+def test_random_rows_give_no_traceback_or_negative_phase(values: dict[str, Any]) -> None:
     logged = logged_of(values)
     assert all(one.ns >= 0 for one in phases_of(logged))
     assert all(0 < value < float("inf") for value in work_of(logged).values())
 
 
-def test_metrics_of_mlflow_say_the_same(tmp_path: Path) -> None:
+def test_mlflow_metrics_give_the_same_result(tmp_path: Path) -> None:
     folder = tmp_path / "mlruns" / "0" / ("ab" * 16)
     (folder / "metrics" / "timing_s").mkdir(parents=True)
     (folder / "meta.yaml").write_text(f"run_id: {'ab' * 16}\nstatus: 3\nstart_time: {BEGIN}000\n", encoding="utf-8")

@@ -50,7 +50,7 @@ def codes(analysis: Analysis) -> set[str]:
     return {one.code for one in analysis.diagnostics}
 
 
-def test_what_says_of_a_run_is_read_once_whatever_stands_in_it(tmp_path: Path) -> None:
+def test_run_metadata_is_read_once_for_any_content(tmp_path: Path) -> None:
     """A quote and a million blanks took three quarters of an hour."""
     root = store(tmp_path, worked_example())
     for meta in root.rglob(f"{RUN}/meta.yaml"):
@@ -67,7 +67,7 @@ class TestTheWorkedExample:
         assert [one.steps_lost for one in analysis.disruptions] == [5, 4]
         assert [one.ended for one in analysis.disruptions] == ["silent", "silent"]
 
-    def test_gaps_are_down_or_starting_less_one_step(self, tmp_path: Path) -> None:
+    def test_gaps_are_downtime_or_start_minus_one_step(self, tmp_path: Path) -> None:
         analysis = goodput_cli.analyze(str(store(tmp_path, worked_example())))
         spent = [(one.downtime_ns + one.restart_ns) / 1e9 for one in analysis.disruptions]
         assert spent == pytest.approx([28.2085, 16.8885], abs=1e-9)
@@ -85,20 +85,20 @@ def database(path: Path, *, wal: bool = False) -> Path:
 
 
 class TestDatabases:
-    def test_a_database_is_read_by_name_by_uri_and_by_its_folder(self, tmp_path: Path) -> None:
+    def test_database_is_read_by_name_uri_and_folder(self, tmp_path: Path) -> None:
         path = database(tmp_path / "mlflow.db")
         for uri in (str(path), f"sqlite:///{path}", str(tmp_path)):
             analysis = goodput_cli.analyze(uri)
             assert (analysis.job.attempts, analysis.job.kept_steps) == (3, 40)
 
-    def test_nothing_is_written_to_it_or_beside_it(self, tmp_path: Path) -> None:
+    def test_database_and_folder_stay_unchanged(self, tmp_path: Path) -> None:
         path = database(tmp_path / "mlflow.db")
         before = path.read_bytes()
         goodput_cli.analyze(str(path))
         assert path.read_bytes() == before
         assert [one.name for one in tmp_path.iterdir()] == ["mlflow.db"]
 
-    def test_what_stands_in_its_write_ahead_log_counts(self, tmp_path: Path) -> None:
+    def test_write_ahead_log_is_read(self, tmp_path: Path) -> None:
         path = database(tmp_path / "mlflow.db", wal=True)
         writer = sqlite3.connect(path)
         writer.execute("DELETE FROM metrics WHERE step >= 39")
@@ -109,7 +109,7 @@ class TestDatabases:
         finally:
             writer.close()
 
-    def test_one_without_the_tables_and_a_damaged_one_are_refused_in_a_sentence(self, tmp_path: Path) -> None:
+    def test_database_without_tables_or_damaged_is_refused(self, tmp_path: Path) -> None:
         path = tmp_path / "other.db"
         connection = sqlite3.connect(path)
         connection.execute("CREATE TABLE x (a)")
@@ -122,11 +122,11 @@ class TestDatabases:
         with pytest.raises(SourceError, match=r"mlflow\.db"):
             goodput_cli.analyze(str(tmp_path / "mlflow.db"))
 
-    def test_a_view_without_end_is_refused(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_endless_view_is_refused(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["analyze", str(endless(tmp_path / "mlflow.db"))]) == 1
         assert "gives more than a file of its size can hold; is `runs` or `metrics` a view" in capsys.readouterr().err
 
-    def test_ctrl_c_is_heard_while_sqlite_works(self, tmp_path: Path) -> None:
+    def test_ctrl_c_works_during_sqlite_queries(self, tmp_path: Path) -> None:
         """It is sent from within the query: no row of it ever comes."""
         program = """
 import os, signal, sys
@@ -157,7 +157,7 @@ def endless(path: Path) -> Path:
 
 
 class TestRuns:
-    def test_runs_are_jobs_those_without_two_steps_are_counted_only(self, tmp_path: Path) -> None:
+    def test_runs_without_two_steps_are_only_counted(self, tmp_path: Path) -> None:
         other, small = "f" * 32, "e" * 32
         store(tmp_path, worked_example())
         store(tmp_path / "x", [(8000, 0), (9000, 1), (9500, 2)], other)
@@ -168,27 +168,27 @@ class TestRuns:
         assert sorted(one.name for one in jobs.jobs) == [RUN, other]
         assert "tracker_runs_left_out" in {one.code for one in jobs.diagnostics}
 
-    def test_steps_that_nobody_gave_are_not_one_step(self, tmp_path: Path) -> None:
+    def test_missing_steps_are_not_one_step(self, tmp_path: Path) -> None:
         analysis = goodput_cli.analyze(str(store(tmp_path, [(8000 + n, 0) for n in range(9)])))
         assert analysis.job.last_step is None
         assert "tracker_without_steps" in codes(analysis)
 
-    def test_the_metric_of_most_steps_counts_never_one_of_the_machine(self, tmp_path: Path) -> None:
+    def test_metric_with_most_steps_is_used_except_system(self, tmp_path: Path) -> None:
         machine = [(7500 + 10 * n, n) for n in range(5000)]
         evaluations = [(12000, 9), (60000, 39)]
         rows = worked_example()
         path = store(tmp_path, rows, system__cpu=machine, eval__loss=evaluations)
         assert goodput_cli.analyze(str(path)).job.kept_steps == 40
 
-    def test_a_run_that_is_running_or_was_killed_ends_at_its_last_row(self, tmp_path: Path) -> None:
+    def test_running_or_killed_run_ends_at_its_last_row(self, tmp_path: Path) -> None:
         analysis = goodput_cli.analyze(str(store(tmp_path, worked_example(), status=1, end=None)))
         assert analysis.job.ending == "not_logged"
         assert analysis.job.end_ns == (BASE_MS + 61278) * 10**6
 
-    def test_a_failed_run_crashed(self, tmp_path: Path) -> None:
+    def test_failed_run_is_a_crash(self, tmp_path: Path) -> None:
         assert goodput_cli.analyze(str(store(tmp_path, worked_example(), status=4))).job.ending == "crashed"
 
-    def test_files_cut_anywhere_are_no_traceback_and_no_more_steps(self, tmp_path: Path) -> None:
+    def test_truncated_files_give_no_traceback_or_extra_steps(self, tmp_path: Path) -> None:
         folder = store(tmp_path, worked_example()) / "0" / RUN
         text = (folder / "metrics" / "loss").read_bytes()
         for size in range(60, len(text), 97):
@@ -213,7 +213,7 @@ class TestRestartsAsNewRuns:
         return mlruns
 
     @pytest.mark.parametrize("first_step", [30, 40])
-    def test_a_restart_that_continues_is_an_attempt(self, tmp_path: Path, first_step: int) -> None:
+    def test_continuing_restart_is_an_attempt(self, tmp_path: Path, first_step: int) -> None:
         folder = str(self.two(tmp_path, 100, first_step))
         analysis = goodput_cli.analyze(folder)
         assert (analysis.job.name, analysis.job.attempts, analysis.job.kept_steps) == ("a" * 32, 2, first_step + 20)
@@ -232,7 +232,7 @@ class TestRestartsAsNewRuns:
             (100, 30, ("", "")),
         ],
     )
-    def test_strangers_stay_apart_and_are_named(
+    def test_unrelated_runs_stay_separate_and_named(
         self, tmp_path: Path, second_begins: int, first_step: int, names: tuple[str, str]
     ) -> None:
         folder = str(self.two(tmp_path, second_begins, first_step, names))
@@ -244,7 +244,7 @@ class TestRestartsAsNewRuns:
 
 class TestWithoutAStart:
     @pytest.mark.parametrize("start", ["", "start_time: 1000000000000000000000000000000\n", "start_time: soon\n"])
-    def test_a_run_without_a_usable_start_ends_no_fleet(
+    def test_run_without_start_does_not_end_fleet(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], start: str
     ) -> None:
         """The file of the run itself, alone, is refused in a sentence, and the others of its folder count."""

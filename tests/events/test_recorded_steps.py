@@ -67,7 +67,7 @@ def seconds(analysis: Analysis) -> dict[str, tuple[float, float]]:
     }
 
 
-def test_the_slow_loader_is_named(tmp_path: Path) -> None:
+def test_slow_loader_is_reported(tmp_path: Path) -> None:
     one = inside(analyze(tmp_path, *events(), *of_ranks()))
     assert (one.steps, one.net_step_ns, one.first_step_ns) == (101, 101_000_000_000, 1_000_000_000)
     assert [row.phase for row in one.phases] == ["train", "data", "other"]
@@ -86,7 +86,7 @@ def test_work_is_measured_per_step(tmp_path: Path) -> None:
     assert [one.step.tolist() for one in log.table.metrics] == [[0, 25, 50, 75, 100, 101]] * 3
 
 
-def test_the_ledger_is_the_same_bytes_with_and_without(tmp_path: Path) -> None:
+def test_ledger_is_identical_with_and_without_phases(tmp_path: Path) -> None:
     texts = []
     for lines in (list(events()), [*events(), *of_ranks(), phases(7, 0), phases(8, 1, phase_data=-1, host=3)]):
         lines.sort(key=lambda line: max(float(value) for key, value in line.items() if key.endswith("_time")))
@@ -98,7 +98,7 @@ def test_the_ledger_is_the_same_bytes_with_and_without(tmp_path: Path) -> None:
     assert texts[0] == texts[1]
 
 
-def test_files_in_any_order_and_clocks_apart_are_the_same(tmp_path: Path) -> None:
+def test_result_is_independent_of_file_order_and_clocks(tmp_path: Path) -> None:
     expected = inside(analyze(tmp_path, *events(), *of_ranks()))
     lines = [*events(), *of_ranks(apart=3600.0), *of_ranks(apart=3600.0)]  # each twice
     random.Random(7).shuffle(lines)
@@ -109,7 +109,7 @@ def test_files_in_any_order_and_clocks_apart_are_the_same(tmp_path: Path) -> Non
     assert inside(goodput_cli.analyze(str(tmp_path / "logs"))) == expected
 
 
-def test_records_that_end_at_other_steps_are_summed_up(tmp_path: Path) -> None:
+def test_records_with_different_ends_are_summed(tmp_path: Path) -> None:
     """Steps of rank 1 are so long that it writes each 25th; those of rank 0 just not."""
     short = [phases(0, 1, phase_data=0.02), phases(100, 100, phase_data=2)]
     long = [phases(0, 1, 1, phase_data=0.3), *(phases(25 * at, 25, 1, phase_data=7.5) for at in range(1, 5))]
@@ -118,7 +118,7 @@ def test_records_that_end_at_other_steps_are_summed_up(tmp_path: Path) -> None:
     assert inside(analyze(tmp_path, *events(), *short, *long)).ranks[0].cost_ns == 28_000_000_000
 
 
-def test_lives_that_began_at_one_step_meet_by_their_number(tmp_path: Path) -> None:
+def test_attempts_with_one_first_step_match_by_number(tmp_path: Path) -> None:
     lines = [
         phases(last, 1, rank, after=after, run_id=f"{rank}-{life}", phase_data=0.5)
         for life, after in enumerate((1.0, 2000.0))
@@ -131,7 +131,7 @@ def test_lives_that_began_at_one_step_meet_by_their_number(tmp_path: Path) -> No
     ]  # fmt: skip
 
 
-def test_a_part_of_a_phase_is_shown_within_it(tmp_path: Path) -> None:
+def test_part_of_a_phase_is_shown_inside_it(tmp_path: Path) -> None:
     more: Line = {"phase_forward_backward": 20.0, "phase_forward_backward/data": 5.0, "phase_data": 1.0}
     analysis = analyze(tmp_path, *events(), phases(0, 1), phases(25, 25, **more))
     shown = seconds(analysis)
@@ -140,7 +140,7 @@ def test_a_part_of_a_phase_is_shown_within_it(tmp_path: Path) -> None:
     assert shown["other"] == (4, 16)
 
 
-def test_what_the_ledger_has_as_loading_is_not_counted_as_goodput_too(tmp_path: Path) -> None:
+def test_claimed_loading_is_not_counted_as_goodput(tmp_path: Path) -> None:
     lines = []
     for step in range(51):
         lines.append({"job_name": "j", "step_count": step, "step_start_time": T0 + 10 * step})
@@ -173,7 +173,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("more", "message"), BAD)
-def test_what_cannot_be_is_left_out_and_told(tmp_path: Path, more: dict[str, Any], message: str) -> None:
+def test_impossible_values_are_dropped_and_reported(tmp_path: Path, more: dict[str, Any], message: str) -> None:
     log = read_lines(tmp_path, *events(), phases(0, 1, phase_train=0.5), {**phases(100, 100, phase_train=50.0), **more})
     assert codes(log) == {"bad_phase"}
     (one,) = log.diagnostics
@@ -183,7 +183,7 @@ def test_what_cannot_be_is_left_out_and_told(tmp_path: Path, more: dict[str, Any
     assert len(log.table) == 104
 
 
-def test_names_of_a_job_are_bounded_and_hosts_are_untrusted(tmp_path: Path) -> None:
+def test_names_are_limited_and_hosts_are_escaped(tmp_path: Path) -> None:
     many = {f"phase_n{at}\x1b": 0.001 for at in range(200)}
     log = read_lines(tmp_path, *events(), phases(0, 1, 0, host="\x1b[31m" * 99, **many), phases(0, 1, 1, phase_zz=0.1))
     names = {name for one in log.table.inside for name in one.names}
@@ -193,7 +193,7 @@ def test_names_of_a_job_are_bounded_and_hosts_are_untrusted(tmp_path: Path) -> N
     assert codes(log) == {"bad_phase"}
 
 
-def test_phases_beyond_the_limit_are_the_rare_ones(tmp_path: Path) -> None:
+def test_rarest_phases_are_dropped_beyond_the_limit(tmp_path: Path) -> None:
     """Each record has five names of its own, which sort before the two that all records have."""
     own: list[Line] = [{f"phase_a{at}_{number}": 0.001 for number in range(5)} for at in range(100)]
     lines = [phases(at, 1, phase_data=0.1, phase_train=0.2, **names) for at, names in enumerate(own)]
@@ -218,7 +218,9 @@ KEYS = st.sampled_from(
 
 
 @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=6), max_size=8))
-def test_no_line_is_a_traceback_or_a_negative_phase(tmp_path_factory: Any, mutations: list[dict[str, Any]]) -> None:
+def test_random_lines_give_no_traceback_or_negative_phase(
+    tmp_path_factory: Any, mutations: list[dict[str, Any]]
+) -> None:
     folder = tmp_path_factory.mktemp("bad")
     lines = [{**phases(at, 1, at % 2, phase_data=0.5), **more} for at, more in enumerate(mutations)]
     analysis = analyze(folder, *events(12), *lines)
@@ -228,7 +230,7 @@ def test_no_line_is_a_traceback_or_a_negative_phase(tmp_path_factory: Any, mutat
     assert analysis.goodput.ns == analyze(folder, *events(12)).goodput.ns
 
 
-def test_a_log_of_other_ranks_alone_has_no_event(tmp_path: Path) -> None:
+def test_log_of_other_ranks_has_no_event(tmp_path: Path) -> None:
     log = read_lines(tmp_path, phases(0, 1, 1, phase_data=0.5))
     assert (len(log.table), len(log.table.inside), codes(log)) == (0, 1, set())
     with pytest.raises(goodput_cli.NotEnoughData):

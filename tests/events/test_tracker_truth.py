@@ -32,25 +32,25 @@ def ends_of_steps(analysis: Analysis) -> list[float]:
 class TestWandb:
     FOLDER = REAL / "wandb-0.31"
 
-    def test_processes_are_attempts_that_end_as_they_did(self) -> None:
+    def test_processes_are_attempts_with_their_ends(self) -> None:
         analysis = goodput_cli.analyze(str(self.FOLDER / "wandb"))
         assert (analysis.job.name, analysis.job.attempts, analysis.job.ending) == ("abc12345", 3, "clean")
         assert [one.ended for one in analysis.disruptions] == ["crashed", "silent"]
 
-    def test_the_traceback_of_the_first_is_why_and_nobody_knows_why_the_second_died(self) -> None:
+    def test_first_failure_has_a_cause_and_second_has_none(self) -> None:
         first, second = goodput_cli.analyze(str(self.FOLDER / "wandb")).disruptions
         assert (first.cause, first.cause_certainty) == ("python_error", "confirmed")
         assert first.cause_text == "RuntimeError: a fault"
         assert (second.cause, second.cause_certainty) == ("unknown", None)
 
-    def test_the_place_of_a_cause_is_the_line_of_the_output(self) -> None:
+    def test_location_of_a_cause_is_the_output_line(self) -> None:
         """The exception leaves `with wandb.init()`: wandb prints it before its records end."""
         (one,) = goodput_cli.analyze(str(REAL / "wandb-why" / "wandb")).disruptions
         assert (one.cause, one.cause_text, one.first_host) == ("host_oom", "MemoryError: no room for a batch", "vm")
         assert (one.evidence.cause or "").endswith("_181734-why/files/output.log:4")
         assert (one.steps_lost, one.ended) == (5, "crashed")
 
-    def test_output_beside_torn_files_changes_no_second(self, tmp_path: Path) -> None:
+    def test_output_next_to_truncated_files_changes_no_second(self, tmp_path: Path) -> None:
         chosen = random.Random(5)
         for place in range(12):
             copy = tmp_path / str(place)
@@ -66,7 +66,7 @@ class TestWandb:
             assert (beside.window, beside.badput, beside.job) == (without.window, without.badput, without.job)
             assert [one.cause for one in beside.disruptions] in (["host_oom"], ["unknown"], [])
 
-    def test_begins_and_ends_are_those_of_the_program_but_for_its_imports(self) -> None:
+    def test_begins_and_ends_match_the_program_minus_imports(self) -> None:
         analysis = goodput_cli.analyze(str(self.FOLDER / "wandb"))
         notes = truth(self.FOLDER / "truth.jsonl")
         begins = [one["time"] for one in notes if one["what"] == "begin"]
@@ -78,7 +78,7 @@ class TestWandb:
         assert analysis.disruptions[0].last_sign_of_life_ns / 1e9 == pytest.approx(ends[0], abs=0.05)
         assert analysis.job.end_ns / 1e9 == pytest.approx(ends[2], abs=0.05)
 
-    def test_rows_end_their_steps(self) -> None:
+    def test_rows_are_the_ends_of_steps(self) -> None:
         analysis = goodput_cli.analyze(str(self.FOLDER / "wandb"))
         done = [one["time"] for one in truth(self.FOLDER / "truth.jsonl") if one["what"] == "step"]
         shown = ends_of_steps(analysis)
@@ -86,7 +86,7 @@ class TestWandb:
         nearest = [min(abs(time - one) for one in done) for time in shown]
         assert max(nearest) < 0.05
 
-    def test_cut_at_random_places_they_are_an_attempt_each_and_never_more_steps(self, tmp_path: Path) -> None:
+    def test_truncated_files_are_attempts_without_extra_steps(self, tmp_path: Path) -> None:
         chosen = random.Random(11)
         for place in range(6):
             copy = tmp_path / str(place)
@@ -113,7 +113,7 @@ class TestMlflow:
         return path
 
     @pytest.mark.parametrize("kind", ["files", "database"])
-    def test_resumes_are_attempts_and_redone_steps_are_lost(self, kind: str, tmp_path: Path) -> None:
+    def test_resumes_are_attempts_and_repeated_steps_are_lost(self, kind: str, tmp_path: Path) -> None:
         path = self.FOLDER / "mlruns" if kind == "files" else self.database(tmp_path)
         notes = truth(self.FOLDER / ("truth.jsonl" if kind == "files" else "truth-of-database.jsonl"))
         analysis = goodput_cli.analyze(str(path))
@@ -125,7 +125,7 @@ class TestMlflow:
         for one, up in zip(analysis.disruptions, ups[1:], strict=True):
             assert one.next_start_ns / 1e9 == pytest.approx(up, abs=0.05)  # when its first step began, not its process
 
-    def test_cut_anywhere_a_store_of_files_is_never_longer_and_has_no_more_attempts(self, tmp_path: Path) -> None:
+    def test_truncated_store_has_no_extra_time_or_attempts(self, tmp_path: Path) -> None:
         """A time that is cut off is of 1970; a step that is cut off would be a smaller one, and a resume."""
         copy = tmp_path / "mlruns"
         shutil.copytree(self.FOLDER / "mlruns", copy)

@@ -88,12 +88,12 @@ def write(path: Path, *records: bytes) -> str:
 
 
 class TestTheWorkedExample:
-    def test_is_one_job_of_three_attempts_and_two_disruptions(self, tmp_path: Path) -> None:
+    def test_run_has_three_attempts_and_two_disruptions(self, tmp_path: Path) -> None:
         analysis = goodput_cli.analyze(str(worked_example(tmp_path)))
         assert analysis.job.name == "abc12345"
         assert (analysis.job.attempts, len(analysis.disruptions)) == (3, 2)
 
-    def test_window_downtimes_and_start_ups_are_to_the_microsecond(self, tmp_path: Path) -> None:
+    def test_window_and_downtimes_are_exact_to_the_microsecond(self, tmp_path: Path) -> None:
         analysis = goodput_cli.analyze(str(worked_example(tmp_path)))
         assert (analysis.window.end_ns - analysis.window.start_ns) == 48_902_002_000
         first, second = analysis.disruptions
@@ -106,20 +106,20 @@ class TestTheWorkedExample:
         assert [round(first - begin, 6) for begin, first in zip(begins, firsts, strict=True)] == [6.425846, 6.296803]
         assert second.time_to_first_step_ns == 6_296_803_000
 
-    def test_says_what_the_kill_lost_and_claims_no_loss_for_it(self, tmp_path: Path) -> None:
+    def test_killed_steps_are_reported_but_not_claimed(self, tmp_path: Path) -> None:
         analysis = goodput_cli.analyze(str(worked_example(tmp_path)))
         assert {"rows_lost_at_kill", "unrecorded_steps"} <= codes(analysis)
         first, second = analysis.disruptions
         assert (first.steps_lost, first.steps_lost_is) == (0, "exact")
         assert (second.steps_lost, second.steps_lost_is) == (0, "at_least")
 
-    def test_without_the_two_logs_a_folder_begins_at_its_run_record_or_its_stamp(self, tmp_path: Path) -> None:
+    def test_folder_without_logs_begins_at_run_record_or_name(self, tmp_path: Path) -> None:
         analysis = goodput_cli.analyze(str(worked_example(tmp_path, logs=False)))
         assert analysis.job.attempts == 3
         assert seconds(analysis.window.start_ns) == 57.922057
         assert seconds(analysis.window.end_ns) == 106.018303  # 99.018303 and 7 whole seconds
 
-    def test_is_the_same_through_the_folder_its_link_and_jobs(self, tmp_path: Path) -> None:
+    def test_result_is_equal_for_folder_link_and_jobs(self, tmp_path: Path) -> None:
         folder = worked_example(tmp_path)
         (folder / "latest-run").symlink_to("run-20261122_221138-abc12345")
         (folder / "debug.log").symlink_to("run-20261122_221138-abc12345/logs/debug.log")
@@ -131,7 +131,7 @@ class TestTheWorkedExample:
 
 
 class TestWhereFilesEnd:
-    def test_a_file_cut_anywhere_is_an_attempt_of_what_came_before(self, tmp_path: Path) -> None:
+    def test_truncated_file_keeps_earlier_records(self, tmp_path: Path) -> None:
         whole = (worked_example(tmp_path) / "run-20261122_221057-abc12345" / "run-abc12345.wandb").read_bytes()
         chosen = random.Random(7)
         last = 0
@@ -145,7 +145,7 @@ class TestWhereFilesEnd:
             assert last <= kept <= 25
             last = kept
 
-    def test_zeros_and_a_wrong_sum_end_the_file(self, tmp_path: Path) -> None:
+    def test_zeros_and_wrong_checksum_end_the_file(self, tmp_path: Path) -> None:
         records = [run_record("a", at(0)), *(row(at(n + 1), n + 1.0, _step=n) for n in range(8)), exit_record(0, 9)]
         data = bytearray(run_file(*records))
         torn = tmp_path / "torn" / "run-a.wandb"
@@ -160,7 +160,7 @@ class TestWhereFilesEnd:
             assert "rows_lost_at_kill" in codes(analysis)
             assert 0 < (analysis.job.last_step or 0) < 8
 
-    def test_noise_in_place_of_records_is_no_traceback(self, tmp_path: Path) -> None:
+    def test_random_bytes_raise_no_traceback(self, tmp_path: Path) -> None:
         chosen = random.Random(3)
         whole = run_file(run_record("a", at(0)), *(row(at(n + 1), n + 1.0, _step=n) for n in range(8)))
         for place in range(40):
@@ -175,14 +175,14 @@ class TestWhereFilesEnd:
                 continue
             assert attempts == 1
 
-    def test_records_longer_than_a_block_are_read(self, tmp_path: Path) -> None:
+    def test_record_longer_than_a_block_is_read(self, tmp_path: Path) -> None:
         rows = [row(at(n + 1), n + 1.0, _step=n, table="x" * 70_000) for n in range(5)]
         file = write(tmp_path / "run-a.wandb", run_record("a", at(0)), *rows, exit_record(0, 6))
         assert goodput_cli.analyze(file).job.last_step == 5
 
 
 class TestSteps:
-    def test_a_counter_of_the_program_goes_before_the_number_of_the_row(self, tmp_path: Path) -> None:
+    def test_program_counter_has_priority_over_row_number(self, tmp_path: Path) -> None:
         rows = [row(at(n + 1), n + 1.0, _step=n, iter=10 * n) for n in range(6)]
         analysis = goodput_cli.analyze(
             write(tmp_path / "run-a.wandb", run_record("a", at(0)), *rows, exit_record(0, 7))
@@ -190,12 +190,12 @@ class TestSteps:
         assert analysis.job.last_step == 51  # 0 is the first, so that 50 is the 51st
         assert "rows_not_steps" not in codes(analysis)
 
-    def test_rows_are_said_to_be_rows_where_nothing_else_counts(self, tmp_path: Path) -> None:
+    def test_rows_count_as_steps_without_a_counter(self, tmp_path: Path) -> None:
         rows = [row(at(n + 1), n + 1.0, _step=n, loss=1.0) for n in range(6)]
         analysis = goodput_cli.analyze(write(tmp_path / "run-a.wandb", run_record("a", at(0)), *rows))
         assert "rows_not_steps" in codes(analysis)
 
-    def test_rows_in_bursts_are_no_steps(self, tmp_path: Path) -> None:
+    def test_rows_in_bursts_are_not_steps(self, tmp_path: Path) -> None:
         """Four calls an epoch of 30 s: read as steps, all but the usual one of 1 ms would be stalls."""
         times = [30 * (n // 4) + n % 4 / 1000 for n in range(1, 40)]
         rows = [row(at(time), time, _step=n, loss=1.0) for n, time in enumerate(times)]
@@ -206,13 +206,13 @@ class TestSteps:
         assert analysis.job.kept_steps == 0
         assert all(one.category != "step_stall" for one in analysis.badput if one.ns)
 
-    def test_a_second_call_at_a_step_and_a_last_evaluation_begin_no_attempt(self, tmp_path: Path) -> None:
+    def test_repeated_step_and_last_evaluation_begin_no_attempt(self, tmp_path: Path) -> None:
         rows = [row(at(n + 1), n + 1.0, train__global_step=n + 1, train__loss=2.0) for n in range(9)]
         late = row(at(60), 60.0, train__global_step=9, eval__loss=2.0, train__epoch=1.0)
         analysis = goodput_cli.analyze(write(tmp_path / "run-a.wandb", run_record("a", at(0)), *rows, late))
         assert (analysis.job.attempts, analysis.job.last_step) == (1, 9)
 
-    def test_rows_that_are_all_of_step_0_or_of_the_machine_are_life_without_steps(self, tmp_path: Path) -> None:
+    def test_rows_of_step_0_or_system_are_activity_only(self, tmp_path: Path) -> None:
         zeros = [row(at(n), float(n), step=0) for n in range(4)]
         file = write(tmp_path / "a" / "run-a.wandb", run_record("a", at(0)), *zeros, exit_record(0, 5))
         analysis = goodput_cli.analyze(file)
@@ -222,13 +222,13 @@ class TestSteps:
         analysis = goodput_cli.analyze(file)
         assert (analysis.job.last_step, seconds(analysis.window.end_ns)) == (None, 9.0)
 
-    def test_a_row_without_a_time_is_none(self, tmp_path: Path) -> None:
+    def test_row_without_a_time_is_ignored(self, tmp_path: Path) -> None:
         nameless = [row(at(n + 1), n + 1.0, step=n) for n in range(3)]
         bad = row(float(-1), None, step=99)
         analysis = goodput_cli.analyze(write(tmp_path / "run-a.wandb", run_record("a", at(0)), *nameless, bad))
         assert analysis.job.kept_range == (1, 3)
 
-    def test_stdout_counts_where_it_shows_more_steps_than_the_history(self, tmp_path: Path) -> None:
+    def test_stdout_is_used_if_it_has_more_steps(self, tmp_path: Path) -> None:
         lines = [
             printed(at(10 + n), f" iteration {n + 1:8d}/ 20 | consumed samples: 8 | elapsed time per iteration (ms): "
                     "1000.0 | learning rate: 1.0E-04 | lm loss: 2.0E+00 |\n") for n in range(20)
@@ -250,20 +250,20 @@ class TestRuns:
             run_folder(root, stamp, run_id, data)
         return root / "wandb"
 
-    def test_one_id_from_two_hosts_at_once_is_ranks_of_one_attempt(self, tmp_path: Path) -> None:
+    def test_one_id_on_two_hosts_at_once_is_one_attempt(self, tmp_path: Path) -> None:
         folder = self.folders(
             tmp_path, ("20260301_100000", "a", 0, range(8), "n0"), ("20260301_100002", "a", 2, range(8), "n1")
         )
         assert goodput_cli.analyze(str(folder)).job.attempts == 1
 
-    def test_one_id_from_two_hosts_one_behind_the_other_is_two_attempts(self, tmp_path: Path) -> None:
+    def test_one_id_on_two_hosts_in_sequence_is_two_attempts(self, tmp_path: Path) -> None:
         folder = self.folders(
             tmp_path, ("20260301_100000", "a", 0, range(8), "n0"), ("20260301_100102", "a", 62, range(4, 12), "n1")
         )
         analysis = goodput_cli.analyze(str(folder))
         assert (analysis.job.attempts, analysis.disruptions[0].steps_lost) == (2, 4)
 
-    def test_ids_are_jobs_and_a_name_that_one_of_them_has_is_taken(self, tmp_path: Path) -> None:
+    def test_ids_are_jobs_and_shared_names_are_resolved(self, tmp_path: Path) -> None:
         folder = self.folders(
             tmp_path, ("20260301_100000", "a", 0, range(8), "n0"), ("20260301_100102", "b", 62, range(12), "n0")
         )
@@ -274,7 +274,7 @@ class TestRuns:
 
 
 class TestWalks:
-    def test_a_walk_takes_a_log_with_steps_and_says_that_a_tracker_lies_beside(self, tmp_path: Path) -> None:
+    def test_walk_reads_log_with_steps_and_reports_tracker(self, tmp_path: Path) -> None:
         worked_example(tmp_path)
         line = '{"job_name": "x", "step_count": %d, "step_start_time": %.1f}\n'
         (tmp_path / "run.jsonl").write_text("".join(line % (n, at(n)) for n in range(9)))
@@ -283,13 +283,13 @@ class TestWalks:
         assert "tracker_beside" in codes(analysis)
         assert [one.name for one in goodput_cli.jobs(str(tmp_path)).jobs] == ["x"]
 
-    def test_a_walk_takes_the_tracker_where_no_log_gives_steps(self, tmp_path: Path) -> None:
+    def test_walk_reads_tracker_if_no_log_has_steps(self, tmp_path: Path) -> None:
         worked_example(tmp_path)
         (tmp_path / "notes.txt").write_text("nothing\n")
         (tmp_path / "start.jsonl").write_text('{"job_name": "x", "job_start_time": 1795385400.0}\n')
         assert goodput_cli.analyze(str(tmp_path)).job.name == "abc12345"
 
-    def test_what_lies_in_the_folder_of_a_run_is_no_log_of_its_own(self, tmp_path: Path) -> None:
+    def test_files_in_run_folder_are_not_separate_logs(self, tmp_path: Path) -> None:
         folder = worked_example(tmp_path)
         output = " iteration        1/ 20 | elapsed time per iteration (ms): 1000.0 |\n"
         (folder / "run-20261122_221057-abc12345" / "files" / "output.log").write_text(output)
@@ -316,7 +316,7 @@ class TestWhyItDied:
         stamp = f"20261122_22{10 + int(start) // 60:02d}{int(start) % 60:02d}"
         return run_folder(root, stamp, run_id, run_file(*records), output=output)
 
-    def test_a_traceback_in_the_run_file_is_the_cause_at_its_time(self, tmp_path: Path) -> None:
+    def test_traceback_in_run_file_is_the_cause(self, tmp_path: Path) -> None:
         pieces = [printed(at(9.2), TRACEBACK[:40]), printed(at(9.25), TRACEBACK[40:])]
         self.life(tmp_path, 0, range(8), *pieces)
         self.life(tmp_path, 60, range(6, 12), code=0)
@@ -328,7 +328,7 @@ class TestWhyItDied:
         )
         assert one.cause_text == "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
 
-    def test_the_line_of_its_output_is_the_place_and_no_second_changes(self, tmp_path: Path) -> None:
+    def test_output_line_is_the_location_of_the_cause(self, tmp_path: Path) -> None:
         bare, told = tmp_path / "bare", tmp_path / "told"
         for root, output in ((bare, ""), (told, "step 1\n" + TRACEBACK)):
             self.life(root, 0, range(8), printed(at(9.2), TRACEBACK), output=output)
@@ -339,7 +339,7 @@ class TestWhyItDied:
         assert (beside.job, codes(beside)) == (without.job, codes(without))
 
     @pytest.mark.parametrize("cut", [7, 40, 300])
-    def test_a_torn_run_file_leaves_the_output_as_the_only_witness(self, tmp_path: Path, cut: int) -> None:
+    def test_cause_comes_from_output_if_run_file_is_truncated(self, tmp_path: Path, cut: int) -> None:
         folder = self.life(tmp_path, 0, range(8), printed(at(9.2), TRACEBACK), output=TRACEBACK)
         file = folder / "run-abc.wandb"
         file.write_bytes(file.read_bytes()[:cut])
@@ -348,7 +348,7 @@ class TestWhyItDied:
         assert (one.ended, one.cause) == ("crashed", "device_oom")
         assert (one.evidence.cause or "").endswith("files/output.log:4")
 
-    def test_what_a_process_survived_names_nothing(self, tmp_path: Path) -> None:
+    def test_survived_error_is_not_a_cause(self, tmp_path: Path) -> None:
         went_on = TRACEBACK + "caught it, going on\n"
         for root, said in ((tmp_path / "a", [printed(at(9.2), went_on)]), (tmp_path / "b", [])):
             self.life(root, 0, range(8), *said, output="" if said else went_on)
@@ -356,7 +356,7 @@ class TestWhyItDied:
             (one,) = goodput_cli.analyze(str(root)).disruptions
             assert (one.cause, one.evidence.cause) == ("unknown", None)
 
-    def test_an_attempt_that_is_restarted_at_once_and_makes_no_step_has_its_own(self, tmp_path: Path) -> None:
+    def test_attempt_without_steps_has_its_own_cause(self, tmp_path: Path) -> None:
         for start in (0, 12, 24):
             self.life(tmp_path, start, range(0), stats(at(start + 9)), output=f"{TRACEBACK}", code=1)
         self.life(tmp_path, 36, range(12), code=0)
@@ -364,7 +364,7 @@ class TestWhyItDied:
         assert [one.cause for one in found] == ["device_oom"] * 3
         assert len({one.evidence.cause for one in found}) == 3
 
-    def test_each_run_of_a_sweep_has_its_own(self, tmp_path: Path) -> None:
+    def test_each_run_of_a_sweep_has_its_own_cause(self, tmp_path: Path) -> None:
         for run_id, error in (("aaa", "ValueError: shapes"), ("bbb", "OSError: [Errno 28] No space left on device")):
             output = f"Traceback (most recent call last):\n{error}\n"
             self.life(tmp_path, 0, range(8), run_id=run_id, output=output)
@@ -373,7 +373,7 @@ class TestWhyItDied:
             (one,) = goodput_cli.analyze(str(tmp_path), job_name=run_id).disruptions
             assert one.cause == cause
 
-    def test_output_that_is_named_alone_is_text_as_any(self, tmp_path: Path) -> None:
+    def test_output_passed_alone_is_ordinary_text(self, tmp_path: Path) -> None:
         lines = "".join(TestTheSameRunTwice.LINE.format(n + 1) for n in range(20))
         folder = self.life(tmp_path, 0, range(8), output=lines)
         (log,) = goodput_cli.analyze(str(folder / "files" / "output.log")).job.log_formats
@@ -406,7 +406,7 @@ class TestExports:
         assert seconds(analysis.window.start_ns) == pytest.approx(57.47, abs=2e-6)
         assert "rewritten_history" in codes(analysis)
 
-    def test_json_lines_csv_and_parquet_are_two_attempts_never_one_with_a_stall(self, tmp_path: Path) -> None:
+    def test_exports_have_two_attempts_and_no_stall(self, tmp_path: Path) -> None:
         lines = tmp_path / "lines.jsonl"
         lines.write_text("".join(json.dumps(one) + "\n" for one in self.rows()))
         frame = pd.DataFrame(self.rows())
@@ -415,7 +415,7 @@ class TestExports:
         for name in ("lines.jsonl", "table.csv", "table.parquet"):
             self.check(tmp_path / name)
 
-    def test_a_beginning_that_comes_again_is_a_rank_and_an_earlier_one_a_clock_set_back(self, tmp_path: Path) -> None:
+    def test_repeated_start_is_rank_earlier_start_is_clock_change(self, tmp_path: Path) -> None:
         ranks = [{"_timestamp": at(100 + n), "_runtime": 90.0 - 20 * (n % 2) + n, "_step": n} for n in range(20)]
         back = [{"_timestamp": at(100 + n), "_runtime": 50.0 + n + 30 * (n > 9), "_step": n} for n in range(20)]
         for rows in (ranks, back):
@@ -445,7 +445,7 @@ class TestExportsOfResumedRuns:
     @pytest.mark.parametrize("runtime", ["continues", "restarts"])
     @pytest.mark.parametrize("redone", [0, 200])
     @pytest.mark.parametrize("down", [10, 600, 20 * 3600])
-    def test_downtime_is_the_gap_less_the_start_up(self, tmp_path: Path, down: int, redone: int, runtime: str) -> None:
+    def test_downtime_is_gap_minus_start_up(self, tmp_path: Path, down: int, redone: int, runtime: str) -> None:
         analysis = goodput_cli.analyze(str(self.history(tmp_path / "h.jsonl", down, redone, runtime)))
         (only,) = analysis.disruptions
         assert (analysis.job.attempts, only.downtime_ns / 1e9, only.steps_lost) == (2, down, redone)
@@ -456,7 +456,7 @@ class TestExportsOfResumedRuns:
         ("runtime", "ran", "start_up"),
         [("continues", 300, 120), ("continues", 300, 400), ("restarts", 300, 120), ("restarts", 60, 200)],
     )
-    def test_a_short_first_process_is_read_by_its_start_up(
+    def test_short_first_process_is_read_by_its_start_up(
         self, tmp_path: Path, runtime: str, ran: int, start_up: int
     ) -> None:
         analysis = goodput_cli.analyze(str(self.history(tmp_path / "h.jsonl", 3600, 0, runtime, ran, start_up)))
@@ -464,14 +464,14 @@ class TestExportsOfResumedRuns:
         assert (only.downtime_ns / 1e9, (only.time_to_first_step_ns or 0) / 1e9) == (3600, start_up + 60)
 
     @pytest.mark.parametrize(("redone", "attempts"), [(0, 1), (200, 2)])
-    def test_without_runtimes_no_hang_is_claimed(self, tmp_path: Path, redone: int, attempts: int) -> None:
+    def test_no_hang_is_claimed_without_runtimes(self, tmp_path: Path, redone: int, attempts: int) -> None:
         analysis = goodput_cli.analyze(str(self.history(tmp_path / "h.jsonl", 3600, redone, "missing")))
         assert (analysis.job.attempts, [one.steps_lost for one in analysis.disruptions]) == (
             attempts, [redone] * (attempts - 1)
         )  # fmt: skip
         assert not [one for one in analysis.insights if "hung" in one.text]
 
-    def test_a_row_without_a_runtime_is_of_the_nearest_process(self, tmp_path: Path) -> None:
+    def test_row_without_runtime_joins_nearest_process(self, tmp_path: Path) -> None:
         file = self.history(tmp_path / "h.jsonl", 600, 0, "continues")
         rows = [json.loads(line) for line in file.read_text().splitlines()]
         del rows[60]["_runtime"], rows[20]["_runtime"]  # the first of the second process, one of the first
@@ -479,7 +479,7 @@ class TestExportsOfResumedRuns:
         (only,) = goodput_cli.analyze(str(file)).disruptions
         assert (only.downtime_ns / 1e9, (only.time_to_first_step_ns or 0) / 1e9) == (600, 180)
 
-    def test_runtimes_of_the_next_call_begin_no_process(self, tmp_path: Path) -> None:
+    def test_runtime_of_next_call_begins_no_process(self, tmp_path: Path) -> None:
         """`wandb.log(..., step=n)` writes a row with the runtime of the call for the next step; the first one compiles,
         and an evaluation follows step 25."""
         times = [60.0]
@@ -491,7 +491,7 @@ class TestExportsOfResumedRuns:
         file.write_text("".join(json.dumps(one) + "\n" for one in rows))
         assert goodput_cli.analyze(str(file)).job.attempts == 1
 
-    def test_two_processes_at_once_that_continue_are_one_attempt(self, tmp_path: Path) -> None:
+    def test_concurrent_continued_processes_are_one_attempt(self, tmp_path: Path) -> None:
         rows = [(60 + 10 * n + 2 * rank, 60 + 10 * n - 20 * rank, n) for n in range(50) for rank in (0, 1)]
         rows += [(time + 1150, runtime + 550, step + 50) for time, runtime, step in rows]
         lines = ({"_timestamp": at(time), "_runtime": run, "_step": step} for time, run, step in rows)
@@ -516,14 +516,14 @@ class TestRay:
             })  # fmt: skip
         return "".join(json.dumps(row) + "\n" for row in rows)
 
-    def test_a_trial_is_a_job_and_its_first_iteration_counts_too(self, tmp_path: Path) -> None:
+    def test_trial_is_a_job_including_its_first_iteration(self, tmp_path: Path) -> None:
         (tmp_path / "result.json").write_text(self.results())
         analysis = goodput_cli.analyze(str(tmp_path / "result.json"))
         assert (analysis.job.name, analysis.job.attempts, analysis.job.ending) == ("t_01", 1, "clean")
         assert (seconds(analysis.window.start_ns), seconds(analysis.window.end_ns)) == (0.0, 120.0)
         assert analysis.goodput_percent == pytest.approx(100.0)
 
-    def test_a_restore_begins_an_attempt_when_its_first_iteration_did(self, tmp_path: Path) -> None:
+    def test_restore_begins_attempt_with_its_first_iteration(self, tmp_path: Path) -> None:
         (tmp_path / "result.json").write_text(self.results(restore=6))
         analysis = goodput_cli.analyze(str(tmp_path / "result.json"))
         assert analysis.job.attempts == 2
@@ -545,7 +545,7 @@ class TestTheSameRunTwice:
         path.write_text("".join(stamp.format(11 + n) + self.LINE.format(n + 1) for n in range(20)))
         return str(path)
 
-    def test_is_one_job_whose_steps_are_those_of_the_text(self, tmp_path: Path) -> None:
+    def test_job_with_text_and_tracker_uses_steps_of_text(self, tmp_path: Path) -> None:
         folder, text = self.run(tmp_path), self.text(tmp_path / "train.log")
         analysis = goodput_cli.analyze([text, str(folder)])
         assert (analysis.job.name, analysis.job.attempts, analysis.job.kept_range) == ("abc", 1, (1, 20))
@@ -562,7 +562,7 @@ class TestTheSameRunTwice:
         return str(path)
 
     @pytest.mark.parametrize("job", ["abc", "llm"])
-    def test_beside_the_recorders_log_nothing_of_the_tracker_counts(self, tmp_path: Path, job: str) -> None:
+    def test_tracker_is_ignored_next_to_its_recorder_log(self, tmp_path: Path, job: str) -> None:
         folder, log = self.run(tmp_path), self.recorded(tmp_path / "rec.jsonl", job)
         alone, both = goodput_cli.analyze(log), goodput_cli.analyze([log, str(folder)])
         assert (both.job, both.badput, both.window) == (alone.job, alone.badput, alone.window)
@@ -571,13 +571,13 @@ class TestTheSameRunTwice:
         (listed,) = goodput_cli.jobs([log, str(folder)]).jobs
         assert (listed.name, listed.attempts, listed.goodput_ns) == (job, 1, alone.goodput.ns)
 
-    def test_another_run_beside_the_recorders_log_is_a_job_of_its_own(self, tmp_path: Path) -> None:
+    def test_other_run_next_to_recorder_log_is_separate(self, tmp_path: Path) -> None:
         folder = self.run(tmp_path)
         for begin in (300.0, 20.0):  # at other times, and the same numbers ten steps late
             log = self.recorded(tmp_path / "rec.jsonl", "llm", begin)
             assert {one.name for one in goodput_cli.jobs([log, str(folder)]).jobs} == {"abc", "llm"}
 
-    def test_event_files_of_the_run_are_it(self, tmp_path: Path) -> None:
+    def test_event_files_join_their_run(self, tmp_path: Path) -> None:
         folder = self.run(tmp_path)
         events = tmp_path / "events.out.tfevents.1795385411.node0"
         scalars = (scalar_event(at(11.01 + n), n, "loss", 1.0, "") for n in range(20))
@@ -587,24 +587,24 @@ class TestTheSameRunTwice:
         assert analysis.job.kept_steps == 20
         assert "same_run_twice" in codes(analysis)
 
-    def test_runs_at_other_times_stay_two_jobs(self, tmp_path: Path) -> None:
+    def test_runs_at_other_times_are_two_jobs(self, tmp_path: Path) -> None:
         folder, text = self.run(tmp_path, begin=300), self.text(tmp_path / "train.log")
         assert {one.name for one in goodput_cli.jobs([text, str(folder)]).jobs} == {"abc", "train"}
 
 
-def test_a_run_that_is_watched_is_refused_not_waited_for(tmp_path: Path) -> None:
+def test_watched_run_is_refused_at_once(tmp_path: Path) -> None:
     folder = worked_example(tmp_path)
     with pytest.raises(goodput_cli.UsageError, match="trackers cannot be followed"):
         next(iter(goodput_cli.watch(str(folder))))
 
 
-def test_a_file_of_seven_bytes_alone_says_what_to_name(tmp_path: Path) -> None:
+def test_file_of_seven_bytes_suggests_the_folder(tmp_path: Path) -> None:
     file = write(tmp_path / "run-a.wandb")
     with pytest.raises(goodput_cli.NotEnoughData, match=r"rows_lost_at_kill.*pass the directory of its run"):
         goodput_cli.analyze(file)
 
 
-def test_times_that_no_tracker_can_have_are_none(tmp_path: Path) -> None:
+def test_impossible_times_are_ignored(tmp_path: Path) -> None:
     file = tmp_path / "history.csv"
     rows = ["_step,_timestamp,_runtime", "0,NaN,1", "1,1e3,2", f"2,{at(1)},1", f"3,{at(2)},2", f"4,{at(3)},1e999"]
     file.write_text("\n".join(rows) + "\n")

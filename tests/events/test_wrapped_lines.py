@@ -61,7 +61,7 @@ def written(path: Path, lines: Sequence[str]) -> Path:
 
 
 @pytest.mark.parametrize("name", WRAPPINGS)
-def test_a_log_that_was_printed_is_read_as_if_it_were_a_file(tmp_path: Path, name: str) -> None:
+def test_printed_log_is_read_like_a_file(tmp_path: Path, name: str) -> None:
     wrap = WRAPPINGS[name]
     plain = analysed(written(tmp_path / "plain.jsonl", RECORDED))
     found = analysed(written(tmp_path / "found.log", [wrap(line, at) for at, line in enumerate(RECORDED)]))
@@ -73,14 +73,14 @@ def test_a_log_that_was_printed_is_read_as_if_it_were_a_file(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize("name", WRAPPINGS)
-def test_text_that_was_printed_is_read_with_the_time_at_which_it_was_taken(tmp_path: Path, name: str) -> None:
+def test_printed_text_gets_the_collector_time(tmp_path: Path, name: str) -> None:
     found = analysed(
         written(tmp_path / "found.log", [WRAPPINGS[name](line, at) for line, at in zip(PRINTED, AT, strict=True)])
     )
     assert seconds(found) == {"productive": 80, "program_startup": 20}
 
 
-def test_behind_words_of_a_logger_an_event_of_a_job_counts(tmp_path: Path) -> None:
+def test_event_after_logger_prefix_counts(tmp_path: Path) -> None:
     plain = analysed(written(tmp_path / "plain.jsonl", RECORDED))
     found = analysed(written(tmp_path / "found.log", [f"INFO:goodput:{line}" for line in RECORDED]))
     assert seconds(found) == seconds(plain)
@@ -93,16 +93,14 @@ def test_times_of_collectors() -> None:
     assert collected_at([None, "soon", "2026-01-01 00:00:00", -1, True, 10**30]).tolist() == [NO_STAMP] * 6
 
 
-def test_entries_that_were_printed_as_yaml_say_what_to_ask_for(tmp_path: Path) -> None:
+def test_yaml_entries_suggest_the_json_command(tmp_path: Path) -> None:
     entry = "---\ninsertId: a\njsonPayload:\n  job_name: j\n  job_start_time: 1767225600.0\nlogName: l\n"
     with pytest.raises(NotEnoughData, match="--format=json"):
         analysed(written(tmp_path / "found.yaml", [entry]))
 
 
 @pytest.mark.parametrize("name", ["docker", "journald", "cri"])
-def test_check_explains_what_stands_in_a_wrapping(
-    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_explains_wrapped_lines(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = (RECORDED[0], PRINTED[1])
     log = written(tmp_path / "found.log", [WRAPPINGS[name](line, 0) for line in lines])
     assert run(["check", "--explain", f"{log}:1"]) == run(["check", "--explain", f"{log}:2"]) == 0

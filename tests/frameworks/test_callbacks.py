@@ -96,7 +96,7 @@ def test_transformers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", [LIGHTNING, TRANSFORMERS], ids=["lightning", "transformers"])
-def test_a_kill_inside_a_save(tmp_path: Path, program: str) -> None:
+def test_kill_during_a_save_is_recorded(tmp_path: Path, program: str) -> None:
     process = start(tmp_path, program, "hang", packages=True)
     assert process.stdout is not None
     while process.stdout.readline() not in ("saving\n", ""):
@@ -107,7 +107,7 @@ def test_a_kill_inside_a_save(tmp_path: Path, program: str) -> None:
     assert not {*SAVE, "job_end_time", "terminated"} & set(events(tmp_path / "log.jsonl"))
 
 
-def test_a_restore_of_lightning(tmp_path: Path) -> None:
+def test_lightning_restore_is_recorded(tmp_path: Path) -> None:
     run(tmp_path, LIGHTNING, packages=True)
     (saved,) = (path.relative_to(tmp_path) for path in (tmp_path / "saved").iterdir())
     first = len(events(tmp_path / "log.jsonl"))
@@ -119,7 +119,7 @@ def test_a_restore_of_lightning(tmp_path: Path) -> None:
     assert [one for one in found if one.startswith("step ")] == [f"step {step}" for step in range(8, 16)]
 
 
-def test_a_restore_of_transformers(tmp_path: Path) -> None:
+def test_transformers_restore_is_recorded(tmp_path: Path) -> None:
     run(tmp_path, TRANSFORMERS, packages=True)
     first = len(events(tmp_path / "log.jsonl"))
     run(tmp_path, TRANSFORMERS, "resume", packages=True)

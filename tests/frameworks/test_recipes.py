@@ -34,7 +34,7 @@ with recorder.run():
 """
 
 
-def test_fsdp_on_slurm(tmp_path: Path) -> None:
+def test_fsdp_on_slurm_recipe_works(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "SLURM_NTASKS": "2", "SLURM_JOB_NAME": "fsdp"}
@@ -70,7 +70,7 @@ with recorder.run():
 """
 
 
-def test_a_real_checkpoint_manager_of_orbax(tmp_path: Path) -> None:
+def test_orbax_checkpoint_manager_is_recorded(tmp_path: Path) -> None:
     run(tmp_path, ORBAX, packages=True, JAX_PLATFORMS="cpu")
     found = lines(tmp_path / "log.jsonl")
     assert [line["step"] for line in found if word(line) == "save"] == [0, 2, 4]

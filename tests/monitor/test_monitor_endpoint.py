@@ -52,7 +52,7 @@ def url(endpoint: http.Endpoint, said: list[str]) -> str:
     return said[0].removeprefix("Metrics at ").removesuffix("/metrics")
 
 
-def test_both_formats_hold_the_same(url: str) -> None:
+def test_both_formats_have_the_same_metrics(url: str) -> None:
     _, open_text, open_type = get(f"{url}/metrics", OPEN_METRICS)
     _, text, plain_type = get(f"{url}/metrics?x=1")
     assert open_type.startswith("application/openmetrics-text; version=1.0.0")
@@ -63,7 +63,7 @@ def test_both_formats_hold_the_same(url: str) -> None:
     assert {dict(pairs).get("job_name") for _, pairs in samples(text)} == {"job"}
 
 
-def test_health_is_that_of_the_last_look(url: str, health: Health, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_is_that_of_the_last_poll(url: str, health: Health, monkeypatch: pytest.MonkeyPatch) -> None:
     assert get(f"{url}/healthz")[0] == 503  # nothing was looked at yet
     health.looked(failing=False)
     assert get(f"{url}/healthz")[:2] == (200, "ok\n")
@@ -73,7 +73,7 @@ def test_health_is_that_of_the_last_look(url: str, health: Health, monkeypatch: 
     assert get(f"{url}/other")[0] == 404
 
 
-def test_clients_that_are_slow_delay_nothing_and_too_many_are_sent_away(
+def test_slow_or_excess_clients_delay_nothing(
     endpoint: http.Endpoint, url: str, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "SECONDS", 0.3)

@@ -73,7 +73,7 @@ def elastic(folder: Path) -> Path:
     return path
 
 
-def test_an_hour_of_points_is_taken_and_adds_up(server: Server, elastic: Path) -> None:
+def test_hour_of_points_is_accepted_and_adds_up(server: Server, elastic: Path) -> None:
     clock = Time()
     updates = [snapshot(elastic, (60 * NS,), as_of) for as_of in (100, 210, 300, 360)]
     for number in range(240):
@@ -96,7 +96,7 @@ def test_an_hour_of_points_is_taken_and_adds_up(server: Server, elastic: Path) -
     assert sums == pytest.approx(totals, abs=1e-6)
 
 
-def test_the_series_of_a_job(server: Server, elastic: Path) -> None:
+def test_job_has_the_expected_series(server: Server, elastic: Path) -> None:
     target(Time()).publish((snapshot(elastic, (86_400 * NS,)),), final=True)
     assert server.refusals() == []
     points = server.points()
@@ -145,7 +145,7 @@ def test_parts_can_be_left_out_and_other_prefixes_are_taken(server: Server, elas
     assert {point["resource"]["type"] for point in server.points()} == {"generic_task"}
 
 
-def test_each_job_is_a_workload_with_a_clock_of_its_own(server: Server, elastic: Path) -> None:
+def test_each_job_is_a_workload_with_its_own_clock(server: Server, elastic: Path) -> None:
     first = snapshot(elastic)
     renamed = Path("other.jsonl")
     renamed.write_text(elastic.read_text(encoding="utf-8").replace('"job"', '"other"'), encoding="utf-8")
@@ -163,7 +163,7 @@ def test_each_job_is_a_workload_with_a_clock_of_its_own(server: Server, elastic:
     assert server.refusals() == []
 
 
-def test_while_it_is_down_the_newest_waits_and_then_is_one_point(server: Server, elastic: Path) -> None:
+def test_only_newest_update_is_sent_after_an_outage(server: Server, elastic: Path) -> None:
     clock, update = Time(), snapshot(elastic)
     monitor = target(clock)
     server.fault("503", times=60)
@@ -177,7 +177,7 @@ def test_while_it_is_down_the_newest_waits_and_then_is_one_point(server: Server,
     assert server.refusals() == []
 
 
-def test_a_clock_that_was_set_back_stops_nothing(server: Server, elastic: Path) -> None:
+def test_clock_set_back_does_not_stop_sending(server: Server, elastic: Path) -> None:
     clock, update = Time(), snapshot(elastic)
     monitor = target(clock)
     for hours in (0, -1, 0):
@@ -188,7 +188,7 @@ def test_a_clock_that_was_set_back_stops_nothing(server: Server, elastic: Path) 
     assert len({point["end"] for point in server.points()}) == 3
 
 
-def test_what_google_refuses_is_said_and_ends_nothing_else(server: Server, elastic: Path) -> None:
+def test_rejected_series_is_reported_only(server: Server, elastic: Path) -> None:
     assert monitor(elastic, "--publish", "gcm:p", "--publish", "prom:m.prom", *HERE, "--grace", "60") == 0
     assert len({point["end"] for point in server.points()}) == 1
     server.fault("403")
@@ -196,7 +196,7 @@ def test_what_google_refuses_is_said_and_ends_nothing_else(server: Server, elast
     until(Path("m2.prom").exists)
 
 
-def test_a_server_that_hangs_delays_no_other_target(server: Server, folder: Path) -> None:
+def test_hanging_server_delays_no_other_target(server: Server, folder: Path) -> None:
     job = Job(folder / "run.jsonl")
     job.start()
     job.steps(0, 3)
@@ -217,7 +217,7 @@ def test_a_server_that_hangs_delays_no_other_target(server: Server, folder: Path
     assert server.requests() == 1
 
 
-def test_project_zone_and_accelerator_are_those_of_the_machine(server: Server, folder: Path) -> None:
+def test_project_zone_and_accelerator_come_from_the_machine(server: Server, folder: Path) -> None:
     ended(folder / "run.jsonl")
     host = server.url.removeprefix("http://")
     place = {"GCE_METADATA_HOST": host, "GCE_METADATA_IP": host, "NO_PROXY": "*", "CLOUDSDK_CONFIG": str(folder)}
@@ -231,14 +231,12 @@ def test_project_zone_and_accelerator_are_those_of_the_machine(server: Server, f
     assert point["labels"]["accelerator_type"] == "TPU-v5p"
 
 
-def test_without_a_zone_it_says_which_option_names_one(
-    server: Server, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_zone_error_names_the_option(server: Server, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert monitor(ended(folder / "run.jsonl"), "--publish", "gcm:p", "--grace", "2") == 1
     assert "the zone of this machine is unknown: pass it with --gcm-location" in capsys.readouterr().err
 
 
-def test_step_time_deviation_is_that_of_the_original() -> None:
+def test_step_time_deviation_equals_the_original() -> None:
     original = ml_goodput_measurement.goodput_utils.compute_step_deviation_from_baseline
     away = np.random.default_rng(1).gamma(2.0, size=1500)
     for count in (1, 99, 100, 1099, 1100, 1500):
@@ -246,7 +244,7 @@ def test_step_time_deviation_is_that_of_the_original() -> None:
         assert step_time_deviation(away[:count]) == pytest.approx(expected)
 
 
-def test_accelerators_are_those_of_the_original() -> None:
+def test_accelerators_equal_the_original() -> None:
     table = ml_goodput_measurement.goodput_utils.MACHINE_TYPE_TO_ACCELERATOR_TYPE_MAPPING
     for machine in ("ct5lp-hightpu-4t", "ct6e-standard-8t", "a3-highgpu-8g", "a3-ultragpu-8g", "a2-highgpu-1g"):
         assert accelerator_of(machine) == next(name for prefix, name in table.items() if prefix in machine)

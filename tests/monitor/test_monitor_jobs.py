@@ -32,7 +32,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
 
 
-def test_jobs_come_and_go_and_each_has_its_own_figures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_job_has_its_own_figures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two jobs, one of two files; a third begins later; one crashes and comes back; all end."""
     (folder / "logs").mkdir()
     one, other = Job(folder / "logs/a.jsonl", "one"), Job(folder / "logs/b.jsonl", "other")
@@ -69,7 +69,7 @@ def test_jobs_come_and_go_and_each_has_its_own_figures(folder: Path, capsys: pyt
         assert {**last[name], "asked": None} == {**json.loads(Path("a.json").read_text()), "asked": None}
 
 
-def test_a_broken_log_stops_none_of_the_others(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_broken_log_does_not_stop_others(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One that cannot be read, one that holds nothing, one with an event alone, and one that is missing."""
     (folder / "logs").mkdir()
     Path("logs/loop.jsonl").symlink_to("loop.jsonl")
@@ -91,9 +91,7 @@ def test_a_broken_log_stops_none_of_the_others(folder: Path, capsys: pytest.Capt
     assert said.count("Waiting: all events of job 'alone' have the same time") == 1
 
 
-def test_a_question_that_does_not_fit_a_job_leaves_that_one_out(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_not_fitting_a_job_skip_that_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = Job(folder / "a.jsonl", "a"), Job(folder / "b.jsonl", "b")
     for job in (first, first, second):
         job.start()
@@ -105,7 +103,7 @@ def test_a_question_that_does_not_fit_a_job_leaves_that_one_out(
     assert monitor("b.jsonl", *asked) == 2  # as for every question that nothing answers
 
 
-def test_jobs_that_ended_long_ago_are_let_go_beside_one_that_runs(
+def test_old_jobs_are_dropped_next_to_a_running_one(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More of them than there is room; the one that runs is the smallest, and so the last to be taken in."""
@@ -124,7 +122,7 @@ def test_jobs_that_ended_long_ago_are_let_go_beside_one_that_runs(
     assert value(samples(Path("one.prom").read_text()), "goodput_last_step", job_name="old-3") == 9
 
 
-def test_names_choose_jobs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_select_jobs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("llm-7b", "llm-70b", "vision"):
         long_ago(Path(f"{name}.jsonl"), name)
     assert monitor(".", "-j", "llm-*", "--publish", "json:m.json", "-q") == 0
@@ -136,7 +134,7 @@ def test_names_choose_jobs(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.parametrize(("names", "code"), [(["good", "bad"], 3), (["good"], 0)])
-def test_one_job_that_fails_its_threshold_fails_the_monitor(
+def test_one_failed_threshold_fails_the_monitor(
     folder: Path, capsys: pytest.CaptureFixture[str], names: list[str], code: int
 ) -> None:
     for name in names:
@@ -153,7 +151,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def test_names_from_logs_harm_nobody(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_names_from_logs_are_harmless(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Every job has its series, in both formats of Prometheus; nothing that acts is said."""
     (folder / "logs").mkdir()
     for number, name in enumerate(HOSTILE):
@@ -167,7 +165,7 @@ def test_names_from_logs_harm_nobody(folder: Path, capsys: pytest.CaptureFixture
     assert max(map(len, ratios)) <= 200
 
 
-def test_labels_differ_and_who_has_a_plain_name_keeps_it() -> None:
+def test_labels_differ_and_plain_names_are_kept() -> None:
     labels = job_labels(["x\x1b", "x\\x1b", "n" * 300, "n" * 301, "plain"])
     assert (labels["x\\x1b"], labels["plain"]) == ("x\\x1b", "plain")
     assert labels["x\x1b"].startswith("x\\x1b #")
@@ -176,7 +174,7 @@ def test_labels_differ_and_who_has_a_plain_name_keeps_it() -> None:
     assert len(set(again.values())) == 3
 
 
-def test_many_names_cost_little(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_names_stay_cheap(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """20,000 names with an event each do not keep the job from being followed, and are not all said."""
     job = Job(folder / "a.jsonl", "a")
     job.start()
@@ -188,7 +186,7 @@ def test_many_names_cost_little(folder: Path, capsys: pytest.CaptureFixture[str]
     assert len(capsys.readouterr().err) < 200_000
 
 
-def test_a_process_is_ended_with_a_last_update_of_every_job(folder: Path) -> None:
+def test_sigterm_sends_last_update_of_every_job(folder: Path) -> None:
     first, second = Job(folder / "a.jsonl", "a"), Job(folder / "b.jsonl", "b")
     for job in (first, second):
         job.start()
@@ -204,7 +202,7 @@ def test_a_process_is_ended_with_a_last_update_of_every_job(folder: Path) -> Non
     ]  # fmt: skip
 
 
-def test_tensorboard_takes_one_job_and_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tensorboard_accepts_only_one_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("a", "b"):
         long_ago(Path(f"{name}.jsonl"), name)
     targets = ["--publish", "tensorboard:tb", "--publish", "prom:m.prom"]

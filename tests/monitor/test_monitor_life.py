@@ -25,7 +25,7 @@ def updates(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
 
 
-def test_after_the_end_the_last_values_are_those_of_analyze(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_last_values_equal_those_of_analyze(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = ended(folder / "run.jsonl")
     assert monitor(log, "--publish", "prom:m.prom", "--publish", "json:m.json", "--window", "1m") == 0
     assert run(["analyze", str(log), "-o", "a.prom", "-o", "a.json"]) == 0
@@ -39,7 +39,7 @@ def test_after_the_end_the_last_values_are_those_of_analyze(folder: Path, capsys
     assert value(mine, "goodput_rolling_category_seconds", category="productive") == 60
 
 
-def test_it_follows_a_job_to_its_end(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_monitor_follows_a_job_to_its_end(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job, endpoint = Job(folder / "run.jsonl"), Endpoint(capsys)
 
     def play() -> None:
@@ -66,7 +66,7 @@ def test_it_follows_a_job_to_its_end(folder: Path, capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("how", ["idle", "updates"])
-def test_a_job_that_does_not_end_can_be_left(folder: Path, how: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_monitor_can_leave_an_unfinished_job(folder: Path, how: str, capsys: pytest.CaptureFixture[str]) -> None:
     job = Job(folder / "run.jsonl")
     job.start()
     job.steps(0, 3)
@@ -78,7 +78,7 @@ def test_a_job_that_does_not_end_can_be_left(folder: Path, how: str, capsys: pyt
     assert as_of_the_last_event == (how == "idle")
 
 
-def test_forever_is_longer_than_the_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_forever_continues_after_the_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = ended(folder / "run.jsonl")
     target = ["--publish", "json:m.json", "--interval", "0.1"]
     assert monitor(log, *target, "--forever", "--settle", "0", "--updates", "3") == 0
@@ -91,7 +91,7 @@ def test_forever_is_longer_than_the_job(folder: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("content", "said"), [(None, "no such file"), (b"", "the job logged no event within"), (b'{"a": 1}\n', "no event")]
 )
-def test_without_an_event_it_ends_with_4(
+def test_monitor_without_events_exits_with_4(
     folder: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, said: str
 ) -> None:
     if content is not None:
@@ -110,9 +110,7 @@ def test_thresholds_of_the_last_update_decide(folder: Path, capsys: pytest.Captu
     assert monitor(log, *target, "--fail-under", "50", "--warn-if", "goodput<99") == 0
 
 
-def test_a_target_that_does_not_take_the_last_update_is_a_failure(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unaccepted_last_update_is_a_failure(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = ended(folder / "run.jsonl")
     (folder / "there").mkdir()
     targets = ["--publish", "json:/dev/full", "--publish", "prom:there/m.prom"]
@@ -136,14 +134,14 @@ def test_a_target_that_does_not_take_the_last_update_is_a_failure(
         ("json:.", "is a folder"),
     ],
 )
-def test_what_is_no_target_is_refused_at_once(
+def test_invalid_target_is_refused_at_once(
     folder: Path, capsys: pytest.CaptureFixture[str], target: str, said: str
 ) -> None:
     assert monitor(ended(folder / "run.jsonl"), "--publish", target) == 2
     assert said in capsys.readouterr().err
 
 
-def test_an_address_that_is_taken_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_used_address_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -152,7 +150,7 @@ def test_an_address_that_is_taken_is_said(folder: Path, capsys: pytest.CaptureFi
     assert "Address already in use" in capsys.readouterr().err
 
 
-def test_sigterm_is_one_last_update(folder: Path) -> None:
+def test_sigterm_sends_one_last_update(folder: Path) -> None:
     job = Job(folder / "run.jsonl")
     job.start()
     job.steps(0, 3)
@@ -165,7 +163,7 @@ def test_sigterm_is_one_last_update(folder: Path) -> None:
     assert [update["job"]["last_step"] for update in updates(folder / "m.json")] == [3, 5]
 
 
-def test_it_does_not_outlive_its_parent(folder: Path) -> None:
+def test_monitor_ends_with_its_parent(folder: Path) -> None:
     job = Job(folder / "run.jsonl")
     job.start()
     job.steps(0, 3)
@@ -200,7 +198,7 @@ def _until_longer(path: Path, lines: int) -> None:
     until(lambda: len(updates(path)) > lines)
 
 
-def test_killed_at_random_and_restarted_it_leaves_whole_lines(folder: Path) -> None:
+def test_randomly_killed_monitor_leaves_whole_lines(folder: Path) -> None:
     job = Job(folder / "run.jsonl")
     job.start()
     job.steps(0, 3)
@@ -220,7 +218,7 @@ def test_killed_at_random_and_restarted_it_leaves_whole_lines(folder: Path) -> N
     assert (torn, json.loads(last)["job"]["ending"]) == (b'{"torn": ', "clean")
 
 
-def test_a_clock_that_was_set_back_hides_nothing(folder: Path) -> None:
+def test_clock_set_back_hides_nothing(folder: Path) -> None:
     log = ended(folder / "run.jsonl")
     lines = log.read_text().splitlines(keepends=True)
     log.write_text("".join(lines[:-1]))
@@ -231,7 +229,7 @@ def test_a_clock_that_was_set_back_hides_nothing(folder: Path) -> None:
     watched.close()
 
 
-def test_a_history_that_says_the_same_counts_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_repeated_history_counts_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = ended(folder / "run.jsonl")
     entries = [
         {"insertId": str(at), "timestamp": "2026-01-01T00:00:00Z", "logName": "l", "jsonPayload": json.loads(line)}
@@ -245,7 +243,7 @@ def test_a_history_that_says_the_same_counts_once(folder: Path, capsys: pytest.C
     assert one["job"]["attempts"] == other["job"]["attempts"] == 1
 
 
-def test_another_job_that_begins_there_changes_nothing(folder: Path) -> None:
+def test_new_job_in_the_log_changes_nothing(folder: Path) -> None:
     job = Job(folder / "run.jsonl")
     job.start()
     job.steps(0, 3)
@@ -258,7 +256,7 @@ def test_another_job_that_begins_there_changes_nothing(folder: Path) -> None:
     watched.close()
 
 
-def test_an_update_reads_only_what_is_new(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_update_reads_only_new_lines(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     add = Decoder.add
 
@@ -280,7 +278,7 @@ def test_an_update_reads_only_what_is_new(folder: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("text", ["publish = ['prom:x.prom']", "history = ['x']", "parent = 1"])
-def test_no_file_of_settings_says_where_to_publish(folder: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+def test_settings_file_cannot_set_targets(folder: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     Path("goodput.toml").write_text(f"[monitor]\n{text}\n", encoding="utf-8")
     assert monitor(ended(folder / "run.jsonl"), "--publish", "prom:m.prom") == 2
     assert "is said on the command line, not in a file" in capsys.readouterr().err

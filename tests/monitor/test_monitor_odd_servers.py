@@ -42,7 +42,7 @@ def asked(server: OddServer, place: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("scheme", ["otlp", "webhook"])
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_no_delivery_and_gets_no_header(
+def test_redirect_is_not_a_delivery_and_gets_no_header(
     server: OddServer,
     folder: Path,
     capsys: pytest.CaptureFixture[str],
@@ -60,7 +60,7 @@ def test_a_redirect_is_no_delivery_and_gets_no_header(
 
 
 @pytest.mark.parametrize(("place", "code"), [("endless-200", 0), ("endless-403", 1)])
-def test_an_endless_answer_is_not_read_to_its_end(server: OddServer, folder: Path, place: str, code: int) -> None:
+def test_endless_response_is_not_read_to_its_end(server: OddServer, folder: Path, place: str, code: int) -> None:
     """Success is success after some kilobytes; what the system holds between the two is more than that."""
     assert published(folder, f"webhook:{server.url}/{place}") == code
     until(lambda: [one for one in server.log() if one[0] == "taken"])
@@ -68,7 +68,7 @@ def test_an_endless_answer_is_not_read_to_its_end(server: OddServer, folder: Pat
 
 
 @pytest.mark.parametrize("scheme", ["otlp", "webhook"])
-def test_an_account_in_the_url_is_basic_authentication(server: OddServer, folder: Path, scheme: str) -> None:
+def test_account_in_url_is_basic_authentication(server: OddServer, folder: Path, scheme: str) -> None:
     place = f"good/{scheme}"
     assert published(folder, f"{scheme}:http://ann:p%40ss%3Aw@127.0.0.1:{server.port}/{place}?token=T") == 0
     path = f"/{place}/v1/metrics?token=T" if scheme == "otlp" else f"/{place}?token=T"
@@ -77,7 +77,7 @@ def test_an_account_in_the_url_is_basic_authentication(server: OddServer, folder
     assert b64decode(account.removeprefix("Basic ")) == b"ann:p@ss:w"
 
 
-def test_metrics_and_messages_name_the_host_of_a_url_only(server: OddServer, folder: Path) -> None:
+def test_metrics_and_messages_show_only_the_host(server: OddServer, folder: Path) -> None:
     """Two targets of one host stay two."""
     job = Job(folder / "run.jsonl")
     job.start()
@@ -112,7 +112,7 @@ def test_metrics_and_messages_name_the_host_of_a_url_only(server: OddServer, fol
         "otlp:http://u:SECRET/x@collector:4318",
     ],
 )
-def test_a_target_that_is_mistyped_is_refused_without_its_secret(
+def test_mistyped_target_is_refused_without_its_secret(
     folder: Path, capsys: pytest.CaptureFixture[str], target: str
 ) -> None:
     Job(folder / "run.jsonl").start()

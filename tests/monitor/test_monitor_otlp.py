@@ -52,7 +52,7 @@ def collector() -> Iterator[Collector]:
     server.server_close()
 
 
-def test_an_update_is_gauges(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_update_becomes_gauges(collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%20b, x=1")
     target = f"otlp:http://127.0.0.1:{collector.server_address[1]}"
     asked = ["--reference-step-time", "120", "--updates", "1", "-q"]
@@ -82,6 +82,6 @@ def test_each_job_is_a_resource(collector: Collector, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["localhost:4318", "grpc://x:4317"])
-def test_what_is_no_url_is_refused(place: str) -> None:
+def test_invalid_url_is_refused(place: str) -> None:
     with pytest.raises(UsageError, match="otlp: expected a URL"):
         open_target(parse_target(f"otlp:{place}"), MonitorContext(Health(60), 60))

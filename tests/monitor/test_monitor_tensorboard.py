@@ -52,7 +52,7 @@ def log(folder: Path) -> Path:
     return path
 
 
-def test_tags_steps_values_and_names_are_those_of_the_original(log: Path, folder: Path) -> None:
+def test_scalars_equal_those_of_the_original(log: Path, folder: Path) -> None:
     assert monitor(log, "--publish", "tensorboard:tb", "--window", "1m") == 0
     mine, names = read(folder / "tb" / "goodput")
     analysis = goodput_cli.analyze(log)
@@ -89,7 +89,7 @@ print([name for name in sys.modules if name.startswith(("tensorb", "torch"))])
 """
 
 
-def test_event_files_are_written_without_the_packages_of_others(log: Path, folder: Path) -> None:
+def test_event_files_need_no_other_package(log: Path, folder: Path) -> None:
     """tensorboardX imports torch where it is there: 265 MB beside a job."""
     done = subprocess.run([sys.executable, "-c", OTHERS], cwd=folder, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n", done.stderr
@@ -101,7 +101,7 @@ def test_parts_can_be_left_out(log: Path, folder: Path) -> None:
     assert [*read(folder / "tb" / "goodput")[0]] == ["goodput/goodput", "goodput_by_time/goodput"]
 
 
-def test_killed_and_restarted_no_step_comes_twice(folder: Path) -> None:
+def test_restarted_monitor_repeats_no_step(folder: Path) -> None:
     job = Job(folder / "run.jsonl")
     job.start()
     job.steps(0, 50)
@@ -119,7 +119,7 @@ def test_killed_and_restarted_no_step_comes_twice(folder: Path) -> None:
     assert sorted(numbers) == [*range(60)]
 
 
-def test_a_second_monitor_of_the_folder_is_refused(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_second_monitor_of_a_folder_is_refused(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (log.parent / "tb" / "goodput").mkdir(parents=True)
     held = os.open(log.parent / "tb" / "goodput" / ".goodput-monitor.lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(held, fcntl.LOCK_EX)
@@ -129,7 +129,7 @@ def test_a_second_monitor_of_the_folder_is_refused(log: Path, capsys: pytest.Cap
     assert monitor(log, "--publish", "tensorboard:tb") == 0
 
 
-def test_a_log_that_begins_after_the_job_gives_no_totals(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_without_job_start_gives_no_totals(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     later = Recorder().start(200).steps(100, 110, 220, 10).end(340)
     (folder / "run.jsonl").write_text("".join(f"{line}\n" for line in later.lines), encoding="utf-8")
     earlier = Recorder().start(0).steps(0, 105, 20, 1)
@@ -148,7 +148,7 @@ def test_a_log_that_begins_after_the_job_gives_no_totals(folder: Path, capsys: p
 @pytest.mark.parametrize(
     "state", ['{"step": "x", "file": 7}', '{"step": 1e999}', "[" * 200_000], ids=("x", "inf", "deep")
 )
-def test_a_state_that_somebody_broke_breaks_nothing(folder: Path, state: str) -> None:
+def test_broken_state_file_is_ignored(folder: Path, state: str) -> None:
     (folder / "tb/goodput").mkdir(parents=True)
     (folder / "tb/goodput/.goodput-monitor.json").write_text(state, encoding="utf-8")
     assert monitor(ended(folder / "run.jsonl"), "--publish", "tensorboard:tb", "-q") == 0

@@ -69,7 +69,7 @@ def publish(path: Path, chat: Chat, grace: int = 60) -> int:
     return run(["monitor", str(path), *asked, "-q"])
 
 
-def test_a_message_when_a_threshold_falls_and_one_when_it_recovers(tmp_path: Path, chat: Chat) -> None:
+def test_violation_and_recovery_send_messages(tmp_path: Path, chat: Chat) -> None:
     """Also over restarts: each update is of a monitor of its own."""
     path = tmp_path / "run.jsonl"
     publish(log(path, 10), chat)
@@ -80,7 +80,7 @@ def test_a_message_when_a_threshold_falls_and_one_when_it_recovers(tmp_path: Pat
     assert chat.texts[1:] == ["j: goodput&lt;80: recovered, 98.9%"]
 
 
-def test_jobs_fall_and_recover_by_themselves(tmp_path: Path, chat: Chat) -> None:
+def test_jobs_are_reported_independently(tmp_path: Path, chat: Chat) -> None:
     """What changed for several at once is one message; each restart knows what was said of each."""
     logs = tmp_path / "logs"
     logs.mkdir()
@@ -94,7 +94,7 @@ def test_jobs_fall_and_recover_by_themselves(tmp_path: Path, chat: Chat) -> None
     assert chat.texts[1:] == ["b: goodput&lt;80: recovered, 98.9%"]
 
 
-def test_the_name_of_a_job_calls_nobody_and_is_no_link(tmp_path: Path, chat: Chat) -> None:
+def test_job_name_notifies_no_one_and_is_not_a_link(tmp_path: Path, chat: Chat) -> None:
     publish(log(tmp_path / "run.jsonl", 10, "<!channel> @here <https://evil|ok>&"), chat)
     assert chat.texts == ["&lt;!channel&gt; @\u2060here &lt;https://evil|ok&gt;&amp;: goodput&lt;80: fell, 50%"]
 
@@ -102,7 +102,7 @@ def test_the_name_of_a_job_calls_nobody_and_is_no_link(tmp_path: Path, chat: Cha
 @pytest.mark.parametrize(
     "state", [b"[" * 200_000, b'{"fallen": 5}', b'{"fallen": [[]]}', b"\xff", b'{"fallen": ["x"]}']
 )
-def test_a_state_that_somebody_broke_breaks_nothing(tmp_path: Path, chat: Chat, state: bytes) -> None:
+def test_broken_state_file_is_ignored(tmp_path: Path, chat: Chat, state: bytes) -> None:
     path = log(tmp_path / "run.jsonl", 10)
     publish(path, chat)
     (kept,) = (tmp_path / "state/goodput").iterdir()
@@ -111,12 +111,12 @@ def test_a_state_that_somebody_broke_breaks_nothing(tmp_path: Path, chat: Chat, 
     assert chat.texts == ["j: goodput&lt;80: fell, 50%"] * 2
 
 
-def test_nothing_is_said_of_what_is_well(tmp_path: Path, chat: Chat) -> None:
+def test_healthy_job_sends_no_message(tmp_path: Path, chat: Chat) -> None:
     publish(log(tmp_path / "run.jsonl", 900), chat)
     assert chat.texts == []
 
 
-def test_what_was_not_taken_is_said_again(tmp_path: Path, chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
+def test_undelivered_message_is_sent_again(tmp_path: Path, chat: Chat, capsys: pytest.CaptureFixture[str]) -> None:
     path = log(tmp_path / "run.jsonl", 10)
     chat.status = 500
     publish(path, chat, grace=3)
@@ -130,6 +130,6 @@ def test_what_was_not_taken_is_said_again(tmp_path: Path, chat: Chat, capsys: py
 
 
 @pytest.mark.parametrize("place", ["hooks.slack.com/x", "ftp://x", "https://"])
-def test_what_is_no_url_is_refused(place: str) -> None:
+def test_invalid_url_is_refused(place: str) -> None:
     with pytest.raises(UsageError, match="webhook: expected a URL"):
         open_target(parse_target(f"webhook:{place}"), MonitorContext(Health(60), 60))

@@ -53,18 +53,18 @@ def test_every_event_can_be_recorded(tmp_path: Path, name: str) -> None:
         (["finished", "--time", "noon"], "invalid read_time value: 'noon'"),
     ],
 )
-def test_what_makes_no_event_is_said(capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str) -> None:
+def test_invalid_events_are_reported(capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str) -> None:
     with pytest.raises(SystemExit, match="2"):
         main([*arguments, "-j", "j"])
     assert sentence in capsys.readouterr().err
 
 
-def test_a_line_that_no_sink_takes_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
+def test_line_that_no_sink_takes_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
     assert not record_event("finished", job_name="j", sinks=["/dev/full"])
     assert "No space left on device" in capsys.readouterr().err
 
 
-def test_the_job_is_the_schedulers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_name_comes_from_the_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_NAME", "from-slurm")
     record_event("started", rank=3, time=1.5)
     assert lines(Path("goodput-logs/from-slurm.jsonl"))[0]["rank"] == 3
@@ -85,7 +85,7 @@ except ImportError as error:
 """
 
 
-def test_the_small_wheel_works_alone(tmp_path: Path) -> None:
+def test_small_wheel_works_alone(tmp_path: Path) -> None:
     for part in (
         "recorder",
         "goodput_cli/record",
@@ -111,7 +111,7 @@ def test_the_small_wheel_works_alone(tmp_path: Path) -> None:
     assert events(tmp_path / "log.jsonl")[-1] == "started"
 
 
-def test_the_wheel_holds_every_package_and_has_one_version() -> None:
+def test_wheel_has_every_package_and_one_version() -> None:
     wheel = tomllib.loads((ROOT / "recorder" / "pyproject.toml").read_text(encoding="utf-8"))
     places = {"goodput_record": "goodput_cli/record", "goodput_record.drop_in": "goodput_cli/compat/drop_in"}
     packages = {
@@ -158,7 +158,7 @@ class Manager:
         self.saving = False
 
 
-def test_a_checkpoint_manager_is_watched(tmp_path: Path) -> None:
+def test_checkpoint_manager_is_recorded(tmp_path: Path) -> None:
     manager = monitored(Manager(), Recorder("j", tmp_path / "log.jsonl", heartbeat=0))
     assert manager.restore() == "state"
     assert [manager.save(step, args=None) for step in range(5)] == [True, False, True, False, True]
@@ -231,7 +231,7 @@ class Trainer:
 
 
 @pytest.mark.usefixtures("stand_ins")
-def test_lightnings_hooks(tmp_path: Path) -> None:
+def test_lightning_hooks_record_a_run(tmp_path: Path) -> None:
     trainer = Trainer()
     trainer.fit(callback("lightning", Recorder("j", tmp_path / "log.jsonl", heartbeat=0)), 4)
     both = ["custom_badput_event_start_time", "custom_badput_event_end_time"]
@@ -244,7 +244,7 @@ def test_lightnings_hooks(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("stand_ins")
-def test_a_restore_of_lightning_is_recorded(tmp_path: Path) -> None:
+def test_lightning_restore_is_recorded(tmp_path: Path) -> None:
     trainer = Trainer()
     trainer.resumed_from = "saved/last.ckpt"
     load = trainer.strategy.load_checkpoint
@@ -256,7 +256,7 @@ def test_a_restore_of_lightning_is_recorded(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("stand_ins")
-def test_a_restore_of_transformers_is_recorded(tmp_path: Path) -> None:
+def test_transformers_restore_is_recorded(tmp_path: Path) -> None:
     class Loader:
         """Reads in the order of `Trainer`."""
 
@@ -284,14 +284,14 @@ def test_a_restore_of_transformers_is_recorded(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("stand_ins")
-def test_lightnings_hooks_tell_a_crash(tmp_path: Path) -> None:
+def test_lightning_hooks_record_a_crash(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^$"):
         Trainer().fit(callback("lightning", Recorder("j", tmp_path / "log.jsonl", heartbeat=0)), 9)
     assert events(tmp_path / "log.jsonl")[-1] == "crashed"
 
 
 @pytest.mark.usefixtures("stand_ins")
-def test_transformers_hooks(tmp_path: Path) -> None:
+def test_transformers_hooks_record_a_run(tmp_path: Path) -> None:
     hooks = callback("transformers", Recorder("j", tmp_path / "log.jsonl", heartbeat=0))
     args = SimpleNamespace(process_index=0, world_size=1, output_dir="out")
     state, control = SimpleNamespace(global_step=2), SimpleNamespace(should_save=False, should_evaluate=False)
@@ -318,6 +318,6 @@ def test_transformers_hooks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["lightning", "transformers"])
-def test_a_framework_that_is_not_there_is_said(name: str) -> None:
+def test_missing_framework_is_reported(name: str) -> None:
     with pytest.raises(ImportError, match=f"pip install {name}"):
         importlib.import_module(f"goodput_cli.record.callbacks.{name}")

@@ -35,7 +35,7 @@ def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("goodput_cli.record.queues.HURRY_SECONDS", HURRY_SECONDS / 100)
 
 
-def test_entries_are_those_of_the_original_with_an_insert_id(logging: Server) -> None:
+def test_entries_equal_the_original_plus_insert_id(logging: Server) -> None:
     recorder = Recorder("j", CLOUD, heartbeat=0, run_id="abc")
     with recorder.run():
         recorder.begin_step(7)
@@ -58,7 +58,7 @@ def test_entries_are_those_of_the_original_with_an_insert_id(logging: Server) ->
     assert step["timestamp"].endswith("000Z")
 
 
-def test_a_time_that_the_server_would_refuse_is_replaced_in_the_entry_alone(logging: Server) -> None:
+def test_rejected_time_is_replaced_only_in_the_entry(logging: Server) -> None:
     with Recorder("j", CLOUD, heartbeat=0).run(at=1_000_000_000.5):
         pass
     entry = logging.received()["entries"][1]
@@ -66,7 +66,7 @@ def test_a_time_that_the_server_would_refuse_is_replaced_in_the_entry_alone(logg
     assert entry["timestamp"][:4] >= "2025"
 
 
-def test_answers_that_are_lost_make_no_entry_twice(logging: Server, no_patience: None) -> None:
+def test_lost_responses_duplicate_no_entry(logging: Server, no_patience: None) -> None:
     logging.fault("lose", times=3)
     writer = Writer("j", CLOUD, warn=lambda _: None, latency=0.05, grace=100)
     for step in range(500):
@@ -75,7 +75,7 @@ def test_answers_that_are_lost_make_no_entry_twice(logging: Server, no_patience:
     assert [line["step_count"] for line in logging.payloads()] == [*range(500)]
 
 
-def test_a_server_that_is_down_for_ten_minutes(logging: Server, no_patience: None) -> None:
+def test_server_outage_of_ten_minutes_loses_nothing(logging: Server, no_patience: None) -> None:
     """6000 steps at 10 a second, the clock hurried; the queue is smaller than that."""
     logging.fault("status", 503)
     writer = Writer("j", CLOUD, warn=lambda _: None, queue_lines=1000, grace=100)
@@ -96,7 +96,7 @@ def test_a_server_that_is_down_for_ten_minutes(logging: Server, no_patience: Non
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 401, 429, 500])
-def test_every_refusal_is_tried_again_and_said_once(logging: Server, no_patience: None, status: int) -> None:
+def test_every_refusal_is_retried_and_reported_once(logging: Server, no_patience: None, status: int) -> None:
     said: list[str] = []
     logging.fault("status", status, times=2)
     writer = Writer("j", CLOUD, warn=said.append, latency=0.01, grace=100)
@@ -108,7 +108,7 @@ def test_every_refusal_is_tried_again_and_said_once(logging: Server, no_patience
     assert str(status) in said[0]
 
 
-def test_entries_that_are_refused_one_by_one_are_counted(logging: Server) -> None:
+def test_individually_refused_entries_are_counted(logging: Server) -> None:
     logging.fault("refuse", refuse='"step_count": 3,')
     writer = Writer("j", CLOUD, warn=lambda _: None, grace=100)
     for step in range(5):
@@ -132,7 +132,7 @@ sys.exit(3)
 """
 
 
-def test_a_server_that_never_answers_holds_no_program_up(tmp_path: Path, server: Server) -> None:
+def test_hanging_server_does_not_block_the_program(tmp_path: Path, server: Server) -> None:
     server.fault("hang")
     out, said = run(tmp_path, HANGS, code=3, GOODPUT_LOGGING_WRITE_ENDPOINT=server.url)
     assert float(out) < 60  # ten times what it may take on a busy machine; the server would take 600 s
@@ -154,7 +154,7 @@ EXPECTED = ["job_start_time", *(f"step {step}" for step in range(50)), "job_end_
 
 
 @pytest.mark.parametrize("python", pythons())
-def test_what_is_recorded_right_before_a_normal_exit_is_delivered(tmp_path: Path, server: Server, python: str) -> None:
+def test_lines_before_a_normal_exit_are_delivered(tmp_path: Path, server: Server, python: str) -> None:
     out, said = run(tmp_path, ENDS, python=python, GOODPUT_LOGGING_WRITE_ENDPOINT=server.url, GOOGLE_CLOUD_PROJECT="p")
     assert (out, said) == ("", "")
     assert [word(line) for line in server.payloads()] == EXPECTED
@@ -162,7 +162,9 @@ def test_what_is_recorded_right_before_a_normal_exit_is_delivered(tmp_path: Path
 
 
 @pytest.mark.parametrize("python", pythons())
-def test_and_over_tls(tmp_path: Path, tls_server: Server, certificate: tuple[Path, Path], python: str) -> None:
+def test_lines_are_delivered_over_tls(
+    tmp_path: Path, tls_server: Server, certificate: tuple[Path, Path], python: str
+) -> None:
     out, said = run(
         tmp_path,
         ENDS,
@@ -185,13 +187,13 @@ atexit.register(lambda: recorder.begin_step(1))
 
 
 @pytest.mark.parametrize("python", pythons())
-def test_a_first_line_at_exit_is_delivered_without_a_thread(tmp_path: Path, server: Server, python: str) -> None:
+def test_first_line_at_exit_is_delivered_without_a_thread(tmp_path: Path, server: Server, python: str) -> None:
     """Where the interpreter is ending, no thread can be started any more."""
     run(tmp_path, AT_THE_VERY_END, python=python, GOODPUT_LOGGING_WRITE_ENDPOINT=server.url)
     assert [word(line) for line in server.payloads()] == ["attempt", "job_start_time", "step 1", "terminated"]
 
 
-def test_a_login_that_is_not_there_costs_nothing_but_a_sentence(tmp_path: Path) -> None:
+def test_missing_login_only_prints_a_warning(tmp_path: Path) -> None:
     program = """
     from goodput_cli.record import Recorder
     with Recorder("j", ["log.jsonl", "cloud-logging://p/l"], heartbeat=0, grace=100).run():
@@ -216,9 +218,7 @@ def test_objects_are_written_once_each(server: Server, monkeypatch: pytest.Monke
     assert [text.count("\n") for text in objects.values()] == [3, 2]
 
 
-def test_an_attempt_with_the_run_id_of_another_overwrites_nothing(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_attempt_with_a_used_run_id_overwrites_nothing(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
     for _ in range(2):
         with Recorder("j", "gs://bucket", heartbeat=0, run_id="r1").run():
@@ -226,7 +226,7 @@ def test_an_attempt_with_the_run_id_of_another_overwrites_nothing(
     assert [*server.received()["objects"]] == ["bucket/j/r1.r0.000001.jsonl", "bucket/j/r1.r0.000002.jsonl"]
 
 
-def test_the_emulator_of_others_takes_the_objects_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_emulator_accepts_the_objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "import sys\nfrom gcp_storage_emulator.server import create_server\n"
     text += "s = create_server('127.0.0.1', 0, in_memory=True, default_bucket='bucket')\ns.start()\n"
     text += "print(s._api._httpd.socket.getsockname()[1], flush=True)\nsys.stdin.read()\ns.stop()\n"

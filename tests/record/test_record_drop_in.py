@@ -87,7 +87,7 @@ def moved(text: str) -> str:
     return re.sub(r"\bml_goodput_measurement\b", "goodput_cli.compat.drop_in.ml_goodput_measurement", text)
 
 
-def test_a_program_like_maxtext_with_a_crash_and_a_restart(tmp_path: Path) -> None:
+def test_maxtext_program_with_crash_and_restart(tmp_path: Path) -> None:
     _, said = run(tmp_path, moved(MAXTEXT), "0", "10", code=1)
     assert said.splitlines()[0] == "goodput-record: no Google Cloud project found: the log is written to a file only"
     run(tmp_path, moved(MAXTEXT), "5", "10")
@@ -100,7 +100,7 @@ def test_a_program_like_maxtext_with_a_crash_and_a_restart(tmp_path: Path) -> No
     assert "wasted_progress_from_disruption" in {time.category for time in analysis.badput}
 
 
-def test_a_program_like_axlearn(tmp_path: Path) -> None:
+def test_axlearn_program_is_recorded(tmp_path: Path) -> None:
     run(tmp_path, moved(AXLEARN))
     found = lines(tmp_path / "goodput-logs" / "ax.jsonl")
     assert [line["custom_badput_event_type"] for line in found if "custom_badput_event_type" in line] == ["EVAL"] * 8
@@ -108,7 +108,7 @@ def test_a_program_like_axlearn(tmp_path: Path) -> None:
     assert (analysis.job.last_step, analysis.job.ending) == (3, "clean")
 
 
-def test_no_method_raises_whatever_it_is_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_method_raises_for_any_argument(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     class Bad:
         def write_cloud_logging_entry(self, _entry: Any) -> None:
             raise RuntimeError("no")
@@ -133,14 +133,14 @@ def fits(call: Any, arguments: tuple[object, ...]) -> bool:
     return True
 
 
-def test_a_recorder_that_is_not_enabled_opens_nothing(tmp_path: Path) -> None:
+def test_disabled_recorder_opens_nothing(tmp_path: Path) -> None:
     recorder = goodput.GoodputRecorder("j", "l")
     recorder.record_job_start_time()
     recorder.flush()
     assert not (tmp_path / "goodput-logs").exists()
 
 
-def test_where_it_writes_can_be_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_destination_can_be_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOODPUT_RECORDER_DIR", "elsewhere")
     goodput.GoodputRecorder("j", "l", True).record_job_start_time()
     monkeypatch.setenv("GOODPUT_RECORDER_TO", "a.jsonl, b.jsonl")
@@ -168,7 +168,7 @@ def calm(job: str = "j") -> float:
     return start
 
 
-def test_the_calculator_answers_in_the_originals_shapes() -> None:
+def test_calculator_results_have_the_original_form() -> None:
     start = calm()
     calculator: Any = goodput.GoodputCalculator("j", "l")
     percent, badput, last_step = calculator.get_job_goodput(include_badput_breakdown=True)
@@ -189,7 +189,7 @@ def test_the_calculator_answers_in_the_originals_shapes() -> None:
     assert (left[0], left[3]) == (pytest.approx(50), 40)
 
 
-def test_the_calculator_agrees_with_the_original_where_that_counts_as_we_do(tmp_path: Path) -> None:
+def test_calculator_agrees_where_the_rules_are_equal(tmp_path: Path) -> None:
     start = 1_768_249_800.0
     times: Any = lambda seconds: datetime.datetime.fromtimestamp(start + seconds, datetime.UTC)  # noqa: E731
     recorder = goodput.GoodputRecorder("j", "l", True)
@@ -239,7 +239,7 @@ def running_job(seconds_ago: float) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("seconds_ago", "percent"), [(4200, 100 * 590 / 4200), (595, 100 * 590 / 595)])
-def test_calculator_answers_as_of_now(seconds_ago: float, percent: float) -> None:
+def test_calculator_analyzes_as_of_now(seconds_ago: float, percent: float) -> None:
     calculator: Any = goodput.GoodputCalculator("j", "l", MemoryLog(running_job(seconds_ago)))
     assert calculator.get_job_goodput()[0] == pytest.approx(percent, abs=1.5)
     assert calculator.get_job_goodput_details()["total_elapsed_time"] == pytest.approx(seconds_ago, abs=5)
@@ -284,12 +284,12 @@ def test_calculator_of_an_empty_log_raises_value_error() -> None:
         ("resiliency.goodput_measure.constant", "EVENT_TYPE_ORDER"),
     ],
 )
-def test_absent_names_raise_an_error_that_says_so(module: str, name: str) -> None:
+def test_absent_names_raise_a_clear_error(module: str, name: str) -> None:
     with pytest.raises(ImportError, match=f"the drop-in has no {name}: "):
         exec(f"from goodput_cli.compat.drop_in.{module} import {name}")
 
 
-def test_a_log_without_an_answer_is_a_value_error() -> None:
+def test_log_without_a_result_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="nobody"):
         goodput.GoodputCalculator("nobody", "l").get_job_goodput()
 
@@ -303,7 +303,7 @@ print([name for name in sys.modules if name.startswith("google")])
 """
 
 
-def test_the_resiliency_logger_writes_its_line(tmp_path: Path) -> None:
+def test_resiliency_logger_writes_its_line(tmp_path: Path) -> None:
     out, _ = run(tmp_path, RESILIENCY, JOB_IDENTIFIER="fsdp", GOODPUT_USE_FILE_TRACKING="true")
     path = tmp_path / "fsdp-goodput.log"
     started, saved = lines(path)
@@ -313,7 +313,7 @@ def test_the_resiliency_logger_writes_its_line(tmp_path: Path) -> None:
     assert out == "[]\n"
 
 
-def test_a_file_of_the_original_is_continued_in_its_kind_of_time(tmp_path: Path) -> None:
+def test_original_file_is_continued_in_its_time_format(tmp_path: Path) -> None:
     path = tmp_path / "training-job-goodput.log"
     line = {"timestamp": "2025-09-27T04:51:35.775347", "job_name": "training-job", "event_type": "job_started"}
     path.write_text(json.dumps(line) + "\n", encoding="utf-8")
@@ -324,7 +324,7 @@ def test_a_file_of_the_original_is_continued_in_its_kind_of_time(tmp_path: Path)
     assert abs(now - times[-1] - datetime.timedelta(hours=8)) < datetime.timedelta(minutes=5)
 
 
-def test_every_event_that_is_read_has_a_constant() -> None:
+def test_every_known_event_has_a_constant() -> None:
     from goodput_cli.record.native import BY_RESILIENCY_NAME
 
     values = {value for name, value in vars(constant).items() if name.isupper()}

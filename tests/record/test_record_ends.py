@@ -50,13 +50,13 @@ def ending(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_ends_are_told_apart(tmp_path: Path, name: str) -> None:
+def test_ends_are_distinguished(tmp_path: Path, name: str) -> None:
     body, code, expected = BODIES[name]
     run(tmp_path, HEAD.format(more="") + body, code=code)
     assert ending(tmp_path) == expected
 
 
-def test_a_crash_names_its_step_and_no_message(tmp_path: Path) -> None:
+def test_crash_records_its_step_without_a_message(tmp_path: Path) -> None:
     body = "with recorder.run(), recorder.step(7): raise ValueError('/secret/path')"
     _, said = run(tmp_path, HEAD.format(more="") + body, code=1)
     assert lines(tmp_path / "log.jsonl")[-1]["step"] == 7
@@ -96,7 +96,7 @@ HANDLERS = {
 
 
 @pytest.mark.parametrize("name", HANDLERS)
-def test_sigterm(tmp_path: Path, name: str) -> None:
+def test_sigterm_is_recorded(tmp_path: Path, name: str) -> None:
     before, more, code, expected = HANDLERS[name]
     text = before + HEAD.format(more=more)
     if name == "not in the main thread":
@@ -115,7 +115,7 @@ def terminated(folder: Path, text: str, number: int) -> int:
     return int(process.returncode)
 
 
-def test_who_ignores_sigterm_goes_on_ignoring_it(tmp_path: Path) -> None:
+def test_ignored_sigterm_stays_ignored(tmp_path: Path) -> None:
     text = "left = []; signal.signal(signal.SIGTERM, signal.SIG_IGN)" + HEAD.format(more="")
     text += "recorder.begin_step(0)\nassert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN\n"
     process = start(tmp_path, text + "print('ready', flush=True)\nsys.stdin.read(1)\nrecorder.begin_step(1)")
@@ -128,7 +128,7 @@ def test_who_ignores_sigterm_goes_on_ignoring_it(tmp_path: Path) -> None:
     assert ending(tmp_path) == ["step 0", "step 1", "terminated exit"]
 
 
-def test_a_handler_in_c_is_left_alone(tmp_path: Path) -> None:
+def test_handler_in_c_is_kept(tmp_path: Path) -> None:
     """A library that handles SIGTERM in C, as JAX does: `abs` is a handler that does nothing."""
     text = "import ctypes; libc = ctypes.CDLL(None)\nlibc.signal.argtypes = ctypes.c_int, ctypes.c_void_p\n"
     text += "libc.signal(signal.SIGTERM, ctypes.cast(libc.abs, ctypes.c_void_p))"
@@ -140,7 +140,7 @@ def test_a_handler_in_c_is_left_alone(tmp_path: Path) -> None:
     assert "SIGTERM is handled by a C library" in said
 
 
-def test_a_signal_long_ago_did_not_end_it(tmp_path: Path) -> None:
+def test_signal_long_ago_is_not_the_end(tmp_path: Path) -> None:
     text = "left = []; signal.signal(signal.SIGTERM, lambda *_: None)" + HEAD.format(more="")
     text += """
 with recorder.run():
@@ -152,7 +152,7 @@ with recorder.run():
     assert ending(tmp_path) == ["step 1", "step 2", "job_end_time"]
 
 
-def test_the_handler_that_was_there_comes_back(tmp_path: Path) -> None:
+def test_previous_handler_is_restored(tmp_path: Path) -> None:
     text = "mine = lambda *_: None\nsignal.signal(signal.SIGTERM, mine)" + HEAD.format(more="")
     run(tmp_path, text + "with recorder.run(): pass\nassert signal.getsignal(signal.SIGTERM) is mine")
 
@@ -178,7 +178,7 @@ with recorder.run():
 
 @pytest.mark.parametrize("python", pythons())
 @pytest.mark.filterwarnings("ignore")
-def test_a_fork_writes_no_line_twice(tmp_path: Path, python: str) -> None:
+def test_fork_writes_no_line_twice(tmp_path: Path, python: str) -> None:
     run(tmp_path, HEAD.format(more=", inline=False") + FORK, python=python)
     found = [one for one in events(tmp_path / "log.jsonl") if one != "second_writer"]  # whoever opened the file second
     child = ["attempt", "job_start_time", "step 50"]
@@ -187,7 +187,7 @@ def test_a_fork_writes_no_line_twice(tmp_path: Path, python: str) -> None:
     assert [one for one in found if one in parent[2:]] == parent[2:]
 
 
-def test_two_recorders_are_both_told(tmp_path: Path) -> None:
+def test_two_recorders_are_both_notified(tmp_path: Path) -> None:
     text = (
         "left = []" + HEAD.format(more="") + "other = Recorder('k', 'other.jsonl', heartbeat=0)\nother.begin_step(1)\n"
     )
@@ -195,12 +195,12 @@ def test_two_recorders_are_both_told(tmp_path: Path) -> None:
     assert events(tmp_path / "other.jsonl")[-1] == events(tmp_path / "log.jsonl")[-1] == "terminated"
 
 
-def test_a_run_after_the_end_is_another_attempt(tmp_path: Path) -> None:
+def test_run_after_the_end_is_another_attempt(tmp_path: Path) -> None:
     run(tmp_path, HEAD.format(more="") + "for _ in range(2):\n    with recorder.run(): pass\nrecorder.begin_step(1)")
     assert events(tmp_path / "log.jsonl") == ["attempt", "job_start_time", "job_end_time"] * 2
 
 
-def test_heartbeats_come_where_nothing_else_does(tmp_path: Path) -> None:
+def test_heartbeats_fill_gaps_without_lines(tmp_path: Path) -> None:
     text = HEAD.format(more="").replace("heartbeat=0", "heartbeat=0.05")
     text += "with recorder.run():\n    recorder.begin_step(4)\n"
     run(tmp_path, text + "    while open('log.jsonl').read().count('heartbeat') < 3: time.sleep(0.01)")
@@ -211,7 +211,7 @@ def test_heartbeats_come_where_nothing_else_does(tmp_path: Path) -> None:
     assert {(line["step"], line["run_id"]) for line in beats} == {(4, found[0]["run_id"])}
 
 
-def test_after_sigkill_the_log_says_nothing_that_is_not_so(tmp_path: Path) -> None:
+def test_log_is_correct_after_sigkill(tmp_path: Path) -> None:
     text = HEAD.format(more="") + "left = []\nspan = recorder.checkpoint_save(1); span.__enter__()\n"
     assert terminated(tmp_path, text + WAIT, signal.SIGKILL) == -signal.SIGKILL
     assert ending(tmp_path) == ["step 1"]

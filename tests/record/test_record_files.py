@@ -47,7 +47,7 @@ print(json.dumps(returned))
 """
 
 
-def test_after_sigkill_every_line_whose_call_returned_is_there(tmp_path: Path) -> None:
+def test_every_returned_line_survives_sigkill(tmp_path: Path) -> None:
     out, _ = run(tmp_path, KILLER, "log.jsonl", str(KILLS))
     returned = json.loads(out)
     content = (tmp_path / "log.jsonl").read_bytes().split(b"\n")
@@ -71,7 +71,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     return found
 
 
-def test_a_cut_line_of_an_earlier_life_costs_no_other(tmp_path: Path) -> None:
+def test_partial_line_of_earlier_attempt_affects_no_other(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(b'{"job_name": "j", "job_start_time": 1.0}\n{"job_na')
     Recorder("j", path, heartbeat=0).begin_step(0)
@@ -108,7 +108,7 @@ for step in range(50, 60):
 """
 
 
-def test_a_full_disk_costs_lines_that_are_counted(tmp_path: Path) -> None:
+def test_full_disk_loses_counted_lines(tmp_path: Path) -> None:
     _, said = run(tmp_path, FULL)
     content = (tmp_path / "log.jsonl").read_bytes().splitlines()
     broken = [line for line in content if _parsed(line) is None]
@@ -123,7 +123,7 @@ def test_a_full_disk_costs_lines_that_are_counted(tmp_path: Path) -> None:
     assert "a write was incomplete" in said
 
 
-def test_a_device_without_room_ends_nothing(tmp_path: Path) -> None:
+def test_full_device_ends_nothing(tmp_path: Path) -> None:
     said: list[str] = []
     with Recorder("j", "/dev/full", heartbeat=0, warn=said.append).run():
         pass
@@ -141,7 +141,7 @@ with Recorder("j", "log.jsonl", heartbeat=0, fsync="never").run():
 """
 
 
-def test_a_disk_that_is_full_when_a_job_comes_back_is_said(tmp_path: Path) -> None:
+def test_full_disk_at_restart_is_reported(tmp_path: Path) -> None:
     """The last line of the life before was cut: what cannot be written first is the end of that line."""
     (tmp_path / "log.jsonl").write_bytes(b'{"job_name": "j", "step_co')
     _, said = run(tmp_path, FULL_AT_RESTART)
@@ -149,7 +149,7 @@ def test_a_disk_that_is_full_when_a_job_comes_back_is_said(tmp_path: Path) -> No
     assert "3 lines were lost (File too large)" in said
 
 
-def test_a_path_that_cannot_be_opened_is_said_once_and_costs_nothing(tmp_path: Path) -> None:
+def test_unopenable_path_is_reported_once(tmp_path: Path) -> None:
     said: list[str] = []
     (tmp_path / "file").write_text("")
     with Recorder("j", tmp_path / "file" / "log.jsonl", heartbeat=0, warn=said.append).run():
@@ -200,7 +200,7 @@ if sys.argv[2:] == ["again"]:
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
-def test_a_log_that_is_deleted_is_begun_anew_and_says_what_went(
+def test_deleted_log_is_recreated_and_reports_losses(
     tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Twice: of 20 steps the newest file has those after step 10, and says that 2 lines and 11 steps are gone."""
@@ -215,13 +215,13 @@ def test_a_log_that_is_deleted_is_begun_anew_and_says_what_went(
     assert "13 lines, including 11 steps (the file was deleted)" in " ".join(capsys.readouterr().out.split())
 
 
-def test_what_a_deleted_log_held_is_counted_where_no_new_one_can_be_made(tmp_path: Path) -> None:
+def test_deleted_log_without_replacement_is_counted(tmp_path: Path) -> None:
     _, said = run(tmp_path, DELETED, "folder", "again")
     assert "logs/log.jsonl: File exists; lines that cannot be written are counted" in said
     assert "logs/log.jsonl: 4 lines were lost (File exists)" in said
 
 
-def test_a_log_that_is_deleted_after_its_last_line_is_said_and_not_made_again(tmp_path: Path) -> None:
+def test_log_deleted_after_last_line_is_only_reported(tmp_path: Path) -> None:
     said: list[str] = []
     recorder = Recorder("j", tmp_path / "log.jsonl", heartbeat=0, warn=said.append)
     recorder.begin_step(0)
@@ -247,7 +247,7 @@ for victim in victims:
 
 
 @pytest.mark.parametrize("files", [0, 8])
-def test_descriptors_that_the_program_closes_cost_neither_the_log_nor_its_own_files(tmp_path: Path, files: int) -> None:
+def test_closed_descriptors_affect_no_file(tmp_path: Path, files: int) -> None:
     """As python-daemon and some launchers do; the next file that is opened gets the number that the log had."""
     _, said = run(tmp_path, DESCRIPTORS, str(files))
     steps = [line["step_count"] for line in lines(tmp_path / "log.jsonl") if "step_count" in line]

@@ -19,12 +19,12 @@ from tests.record.record_programs import ROOT, events, lines, word
 from tests.record.record_story import story, time_of
 
 
-def test_the_first_time_of_a_native_line_is_a_number(tmp_path: Path) -> None:
+def test_first_time_of_a_native_line_is_a_number(tmp_path: Path) -> None:
     story(Recorder("j", tmp_path / "log.jsonl", heartbeat=0), 1_768_249_800.0)
     assert all(isinstance(time_of(line), float) for line in lines(tmp_path / "log.jsonl"))
 
 
-def test_the_lines_of_a_run(tmp_path: Path) -> None:
+def test_run_writes_its_lines(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     recorder = Recorder("j", path, heartbeat=0, world_size=4)
     with recorder.run(at=100.0, until=107.0), recorder.step(3, at=101.0), recorder.phase("eval", at=102, until=103.5):
@@ -44,7 +44,7 @@ def test_the_lines_of_a_run(tmp_path: Path) -> None:
     ]
 
 
-def test_a_save_is_one_full_line_and_its_completion(tmp_path: Path) -> None:
+def test_save_is_one_full_line_and_its_completion(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     recorder = Recorder("j", path, heartbeat=0)
     with recorder.checkpoint_save(9, "d", at=1_768_250_400, until=1_768_250_403.25):
@@ -73,14 +73,14 @@ def test_a_save_is_one_full_line_and_its_completion(tmp_path: Path) -> None:
     }
 
 
-def test_a_save_that_fails_is_not_complete(tmp_path: Path) -> None:
+def test_failed_save_is_not_complete(tmp_path: Path) -> None:
     recorder = Recorder("j", tmp_path / "log.jsonl", heartbeat=0)
     with pytest.raises(OSError, match="full"), recorder.checkpoint_save(9):
         raise OSError("full")
     assert events(tmp_path / "log.jsonl")[-1] == "save"
 
 
-def test_only_events_of_the_table_are_written(tmp_path: Path) -> None:
+def test_only_declared_events_are_written(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     story(Recorder("j", path, heartbeat=0), 1_768_249_800.0)
     for line in lines(path):
@@ -89,7 +89,7 @@ def test_only_events_of_the_table_are_written(tmp_path: Path) -> None:
             assert set(line) <= known
 
 
-def test_what_is_no_step_and_no_time_is_said_once(tmp_path: Path) -> None:
+def test_invalid_step_and_time_are_reported_once(tmp_path: Path) -> None:
     said: list[str] = []
     recorder = Recorder("j", tmp_path / "log.jsonl", heartbeat=0, warn=said.append)
     for _ in range(3):
@@ -106,7 +106,7 @@ def test_what_is_no_step_and_no_time_is_said_once(tmp_path: Path) -> None:
     ]
 
 
-def test_text_is_ascii_json_whatever_it_holds() -> None:
+def test_any_text_is_ascii_json() -> None:
     for text in ('"\\\n\x1b[31m', "ü€😀", "\ud800 half", "\0"):
         quoted = quote(text)
         assert quoted.isascii()
@@ -114,7 +114,7 @@ def test_text_is_ascii_json_whatever_it_holds() -> None:
     assert Lines("ü").fact("job_start_time", 1_500_000) == b'{"job_name": "\\u00fc", "job_start_time": 1.500000}\n'
 
 
-def test_a_line_that_is_too_long_is_dropped_and_said(tmp_path: Path) -> None:
+def test_too_long_line_is_dropped_and_reported(tmp_path: Path) -> None:
     said: list[str] = []
     recorder = Recorder("j", tmp_path / "log.jsonl", heartbeat=0, warn=said.append)
     recorder.begin_step(0)
@@ -127,7 +127,7 @@ def test_a_line_that_is_too_long_is_dropped_and_said(tmp_path: Path) -> None:
     assert said == ["a line of more than 65536 bytes is not written"]
 
 
-def test_a_story_that_is_replayed_is_analysed_to_the_nanosecond(tmp_path: Path) -> None:
+def test_replayed_story_is_analyzed_to_the_nanosecond(tmp_path: Path) -> None:
     told = ROOT / "sample_logs" / "llm-pretrain.jsonl"
     kept = [line for line in lines(told) if "event_type" not in line]
     original, replayed = tmp_path / "original.jsonl", tmp_path / "replayed.jsonl"

@@ -36,7 +36,7 @@ def child(recorder: Recorder) -> Any:
     return monitor._process
 
 
-def test_a_recorders_monitor_ends_with_the_job_and_knows_its_end(command: None) -> None:
+def test_monitor_of_recorder_ends_with_the_job(command: None) -> None:
     recorder = Recorder("j", heartbeat=0)
     with recorder.run():
         assert recorder.start_monitor("json:m.json", windows=(3600, "1d"), interval=3600, options=["--settle", "1h"])
@@ -52,7 +52,7 @@ def test_a_recorders_monitor_ends_with_the_job_and_knows_its_end(command: None) 
     assert Path("goodput-logs/j.jsonl.monitor.txt").exists()
 
 
-def test_a_monitor_that_is_stopped_holds_nothing_up(command: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped_monitor_blocks_nothing(command: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitors.MonitorProcess.stop, "__defaults__", (0.3,))
     said: list[str] = []
     recorder = Recorder("j", heartbeat=0, warn=said.append)
@@ -67,7 +67,7 @@ def test_a_monitor_that_is_stopped_holds_nothing_up(command: None, monkeypatch: 
     assert events(Path("goodput-logs/j.jsonl")).count("step 1999") == 1
 
 
-def test_what_keeps_it_from_starting_is_said_and_harms_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_monitor_start_failure_is_only_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     said: list[str] = []
     monkeypatch.setenv("GOODPUT_RECORDER_MONITOR", "/nowhere/goodput")
     recorder = Recorder("j", heartbeat=0, warn=said.append)
@@ -85,7 +85,7 @@ def test_what_keeps_it_from_starting_is_said_and_harms_nothing(monkeypatch: pyte
     assert "it needs a local file" in said[2]
 
 
-def test_the_command_is_that_beside_this_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_next_to_this_python_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "goodput").write_text("")
     (tmp_path / "goodput").chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
@@ -122,7 +122,7 @@ monitor.stop_step_deviation_uploader()
 """
 
 
-def test_a_program_like_maxtext_is_seen_in_tensorboard(tmp_path: Path) -> None:
+def test_maxtext_program_appears_in_tensorboard(tmp_path: Path) -> None:
     _, said = run(tmp_path, MAXTEXT, GOODPUT_RECORDER_MONITOR=COMMAND, PYTHONPATH=str(ROOT))
     assert said == "goodput-record: no Google Cloud project found: the log is written to a file only\n"
     accumulator = EventAccumulator(str(tmp_path / "tb" / "goodput"), size_guidance={"scalars": 0})
@@ -188,7 +188,7 @@ def test_flags_of_the_original_become_arguments(started: list[Started]) -> None:
     assert options == monitoring.GCPOptions(location="z", acc_type="TPU-v5p", cluster_name="c")
 
 
-def test_two_monitors_of_axlearn_send_no_series_twice(started: list[Started]) -> None:
+def test_two_axlearn_monitors_send_no_series_twice(started: list[Started]) -> None:
     whole = monitoring.GoodputMonitor("ax", "goodput_logger_ax", "tb", 30, True)
     rolling = monitoring.GoodputMonitor("ax", "goodput_logger_ax", "tb/rolling_window_1", 30, True)
     whole.start_goodput_uploader()
@@ -200,9 +200,7 @@ def test_two_monitors_of_axlearn_send_no_series_twice(started: list[Started]) ->
     whole.stop_goodput_uploader()
 
 
-def test_who_is_not_enabled_starts_nothing_and_who_never_started_publishes_once(
-    started: list[Started], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_disabled_monitor_starts_nothing(started: list[Started], capsys: pytest.CaptureFixture[str]) -> None:
     off = monitoring.GoodputMonitor("j", "l", "tb", 30)
     off.start_goodput_uploader()
     off.stop_goodput_uploader()
@@ -218,7 +216,7 @@ def test_who_is_not_enabled_starts_nothing_and_who_never_started_publishes_once(
     assert len(started) == 2
 
 
-def test_importing_and_starting_makes_no_thread_and_no_fork(tmp_path: Path) -> None:
+def test_import_and_start_create_no_thread_or_fork(tmp_path: Path) -> None:
     program = """
     import threading
     from goodput_cli.record import Recorder

@@ -96,7 +96,7 @@ def test_every_method_writes_exactly_its_line() -> None:
     assert Path("goodput-logs/llm-7b.jsonl").read_text(encoding="utf-8").splitlines() == expected
 
 
-def test_the_reader_knows_every_key() -> None:
+def test_reader_knows_every_key() -> None:
     calls(ours.goodput_elastic.ElasticGoodputRecorder("llm-7b", "log", True), None)
     analysis = goodput_cli.analyze("goodput-logs/llm-7b.jsonl")
     assert {"unknown_keys", "unrecognised_lines", "malformed_lines"}.isdisjoint(
@@ -143,7 +143,7 @@ def test_enums_are_those_of_the_original(name: str) -> None:
     assert shape(ours.goodput_utils.GCPOptions) == shape(ml_goodput_measurement.goodput_utils.GCPOptions)
 
 
-def test_the_same_calls_leave_the_same_records() -> None:
+def test_same_calls_write_the_same_records() -> None:
     mine, theirs = Collected(), Collected()
     time = datetime.datetime.now()  # naive, as the original's README passes it
     calls(ours.goodput_elastic.ElasticGoodputRecorder("j", "log", True, mine), time)
@@ -154,7 +154,7 @@ def test_the_same_calls_leave_the_same_records() -> None:
     assert lines(Path("goodput-logs/j.jsonl")) == theirs.entries
 
 
-def test_without_a_time_both_say_now() -> None:
+def test_default_time_is_now_in_both() -> None:
     mine, theirs = Collected(), Collected()
     original = ml_goodput_measurement.goodput_elastic.ElasticGoodputRecorder
     both = (
@@ -169,7 +169,7 @@ def test_without_a_time_both_say_now() -> None:
         assert abs([*one.values()][-1] - [*other.values()][-1]) < 0.2
 
 
-def test_the_originals_calculator_reads_every_line_of_the_recorder(tmp_path: Path) -> None:
+def test_original_calculator_reads_every_line(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     story(Recorder("j", path, heartbeat=0), 1_768_249_800.0)
     logger = Collected()
@@ -192,7 +192,7 @@ def test_the_originals_calculator_reads_every_line_of_the_recorder(tmp_path: Pat
     assert (0 < percent <= 100, 50 <= seconds <= 60) == (True, True)
 
 
-def test_the_originals_calculator_answers_whatever_the_recorder_writes(tmp_path: Path) -> None:
+def test_original_calculator_accepts_any_log(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     recorder = Recorder("j", path, heartbeat=0)
     with recorder.run(at=1_768_249_800, until=1_768_249_807):

@@ -25,7 +25,7 @@ from tests.record.record_programs import events, lines, run, start
 from tests.support.waiting import LONG_ENOUGH, until
 
 
-def test_a_file_that_is_renamed_is_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renamed_file_is_opened_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for interval in ("_LOOK_NS", "_NAME_NS"):
         monkeypatch.setattr(f"goodput_cli.record.sinks.files.{interval}", 0)
     path = tmp_path / "log.jsonl"
@@ -39,7 +39,7 @@ def test_a_file_that_is_renamed_is_opened_anew(tmp_path: Path, monkeypatch: pyte
     assert events(path) == ["dropped", "step 2"]
 
 
-def test_a_folder_gets_a_file_for_each_process_and_attempt(tmp_path: Path) -> None:
+def test_folder_gets_a_file_per_process_and_attempt(tmp_path: Path) -> None:
     for rank in range(2):
         Recorder("a job", f"{tmp_path}/logs/", rank=rank, ranks="all", heartbeat=0, run_id="r1").attempt()
     assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == ["a%20job.r1.r0.jsonl", "a%20job.r1.r1.jsonl"]
@@ -65,7 +65,7 @@ def test_links_in_the_default_folder_are_not_followed(tmp_path: Path) -> None:
     assert "pass the file itself as `to`" in said[0]
 
 
-def test_a_pipe_that_nobody_reads_delays_no_call(tmp_path: Path) -> None:
+def test_pipe_without_reader_delays_no_call(tmp_path: Path) -> None:
     """Nothing is asserted about time: the test ends, though the pipe takes nothing."""
     os.mkfifo(tmp_path / "pipe")
     recorder = Recorder("j", tmp_path / "pipe", heartbeat=0, grace=0.2, warn=lambda _: None)
@@ -93,7 +93,7 @@ REPLACED: dict[str, Callable[[str], None]] = {
 
 @pytest.mark.parametrize("deleted", [False, True])
 @pytest.mark.parametrize("what", REPLACED)
-def test_a_file_that_is_replaced_is_not_waited_for(
+def test_file_replaced_by_a_pipe_is_not_waited_for(
     what: str, deleted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A renamed file goes on; the lines of a deleted one are counted, until there is a file again."""
@@ -121,7 +121,7 @@ def test_a_file_that_is_replaced_is_not_waited_for(
     assert any(one.get("goodput_event") == "dropped" for one in events) == deleted
 
 
-def test_slow_writes_send_the_file_behind_a_queue(tmp_path: Path) -> None:
+def test_slow_writes_add_a_queue(tmp_path: Path) -> None:
     """A pipe of one page, whose reader takes a page every 100 ms: every write of a page blocks for as long."""
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
@@ -158,7 +158,7 @@ def test_slow_writes_send_the_file_behind_a_queue(tmp_path: Path) -> None:
     os.close(reader)
 
 
-def test_the_kind_of_file_system_is_read_from_the_mounts(tmp_path: Path) -> None:
+def test_file_system_is_read_from_the_mounts(tmp_path: Path) -> None:
     mounts = tmp_path / "mounts"
     mounts.write_text(
         "22 1 8:1 / / rw shared:1 - ext4 /dev/sda rw\n"
@@ -172,7 +172,7 @@ def test_the_kind_of_file_system_is_read_from_the_mounts(tmp_path: Path) -> None
     assert not is_local("/x", str(tmp_path / "none"))
 
 
-def test_a_queued_file_gets_every_line(tmp_path: Path) -> None:
+def test_queued_file_gets_every_line(tmp_path: Path) -> None:
     recorder = Recorder("j", tmp_path / "log.jsonl", heartbeat=0, inline=False)
     with recorder.run():
         for _ in recorder.steps(range(3000)):
@@ -197,7 +197,7 @@ with recorder.run():
 """
 
 
-def test_output_that_nobody_reads_blocks_neither_a_step_nor_sigterm(tmp_path: Path) -> None:
+def test_unread_output_blocks_neither_step_nor_sigterm(tmp_path: Path) -> None:
     """Both outputs are pipes of which nothing is read: what the recorder has to say has no room either."""
     with start(tmp_path, NOBODY_READS) as process:
         try:
@@ -223,7 +223,7 @@ recorder.close()
 """
 
 
-def test_a_second_process_that_writes_the_same_file_is_warned_and_writes(tmp_path: Path) -> None:
+def test_second_writer_of_a_file_is_warned_and_writes(tmp_path: Path) -> None:
     with start(tmp_path, WRITES_ON, "1", "600") as first:
         try:
             assert first.stdout is not None
@@ -242,7 +242,7 @@ def test_a_second_process_that_writes_the_same_file_is_warned_and_writes(tmp_pat
     assert said == ""
 
 
-def test_the_account_says_that_two_processes_wrote_at_once(tmp_path: Path) -> None:
+def test_two_writers_at_once_are_a_diagnostic(tmp_path: Path) -> None:
     with start(tmp_path, WRITES_ON, "1", "600") as first:
         try:
             assert first.stdout is not None
@@ -277,6 +277,6 @@ def test_several_sinks_get_the_same_lines(tmp_path: Path, capfd: pytest.CaptureF
 
 
 @pytest.mark.parametrize("target", ["s3://bucket/x", "", 7, "http://x"])
-def test_what_is_no_place_is_refused_at_once(target: Any) -> None:
+def test_invalid_target_is_refused_at_once(target: Any) -> None:
     with pytest.raises(ValueError, match="cannot record to"):
         Recorder("j", target)

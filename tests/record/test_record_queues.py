@@ -31,7 +31,7 @@ def taken(queue: Queue) -> list[int]:
     return [item[2] for item in queue.take(1000, 10**9)]
 
 
-def test_the_newest_of_the_least_important_go_first() -> None:
+def test_newest_least_important_lines_are_dropped_first() -> None:
     queue = Queue(4, 10**6)
     put(queue, STEP, SPARE, STEP, VITAL)
     put(queue, STEP)  # the heartbeat goes
@@ -44,14 +44,14 @@ def test_the_newest_of_the_least_important_go_first() -> None:
     ] == [STEP, VITAL, PHASE, VITAL]
 
 
-def test_vital_lines_give_way_to_nothing() -> None:
+def test_vital_lines_are_dropped_last() -> None:
     queue = Queue(2, 10**6)
     put(queue, VITAL, VITAL, PHASE, STEP, VITAL)
     assert taken(queue) == [VITAL, VITAL]
     assert queue.drops.lines == 3
 
 
-def test_loads_go_in_pairs() -> None:
+def test_loads_are_dropped_in_pairs() -> None:
     queue = Queue(4, 10**6)
     for line in (BEGIN, END, BEGIN):
         queue.put(line, LOADING, 1)
@@ -61,7 +61,7 @@ def test_loads_go_in_pairs() -> None:
     assert queue.drops.lines == 2
 
 
-def test_the_end_of_a_load_that_was_sent_stays() -> None:
+def test_end_of_a_sent_load_is_kept() -> None:
     queue = Queue(2, 10**6)
     queue.put(BEGIN, LOADING, 1)
     queue.done(queue.take(1, 1000))
@@ -71,7 +71,7 @@ def test_the_end_of_a_load_that_was_sent_stays() -> None:
 
 
 @given(st.lists(st.sampled_from(["begin", "end", "step", "vital", "take"]), max_size=200))
-def test_nothing_is_lost_without_being_counted_and_no_load_is_halved(story: list[str]) -> None:
+def test_every_loss_is_counted_and_no_load_is_halved(story: list[str]) -> None:
     queue = Queue(5, 10**6)
     written = opened = 0
     delivered: list[tuple[int, int, int, bytes]] = []
@@ -116,7 +116,7 @@ class Gate:
         self.lines.append(json.loads(line))
 
 
-def test_what_a_dead_sink_did_not_get_is_said_when_it_lives_again() -> None:
+def test_recovered_sink_reports_its_lost_lines() -> None:
     gate = Gate()
     said: list[str] = []
     writer = Writer("j", gate, queue_lines=100, warn=said.append, grace=100)
@@ -137,7 +137,7 @@ def test_what_a_dead_sink_did_not_get_is_said_when_it_lives_again() -> None:
     assert any("queue is full" in sentence for sentence in said)
 
 
-def test_a_sink_that_raises_delays_no_other() -> None:
+def test_raising_sink_delays_no_other() -> None:
     class Raises:
         def write(self, _line: bytes) -> None:
             raise ValueError("no")
@@ -176,7 +176,7 @@ resource.setrlimit(resource.RLIMIT_AS, (1 << 29, resource.RLIM_INFINITY))
 
 @pytest.mark.parametrize("threads", ["", NO_THREADS])
 @pytest.mark.parametrize("kind", ["SystemExit", "KeyboardInterrupt"])
-def test_a_sink_that_would_end_the_program_ends_nothing(tmp_path: Path, kind: str, threads: str) -> None:
+def test_sink_raising_system_exit_ends_nothing(tmp_path: Path, kind: str, threads: str) -> None:
     out, said = run(tmp_path, threads + ENDS_PROGRAMS, kind)
     assert out == "went on\n"
     assert f"Sink: {kind}; lines are kept and sent again later" in said
@@ -185,7 +185,7 @@ def test_a_sink_that_would_end_the_program_ends_nothing(tmp_path: Path, kind: st
     assert (last["goodput_event"], last["sink"], last["lines"]) == ("dropped", "Sink", 4)
 
 
-def test_without_threads_everything_is_recorded_but_heartbeats(tmp_path: Path) -> None:
+def test_without_threads_only_heartbeats_are_missing(tmp_path: Path) -> None:
     program = "from goodput_cli.record import Recorder\nwith Recorder('j', 'log.jsonl').run() as run: pass\n"
     _, said = run(tmp_path, NO_THREADS + program)
     assert "heartbeats are not recorded: can't start new thread" in said
@@ -193,7 +193,7 @@ def test_without_threads_everything_is_recorded_but_heartbeats(tmp_path: Path) -
     assert "job_end_time" in lines(tmp_path / "log.jsonl")[-1]
 
 
-def test_a_warning_that_nobody_takes_costs_nothing(tmp_path: Path) -> None:
+def test_failing_warn_callback_has_no_effect(tmp_path: Path) -> None:
     def refuse(_sentence: str) -> None:
         raise ValueError
 

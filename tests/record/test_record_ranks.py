@@ -42,13 +42,13 @@ def four(folder: Path, launcher: str, ranks: str) -> list[Path]:
     return sorted((folder / "logs").iterdir(), key=lambda path: path.name.split(".")[-2])
 
 
-def test_one_of_four_processes_writes(tmp_path: Path) -> None:
+def test_only_rank_0_of_four_writes(tmp_path: Path) -> None:
     (path,) = four(tmp_path, "srun", "first")
     assert [lines(path)[0][key] for key in ("rank", "world_size")] == [0, 4]
     assert events(path).count("step 4") == 1
 
 
-def test_all_say_that_they_live_and_one_writes_steps(tmp_path: Path) -> None:
+def test_all_ranks_write_heartbeats_and_one_writes_steps(tmp_path: Path) -> None:
     first, *others = four(tmp_path, "torchrun", "all")
     assert events(first)[:3] == ["attempt", "job_start_time", "step 0"]
     assert [events(path) for path in others] == [["attempt", "started"]] * 3
@@ -78,7 +78,7 @@ class NotYet:
         return 32
 
 
-def test_jax_is_not_asked_before_it_is_initialised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jax_is_not_queried_before_initialization(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jax", NotYet)
     monkeypatch.setattr(NotYet, "ready", False)
     assert (find_rank(), find_accelerators()) == ((0, None), None)
@@ -86,7 +86,7 @@ def test_jax_is_not_asked_before_it_is_initialised(monkeypatch: pytest.MonkeyPat
     assert (find_rank(), find_accelerators()) == ((3, 8), 32)
 
 
-def test_the_first_that_answers_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_first_available_rank_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAX_PROCESS_ID", "9")
     assert find_rank()[0] == 9
     monkeypatch.setenv("PMI_RANK", "8")
@@ -122,7 +122,7 @@ class Machine:
         return Clock(wall=lambda: self.set + self.elapsed, elapsed=lambda: self.elapsed)
 
 
-def test_stamps_do_not_go_back_when_the_clock_is_set(tmp_path: Path) -> None:
+def test_timestamps_do_not_go_back_when_the_clock_is_set(tmp_path: Path) -> None:
     machine = Machine()
     recorder = Recorder("j", tmp_path / "log.jsonl", heartbeat=0, clock=machine.clock())
     with recorder.run():
@@ -140,7 +140,7 @@ def test_stamps_do_not_go_back_when_the_clock_is_set(tmp_path: Path) -> None:
     assert (analysis.segments["ns"] > 0).all()
 
 
-def test_a_machine_that_slept_is_ahead(tmp_path: Path) -> None:
+def test_suspended_machine_moves_timestamps_forward(tmp_path: Path) -> None:
     machine = Machine()
     clock = machine.clock()
     machine.set += 7200 * NS
@@ -148,7 +148,7 @@ def test_a_machine_that_slept_is_ahead(tmp_path: Path) -> None:
     assert (clock.stepped, clock.take_step(), clock.stepped) == (True, 7200 * NS, False)
 
 
-def test_instants_that_people_give() -> None:
+def test_times_from_callers_are_parsed() -> None:
     zone = datetime.timezone(datetime.timedelta(hours=2))
     assert microseconds(datetime.datetime(1970, 1, 1, 2, 0, 1, 5, tzinfo=zone)) == 1_000_005
     naive = datetime.datetime(2026, 1, 12, 20, 30, 0, 123_456)

@@ -76,12 +76,12 @@ def block_with(text: str) -> Block:
     return found
 
 
-def test_every_block_is_run_below() -> None:
+def test_every_block_is_tested() -> None:
     known = ("pip install ./recorder", "goodput analyze", "resiliency", "gcloud_stub", "srun")
     assert [sum(text in block.text for block in SHELL) for text in known] == [1] * len(SHELL)
 
 
-def test_five_minutes(place: Path) -> None:
+def test_five_minute_example_works(place: Path) -> None:
     shell(block_with("pip install ./recorder"), place)
     program = next(block for block in blocks(DOCUMENT, "python") if "recorder.run()" in block.text)
     (place / "train.py").write_text(program.text, encoding="utf-8")
@@ -89,7 +89,7 @@ def test_five_minutes(place: Path) -> None:
     assert "llm-7b" in shell(block_with("goodput analyze"), place)
 
 
-def test_one_sed_moves_a_program(place: Path) -> None:
+def test_one_sed_command_migrates_a_program(place: Path) -> None:
     (place / "train.py").write_text(MOVED, encoding="utf-8")
     shell(block_with("resiliency"), place)
     subprocess.run(
@@ -120,7 +120,7 @@ def goodput_modules():
 """What the two files of MaxText import, and how."""
 
 
-def test_maxtext_recipe_moves_recorder_and_monitor(place: Path) -> None:
+def test_maxtext_recipe_migrates_recorder_and_monitor(place: Path) -> None:
     folder = place / "src" / "maxtext" / "common"
     folder.mkdir(parents=True)
     for name, text in MAXTEXT.items():
@@ -136,7 +136,7 @@ def test_maxtext_recipe_moves_recorder_and_monitor(place: Path) -> None:
     assert done.stdout.split() == [f"{drop_in}.goodput", f"{drop_in}.monitoring"]
 
 
-def test_fsdp_on_slurm(place: Path) -> None:
+def test_fsdp_on_slurm_recipe_works(place: Path) -> None:
     (place / "train.py").write_text(TRAIN, encoding="utf-8")
     (place / "logs").mkdir()
     shell(block_with("srun"), place)

@@ -48,7 +48,7 @@ class Job:
         return [{key: value for key, value in line.items() if key not in left_out} for line in found]
 
 
-def test_the_first_step_is_a_record_of_its_own(tmp_path: Path) -> None:
+def test_first_step_is_a_separate_record(tmp_path: Path) -> None:
     job = Job()
     with job.recorder.run():
         for step in range(5):
@@ -66,7 +66,7 @@ def test_the_first_step_is_a_record_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "sizes"), [(0.1, [1, 100, 100]), (1.0, [1, 25, 25]), (10, [1, 5]), (90, [1, 1])])
-def test_a_record_holds_at_most_100_steps_and_a_minute(tmp_path: Path, seconds: float, sizes: list[int]) -> None:
+def test_record_has_at_most_100_steps_and_a_minute(tmp_path: Path, seconds: float, sizes: list[int]) -> None:
     job = Job()
     for step in range(202):
         with job.recorder.step(step), job.recorder.step_phase("train"):
@@ -74,7 +74,7 @@ def test_a_record_holds_at_most_100_steps_and_a_minute(tmp_path: Path, seconds: 
     assert [line["steps"] for line in job.phases()][: len(sizes)] == sizes
 
 
-def test_records_of_ranks_end_at_the_same_steps_though_their_times_differ(tmp_path: Path) -> None:
+def test_records_of_all_ranks_end_at_the_same_steps(tmp_path: Path) -> None:
     ends = []
     for rank, seconds in enumerate((0.599, 0.601)):
         job = Job(rank)
@@ -87,7 +87,7 @@ def test_records_of_ranks_end_at_the_same_steps_though_their_times_differ(tmp_pa
     assert ends[0] < ends[1]
 
 
-def test_what_has_a_category_leaves_the_step_time(tmp_path: Path) -> None:
+def test_time_with_a_category_is_not_step_time(tmp_path: Path) -> None:
     job = Job()
     recorder = job.recorder
     for step in range(3):
@@ -105,7 +105,7 @@ def test_what_has_a_category_leaves_the_step_time(tmp_path: Path) -> None:
     assert "phase_data" not in job.phases()[0]
 
 
-def test_loading_keeps_its_claims_and_is_the_data_phase_too(tmp_path: Path) -> None:
+def test_loading_is_claimed_and_is_the_data_phase(tmp_path: Path) -> None:
     job = Job()
     for step in range(3):
         with job.recorder.step(step):
@@ -119,7 +119,7 @@ def test_loading_keeps_its_claims_and_is_the_data_phase_too(tmp_path: Path) -> N
     assert sum("data_loading_start_time" in line for line in lines(Path("log.jsonl"))) == 9
 
 
-def test_nothing_more_is_written_where_no_phase_is_recorded(tmp_path: Path) -> None:
+def test_no_line_is_written_without_a_phase(tmp_path: Path) -> None:
     for rank in (0, 1):
         job = Job(rank)
         with job.recorder.run():
@@ -130,7 +130,7 @@ def test_nothing_more_is_written_where_no_phase_is_recorded(tmp_path: Path) -> N
     assert "phases" not in events(Path("log.jsonl"))
 
 
-def test_a_phase_within_another_counts_once(tmp_path: Path) -> None:
+def test_nested_phase_counts_once(tmp_path: Path) -> None:
     job = Job()
     phase = job.recorder.step_phase
     for _ in job.recorder.steps(range(3)):
@@ -150,7 +150,7 @@ def test_a_phase_within_another_counts_once(tmp_path: Path) -> None:
     assert rest["phase_forward_backward"] == 3.75
 
 
-def test_work_is_rank_0s_word_on_the_whole_job(tmp_path: Path) -> None:
+def test_work_of_the_job_is_recorded_by_rank_0(tmp_path: Path) -> None:
     for rank in (0, 1):
         job = Job(rank)
         recorder = job.recorder
@@ -169,7 +169,7 @@ def test_work_is_rank_0s_word_on_the_whole_job(tmp_path: Path) -> None:
     assert all("tokens" not in line for line in lines(other))
 
 
-def test_each_rank_has_a_file_beside_that_of_rank_0(tmp_path: Path) -> None:
+def test_each_rank_has_a_file_next_to_rank_0(tmp_path: Path) -> None:
     for to, pattern in (("runs/a.jsonl", "runs/a.*.r2.jsonl"), (None, "goodput-logs/j.*.r2.jsonl"), ("x/", "x/*.r2.*")):
         job = Job(2, to)
         with job.recorder.run():
@@ -181,7 +181,7 @@ def test_each_rank_has_a_file_beside_that_of_rank_0(tmp_path: Path) -> None:
         assert [line["rank"] for line in lines(path)] == [2, 2]
 
 
-def test_a_phase_outside_of_a_step_is_said_once(tmp_path: Path) -> None:
+def test_phase_outside_of_a_step_is_reported_once(tmp_path: Path) -> None:
     job = Job()
     recorder = job.recorder
     with recorder.step_phase("data"):
@@ -196,7 +196,7 @@ def test_a_phase_outside_of_a_step_is_said_once(tmp_path: Path) -> None:
     assert [line.get("phase_data") for line in job.phases()] == [None, None]
 
 
-def test_what_other_threads_do_overlaps_steps(tmp_path: Path) -> None:
+def test_work_of_other_threads_overlaps_steps(tmp_path: Path) -> None:
     job = Job()
     recorder = job.recorder
 
@@ -219,7 +219,7 @@ def test_what_other_threads_do_overlaps_steps(tmp_path: Path) -> None:
     assert job.said == ["a phase in a thread other than the steps' thread overlaps them and is not recorded"]
 
 
-def test_a_step_that_an_exception_came_out_of_was_not_done(tmp_path: Path) -> None:
+def test_step_with_an_exception_is_not_done(tmp_path: Path) -> None:
     job = Job()
 
     def train() -> None:
@@ -235,7 +235,7 @@ def test_a_step_that_an_exception_came_out_of_was_not_done(tmp_path: Path) -> No
     assert "crashed" in events(Path("log.jsonl"))
 
 
-def test_names_are_bounded_and_printable(tmp_path: Path) -> None:
+def test_names_are_short_and_printable(tmp_path: Path) -> None:
     job = Job()
     names: list[Any] = ["a/b", "x" * 200, "\x1b[31m", "", None, *(f"n{at}" for at in range(100))]
     for step in job.recorder.steps(range(2)):
@@ -249,7 +249,7 @@ def test_names_are_bounded_and_printable(tmp_path: Path) -> None:
     assert len(job.said) == 1
 
 
-def test_another_life_begins_anew(tmp_path: Path) -> None:
+def test_new_attempt_starts_from_zero(tmp_path: Path) -> None:
     job = Job(1)
     for first in (0, 50):
         with job.recorder.run():
@@ -267,7 +267,7 @@ def test_another_life_begins_anew(tmp_path: Path) -> None:
     assert len(list(Path().glob("log.*"))) == 2
 
 
-def test_no_clock_and_no_number_that_a_program_gives_raises_into_it(tmp_path: Path) -> None:
+def test_no_argument_raises_into_the_program(tmp_path: Path) -> None:
     job = Job()
     for step in ("x", None, 3):
         with job.recorder.step(step, at="never"), job.recorder.step_phase("train", at=-1, until=float("nan")):
@@ -292,7 +292,7 @@ exec(sys.argv[1])
 
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize(("end", "code"), [("pass", 0), ("raise KeyError", 1), ("sys.exit(3)", 3)])
-def test_the_end_of_the_process_loses_nothing(tmp_path: Path, rank: int, end: str, code: int) -> None:
+def test_end_of_the_process_loses_nothing(tmp_path: Path, rank: int, end: str, code: int) -> None:
     process = start(tmp_path, PROGRAM, end, packages=False, RANK=str(rank), WORLD_SIZE="2")
     process.communicate(timeout=120)
     assert process.returncode == code
@@ -302,7 +302,7 @@ def test_the_end_of_the_process_loses_nothing(tmp_path: Path, rank: int, end: st
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_fork_says_nothing_of_its_parents_steps(tmp_path: Path, rank: int) -> None:
+def test_fork_writes_no_steps_of_its_parent(tmp_path: Path, rank: int) -> None:
     program = (
         PROGRAM
         + """

@@ -60,7 +60,7 @@ print(100 * worked / (time.perf_counter() - begin))
 """
 
 
-def test_a_clock_that_is_set_forward_takes_nothing(tmp_path: Path) -> None:
+def test_clock_set_forward_claims_nothing(tmp_path: Path) -> None:
     """By ten minutes, in a job of seconds."""
     run(tmp_path, WORK + SET_FORWARD)
     analysis = goodput_cli.analyze(tmp_path / "run.jsonl")
@@ -70,7 +70,7 @@ def test_a_clock_that_is_set_forward_takes_nothing(tmp_path: Path) -> None:
     assert "clock_step" in {one.code for one in analysis.diagnostics}
 
 
-def test_loads_between_steps_keep_training_waiting(tmp_path: Path) -> None:
+def test_loads_between_steps_delay_training(tmp_path: Path) -> None:
     out, _ = run(tmp_path, WORK + LOADS)
     analysis = goodput_cli.analyze(tmp_path / "run.jsonl")
     assert abs(analysis.goodput.percent - float(out)) < 5
@@ -78,7 +78,7 @@ def test_loads_between_steps_keep_training_waiting(tmp_path: Path) -> None:
     assert 0.1 <= beside.ns / 1e9 < 1
 
 
-def test_what_a_full_disk_lost_is_not_training(tmp_path: Path) -> None:
+def test_lines_lost_by_a_full_disk_are_not_training(tmp_path: Path) -> None:
     """Twenty steps and a save are lost: that time is unknown, and goodput no more than what is known."""
     out, said = run(tmp_path, WORK + FULL_DISK)
     analysis = goodput_cli.analyze(tmp_path / "run.jsonl")

@@ -68,14 +68,14 @@ OVER_A_LOG: dict[str, Callable[[Path], tuple[str, Path]]] = {
 
 @pytest.mark.parametrize("force", [True, False])
 @pytest.mark.parametrize("case", OVER_A_LOG)
-def test_a_snapshot_is_never_written_over_its_log(log: Path, case: str, force: bool) -> None:
+def test_snapshot_never_overwrites_its_log(log: Path, case: str, force: bool) -> None:
     source, output = OVER_A_LOG[case](log)
     with pytest.raises(UsageError, match="is one of the input logs"):
         fetch([source], output, force=force)
     assert log.read_bytes() == output.read_bytes() == PRIMER.read_bytes()
 
 
-def test_nor_over_the_log_that_is_standard_input(log: Path) -> None:
+def test_snapshot_never_overwrites_standard_input(log: Path) -> None:
     command = [sys.executable, "-m", "goodput_cli", "fetch", "-", "-o", str(log), "--force"]
     with log.open("rb") as stream:
         done = subprocess.run(command, stdin=stream, capture_output=True, text=True, check=False)
@@ -83,14 +83,14 @@ def test_nor_over_the_log_that_is_standard_input(log: Path) -> None:
     assert "is one of the input logs" in done.stderr
 
 
-def test_a_report_is_not_written_over_a_log_of_a_folder_either(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_never_overwrites_a_log_of_a_folder(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = log.rename(log.with_suffix(".json"))
     assert run(["analyze", str(log.parent), "-o", str(report), "--force"]) == UsageError.exit_code
     assert "is one of the input logs" in capsys.readouterr().err
     assert report.read_bytes() == PRIMER.read_bytes()
 
 
-def test_a_snapshot_is_replaced_by_a_newer_one(log: Path, tmp_path: Path) -> None:
+def test_snapshot_is_replaced_by_a_newer_one(log: Path, tmp_path: Path) -> None:
     output = tmp_path / "snapshot.jsonl"
     assert fetch([str(log)], output).lines == fetch([str(log)], output, force=True).lines
 
@@ -102,7 +102,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
 """
 
 
-def test_a_line_without_an_end_is_cut(tmp_path: Path) -> None:
+def test_unterminated_line_is_cut(tmp_path: Path) -> None:
     """A gibibyte of zeros behind a log, as a crash of the machine leaves them: the memory of the process is not the
     log's size."""
     path = tmp_path / "run.jsonl"
@@ -115,7 +115,7 @@ def test_a_line_without_an_end_is_cut(tmp_path: Path) -> None:
     assert int(measured.stderr.splitlines()[-1]) << 10 < 500 * MIB
 
 
-def test_what_stands_behind_a_long_line_is_read(tmp_path: Path) -> None:
+def test_lines_after_a_long_line_are_read(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     first, *others = PRIMER.read_bytes().splitlines(keepends=True)
     path.write_bytes(first + b'{"x": "' + b"x" * (17 * MIB) + b'"}\n' + b"".join(others))
@@ -126,7 +126,7 @@ def test_what_stands_behind_a_long_line_is_read(tmp_path: Path) -> None:
     assert bad.where == (f"{path}:2",)
 
 
-def test_a_longer_line_is_read_if_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_longer_line_is_read_with_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(PRIMER.read_bytes() + b'{"x": "' + b"x" * (17 * MIB) + b'"}\n')
     run(["check", str(path)])
@@ -135,7 +135,7 @@ def test_a_longer_line_is_read_if_that_is_said(tmp_path: Path, capsys: pytest.Ca
     assert "line_too_long" not in capsys.readouterr().out
 
 
-def test_an_array_may_be_one_long_line(tmp_path: Path) -> None:
+def test_array_may_be_one_long_line(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     lines = PRIMER.read_text().splitlines()
     path.write_text("[" + ",".join([lines[0], '{"x": "' + "x" * (17 * MIB) + '"}', *lines[1:]]) + "]")
@@ -144,7 +144,7 @@ def test_an_array_may_be_one_long_line(tmp_path: Path) -> None:
     assert len(log.table) == len(read_events([str(PRIMER)]).table)
 
 
-def test_states_of_a_bar_part_a_long_line() -> None:
+def test_progress_bar_states_divide_a_long_line() -> None:
     """A program that only draws a bar writes no line end for days."""
     state = b"\r 50%|#####     | 5/10 [00:05<00:05,  1.00s/it]"
     chunks = [state * 1000] * 1000
@@ -154,9 +154,7 @@ def test_states_of_a_bar_part_a_long_line() -> None:
     assert max(map(len, read.split(b"\n"))) <= MIB + len(chunks[0])
 
 
-def test_an_archive_that_grows_without_an_end_is_read_no_further(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_decompression_bomb_is_not_read_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "MOST_GROWN_BYTES", 1 << 26)
     monkeypatch.setattr(blocks, "MOST_GROWTH", 100)
     path = tmp_path / "run.jsonl.gz"
@@ -167,17 +165,17 @@ def test_an_archive_that_grows_without_an_end_is_read_no_further(
     assert len(log.table) == len(read_events([str(PRIMER)]).table)
 
 
-def test_a_device_is_no_log() -> None:
+def test_device_is_not_a_log() -> None:
     with pytest.raises(SourceError, match="is a device without an end"):
         read_events(["/dev/zero"])
 
 
-def test_a_pipe_in_a_directory_is_not_waited_for(log: Path) -> None:
+def test_pipe_in_a_directory_is_skipped(log: Path) -> None:
     os.mkfifo(log.with_name("pipe.jsonl"))
     assert len(read_events([str(log.parent)]).table) == len(read_events([str(PRIMER)]).table)
 
 
-def test_a_great_many_names_are_a_sentence(tmp_path: Path) -> None:
+def test_very_many_names_give_one_message(tmp_path: Path) -> None:
     path = tmp_path / "names.jsonl"
     with path.open("w") as stream:
         stream.writelines(f'{{"job_name": "job-{n}", "job_start_time": {1.7e9 + n}}}\n' for n in range(200_000))
@@ -202,7 +200,7 @@ def test_a_great_many_names_are_a_sentence(tmp_path: Path) -> None:
     ],
     ids=["key", "table", "array", "inline"],
 )
-def test_settings_of_thousands_of_nested_keys(
+def test_deeply_nested_settings_are_handled(
     log: Path, tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = tmp_path / "goodput.toml"
@@ -220,7 +218,7 @@ def test_settings_of_thousands_of_nested_keys(
     ],
     ids=["bar of spaces", "bar of digits", "escaped quotes"],
 )
-def test_patterns_take_no_longer_than_their_text(tmp_path: Path, line: str) -> None:
+def test_patterns_take_linear_time(tmp_path: Path, line: str) -> None:
     """What takes the square of this is not done within the time of a test."""
     for name, text in {"run.log": f"{line}\n{line}\n", "run.json": f"[{{\n{line}\n}}]\n"}.items():
         path = tmp_path / name

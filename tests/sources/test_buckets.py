@@ -38,7 +38,7 @@ def steps(*uris: str) -> list[int]:
     return read_steps(read_events(uris))
 
 
-def test_an_object_is_read_and_named_in_the_evidence(bucket: Bucket) -> None:
+def test_object_is_read_and_named_in_evidence(bucket: Bucket) -> None:
     bucket.put("a/run.jsonl", log_lines(1, 2, 3))
     log = read_events(["gs://logs/a/run.jsonl"])
     assert read_steps(log) == [1, 2, 3]
@@ -46,7 +46,7 @@ def test_an_object_is_read_and_named_in_the_evidence(bucket: Bucket) -> None:
     assert log.diagnostics == ()
 
 
-def test_nothing_is_asked_but_what_reading_needs(bucket: Bucket) -> None:
+def test_only_necessary_requests_are_made(bucket: Bucket) -> None:
     """Google's client looks up the bucket itself, in a thread that goes on when the command has its answer."""
     bucket.put("run.jsonl", log_lines(1))
     assert steps("gs://logs/run.jsonl") == [1]
@@ -54,14 +54,14 @@ def test_nothing_is_asked_but_what_reading_needs(bucket: Bucket) -> None:
     assert not [request for request in bucket.asked() if "/o" not in request]
 
 
-def test_exactly_the_object_where_others_begin_like_it(bucket: Bucket) -> None:
+def test_object_name_has_priority_over_prefix(bucket: Bucket) -> None:
     bucket.put("run", log_lines(1))
     bucket.put("run.jsonl", log_lines(2))
     bucket.put("run/x.jsonl", log_lines(3))
     assert steps("gs://logs/run") == [1]
 
 
-def test_a_folder_and_not_its_neighbours(bucket: Bucket) -> None:
+def test_folder_is_read_without_neighbors(bucket: Bucket) -> None:
     bucket.put("run1/b.jsonl", log_lines(2))
     bucket.put("run1/a/deep.log", log_lines(1))
     bucket.put("run1/", b"")
@@ -71,7 +71,7 @@ def test_a_folder_and_not_its_neighbours(bucket: Bucket) -> None:
     assert steps("gs://logs/run1/") == [1, 2]
 
 
-def test_a_prefix_and_a_whole_bucket(bucket: Bucket) -> None:
+def test_prefix_and_whole_bucket_are_read(bucket: Bucket) -> None:
     for number, name in enumerate(("x-1.jsonl", "x-2.json.gz", "y.jsonl")):
         content = log_lines(number)
         bucket.put(name, gzip.compress(content) if name.endswith(".gz") else content)
@@ -94,7 +94,7 @@ def test_a_prefix_and_a_whole_bucket(bucket: Bucket) -> None:
         ("odd[1].txt", [8]),
     ],
 )
-def test_globs_as_for_files(bucket: Bucket, glob: str, expected: list[int]) -> None:
+def test_globs_work_as_for_files(bucket: Bucket, glob: str, expected: list[int]) -> None:
     bucket.put("run-1.jsonl", log_lines(1))
     bucket.put("run-2.jsonl", log_lines(2))
     bucket.put("old/run-3.jsonl", log_lines(3))
@@ -102,7 +102,7 @@ def test_globs_as_for_files(bucket: Bucket, glob: str, expected: list[int]) -> N
     assert steps(f"gs://logs/{glob}") == expected
 
 
-def test_the_hourly_folders_of_a_log_sink(bucket: Bucket) -> None:
+def test_hourly_folders_of_a_sink_are_read(bucket: Bucket) -> None:
     for hour in (9, 10, 11):
         entry = {
             "insertId": f"id{hour}",
@@ -118,24 +118,24 @@ def test_the_hourly_folders_of_a_log_sink(bucket: Bucket) -> None:
     assert steps("gs://logs/j-goodput/2026/*/*/10*") == [110, 10]
 
 
-def test_an_object_that_two_sources_name_is_read_once(bucket: Bucket) -> None:
+def test_object_in_two_sources_is_read_once(bucket: Bucket) -> None:
     bucket.put("a.jsonl", log_lines(1))
     assert steps("gs://logs/a.jsonl", "gs://logs/*", "gs://logs") == [1]
 
 
-def test_buckets_and_files_in_one_analysis(bucket: Bucket, tmp_path: Path) -> None:
+def test_buckets_and_files_can_be_combined(bucket: Bucket, tmp_path: Path) -> None:
     (tmp_path / "here.jsonl").write_bytes(log_lines(5))
     bucket.put("there.jsonl", log_lines(6))
     assert steps("gs://logs/", str(tmp_path)) == [6, 5]
 
 
-def test_names_with_odd_signs(bucket: Bucket) -> None:
+def test_object_names_with_special_characters(bucket: Bucket) -> None:
     bucket.put("a b/c#d?e%41/ü.jsonl", log_lines(4))
     assert steps("gs://logs/a b/c#d?e%41/ü.jsonl") == [4]
     assert steps("gs://logs/a b") == [4]
 
 
-def test_thousands_of_objects_come_in_order_and_in_pages(bucket: Bucket) -> None:
+def test_thousands_of_objects_are_listed_in_order(bucket: Bucket) -> None:
     for number in range(1_050):
         bucket.put(f"many/{number:05}.jsonl", log_lines(number))
     assert steps("gs://logs/many") == list(range(1_050))
@@ -149,7 +149,7 @@ def test_reads_are_pinned_to_the_listed_generation(bucket: Bucket) -> None:
     assert "generation=1700" in download
 
 
-def test_a_large_object_comes_in_parts(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_object_is_read_in_parts(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PART_BYTES", 1_000)
     bucket.put("a.jsonl.gz", gzip.compress(log_lines(*range(5_000))))
     assert steps("gs://logs/a.jsonl.gz") == list(range(5_000))
@@ -165,7 +165,7 @@ def test_progress_counts_the_bytes_as_stored(bucket: Bucket) -> None:
     assert (told.bytes, told.expected) == (len(packed), len(packed))
 
 
-def test_packed_with_zstd_and_cut_gzip(bucket: Bucket) -> None:
+def test_packed_objects_are_read(bucket: Bucket) -> None:
     bucket.put("a.jsonl.zst", zstd(log_lines(1)))
     bucket.put("b.jsonl.gz", gzip.compress(log_lines(*range(5_000)))[:-100])
     bucket.put("c.jsonl", log_lines(7))
@@ -176,7 +176,7 @@ def test_packed_with_zstd_and_cut_gzip(bucket: Bucket) -> None:
     assert [one.where for one in log.diagnostics if one.code == "truncated_file"] == [("gs://logs/b.jsonl.gz",)]
 
 
-def test_what_names_nothing(bucket: Bucket) -> None:
+def test_name_without_objects_is_an_error(bucket: Bucket) -> None:
     bucket.put("a.bin", b"x")
     for uri, sentence in {
         "gs://nowhere/a": "no such bucket nowhere",
@@ -192,7 +192,7 @@ def test_what_names_nothing(bucket: Bucket) -> None:
             read_events([uri])
 
 
-def test_the_command_reads_a_bucket(bucket: Bucket) -> None:
+def test_command_reads_a_bucket(bucket: Bucket) -> None:
     bucket.put("job/run.jsonl", SAMPLE.read_bytes())
     here = goodput(["analyze", str(SAMPLE), "--format", "json"], {})
     there = goodput(
@@ -202,7 +202,7 @@ def test_the_command_reads_a_bucket(bucket: Bucket) -> None:
     assert json.loads(there.stdout)["goodput"] == json.loads(here.stdout)["goodput"]
 
 
-def test_the_command_reads_from_the_emulator_of_others() -> None:
+def test_command_reads_from_other_emulators() -> None:
     from google.cloud.storage import Client
 
     with socket.socket() as probe:
@@ -222,7 +222,7 @@ def test_the_command_reads_from_the_emulator_of_others() -> None:
         client.close()
 
 
-def test_runs_of_weights_and_biases_are_read_where_no_log_lies_beside_them(bucket: Bucket) -> None:
+def test_wandb_runs_are_read_without_logs_next_to_them(bucket: Bucket) -> None:
     rows = [row(1795385401.0 + n, n + 1.0, _step=n) for n in range(4)]
     folder = "job/wandb/run-20261122_221000-abc"
     bucket.put(f"{folder}/run-abc.wandb", run_file(run_record("abc", 1795385400.0), *rows))

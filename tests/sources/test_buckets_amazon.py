@@ -57,20 +57,20 @@ def test_objects_folders_prefixes_and_globs(bucket: Bucket) -> None:
     assert steps("s3://logs/y/odd name+&é.jsonl.gz", "s3://logs/y/*") == [7]
 
 
-def test_a_listing_of_several_pages(bucket: Bucket) -> None:
+def test_listing_of_several_pages_is_complete(bucket: Bucket) -> None:
     for number in range(250):
         bucket.put(f"many/{number:03}.jsonl", log_lines(number))
     assert steps("s3://logs/many") == list(range(250))
 
 
 @pytest.mark.parametrize(("kind", "status"), [("status", 503), ("status", 429), ("reset", 0), ("cut", 0)])
-def test_faults_that_pass(bucket: Bucket, kind: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transient_faults_are_retried(bucket: Bucket, kind: str, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PART_BYTES", 1_000)
     bucket.fail("x/b.jsonl", kind, status=status, times=3, after=2)
     assert steps("s3://logs/x") == list(range(300))
 
 
-def test_replaced_and_deleted(bucket: Bucket) -> None:
+def test_replaced_and_deleted_objects_are_reported(bucket: Bucket) -> None:
     bucket.fail("s3/logs/x/a.jsonl", "replace", content=log_lines(900).decode())
     bucket.fail("s3/logs/x/b.jsonl", "delete")
     log = read_events(["s3://logs/x"])
@@ -78,7 +78,7 @@ def test_replaced_and_deleted(bucket: Bucket) -> None:
     assert [one.code for one in log.diagnostics] == ["object_deleted"]
 
 
-def test_what_is_wrong_is_said(bucket: Bucket) -> None:
+def test_errors_are_reported(bucket: Bucket) -> None:
     with pytest.raises(SourceError, match="s3://none: no such bucket none"):
         read_events(["s3://none"])
     bucket.fail("x/a.jsonl", "status", status=403, times=-1)

@@ -53,14 +53,14 @@ def read() -> EventLog:
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
-def test_an_answer_that_asks_to_come_back(bucket: Bucket, status: int) -> None:
+def test_busy_server_is_asked_again(bucket: Bucket, status: int) -> None:
     bucket.fail("b.jsonl.*alt=media", "status", status=status, times=2)
     bucket.fail(r"/o\?", "status", status=status, times=2)
     log = read()
     assert (read_steps(log), log.diagnostics) == (ALL, ())
 
 
-def test_the_pause_that_is_asked_for_is_kept(bucket: Bucket) -> None:
+def test_requested_pause_is_respected(bucket: Bucket) -> None:
     bucket.fail("b.jsonl", "status", status=429, headers={"Retry-After": "1"})
     started = time.monotonic()
     assert read_steps(read()) == ALL
@@ -68,27 +68,27 @@ def test_the_pause_that_is_asked_for_is_kept(bucket: Bucket) -> None:
 
 
 @pytest.mark.parametrize("kind", ["reset", "cut", "flip"])
-def test_a_connection_that_breaks_and_bytes_that_are_wrong(bucket: Bucket, kind: str) -> None:
+def test_broken_connection_and_wrong_bytes_are_retried(bucket: Bucket, kind: str) -> None:
     bucket.fail("b.jsonl.*alt=media", kind, times=2)
     log = read()
     assert (read_steps(log), log.diagnostics) == (ALL, ())
 
 
 @pytest.mark.parametrize("kind", ["reset", "cut"])
-def test_a_part_of_a_large_object_that_breaks(bucket: Bucket, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_part_of_large_object_is_retried(bucket: Bucket, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PART_BYTES", 1_000)
     bucket.fail("b.jsonl.*alt=media", kind, times=3, after=3)
     log = read()
     assert (read_steps(log), log.diagnostics) == (ALL, ())
 
 
-def test_a_server_that_hangs(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_server_is_retried(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gcs, "TIMEOUT", (1.0, 0.3))
     bucket.fail("b.jsonl.*alt=media", "slow", seconds=2.0)
     assert read_steps(read()) == ALL
 
 
-def test_a_listing_goes_on_from_the_page_that_failed(bucket: Bucket) -> None:
+def test_listing_continues_at_the_failed_page(bucket: Bucket) -> None:
     for number in range(250):
         bucket.put(f"many/{number:03}.jsonl", log_lines(number))
     bucket.fail("pageToken=many/099", "status", times=2)
@@ -98,14 +98,14 @@ def test_a_listing_goes_on_from_the_page_that_failed(bucket: Bucket) -> None:
 
 
 @pytest.mark.parametrize("kind", ["status", "reset", "cut"])
-def test_trying_again_has_an_end_that_names_the_object(bucket: Bucket, kind: str) -> None:
+def test_retries_end_with_an_error_naming_the_object(bucket: Bucket, kind: str) -> None:
     bucket.fail("b.jsonl.*alt=media", kind, times=-1)
     with pytest.raises(SourceError, match=r"^gs://logs/b.jsonl: all 5 tries failed: .*try again later"):
         read()
     assert sum("b.jsonl" in request for request in bucket.downloads()) == 5
 
 
-def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_server_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PATIENCE", replace(source.PATIENCE, first=0.01))
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
     told = Told()
@@ -117,13 +117,13 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("variable", "uri"), [("STORAGE_EMULATOR_HOST", "gs://logs"), ("AWS_ENDPOINT_URL_S3", "s3://logs")]
 )
-def test_an_address_without_a_scheme_is_said_at_once(monkeypatch: pytest.MonkeyPatch, variable: str, uri: str) -> None:
+def test_address_without_scheme_is_an_error_at_once(monkeypatch: pytest.MonkeyPatch, variable: str, uri: str) -> None:
     monkeypatch.setenv(variable, "localhost:9000")
     with pytest.raises(SourceError, match=f"^{variable}=localhost:9000: .*; use http://localhost:9000$"):
         read_events([uri])
 
 
-def test_denied_names_the_object_and_the_permission(bucket: Bucket) -> None:
+def test_denied_error_names_object_and_permission(bucket: Bucket) -> None:
     bucket.fail("b.jsonl.*alt=media", "status", status=403, times=-1)
     with pytest.raises(SourceError, match=r"^gs://logs/b.jsonl: permission denied .*storage.objects.get"):
         read()
@@ -131,14 +131,14 @@ def test_denied_names_the_object_and_the_permission(bucket: Bucket) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_a_bucket_that_may_not_be_listed(bucket: Bucket, status: int) -> None:
+def test_bucket_without_list_permission_is_read(bucket: Bucket, status: int) -> None:
     bucket.fail(r"/o\?", "status", status=status, times=-1)
     with pytest.raises(SourceError, match=r"^gs://logs: permission denied .*storage.objects.list"):
         read()
     assert read_steps(read_events(["gs://logs/b.jsonl"])) == list(range(100, 200))
 
 
-def test_a_request_that_the_store_does_not_take(bucket: Bucket) -> None:
+def test_rejected_request_is_an_error(bucket: Bucket) -> None:
     bucket.fail(r"/o\?", "status", status=400, times=-1)
     with pytest.raises(SourceError, match=r"^gs://logs: the server rejected the request: HTTP 400: .*as ordered"):
         read()
@@ -146,14 +146,14 @@ def test_a_request_that_the_store_does_not_take(bucket: Bucket) -> None:
         read_events(["gs://-x/a"])
 
 
-def test_replaced_before_it_was_read(bucket: Bucket) -> None:
+def test_object_replaced_before_reading(bucket: Bucket) -> None:
     bucket.fail("b.jsonl.*alt=media", "replace", content=log_lines(100, 101, 999).decode())
     log = read()
     assert read_steps(log) == [*range(100), 100, 101, 999, *range(200, 300)]
     assert log.diagnostics == ()
 
 
-def test_replaced_while_it_was_read(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_object_replaced_during_reading(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PART_BYTES", 1_000)
     monkeypatch.setattr(source, "WORKERS", 1)
     bucket.fail("b.jsonl.*alt=media", "replace", after=3, content=log_lines(*range(100, 250)).decode())
@@ -164,13 +164,13 @@ def test_replaced_while_it_was_read(bucket: Bucket, monkeypatch: pytest.MonkeyPa
     assert [(one.code, one.severity) for one in log.diagnostics] == [("object_replaced", "warning")]
 
 
-def test_replaced_without_end(bucket: Bucket) -> None:
+def test_object_replaced_repeatedly_is_an_error(bucket: Bucket) -> None:
     bucket.fail("b.jsonl.*alt=media", "replace", times=-1, content="x")
     with pytest.raises(SourceError, match=r"^gs://logs/b.jsonl: is replaced faster than it can be read"):
         read()
 
 
-def test_deleted_before_it_was_read(bucket: Bucket) -> None:
+def test_object_deleted_before_reading(bucket: Bucket) -> None:
     bucket.fail("b.jsonl.*alt=media", "delete")
     log = read()
     assert read_steps(log) == [*range(100), *range(200, 300)]
@@ -178,7 +178,7 @@ def test_deleted_before_it_was_read(bucket: Bucket) -> None:
     assert "its lines are missing" in log.diagnostics[0].message
 
 
-def test_deleted_while_it_was_read(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_object_deleted_during_reading(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PART_BYTES", 1_000)
     monkeypatch.setattr(source, "WORKERS", 1)
     bucket.fail("b.jsonl.*alt=media", "delete", after=3)
@@ -191,13 +191,13 @@ def test_deleted_while_it_was_read(bucket: Bucket, monkeypatch: pytest.MonkeyPat
     )
 
 
-def test_deleted_with_nothing_else_to_read(bucket: Bucket) -> None:
+def test_only_object_deleted_is_an_error(bucket: Bucket) -> None:
     bucket.fail("b.jsonl.*alt=media", "delete")
     with pytest.raises(SourceError, match=r"^gs://logs/b.jsonl: was deleted before it could be read"):
         read_events(["gs://logs/b.jsonl"])
 
 
-def test_strict_stops_at_what_the_rest_survives(bucket: Bucket) -> None:
+def test_strict_fails_on_survivable_problems(bucket: Bucket) -> None:
     environment = {"STORAGE_EMULATOR_HOST": bucket.url}
     bucket.fail("b.jsonl.*alt=media", "delete")
     done = goodput(["analyze", "gs://logs", "--strict"], environment)
@@ -205,7 +205,7 @@ def test_strict_stops_at_what_the_rest_survives(bucket: Bucket) -> None:
     assert "gs://logs/b.jsonl: was deleted while the bucket was read" in done.stderr
 
 
-def test_damage_inside_an_object_costs_no_other(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damaged_object_does_not_affect_others(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PART_BYTES", 500)
     packed = bytearray(gzip.compress(log_lines(*range(100, 2_000))))
     packed[len(packed) // 3 :] = b"\xff" * (len(packed) - len(packed) // 3)
@@ -217,7 +217,7 @@ def test_damage_inside_an_object_costs_no_other(bucket: Bucket, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("answering", ["refused", "silent"])
-def test_no_credentials_is_one_sentence_within_seconds(answering: str) -> None:
+def test_missing_credentials_fail_within_seconds(answering: str) -> None:
     with socket.socket() as metadata:
         metadata.bind(("127.0.0.1", 0))
         if answering == "silent":
@@ -232,7 +232,7 @@ def test_no_credentials_is_one_sentence_within_seconds(answering: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_interrupted_while_the_server_hangs(bucket: Bucket) -> None:
+def test_interrupt_works_while_the_server_hangs(bucket: Bucket) -> None:
     bucket.fail("b.jsonl.*alt=media", "slow", seconds=2 * READ_SECONDS)
     command = [sys.executable, "-m", "goodput_cli", "analyze", "gs://logs"]
     environment = {"STORAGE_EMULATOR_HOST": bucket.url, "PYTHONPATH": str(ROOT)}
@@ -243,7 +243,7 @@ def test_interrupted_while_the_server_hangs(bucket: Bucket) -> None:
     assert (process.returncode, said.strip()) == (130, b"Interrupted.")
 
 
-def test_what_could_not_be_read_is_asked_for_again(bucket: Bucket) -> None:
+def test_unread_objects_are_requested_again(bucket: Bucket) -> None:
     context = ReadContext(lambda _: None)
     bucket.fail("b.jsonl.*alt=media", "status", status=403)
     with pytest.raises(SourceError):
@@ -285,7 +285,7 @@ def test_memory_is_bounded() -> None:
         ),
     ],
 )
-def test_a_key_file_that_does_not_help(tmp_path: Path, key: dict[str, str] | None, sentence: str) -> None:
+def test_invalid_key_file_is_an_error(tmp_path: Path, key: dict[str, str] | None, sentence: str) -> None:
     path = tmp_path / "key.json"
     if key is not None:
         path.write_text(json.dumps(key), encoding="utf-8")
@@ -296,7 +296,7 @@ def test_a_key_file_that_does_not_help(tmp_path: Path, key: dict[str, str] | Non
 
 
 @pytest.mark.parametrize("request_", [r"/o\?", "b.jsonl.*alt=media"])
-def test_a_redirect_is_an_error_that_names_the_new_host(bucket: Bucket, request_: str) -> None:
+def test_redirect_is_an_error_naming_the_new_host(bucket: Bucket, request_: str) -> None:
     """Also to the very same server by another name."""
     elsewhere = bucket.url.replace("127.0.0.1", "localhost")
     bucket.fail(request_, "status", status=302, headers={"Location": f"{elsewhere}/token"})
@@ -306,9 +306,7 @@ def test_a_redirect_is_an_error_that_names_the_new_host(bucket: Bucket, request_
 
 
 @pytest.mark.parametrize("request_", [r"/o\?", "b.jsonl.*alt=media", "/s3/logs/b.jsonl"])
-def test_an_answer_longer_than_any_can_be_is_not_kept(
-    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, request_: str
-) -> None:
+def test_oversized_response_is_rejected(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, request_: str) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"{bucket.url}/s3")

@@ -54,13 +54,13 @@ def test_every_page_is_read(server: LoggingServer) -> None:
     assert [request["size"] for request in server.requests()] == [1000] * 3
 
 
-def test_the_answer_is_that_of_the_sink_to_the_nanosecond(server: LoggingServer, tmp_path: Path) -> None:
+def test_result_equals_that_of_the_sink_exactly(server: LoggingServer, tmp_path: Path) -> None:
     entries = steps(300)
     server.add(*entries)
     assert answer(LOG) == answer(as_a_sink_writes(entries, tmp_path))
 
 
-def test_a_payload_without_a_time_takes_the_entry_s_to_the_nanosecond(server: LoggingServer) -> None:
+def test_payload_without_time_uses_entry_time(server: LoggingServer) -> None:
     held = entry({"job_name": "j", "event_type": "job_started"}, 5)
     held["ns"] += 123_456_789
     server.add(held, entry({"job_name": "j", "event_type": "job_terminated"}, 9, "end"))
@@ -68,7 +68,7 @@ def test_a_payload_without_a_time_takes_the_entry_s_to_the_nanosecond(server: Lo
 
 
 @pytest.mark.parametrize("log", ["j-goodput", "goodput_j"])
-def test_with_no_source_both_usual_names_are_tried(
+def test_both_usual_logs_are_read_without_a_source(
     server: LoggingServer, capsys: pytest.CaptureFixture[str], log: str
 ) -> None:
     server.add(*steps(20, log=log), *steps(20, job="other", start=500, log=log))
@@ -79,7 +79,7 @@ def test_with_no_source_both_usual_names_are_tried(
     assert all('jsonPayload.job_name="j"' in text for text in filters(server))
 
 
-def test_log_name_picks_the_log(server: LoggingServer) -> None:
+def test_log_name_selects_the_log(server: LoggingServer) -> None:
     server.add(*steps(20, log="mine"), *steps(20, start=500))
     assert len(read("cloud-logging://", log_name="mine").table) == 21
     assert len(read("cloud-logging://", log_name=f"projects/{PROJECT}/logs/mine").table) == 21
@@ -98,7 +98,7 @@ def test_log_name_picks_the_log(server: LoggingServer) -> None:
         "a/b%2F",
     ],
 )
-def test_a_job_name_is_a_value_and_no_filter_language(server: LoggingServer, name: str) -> None:
+def test_job_name_is_quoted_in_the_filter(server: LoggingServer, name: str) -> None:
     from urllib.parse import quote
 
     server.add(*steps(3, job=name, log=quote(f"goodput_{name}", safe="")), *steps(5, job="other", start=90))
@@ -107,7 +107,7 @@ def test_a_job_name_is_a_value_and_no_filter_language(server: LoggingServer, nam
     assert len(log.table) == 4
 
 
-def test_the_project_may_be_named(server: LoggingServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_project_may_be_given(server: LoggingServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.add(*steps(3))
     assert len(read(f"cloud-logging://{PROJECT}/goodput_j").table) == 4
     assert len(read("cloud-logging://elsewhere/goodput_j").table) == 0
@@ -115,7 +115,7 @@ def test_the_project_may_be_named(server: LoggingServer, monkeypatch: pytest.Mon
     assert len(read().table) == 0
 
 
-def test_mixed_sources_are_merged_and_each_entry_counts_once(server: LoggingServer, tmp_path: Path) -> None:
+def test_mixed_sources_are_merged_without_duplicates(server: LoggingServer, tmp_path: Path) -> None:
     entries = steps(100)
     sink = as_a_sink_writes(entries[:60], tmp_path)
     server.add(*entries[40:])
@@ -123,24 +123,24 @@ def test_mixed_sources_are_merged_and_each_entry_counts_once(server: LoggingServ
     assert len(read(LOG, LOG).table) == 61  # the same place named twice is read once
 
 
-def test_a_job_that_is_not_there_is_not_enough_data(server: LoggingServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_job_is_not_enough_data(server: LoggingServer, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["analyze", "-j", "nobody"]) == 4
     assert "no entries of job nobody in nobody-goodput and goodput_nobody" in capsys.readouterr().err
 
 
-def test_without_a_log_and_a_job_there_is_nothing_to_look_for(server: LoggingServer) -> None:
+def test_missing_log_and_job_is_an_error(server: LoggingServer) -> None:
     with pytest.raises(UsageError, match="no log: use"):
         read("cloud-logging://", job=None)
     server.add(*steps(3))
     assert len(read(job=None).table) == 4
 
 
-def test_an_entry_with_text_is_reported(server: LoggingServer) -> None:
+def test_text_entry_is_reported(server: LoggingServer) -> None:
     server.add(*steps(3), entry({}, 50, "t", text="hello"))
     assert found(read(job=None), "unrecognised_lines")[0].count == 1
 
 
-def test_a_lookback_that_cuts_the_job_is_a_warning(server: LoggingServer) -> None:
+def test_lookback_that_cuts_the_job_is_a_warning(server: LoggingServer) -> None:
     days = (time.time() - T0 - 50) / 86_400
     server.add(*steps(100))
     log = read(lookback_days=days)
@@ -149,20 +149,20 @@ def test_a_lookback_that_cuts_the_job_is_a_warning(server: LoggingServer) -> Non
     assert found(read(lookback_days=days + 1), "lookback_truncated") == []
 
 
-def test_a_job_whose_start_has_expired_is_a_warning(server: LoggingServer) -> None:
+def test_expired_job_start_is_a_warning(server: LoggingServer) -> None:
     server.add(*steps(100)[5:])
     assert "may have expired" in found(read(), "lookback_truncated")[0].message
     server.add(entry({"job_name": "j", "job_start_time": T0 + 700.0}, 700, "restart"))
     assert found(read(), "lookback_truncated")
 
 
-def test_a_complete_job_has_no_warning(server: LoggingServer) -> None:
+def test_complete_job_has_no_warning(server: LoggingServer) -> None:
     server.add(*steps(100))
     assert found(read(), "lookback_truncated") == []
 
 
 @pytest.mark.parametrize("metadata", ["nobody", "silent"])
-def test_no_credentials_are_said_within_seconds(tmp_path: Path, metadata: str) -> None:
+def test_missing_credentials_fail_within_seconds(tmp_path: Path, metadata: str) -> None:
     silent = socket.create_server(("127.0.0.1", 0))  # accepts, and never answers
     address = f"127.0.0.1:{silent.getsockname()[1] if metadata == 'silent' else 1}"
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GCE_METADATA_HOST": address,
@@ -191,7 +191,7 @@ def test_no_credentials_are_said_within_seconds(tmp_path: Path, metadata: str) -
         ("{}", "which is not a key file: it has no `type`"),
     ],
 )
-def test_a_key_file_that_is_none(
+def test_invalid_key_file_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str | None, fault: str
 ) -> None:
     path = tmp_path / "key.json"

@@ -50,7 +50,7 @@ def entries_read(wanted: SourceFilter | None = None) -> list[str]:
     return [record["insertId"] for batch in batches for record in getattr(batch, "records", ())]
 
 
-def test_the_second_reading_asks_only_for_the_last_hour(server: LoggingServer) -> None:
+def test_second_reading_requests_only_the_last_hour(server: LoggingServer) -> None:
     server.add(*steps(9000))
     first = answer(LOG)
     assert len(filters(server)) == 10
@@ -61,7 +61,7 @@ def test_the_second_reading_asks_only_for_the_last_hour(server: LoggingServer) -
     assert all('timestamp>="2026-01-01T01:30:00.250000000Z"' in text for text in texts[1:])
 
 
-def test_newer_entries_are_found_and_each_is_given_once(server: LoggingServer) -> None:
+def test_newer_entries_are_found_once(server: LoggingServer) -> None:
     server.add(*steps(5000))
     entries_read()
     server.add(*[step(at, at + 1.5) for at in range(5000, 5010)])
@@ -71,7 +71,7 @@ def test_newer_entries_are_found_and_each_is_given_once(server: LoggingServer) -
 
 
 @pytest.mark.parametrize("age", [600, 2 * HOUR])
-def test_an_entry_that_comes_late_is_found(server: LoggingServer, age: int) -> None:
+def test_late_entry_is_found(server: LoggingServer, age: int) -> None:
     server.add(*steps(9000))
     read()
     late = step(9999, 9000 - age, received=time.time() - T0)
@@ -81,7 +81,7 @@ def test_an_entry_that_comes_late_is_found(server: LoggingServer, age: int) -> N
     assert entries_read() == sorted(entries_read(), key=entries_read().index)
 
 
-def test_a_server_that_does_not_know_when_it_got_an_entry(server: LoggingServer) -> None:
+def test_server_without_receive_times_is_supported(server: LoggingServer) -> None:
     server.add(*steps(9000))
     read()
     server.add(step(9999, 100.25))
@@ -91,14 +91,14 @@ def test_a_server_that_does_not_know_when_it_got_an_entry(server: LoggingServer)
     assert len(ids) == len(set(ids)) == 9002
 
 
-def test_the_cache_gives_the_answer_of_no_cache(server: LoggingServer) -> None:
+def test_result_is_equal_with_and_without_cache(server: LoggingServer) -> None:
     server.add(*steps(5000))
     read()
     server.add(*[step(at, at + 1.5) for at in range(5000, 5010)], step(20_000, 30.25, received=time.time() - T0))
     assert answer(LOG) == answer(LOG, use_cache=False) == answer(LOG)
 
 
-def test_no_cache_keeps_and_uses_nothing(server: LoggingServer, cache: Path) -> None:
+def test_no_cache_disables_reading_and_writing(server: LoggingServer, cache: Path) -> None:
     server.add(*steps(2000))
     read(use_cache=False)
     assert files(cache) == []
@@ -108,7 +108,7 @@ def test_no_cache_keeps_and_uses_nothing(server: LoggingServer, cache: Path) -> 
     assert len(filters(server)) == 3
 
 
-def test_a_longer_look_back_reads_what_is_missing(server: LoggingServer) -> None:
+def test_longer_lookback_reads_missing_entries(server: LoggingServer) -> None:
     server.add(*steps(9000))
     days = (time.time() - T0 - 8000) / 86_400
     assert 900 < len(entries_read(SourceFilter("j", lookback_days=days))) < 1100
@@ -119,7 +119,7 @@ def test_a_longer_look_back_reads_what_is_missing(server: LoggingServer) -> None
 
 
 @pytest.mark.parametrize("damage", ["cut", "header", "foreign"])
-def test_a_damaged_cache_is_read_anew(server: LoggingServer, cache: Path, damage: str) -> None:
+def test_damaged_cache_is_replaced(server: LoggingServer, cache: Path, damage: str) -> None:
     server.add(*steps(3000))
     right = answer(LOG)
     (path,) = files(cache)
@@ -129,7 +129,7 @@ def test_a_damaged_cache_is_read_anew(server: LoggingServer, cache: Path, damage
     assert answer(LOG) == right
 
 
-def test_jobs_and_logs_have_a_cache_each(server: LoggingServer, cache: Path) -> None:
+def test_each_job_and_log_has_its_own_cache(server: LoggingServer, cache: Path) -> None:
     server.add(*steps(10), *steps(10, job="k", start=50))
     assert read().table.jobs == ("j",)
     assert read(job="k").table.jobs == ("k",)
@@ -137,7 +137,7 @@ def test_jobs_and_logs_have_a_cache_each(server: LoggingServer, cache: Path) -> 
     assert len(files(cache)) == 3
 
 
-def test_a_folder_that_cannot_be_used_is_said_and_reading_goes_on(server: LoggingServer, cache: Path) -> None:
+def test_unusable_cache_folder_is_reported(server: LoggingServer, cache: Path) -> None:
     cache.write_text("a file where the folder should be")
     server.add(*steps(10))
     notices: list[str] = []
@@ -145,7 +145,7 @@ def test_a_folder_that_cannot_be_used_is_said_and_reading_goes_on(server: Loggin
     assert "reading without it" in notices[0]
 
 
-def test_two_processes_at_once_leave_a_whole_cache(server: LoggingServer, cache: Path) -> None:
+def test_two_processes_leave_a_complete_cache(server: LoggingServer, cache: Path) -> None:
     server.add(*steps(6000))
     server.fault("SLOW", after=2, times=4, seconds=0.3)
     command = [sys.executable, "-m", "goodput_cli", "analyze", LOG, "-j", "j", "--format", "csv"]

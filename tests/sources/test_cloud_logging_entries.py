@@ -35,7 +35,7 @@ def entry(payload: dict[str, Any] | None, ns: int) -> Any:
 
 
 @given(st.dictionaries(KEYS, VALUES, max_size=3), st.integers(10**9, 9 * 10**18))
-def test_the_record_is_what_protobuf_gives(payload: dict[str, Any], ns: int) -> None:
+def test_record_equals_that_of_protobuf(payload: dict[str, Any], ns: int) -> None:
     made = entry(payload, ns)
     expected = MessageToDict(made)
     (record,) = records_of([made])
@@ -45,7 +45,7 @@ def test_the_record_is_what_protobuf_gives(payload: dict[str, Any], ns: int) -> 
     }
 
 
-def test_a_timestamp_has_nine_digits_always() -> None:
+def test_timestamp_always_has_nine_digits() -> None:
     records = records_of([entry({}, 10**18), entry({}, 10**18 + 7)])
     assert [record["timestamp"] for record in records] == [
         "2001-09-09T01:46:40.000000000Z",
@@ -53,7 +53,7 @@ def test_a_timestamp_has_nine_digits_always() -> None:
     ]
 
 
-def test_a_text_stays_one() -> None:
+def test_text_payload_stays_text() -> None:
     (record,) = records_of([entry(None, 10**18)])
     assert record["textPayload"] == "text"
     assert "jsonPayload" not in record

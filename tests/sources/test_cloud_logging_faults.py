@@ -33,14 +33,14 @@ def server(running: LoggingServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 @pytest.mark.parametrize("code", ["UNAVAILABLE", "INTERNAL", "ABORTED", "DEADLINE_EXCEEDED", "UNKNOWN", "GARBAGE"])
 @pytest.mark.parametrize("after", [0, 1])
-def test_a_request_that_fails_is_made_again_and_nothing_is_lost(server: LoggingServer, code: str, after: int) -> None:
+def test_failed_request_is_retried_without_loss(server: LoggingServer, code: str, after: int) -> None:
     server.add(*steps(2500))
     server.fault(code, after=after, times=2)
     assert len(read().table) == 2501
     assert len(server.requests()) == 5
 
 
-def test_a_used_up_quota_is_waited_for_and_said(server: LoggingServer) -> None:
+def test_exhausted_quota_is_reported_and_waited_for(server: LoggingServer) -> None:
     server.add(*steps(2500))
     server.fault("RESOURCE_EXHAUSTED", after=1, times=3)
     notices: list[str] = []
@@ -53,27 +53,27 @@ def test_a_used_up_quota_is_waited_for_and_said(server: LoggingServer) -> None:
     assert len(set(tokens[1:5])) == 1  # it goes on from the same page
 
 
-def test_a_quota_that_stays_used_up_is_an_error_with_a_way_out(server: LoggingServer) -> None:
+def test_permanently_exhausted_quota_is_an_error(server: LoggingServer) -> None:
     server.add(*steps(10))
     server.fault("RESOURCE_EXHAUSTED", times=1000)
     with pytest.raises(SourceError, match="60 reads per minute"):
         read()
 
 
-def test_a_dropped_connection_is_made_again(server: LoggingServer) -> None:
+def test_dropped_connection_is_reopened(server: LoggingServer) -> None:
     server.add(*steps(2500))
     server.fault("DROP", after=1)
     assert len(read().table) == 2501
 
 
-def test_a_page_that_takes_too_long_is_asked_for_again(server: LoggingServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_page_is_requested_again(server: LoggingServer, monkeypatch: pytest.MonkeyPatch) -> None:
     hurry(monkeypatch, deadline=1.0)
     server.add(*steps(2500))
     server.fault("SLOW", after=1, seconds=1.5)
     assert len(read().table) == 2501
 
 
-def test_a_page_token_that_expired_is_no_end(server: LoggingServer) -> None:
+def test_expired_page_token_is_handled(server: LoggingServer) -> None:
     server.add(*steps(2500))
     server.fault("FORGET", after=1)
     log = read()
@@ -92,7 +92,7 @@ def test_a_page_token_that_expired_is_no_end(server: LoggingServer) -> None:
         ("UNAVAILABLE", "connection refused", "all retries failed"),
     ],
 )
-def test_what_stays_wrong_is_one_sentence(
+def test_permanent_error_is_one_sentence(
     server: LoggingServer, capsys: pytest.CaptureFixture[str], code: str, details: str, sentence: str
 ) -> None:
     server.fault(code, times=1000, details=details)
@@ -102,14 +102,14 @@ def test_what_stays_wrong_is_one_sentence(
     assert len(error.splitlines()) == 2  # where it looks, and the error
 
 
-def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_port_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     hurry(monkeypatch)
     monkeypatch.setenv("GOODPUT_LOGGING_ENDPOINT", "127.0.0.1:1")
     with pytest.raises(SourceError, match="UNAVAILABLE"):
         read()
 
 
-def test_what_was_read_before_the_network_went_is_kept(server: LoggingServer) -> None:
+def test_data_before_a_network_failure_is_kept(server: LoggingServer) -> None:
     server.add(*steps(9000))
     server.fault("UNAVAILABLE", after=7, times=6)
     with pytest.raises(SourceError):
@@ -121,7 +121,7 @@ def test_what_was_read_before_the_network_went_is_kept(server: LoggingServer) ->
     assert len([request for request in again if request["token"]]) < 7
 
 
-def test_ctrl_c_keeps_what_was_fetched(server: LoggingServer) -> None:
+def test_ctrl_c_keeps_fetched_data(server: LoggingServer) -> None:
     server.add(*steps(9000))
     server.fault("SLOW", after=7, seconds=3 * LONG_ENOUGH)
     process = subprocess.Popen([sys.executable, "-m", "goodput_cli", "analyze", "-j", "j", LOG], stderr=subprocess.PIPE)

@@ -42,7 +42,7 @@ def lines_of(path: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_snapshot_gives_the_answer_of_the_log(server: LoggingServer, tmp_path: Path, name: str) -> None:
+def test_snapshot_gives_the_result_of_the_log(server: LoggingServer, tmp_path: Path, name: str) -> None:
     server.add(*steps(2500))
     path = tmp_path / name
     fetch([LOG], path, job_name="j")
@@ -51,7 +51,7 @@ def test_a_snapshot_gives_the_answer_of_the_log(server: LoggingServer, tmp_path:
 
 @pytest.mark.parametrize("sample", sorted(SAMPLES.glob("*.jsonl")), ids=lambda path: str(path.name))
 @pytest.mark.parametrize("name", KINDS)
-def test_a_snapshot_gives_the_answer_of_a_file(tmp_path: Path, sample: Path, name: str) -> None:
+def test_snapshot_gives_the_result_of_a_file(tmp_path: Path, sample: Path, name: str) -> None:
     path = tmp_path / name
     fetch([str(sample)], path)
     before, after = analyze(str(sample)), analyze(str(path))
@@ -59,14 +59,14 @@ def test_a_snapshot_gives_the_answer_of_a_file(tmp_path: Path, sample: Path, nam
     assert [(one.code, one.count) for one in before.diagnostics] == [(one.code, one.count) for one in after.diagnostics]
 
 
-def test_lines_are_kept_as_they_are(tmp_path: Path) -> None:
+def test_lines_are_kept_unchanged(tmp_path: Path) -> None:
     odd = [step(1, 1), "not json", b'{"a": NaN}', b"\xff\xfe{", "", '{"job_name": "j", "step_count": 2']
     path = tmp_path / "run.jsonl.gz"
     fetch([log_file(tmp_path, *odd)], path)
     assert lines_of(path) == [json.dumps(odd[0]).encode(), b"not json", odd[2], odd[3], str(odd[5]).encode()]
 
 
-def test_an_array_becomes_lines(tmp_path: Path) -> None:
+def test_array_becomes_lines(tmp_path: Path) -> None:
     source = tmp_path / "gcloud.json"
     source.write_text(json.dumps([envelope(step(2, 2), insertId="b"), envelope(step(1, 1))], indent=2))
     path = tmp_path / "run.jsonl.gz"
@@ -74,7 +74,7 @@ def test_an_array_becomes_lines(tmp_path: Path) -> None:
     assert read_events([str(path)]).table.step.tolist() == [2, 1]
 
 
-def test_a_cut_source_stays_known(tmp_path: Path) -> None:
+def test_truncated_source_stays_marked(tmp_path: Path) -> None:
     source = tmp_path / "cut.jsonl.gz"
     source.write_bytes(gzip.compress(b"\n".join(json.dumps(step(at, at)).encode() for at in range(500)))[:-40])
     path = tmp_path / "run.parquet"
@@ -82,7 +82,7 @@ def test_a_cut_source_stays_known(tmp_path: Path) -> None:
     assert [one.code for one in read_events([str(path)]).diagnostics if one.code == "truncated_file"]
 
 
-def test_the_manifest_says_what_it_is(server: LoggingServer, tmp_path: Path) -> None:
+def test_manifest_describes_the_snapshot(server: LoggingServer, tmp_path: Path) -> None:
     server.add(*steps(20))
     path = tmp_path / "run.jsonl.gz"
     fetch([LOG], path, job_name="j")
@@ -95,7 +95,7 @@ def test_the_manifest_says_what_it_is(server: LoggingServer, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["run.jsonl.gz", "run.parquet"])
-def test_update_reads_only_what_is_new_and_late(server: LoggingServer, tmp_path: Path, name: str) -> None:
+def test_update_reads_only_new_and_late_entries(server: LoggingServer, tmp_path: Path, name: str) -> None:
     server.add(*steps(9000))
     path = tmp_path / name
     fetch([LOG], path, job_name="j", use_cache=False)
@@ -111,7 +111,7 @@ def test_update_reads_only_what_is_new_and_late(server: LoggingServer, tmp_path:
     assert fetch([LOG], path, update=True).lines == 9003
 
 
-def test_update_of_files_keeps_what_is_gone(tmp_path: Path) -> None:
+def test_update_of_files_keeps_deleted_lines(tmp_path: Path) -> None:
     first = log_file(tmp_path, step(1, 1), step(2, 2))
     path = tmp_path / "snap.jsonl.gz"
     fetch([first], path)
@@ -119,7 +119,7 @@ def test_update_of_files_keeps_what_is_gone(tmp_path: Path) -> None:
     assert fetch([first], path, update=True).lines == 3
 
 
-def test_what_exists_is_not_destroyed(server: LoggingServer, tmp_path: Path) -> None:
+def test_existing_file_is_not_overwritten(server: LoggingServer, tmp_path: Path) -> None:
     server.add(*steps(3000))
     path = tmp_path / "run.jsonl.gz"
     fetch([LOG], path, job_name="j", use_cache=False)
@@ -139,7 +139,7 @@ def test_what_exists_is_not_destroyed(server: LoggingServer, tmp_path: Path) -> 
         fetch([], path, update=True)
 
 
-def test_a_fetch_that_breaks_off_keeps_what_it_has_and_goes_on(server: LoggingServer, tmp_path: Path) -> None:
+def test_failed_fetch_keeps_its_data_and_continues(server: LoggingServer, tmp_path: Path) -> None:
     server.add(*steps(3000))
     path = tmp_path / "run.jsonl.gz"
     server.fault("PERMISSION_DENIED", after=2, times=1)
@@ -164,7 +164,7 @@ class Interrupted:
         raise KeyboardInterrupt
 
 
-def test_an_interrupt_keeps_what_cannot_be_read_again(tmp_path: Path) -> None:
+def test_interrupt_keeps_data_that_cannot_be_reread(tmp_path: Path) -> None:
     """Files can: there is nothing to wait for, and nothing is left."""
     log = log_file(tmp_path, {"job_name": "j", "job_start_time": T0})
     path = tmp_path / "run.jsonl.gz"
@@ -178,7 +178,7 @@ def test_an_interrupt_keeps_what_cannot_be_read_again(tmp_path: Path) -> None:
     assert (manifest.complete, manifest.lines) == (False, 1)
 
 
-def test_an_interrupt_while_a_snapshot_is_written_leaves_the_old_one(tmp_path: Path) -> None:
+def test_interrupted_write_keeps_the_old_snapshot(tmp_path: Path) -> None:
     class Lines(list[bytes]):
         def __iter__(self) -> Iterator[bytes]:
             yield self[0]
@@ -193,7 +193,7 @@ def test_an_interrupt_while_a_snapshot_is_written_leaves_the_old_one(tmp_path: P
     assert len(os.listdir(tmp_path)) == 3
 
 
-def test_mixed_schemes_in_one_snapshot(server: LoggingServer, tmp_path: Path) -> None:
+def test_snapshot_may_mix_schemes(server: LoggingServer, tmp_path: Path) -> None:
     entries = steps(50)
     server.add(*entries)
     more = log_file(tmp_path, {"job_name": "j", "job_end_time": T0 + 51.5})
@@ -203,12 +203,12 @@ def test_mixed_schemes_in_one_snapshot(server: LoggingServer, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["run.txt", "run.gz", "run"])
-def test_the_name_says_the_kind(tmp_path: Path, name: str) -> None:
+def test_file_name_determines_the_kind(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="a snapshot must be named"):
         fetch(["x.jsonl"], tmp_path / name)
 
 
-def test_a_parquet_file_that_is_no_snapshot(tmp_path: Path) -> None:
+def test_parquet_that_is_not_a_snapshot_is_read(tmp_path: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 
@@ -220,7 +220,7 @@ def test_a_parquet_file_that_is_no_snapshot(tmp_path: Path) -> None:
         read_events([path])
 
 
-def test_the_command(server: LoggingServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fetch_command_works(server: LoggingServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server.add(*steps(30, log="j-goodput"))
     path = str(tmp_path / "run.jsonl.gz")
     assert run(["fetch", "-j", "j", "-o", path]) == 0
@@ -235,12 +235,12 @@ def test_the_command(server: LoggingServer, tmp_path: Path, capsys: pytest.Captu
     assert sorted(os.listdir(tmp_path)) == ["cache", "run.jsonl.gz", "run.jsonl.gz.manifest"]
 
 
-def test_strict_fetch_says_that_something_is_wrong(server: LoggingServer, tmp_path: Path) -> None:
+def test_strict_fetch_reports_problems(server: LoggingServer, tmp_path: Path) -> None:
     server.add(*steps(30)[4:])
     assert run(["fetch", LOG, "-j", "j", "--strict", "-o", str(tmp_path / "run.jsonl.gz")]) == 5
 
 
-def test_what_a_snapshot_cannot_hold_is_said(tmp_path: Path) -> None:
+def test_unsupported_content_is_reported(tmp_path: Path) -> None:
     """Text without its file's name is another job's, and event files are left out."""
     (tmp_path / "a.log").write_text((SAMPLES / "trainers" / "torchtitan" / "train.log").read_text())
     log_file(tmp_path, step(1, 10), name="b.jsonl")
@@ -251,7 +251,7 @@ def test_what_a_snapshot_cannot_hold_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_snapshot_that_was_changed_is_said_and_not_gone_on_with(
+def test_changed_snapshot_is_reported_and_not_updated(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / name
@@ -280,7 +280,7 @@ def test_a_snapshot_that_was_changed_is_said_and_not_gone_on_with(
     assert "snapshot_changed" not in capsys.readouterr().err
 
 
-def test_a_manifest_of_before_there_were_digests_is_read(tmp_path: Path) -> None:
+def test_manifest_without_digest_is_read(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     (tmp_path / "log").mkdir()
     assert run(["fetch", log_file(tmp_path / "log", [step(1, 30), step(2, 60)]), "-o", str(path), "-q"]) == 0
@@ -296,7 +296,7 @@ def test_a_manifest_of_before_there_were_digests_is_read(tmp_path: Path) -> None
     assert len(after.digest) == 64
 
 
-def test_what_is_no_manifest_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_file_that_is_not_a_manifest_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = tmp_path / "run.jsonl.gz.manifest"
     other.write_text("files of ours\n")
     asked = ["fetch", log_file(tmp_path, [step(1, 30), step(2, 60)]), "-o", str(tmp_path / "run.jsonl.gz"), "-q"]

@@ -65,7 +65,7 @@ def test_every_byte_is_read_once(tmp_path: Path, read: list[int]) -> None:
     assert log.log().table.where(28) == f"{path}:29"
 
 
-def test_the_log_is_the_one_that_reading_at_once_gives(tmp_path: Path) -> None:
+def test_followed_log_equals_reading_at_once(tmp_path: Path) -> None:
     content = (Path(__file__).parent.parent.parent / "sample_logs" / "primer-50-percent.jsonl").read_bytes()
     path = tmp_path / "run.jsonl"
     path.touch()
@@ -79,7 +79,7 @@ def test_the_log_is_the_one_that_reading_at_once_gives(tmp_path: Path) -> None:
     assert (one.table.jobs, one.formats, one.diagnostics) == (other.table.jobs, other.formats, other.diagnostics)
 
 
-def test_a_line_in_two_pieces(tmp_path: Path) -> None:
+def test_line_in_two_pieces_is_read_once(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1, 2)[:-20])
     log = Watched([str(path)])
@@ -89,7 +89,7 @@ def test_a_line_in_two_pieces(tmp_path: Path) -> None:
     assert log.log().diagnostics == ()
 
 
-def test_a_last_line_without_an_end(tmp_path: Path) -> None:
+def test_unterminated_last_line_is_read(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1, 2)[:-1])
     log = Watched([str(path)])
@@ -102,7 +102,7 @@ def test_a_last_line_without_an_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shorter", [True, False])
-def test_a_file_that_is_truncated(tmp_path: Path, shorter: bool) -> None:
+def test_truncated_file_is_read_again(tmp_path: Path, shorter: bool) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1, 2, 3))
     said: list[str] = []
@@ -116,7 +116,7 @@ def test_a_file_that_is_truncated(tmp_path: Path, shorter: bool) -> None:
     assert look(log)[-1] == 30
 
 
-def test_a_file_of_the_same_length_written_anew(tmp_path: Path) -> None:
+def test_rewritten_file_of_same_length_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1, 2))
     log = Watched([str(path)])
@@ -143,7 +143,7 @@ def test_rotation_loses_nothing(tmp_path: Path, read: list[int]) -> None:
     assert log.log().diagnostics == ()
 
 
-def test_rotation_within_a_glob_reads_nothing_twice(tmp_path: Path, read: list[int]) -> None:
+def test_rotation_in_a_glob_reads_nothing_twice(tmp_path: Path, read: list[int]) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1, 2))
     log = Watched([str(tmp_path / "run.jsonl*"), str(path)])
@@ -154,7 +154,7 @@ def test_rotation_within_a_glob_reads_nothing_twice(tmp_path: Path, read: list[i
     assert len(read) == len(log_lines(1, 2, 3))
 
 
-def test_files_that_are_gone_are_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleted_files_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "MAX_IDLE", 2)
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1))
@@ -169,7 +169,7 @@ def test_files_that_are_gone_are_let_go(tmp_path: Path, monkeypatch: pytest.Monk
     assert look(log) == [1, 2]
 
 
-def test_a_folder_takes_new_files_and_many_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_files_of_a_folder_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "HELD_FILES", 3)
     (tmp_path / "0.jsonl").write_bytes(log_lines(0))
     log = Watched([str(tmp_path)])
@@ -182,7 +182,7 @@ def test_a_folder_takes_new_files_and_many_of_them(tmp_path: Path, monkeypatch: 
     assert sorted(look(log)) == [*range(10), *range(100, 110)]
 
 
-def test_a_file_that_cannot_be_read_keeps_no_other_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_file_does_not_delay_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.jsonl").write_bytes(log_lines(1 if name == "a" else 2))
     monkeypatch.setattr(following, "HELD_FILES", 0)
@@ -206,7 +206,7 @@ def test_a_file_that_cannot_be_read_keeps_no_other_waiting(tmp_path: Path, monke
     assert sorted(look(log)) == [1, 2, 3, 4]
 
 
-def test_an_array_that_grows(tmp_path: Path) -> None:
+def test_growing_array_is_followed(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     objects = [json.loads(line) for line in log_lines(*range(6)).splitlines()]
     text = json.dumps(objects, indent=1).encode() + b"\n"
@@ -218,7 +218,7 @@ def test_an_array_that_grows(tmp_path: Path) -> None:
     assert codes(log.log()) == set()
 
 
-def test_a_packed_file_is_read_as_a_whole(tmp_path: Path) -> None:
+def test_packed_file_is_read_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "old.jsonl.gz"
     path.write_bytes(gzip.compress(log_lines(1, 2)))
     log = Watched([str(path)])
@@ -228,7 +228,7 @@ def test_a_packed_file_is_read_as_a_whole(tmp_path: Path) -> None:
     assert set(look(log)) == {1, 2, 3}
 
 
-def test_what_cannot_be_followed(tmp_path: Path) -> None:
+def test_unsupported_sources_are_refused(tmp_path: Path) -> None:
     for uri, sentence in {"-": "cannot be followed", "ftp://x": "unknown source"}.items():
         with pytest.raises(UsageError, match=sentence):
             Watched([uri])
@@ -236,7 +236,7 @@ def test_what_cannot_be_followed(tmp_path: Path) -> None:
         Watched([str(tmp_path / "none.jsonl")]).look()
 
 
-def test_what_is_no_file_is_refused_and_never_waited_for(tmp_path: Path) -> None:
+def test_special_files_are_refused_at_once(tmp_path: Path) -> None:
     """A pipe that nobody writes to, a device without an end; and a pipe that has taken a log's place."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", "/dev/zero"):
@@ -259,7 +259,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
         yield server
 
 
-def test_a_bucket_gives_new_objects_and_new_versions(bucket: Bucket) -> None:
+def test_bucket_returns_new_objects_and_versions(bucket: Bucket) -> None:
     bucket.put("a.jsonl", log_lines(1))
     said: list[str] = []
     log = Watched(["gs://logs"], notice=said.append)
@@ -274,7 +274,7 @@ def test_a_bucket_gives_new_objects_and_new_versions(bucket: Bucket) -> None:
     assert len(bucket.downloads()) == 4
 
 
-def test_watch_counts_the_time_in_which_nothing_was_logged(tmp_path: Path) -> None:
+def test_watch_counts_time_without_lines(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.touch()
     updates = watch(path, interval=0.1)

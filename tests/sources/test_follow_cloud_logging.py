@@ -32,7 +32,7 @@ def line(step: int, seconds: float) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("use_cache", [True, False])
-def test_new_entries_and_late_ones_once_each(server: LoggingServer, use_cache: bool) -> None:
+def test_new_and_late_entries_come_once(server: LoggingServer, use_cache: bool) -> None:
     server.add(*steps(20_000))
     log = Watched(["cloud-logging://"], job_name="j", use_cache=use_cache)
     assert look(log) == list(range(20_000))
@@ -47,7 +47,7 @@ def test_new_entries_and_late_ones_once_each(server: LoggingServer, use_cache: b
     assert len(log.log().table) == 20_000 + 3
 
 
-def test_a_fault_is_said_and_the_next_look_goes_on(server: LoggingServer) -> None:
+def test_fault_is_reported_and_next_poll_continues(server: LoggingServer) -> None:
     server.add(*steps(10))
     said: list[str] = []
     log = Watched(["cloud-logging://"], job_name="j", use_cache=False, notice=said.append)

@@ -26,7 +26,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("kind", [*RAW, *ODD_RUNS, "rows-number"])
-def test_an_odd_answer_is_one_sentence(server: OddServer, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+def test_odd_response_is_one_sentence(server: OddServer, capsys: pytest.CaptureFixture[str], kind: str) -> None:
     assert run(["analyze", f"mlflow+http://127.0.0.1:{server.port}/{kind}"]) == 1
     (said,) = capsys.readouterr().err.splitlines()
     assert said.startswith(f"Error: mlflow+http://127.0.0.1:{server.port}/{kind}: ")
@@ -35,19 +35,19 @@ def test_an_odd_answer_is_one_sentence(server: OddServer, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize("address", ["mlflow+http://[x", "mlflow+http://h:99999", "mlflow+http:///x"])
-def test_what_is_no_address_is_wrong_usage(capsys: pytest.CaptureFixture[str], address: str) -> None:
+def test_invalid_address_is_a_usage_error(capsys: pytest.CaptureFixture[str], address: str) -> None:
     assert run(["analyze", address]) == 2
     assert "no host; use an address" in capsys.readouterr().err
 
 
-def test_a_history_of_10_mb_is_read(server: OddServer, capsys: pytest.CaptureFixture[str]) -> None:
+def test_history_of_10_mb_is_read(server: OddServer, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["analyze", f"mlflow+http://127.0.0.1:{server.port}/large"]) == 0
     assert "30 steps kept" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("method", ["", "-GET"])
-def test_a_redirect_is_an_error_that_names_the_new_host(
+def test_redirect_is_an_error_naming_the_new_host(
     server: OddServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, status: int, method: str
 ) -> None:
     """Nobody there is asked anything, with or without the account."""
@@ -61,9 +61,7 @@ def test_a_redirect_is_an_error_that_names_the_new_host(
         assert other.log() == []
 
 
-def test_from_http_to_https_of_the_same_host_a_get_is_followed_and_a_post_is_not(
-    server: OddServer, certificate: tuple[Path, Path]
-) -> None:
+def test_redirect_to_https_is_followed_for_get_only(server: OddServer, certificate: tuple[Path, Path]) -> None:
     trusting = {**os.environ, "SSL_CERT_FILE": str(certificate[0])}
     with OddServer(certificate) as other:
         here = f"mlflow+http://127.0.0.1:{server.port}/moved-308-https-{other.port}"

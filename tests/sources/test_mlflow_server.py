@@ -71,7 +71,7 @@ def served(answer: bytes | None = None) -> Iterator[tuple[str, list[str]]]:
         server.server_close()
 
 
-def test_runs_are_read_to_the_last_page() -> None:
+def test_runs_of_all_pages_are_read() -> None:
     with served() as (uri, _):
         analysis = goodput_cli.analyze(uri)
     assert (analysis.job.name, analysis.job.attempts, analysis.job.kept_steps) == ("a1", 2, 40)
@@ -80,7 +80,7 @@ def test_runs_are_read_to_the_last_page() -> None:
     assert one.steps_lost == 10
 
 
-def test_one_experiment_is_meant_by_its_name() -> None:
+def test_experiment_is_selected_by_name() -> None:
     with served() as (uri, _):
         assert goodput_cli.analyze(f"{uri}/?experiment=llm-1").job.name == "a1"
         with pytest.raises(SourceError, match="no such experiment x; available: llm-0, llm-1"):
@@ -89,7 +89,7 @@ def test_one_experiment_is_meant_by_its_name() -> None:
             goodput_cli.analyze(f"{uri}?run=x")
 
 
-def test_the_account_is_that_of_mlflows_client(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_account_is_that_of_the_mlflow_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ken")
     with served() as (uri, asked):
         goodput_cli.analyze(uri)
@@ -103,12 +103,12 @@ def test_the_account_is_that_of_mlflows_client(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     "answer", [b"<html>sign in</html>", b"[]", b'{"experiments": 3}', b'{"experiments": [7, null]}']
 )
-def test_what_is_no_answer_of_mlflow_is_said(answer: bytes) -> None:
+def test_other_responses_are_reported(answer: bytes) -> None:
     with served(answer) as (uri, _), pytest.raises(goodput_cli.GoodputError):
         goodput_cli.analyze(uri)
 
 
-def test_no_server_at_all() -> None:
+def test_missing_server_is_an_error() -> None:
     with served() as (uri, _):
         pass
     with pytest.raises(SourceError, match="no answer"):

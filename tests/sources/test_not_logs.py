@@ -26,7 +26,7 @@ def said(analysis: Analysis) -> dict[str, tuple[str, ...]]:
     return {one.code: one.where for one in analysis.diagnostics}
 
 
-def test_a_models_settings_are_named_in_one_line(tmp_path: Path) -> None:
+def test_settings_of_a_model_are_reported_in_one_line(tmp_path: Path) -> None:
     settings = json.dumps({"architectures": ["a"], "hidden_size": 4096}, indent=2)
     diagnostics = said(goodput_cli.analyze(folder_of(tmp_path, config_json=settings, notes_log="hello\nworld\n")))
     assert [Path(place).name for place in diagnostics["not_a_log"]] == ["config.json", "notes.log"]
@@ -34,25 +34,25 @@ def test_a_models_settings_are_named_in_one_line(tmp_path: Path) -> None:
     assert "unrecognised_lines" not in diagnostics
 
 
-def test_a_damaged_log_is_no_other_file(tmp_path: Path) -> None:
+def test_damaged_log_is_not_skipped(tmp_path: Path) -> None:
     diagnostics = said(goodput_cli.analyze(folder_of(tmp_path, other_jsonl="no line of JSON\n")))
     assert "unrecognised_lines" in diagnostics
 
 
-def test_a_file_that_is_named_is_read(tmp_path: Path) -> None:
+def test_named_file_is_read(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, notes_log="hello\nworld\n")
     diagnostics = said(goodput_cli.analyze([folder / "run.jsonl", folder / "notes.log"]))
     assert "unrecognised_lines" in diagnostics
 
 
-def test_events_in_one_value_over_several_lines_are_a_log(tmp_path: Path) -> None:
+def test_events_in_one_multiline_value_are_a_log(tmp_path: Path) -> None:
     events = json.dumps([json.loads(line) for line in told(start(100), steps(5, 3, at=110))], indent=1)
     analysis = goodput_cli.analyze(folder_of(tmp_path, more_json=events))
     assert "not_a_log" not in said(analysis)
     assert analysis.job.attempts == 2
 
 
-def test_a_folder_of_nothing_but_a_table_without_times_is_refused_by_its_name(tmp_path: Path) -> None:
+def test_folder_with_only_a_timeless_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "version_0").mkdir()
     (tmp_path / "version_0" / "metrics.csv").write_text("epoch,step,loss\n0,9,1.0\n")
     with pytest.raises(
@@ -74,19 +74,19 @@ def test_a_folder_of_nothing_but_a_table_without_times_is_refused_by_its_name(tm
         ("loss.png", "is a picture"),
     ],
 )
-def test_other_files_are_called_what_they_are(tmp_path: Path, name: str, said: str) -> None:
+def test_other_files_are_described(tmp_path: Path, name: str, said: str) -> None:
     """Also where a line looks like one of a log: a program prints `iteration 5/ 100` as its own text has it."""
     (tmp_path / name).write_text('print(f"[2026-03-01 10:00:00] iteration {s}/ 100 | elapsed time: 1.0 |")\n')
     with pytest.raises(goodput_cli.GoodputError, match=f"nothing was read: .*{re.escape(name)} {said}"):
         goodput_cli.analyze(tmp_path / name)
 
 
-def test_a_log_with_such_a_name_is_read(tmp_path: Path) -> None:
+def test_log_with_such_a_name_is_read(tmp_path: Path) -> None:
     (folder_of(tmp_path) / "run.jsonl").rename(tmp_path / "run.py")
     assert goodput_cli.analyze(tmp_path / "run.py").job.attempts == 1
 
 
-def test_a_folder_without_a_log_says_what_it_holds(tmp_path: Path) -> None:
+def test_folder_without_log_lists_its_contents(tmp_path: Path) -> None:
     with pytest.raises(goodput_cli.GoodputError, match=r"no log in this folder .* it is empty"):
         goodput_cli.analyze(tmp_path)
     for name in ("1.png", "2.png", "notes.doc", "LICENSE"):

@@ -20,7 +20,7 @@ from goodput_cli.sources.blocks import line_blocks
 from tests.support.readers import Told, found, lines, log_file, read_lines, step, steps
 
 
-def test_rows_come_in_order_of_arrival_with_file_and_line(tmp_path: Path) -> None:
+def test_rows_are_in_order_of_arrival_with_location(tmp_path: Path) -> None:
     one = log_file(tmp_path, step(5, 50), step(1, 10), name="b.jsonl")
     two = log_file(tmp_path, step(3, 30), name="a.jsonl")
     table = read_events([one, two]).table
@@ -36,18 +36,18 @@ def test_paths_are_shown_as_typed(folder: Path) -> None:
     assert read_events(["."]).table.sources == ("./run.jsonl",)
 
 
-def test_a_glob_is_read_in_sorted_order(tmp_path: Path) -> None:
+def test_glob_is_read_in_sorted_order(tmp_path: Path) -> None:
     for number in (3, 1, 2):
         log_file(tmp_path, step(number, number), name=f"part-{number}.txt")
     (tmp_path / "part-0.folder").mkdir()
     assert steps(read_events([str(tmp_path / "part-*")]).table) == [1, 2, 3]
 
 
-def test_a_file_whose_name_looks_like_a_glob(tmp_path: Path) -> None:
+def test_file_with_a_name_like_a_glob_is_read(tmp_path: Path) -> None:
     assert steps(read_events([log_file(tmp_path, step(7, 1), name="run[1].jsonl")]).table) == [7]
 
 
-def test_a_folder_is_read_with_its_tree(tmp_path: Path) -> None:
+def test_folder_is_read_recursively(tmp_path: Path) -> None:
     for at, name in enumerate(["a.jsonl", "b.json", "c/d.LOG", "c/e/f.ndjson", "readme.md", "x.jsonl.bak"]):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         log_file(tmp_path, step(at, at), name=name)
@@ -55,21 +55,21 @@ def test_a_folder_is_read_with_its_tree(tmp_path: Path) -> None:
     assert steps(read_events([str(tmp_path)]).table) == [0, 1, 2, 3]
 
 
-def test_a_glob_of_folders_reads_the_folders(tmp_path: Path) -> None:
+def test_glob_of_folders_reads_the_folders(tmp_path: Path) -> None:
     for name in ("r1", "r2"):
         (tmp_path / name).mkdir()
         log_file(tmp_path / name, step(int(name[1]), 1))
     assert steps(read_events([str(tmp_path / "r*")]).table) == [1, 2]
 
 
-def test_the_same_file_is_read_once(tmp_path: Path) -> None:
+def test_file_named_twice_is_read_once(tmp_path: Path) -> None:
     path = log_file(tmp_path, step(1, 1))
     os.symlink(path, tmp_path / "other.jsonl")
     log = read_events([path, str(tmp_path), f"file://{path}", str(tmp_path / "o*.jsonl")])
     assert steps(log.table) == [1]
 
 
-def test_a_file_uri(tmp_path: Path) -> None:
+def test_file_uri_is_read(tmp_path: Path) -> None:
     path = log_file(tmp_path, step(1, 1), name="a b#c.jsonl")
     log = read_events(["file://" + path.replace(" ", "%20")])
     assert log.table.sources == (path,)
@@ -94,13 +94,13 @@ def test_standard_input_is_read_once() -> None:
         ("x" * 5000, "cannot be read"),
     ],
 )
-def test_what_cannot_be_read_is_said(tmp_path: Path, name: str, sentence: str) -> None:
+def test_unreadable_source_is_reported(tmp_path: Path, name: str, sentence: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match=sentence):
         read_events([str(tmp_path / name)])
 
 
-def test_a_missing_source_is_said_before_anything_is_read(tmp_path: Path) -> None:
+def test_missing_source_is_reported_before_reading(tmp_path: Path) -> None:
     told = Told()
     path = log_file(tmp_path, step(1, 1))
     with pytest.raises(SourceError):
@@ -110,14 +110,14 @@ def test_a_missing_source_is_said_before_anything_is_read(tmp_path: Path) -> Non
     assert told.bytes == os.path.getsize(path)
 
 
-def test_permission_denied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_permission_denied_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = log_file(tmp_path, step(1, 1))
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(SourceError, match="permission denied"):
         read_events([path])
 
 
-def test_schemes() -> None:
+def test_unknown_schemes_are_rejected() -> None:
     with pytest.raises(UsageError, match="unknown source ftp://"):
         read_events(["ftp://x/y"])
     with pytest.raises(SourceError, match="goodput cannot read hdfs://"):
@@ -149,7 +149,7 @@ class _EntryPoint:
         return self._loaded
 
 
-def test_a_source_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_source_of_another_package_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [_EntryPoint(_Pages)])
     log = read_events(["pages://x"])
     assert steps(log.table) == [1, 2]
@@ -157,13 +157,13 @@ def test_a_source_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(log, "unrecognised_lines")[0].count == 1
 
 
-def test_a_broken_source_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_source_of_another_package_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: [_EntryPoint(None)])
     with pytest.raises(SourceError, match="cannot be loaded"):
         read_events(["pages://x"])
 
 
-def test_line_ends_blank_lines_and_marks_are_fine(tmp_path: Path) -> None:
+def test_line_ends_blank_lines_and_marks_are_accepted(tmp_path: Path) -> None:
     text = "\r\n".join(["", json.dumps(step(1, 1)), "  ", "", json.dumps(step(2, 2)), json.dumps(step(3, 3))])
     for name, data in {
         "mark.jsonl": b"\xef\xbb\xbf" + text.encode(),
@@ -176,7 +176,7 @@ def test_line_ends_blank_lines_and_marks_are_fine(tmp_path: Path) -> None:
         assert log.diagnostics == ()
 
 
-def test_an_empty_file_is_no_error(tmp_path: Path) -> None:
+def test_empty_file_is_not_an_error(tmp_path: Path) -> None:
     for name, data in {"a.jsonl": b"", "b.jsonl": b"\n \n", "c.jsonl": b"\xef\xbb\xbf", "d.json": b"[]\n"}.items():
         (tmp_path / name).write_bytes(data)
         log = read_events([str(tmp_path / name)])
@@ -190,7 +190,7 @@ class _Pipe(io.BytesIO):
         return super().read1(min(size or 0, 65_536))
 
 
-def test_what_a_pipe_gives_is_gathered_into_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pipe_reads_are_collected_into_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work per block is small only if blocks are large."""
     data = b"".join(json.dumps(step(at, at)).encode() + b"\n" for at in range(3000))
     monkeypatch.setattr(files, "BLOCK_BYTES", 100_000)

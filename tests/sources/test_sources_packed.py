@@ -36,7 +36,7 @@ def test_plain_lines_under_a_packed_name(tmp_path: Path) -> None:
     assert steps(read_bytes(tmp_path, b"".join(LINES[:3]), "a.jsonl.gz").table) == [0, 1, 2]
 
 
-def test_gzip_of_several_members_and_padding(tmp_path: Path) -> None:
+def test_gzip_with_several_members_and_padding(tmp_path: Path) -> None:
     members = [gzip.compress(line[:20]) + gzip.compress(line[20:]) for line in LINES[:50]]
     log = read_bytes(tmp_path, b"".join(members) + bytes(512), "a.log.gz")
     assert steps(log.table) == list(range(50))
@@ -48,7 +48,7 @@ def test_gzip_on_standard_input() -> None:
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
-def test_cut_gzip_keeps_what_came_before(tmp_path: Path, share: float) -> None:
+def test_truncated_gzip_keeps_earlier_lines(tmp_path: Path, share: float) -> None:
     packed = gzip.compress(b"".join(LINES), compresslevel=1)
     log = read_bytes(tmp_path, packed[: int(len(packed) * share)], "a.jsonl.gz")
     kept = steps(log.table)
@@ -60,7 +60,7 @@ def test_cut_gzip_keeps_what_came_before(tmp_path: Path, share: float) -> None:
     assert cut.where == (str(tmp_path / "a.jsonl.gz"),)
 
 
-def test_damaged_gzip_keeps_what_came_before(tmp_path: Path) -> None:
+def test_damaged_gzip_keeps_earlier_lines(tmp_path: Path) -> None:
     packed = bytearray(gzip.compress(b"".join(LINES), compresslevel=1))
     middle = len(packed) // 2
     packed[middle : middle + 200] = b"\xff" * 200
@@ -70,14 +70,14 @@ def test_damaged_gzip_keeps_what_came_before(tmp_path: Path) -> None:
     assert found(log, "truncated_file")[0].count == 1
 
 
-def test_rubbish_behind_gzip(tmp_path: Path) -> None:
+def test_garbage_after_gzip_is_reported(tmp_path: Path) -> None:
     log = read_bytes(tmp_path, gzip.compress(LINES[0]) + b"uncompressed data", "a.jsonl.gz")
     assert steps(log.table) == [0]
     assert "uncompressed data" in found(log, "truncated_file")[0].message
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zstd])
-def test_a_highly_packed_file_is_unpacked_in_pieces(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+def test_highly_packed_file_is_unpacked_in_pieces(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
     packed = pack((b" " * 1_000_000 + b"\n") * 20 + LINES[7])
     assert max(map(len, unpack("a.jsonl", [packed]))) <= MAX_PIECE
     log = read_bytes(tmp_path, packed, "a.jsonl")
@@ -96,7 +96,7 @@ def test_zstd(tmp_path: Path) -> None:
     assert found(damaged, "truncated_file")[0].count == 1
 
 
-def test_zstd_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_zstd_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> Any:
         raise ImportError(name)
 

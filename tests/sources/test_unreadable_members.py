@@ -82,26 +82,28 @@ def test_each_reason_is_one_warning(tree: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["closed", "secret.jsonl", "gone.jsonl", "loop", "zero.log"])
-def test_a_member_that_is_named_is_an_error(tree: Path, name: str) -> None:
+def test_named_member_is_an_error(tree: Path, name: str) -> None:
     with pytest.raises(SourceError, match=name):
         read_events([str(tree), str(tree / name)])
 
 
-def test_a_directory_of_unread_members_is_an_error(tree: Path) -> None:
+def test_directory_of_unread_members_is_an_error(tree: Path) -> None:
     for name in ("run", "closed"):
         shutil.rmtree(tree / name, ignore_errors=name == "closed")
     with pytest.raises(SourceError, match=r"gone.jsonl: is a link .* \(and 2 other members of .*logs\)"):
         read_events([str(tree)])
 
 
-def test_a_watched_directory_reports_unread_members(tree: Path) -> None:
+def test_watched_directory_reports_unread_members(tree: Path) -> None:
     log = Watched([str(tree)])
     assert log.look()
     assert "unread_members" in codes(log.log())
     assert not log.failing
 
 
-def test_a_member_that_fails_while_it_is_read(tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+def test_member_that_fails_during_reading_is_reported(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
     shutil.copy(tree / "run" / "a.jsonl", tree / "broken.jsonl")
     opened = builtins.open
 
@@ -118,7 +120,7 @@ def test_a_member_that_fails_while_it_is_read(tree: Path, monkeypatch: pytest.Mo
         read_events([str(tree / "broken.jsonl")])
 
 
-def test_a_tree_deeper_than_the_stack_is_read(tmp_path: Path) -> None:
+def test_tree_deeper_than_the_stack_is_read(tmp_path: Path) -> None:
     put(tmp_path.joinpath(*"d" * 200) / "a.jsonl", training("a", 2, 1))
     files_in_folder(str(tmp_path))  # so that all is imported
     limit = sys.getrecursionlimit()
@@ -130,7 +132,7 @@ def test_a_tree_deeper_than_the_stack_is_read(tmp_path: Path) -> None:
     assert len(found.logs) == 1
 
 
-def test_an_unread_directory_of_a_glob_is_a_warning(tree: Path) -> None:
+def test_unread_directory_of_a_glob_is_a_warning(tree: Path) -> None:
     assert "unread_members" in codes(read_events([str(tree / "[rc]*[nd]")]))
 
 
@@ -164,18 +166,18 @@ def test_links_to_the_kernel_and_upwards_are_not_followed(command: str, capsys: 
     assert {*log.table.sources} == {"logs/more/more.jsonl", "logs/run.jsonl"}
 
 
-def test_a_named_directory_is_read_wherever_it_lies(linked: Path) -> None:
+def test_named_directory_is_read_anywhere(linked: Path) -> None:
     sources = read_events([str(linked / "logs" / "above")]).table.sources
     assert sorted(Path(one).name for one in sources) == ["more.jsonl", "run.jsonl"]
 
 
 @pytest.mark.parametrize("name", ["/proc/version", "logs/kernel.log", "logs/k*.log"])
 @pytest.mark.usefixtures("linked")
-def test_a_named_file_of_the_kernel_is_an_error(name: str) -> None:
+def test_named_file_of_the_kernel_is_an_error(name: str) -> None:
     with pytest.raises(SourceError, match="is in a file system of the kernel"):
         read_events([name])
 
 
-def test_a_member_that_is_removed_meanwhile_is_no_bug(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_member_removed_during_the_walk_is_ignored(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os.path, "getsize", lambda _: (_ for _ in ()).throw(FileNotFoundError()))
     assert len(read_events([str(tree)]).table)

@@ -60,7 +60,7 @@ def test_mlflow(tmp_path: Path, kind: str) -> None:
     check_starts(analysis, notes, "up", 0.2)
 
 
-def test_a_tracking_server_gives_what_its_database_gives(tmp_path: Path) -> None:
+def test_tracking_server_equals_its_database(tmp_path: Path) -> None:
     trained(tmp_path, "mlflow-sqlite")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
