@@ -36,25 +36,25 @@ class DiagnosticEntry:
     """A diagnostic."""
 
     code: Annotated[str, Bounds(pattern="^[a-z][a-z0-9_]*$")]
-    """what was noticed: see `goodput help CODE`"""
+    """code of the diagnostic: see `goodput help CODE`"""
     severity: Severity
-    """how grave it is"""
+    """error, warning or info"""
     count: Count
-    """how often"""
+    """how often it occurred"""
     message: str
-    """the same as a sentence"""
+    """the diagnostic as a sentence"""
     where: Sequence[str]
-    """file:line or insertId; may hold fewer than count"""
+    """file:line or insertId; may be fewer than count"""
 
 
 @written("threshold_part")
 @dataclass(frozen=True)
 class ThresholdPart:
-    """A threshold as it was judged."""
+    """The result of a threshold."""
 
     expression: str
     met: bool | None
-    """whether what the expression says holds; null: not recorded"""
+    """whether the expression is true; null: not recorded"""
     value: float | None
     """in the unit; null: not recorded, or a change in % of 0"""
     limit: float
@@ -62,11 +62,11 @@ class ThresholdPart:
     unit: Literal["%", "pp", "s", ""]
     """of value and limit: percent, points of goodput or of a share, seconds, a plain number"""
     fails: bool
-    """whether the run fails when the expression holds (--fail-under, --fail-if), or is only warned of (--warn-if)"""
+    """whether the run fails if the expression is true (--fail-under, --fail-if), or only warns (--warn-if)"""
     verdict: Verdict
-    """what the expression did"""
+    """result of the expression"""
     hint: str | None = None
-    """what may have been meant, where a name is not in the log"""
+    """suggestion, if a name is not in the log"""
 
 
 def diagnostic_entry(one: Diagnostic) -> DiagnosticEntry:

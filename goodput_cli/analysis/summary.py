@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 @written("disruption_summary")
 @dataclass(frozen=True, kw_only=True)
 class DisruptionSummary:
-    """What a comparison needs of a row of `disruptions`; a saved one is read by it."""
+    """The values of a disruption that comparisons use."""
 
     ended: str
     """How the attempt ended."""
     wasted_seconds: Amount
     """Training time that was lost."""
     steps_lost: Count | None = None
-    """Steps that had to be trained again; None where nobody knows."""
+    """Steps that had to be trained again; None if unknown."""
 
 
 class Blocks(Lazy[float]):
@@ -74,14 +74,14 @@ class Blocks(Lazy[float]):
 @written("size_part", nulls=True)
 @dataclass(frozen=True)
 class Size:
-    """How large the job is, as far as the log says: medians of metrics, else counts of its last attempt."""
+    """Size of the job from the log: medians of metrics, otherwise counts of the last attempt."""
 
     accelerators: float | None = None
     """from a metric `accelerators`, `num_devices`, `num_gpus` or `world_size`"""
     ranks: int | None = None
-    """that started in the last attempt"""
+    """ranks that started in the last attempt"""
     slices: int | None = None
-    """of the job, as the last record of slices says"""
+    """slices of the job, from the last record of slices"""
     samples_per_step: float | None = None
     """from a metric `global_batch_size` or `samples_per_step`"""
     tokens_per_step: Annotated[float | None, Json(optional=True)] = None

@@ -45,42 +45,42 @@ Number = Annotated[float | None, Json("whole")]
 @written("kept_work", "work of the kept steps in the window; not used for any other number")
 @dataclass(frozen=True, kw_only=True)
 class KeptWork:
-    """How much work the kept steps of a window were."""
+    """Work of the kept steps of a window."""
 
     steps: Amount
-    """kept steps that are counted, those among them that the first line of a log stands for"""
+    """kept steps that are counted, including the steps that the first line of a log covers"""
     tokens: Number = None
-    """of these steps; null: not recorded"""
+    """tokens of these steps; null: not recorded"""
     tokens_from: str | None = None
-    """how they arose: logged, rate x time, samples x sequence length, or an option"""
+    """source of tokens: logged, rate x time, samples x sequence length, or an option"""
     tokens_per_second: float | None = None
     """tokens of the window over its time without exclusions"""
     samples: Number = None
-    """of these steps; null: not recorded"""
+    """samples of these steps; null: not recorded"""
     samples_from: str | None = None
-    """how they arose"""
+    """source of samples"""
     tflop: float | None = None
-    """10^12 floating-point operations: those of these steps on all accelerators; null: not recorded"""
+    """10^12 floating-point operations of these steps on all accelerators; null: not recorded"""
     tflop_from: str | None = None
-    """how they arose"""
+    """source of tflop"""
     accelerators: Number = None
     """mean over the window; null: not recorded"""
     accelerators_from: str | None = None
-    """how they are known"""
+    """source of accelerators"""
     peak_tflops: float | None = None
-    """10^12 floating-point operations that one accelerator does in a second at its best; null: nobody says it"""
+    """peak of one accelerator, in 10^12 floating-point operations per second; null: unknown"""
     peak_from: str | None = None
-    """who says it"""
+    """source of peak_tflops"""
     mfu_percent: float | None = None
-    """model FLOPs utilisation of kept steps alone, as rates in the log have it"""
+    """model FLOPs utilization of kept steps alone, as logged rates report it"""
     effective_mfu_percent: float | None = None
-    """kept floating-point operations over what all accelerators could have done in the window without exclusions"""
+    """kept floating-point operations divided by the peak of all accelerators in the window without exclusions"""
     cost_per_million_tokens: float | None = None
-    """price of all accelerators over the window, for a million kept tokens; null without a price"""
+    """price of all accelerators in the window per million kept tokens; null without a price"""
     kwh_per_million_tokens: Annotated[float | None, Json(optional=True)] = None
-    """energy of all accelerators in the window, for a million kept tokens; left out where samples tell a part"""
+    """energy of all accelerators in the window per million kept tokens; left out if samples are incomplete"""
     notes: tuple[str, ...] = ()
-    """where an option won over what the log says"""
+    """options that replaced values of the log"""
 
     @property
     def known(self) -> bool:

@@ -80,8 +80,11 @@ def test_elastic_counts_name_one_kind_each(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ("JobID    JobName  State\n-------- -------- --------\n4711     train    FAILED\n", "sacct for people"),
-        ("4711|train|2026-03-02T08:00:00|2026-03-02T09:00:00|FAILED|1:0\n", "without their header"),
+        (
+            "JobID    JobName  State\n-------- -------- --------\n4711     train    FAILED\n",
+            "human-readable table of sacct",
+        ),
+        ("4711|train|2026-03-02T08:00:00|2026-03-02T09:00:00|FAILED|1:0\n", "without a header"),
         ("  JOBID PARTITION  NAME  USER ST  TIME NODES NODELIST(REASON)\n  4711 gpu train u R 1:02 8 n1\n", "squeue"),
     ],
     ids=["for people", "no header", "squeue"],

@@ -171,7 +171,7 @@ def test_an_exception_that_nobody_caught_ends_the_job_where_no_event_does(
     )
     log.write_text(steps + died)
     said = "crashed at the end, rank 3, likely device_oom: `torch.OutOfMemoryError: CUDA out of memory."
-    for command, shown in (("analyze", said), ("disruptions", said), ("analyze", "crashed (device_oom?)")):
+    for command, shown in (("analyze", said), ("disruptions", said), ("analyze", "crashed (likely device_oom)")):
         assert run([command, str(log), "-q"]) == 0
         assert shown in " ".join(capsys.readouterr().out.split())
     assert run(["analyze", str(log), "-q", "--format", "markdown"]) == 0

@@ -74,6 +74,22 @@ def test_the_table_fits_and_names_the_lines(log: Path, capsys: Output) -> None:
     assert "not shown for want of room" not in out
 
 
+def test_evidence_is_below_its_row_and_totals_are_below_the_table(log: Path, capsys: Output) -> None:
+    assert run(["disruptions", "run.jsonl", "-q"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    row = next(at for at, line in enumerate(lines) if line.startswith("   1 "))
+    assert lines[row + 1].startswith("     attempt 1, last step 7")
+    assert row < next(at for at, line in enumerate(lines) if "MTBF" in line)
+
+
+def test_only_columns_that_are_shown_have_a_legend(log: Path, capsys: Output) -> None:
+    assert run(["disruptions", "run.jsonl", "-q"]) == 0
+    out = capsys.readouterr().out
+    assert "not shown at this width: regained" in out
+    assert "regained: " not in out
+    assert "recover: " in out
+
+
 def test_csv_has_exact_values_and_every_line(log: Path, capsys: Output) -> None:
     assert run(["disruptions", "run.jsonl", "-q", "--format", "csv"]) == 0
     (row,) = csv.DictReader(io.StringIO(capsys.readouterr().out))

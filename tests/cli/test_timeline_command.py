@@ -248,9 +248,9 @@ def test_around_a_time(log: Path, capsys: Output) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--around", "step:99"], 2, "there is no step 99: the log has steps 0 to "),
+        (["--around", "step:99"], 2, "step 99 does not exist: the log contains steps 0 to "),
         (["--around", "step:x"], 2, "names no step"),
-        (["--around", "disruption:2"], 2, "there is no disruption 2: the job has 1 disruption"),
+        (["--around", "disruption:2"], 2, "disruption 2 does not exist: the job has 1 disruption"),
         (["--around", "disruption:0"], 2, "numbered from 1"),
         (["--around", "disruption:x"], 2, "numbered from 1"),
         (["--around", "someday"], 2, "attempt:3, disruption:3 or step:1503"),

@@ -21,14 +21,14 @@ from goodput_cli.vocabulary.toml_rows import TomlRows
 
 @dataclass(frozen=True)
 class InsightKind:
-    """All that is declared of a kind of insights: a table of `kinds.toml`."""
+    """The declaration of a kind of insights: a table of `kinds.toml`."""
 
     title: str
     """What people see as its heading."""
     meaning: str
-    """When it is stated, and which seconds it has."""
+    """When it is reported, and which seconds it covers."""
     advice: str
-    """What to do, where the finder does not say it better; "" where the log shows too little for advice."""
+    """What to do, unless the finder has better advice; "" if the log shows too little for advice."""
     command: str
     """The command that shows more, with its options."""
     least_percent: float
@@ -36,7 +36,7 @@ class InsightKind:
     origin: str
     """Where that limit, and any other that the kind has, comes from."""
     needs: tuple[str, ...] = ()
-    """Measures of which the log must have one, or nobody can tell; none where every log tells."""
+    """Measures: the kind is judged only if the log has one of them; empty if every log can be judged."""
 
 
 BY_CODE: Mapping[str, InsightKind] = TomlRows(Path(__file__).with_name("kinds.toml"), InsightKind)
@@ -102,27 +102,30 @@ class Candidate:
 )
 @dataclass(frozen=True)
 class Insight:
-    """What a person reads. `ns` is what it cost, exact, from the ledger, and no second is in two insights; what is
-    measured against a usual step is rounded once."""
+    """A loss, its evidence and what to do.
+
+    `ns` is the exact cost from the ledger, and no second is in two insights. Times relative to a usual step are
+    rounded once.
+    """
 
     code: Annotated[str, Bounds(enum=tuple(BY_CODE))]
-    """which kind it is"""
+    """kind of the insight"""
     text: str
     """what happened"""
     advice: str
-    """what to do; empty where the log shows too little for advice"""
+    """what to do; empty if the log shows too little for advice"""
     ns: Count
     """what it cost"""
     in_goodput_ns: Annotated[Count, Json("seconds", key="ns_in_goodput")]
-    """of seconds: what counts as goodput all the same, since it is training that was kept, though slow"""
+    """part of seconds that counts as goodput, because slow training was kept"""
     percent: Amount
     """of the window without exclusions"""
     start_ns: Instant
     """when it began"""
     end_ns: Instant
-    """from when to when it happened"""
+    """when it ended"""
     count: Count
-    """how many things it is about"""
+    """number of occurrences"""
     evidence: tuple[str, ...]
     """file:line or insertId of the first lines that show it"""
     command: tuple[str, ...]
@@ -130,7 +133,7 @@ class Insight:
     source: tuple[str, ...]
     """The logs and the job as they were named, for that command; empty where they came from a program."""
     confirmed: Annotated[bool, Json(missing=True, later=True)] = True
-    """whether it was lost; false: slow or by design is unknown, and it comes after all that is confirmed"""
+    """whether the time was lost; false: unknown whether slow or by design, listed after all confirmed insights"""
     about: About = About()
     """The rows of other tables that show it."""
     price: Price | None = None
@@ -162,12 +165,12 @@ class Insight:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """steps that show it: those that hung, or with which a slow regime began"""
+        """steps that show it: hanging steps, or first steps of slow periods"""
         return self.about.steps
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """rows of badput that it is about, a custom event as custom_badput_events:LABEL"""
+        """rows of badput that show it; a custom event as custom_badput_events:LABEL"""
         return self.about.categories
 
     @property
