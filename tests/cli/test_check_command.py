@@ -43,8 +43,8 @@ def test_a_log_without_a_single_event_is_told_too(capsys: Output) -> None:
     assert "it looks like milliseconds" in " ".join(out.split())
     assert err == (
         "Error: no events found (6 x bad_value); run.jsonl:2: `step_start_time` is not a time between 1970 and 2255 in "
-        "epoch seconds: it looks like milliseconds; dropped. `goodput help bad_value` says what to "
-        "do; `goodput check` with the same log shows all that was found\n"
+        "epoch seconds: it looks like milliseconds; dropped. Run `goodput help bad_value` for what "
+        "to do, and `goodput check` with the same log for all findings\n"
     )
     assert run(["analyze", "run.jsonl"]) == 4
     assert capsys.readouterr().err == err

@@ -171,7 +171,7 @@ def test_thresholds_decide_after_the_report(arguments: str, code: int, words: st
 def test_thresholds_on_a_reference_from_the_log_are_warned_of(library: Library, capsys: Output) -> None:
     library.analysis = hostile()
     run("analyze run.jsonl --fail-under 10".split())
-    assert "pin it with --reference-step-time 2.5" in capsys.readouterr().err
+    assert "fix it with --reference-step-time 2.5" in capsys.readouterr().err
     library.analysis = primer()
     run("analyze run.jsonl --fail-under 10".split())
     assert "pin it" not in capsys.readouterr().err

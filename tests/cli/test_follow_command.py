@@ -192,7 +192,7 @@ def test_watch_leads_with_the_time_without_a_step(tmp_path: Path, age: float, st
     done = CliRunner().invoke(command, ["watch", str(log), "--updates", "1", "-q"])
     assert done.exit_code == 0
     assert done.stdout.strip().startswith(lead or "j")
-    assert ("(usual " in done.stdout) is bool(lead)
+    assert ("(usually " in done.stdout) is bool(lead)
 
 
 def test_watch_of_an_ended_job_claims_no_hang(tmp_path: Path) -> None:

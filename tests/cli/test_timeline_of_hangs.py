@@ -27,7 +27,7 @@ def test_around_a_step_shows_that_it_hung(tmp_path: Path, capsys: Output) -> Non
     rows = [line.split() for line in capsys.readouterr().out.splitlines() if " step" in line and "00:" in line]
     assert [row[1:] for row in rows] == [
         ["step", "3", "10"],
-        ["10", "min", "00", "s", "step", "hung", "4", "11"],
+        ["10", "min", "00", "s", "step", "(hung)", "4", "11"],
         ["step", "(2", "lines)", "5-6", "12-13"],
     ]
 
@@ -49,4 +49,4 @@ def test_a_step_that_only_its_end_tells_hung_before_that_line(tmp_path: Path, ca
     assert hang.text == "step 10 hung for 15 min 00 s (usually 9.00 s)"
     assert hang.evidence == (f"{log}:10",)
     assert run(["timeline", str(log), *hang.command[1:], "-q"]) == 0
-    assert "15 min 00 s    step ends, it hung" in capsys.readouterr().out
+    assert "15 min 00 s    step ends (hung)" in capsys.readouterr().out

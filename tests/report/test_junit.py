@@ -79,7 +79,7 @@ def test_without_insights_it_names_the_largest_losses() -> None:
 def test_it_says_why_the_job_died_where_a_line_does() -> None:
     folder = ROOT / "tests" / "causes" / "examples" / "02-killed-by-the-kernel"
     (case,) = junit(goodput_cli.analyze(folder, thresholds=["goodput<99"])).iter("testcase")
-    (why,) = (line for line in (case.findtext("failure") or "").splitlines() if line.startswith("Disruption no. 1"))
+    (why,) = (line for line in (case.findtext("failure") or "").splitlines() if line.startswith("Disruption 1: "))
     assert "rank 10, node-02, host_oom: `Out of memory: Killed process 4242 (python)" in why
     assert f"({folder / 'dmesg-node-02.log'}:1). " in why
 
@@ -89,7 +89,7 @@ def test_without_a_gate_it_says_why_the_job_died_too() -> None:
     held = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
     assert (held["cause.environment.disruptions"], held["cause.unknown.disruptions"]) == ("1", "1")
     (why,) = [line for line in (suite.findtext("system-out") or "").splitlines() if line.startswith("Disruption")]
-    assert why.startswith("Disruption no. 2, environment: `ModuleNotFoundError: No module named 'apex'` (")
+    assert why.startswith("Disruption 2: environment: `ModuleNotFoundError: No module named 'apex'` (")
     nobody = junit(goodput_cli.analyze(ROOT / "tests" / "causes" / "examples" / "06-caught"))
     assert not [one for one in nobody.iter("property") if "cause" in one.attrib["name"]]
     assert "Disruption" not in (nobody.findtext("system-out") or "")

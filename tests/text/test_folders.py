@@ -217,7 +217,7 @@ def test_a_doubt_stands_in_the_row_of_a_fleet_as_beside_the_headline(tmp_path: P
     assert list(every_doubt(alone["b"])) == rows["b"]
     assert list(every_doubt(alone["c"])) == [*rows["b"], *rows["c"]]  # what is noticed of text is of the whole log
     assert run(["fleet", str(tmp_path), "--format", "table"]) == 0
-    assert "but c: 2 runs share this name" in " ".join(capsys.readouterr().out.split())
+    assert "c: 2 runs share this name" in " ".join(capsys.readouterr().out.split())
 
 
 def test_folders_that_count_are_one_job_that_goes_on(tmp_path: Path, capsys: Output) -> None:

@@ -332,4 +332,4 @@ def test_profile_sessions_stand_in_the_timeline_and_claim_nothing(
     assert run(["timeline", str(tmp_path / "run.jsonl"), "-q"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"12:02:20 +15\.0 s +profile session +-?\n", out)
-    assert re.search(r"12:03:00 +- +profile session without an end", out)
+    assert re.search(r"12:03:00 +- +profile session \(no end\)", out)

@@ -259,7 +259,7 @@ def _profile_sessions(analysis: Analysis, window: tuple[int, int]) -> Iterator[T
             yield begin, _row_beside(begin, int(time), "profile session")
             begin = None
     if begin is not None and begin < window[1]:
-        yield begin, _row_beside(begin, None, "profile session without an end")
+        yield begin, _row_beside(begin, None, "profile session (no end)")
 
 
 def _row_beside(start: int, end: int | None, words: str) -> tuple[Cell, ...]:
