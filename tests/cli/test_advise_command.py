@@ -41,7 +41,6 @@ def test_the_sample_night(capsys: Output) -> None:
         ("02-no-failure", "no attempt failed. Based on 4 h 18 min of training, save at most every 50 steps"),
         ("12-running", "the end is not logged: the job may still be running"),
         ("07-async", "how long saving blocks training is not logged"),
-        ("10-checkpoint-log", "time of failure not logged: expected goodput"),
         ("00-tiny", "too short: 12 steps kept, 20 needed"),
         ("06-too-rare", "'checkpointing at most' covers what this run lost; on average, such failures cost more"),
     ],
@@ -49,6 +48,16 @@ def test_the_sample_night(capsys: Output) -> None:
 def test_what_the_log_cannot_carry_is_said(log: str, sentence: str, capsys: Output) -> None:
     text = said(capsys, str(EXAMPLES / f"{log}.jsonl"))
     assert sentence in " ".join(text.split())
+
+
+def test_two_failures_are_inconclusive_in_twelve_lines(capsys: Output) -> None:
+    """With --mtbf, the same log has all estimates."""
+    log = str(EXAMPLES / "10-checkpoint-log.jsonl")
+    brief = said(capsys, log)
+    assert "INCONCLUSIVE: 2 failed attempts are not enough data. Pass --mtbf" in " ".join(brief.split())
+    assert len(brief.splitlines()) <= 12
+    whole = said(capsys, log, "--mtbf", "1h")
+    assert "time of failure not logged: expected goodput" in " ".join(whole.split())
 
 
 @pytest.mark.parametrize(

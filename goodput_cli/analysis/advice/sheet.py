@@ -84,6 +84,9 @@ def verdict_lines(advice: AdviceData) -> Iterator[str]:
     """How often to save, and how sure that is; the verdict first."""
     interval = advice.interval
     yield _headline(advice)
+    if _has_too_few_failures(advice):
+        yield "--format json has the estimates for all intervals and improvements"
+        return
     if interval.say is not None:
         yield interval.say
     for one in interval.if_cost:
@@ -104,6 +107,11 @@ def verdict_lines(advice: AdviceData) -> Iterator[str]:
         yield f"time of failure not logged: expected goodput {values} if it was {', '.join(known)}"
 
 
+def _has_too_few_failures(advice: AdviceData) -> bool:
+    """Return True if the failures are too few for estimates that people should read."""
+    return advice.interval.reason == "few_failures"
+
+
 def card(advice: AdviceData) -> Card:
     """The advice at a glance."""
     interval = advice.interval
@@ -111,7 +119,10 @@ def card(advice: AdviceData) -> Card:
     headline = _headline(advice)
     return Card(
         figure=figure or f"every {_every(interval.every_steps)}",
-        words=(headline[:1] + headline[1:].lower(), *([interval.say] if interval.say else [])),
+        words=(
+            "Inconclusive" if _has_too_few_failures(advice) else headline[:1] + headline[1:].lower(),
+            *([interval.say] if interval.say else []),
+        ),
         facts=tuple(_card_facts(advice)),
         covers=(headline, *([interval.say] if interval.say else [])),
         tone="good" if interval.verdict in ("change", "keep") else None,
@@ -151,6 +162,8 @@ def _headline(advice: AdviceData) -> str:
             return (
                 f"{SHOWN['change']} {every} ({duration_of_seconds(interval.every_seconds or 0)}){gain and f': {gain}'}"
             )
+    if _has_too_few_failures(advice):
+        return f"{SHOWN['unclear']}: {interval.say}"
     best = ""
     if _may_gain(interval):
         best = f": best estimate every {_every(interval.every_steps)}{gain and f', {gain}'}"
@@ -379,14 +392,15 @@ def levers_sheet(advice: AdviceData) -> Sheet:
     people = tuple(_people(advice))
     bound = [advice.bound] if advice.bound else []
     columns = (*people, *LEVER_TABLE.table_columns())
+    few = _has_too_few_failures(advice)
     return Sheet(
         title=f"Advice for {advice.job}",
         columns=columns,
         rows=_cells(columns, [*advice.levers, *bound]),
-        grouped_rows=_cells(columns, [*advice.levers[:_MOST_LEVERS], *bound]),
+        grouped_rows=() if few else _cells(columns, [*advice.levers[:_MOST_LEVERS], *bound]),
         summary=tuple(verdict_lines(advice)),
-        notes=tuple(_notes(advice)),
-        sections=tuple(_curve(advice)),
+        notes=() if few else tuple(_notes(advice)),
+        sections=() if few else tuple(_curve(advice)),
     )
 
 
