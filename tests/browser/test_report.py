@@ -223,7 +223,7 @@ def test_a_screen_reader_finds_landmarks_names_and_charts(browser: Any, report: 
             assert f"- {part}" in outline
         assert 'table "Time by category, from wall clock to goodput"' in outline
         assert 'group "Step against wall clock: 6 attempts, 5 disruptions' in outline
-        named = "one.innerText.trim() || one.ariaLabel || one.getAttribute('aria-labelledby')"
+        named = "one.textContent.trim() || one.ariaLabel || one.getAttribute('aria-labelledby')"
         controls = "[...document.querySelectorAll('button, a, [role=region], [role=group]')]"
         assert tab.evaluate(f"{controls}.every((one) => {named})")
 

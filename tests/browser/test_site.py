@@ -61,7 +61,7 @@ def test_without_scripts_every_run_is_there(browser: Any, index: Path) -> None:
 def test_the_page_of_a_run_draws_its_charts_itself(browser: Any, index: Path) -> None:
     """A site's pages leave charts to their script; without scripts each place says so, and all numbers are there."""
     (page,) = (index.parent / "runs").glob("llm-0-*.html")
-    assert "This chart is drawn by the page&#39;s script" in page.read_text(encoding="utf-8")
+    assert "This chart needs JavaScript, which does not run here" in page.read_text(encoding="utf-8")
     with opened(browser, page) as tab:
         charts = tab.page.locator("figure[data-chart]")
         assert charts.count() == tab.page.locator("figure[data-chart] svg.marks").count() > 0
