@@ -92,7 +92,7 @@ def section(path: Path, heading: str) -> str:
 
 def names_in_first_column(table: str) -> list[str]:
     """Return each `name` in the first column of tables, otherwise before the colons of list items, in order."""
-    cells = re.findall(r"^\|([^|]*)\|", table, re.MULTILINE) or re.findall(r"^- (.*?): ", table, re.MULTILINE)
+    cells = re.findall(r"^\|([^|]*)\|", table, re.MULTILINE) or re.findall(r"^- (.*?):\s", table, re.MULTILINE)
     return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
 
 
