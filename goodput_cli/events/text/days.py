@@ -44,7 +44,7 @@ def on_days(code: int, source: CollectedSource, hints: ReadingOptions, output: O
     for (_, one, name), stamp in zip(places, stamps, strict=True):
         setattr(one, name, stamp)
     if assumed:
-        message = "no line has a date: the day is that of the file's last change"
+        message = "no line has a date: the day comes from the file's modification time"
         output.notes.add("day_assumed", message, code, [places[0][0]])
     return _with_days_of_signs(replace(source, log_lines=lines, seen=seen), hints)
 
