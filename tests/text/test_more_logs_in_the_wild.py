@@ -274,7 +274,7 @@ def test_rounds_with_a_time_of_day_alone_are_of_the_day_of_the_last_change(tmp_p
     text = JOB.text(step=lambda e: f"[{e.at('%H:%M:%S')}] [{e.step - 1}]\ttrain-logloss:{e.loss:.5f}")
     analysis = read(tmp_path, text)
     assert analysis.job.attempts == 2
-    assert "but: no line has a date" in " ".join(first_screen(analysis, Page()).split())
+    assert "warning: no line has a date" in " ".join(first_screen(analysis, Page()).split())
 
 
 def test_a_restart_in_a_log_without_times_is_a_doubt(tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_a_clock_that_is_set_and_lines_of_two_zones_are_doubts(
     tmp_path: Path, hours: Callable[[int], float], said: str
 ) -> None:
     shown = " ".join(first_screen(shifted(tmp_path, hours), Page()).split())
-    assert f"but: {said}" in shown
+    assert f"warning: {said}" in shown
 
 
 @pytest.mark.parametrize(
@@ -402,4 +402,4 @@ def test_two_runs_one_after_the_other_in_one_file_are_a_doubt(tmp_path: Path) ->
     )
     analysis = read(tmp_path, log)
     assert analysis.job.attempts == 1
-    assert "but: this is run 2 of the name" in " ".join(first_screen(analysis, Page()).split())
+    assert "warning: only run 2 of this name is analyzed" in " ".join(first_screen(analysis, Page()).split())
