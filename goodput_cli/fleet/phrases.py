@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from goodput_cli.analysis.recoveries import recovery_words
 from goodput_cli.analysis.steps.devices import IDLE, energy_text
+from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.fleet.answer import Coverage, FleetData, FleetMpg
 from goodput_cli.fleet.held import NOT_KNOWN, sentences, title_of, without_log
 from goodput_cli.fleet.hosts import hosts_that_repeat
@@ -43,14 +44,14 @@ def summary(report: FleetData) -> Iterator[str]:
         yield from (f"{name:<10} {words}" for name, words in sentences(report.allocations))
         return
     yield from measured(report)
-    yield from began_again(report)
-    yield from said_by_logs(report.coverage)
     yield from headline(report)
     yield from used_by_devices(report)
     if report.recoveries is not None and (words := recovery_words(report.recoveries)) is not None:
         yield words
     yield from held_beside(report)
     yield from hosts_that_repeat(report.hosts, report.host_test)
+    yield from began_again(report)
+    yield from said_by_logs(report.coverage)
     yield from doubts_of_runs(report)
     if not report.complete:
         yield "incomplete: the totals leave out what could not be analyzed (listed below)"
@@ -111,9 +112,9 @@ def headline(report: FleetData) -> Iterator[str]:
         return
     if total.goodput_percent is None:
         timed = _percent(total.time_goodput_percent)
-        yield f"GOODPUT {timed} by job time (by chip time: unknown, because accelerators are)"
+        yield f"GOODPUT {timed}{trend(report)} by job time (by chip time: unknown, because accelerators are)"
     else:
-        yield f"GOODPUT {percent_text(total.goodput_percent)}; lost {_lost_and_held(report)}"
+        yield f"GOODPUT {percent_text(total.goodput_percent)}{trend(report)}; lost {_lost_and_held(report)}"
     yield from where_lost(report)
     by_time = f"by job time, every size counted alike: {_percent(total.time_goodput_percent)}"
     low, median, high = (total.quartile_low_percent, total.median_goodput_percent, total.quartile_high_percent)
@@ -233,6 +234,23 @@ def doubts_of_runs(report: FleetData) -> tuple[str, ...]:
         else ()
     )
     return *(f"warning: {run_name(row)}: {'; '.join(row.doubts)}" for row in doubted[:_MOST_DOUBTS]), *rest
+
+
+def warnings_line(report: FleetData) -> str | None:
+    """Return how many runs and logs have warnings; None if none has."""
+    runs = sum(bool(row.doubts) for row in report.runs)
+    of_logs = len(problems(report.diagnostics))
+    parts = [f"{plural(runs, 'run')} with warnings"] if runs else []
+    parts += [f"{plural(of_logs, 'warning')} about the logs"] if of_logs else []
+    return ", ".join(parts) or None
+
+
+def trend(report: FleetData) -> str:
+    """Return ` (+1.20 points since 2026-W02)`: the change of the latest two weeks, as the headline weighs runs."""
+    change = report.change
+    if change is None or change.by_time != by_time(report):
+        return ""
+    return f" ({change.week}: {change.points:+.2f} points against {change.before})"
 
 
 def runs_by_loss(report: FleetData) -> list[RunLine]:

@@ -409,7 +409,7 @@ CHANGE_TABLE = declared_table(
 )  # fmt: skip
 WEEK_TABLE = declared_table(
     WeekRow, "fleet_week", "a week of the fleet",
-    "week", "goodput", "", "points", "runs", "accelerator h", "failures", "most lost to", "goodput by job time",
+    "week", "goodput", "goodput by job time", "", "points", "runs", "accelerator h", "failures", "most lost to",
 )  # fmt: skip
 SIZE_TABLE = declared_table(
     SizeRow, "fleet_size", "a size class",

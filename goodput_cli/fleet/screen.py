@@ -14,7 +14,7 @@ from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.fleet.answer import FleetData
 from goodput_cli.fleet.held import MOST_STATES, held_sections, sentences
 from goodput_cli.fleet.hosts import hosts_that_repeat
-from goodput_cli.fleet.phrases import by_time, doubts_of_runs, lost_words, title, used_by_devices
+from goodput_cli.fleet.phrases import by_time, lost_words, title, trend, used_by_devices, warnings_line
 from goodput_cli.fleet.report import FleetSheet
 from goodput_cli.fleet.rows import WEEK_TABLE, category_name
 from goodput_cli.fleet.sums import PRODUCTIVE, hours, percent
@@ -23,7 +23,7 @@ from goodput_cli.vocabulary.categories import Category, brief_name
 from goodput_cli.vocabulary.text import clock, plural, tenths
 from goodput_cli.vocabulary.text import percent as percent_text
 
-_MOST_ROWS, _MOST_LOSSES, _MOST_DOUBTS = 6, 3, 1
+_MOST_ROWS, _MOST_LOSSES = 6, 3
 _REST = "more: --full (weeks, sizes, causes, hosts, disruptions), -o site/ (a page for each run)"
 _REST_UNLOGGED = "more: -o fleet.html shows every column"
 
@@ -57,7 +57,7 @@ def _lines(report: FleetData) -> Iterator[str]:
     timed, total = by_time(report), report.total
     share = total.time_goodput_percent if timed else total.goodput_percent
     weighed = "by job time (to weigh by size: --labels or --accelerators)" if timed else "by chip time"
-    yield f"GOODPUT  {'not recorded' if share is None else percent_text(share)} {weighed}"
+    yield f"GOODPUT  {'not recorded' if share is None else percent_text(share)}{trend(report)} {weighed}"
     yield f"LOST     {lost_words(report, by_time=timed)}"
     yield from _losses(report, timed=timed)
     if report.allocations is not None:
@@ -66,7 +66,8 @@ def _lines(report: FleetData) -> Iterator[str]:
         )
     yield from used_by_devices(report)
     yield from list(hosts_that_repeat(report.hosts, report.host_test))[:1]
-    yield from doubts_of_runs(report)[:_MOST_DOUBTS]
+    if (warnings := warnings_line(report)) is not None:
+        yield f"{warnings} (--full lists them)"
     if report.not_analysed:
         yield f"{len(report.not_analysed):,} documents, jobs or runs are not in the totals (--full lists the reasons)"
 

@@ -26,7 +26,9 @@ from goodput_cli.fleet.phrases import (
     not_known,
     runs_by_loss,
     title,
+    trend,
     used_by_devices,
+    warnings_line,
     where_lost,
 )
 from goodput_cli.fleet.report import FleetSheet
@@ -354,8 +356,9 @@ def fleet_page(
             *([] if report.unlogged else held_beside(report)),
             *where_lost(report),
             *hosts_that_repeat(report.hosts, report.host_test),
-            *doubts_of_runs(report),
         ],
+        warnings=warnings_line(report),
+        warnings_of_runs=doubts_of_runs(report),
         parts=list(_parts(report, sheet, pages, every_run=every_run)),
         method=[
             ("time zone", report.window.timezone),
@@ -381,7 +384,7 @@ def _goodput(report: FleetData) -> tuple[str, str]:
         share, words = total.time_goodput_percent, "goodput by job time: runs are weighed by their length only"
     else:
         share, words = total.goodput_percent, "goodput by chip time: productive share of accelerators x time"
-    return ("unknown" if share is None else percent_text(share)), words
+    return ("unknown" if share is None else percent_text(share)), words + trend(report)
 
 
 def _tiles(report: FleetData) -> list[tuple[str, str, bool]]:
