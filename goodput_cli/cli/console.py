@@ -119,7 +119,7 @@ def _write(stream: TextIO, content: str | bytes, name: str) -> bool:
         # The interpreter flushes again when it exits: give it somewhere to flush to.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(error, BrokenPipeError):
-            raise GoodputError(f"{name} cannot be written: {reason_of(error)}") from error
+            raise GoodputError(f"cannot write to {name}: {reason_of(error)}") from error
         return False
     return True
 

@@ -43,7 +43,7 @@ def test_names_of_the_resiliency_library_are_taken_and_read_back(tmp_path: Path,
     [
         ("attempt", "'attempt' is not one of"),
         ("checkpoint_saved", "checkpoint_saved requires --step N"),
-        ("finished --step 3", "finished has no step"),
+        ("finished --step 3", "finished does not take step"),
         ("finished --sink s3://b/x", "cannot record to s3://"),
         ("finished --time noon", "invalid time 'noon'"),
     ],
