@@ -158,9 +158,9 @@ def test_settings_of_a_job_may_have_its_old_name(
     (tmp_path / "run.jsonl").write_text(start + start.replace("start", "end").replace("800", "900"))
     for command in ("analyze", "jobs"):
         assert run([command, "run.jsonl", "-j", "team/run"]) == 2
-        assert "the settings of the job 'run' are not those of 'team/run'" in capsys.readouterr().err
+        assert "the settings of the job 'run' do not apply to 'team/run'" in capsys.readouterr().err
     assert run(["compare", "exp1/llama.log", "exp2/sft.log", "-j", "exp1/llama"]) == 0
-    assert "warning: goodput.toml: [job.llama] does not count here" in capsys.readouterr().err
+    assert "warning: goodput.toml: [job.llama] is not applied to exp1/llama" in capsys.readouterr().err
 
 
 def test_a_sweep_in_folders_that_count_is_a_job_each(tmp_path: Path, capsys: Output) -> None:

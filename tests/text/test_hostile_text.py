@@ -186,5 +186,5 @@ def test_a_text_without_a_clock_begins_when_one_says_so(tmp_path: Path) -> None:
     for start in ("2026-03-01T10:00:00Z", "2026-03-01 11:00"):
         analysis = analysed(path, clock_start=start, timezone="Europe/Berlin")
         assert (analysis.job.start_ns, analysis.job.end_ns) == (1_772_359_200 * 10**9, 1_772_359_500 * 10**9)
-    with pytest.raises(UsageError, match="write a date and a time"):
+    with pytest.raises(UsageError, match="use a date and a time"):
         analysed(path, clock_start="-2h")

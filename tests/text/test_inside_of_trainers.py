@@ -218,7 +218,7 @@ def test_what_cannot_be_a_phase_is_told_with_its_line(tmp_path: Path, line: str,
 def test_phases_that_overlap_are_said(tmp_path: Path) -> None:
     analysis = mapped(tmp_path, [f"step {step} took 1s data 500ms t/fwd:0.75" for step in range(1, 9)])
     (one,) = (one for one in analysis.diagnostics if one.code == "phases_overlap")
-    assert one.message == "phases inside steps are longer than their steps by 2.00 s"
+    assert one.message == "step phases take 2.00 s longer than their steps"
     assert "other" not in seconds(analysis)
 
 

@@ -28,9 +28,9 @@ METHODS = ("search", "match", "fullmatch", "sub", "subn", "split", "findall", "f
 FILES = [file for file in sorted(PACKAGE.rglob("*.py")) if "\nimport re\n" in file.read_text(encoding="utf-8")]
 BOUNDED = {
     "analysis.threshold:VALUE": "an expression of at most 1000 characters",
+    "analysis.goodput.phrases:_AMOUNT": "a duration that we printed",
     "analysis.threshold:CHANGE": "an expression of at most 1000 characters",
     r"events.mappings.patterns:'\\[\\?.*?\\?\\]'": "a template of a mapping, of 4000 characters at the most",
-    r"events.mappings.registry:'\\(\\?P?<\\w+>|\\[[^]]*\\]|\\\\.'": "a pattern that a person wrote",
     "events.mappings.draft.words:f'{EVAL}|{PREP}|{SAVE}|{RESUME}|^test$'": "60 characters",
     "events.mappings.draft.guess:f'{SAVE}|{RESUME}'": "60 characters",
     "events.mappings.draft.words:f'{CRASHED}|{FINISHED}|{STOPPED}|{SAVE}|\\\\bwarn(?:ing)?\\\\b'": "200 characters",
@@ -46,7 +46,6 @@ MADE_OF_VALUES = {
     "events.json_documents": "around a literal",
     "events.mappings.draft.guess": "its own words, asked about 600 characters",
     "events.mappings.toml": "around a literal, asked about a mapping",
-    "events.mappings.registry": "around a literal, asked about a mapping",
     "events.mappings.times": "a layout of times, asked about the head of a line",
     "events.text.log_lines": "rules, which test_patterns.py attacks",
     "sources.object_store": "a glob that a person types, asked about names of at most 1024 characters",
