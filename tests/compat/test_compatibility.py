@@ -1,7 +1,7 @@
-"""docs/compatibility.md: every known difference from the reference library has a log that shows it, and the numbers
-are those that the library gives for it.
+"""docs/compatibility.md: every known difference from the reference library has a log that shows it, with the library's
+numbers for it.
 
-`UPDATE_DOCS=1 pytest tests/compat/test_compatibility.py` writes the logs and the tables anew.
+`UPDATE_DOCS=1 pytest tests/compat/test_compatibility.py` rewrites the logs and the tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.support.markdown_docs import ROOT, read, replace_generated, updating
 FOLDER = ROOT / "sample_logs" / "differences"
 COMPATIBILITY = ROOT / "docs" / "compatibility.md"
 WITHOUT_A_LOG = {"unclaimed", "other_reason"}
-"""What is said where no other rule fits; no log is known that needs them."""
+"""Rules for all other cases; no log is known that needs them."""
 SHOWN = [name for name in LOGS if name in RULES]
 REFUSED = [name for name in LOGS if name not in RULES]
 
@@ -69,9 +69,9 @@ def test_refusal_is_a_result(name: str) -> None:
 
 
 def test_outage_after_a_checkpoint_is_exact() -> None:
-    """Worked out by hand: the job runs from 0 to 1110. There are 19 steps of 10 s in a row with 820 s in their midst,
-    and the last one up to the end: 1010 s are productive there. Here the step before the outage is credited with its
-    usual 10 s, so 800 s are recovery, and 10 s from the restart to its first step are in no category."""
+    """Calculated by hand: the job runs from 0 to 1110. There are 19 consecutive steps of 10 s with a gap of 820 s, and
+    the last one up to the end: 1010 s are productive there. Here the step before the outage gets its usual 10 s, so 800
+    s are recovery, and 10 s from the restart to its first step have no category."""
     _, found = both("outage_productive")
     amounts = {row.category: (row.here_ns // 10**9, round((row.there_ns or 0) / 1e9)) for row in found.rows}
     assert amounts == {

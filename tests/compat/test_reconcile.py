@@ -1,4 +1,4 @@
-"""`goodput reconcile`: both numbers, why they differ, and what happens where there is no second one."""
+"""`goodput reconcile`: both numbers, why they differ, and logs without a second number."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the comparison of the sample log in every text format."""
+    """Return a folder with the comparison of the sample log in every text format."""
     folder = tmp_path_factory.mktemp("night")
     write_all(SAMPLES / "llm-pretrain.jsonl", folder)
     return folder
 
 
 def write_all(log: Path, folder: Path) -> None:
-    """both.json, both.txt, both.md and both.csv of a log."""
+    """Write both.json, both.txt, both.md and both.csv of a log."""
     outputs = [part for ending in ("json", "txt", "md", "csv") for part in ("-o", str(folder / f"both.{ending}"))]
     assert run(["reconcile", str(log), "-q", *outputs]) == 0
 
@@ -169,7 +169,7 @@ def test_log_of_only_saves_has_no_reference(tmp_path: Path, capsys: Output) -> N
 
 
 def test_log_unreadable_for_the_library_is_not_compared(tmp_path: Path, capsys: Output) -> None:
-    """It has no line where a step begins; all of the job would be lost there."""
+    """It has no line with the start of a step; the library would count all of the job as lost."""
     log = tmp_path / "train.log"
     log.write_text("\n".join(megatron(200)) + "\n", encoding="utf-8")
     assert run(["reconcile", str(log), "-q", "--timezone", "UTC"]) == NotEnoughData.exit_code
@@ -189,7 +189,7 @@ def test_time_counted_twice_names_its_other_category(tmp_path: Path, capsys: Out
 
 
 def test_calculator_counts_lost_steps_as_kept() -> None:
-    """Loads 0, saves 100 and crashes; loads 0 again and saves 60: 100 steps there, 60 here."""
+    """The job loads 0, saves 100 and crashes, then loads 0 again and saves 60: 100 steps there, 60 here."""
     event = '{"timestamp": "2026-01-01T00:%02d:00Z", "job_name": "j", "event_type": "%s", "step": %d}'
     start = '{"timestamp": "2026-01-01T00:%02d:00Z", "job_name": "j", "event_type": "%s"}'
     lines = [
@@ -215,7 +215,7 @@ def test_slow_library_is_terminated(tmp_path: Path, capsys: Output) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="looks for processes in /proc")
 def test_ctrl_c_ends_both_processes(tmp_path: Path) -> None:
-    """The log is one with which the library takes its time."""
+    """The library needs a long time for this log."""
     log = Recorder().start(0)
     for step in range(3000):
         log.custom(100 + step + 0.2, 100 + step + 0.4, "EVAL")
@@ -237,7 +237,7 @@ def test_ctrl_c_ends_both_processes(tmp_path: Path) -> None:
 
 
 def computing_for(session: int) -> list[str]:
-    """The processes of a session in which the library computes."""
+    """Return the processes of a session in which the library computes."""
     return [
         path.parent.name
         for path in Path("/proc").glob("[0-9]*/cmdline")
@@ -246,7 +246,7 @@ def computing_for(session: int) -> list[str]:
 
 
 def content(path: Path) -> bytes:
-    """What a file of /proc says; nothing once the process is gone."""
+    """Return the contents of a file of /proc; empty once the process has ended."""
     try:
         return path.read_bytes()
     except OSError:

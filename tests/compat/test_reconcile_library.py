@@ -1,5 +1,5 @@
-"""The reference library's rules, written down once more, against the library itself: on generated logs they give the
-same amounts to the microsecond, so that `goodput reconcile` explains all of a difference or says that it does not."""
+"""The reimplemented rules of the reference library against the library itself: on generated logs, the amounts agree to
+the microsecond. So `goodput reconcile` explains all of a difference or reports that it does not."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ from tests.strategies import any_logs, messy_logs, step_logs
 
 Lines = Sequence[str]
 CLOSE = 100_000
-"""ns. The library adds floats of seconds since 1970, each a quarter of a microsecond off."""
+"""ns. The library adds floats of seconds since 1970, each off by up to a quarter of a microsecond."""
 
 
 WITHOUT_EFFECT = (
     "checkpointer_blocking_duration_secs", "checkpointer_duration_secs", "wait_for_prev_duration_secs",
     "get_old_steps_duration_secs",
 )  # fmt: skip
-"""Fields of Orbax' lines that the library reads, and fails without, though they do not enter what is compared."""
+"""Fields of Orbax' lines that the library requires, although they do not affect the comparison."""
 
 
 def whole(entry: dict[str, Any]) -> dict[str, Any]:
-    """The entry with what the library fails without, so that more than a half of the logs are compared."""
+    """Return the entry with the fields that the library requires, so that more than half of the logs are compared."""
     return {**dict.fromkeys(WITHOUT_EFFECT, 0.0), **entry} if "event_type" in entry else entry
 
 
 def in_process(analysis: Analysis) -> Reconciliation:
-    """The comparison with the library in this process: a new one for each of hundreds of logs takes too long."""
+    """Return the comparison with the library in this process, because starting one for each of hundreds of logs takes
+    too long."""
     table = events_seen(analysis.timeline)
     elastic = any(bool((table.kind == kind).any()) for kind in ELASTIC)
     question = {"elastic": elastic, "asked_at": analysis.timeline.end / 1e9}

@@ -1,5 +1,5 @@
-"""A log is read in blocks of lines, and those some thousand lines at a time: where they meet makes no difference, and
-no block outlives the next one."""
+"""A log is read in blocks of lines, and those in parts of some thousand lines. The borders make no difference, and only
+one block is in memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def log_file(folder: Path, **scenario: object) -> str:
 
 
 def said(table: EventTable, name: str) -> list[object]:
-    """A column, details and entries as such: their codes depend on the order in which shapes come."""
+    """Return a column, or details and entries themselves, because their codes depend on the order of the shapes."""
     values = {"detail": table.details, "entry": table.entries}.get(name)
     codes = getattr(table, name).tolist()
     return codes if values is None else [values[code] if code >= 0 else None for code in codes]

@@ -1,4 +1,4 @@
-"""Details are numbered once each, and read as they were given, however they are held."""
+"""Details are numbered once each, and returned unchanged, in every internal representation."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ STORIES = {
 
 
 def samples(training: Sequence[tuple[int, int]], off: int, stuck: bool = False) -> list[tuple[I64, F64]]:
-    """Two devices that are busy in training only, every 10 s, by a clock that is off (s)."""
+    """Return samples of two devices that are busy only in training, every 10 s, by a clock that is off (s)."""
     time = np.arange(0, training[-1][1], 10, dtype=np.int64)
     busy = 95.0 * np.logical_or.reduce([(time >= begin) & (time < end) for begin, end in training])
     return [((time + off) * S, busy), ((time + off) * S, busy * (not stuck))]
@@ -80,7 +80,7 @@ HEADS = "timestamp, index, utilization.gpu [%], power.draw [W]"
 
 
 def analyzed(folder: Path, *, accelerators: float | None = None, **files: str) -> Analysis:
-    """A job of 300 steps of 1 s next to files of samples, by name (`_` for `.`)."""
+    """Return the analysis of 300 steps of 1 s next to files of samples, by name (`_` for `.`)."""
     lines = [{"job_name": "j", "job_start_time": T0}]
     lines += [{"job_name": "j", "step_count": step, "step_start_time": T0 + step} for step in range(300)]
     (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -90,7 +90,7 @@ def analyzed(folder: Path, *, accelerators: float | None = None, **files: str) -
 
 
 def rows(heads: str, *cells: str) -> str:
-    """Rows of nvidia-smi every 5 s; cells: of each device, behind the time."""
+    """Return rows of nvidia-smi every 5 s; cells: of each device, after the time."""
     stamps = [datetime.fromtimestamp(T0 + at, UTC).strftime("%Y/%m/%d %H:%M:%S.000") for at in range(0, 300, 5)]
     return "".join([f"{heads}\n" * bool(heads), *(f"{stamp}, {cell}\n" for stamp in stamps for cell in cells)])
 

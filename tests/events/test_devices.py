@@ -1,4 +1,4 @@
-"""Where samples of accelerators come from: trackers, exporters and tools, each beside a log or in one."""
+"""Sources of accelerator samples: trackers, exporters and tools, each next to a log or inside one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EVENTS = [
 
 
 def beside(folder: Path, name: str, text: str) -> dict[tuple[str, str, str], list[float]]:
-    """By host, device and quantity, the values of a file beside a log."""
+    """Return the values of a file next to a log, by host, device and quantity."""
     return by_device(log_beside(folder, name, text))
 
 
@@ -88,7 +88,7 @@ ROWS = """\
 {0}GPU-I 3   45           57.430            1000000                 99                58122
 {1}GPU 7     45           57.430            2000000                 N/A               58122
 """
-"""What `dcgmi dmon -e 150,155,156,203,252` prints (DCGM 4)."""
+"""Output of `dcgmi dmon -e 150,155,156,203,252` (DCGM 4)."""
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_mlflow_files_are_read(tmp_path: Path) -> None:
 
 
 def test_logs_of_real_libraries_without_accelerators() -> None:
-    """20 s each, sampled every 2 s: what its host did. MLflow's files say themselves what they hold."""
+    """20 s each, sampled every 2 s on the host. MLflow's files contain their own description."""
     wandb, mlflow = (by_device(read(REAL / name)) for name in ("wandb-0.31-system", "mlflow-3.17-system"))
     assert {key: len(values) for key, values in wandb.items()} == {
         ("node-a", "0", "HOST_CPU"): 10, ("node-a", "0", "HOST_MEMORY"): 11,

@@ -1,4 +1,4 @@
-"""Local times without a zone inside Cloud Logging entries, which carry their own time in UTC."""
+"""Local times without a zone inside Cloud Logging entries, which have their own time in UTC."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 def entry(second: float, event_type: str, offset: timedelta, late: float = 0.2, **more: Any) -> str:
-    """A line of a program `offset` from UTC, sent `late` seconds after it was written."""
+    """Return a line of a program `offset` from UTC, sent `late` seconds after it was written."""
     instant = NOON + timedelta(seconds=second)
     payload = {"job_name": "j", "event_type": event_type, "timestamp": (instant + offset).isoformat()[:19], **more}
     stamp = (instant + timedelta(seconds=late)).isoformat().replace("+00:00", "Z")
@@ -69,7 +69,7 @@ def test_impossible_offset_is_not_a_zone() -> None:
 
 
 def test_each_day_has_its_own_offset() -> None:
-    # Clocks go back between the two days, and the program goes on.
+    # Clocks go back between the two days, and the program continues.
     late = [entry(86_400 + second, "checkpoint_saved", timedelta(hours=-8), step=second) for second in (100, 200)]
     analysis = analysed([*story(timedelta(hours=-7))[:3], *late])
     assert iso(analysis.job.start_ns) == "2026-01-05T12:00:00Z"

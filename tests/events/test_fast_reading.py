@@ -1,4 +1,4 @@
-"""Lines read as columns give what the same lines give one by one, whatever stands between them."""
+"""Lines read as columns give the same result as lines read one by one, with any lines between them."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from tests.support.readers import T0, log_file, step
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every line is worth a template here."""
+    """Learn a template from every line in these tests."""
     monkeypatch.setattr(FastJson, "FEW", 1)
 
 
 def one_by_one(monkeypatch: pytest.MonkeyPatch, path: str) -> EventLog:
-    """The log as it is read without templates, blocks and columns."""
+    """Return the log as read without templates, blocks and columns."""
     with monkeypatch.context() as patch:
         patch.setattr(FastJson, "read", lambda _, block: ([], np.arange(len(block), dtype=np.int64)))
         patch.setattr(line_reading, "_all_at_once", lambda _: None)
@@ -53,7 +53,7 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch, path: str) -> EventLog:
 
 
 def content(log: EventLog) -> dict[str, Any]:
-    """Everything a log says, codes resolved."""
+    """Return all contents of a log, with resolved codes."""
     table = log.table
     coded = {"label": table.labels, "detail": table.details, "job": table.jobs, "entry": table.entries}
     said: dict[str, Any] = {name: getattr(table, name).tolist() for name in COLUMNS}
@@ -68,7 +68,7 @@ def assert_same(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
 
 
 def ordinary(count: int) -> list[bytes]:
-    """Lines that templates are for."""
+    """Return lines that match templates."""
     return [json.dumps(step(at * 7, at * 8 + at / 64)).encode() for at in range(count)]
 
 
@@ -87,7 +87,7 @@ def test_each_odd_line_among_similar_lines_is_read(odd: bytes, tmp_path: Path, m
 
 
 def entries(count: int) -> list[bytes]:
-    """Envelopes that templates are for."""
+    """Return envelopes that match templates."""
     times = [f"2026-01-01T00:00:{at % 60:02d}.{at:06d}Z".encode() for at in range(count)]
     return [entry(b"i%03d" % at, b"%d" % (at * 7), b"17672256%02d.25" % at, times[at]) for at in range(count)]
 
@@ -185,7 +185,7 @@ def test_every_character_at_every_position_of_a_word() -> None:
 
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_ordinary_log_is_read_once_as_columns(wrapped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counts the work: records parsed one by one, and looks at a line for a template."""
+    """It counts records parsed one by one, and lines tried for a template."""
     monkeypatch.setattr(FastJson, "FEW", 16)
     data, _ = log_bytes(Scenario(lines=20_000, disruption_every=5000, eval_every=0, save_every=2500, envelopes=wrapped))
     path = tmp_path / "run.jsonl"
@@ -240,7 +240,7 @@ def test_records_of_columns_are_parsed_on_demand() -> None:
 
 
 def test_column_of_one_value_takes_no_memory(tmp_path: Path) -> None:
-    """Saves are read in another way than steps; that must not cost the whole log four columns."""
+    """Saves are read in another way than steps; that must not create four full columns for the log."""
     data, _ = log_bytes(Scenario(lines=20_000, save_every=50))
     path = tmp_path / "run.jsonl"
     path.write_bytes(data)

@@ -1,4 +1,4 @@
-"""What a log format may say of itself beyond its lines (docs/architecture.md, plug-in points)."""
+"""Options that a log format may declare (docs/architecture.md, plug-in points)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from goodput_cli.events.schema import Edge, EventLog, Kind, LogFormat
 
 
 class Runs:
-    """{"run": "a", "at": 5, "n": 1}: a job key of its own, and traits."""
+    """A format with its own job key and options: {"run": "a", "at": 5, "n": 1}."""
 
     name = "runs"
     keys = frozenset({"run", "at", "n"})
@@ -39,7 +39,7 @@ class Runs:
 
 
 class Metrics:
-    """Entries of one log whose resource names the job and whose payload may have any keys."""
+    """A format of entries whose resource names the job and whose payload may have any keys."""
 
     name = "metrics"
     keys = frozenset({"value", "step"})
@@ -109,7 +109,7 @@ def test_format_options_are_kept_with_its_jobs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lines", [4, 400])
 def test_format_receives_the_entry_of_its_records(tmp_path: Path, lines: int) -> None:
-    """Few lines are read one by one, many as columns: the same answer."""
+    """Few lines are read one by one, many as columns, with the same result."""
     entries = [metric(at, "a" if at % 2 else "b") for at in range(lines)]
     entries += [metric(lines, None), metric(lines + 1, space="other"), metric(lines + 2, log="elsewhere")]
     log = read(tmp_path, *entries)
@@ -120,7 +120,7 @@ def test_format_receives_the_entry_of_its_records(tmp_path: Path, lines: int) ->
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The groups of entry points that were asked for, in a process that knows of none yet."""
+    """Return the groups of entry points that were looked up, in a process without cached ones."""
     groups: list[str] = []
     ask = importlib.metadata.entry_points
 

@@ -1,4 +1,4 @@
-"""One analysis, every format: the amounts of all categories are the same in each, as exact as the format is."""
+"""One analysis in every format: the amounts of all categories are equal, to the precision of the format."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Amounts = dict[str, Decimal]
     ids=["a night", "a part of it", "a checkpoint log", "without a reference"],
 )
 def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with one analysis in every format."""
+    """Return the folder with one analysis in every format."""
     folder = tmp_path_factory.mktemp("formats")
     log, *options = request.param
     outputs = [word for name in FILES for word in ("-o", str(folder / name))]
@@ -55,7 +55,7 @@ def test_seconds_are_the_same_to_the_nanosecond(written: Path, name: str) -> Non
 
 
 def test_seconds_of_the_page_are_rounded_to_tenths(written: Path) -> None:
-    """A page is for people: nobody reads its microseconds."""
+    """A page rounds for people, who do not need microseconds."""
     shown_seconds, exact = of_html(written / "a.html"), of_json(written / "a.json")
     assert shown_seconds.keys() == exact.keys()
     assert all(abs(shown_seconds[name] - exact[name]) <= Decimal("0.05") for name in exact)
@@ -82,7 +82,7 @@ def test_log_has_its_events_and_segments(written: Path) -> None:
 
 
 def shown(percent: float) -> str:
-    """As people read it: two decimals, and what rounds to 0 is not 0."""
+    """Return a percentage as displayed: two decimals, and a small value never becomes 0."""
     if 0 < abs(percent) < 0.005:
         return f"{'-' if percent < 0 else ''}<0.01 %"
     return f"{percent:.2f} %"
@@ -105,7 +105,7 @@ def of_markdown(path: Path) -> Amounts:
 
 
 def of_html(path: Path) -> Amounts:
-    """The rows of the first table, without the wall clock they begin with."""
+    """Return the rows of the first table, without the wall clock at its start."""
     table = path.read_text().split("<tbody>")[1].split("</tbody>")[0]
     rows = [Words.in_text(row).split("\n") for row in table.split("</tr>")[:-1]]
     cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
@@ -124,7 +124,7 @@ def of_junit(path: Path) -> Amounts:
 
 
 def of_metrics(path: Path) -> Amounts:
-    """A category that is recorded but took no time is 0 there, so that its series does not end."""
+    """A recorded category without time is 0 there, so that its series does not end."""
     sample = re.compile(r'^goodput_category_seconds\{.*category="(\w+)",label="(.*)"\} (\S+)$', re.MULTILINE)
     found = {name_of(category, label): Decimal(value) for category, label, value in sample.findall(path.read_text())}
     unknown = json.loads(path.with_suffix(".json").read_text())["not_recorded"]
@@ -133,7 +133,7 @@ def of_metrics(path: Path) -> Amounts:
 
 
 def of_parquet(path: Path) -> Amounts:
-    """Segments added up; slowdown is a part of productive ones, and what is excluded is no part of the 100 %."""
+    """Return the sums of segments; slowdown is part of productive ones, and excluded time is outside of the 100 %."""
     sums: Counter[str] = Counter()
     for row in parquet.read_table(path).to_pylist():
         sums[name_of(row["category"], row["label"])] += row["ns"] - row["slowdown_ns"]
@@ -159,7 +159,7 @@ def nano(ns: int) -> Decimal:
 
 
 class Words(HTMLParser):
-    """What a page says, an element a line, scripts and drawings left out."""
+    """The text of a page, one element per line, without scripts and drawings."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Cloud Logging entries, one a line or as one JSON array, and objects printed over many lines."""
+"""Cloud Logging entries, one per line or as one JSON array, and objects printed over many lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native format, as docs/formats.md says."""
+"""The native format, as described in docs/formats.md."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KINDS = {
 
 
 def event(name: Any, after: float = 1, **more: Any) -> dict[str, Any]:
-    """A line of the native format."""
+    """Return a line of the native format."""
     return {"job_name": "j", "goodput_event": name, "goodput_time": T0 + after, **more}
 
 
@@ -122,7 +122,7 @@ def test_set_clocks_are_reported(tmp_path: Path) -> None:
 
 
 def test_recorder_log_adds_up(tmp_path: Path) -> None:
-    """A life that crashes in its sixth step, 4 s after a save, and the one that goes on from that save."""
+    """The first attempt crashes in its sixth step, 4 s after a save; the second continues from that save."""
     log = tmp_path / "run.jsonl"
     recorder = Recorder("j", log, heartbeat=0, signals=(), excepthook=False, at_exit=False)
     with pytest.raises(ValueError, match="lost"):

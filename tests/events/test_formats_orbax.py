@@ -1,4 +1,4 @@
-"""Format B, as docs/formats.md says."""
+"""Format B, as described in docs/formats.md."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.support.readers import T0, codes, envelope, found, read_lines, rows, 
 
 
 def save(**more: Any) -> dict[str, Any]:
-    """A save line without times."""
+    """Return a save line without times."""
     return {"job_name": "j", "step": 5, "event_type": "save", "directory": "gs://b/c", **more}
 
 
 def timed(prefix: str, start: float | None, duration: float | None) -> dict[str, Any]:
-    """The two keys of an interval, `start` seconds after T0."""
+    """Return the two keys of an interval, `start` seconds after T0."""
     keys = {f"{prefix}_start_time": None if start is None else T0 + start, f"{prefix}_duration_secs": duration}
     return {key: value for key, value in keys.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""Format A and numbers in general, as docs/formats.md says."""
+"""Format A and numbers in general, as described in docs/formats.md."""
 
 from __future__ import annotations
 

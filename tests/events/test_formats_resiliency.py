@@ -1,4 +1,4 @@
-"""Format C and its timestamps, as docs/formats.md says."""
+"""Format C and its timestamps, as described in docs/formats.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.readers import SECOND, T0, found, read_lines, rows, steps, wh
 
 
 def event(kind: Any, timestamp: Any = "2026-01-01T00:00:01Z", **more: Any) -> dict[str, Any]:
-    """A line of format C."""
+    """Return a line of format C."""
     return {"timestamp": timestamp, "job_name": "j", "event_type": kind, **more}
 
 

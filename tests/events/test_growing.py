@@ -1,4 +1,4 @@
-"""Columns that grow: what was appended is what comes out, and one value takes no memory."""
+"""Growing columns: the appended values are returned, and one value takes no memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The inside of steps in rows of Weights & Biases, by the names that trainers log."""
+"""Step breakdowns in rows of Weights & Biases, by the names that trainers log."""
 
 from __future__ import annotations
 

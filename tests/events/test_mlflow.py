@@ -1,4 +1,4 @@
-"""MLflow (docs/formats.md): stores in files and in databases, which run is the job, and what resumes leave behind."""
+"""MLflow (docs/formats.md): stores in files and in databases, the run of the job, and traces of resumes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rows = list[tuple[int, int]]
 
 
 def worked_example() -> Rows:
-    """49 rows of three processes; nine in ten steps take 139 or 140 ms."""
+    """Return 49 rows of three processes; nine of ten steps take 139 or 140 ms."""
     first = list(zip(spread(7743, 12374, 25, 139.5), range(25), strict=True))
     second = list(zip(spread(40722, 43098, 14, 139.5), range(20, 34), strict=True))
     third = list(zip(spread(60126, 61278, 10, 139.5), range(30, 40), strict=True))
@@ -30,7 +30,7 @@ def worked_example() -> Rows:
 
 
 def store(root: Path, rows: Rows, run_id: str = RUN, status: int = 3, end: int | None = 61650, **metrics: Rows) -> Path:
-    """A run in files; `__` in the name of a metric stands for a folder."""
+    """Return a run in files; `__` in the name of a metric stands for a folder."""
     folder = root / "mlruns" / "0" / run_id
     (folder / "metrics").mkdir(parents=True)
     ended = "null" if end is None else str(BASE_MS + end)
@@ -51,7 +51,7 @@ def codes(analysis: Analysis) -> set[str]:
 
 
 def test_run_metadata_is_read_once_for_any_content(tmp_path: Path) -> None:
-    """A quote and a million blanks took three quarters of an hour."""
+    """A quote and a million blanks once took three quarters of an hour."""
     root = store(tmp_path, worked_example())
     for meta in root.rglob(f"{RUN}/meta.yaml"):
         meta.write_text(meta.read_text() + "note: '" + " " * 1_000_000 + "\0\n")
@@ -74,7 +74,7 @@ class TestTheWorkedExample:
 
 
 def database(path: Path, *, wal: bool = False) -> Path:
-    """The real database, of its tables in SQL."""
+    """Return a database with the real schema, in SQL."""
     connection = sqlite3.connect(path)
     if wal:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -127,7 +127,7 @@ class TestDatabases:
         assert "gives more than a file of its size can hold; is `runs` or `metrics` a view" in capsys.readouterr().err
 
     def test_ctrl_c_works_during_sqlite_queries(self, tmp_path: Path) -> None:
-        """It is sent from within the query: no row of it ever comes."""
+        """The signal is sent from within the query, which never returns a row."""
         program = """
 import os, signal, sys
 from goodput_cli.cli.main import run
@@ -145,7 +145,7 @@ sys.exit(run(["analyze", sys.argv[1]]))
 
 
 def endless(path: Path) -> Path:
-    """A database whose metrics never end."""
+    """Return a database whose metrics never end."""
     connection = sqlite3.connect(path)
     connection.executescript("""
         CREATE TABLE runs (run_uuid, name, status, start_time, end_time, lifecycle_stage);
@@ -202,7 +202,8 @@ class TestRestartsAsNewRuns:
     def two(
         self, root: Path, second_begins: int, first_step: int, names: tuple[str, str] = ("llm-7b", "llm-7b")
     ) -> Path:
-        """A run of steps 0 to 39, one each second, and a run of 20 steps that begins at a second."""
+        """Return a store with a run of steps 0 to 39, one per second, and a run of 20 steps that begins at a given
+        second."""
         runs = [("a" * 32, 0, 0, 40, names[0]), ("b" * 32, second_begins, first_step, 20, names[1])]
         for run_id, begun, first, count, name in runs:
             rows = [((begun + 1 + n) * 1000, first + n) for n in range(count)]
@@ -247,7 +248,7 @@ class TestWithoutAStart:
     def test_run_without_start_does_not_end_fleet(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], start: str
     ) -> None:
-        """The file of the run itself, alone, is refused in a sentence, and the others of its folder count."""
+        """The file of the run alone is refused with a message, and the others in its folder count."""
         folder = store(tmp_path, worked_example())
         odd = "b" * 32
         meta = folder / "0" / odd / "meta.yaml"

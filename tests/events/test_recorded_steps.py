@@ -1,4 +1,4 @@
-"""Lines `phases` of goodput's recorder: the inside of steps by rank, and nothing of it in the ledger."""
+"""Lines `phases` of goodput's recorder: step breakdowns by rank, without an effect on the ledger."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Line = dict[str, Any]
 
 
 def phases(last: int, steps: int, rank: int = 0, *, after: float | None = None, **more: Any) -> Line:
-    """Steps of 1 s each."""
+    """Return a line about steps of 1 s each."""
     line = {"job_name": "j", "goodput_event": "phases", "goodput_time": T0 + (last + 1 if after is None else after)}
     line |= {"run_id": f"life-{rank}", "rank": rank, "host": f"node-{rank // 2}", "first_step": 0}
     return {**line, "step": last, "steps": steps, "step_seconds": float(steps), **more}
 
 
 def events(steps: int = 102) -> Iterator[Line]:
-    """What rank 0 writes of a run of steps of 1 s, with a save."""
+    """Yield the lines of rank 0 for steps of 1 s, with a save."""
     yield {"job_name": "j", "goodput_event": "attempt", "goodput_time": T0 - 10, "run_id": "life-0", "rank": 0}
     yield {"job_name": "j", "job_start_time": T0 - 10}
     for step in range(steps):
@@ -40,7 +40,7 @@ def events(steps: int = 102) -> Iterator[Line]:
 
 
 def of_ranks(ranks: int = 4, apart: float = 0) -> Iterator[Line]:
-    """Rank 1 loads 300 ms a step, others 20; its clock is that of others plus `apart`."""
+    """Yield lines of all ranks. Rank 1 loads 300 ms per step, others 20; its clock is that of others plus `apart`."""
     for rank in range(ranks):
         for last, steps in ((0, 1), (25, 25), (50, 25), (75, 25), (100, 25), (101, 1)):
             data = 0.3 if rank == 1 else 0.02
@@ -61,7 +61,7 @@ def inside(analysis: Analysis) -> Inside:
 
 
 def seconds(analysis: Analysis) -> dict[str, tuple[float, float]]:
-    """By phase, seconds and share."""
+    """Return seconds and share by phase."""
     return {
         row.logged or row.phase: (row.slowest_ns / 1e9, round(row.percent or 0, 6)) for row in inside(analysis).phases
     }
@@ -110,7 +110,7 @@ def test_result_is_independent_of_file_order_and_clocks(tmp_path: Path) -> None:
 
 
 def test_records_with_different_ends_are_summed(tmp_path: Path) -> None:
-    """Steps of rank 1 are so long that it writes each 25th; those of rank 0 just not."""
+    """Steps of rank 1 are so long that it writes every 25th; those of rank 0 are slightly shorter."""
     short = [phases(0, 1, phase_data=0.02), phases(100, 100, phase_data=2)]
     long = [phases(0, 1, 1, phase_data=0.3), *(phases(25 * at, 25, 1, phase_data=7.5) for at in range(1, 5))]
     log = read_lines(tmp_path, *events(), *short, *long)
@@ -194,7 +194,7 @@ def test_names_are_limited_and_hosts_are_escaped(tmp_path: Path) -> None:
 
 
 def test_rarest_phases_are_dropped_beyond_the_limit(tmp_path: Path) -> None:
-    """Each record has five names of its own, which sort before the two that all records have."""
+    """Each record has five unique names, which sort before the two names in all records."""
     own: list[Line] = [{f"phase_a{at}_{number}": 0.001 for number in range(5)} for at in range(100)]
     lines = [phases(at, 1, phase_data=0.1, phase_train=0.2, **names) for at, names in enumerate(own)]
     log = read_lines(tmp_path, *events(), *lines)

@@ -1,5 +1,5 @@
-"""Real runs of tracker libraries beside what their programs did by their own clocks: an exception behind step 24, a
-kill behind step 33, a clean end behind step 39; saved each ten steps (tests/real, tests/trackers/train.py)."""
+"""Real runs of tracker libraries, compared with the clocks of their programs: an exception after step 24, a kill after
+step 33, a clean end after step 39; saved every ten steps (tests/real, tests/trackers/train.py)."""
 
 from __future__ import annotations
 
@@ -123,10 +123,11 @@ class TestMlflow:
         assert ends_of_steps(analysis) == pytest.approx(done, abs=0.05)
         ups = [one["time"] for one in notes if one["what"] == "up"]
         for one, up in zip(analysis.disruptions, ups[1:], strict=True):
-            assert one.next_start_ns / 1e9 == pytest.approx(up, abs=0.05)  # when its first step began, not its process
+            # the time when its first step began, not its process
+            assert one.next_start_ns / 1e9 == pytest.approx(up, abs=0.05)
 
     def test_truncated_store_has_no_extra_time_or_attempts(self, tmp_path: Path) -> None:
-        """A time that is cut off is of 1970; a step that is cut off would be a smaller one, and a resume."""
+        """A truncated time is in 1970; a truncated step would be a smaller one, and so a resume."""
         copy = tmp_path / "mlruns"
         shutil.copytree(self.FOLDER / "mlruns", copy)
         whole = goodput_cli.analyze(str(copy))

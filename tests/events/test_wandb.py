@@ -1,4 +1,5 @@
-"""Weights & Biases (docs/formats.md): run folders, run files alone, what a kill loses, and what is never guessed."""
+"""Weights & Biases (docs/formats.md): run folders, single run files, losses of a kill, and values that are never
+guessed."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def _utc(time: float) -> str:
 
 
 def rows_from(first: float, last: float, steps: range, base: float) -> list[bytes]:
-    """Rows at even distances, the first and the last at these seconds."""
+    """Return rows at equal distances, the first and the last at these seconds."""
     count = len(steps) - 1
     times = [first + (last - first) * place / count for place in range(len(steps))]
     times[-1] = last
@@ -49,7 +50,7 @@ def rows_from(first: float, last: float, steps: range, base: float) -> list[byte
 
 
 def worked_example(root: Path, logs: bool = True) -> Path:
-    """Three processes of one run: an exception behind step 24, a kill that left 7 bytes, and a clean end."""
+    """Return a run of three processes: an exception after step 24, a kill that left 7 bytes, and a clean end."""
     first = run_file(
         run_record("abc12345", at(57.922057)),
         *rows_from(63.817846, 67.173956, range(25), 57.922057),
@@ -171,7 +172,7 @@ class TestWhereFilesEnd:
             file.write_bytes(bytes(data))
             try:
                 attempts = goodput_cli.analyze(str(file)).job.attempts
-            except goodput_cli.NotEnoughData:  # nothing is left of it
+            except goodput_cli.NotEnoughData:  # the file is empty
                 continue
             assert attempts == 1
 
@@ -196,7 +197,7 @@ class TestSteps:
         assert "rows_not_steps" in codes(analysis)
 
     def test_rows_in_bursts_are_not_steps(self, tmp_path: Path) -> None:
-        """Four calls an epoch of 30 s: read as steps, all but the usual one of 1 ms would be stalls."""
+        """Four calls per epoch of 30 s: read as steps, all but the usual one of 1 ms would be stalls."""
         times = [30 * (n // 4) + n % 4 / 1000 for n in range(1, 40)]
         rows = [row(at(time), time, _step=n, loss=1.0) for n, time in enumerate(times)]
         analysis = goodput_cli.analyze(
@@ -305,7 +306,7 @@ TRACEBACK = (
 
 
 class TestWhyItDied:
-    """The output of a run tells why it died: no log of its own, and no second of the account."""
+    """The output of a run contains the cause of its end, but is not a log and changes no second of the account."""
 
     def life(
         self, root: Path, start: float, steps: range, *said: bytes, run_id: str = "abc", output: str = "", code: int = 1
@@ -382,7 +383,7 @@ class TestWhyItDied:
 
 
 class TestExports:
-    """History rows without folders: the time of a row less its runtime is when its process began."""
+    """History rows without folders: the time of a row minus its runtime is the start of its process."""
 
     def rows(self) -> list[dict[str, float]]:
         first = [(63.817846 + n * (67.173956 - 63.817846) / 24, 57.92 - (n == 3) * 0.45, n) for n in range(25)]
@@ -399,7 +400,7 @@ class TestExports:
         assert (analysis.job.attempts, len(analysis.disruptions)) == (2, 1)
         only = analysis.disruptions[0]
         assert seconds(only.next_start_ns) == pytest.approx(98.683113, abs=2e-6)
-        credited = 5 * (67.173956 - 63.817846) / 24  # steps 25 to 29: no row shows them, and it resumed behind them
+        credited = 5 * (67.173956 - 63.817846) / 24  # steps 25 to 29: no row shows them, and it resumed after them
         assert seconds(only.last_sign_of_life_ns) == pytest.approx(67.173956 + credited, abs=2e-6)
         assert only.downtime_ns / 1e9 == pytest.approx(31.509157 - credited, abs=2e-6)
         assert (only.time_to_first_step_ns or 0) / 1e9 == pytest.approx(6.123690, abs=2e-6)
@@ -428,7 +429,7 @@ class TestExportsOfResumedRuns:
     """Steps of 6 s, 2 min of start-up, an hour of training, an outage: `_runtime` restarts, or continues (0.19.10)."""
 
     def history(self, file: Path, down: int, redone: int, runtime: str, ran: int = 3600, start_up: int = 120) -> Path:
-        """A history of two processes, with a row every tenth step."""
+        """Return a history of two processes, with a row every tenth step."""
         rows = [(120 + 60 * n, 120 + 60 * n, 10 * n) for n in range(1, ran // 60 + 1)]
         last, _, step = rows[-1]
         began, counted = last + down, {"continues": last, "restarts": 0}.get(runtime, 0)
@@ -554,7 +555,7 @@ class TestTheSameRunTwice:
         assert {one.name for one in goodput_cli.jobs([text, str(folder)]).jobs} == {"abc"}
 
     def recorded(self, path: Path, job: str, begin: float = 10.0) -> str:
-        """The recorder's log of the same steps, which says when they begin."""
+        """Write the recorder's log of the same steps, which contains their starts."""
         lines = [{"job_name": job, "job_start_time": at(begin - 9)}]
         lines += [{"job_name": job, "step_count": n, "step_start_time": at(begin + n)} for n in range(20)]
         lines.append({"job_name": job, "job_end_time": at(begin + 20.5)})

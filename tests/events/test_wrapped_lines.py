@@ -1,4 +1,4 @@
-"""Lines that a program printed, as launchers and collectors keep them: the same answer in each of their wrappings."""
+"""Lines of a program as launchers and collectors wrap them: the same result for each kind of wrapping."""
 
 from __future__ import annotations
 

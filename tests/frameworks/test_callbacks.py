@@ -1,5 +1,5 @@
-"""The callbacks in tiny real runs of Lightning and Transformers, each a process of its own: steps, evaluations and
-saves are counted, and a kill inside a save leaves a log that does not claim it."""
+"""The callbacks in tiny real runs of Lightning and Transformers, each in a separate process: steps, evaluations and
+saves are counted, and after a kill inside a save the log does not claim it."""
 
 from __future__ import annotations
 

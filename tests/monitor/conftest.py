@@ -1,4 +1,4 @@
-"""What the tests of the monitor share."""
+"""Fixtures of the tests of the monitor."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from tests.monitor.monitoring_server import Server
 
 @pytest.fixture(scope="session")
 def one_server() -> Iterator[Server]:
-    """The process of all tests' servers."""
+    """Start the server process of all tests."""
     with Server() as running:
         yield running
 
 
 @pytest.fixture
 def server(one_server: Server, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """Cloud Monitoring on loopback, which has received nothing; no metadata server; a folder for state."""
+    """Return Cloud Monitoring on loopback without received points, without a metadata server, and with a folder for
+    state."""
     one_server.renew()
     monkeypatch.setenv("GOODPUT_MONITORING_ENDPOINT", one_server.url)
     monkeypatch.setenv("GCE_METADATA_HOST", "127.0.0.1:9")

@@ -1,10 +1,10 @@
-"""A server on loopback for what the monitor sends to Cloud Monitoring, in a process of its own. It refuses what we read
-in Google's documents that they refuse; that the real service does the same was not tried.
+"""A server on loopback for data that the monitor sends to Cloud Monitoring, in a separate process. It rejects what
+Google's documents describe as rejected; this was not tried with the real service.
 
-    python -m tests.monitor.monitoring_server    prints its port
+python -m tests.monitor.monitoring_server    prints its port
 
-POST /control orders a fault (JSON) or forgets everything, GET /control tells what was received. It is
-the metadata server of a machine too.
+POST /control orders a fault (JSON) or resets it, GET /control returns the received data. It is also the metadata server
+of a machine.
 """
 
 from __future__ import annotations
@@ -49,34 +49,34 @@ RESOURCES = {
 
 
 class Server(ServerProcess):
-    """Starts the server; use as a context manager."""
+    """Starter of the server, a context manager."""
 
     def __init__(self) -> None:
         super().__init__("tests.monitor.monitoring_server")
 
     def fault(self, kind: str = "", times: int = -1) -> None:
-        """From now on, `times` requests (-1: all) are answered with a status such as "503", "hang", or "lose" (taken,
-        and not answered); "": none."""
+        """Answer `times` requests (-1: all) with a status such as "503", "hang", or "lose" (accepted, but not answered)
+        from now on; "": no fault."""
         self._ask({"kind": kind, "times": times})
 
     def forget(self) -> None:
-        """As if it had just been started."""
+        """Reset the server to its initial state."""
         self._ask({"forget": True})
 
     def projects(self) -> list[str]:
-        """To which projects points were sent."""
+        """Return the projects of the received points."""
         return list(self._ask(None)["projects"])
 
     def points(self) -> list[dict[str, Any]]:
-        """Every point that was taken: metric, labels, resource, end (s), value."""
+        """Return every accepted point: metric, labels, resource, end (s), value."""
         return list(self._ask(None)["points"])
 
     def refusals(self) -> list[str]:
-        """Why series were refused."""
+        """Return why series were rejected."""
         return list(self._ask(None)["refusals"])
 
     def requests(self) -> int:
-        """How many there were."""
+        """Return the number of requests."""
         return int(self._ask(None)["requests"])
 
     def _ask(self, order: dict[str, Any] | None) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class _State:
         self.fault: dict[str, Any] = {"kind": "", "times": 0}
 
     def take(self, series: list[dict[str, Any]]) -> list[str]:
-        """Keep what is right; why the others are refused."""
+        """Keep valid series; return why the others are rejected."""
         if len(series) > MOST_SERIES:
             return [f"{len(series)} series in one request"]
         refused, seen = [], set()
@@ -217,7 +217,7 @@ class _Handler(QuietHandler):
             self.answer(200, {})
 
     def _metadata(self, what: str) -> None:
-        """What the metadata server of a machine of Google's says."""
+        """Send a value of Google's metadata server."""
         body = METADATA.get(what, "")
         kind = "application/json" if body.startswith("{") else "text/plain"
         self.answer(200 if what in METADATA else 404, body, kind, Metadata_Flavor="Google")

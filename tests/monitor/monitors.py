@@ -1,4 +1,4 @@
-"""Monitors at work: in this process beside a thread that plays the job, or as processes of their own."""
+"""Running monitors: in this process with a thread that plays the job, or in separate processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPEN_METRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
 
 
 def ended(path: Path, steps: int = 10) -> Path:
-    """The log of a job of 2026 that ended: steps of 10 s."""
+    """Write the log of a job of 2026 that ended: steps of 10 s."""
     log = Recorder().start(0).steps(0, steps - 1, 20, 10).end(20 + 10 * steps)
     path.write_text("".join(f"{line}\n" for line in log.lines), encoding="utf-8")
     return path
@@ -57,12 +57,12 @@ class Job:
 
 
 def monitor(*arguments: object) -> int:
-    """The command in this process, to its end."""
+    """Run the command in this process, to its end."""
     return run(["monitor", *map(str, arguments)])
 
 
 def beside(job: Callable[[], None], *arguments: object) -> int:
-    """The command in this process, to its end, while a thread plays the job; what the thread raises is raised here."""
+    """Run the command in this process, to its end, while a thread plays the job. Raise exceptions of the thread."""
     errors: list[BaseException] = []
 
     def play() -> None:
@@ -81,7 +81,7 @@ def beside(job: Callable[[], None], *arguments: object) -> int:
 
 
 def started(*arguments: object, cwd: Path, **environment: str) -> subprocess.Popen[str]:
-    """The command in a process of its own."""
+    """Start the command in a separate process."""
     return subprocess.Popen(
         [sys.executable, "-m", "goodput_cli", "monitor", *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -93,7 +93,7 @@ def started(*arguments: object, cwd: Path, **environment: str) -> subprocess.Pop
 
 
 class Endpoint:
-    """Where a monitor in this process listens; it says so on standard error."""
+    """The address of a monitor in this process, from its standard error."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -110,12 +110,12 @@ class Endpoint:
         return samples(get(f"{self._url}/metrics")[1])
 
     def value(self, name: str, **labels: str) -> float | None:
-        """The value of the one series with these labels; None without one."""
+        """Return the value of the one series with these labels; None without one."""
         return value(self.samples(), name, **labels)
 
 
 def get(url: str, headers: dict[str, str] | None = None) -> tuple[int, str, str]:
-    """Status, text and content type."""
+    """Return status, text and content type."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=headers or {}), timeout=120) as answer:
             return answer.status, answer.read().decode(), answer.headers["Content-Type"]
@@ -125,7 +125,7 @@ def get(url: str, headers: dict[str, str] | None = None) -> tuple[int, str, str]
 
 
 def samples(text: str) -> Samples:
-    """(name, labels) -> value, by the parsers of both formats; no series twice."""
+    """Return (name, labels) -> value, by the parsers of both formats; no series twice."""
     read = []
     for parse in (parse_openmetrics, parse_text):
         found = [
@@ -140,7 +140,7 @@ def samples(text: str) -> Samples:
 
 
 def value(found: Samples, name: str, **labels: str) -> float | None:
-    """The value of the one series with these labels; None without one."""
+    """Return the value of the one series with these labels; None without one."""
     values = [
         value for (known, pairs), value in found.items() if known == name and labels.items() <= dict(pairs).items()
     ]

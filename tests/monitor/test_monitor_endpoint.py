@@ -17,7 +17,7 @@ from tests.monitor.monitors import OPEN_METRICS, ended, get, samples, value
 
 @pytest.fixture
 def snapshot(folder: Path) -> Snapshot:
-    """Of a job that ended."""
+    """Return the snapshot of a job that ended."""
     watched = Watched(str(ended(folder / "run.jsonl")))
     watched.look()
     analysis = watched.analysis(None)
@@ -27,19 +27,19 @@ def snapshot(folder: Path) -> Snapshot:
 
 @pytest.fixture
 def health() -> Health:
-    """Of a monitor that looks every minute."""
+    """Return the health of a monitor that polls every minute."""
     return Health(60)
 
 
 @pytest.fixture
 def said() -> list[str]:
-    """What the endpoint says."""
+    """Return the messages of the endpoint."""
     return []
 
 
 @pytest.fixture
 def endpoint(health: Health, snapshot: Snapshot, said: list[str]) -> Iterator[http.Endpoint]:
-    """With one update."""
+    """Return an endpoint with one update."""
     endpoint = http.Endpoint(parse_target("http://:0"), MonitorContext(health, 60, say=said.append))
     endpoint.publish((snapshot,), False)
     yield endpoint
@@ -48,7 +48,7 @@ def endpoint(health: Health, snapshot: Snapshot, said: list[str]) -> Iterator[ht
 
 @pytest.fixture
 def url(endpoint: http.Endpoint, said: list[str]) -> str:
-    """Where it listens."""
+    """Return its address."""
     return said[0].removeprefix("Metrics at ").removesuffix("/metrics")
 
 
@@ -64,7 +64,7 @@ def test_both_formats_have_the_same_metrics(url: str) -> None:
 
 
 def test_health_is_that_of_the_last_poll(url: str, health: Health, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert get(f"{url}/healthz")[0] == 503  # nothing was looked at yet
+    assert get(f"{url}/healthz")[0] == 503  # nothing was polled yet
     health.looked(failing=False)
     assert get(f"{url}/healthz")[:2] == (200, "ok\n")
     assert health._looked is not None
@@ -89,7 +89,7 @@ def test_slow_or_excess_clients_delay_nothing(
 
 
 def _ended(client: socket.socket) -> bool:
-    """Whether the connection ends without an answer."""
+    """Return True if the connection ends without a response."""
     with client:
         try:
             return client.recv(1) == b""

@@ -1,4 +1,4 @@
-"""Cloud Monitoring: the series of the existing dashboards, and a server that refuses."""
+"""Cloud Monitoring: the series of the existing dashboards, and a server that rejects data."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HERE = ["--gcm-location", "us-central1-a"]
 
 
 class Time:
-    """A clock that tests hurry, an hour back so that nothing lies in the future."""
+    """A fast clock for tests, an hour back so that no time is in the future."""
 
     def __init__(self) -> None:
         self.ns = time.time_ns() - 3600 * NS
@@ -47,7 +47,7 @@ def target(time: Time, text: str = "gcm:my-project", **labels: str) -> CloudMoni
 
 
 def snapshot(path: Path, windows: tuple[int, ...] = (), as_of: float | None = None) -> Snapshot:
-    """Of a log, as of its last event or of some seconds after its beginning."""
+    """Return the snapshot of a log, as of its last event or of some seconds after its beginning."""
     options = {} if as_of is None else {"as_of": round((EPOCH + as_of) * NS)}
     watched = Watched(str(path), **options)  # type: ignore[arg-type]
     watched.look()
@@ -62,7 +62,7 @@ def snapshot(path: Path, windows: tuple[int, ...] = (), as_of: float | None = No
 
 @pytest.fixture
 def elastic(folder: Path) -> Path:
-    """A log with a custom event in two spellings, slices and a restart."""
+    """Write a log with a custom event in two spellings, slices and a restart."""
     log = Recorder().start(0).slices(1, 2, 4, 4).steps(0, 9, 20, 10).start(200).steps(8, 20, 220, 10)
     for begin, name in ((331, "eval"), (343, "Eval")):
         for edge, at in (("start", begin), ("end", begin + 5)):
@@ -78,7 +78,7 @@ def test_hour_of_points_is_accepted_and_adds_up(server: Server, elastic: Path) -
     updates = [snapshot(elastic, (60 * NS,), as_of) for as_of in (100, 210, 300, 360)]
     for number in range(240):
         if number % 40 == 0:
-            monitor = target(clock)  # it was restarted
+            monitor = target(clock)  # the monitor was restarted
         monitor.publish((updates[number * 4 // 240],), final=False)
         clock.sleep(17 if number % 3 else 4)  # every third comes too soon, and is left out
     points = server.points()
@@ -108,7 +108,7 @@ def test_job_has_the_expected_series(server: Server, elastic: Path) -> None:
     assert counts["stepping_slice_efficiency"] == 2
     by_source = {point["labels"].get("badput_source"): point for point in points if "badput_time" in point["metric"]}
     assert by_source["CUSTOM_BADPUT_EVENTS.EVAL"]["value"] == 10  # both spellings
-    assert by_source["STEP_STALL"]["value"] == 0  # recorded, and nothing of it
+    assert by_source["STEP_STALL"]["value"] == 0  # recorded, but without time
     assert "DATA_LOADING_ASYNC" not in by_source
     (disruptions,) = [point for point in points if point["metric"].endswith("disruptions")]
     assert disruptions["labels"] == {"accelerator_type": "TPU-v5p", "window_type": "cumulative"}
@@ -155,7 +155,7 @@ def test_each_job_is_a_workload_with_its_own_clock(server: Server, elastic: Path
     clock.sleep(5)
     one.publish((first, second), False)  # too soon for the first one alone
     clock.sleep(60)
-    target(clock).publish((first, second), True)  # it was restarted
+    target(clock).publish((first, second), True)  # the monitor was restarted
     ends: dict[str, set[float]] = defaultdict(set)
     for point in server.points():
         ends[point["resource"]["labels"]["workload_id"]].add(point["end"])

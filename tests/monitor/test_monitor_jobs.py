@@ -1,4 +1,4 @@
-"""One monitor for several jobs: each is followed by itself, whatever happens to the others."""
+"""One monitor for several jobs: each is followed independently of the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.waiting import until
 
 
 def long_ago(path: Path, name: str, steps: int = 10, ago: float = 86_400.0) -> Path:
-    """The log of a job that ended cleanly so many seconds ago: a start-up of 100 s, steps of 10 s."""
+    """Write the log of a job that ended cleanly some time ago: a start-up of 100 s, steps of 10 s."""
     start = time.time() - ago - 100 - 10 * steps
     facts: list[dict[str, Any]] = [{"job_start_time": start}]
     facts += [{"step_count": at, "step_start_time": start + 100 + 10 * at} for at in range(steps)]
@@ -33,7 +33,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 
 def test_each_job_has_its_own_figures(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two jobs, one of two files; a third begins later; one crashes and comes back; all end."""
+    """Two jobs, one of two files; a third begins later; one crashes and is restarted; all end."""
     (folder / "logs").mkdir()
     one, other = Job(folder / "logs/a.jsonl", "one"), Job(folder / "logs/b.jsonl", "other")
     late, endpoint = Job(folder / "logs/c.jsonl", "late"), Endpoint(capsys)
@@ -70,7 +70,7 @@ def test_each_job_has_its_own_figures(folder: Path, capsys: pytest.CaptureFixtur
 
 
 def test_broken_log_does_not_stop_others(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One that cannot be read, one that holds nothing, one with an event alone, and one that is missing."""
+    """The logs: an unreadable one, an empty one, one with a single event, and a missing one."""
     (folder / "logs").mkdir()
     Path("logs/loop.jsonl").symlink_to("loop.jsonl")
     Path("logs/noise.jsonl").write_bytes(os.urandom(5000) + b"\n{\n")
@@ -80,7 +80,7 @@ def test_broken_log_does_not_stop_others(folder: Path, capsys: pytest.CaptureFix
     job.steps(0, 3)
     sources = ["logs/loop.jsonl", "logs", "nowhere.jsonl"]
     asked = ["--publish", "prom:m.prom", "--interval", "0.1", "--updates", "3"]
-    assert monitor(*sources, *asked) == 1  # some of what was asked for could not be read
+    assert monitor(*sources, *asked) == 1  # some sources could not be read
     served = samples(Path("m.prom").read_text())
     assert value(served, "goodput_last_step", job_name="a") == 3
     assert value(served, "goodput_monitor_source_failing") == 1
@@ -100,13 +100,13 @@ def test_options_not_fitting_a_job_skip_that_job(folder: Path, capsys: pytest.Ca
     assert monitor("a.jsonl", "b.jsonl", *asked) == 1
     assert "skipping the job 'b': " in capsys.readouterr().err
     assert value(samples(Path("m.prom").read_text()), "goodput_last_step", job_name="a") == 3
-    assert monitor("b.jsonl", *asked) == 2  # as for every question that nothing answers
+    assert monitor("b.jsonl", *asked) == 2  # as for every query without a result
 
 
 def test_old_jobs_are_dropped_next_to_a_running_one(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More of them than there is room; the one that runs is the smallest, and so the last to be taken in."""
+    """There are more of them than the limit; the running one is the smallest, and so the last to be followed."""
     monkeypatch.setattr(life, "MOST_JOBS", 2)
     (folder / "logs").mkdir()
     for number in range(5):
@@ -152,7 +152,7 @@ HOSTILE = [
 
 
 def test_hostile_names_from_logs_are_harmless(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every job has its series, in both formats of Prometheus; nothing that acts is said."""
+    """Every job has its series, in both formats of Prometheus; no control sequence is printed."""
     (folder / "logs").mkdir()
     for number, name in enumerate(HOSTILE):
         long_ago(Path(f"logs/{number}.jsonl"), name)
@@ -175,7 +175,7 @@ def test_labels_differ_and_plain_names_are_kept() -> None:
 
 
 def test_many_names_stay_cheap(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """20,000 names with an event each do not keep the job from being followed, and are not all said."""
+    """20,000 names with an event each do not prevent following the job, and are not all reported."""
     job = Job(folder / "a.jsonl", "a")
     job.start()
     with Path("a.jsonl").open("a") as stream:

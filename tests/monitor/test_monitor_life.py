@@ -21,7 +21,7 @@ from tests.support.waiting import until
 
 
 def updates(path: Path) -> list[dict[str, Any]]:
-    """The lines of a JSON target."""
+    """Return the lines of a JSON target."""
     return [json.loads(line) for line in path.read_bytes().splitlines()] if path.exists() else []
 
 
@@ -43,7 +43,7 @@ def test_monitor_follows_a_job_to_its_end(folder: Path, capsys: pytest.CaptureFi
     job, endpoint = Job(folder / "run.jsonl"), Endpoint(capsys)
 
     def play() -> None:
-        until(lambda: endpoint.value("goodput_monitor_source_failing") == 1)  # there is no log yet
+        until(lambda: endpoint.value("goodput_monitor_source_failing") == 1)  # the log does not exist yet
         job.start()
         job.steps(0, 3)
         until(lambda: endpoint.value("goodput_last_step") == 3)
@@ -83,7 +83,7 @@ def test_forever_continues_after_the_job(folder: Path, capsys: pytest.CaptureFix
     target = ["--publish", "json:m.json", "--interval", "0.1"]
     assert monitor(log, *target, "--forever", "--settle", "0", "--updates", "3") == 0
     count = len(updates(folder / "m.json"))
-    assert 1 <= count <= 3  # a target takes the newest, and not what came while it was busy
+    assert 1 <= count <= 3  # a target takes the newest update, and none that came while it was busy
     assert monitor(log, *target, "--settle", "0") == 0
     assert len(updates(folder / "m.json")) == count + 1
 
@@ -187,7 +187,7 @@ os.kill(os.getpid(), 9)
 
 
 def _is_gone(process: int) -> bool:
-    """Whether a process of somebody else has ended; one that nobody waited for is left as a zombie."""
+    """Return True if a process of another parent has ended; an unreaped one remains as a zombie."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:

@@ -1,4 +1,4 @@
-"""Targets behind a URL: what a bad server does to the monitor, and who sees the account in the URL."""
+"""Targets with a URL: effects of a bad server on the monitor, and where the account in the URL is visible."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def server(running: OddServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def published(folder: Path, target: str) -> int:
-    """One update of a job that a threshold fails for; 0 where the target took it."""
+    """Publish one update of a job with a failing threshold; return 0 if the target accepted it."""
     job = Job(folder / "run.jsonl")
     job.start()
     job.steps(0, 3)
@@ -36,7 +36,7 @@ def published(folder: Path, target: str) -> int:
 
 
 def asked(server: OddServer, place: str) -> list[list[str]]:
-    """What a server was asked below a path."""
+    """Return the requests to a server below a path."""
     return [one for one in server.log() if one[1].startswith(f"/{place}")]
 
 
@@ -61,7 +61,7 @@ def test_redirect_is_not_a_delivery_and_gets_no_header(
 
 @pytest.mark.parametrize(("place", "code"), [("endless-200", 0), ("endless-403", 1)])
 def test_endless_response_is_not_read_to_its_end(server: OddServer, folder: Path, place: str, code: int) -> None:
-    """Success is success after some kilobytes; what the system holds between the two is more than that."""
+    """Success is success after some kilobytes; the buffers of the system are larger than that."""
     assert published(folder, f"webhook:{server.url}/{place}") == code
     until(lambda: [one for one in server.log() if one[0] == "taken"])
     assert all(int(one[1]) < 32 << 20 for one in server.log() if one[0] == "taken")
@@ -78,7 +78,7 @@ def test_account_in_url_is_basic_authentication(server: OddServer, folder: Path,
 
 
 def test_metrics_and_messages_show_only_the_host(server: OddServer, folder: Path) -> None:
-    """Two targets of one host stay two."""
+    """Two targets on one host remain two."""
     job = Job(folder / "run.jsonl")
     job.start()
     job.steps(0, 3)

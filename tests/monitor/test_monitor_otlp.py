@@ -1,4 +1,4 @@
-"""`--publish otlp:URL`: what a collector of OpenTelemetry gets."""
+"""`--publish otlp:URL`: the data sent to a collector of OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PRIMER = Path(__file__).parents[2] / "sample_logs" / "primer-50-percent.jsonl"
 
 
 class Collector(ThreadingHTTPServer):
-    """An HTTP receiver: what was posted, by path, with its headers."""
+    """An HTTP receiver: the posted data, by path, with its headers."""
 
     daemon_threads = True
 
@@ -40,7 +40,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"{}")
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""TensorBoard: what its own reader finds is what the original writes."""
+"""TensorBoard: its own reader finds the same data as for the original."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Points = dict[str, list[tuple[int, float]]]
 
 
 def read(folder: Path) -> tuple[Points, dict[str, str]]:
-    """(step, value) of each tag, and the names on the screen."""
+    """Return (step, value) of each tag, and the display names."""
     accumulator = EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0})
     accumulator.Reload()
     tags = accumulator.Tags()["scalars"]
@@ -42,7 +42,7 @@ def _name(accumulator: Any, tag: str) -> str:
 
 @pytest.fixture
 def log(folder: Path) -> Path:
-    """A log with a custom event and a save."""
+    """Write a log with a custom event and a save."""
     log = Recorder().start(0).steps(0, 9, 20, 10)
     log.add(custom_badput_event_type="eval step!", custom_badput_event_start_time=EPOCH + 115)
     log.add(custom_badput_event_type="eval step!", custom_badput_event_end_time=EPOCH + 118)
@@ -90,7 +90,7 @@ print([name for name in sys.modules if name.startswith(("tensorb", "torch"))])
 
 
 def test_event_files_need_no_other_package(log: Path, folder: Path) -> None:
-    """tensorboardX imports torch where it is there: 265 MB beside a job."""
+    """tensorboardX imports torch if it is installed: 265 MB next to a job."""
     done = subprocess.run([sys.executable, "-c", OTHERS], cwd=folder, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n", done.stderr
     assert "goodput/goodput" in read(folder / "tb" / "goodput")[0]
@@ -111,7 +111,7 @@ def test_restarted_monitor_repeats_no_step(folder: Path) -> None:
         until(lambda: state.exists() and json.loads(state.read_bytes())["step"] == 49)
         process.kill()
     kept = json.loads(state.read_bytes())
-    state.write_text(json.dumps({**kept, "step": 20}), encoding="utf-8")  # killed before it could be kept
+    state.write_text(json.dumps({**kept, "step": 20}), encoding="utf-8")  # killed before it could save its state
     job.steps(51, 60)
     job.end()
     assert monitor(*target, "--settle", "0") == 0

@@ -1,4 +1,4 @@
-"""`--publish webhook:URL`: one message when a threshold falls, one when it recovers, to a real server."""
+"""`--publish webhook:URL`: one message when a threshold is violated, one when it recovers, to a real server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from goodput_cli.monitor.targets.base import Health, MonitorContext, open_target
 
 
 class Chat(ThreadingHTTPServer):
-    """What takes messages; `status` is what it answers."""
+    """Receiver of messages; `status` is its response."""
 
     daemon_threads = True
 
@@ -41,7 +41,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def chat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Chat]:
 
 
 def log(path: Path, steps: int, job: str = "j") -> Path:
-    """A job of 100 s of start-up, steps of 10 s, and a clean end."""
+    """Write a job with 100 s of start-up, steps of 10 s, and a clean end."""
     starts = [{"job_name": job, "step_count": n, "step_start_time": 1.7e9 + 100 + 10 * n} for n in range(steps)]
     end = {"job_name": job, "job_end_time": 1.7e9 + 100 + 10 * steps}
     lines = [{"job_name": job, "job_start_time": 1.7e9}, *starts, end]
@@ -64,13 +64,13 @@ def log(path: Path, steps: int, job: str = "j") -> Path:
 
 
 def publish(path: Path, chat: Chat, grace: int = 60) -> int:
-    """One update of a monitor; what it exits with. grace: how long (s) it tries again where it is not taken."""
+    """Publish one update of a monitor; return its exit code. grace: time (s) of retries after a rejection."""
     asked = ["--publish", f"webhook:{chat.url}", "--fail-if", "goodput<80", "--updates", "1", "--grace", f"{grace}"]
     return run(["monitor", str(path), *asked, "-q"])
 
 
 def test_violation_and_recovery_send_messages(tmp_path: Path, chat: Chat) -> None:
-    """Also over restarts: each update is of a monitor of its own."""
+    """Also over restarts: each update comes from a new monitor."""
     path = tmp_path / "run.jsonl"
     publish(log(path, 10), chat)
     publish(path, chat)
@@ -81,7 +81,7 @@ def test_violation_and_recovery_send_messages(tmp_path: Path, chat: Chat) -> Non
 
 
 def test_jobs_are_reported_independently(tmp_path: Path, chat: Chat) -> None:
-    """What changed for several at once is one message; each restart knows what was said of each."""
+    """Changes of several jobs at once are one message; each restart knows the last message of each job."""
     logs = tmp_path / "logs"
     logs.mkdir()
     for name in ("a", "b", "c"):

@@ -1,4 +1,4 @@
-"""What the tests of the recorder share."""
+"""Fixtures of the tests of the recorder."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from tests.support.server_process import make_certificate
 
 @pytest.fixture(scope="session")
 def plain_server() -> Iterator[Server]:
-    """The process of all tests' servers."""
+    """Start the server process of all tests."""
     with Server() as running:
         yield running
 
 
 @pytest.fixture
 def server(plain_server: Server) -> Server:
-    """A server that has received nothing and fails in nothing."""
+    """Return a server without received data and faults."""
     return plain_server.renew()
 
 
 @pytest.fixture
 def tls_server(certificate: tuple[Path, Path]) -> Iterator[Server]:
-    """The same over TLS."""
+    """Start the same server over TLS."""
     with Server(*certificate) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 and its key, made for this run."""
+    """Return a certificate for 127.0.0.1 and its key, created for this run."""
     return make_certificate(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(autouse=True)
 def outside_of_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No test sees the cloud, the scheduler or the folder of the machine it runs on."""
+    """Hide the cloud, the scheduler and the folder of the machine from all tests."""
     for name in ("GOODPUT_RECORDER_TO", "GOODPUT_RECORDER_DIR", "GOODPUT_RECORDER_RANK", "GOODPUT_RECORDER_EXTRA"):
         monkeypatch.delenv(name, raising=False)
     for name in ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "GOOGLE_APPLICATION_CREDENTIALS", "GCE_METADATA_HOST"):
@@ -53,7 +53,7 @@ def outside_of_everything(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
 
 @pytest.fixture(autouse=True)
 def nothing_goes_on(outside_of_everything: None) -> Iterator[None]:
-    """Recorders that a test left open end with it, where it wrote: at the exit of the process they would write
+    """Close recorders that a test left open while its folder is current: at the exit of the process they would write
     elsewhere."""
     yield
     for left in list(writer._live):

@@ -1,4 +1,4 @@
-"""Programs that record, as processes of their own, and what they leave behind."""
+"""Programs that record, as separate processes, and their logs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _QUIET = ("GOODPUT_RECORDER_", "GOODPUT_LOGGING_", "GOOGLE_", "GCLOUD_", "GCE_",
 
 
 def environment(folder: Path, **more: str) -> dict[str, str]:
-    """That of a machine outside of any cloud and scheduler."""
+    """Return the environment of a machine outside of any cloud and scheduler."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith(_QUIET) and name != "RANK"}
     kept |= {"RECORD_ROOT": str(ROOT), "HOME": str(folder), "CLOUDSDK_CONFIG": str(folder), "NO_PROXY": "*"}
     return {**kept, **more}
@@ -28,10 +28,10 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 def start(
     folder: Path, text: str, *arguments: str, python: str = sys.executable, packages: bool = False, **more: str
 ) -> subprocess.Popen[str]:
-    """Start a program in a folder; its output can be read. Without `packages` it has the standard library alone: all
-    that a recorder needs, and it starts in a third of the time."""
+    """Start a program in a folder; its output can be read. Without `packages` it has only the standard library. That is
+    enough for a recorder, and starts in a third of the time."""
     path, program = folder / "program.py", _PRELUDE + textwrap.dedent(text)
-    if not path.exists() or path.read_text(encoding="utf-8") != program:  # others may be reading it
+    if not path.exists() or path.read_text(encoding="utf-8") != program:  # another process may be reading it
         path.write_text(program, encoding="utf-8")
     command = [python, *([] if packages else ["-S"]), str(path), *arguments]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -47,7 +47,7 @@ def run(
     code: int = 0,
     **more: str,
 ) -> tuple[str, str]:
-    """Run a program to its end, which must be with this exit code; its output and what it said on standard error."""
+    """Run a program to its end, and check its exit code; return its output and its standard error."""
     process = start(folder, text, *arguments, python=python, packages=packages, **more)
     out, err = process.communicate(timeout=600)
     assert process.returncode == code, (process.returncode, out, err)
@@ -55,19 +55,19 @@ def run(
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log, which must all be whole."""
+    """Return the lines of a log, which must all be whole."""
     content = path.read_bytes()
     assert content.endswith(b"\n")
     return [orjson.loads(line) for line in content.splitlines() if line]
 
 
 def events(path: Path) -> list[str]:
-    """What each line says, in a word."""
+    """Return each line as a word."""
     return [word(line) for line in lines(path)]
 
 
 def word(line: dict[str, Any]) -> str:
-    """What a line says: its native event, its Orbax event, its step, or the key of its time."""
+    """Return a line as a word: its native event, its Orbax event, its step, or the key of its time."""
     if "goodput_event" in line:
         return str(line["goodput_event"])
     if "step_count" in line:
@@ -77,7 +77,8 @@ def word(line: dict[str, Any]) -> str:
 
 @cache
 def pythons() -> list[str]:
-    """The interpreters at hand that can run the recorder: this one, and one of every other version from 3.10 on."""
+    """Return the installed interpreters that can run the recorder: this one, and one of every other version from 3.10
+    on."""
     folder = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     found = {f"{sys.version_info[0]}.{sys.version_info[1]}": sys.executable}
     for minor in range(10, 30):

@@ -1,9 +1,9 @@
-"""A server on loopback for what the recorder sends: Cloud Logging's `entries:write` and Cloud Storage's uploads, in a
-process of its own, with faults on order. It ends when its standard input does.
+"""A server on loopback for data that the recorder sends: Cloud Logging's `entries:write` and Cloud Storage's uploads,
+in a separate process, with faults on demand. It ends when its standard input does.
 
-    python -m tests.record.record_server [CERTIFICATE KEY]   prints its port
+python -m tests.record.record_server [CERTIFICATE KEY]   prints its port
 
-Besides the two APIs: POST /control sets the fault (JSON) or forgets everything, GET /control tells what was received.
+In addition to the two APIs: POST /control sets the fault (JSON) or resets it, GET /control returns the received data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.support.server_process import QuietHandler, ServerProcess, serve_unti
 
 
 class Server(ServerProcess):
-    """Starts the server; use as a context manager. `url` is http://127.0.0.1:PORT, or https with a certificate."""
+    """Starter of the server, a context manager. `url` is http://127.0.0.1:PORT, or https with a certificate."""
 
     def __init__(self, certificate: Path | None = None, key: Path | None = None) -> None:
         super().__init__("tests.record.record_server", *(str(path) for path in (certificate, key) if path is not None))
@@ -31,23 +31,24 @@ class Server(ServerProcess):
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """Return its address."""
         return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def fault(self, kind: str = "", status: int = 503, times: int = -1, refuse: str = "") -> None:
-        """From now on, `times` requests (-1: all) go wrong. kind: "status" (answer with it), "hang" (no answer), "lose"
-        (take it, then drop the connection), "refuse" (refuse the entries whose JSON contains a text); "": none."""
+        """Make `times` requests (-1: all) fail from now on. kind: "status" (answer with it), "hang" (no answer), "lose"
+        (accept it, then drop the connection), "refuse" (reject the entries whose JSON contains a text); "": no
+        fault."""
         body = json.dumps({"kind": kind, "status": status, "times": times, "refuse": refuse}).encode()
         self._ask(body)
 
     def received(self) -> dict[str, Any]:
-        """entries: what Cloud Logging keeps (an insertId once), in order of arrival; objects: bodies by name, as text;
-        requests: how many; bodies: each request for entries, without them."""
+        """Return the received data. entries: those of Cloud Logging (an insertId once), in order of arrival; objects:
+        bodies by name, as text; requests: their number; bodies: each request for entries, without them."""
         answer: dict[str, Any] = json.loads(self._ask(None))
         return answer
 
     def payloads(self) -> list[dict[str, Any]]:
-        """The lines that Cloud Logging holds."""
+        """Return the lines in Cloud Logging."""
         return [entry["jsonPayload"] for entry in self.received()["entries"]]
 
     def _ask(self, body: bytes | None) -> bytes:
@@ -75,7 +76,7 @@ class _State:
             return dict(fault)
 
     def write(self, body: dict[str, Any], refuse: str) -> list[int]:
-        """Keep entries; returns the places of those that are refused."""
+        """Keep entries; return the positions of rejected ones."""
         with self.lock:
             entries = body.pop("entries")
             self.bodies.append(body)

@@ -1,4 +1,4 @@
-"""A story of a job that makes every call of the recorder."""
+"""A job that makes every call of the recorder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from goodput_cli.record import Recorder
 
 
 def story(recorder: Recorder, start: float) -> None:
-    """Every call of the recorder, at given times."""
+    """Make every call of the recorder, at given times."""
     with recorder.run(at=start, until=start + 100):
         recorder.scheduled(at=start)
         with recorder.phase("accelerator_init", at=start + 1, until=start + 2):
@@ -38,5 +38,5 @@ def story(recorder: Recorder, start: float) -> None:
 
 
 def time_of(line: dict[str, Any]) -> float:
-    """The first value of a line that is a time."""
+    """Return the first value of a line that is a time."""
     return float(next(value for key, value in line.items() if "time" in key))

@@ -1,4 +1,5 @@
-"""One event from a launcher script, the small wheel, and the callbacks, with stand-ins that call as frameworks do."""
+"""One event from a launcher script, the small wheel, and the callbacks, with stand-ins that call them as frameworks
+do."""
 
 # ruff: noqa: ARG002  # a stand-in has the signature of what it stands for
 
@@ -90,9 +91,9 @@ def test_small_wheel_works_alone(tmp_path: Path) -> None:
         "recorder",
         "goodput_cli/record",
         "goodput_cli/compat/drop_in",
-    ):  # a build leaves files beside its sources
+    ):  # a build leaves files next to its sources
         shutil.copytree(ROOT / part, tmp_path / "sources" / part, ignore=shutil.ignore_patterns("__pycache__"))
-    build = "from setuptools.build_meta import build_wheel; build_wheel('.')"  # what pip runs, without pip
+    build = "from setuptools.build_meta import build_wheel; build_wheel('.')"  # the same build as pip's, without pip
     subprocess.run(
         [sys.executable, "-c", build], cwd=tmp_path / "sources" / "recorder", check=True, capture_output=True
     )
@@ -174,7 +175,7 @@ def test_checkpoint_manager_is_recorded(tmp_path: Path) -> None:
 
 @pytest.fixture
 def stand_ins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Frameworks of which only the base class of their callbacks is there."""
+    """Install frameworks with only the base class of their callbacks."""
     for name, base in (("lightning.pytorch", "Callback"), ("transformers", "TrainerCallback")):
         module = ModuleType(name)
         setattr(module, base, type(base, (), {}))
@@ -190,7 +191,7 @@ def callback(name: str, recorder: Recorder) -> Any:
 
 
 class Trainer:
-    """Calls hooks in Lightning's order."""
+    """Caller of hooks in Lightning's order."""
 
     def __init__(self) -> None:
         self.global_rank, self.world_size, self.global_step, self.sanity_checking = 0, 1, 0, False
@@ -258,7 +259,7 @@ def test_lightning_restore_is_recorded(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("stand_ins")
 def test_transformers_restore_is_recorded(tmp_path: Path) -> None:
     class Loader:
-        """Reads in the order of `Trainer`."""
+        """Reader of batches in the order of `Trainer`."""
 
         def __init__(self, hooks: Any) -> None:
             self.callback_handler = SimpleNamespace(callbacks=[hooks])

@@ -1,4 +1,4 @@
-"""Sinks behind the network: what is delivered, when the server fails and when the program ends."""
+"""Sinks over the network: delivery while the server fails and when the program ends."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def logging(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 
 @pytest.fixture
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The waits between two tries, hurried: a failure of minutes passes in seconds."""
+    """Shorten the waits between two attempts: a failure of minutes passes in seconds."""
     first, longest = RETRY_SECONDS
     monkeypatch.setattr("goodput_cli.record.queues.RETRY_SECONDS", (first / 100, longest / 100))
     monkeypatch.setattr("goodput_cli.record.queues.HOPELESS_SECONDS", HOPELESS_SECONDS / 100)
@@ -76,7 +76,7 @@ def test_lost_responses_duplicate_no_entry(logging: Server, no_patience: None) -
 
 
 def test_server_outage_of_ten_minutes_loses_nothing(logging: Server, no_patience: None) -> None:
-    """6000 steps at 10 a second, the clock hurried; the queue is smaller than that."""
+    """6000 steps at 10 per second with a fast clock; the queue is smaller than that."""
     logging.fault("status", 503)
     writer = Writer("j", CLOUD, warn=lambda _: None, queue_lines=1000, grace=100)
     for step in range(6000):
@@ -135,7 +135,7 @@ sys.exit(3)
 def test_hanging_server_does_not_block_the_program(tmp_path: Path, server: Server) -> None:
     server.fault("hang")
     out, said = run(tmp_path, HANGS, code=3, GOODPUT_LOGGING_WRITE_ENDPOINT=server.url)
-    assert float(out) < 60  # ten times what it may take on a busy machine; the server would take 600 s
+    assert float(out) < 60  # ten times the limit on a busy machine; the server would take 600 s
     found = lines(tmp_path / "log.jsonl")
     assert [word(line) for line in found[-2:]] == ["job_end_time", "dropped"]
     assert [found[-1][key] for key in ("lines", "steps", "sink", "reason")] == [1003, 1000, "cloud-logging", "exit"]
@@ -188,7 +188,7 @@ atexit.register(lambda: recorder.begin_step(1))
 
 @pytest.mark.parametrize("python", pythons())
 def test_first_line_at_exit_is_delivered_without_a_thread(tmp_path: Path, server: Server, python: str) -> None:
-    """Where the interpreter is ending, no thread can be started any more."""
+    """While the interpreter is ending, no thread can be started any more."""
     run(tmp_path, AT_THE_VERY_END, python=python, GOODPUT_LOGGING_WRITE_ENDPOINT=server.url)
     assert [word(line) for line in server.payloads()] == ["attempt", "job_start_time", "step 1", "terminated"]
 

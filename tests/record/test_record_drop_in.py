@@ -1,4 +1,4 @@
-"""Programs that call as MaxText, axlearn and users of the resiliency library do, moved over by one `sed`."""
+"""Programs with the calls of MaxText, axlearn and users of the resiliency library, migrated with one `sed`."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ with during("job"):
 
 
 def moved(text: str) -> str:
-    """The one `sed`."""
+    """Return the text after the `sed` command."""
     return re.sub(r"\bml_goodput_measurement\b", "goodput_cli.compat.drop_in.ml_goodput_measurement", text)
 
 
@@ -93,7 +93,7 @@ def test_maxtext_program_with_crash_and_restart(tmp_path: Path) -> None:
     run(tmp_path, moved(MAXTEXT), "5", "10")
     path = tmp_path / "goodput-logs" / "llm.jsonl"
     assert not [name for name in events(path) if "step_end" in name]
-    assert all("goodput_event" not in line for line in lines(path))  # what a drop-in writes is what the original writes
+    assert all("goodput_event" not in line for line in lines(path))  # a drop-in writes the same lines as the original
     analysis = goodput_cli.analyze(str(path))
     assert (analysis.job.attempts, analysis.job.disruptions, analysis.job.ending) == (2, 1, "clean")
     assert (analysis.job.first_step, analysis.job.last_step) == (0, 9)
@@ -125,7 +125,7 @@ def test_no_method_raises_for_any_argument(tmp_path: Path, capsys: pytest.Captur
 
 
 def fits(call: Any, arguments: tuple[object, ...]) -> bool:
-    """Whether a call has all arguments and none too many."""
+    """Return True if a call has all arguments and none too many."""
     try:
         inspect.signature(call).bind(*arguments)
     except TypeError:
@@ -153,7 +153,7 @@ def test_destination_can_be_configured(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def calm(job: str = "j") -> float:
-    """A job of a hundred seconds: 20 of preparation, seven steps of 10 s, 10 of an eval."""
+    """Write a job of a hundred seconds: 20 of preparation, seven steps of 10 s, 10 of an eval."""
     start = 1_768_249_800.0
     recorder = goodput.GoodputRecorder(job, "l", True)
     times: Any = lambda seconds: start + seconds  # noqa: E731
@@ -222,7 +222,7 @@ def test_calculator_agrees_where_the_rules_are_equal(tmp_path: Path) -> None:
 
 
 class MemoryLog:
-    """A logger that holds entries, as tests of programs have one."""
+    """A logger that stores entries, as in tests of programs."""
 
     def __init__(self, entries: Sequence[dict[str, Any]]) -> None:
         self.entries = entries
@@ -232,7 +232,7 @@ class MemoryLog:
 
 
 def running_job(seconds_ago: float) -> list[dict[str, Any]]:
-    """A job that began so long ago, with 60 steps of 10 s and no line since."""
+    """Return a job that began the given time ago, with 60 steps of 10 s and no line since."""
     start = time.time() - seconds_ago
     steps = [{"job_name": "j", "step_count": n, "step_start_time": start + 10 * n} for n in range(60)]
     return [{"job_name": "j", "job_start_time": start}, *steps]

@@ -1,4 +1,4 @@
-"""How a program ends, in real processes: what the log says, and that the exit status is what it was without us."""
+"""Ends of programs in real processes: the contents of the log, and an exit status unchanged by the recorder."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BODIES = {
 
 
 def ending(folder: Path) -> list[str]:
-    """What stands behind the start, with reasons."""
+    """Return the events after the start, with reasons."""
     found = zip(events(folder / "log.jsonl"), lines(folder / "log.jsonl"), strict=True)
     return [f"{name} {line.get('reason', '')}".strip() for name, line in found][2:]
 
@@ -106,7 +106,7 @@ def test_sigterm_is_recorded(tmp_path: Path, name: str) -> None:
 
 
 def terminated(folder: Path, text: str, number: int) -> int:
-    """The exit code of a program that gets a signal when it is ready."""
+    """Return the exit code of a program that gets a signal when it is ready."""
     process = start(folder, text)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
@@ -129,7 +129,7 @@ def test_ignored_sigterm_stays_ignored(tmp_path: Path) -> None:
 
 
 def test_handler_in_c_is_kept(tmp_path: Path) -> None:
-    """A library that handles SIGTERM in C, as JAX does: `abs` is a handler that does nothing."""
+    """A library handles SIGTERM in C, as JAX does: `abs` is a handler without an effect."""
     text = "import ctypes; libc = ctypes.CDLL(None)\nlibc.signal.argtypes = ctypes.c_int, ctypes.c_void_p\n"
     text += "libc.signal(signal.SIGTERM, ctypes.cast(libc.abs, ctypes.c_void_p))"
     text += (
@@ -180,7 +180,8 @@ with recorder.run():
 @pytest.mark.filterwarnings("ignore")
 def test_fork_writes_no_line_twice(tmp_path: Path, python: str) -> None:
     run(tmp_path, HEAD.format(more=", inline=False") + FORK, python=python)
-    found = [one for one in events(tmp_path / "log.jsonl") if one != "second_writer"]  # whoever opened the file second
+    # reported by the process that opened the file second
+    found = [one for one in events(tmp_path / "log.jsonl") if one != "second_writer"]
     child = ["attempt", "job_start_time", "step 50"]
     parent = ["attempt", "job_start_time", "step 1", "step 2", "job_end_time"]
     assert sorted(found) == sorted(child + parent)  # a thread of each writes, now or a moment later

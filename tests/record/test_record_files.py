@@ -1,4 +1,4 @@
-"""Files: whole lines whatever happens, and no call that waits."""
+"""Files: lines are always whole, and no call waits."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_every_returned_line_survives_sigkill(tmp_path: Path) -> None:
             steps.setdefault(line["job_name"], []).append(line["step_count"])
     assert len(returned) == KILLS
     for job, count in returned.items():
-        assert steps[job] in (list(range(count)), list(range(count + 1)))  # the one in flight may be there
+        assert steps[job] in (list(range(count)), list(range(count + 1)))  # the line being written may be there
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
@@ -142,7 +142,7 @@ with Recorder("j", "log.jsonl", heartbeat=0, fsync="never").run():
 
 
 def test_full_disk_at_restart_is_reported(tmp_path: Path) -> None:
-    """The last line of the life before was cut: what cannot be written first is the end of that line."""
+    """The last line of the earlier attempt is incomplete: the end of that line is the first write that fails."""
     (tmp_path / "log.jsonl").write_bytes(b'{"job_name": "j", "step_co')
     _, said = run(tmp_path, FULL_AT_RESTART)
     assert "log.jsonl: File too large; lines that cannot be written are counted" in said
@@ -203,7 +203,8 @@ if sys.argv[2:] == ["again"]:
 def test_deleted_log_is_recreated_and_reports_losses(
     tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Twice: of 20 steps the newest file has those after step 10, and says that 2 lines and 11 steps are gone."""
+    """Deleted twice: of 20 steps the newest file has those after step 10, and reports that 2 lines and 11 steps are
+    lost."""
     _, said = run(tmp_path, DELETED, what)
     dropped, *rest = lines(tmp_path / "logs" / "log.jsonl")
     assert (dropped["lines"], dropped["steps"], dropped["reason"]) == (13, 11, "the file was deleted")
@@ -248,7 +249,7 @@ for victim in victims:
 
 @pytest.mark.parametrize("files", [0, 8])
 def test_closed_descriptors_affect_no_file(tmp_path: Path, files: int) -> None:
-    """As python-daemon and some launchers do; the next file that is opened gets the number that the log had."""
+    """As python-daemon and some launchers do; the next opened file gets the descriptor that the log had."""
     _, said = run(tmp_path, DESCRIPTORS, str(files))
     steps = [line["step_count"] for line in lines(tmp_path / "log.jsonl") if "step_count" in line]
     assert steps == [*range(10)]

@@ -1,4 +1,4 @@
-"""What is written: byte for byte, by the drop-in and by the recorder, and who can read it."""
+"""Written lines: byte for byte, of the drop-in and the recorder, and their readers."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_replayed_story_is_analyzed_to_the_nanosecond(tmp_path: Path) -> None:
 
 
 def replay(told: list[dict[str, Any]], path: Path) -> None:
-    """Record a log anew, with a recorder for each attempt."""
+    """Record a log again, with a recorder for each attempt."""
     recorder = None
     spans: dict[str, Any] = {}
     for line in told:
@@ -166,7 +166,7 @@ def replay(told: list[dict[str, Any]], path: Path) -> None:
 
 
 def edge(recorder: Recorder, spans: dict[str, Any], line: dict[str, Any]) -> None:
-    """One end of a phase."""
+    """Record the begin or the end of a phase."""
     attempt = recorder.attempt()
     assert attempt is not None
     key, time = next((key, value) for key, value in line.items() if key.endswith("_time"))

@@ -1,4 +1,4 @@
-"""Monitors that a training program starts: processes of their own, of which the program notices nothing."""
+"""Monitors that a training program starts: separate processes without an effect on the program."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ COMMAND = f"{sys.executable} -m goodput_cli"
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """This checkout's command, in whatever folder it is started."""
+    """Use this checkout's command, in any folder."""
     monkeypatch.setenv("GOODPUT_RECORDER_MONITOR", COMMAND)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
 def child(recorder: Recorder) -> Any:
-    """The process of its monitor."""
+    """Return the process of its monitor."""
     attempt = recorder.attempt()
     assert attempt is not None
     (monitor,) = attempt._monitors
@@ -135,7 +135,7 @@ def test_maxtext_program_appears_in_tensorboard(tmp_path: Path) -> None:
 
 
 class Started:
-    """Stands in for the process, and takes what it is started with."""
+    """Replacement of the process that stores its arguments."""
 
     all: ClassVar[list[Started]] = []
 
@@ -156,7 +156,7 @@ class Started:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Started]:
-    """Every process that is started."""
+    """Return every process that is started."""
     Started.all = []
     monkeypatch.setattr(monitoring, "MonitorProcess", Started)
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")

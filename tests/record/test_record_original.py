@@ -1,4 +1,4 @@
-"""The recorder beside the original: the same names and records, and lines that its calculator reads."""
+"""The recorder compared with the original: the same names and records, and lines that its calculator reads."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ STAMP = "1768249800.120000"
 
 
 class Collected:
-    """What the libraries take in the place of Cloud Logging."""
+    """Replacement of Cloud Logging for the libraries."""
 
     def __init__(self) -> None:
         self.entries: list[dict[str, Any]] = []
@@ -71,14 +71,14 @@ class Collected:
         self.entries.append(entry)
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing: no entry waits."""
 
     def read_cloud_logging_entries(self, *_: Any, **__: Any) -> tuple[list[dict[str, Any]], tuple[None, None]]:
         return self.entries, (None, None)
 
 
 def calls(recorder: Any, time: datetime.datetime | None) -> None:
-    """Every method, with a time or without."""
+    """Call every method, with a time or without."""
     for name, arguments, _ in ROWS:
         getattr(recorder, name)(*arguments, *([] if time is None else [time]))
     for edge in CUSTOM:
@@ -126,13 +126,13 @@ def test_signatures_are_those_of_the_original(module: str, name: str) -> None:
 
 
 def shape(function: Any) -> list[tuple[str, Any, Any]]:
-    """Names, kinds and defaults."""
+    """Return names, kinds and defaults."""
     parameters = inspect.signature(function).parameters.values()
     return [(parameter.name, parameter.kind, _plain(parameter.default)) for parameter in parameters]
 
 
 def _plain(default: Any) -> Any:
-    """A default that two libraries can share: `GCPOptions` as what it holds."""
+    """Return a default that two libraries can share: `GCPOptions` as its contents."""
     return dataclasses.asdict(default) if dataclasses.is_dataclass(default) else default  # type: ignore[arg-type]
 
 

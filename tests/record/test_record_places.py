@@ -1,4 +1,4 @@
-"""Which file is written, and through what: names, folders, links, mounts and slow disks."""
+"""Selection of the written file: names, folders, links, mounts and slow disks."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_links_in_the_default_folder_are_not_followed(tmp_path: Path) -> None:
 
 
 def test_pipe_without_reader_delays_no_call(tmp_path: Path) -> None:
-    """Nothing is asserted about time: the test ends, though the pipe takes nothing."""
+    """No time is asserted: the test ends, although the pipe takes no data."""
     os.mkfifo(tmp_path / "pipe")
     recorder = Recorder("j", tmp_path / "pipe", heartbeat=0, grace=0.2, warn=lambda _: None)
     for _ in recorder.steps(range(20_000)):
@@ -96,7 +96,7 @@ REPLACED: dict[str, Callable[[str], None]] = {
 def test_file_replaced_by_a_pipe_is_not_waited_for(
     what: str, deleted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A renamed file goes on; the lines of a deleted one are counted, until there is a file again."""
+    """A renamed file is continued; the lines of a deleted one are counted, until there is a file again."""
     for interval in ("_LOOK_NS", "_NAME_NS"):
         monkeypatch.setattr(f"goodput_cli.record.sinks.files.{interval}", 0)
     path = tmp_path / "run.jsonl"
@@ -122,14 +122,14 @@ def test_file_replaced_by_a_pipe_is_not_waited_for(
 
 
 def test_slow_writes_add_a_queue(tmp_path: Path) -> None:
-    """A pipe of one page, whose reader takes a page every 100 ms: every write of a page blocks for as long."""
+    """A pipe of one page, whose reader takes a page every 100 ms: every write of a page blocks for that time."""
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     said: list[str] = []
     writer = Writer("j", tmp_path / "pipe", warn=said.append, inline=True)
     (sink,) = writer._sinks
     assert isinstance(sink, FileSink)
-    sink.slow = writer._go_behind_a_queue  # as it is where nobody says `inline=True`
+    sink.slow = writer._go_behind_a_queue  # as without `inline=True`
     page = b"x" * 4095 + b"\n"
     writer.write(page, STEP, 1)
     fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
@@ -198,7 +198,7 @@ with recorder.run():
 
 
 def test_unread_output_blocks_neither_step_nor_sigterm(tmp_path: Path) -> None:
-    """Both outputs are pipes of which nothing is read: what the recorder has to say has no room either."""
+    """Both outputs are pipes without a reader: messages of the recorder have no room either."""
     with start(tmp_path, NOBODY_READS) as process:
         try:
             until((tmp_path / "trained").exists)

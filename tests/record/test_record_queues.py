@@ -1,4 +1,4 @@
-"""A queue that is full: what goes, and that it is counted."""
+"""A full queue: dropped lines, and their count."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def taken(queue: Queue) -> list[int]:
 def test_newest_least_important_lines_are_dropped_first() -> None:
     queue = Queue(4, 10**6)
     put(queue, STEP, SPARE, STEP, VITAL)
-    put(queue, STEP)  # the heartbeat goes
-    put(queue, STEP)  # no more important than the others: it goes itself
-    put(queue, PHASE, VITAL)  # steps go, the newest first
+    put(queue, STEP)  # the heartbeat is dropped
+    put(queue, STEP)  # no more important than the others: the new line is dropped
+    put(queue, PHASE, VITAL)  # steps are dropped, the newest first
     assert (queue.drops.lines, queue.drops.steps) == (4, 3)
     items = queue.take(1000, 10**9)
     assert [(item[1], item[2]) for item in items] == [(0, STEP), (3, VITAL), (5, PHASE), (6, VITAL)] or [
@@ -55,7 +55,7 @@ def test_loads_are_dropped_in_pairs() -> None:
     queue = Queue(4, 10**6)
     for line in (BEGIN, END, BEGIN):
         queue.put(line, LOADING, 1)
-    put(queue, STEP, STEP)  # one line too many: the open load goes, and later its end
+    put(queue, STEP, STEP)  # one line too many: the open load is dropped, and later its end
     queue.put(END, LOADING, 1)
     assert taken(queue) == [LOADING, LOADING, STEP, STEP]
     assert queue.drops.lines == 2
@@ -104,7 +104,7 @@ def test_every_loss_is_counted_and_no_load_is_halved(story: list[str]) -> None:
 
 
 class Gate:
-    """A sink that fails while it is shut."""
+    """A sink that fails while it is closed."""
 
     def __init__(self) -> None:
         self.open = threading.Event()

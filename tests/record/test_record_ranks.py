@@ -1,4 +1,4 @@
-"""Which process writes, and stamps that never go back."""
+"""The writing process, and timestamps that never go back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ with recorder.run():
 
 
 def four(folder: Path, launcher: str, ranks: str) -> list[Path]:
-    """The logs of four processes."""
+    """Return the logs of four processes."""
     rank, size = LAUNCHERS[launcher]
     places = [{rank: str(at), size: "4"} for at in range(4)]
     group = [start(folder, PROGRAM, ranks, packages=False, **place) for place in places]
@@ -59,7 +59,7 @@ def test_all_ranks_write_heartbeats_and_one_writes_steps(tmp_path: Path) -> None
 
 
 class NotYet:
-    """JAX before it is initialised: asking for the rank would initialise the backend."""
+    """JAX before its initialization: a query of the rank would initialize the backend."""
 
     ready = False
     distributed = SimpleNamespace(is_initialized=lambda: NotYet.ready)

@@ -1,4 +1,4 @@
-"""The shell of docs/record.md, run as it stands there: with programs in the place of pip, srun and a training image."""
+"""The shell blocks of docs/record.md, run unchanged, with replacements of pip, srun and a training image."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DOCUMENT = ROOT / "docs" / "record.md"
 SHELL = blocks(DOCUMENT, "sh")
 PYTHON = f'exec "{sys.executable}" "$@"'
 STAND_INS = {
-    "pip": "true",  # the wheel and its names are tested where it is built
+    "pip": "true",  # the wheel and its names are tested elsewhere
     "srun": 'for SLURM_PROCID in 0 1; do export SLURM_PROCID; "$@"; done',
     "python": PYTHON,
     "goodput": f'exec "{sys.executable}" -m goodput_cli "$@"',
@@ -44,7 +44,7 @@ with recorder.run():
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A folder with the stand-ins, and goodput_record as the small wheel has it."""
+    """Return a folder with the replacements, and goodput_record as in the small wheel."""
     (tmp_path / "bin").mkdir()
     for name, text in STAND_INS.items():
         program = tmp_path / "bin" / name
@@ -56,7 +56,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def shell(block: Block, folder: Path) -> str:
-    """What the commands of a block print; each must succeed."""
+    """Return the output of the commands of a block; each must succeed."""
     path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
     more = {"PATH": path, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder / 'wheel'}", "SLURM_JOB_NAME": "llm-7b"}
     done = subprocess.run(
@@ -117,7 +117,7 @@ def goodput_modules():
         raise
 """,
 }
-"""What the two files of MaxText import, and how."""
+"""The two files of MaxText with imports, and their imports."""
 
 
 def test_maxtext_recipe_migrates_recorder_and_monitor(place: Path) -> None:

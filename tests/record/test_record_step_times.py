@@ -1,4 +1,4 @@
-"""What fills steps: phases and work, added up by each rank."""
+"""Step breakdowns: phases and work, added up by each rank."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.record.record_programs import events, lines, run, start, word
 
 
 class Clock:
-    """A clock that moves when it is told to."""
+    """A clock that moves on command."""
 
     def __init__(self) -> None:
         self.ns = 1_768_249_800 * NS
@@ -33,7 +33,7 @@ Pass = Callable[[float], None]
 
 
 class Job:
-    """A recorder of one rank, its clock, and what it says to the person who runs it."""
+    """A recorder of one rank, its clock, and its messages to the user."""
 
     def __init__(self, rank: int = 0, to: Any = "log.jsonl", **more: Any) -> None:
         clock, self.said = Clock(), list[str]()
@@ -41,7 +41,7 @@ class Job:
         self.recorder = Recorder("j", to, rank=rank, heartbeat=0, clock=clock, warn=self.said.append, **more)
 
     def phases(self, path: str = "log.jsonl") -> list[dict[str, Any]]:
-        """The lines of phases, but for what says whose they are."""
+        """Return the lines of phases, without the keys of their origin."""
         self.recorder.close()
         found = [line for line in lines(Path(path)) if word(line) == "phases"] if Path(path).exists() else []
         left_out = ("job_name", "goodput_event", "goodput_time", "run_id", "host", "first_step")
@@ -100,7 +100,8 @@ def test_time_with_a_category_is_not_step_time(tmp_path: Path) -> None:
             with recorder.data_loading():
                 job.wait(1)
         job.wait(0.5)
-    assert [line["step_seconds"] for line in job.phases()] == [1.5, 1.5, 1]  # the last: nobody says what came behind
+    # the last one: the end of its step is not recorded
+    assert [line["step_seconds"] for line in job.phases()] == [1.5, 1.5, 1]
     assert [line["phase_optimizer"] for line in job.phases()] == [1, 1, 1]
     assert "phase_data" not in job.phases()[0]
 

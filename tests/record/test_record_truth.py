@@ -1,4 +1,4 @@
-"""What a program did by its own count, and what the account of its recording says."""
+"""The program's own measurements, compared with the analysis of its recording."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ print(100 * worked / (time.perf_counter() - begin))
 
 
 def test_clock_set_forward_claims_nothing(tmp_path: Path) -> None:
-    """By ten minutes, in a job of seconds."""
+    """The clock is set by ten minutes, in a job of seconds."""
     run(tmp_path, WORK + SET_FORWARD)
     analysis = goodput_cli.analyze(tmp_path / "run.jsonl")
     elapsed_ns = 100 * analysis.goodput.ns / analysis.goodput.percent
-    assert elapsed_ns < 60 * 10**9  # ten minutes would be seen, however busy the machine is
+    assert elapsed_ns < 60 * 10**9  # ten minutes would be visible on the busiest machine
     assert 600 * 10**9 <= analysis.window.excluded_ns < 660 * 10**9
     assert "clock_step" in {one.code for one in analysis.diagnostics}
 
@@ -79,7 +79,7 @@ def test_loads_between_steps_delay_training(tmp_path: Path) -> None:
 
 
 def test_lines_lost_by_a_full_disk_are_not_training(tmp_path: Path) -> None:
-    """Twenty steps and a save are lost: that time is unknown, and goodput no more than what is known."""
+    """Twenty steps and a save are lost: that time is unknown, and goodput counts only known time."""
     out, said = run(tmp_path, WORK + FULL_DISK)
     analysis = goodput_cli.analyze(tmp_path / "run.jsonl")
     lost = next(row.ns for row in analysis.badput if row.category == "other")

@@ -1,4 +1,4 @@
-"""Whatever a source holds, memory is bounded, reading ends, and no log is written over."""
+"""For any source, memory is bounded, reading ends, and no log is overwritten."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def codes(log: EventLog) -> list[str]:
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """A log of its own, in a folder."""
+    """Return a log in a separate folder."""
     path = tmp_path / "logs" / "run.jsonl"
     path.parent.mkdir()
     shutil.copy(PRIMER, path)
@@ -103,13 +103,13 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
 
 
 def test_unterminated_line_is_cut(tmp_path: Path) -> None:
-    """A gibibyte of zeros behind a log, as a crash of the machine leaves them: the memory of the process is not the
-    log's size."""
+    """A gibibyte of zeros after a log, as a crash of the machine leaves them: the memory of the process does not grow
+    with it."""
     path = tmp_path / "run.jsonl"
     shutil.copy(PRIMER, path)
     os.truncate(path, 1 << 30)
     command = [sys.executable, "-m", "goodput_cli", "check", str(path), "--format", "json"]
-    # A small process between: a peak begins with what the process that forked held, and this one may hold a lot.
+    # Use a small process in between: a peak includes the memory of the forking process, and this one may be large.
     measured = subprocess.run([sys.executable, "-c", PEAK_OF, *command], capture_output=True, check=False)
     assert b"line_too_long" in measured.stdout
     assert int(measured.stderr.splitlines()[-1]) << 10 < 500 * MIB
@@ -145,7 +145,7 @@ def test_array_may_be_one_long_line(tmp_path: Path) -> None:
 
 
 def test_progress_bar_states_divide_a_long_line() -> None:
-    """A program that only draws a bar writes no line end for days."""
+    """A program that only draws a progress bar writes no line end for days."""
     state = b"\r 50%|#####     | 5/10 [00:05<00:05,  1.00s/it]"
     chunks = [state * 1000] * 1000
     read = b"".join(batch.data for batch in blocks.line_blocks("s", chunks, longest_mib=1))
@@ -219,7 +219,7 @@ def test_deeply_nested_settings_are_handled(
     ids=["bar of spaces", "bar of digits", "escaped quotes"],
 )
 def test_patterns_take_linear_time(tmp_path: Path, line: str) -> None:
-    """What takes the square of this is not done within the time of a test."""
+    """A pattern with quadratic time would exceed the time of a test."""
     for name, text in {"run.log": f"{line}\n{line}\n", "run.json": f"[{{\n{line}\n}}]\n"}.items():
         path = tmp_path / name
         path.write_text(text)

@@ -1,4 +1,4 @@
-"""Logs in buckets, read from a server on loopback by the ordinary client."""
+"""Logs in buckets, read from a server on loopback with the official client."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_object_is_read_and_named_in_evidence(bucket: Bucket) -> None:
 
 
 def test_only_necessary_requests_are_made(bucket: Bucket) -> None:
-    """Google's client looks up the bucket itself, in a thread that goes on when the command has its answer."""
+    """Google's client looks up the bucket itself, in a thread that outlives the command's work."""
     bucket.put("run.jsonl", log_lines(1))
     assert steps("gs://logs/run.jsonl") == [1]
     assert not [thread for thread in threading.enumerate() if "fetch" in thread.name]

@@ -1,4 +1,4 @@
-"""s3:// through the same room: the same objects, in S3's language."""
+"""s3:// with the same objects, in S3's protocol."""
 
 from __future__ import annotations
 

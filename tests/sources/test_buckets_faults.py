@@ -1,4 +1,4 @@
-"""What can go wrong while a bucket is read: the rows of the table in docs/sources.md."""
+"""Possible faults while a bucket is read: the rows of the table in docs/sources.md."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def server() -> Iterator[Bucket]:
 
 @pytest.fixture
 def bucket(server: Bucket, monkeypatch: pytest.MonkeyPatch) -> Bucket:
-    """Three objects of a hundred steps, and pauses that take no time."""
+    """Return a bucket with three objects of a hundred steps, and pauses that take no time."""
     server.reset()
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
     monkeypatch.setattr(source, "PATIENCE", replace(source.PATIENCE, first=0.01))
@@ -239,7 +239,7 @@ def test_interrupt_works_while_the_server_hangs(bucket: Bucket) -> None:
     process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment)
     until(lambda: any("b.jsonl" in request for request in bucket.downloads()))
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=0.75 * READ_SECONDS)  # it has not waited for the answer
+    _, said = process.communicate(timeout=0.75 * READ_SECONDS)  # it has not waited for the response
     assert (process.returncode, said.strip()) == (130, b"Interrupted.")
 
 

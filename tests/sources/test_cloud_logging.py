@@ -1,4 +1,4 @@
-"""Cloud Logging, read from a gRPC server on loopback by the ordinary client."""
+"""Cloud Logging, read from a gRPC server on loopback with the official client."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_mixed_sources_are_merged_without_duplicates(server: LoggingServer, tmp_
     sink = as_a_sink_writes(entries[:60], tmp_path)
     server.add(*entries[40:])
     assert answer(sink, LOG) == answer(LOG, sink) == answer(as_a_sink_writes(entries, tmp_path))
-    assert len(read(LOG, LOG).table) == 61  # the same place named twice is read once
+    assert len(read(LOG, LOG).table) == 61  # a source named twice is read once
 
 
 def test_missing_job_is_not_enough_data(server: LoggingServer, capsys: pytest.CaptureFixture[str]) -> None:

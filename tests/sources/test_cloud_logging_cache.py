@@ -1,4 +1,4 @@
-"""The cache of Cloud Logging: nothing read twice, nothing stale."""
+"""The cache of Cloud Logging: no entry is read twice, and none is stale."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_second_reading_requests_only_the_last_hour(server: LoggingServer) -> No
     assert len(filters(server)) == 10
     assert answer(LOG) == first
     texts = filters(server)
-    assert len(texts) == 1 + 4  # what came late, and an hour of entries
+    assert len(texts) == 1 + 4  # late entries, and an hour of entries
     assert 'timestamp<"2026-01-01T01:30:00.250000000Z" AND receiveTimestamp>=' in texts[0]
     assert all('timestamp>="2026-01-01T01:30:00.250000000Z"' in text for text in texts[1:])
 

@@ -1,4 +1,4 @@
-"""A record is what protobuf's own translation to JSON makes of its entry."""
+"""A record equals protobuf's own conversion of its entry to JSON."""
 
 from __future__ import annotations
 

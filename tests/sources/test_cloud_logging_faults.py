@@ -1,4 +1,4 @@
-"""What can go wrong while Cloud Logging is read. Each test backs a row of the fault matrix in docs/sources.md."""
+"""Possible faults while Cloud Logging is read. Each test backs a row of the fault matrix in docs/sources.md."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_exhausted_quota_is_reported_and_waited_for(server: LoggingServer) -> No
     assert "1000 entries so far" in notices[0]
     assert "min left" in notices[0]
     tokens = [request["token"] for request in server.requests()]
-    assert len(set(tokens[1:5])) == 1  # it goes on from the same page
+    assert len(set(tokens[1:5])) == 1  # it continues from the same page
 
 
 def test_permanently_exhausted_quota_is_an_error(server: LoggingServer) -> None:
@@ -99,7 +99,7 @@ def test_permanent_error_is_one_sentence(
     assert run(["analyze", "-j", "j"]) == 1
     error = capsys.readouterr().err
     assert sentence in error
-    assert len(error.splitlines()) == 2  # where it looks, and the error
+    assert len(error.splitlines()) == 2  # the searched location, and the error
 
 
 def test_closed_port_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""`goodput fetch`: a snapshot is written whole, is incremental, and gives the answer of its source."""
+"""`goodput fetch`: a snapshot is written as a whole, is incremental, and gives the result of its source."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_failed_fetch_keeps_its_data_and_continues(server: LoggingServer, tmp_pa
 
 
 class Interrupted:
-    """Progress that is interrupted with the first lines."""
+    """Progress that is interrupted at the first lines."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *_: None
@@ -165,7 +165,7 @@ class Interrupted:
 
 
 def test_interrupt_keeps_data_that_cannot_be_reread(tmp_path: Path) -> None:
-    """Files can: there is nothing to wait for, and nothing is left."""
+    """Files can be read again: there is nothing to keep."""
     log = log_file(tmp_path, {"job_name": "j", "job_start_time": T0})
     path = tmp_path / "run.jsonl.gz"
     with pytest.raises(KeyboardInterrupt):
@@ -241,13 +241,13 @@ def test_strict_fetch_reports_problems(server: LoggingServer, tmp_path: Path) ->
 
 
 def test_unsupported_content_is_reported(tmp_path: Path) -> None:
-    """Text without its file's name is another job's, and event files are left out."""
+    """Text without its file's name belongs to another job, and event files are left out."""
     (tmp_path / "a.log").write_text((SAMPLES / "trainers" / "torchtitan" / "train.log").read_text())
     log_file(tmp_path, step(1, 10), name="b.jsonl")
     manifest = fetch([str(tmp_path)], tmp_path / "run.jsonl.gz")
     (apart,) = [one for one in manifest.diagnostics if one.code == "not_in_snapshot"]
     assert (apart.count, apart.where) == (1, (str(tmp_path / "a.log"),))
-    assert "not_a_log" not in {one.code for one in manifest.diagnostics}  # analysing the folder reads it too
+    assert "not_a_log" not in {one.code for one in manifest.diagnostics}  # analyzing the folder reads it, too
 
 
 @pytest.mark.parametrize("name", KINDS)

@@ -1,4 +1,4 @@
-"""Logs that grow while they are read: only what is new is read, and nothing is lost when files change their names."""
+"""Logs that grow while they are read: only new data is read, and nothing is lost when files are renamed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.readers import codes
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The offsets of all reads of files that are followed, but for the looks at what was read before."""
+    """Return the offsets of all reads of followed files, except for checks of earlier data."""
     offsets: list[int] = []
     pread = os.pread
 
@@ -42,7 +42,7 @@ def append(path: Path, data: bytes) -> None:
 
 
 def later(path: Path) -> None:
-    """Make sure that the time of the file changes, however coarse the clock of the file system."""
+    """Ensure that the time of the file changes, even if the clock of the file system is coarse."""
     status = path.stat()
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1_000_000))
 
@@ -94,7 +94,7 @@ def test_unterminated_last_line_is_read(tmp_path: Path) -> None:
     path.write_bytes(log_lines(1, 2)[:-1])
     log = Watched([str(path)])
     assert look(log) == [1]
-    assert look(log) == [1, 2]  # it is whole, and nobody went on with it
+    assert look(log) == [1, 2]  # it is a whole value, and was not continued
     append(path, b"\n" + log_lines(3))
     assert look(log) == [1, 2, 3]
     assert log.log().table.line.tolist() == [1, 2, 3]
@@ -237,7 +237,7 @@ def test_unsupported_sources_are_refused(tmp_path: Path) -> None:
 
 
 def test_special_files_are_refused_at_once(tmp_path: Path) -> None:
-    """A pipe that nobody writes to, a device without an end; and a pipe that has taken a log's place."""
+    """The cases: a pipe without a writer, an endless device, and a pipe that replaced a log."""
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", "/dev/zero"):
         with pytest.raises(UsageError, match="is not a regular file and cannot be followed"):

@@ -1,4 +1,4 @@
-"""Following a log in Cloud Logging: what is new, what comes late, nothing twice."""
+"""Following a log in Cloud Logging: new and late entries, without duplicates."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_new_and_late_entries_come_once(server: LoggingServer, use_cache: bool) 
     first = len(server.requests())
     assert look(log) == list(range(20_000))
     assert len(server.requests()) < first  # the last hour, not all of it
-    now = 1e9  # long after the first look
+    now = 1e9  # long after the first poll
     server.add(entry(line(30_000, 30_000), 30_000, "new", received=now))
     server.add(entry(line(25_000, 100.5), 100.5, "late", received=now))
     assert sorted(look(log)) == [*range(20_000), 25_000, 30_000]

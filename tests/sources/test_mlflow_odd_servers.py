@@ -1,4 +1,5 @@
-"""Servers that are no MLflow, or a broken one, and those that lead elsewhere: a sentence, and no account for others."""
+"""Servers that are not MLflow, broken servers, and redirects: an error message, and no account is sent to other
+hosts."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def test_history_of_10_mb_is_read(server: OddServer, capsys: pytest.CaptureFixtu
 def test_redirect_is_an_error_naming_the_new_host(
     server: OddServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, status: int, method: str
 ) -> None:
-    """Nobody there is asked anything, with or without the account."""
+    """The new host gets no request, with or without the account."""
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "t0ken")
     with OddServer() as other:
         here = f"mlflow+http://127.0.0.1:{server.port}/moved-{status}-http-{other.port}{method}"

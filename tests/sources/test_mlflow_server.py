@@ -1,4 +1,4 @@
-"""A tracking server of MLflow, as its REST interface answers: in pages, with experiments, with an account."""
+"""A tracking server of MLflow with its REST interface: pages, experiments, an account."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ABOUT = {"run_id": "a1", "run_name": "kind-owl", "status": "FINISHED", "start_ti
 
 
 class Server(BaseHTTPRequestHandler):
-    """Two experiments, one run, whose history comes in pages of 20 rows."""
+    """A server with two experiments and one run, whose history has pages of 20 rows."""
 
     asked: list[str]
     answer: bytes | None = None

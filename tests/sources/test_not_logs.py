@@ -1,4 +1,4 @@
-"""What lies beside the logs in a folder."""
+"""Files next to the logs in a folder."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_folder_with_only_a_timeless_table_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_other_files_are_described(tmp_path: Path, name: str, said: str) -> None:
-    """Also where a line looks like one of a log: a program prints `iteration 5/ 100` as its own text has it."""
+    """Also if a line looks like one of a log: a program contains `iteration 5/ 100` in its own text."""
     (tmp_path / name).write_text('print(f"[2026-03-01 10:00:00] iteration {s}/ 100 | elapsed time: 1.0 |")\n')
     with pytest.raises(goodput_cli.GoodputError, match=f"nothing was read: .*{re.escape(name)} {said}"):
         goodput_cli.analyze(tmp_path / name)

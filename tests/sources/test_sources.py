@@ -1,4 +1,4 @@
-"""Sources: a file, a glob, a folder, standard input; what is missing is said in a sentence."""
+"""Sources: a file, a glob, a folder, standard input; missing ones give an error message."""
 
 from __future__ import annotations
 
@@ -184,14 +184,14 @@ def test_empty_file_is_not_an_error(tmp_path: Path) -> None:
 
 
 class _Pipe(io.BytesIO):
-    """Gives what a pipe holds at a time."""
+    """A pipe that returns its contents in pieces."""
 
     def read1(self, size: int | None = -1, /) -> bytes:
         return super().read1(min(size or 0, 65_536))
 
 
 def test_pipe_reads_are_collected_into_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work per block is small only if blocks are large."""
+    """The work per block is small only if blocks are large."""
     data = b"".join(json.dumps(step(at, at)).encode() + b"\n" for at in range(3000))
     monkeypatch.setattr(files, "BLOCK_BYTES", 100_000)
     told = Told()

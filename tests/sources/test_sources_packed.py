@@ -1,4 +1,4 @@
-"""Packed sources: gzip in one or several members, zstd; a cut or damaged file keeps what came before."""
+"""Packed sources: gzip in one or several members, zstd; a truncated or damaged file keeps its earlier lines."""
 
 from __future__ import annotations
 

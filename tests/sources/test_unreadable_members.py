@@ -27,7 +27,7 @@ Output = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A log next to what a directory of another user contains. Root is refused what others may not read."""
+    """Return a log next to files of another user. Root is also denied what others may not read."""
     top = tmp_path / "logs"
     for name in ("run", "closed"):
         (top / name).mkdir(parents=True)
@@ -122,7 +122,7 @@ def test_member_that_fails_during_reading_is_reported(
 
 def test_tree_deeper_than_the_stack_is_read(tmp_path: Path) -> None:
     put(tmp_path.joinpath(*"d" * 200) / "a.jsonl", training("a", 2, 1))
-    files_in_folder(str(tmp_path))  # so that all is imported
+    files_in_folder(str(tmp_path))  # so that everything is imported
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack()) + 100)
     try:
@@ -138,7 +138,7 @@ def test_unread_directory_of_a_glob_is_a_warning(tree: Path) -> None:
 
 @pytest.fixture
 def linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A log next to links out of its directory."""
+    """Return a log next to links out of its directory."""
     put(tmp_path / "logs" / "run.jsonl", training("a", 2, 1))
     put(tmp_path / "other" / "more.jsonl", training("a", 2, 1, at=86_400))
     for name, target in {

@@ -1,4 +1,5 @@
-"""Weights & Biases and MLflow, really run: an exception, a SIGKILL, a clean end; read beside what the program did."""
+"""Real runs of Weights & Biases and MLflow: an exception, a SIGKILL, a clean end; compared with the program's own
+records."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ PROCESSES = (("raise", "24"), ("kill", "33"), ())
 
 
 def trained(folder: Path, kind: str) -> list[dict[str, Any]]:
-    """What three processes of a training noted."""
+    """Return the records of three processes of a training."""
     for ending in PROCESSES:
         command = [sys.executable, str(PROGRAM), kind, str(folder), "40", *ending]
         subprocess.run(command, env={**os.environ, **QUIET}, cwd=folder, check=False, capture_output=True, timeout=240)
@@ -33,7 +34,7 @@ def trained(folder: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def check_starts(analysis: Analysis, notes: list[dict[str, Any]], what: str, late: float) -> None:
-    """Attempts begin when their processes did, or up to so many seconds later."""
+    """Check that attempts begin with their processes, or up to `late` seconds later."""
     begins = [one["time"] for one in notes if one["what"] == what][1:]
     for one, begin in zip(analysis.disruptions, begins, strict=True):
         assert -0.1 < one.next_start_ns / 1e9 - begin < late
@@ -81,7 +82,7 @@ def test_tracking_server_equals_its_database(tmp_path: Path) -> None:
 
 
 def told(uri: str) -> Analysis:
-    """What a server says, as soon as it answers."""
+    """Return the analysis of a server, as soon as it answers."""
     for _ in range(60):
         try:
             return goodput_cli.analyze(uri)

@@ -1,9 +1,9 @@
-"""One process of a small training that logs to a real tracker and writes down, by its own clock, what it did.
+"""One process of a small training that logs to a real tracker and records its actions by its own clock.
 
-    python train.py wandb|mlflow FOLDER STEPS [END STEP]
+python train.py wandb|mlflow FOLDER STEPS [END STEP]
 
-END is `raise` (an exception behind STEP) or `kill` (SIGKILL to itself). It resumes from the last multiple of ten that
-was saved in FOLDER. Truth is FOLDER/truth.jsonl: a line of JSON each, with epoch seconds.
+END is `raise` (an exception after STEP) or `kill` (SIGKILL to itself). It resumes from the last multiple of ten that
+was saved in FOLDER. The record is FOLDER/truth.jsonl: one JSON object per line, with epoch seconds.
 """
 
 from __future__ import annotations
