@@ -42,8 +42,8 @@ from goodput_cli.report.terminal import (
     sparkline,
     strip_lines,
 )
-from goodput_cli.vocabulary.categories import BY_NAME, name_parts
-from goodput_cli.vocabulary.text import duration, percent, plural, safe, seconds_text, shorten
+from goodput_cli.vocabulary.categories import BY_NAME, brief_name, name_parts
+from goodput_cli.vocabulary.text import duration, percent, plural, safe, shorten
 
 _SPARKS = 40
 _STRIP_WIDTH = 96
@@ -93,8 +93,6 @@ def _block(block: Block, gates: Published | None) -> Iterator[str]:
             yield from _losses(block)
         case Picture():
             yield from _picture(block)
-        case Ledger():
-            yield from _ledger(block)
 
 
 def _items(block: Block) -> Iterator[str]:
@@ -112,6 +110,8 @@ def _items(block: Block) -> Iterator[str]:
 def _folded(block: Block) -> Iterator[str]:
     """A block that a reader unfolds."""
     match block:
+        case Ledger():
+            yield from _unfolding("Time by category", _ledger(block))
         case Pairs():
             yield from _unfolding(block.title, _pairs(block))
         case Details():
@@ -174,16 +174,15 @@ def _picture(block: Picture) -> Iterator[str]:
 
 
 def _ledger(block: Ledger) -> Iterator[str]:
-    yield ""
-    yield from _table_head("category", "", "seconds", "time", "share", left=2)
+    yield from _table_head("category", "", "time", "share", left=2)
     shown, rest = _split(block.rows)
     for row in shown:
         drawn = bar(row.share, _BAR_WIDTH, unicode=True)
-        yield _table_row(_category_text(row.name), drawn, seconds_text(row.ns), duration(row.ns), row.percent)
+        yield _table_row(_name_text(brief_name(row.name)), drawn, duration(row.ns), row.percent)
     if rest:
         ns = sum(row.ns for row in rest)
-        yield _table_row(f"{len(rest)} more (sum)", "", seconds_text(ns), duration(ns), "")
-    yield _table_row("total", "", seconds_text(block.total_ns), duration(block.total_ns), "100.00 %")
+        yield _table_row(f"{len(rest)} more (sum)", "", duration(ns), "")
+    yield _table_row("total", "", duration(block.total_ns), "100.00 %")
     if rest:
         yield from ("", f"Shown: the {len(shown)} largest of {len(shown) + len(rest)} rows; {_WHOLE}.")
 
