@@ -115,7 +115,7 @@ class TestDatabases:
         connection.execute("CREATE TABLE x (a)")
         connection.commit()
         connection.close()
-        with pytest.raises(SourceError, match="without the tables of MLflow"):
+        with pytest.raises(SourceError, match="the database has no MLflow tables"):
             goodput_cli.analyze(str(path))
         whole = database(tmp_path / "mlflow.db").read_bytes()
         (tmp_path / "mlflow.db").write_bytes(whole[: len(whole) // 2])
@@ -124,7 +124,10 @@ class TestDatabases:
 
     def test_endless_view_is_refused(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["analyze", str(endless(tmp_path / "mlflow.db"))]) == 1
-        assert "gives more than a file of its size can hold; is `runs` or `metrics` a view" in capsys.readouterr().err
+        assert (
+            "returns more rows than its size allows; if `runs` or `metrics` is an endless view"
+            in capsys.readouterr().err
+        )
 
     def test_ctrl_c_works_during_sqlite_queries(self, tmp_path: Path) -> None:
         """The signal is sent from within the query, which never returns a row."""
@@ -256,7 +259,7 @@ class TestWithoutAStart:
         meta.write_text(f"run_id: {odd}\nstatus: 3\nlifecycle_stage: active\n{start}end_time: 1772359200000\n")
         assert run(["fleet", str(folder), "--workers", "1"]) == 0
         said = capsys.readouterr()
-        assert "1 of 1 run analysed" in said.out
+        assert "1 of 1 run analyzed" in said.out
         assert "tracker_runs_left_out" in said.err
         for place in (meta, meta.parent.parent):
             run(["analyze", str(place)])
