@@ -295,7 +295,7 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
         reason = NO_TRAINING_LOG
     limits = Limits(productive, productive) if reason is None else Limits(None, None)
     if reason is None and timeline.unknown(np.array([start]), np.array([end]))[0]:
-        reason, limits = f"cannot be judged: {timeline.why_unknown}", Limits(None, None)
+        reason, limits = f"goodput is unknown: {timeline.why_unknown}", Limits(None, None)
     elif reason is None and (bounds := timeline.bounds(start, end)):
         limits = limits_of(bounds, GOODPUT, productive)
         reason = f"{limits_text(limits, counted)}: {bounds[0].text}"

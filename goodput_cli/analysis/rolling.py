@@ -220,8 +220,7 @@ WINDOWS = Table(
             "goodput",
             "percent",
             values=_of(lambda row: row.percent),
-            words="of the window without exclusions; null: nothing counts, it cannot be judged, or only bounds are "
-            "known",
+            words="of the window without exclusions; null: nothing counts, unknown, or only bounds are known",
             nullable=True,
         ),
         Column(
@@ -337,7 +336,7 @@ def _why_no_share(rolling: Rolling, rows: Rows) -> str:
     if rolling.bounded[rows].any():
         low, high = float(np.nanmin(rolling.at_least_percent[rows])), float(np.nanmax(rolling.at_most_percent[rows]))
         return f"only bounds are known, {percent(low)} to {percent(high)}"
-    return "cannot be judged" if rolling.unknown[rows].any() else "nothing counts"
+    return "unknown" if rolling.unknown[rows].any() else "nothing counts"
 
 
 def _summary(analysis: Analysis, rolling: Rolling) -> Iterator[str]:

@@ -45,14 +45,14 @@ def test_no_list_and_no_metric_gives_a_number(kind: str, capsys: pytest.CaptureF
     assert {(row["goodput_ns"], row["goodput_percent"]) for row in answer["rolling"]} == {(None, None)}
     (job,) = json.loads(said(capsys, "jobs", log, "--format", "json"))["jobs"]
     assert job["goodput"] is None
-    assert "cannot be judged" in job["reason"]
+    assert "goodput is unknown" in job["reason"]
     metrics = said(capsys, "analyze", log, "--format", "openmetrics")
     assert "goodput_ratio{" not in metrics
     assert 'category="productive"' not in metrics
     assert "productive,,,,\n" in said(capsys, "analyze", log, "--format", "csv")
     for command in ("rolling", "jobs", "disruptions"):
         shown = said(capsys, command, log)
-        assert "cannot be judged" in shown
+        assert "unknown" in shown
         assert not re.search(r"goodput[^\n]* \d", shown)
 
 
@@ -69,7 +69,7 @@ def test_a_comparison_refuses_it_saved_or_not(capsys: pytest.CaptureFixture[str]
     said(capsys, "analyze", log, "-o", "saved.json")
     for side in (log, "saved.json"):
         assert run(["compare", "other.jsonl", side, "-q"]) == 4
-        assert f"{side}: its goodput cannot be judged" in capsys.readouterr().err
+        assert f"{side}: its goodput is unknown" in capsys.readouterr().err
 
 
 def test_a_fleet_leaves_it_out_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +98,7 @@ def test_nothing_is_drawn_or_written_of_it() -> None:
     frame = analysis.rolling.to_frame()
     assert frame["goodput_percent"].isna().all()
     assert frame["productive_ns"].isna().all()
-    assert "cannot be judged" in str(load_renderer("html")(analysis, Page()))
+    assert "unknown" in str(load_renderer("html")(analysis, Page()))
 
 
 def test_the_cumulative_scalars_of_tensorboard_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:

@@ -292,7 +292,7 @@ def test_steps_that_nothing_reads_stand_beside_what_cannot_be_judged(
     code, out, err = asked(capsys, log)
     shown = " ".join(out.split())
     assert code == 0
-    assert "cannot be judged no step was recognized in 3 h 16 min" in shown
+    assert "unknown no step was recognized in 3 h 16 min" in shown
     assert "2 of 902 lines were read, but none of them is a step" in shown
     assert "may be steps" in shown
     assert "check --suggest" not in out + err

@@ -314,7 +314,7 @@ def test_blocks_without_begin_or_end_are_not_judged(tmp_path: Path, without: tup
     assert analysis.timeline.few_records == 2
     assert analysis.goodput_percent is None
     page = " ".join(first_screen(analysis, Page()).split())
-    assert "cannot be judged only two step records were logged" in page
+    assert "unknown only two step records were logged" in page
 
 
 def test_a_setting_that_was_written_days_before_is_no_begin(tmp_path: Path) -> None:

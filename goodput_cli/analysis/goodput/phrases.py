@@ -46,7 +46,7 @@ _LONGEST = 400
 """Characters of a message or a place that are shown."""
 _FEW = 10
 """Steps: of fewer tenths are shown."""
-_NOT_JUDGED = "cannot be judged"
+_UNKNOWN = "unknown"
 DOUBTS = (
     "same_steps_in_files",
     "several_runs_in_file",
@@ -91,12 +91,15 @@ def category_rows(analysis: AnalysisData) -> list[LedgerRow]:
 
 
 def headline(analysis: AnalysisData) -> tuple[str, str]:
-    """Goodput in percent, and of what: `50.00 %`, `1 h 40 min of 3 h 20 min`; where it cannot be judged, that and why:
-    `cannot be judged`, `no step was logged in 3 h 20 min`; where only bounds are known, these: `50.00 to 60.00 %`."""
+    """Return goodput in percent and its base: `50.00 %`, `1 h 40 min of 3 h 20 min`.
+
+    If goodput is unknown: `unknown` and the reason, `no step was logged in 3 h 20 min`. If only bounds are known:
+    `50.00 to 60.00 %`.
+    """
     share = _percent(analysis.goodput, _limits(analysis))
     whole = duration(analysis.window.counted_ns)
     if analysis.goodput_unknown and not analysis.is_bounded:
-        return _NOT_JUDGED, f"{analysis.unavailable_reason} in {whole}"
+        return _UNKNOWN, f"{analysis.unavailable_reason} in {whole}"
     if analysis.is_bounded:
         share, amount = goodput_text(analysis), f"{limits_text(analysis.goodput_limits)} of {whole}"
     else:
@@ -109,11 +112,11 @@ def headline(analysis: AnalysisData) -> tuple[str, str]:
 
 
 def goodput_text(analysis: AnalysisData) -> str:
-    """Goodput in percent, or its bounds: `50.00 %`, `50.00 to 60.00 %`, `<= 60.00 %`; or that it cannot be judged."""
+    """Goodput in percent, its bounds, or `unknown`: `50.00 %`, `50.00 to 60.00 %`, `<= 60.00 %`."""
     if analysis.goodput_percent is not None:
         return percent(analysis.goodput_percent)
     if not analysis.is_bounded:
-        return _NOT_JUDGED
+        return _UNKNOWN
     return limits_text(analysis.goodput_limits, analysis.window.counted_ns)
 
 
@@ -151,7 +154,7 @@ def drafted_rules(drafted: Drafted, asked: Sequence[str]) -> Family:
 def every_doubt(analysis: AnalysisData) -> tuple[str, ...]:
     """The same, behind why the share says little, or nothing."""
     _, amount = headline(analysis)
-    unknown = f"{_NOT_JUDGED}: {amount}" if analysis.goodput_unknown and not analysis.is_bounded else ""
+    unknown = f"goodput is unknown: {amount}" if analysis.goodput_unknown and not analysis.is_bounded else ""
     little = amount.partition("; ")[2] if analysis.is_too_short and not unknown else ""
     return tuple(one for one in (unknown or little, *doubts(analysis)) if one)
 
