@@ -1,1 +1,1 @@
-"""How long whole commands take, and how much memory, beside what others need for the same log (docs/performance.md)."""
+"""Time and memory of whole commands, compared with other tools on the same log (docs/performance.md)."""

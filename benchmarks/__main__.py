@@ -35,7 +35,7 @@ SAMPLE_LOG = Path("sample_logs/llm-pretrain.jsonl")
 
 
 def reading(python: str | None, lines: int, repeat: int) -> Iterator[Row]:
-    """The whole command against only parsing the file; memory; malformed lines."""
+    """Yield rows of the whole command against only parsing the file; memory; malformed lines."""
     path, bad = recorder_log(lines), recorder_log(lines, bad_share=0.0001)
     commands = {OURS: analyze(path), "bad": analyze(bad)}
     if python:
@@ -46,7 +46,7 @@ def reading(python: str | None, lines: int, repeat: int) -> Iterator[Row]:
         theirs = found["pyarrow"]
         detail = against(f"{lines} lines", ours, theirs, "pyarrow")
         yield Row("time / pyarrow.json.read_json", detail, ours.seconds / theirs.seconds, 1.3)
-        yield from _beside_parsers(found, f"{lines} lines")
+        yield from _rows_against_parsers(found, f"{lines} lines")
     yield Row("0.01 % malformed / clean", shown(found["bad"]), found["bad"].seconds / ours.seconds, 1.15)
     if python:
         cpu = found["polars"].processor
@@ -56,14 +56,14 @@ def reading(python: str | None, lines: int, repeat: int) -> Iterator[Row]:
 
 
 def dense(repeat: int) -> Iterator[Row]:
-    """A log in which nearly each line is a step."""
+    """Yield rows of a log in which nearly each line is a step."""
     path = dense_log(5_000_000)
     found, file = compare({OURS: analyze(path)}, repeat)[OURS], path.stat().st_size / (1 << 20)
     yield Row("peak memory / file, no loads", f"{found.peak_mb:.0f} MB of {file:.0f} MB", found.peak_mb / file, 1.6)
 
 
 def short_lines(python: str | None, repeat: int) -> Iterator[Row]:
-    """Lines that say little: memory beside the file, time beside the quickest parsers, and growth."""
+    """Yield rows of short lines: memory per file size, time against the quickest parsers, and growth."""
     sizes = (1_000_000, 5_000_000, 10_000_000)
     paths = {size: short_log(size) for size in sizes}
     for size, path in paths.items():
@@ -74,10 +74,10 @@ def short_lines(python: str | None, repeat: int) -> Iterator[Row]:
     if python:
         path = paths[sizes[1]]
         peers = {name: peer(python, script, path) for name, script in _PARSERS.items()}
-        yield from _beside_parsers(compare({OURS: analyze(path), **peers}, repeat), f"{sizes[1]} short lines")
+        yield from _rows_against_parsers(compare({OURS: analyze(path), **peers}, repeat), f"{sizes[1]} short lines")
 
 
-def _beside_parsers(found: Mapping[str, Result], work: str) -> Iterator[Row]:
+def _rows_against_parsers(found: Mapping[str, Result], work: str) -> Iterator[Row]:
     name = min(("polars", "orjson loop"), key=lambda one: found[one].seconds)
     detail = against(work, found[OURS], found[name], name)
     ratio = found[OURS].seconds / found[name].seconds
@@ -85,7 +85,7 @@ def _beside_parsers(found: Mapping[str, Result], work: str) -> Iterator[Row]:
 
 
 def reference_library(python: str, path: Path, what: str, target: float) -> Iterator[Row]:
-    """Against ml-goodput-measurement."""
+    """Yield rows against ml-goodput-measurement."""
     found = compare({OURS: analyze(path), "library": peer(python, "reference_library.py", path)}, 1)
     ours, theirs = found[OURS], found["library"]
     detail = against(what, ours, theirs, "library")
@@ -94,7 +94,7 @@ def reference_library(python: str, path: Path, what: str, target: float) -> Iter
 
 
 def dict_calculator(python: str, lines: int, repeat: int) -> Iterator[Row]:
-    """Against a dict per line, for checkpoint logs."""
+    """Yield rows against a dict per line, for checkpoint logs."""
     path = checkpoint_log(lines)
     found = compare({OURS: analyze(path), "dicts": peer(python, "dict_calculator.py", path)}, repeat)
     detail = against(f"{lines} lines", found[OURS], found["dicts"], "dict per line")
@@ -102,7 +102,7 @@ def dict_calculator(python: str, lines: int, repeat: int) -> Iterator[Row]:
 
 
 def growth(sizes: tuple[int, ...], repeat: int, log: Callable[[int], Path] = recorder_log) -> Iterator[Row]:
-    """The exponent of growth between the sizes, the start of the process taken off."""
+    """Yield the exponent of growth between the sizes, without the start of the process."""
     start = compare({"start": [GOODPUT, "analyze", str(SMALL_LOG), "--format", "json"]}, repeat)
     base = start["start"].processor
     times = [compare({OURS: analyze(log(size))}, repeat)[OURS].processor - base for size in sizes]
@@ -112,7 +112,7 @@ def growth(sizes: tuple[int, ...], repeat: int, log: Callable[[int], Path] = rec
 
 
 def windows(lines: int, repeat: int) -> Iterator[Row]:
-    """Ten thousand rolling windows against one."""
+    """Yield rows of ten thousand rolling windows against one."""
     path = recorder_log(lines)
     answer = subprocess.run(analyze(path), capture_output=True, check=True).stdout
     every = math.ceil(json.loads(answer)["window"]["seconds"] / WINDOWS)
@@ -123,7 +123,7 @@ def windows(lines: int, repeat: int) -> Iterator[Row]:
 
 
 def insights(lines: int, repeat: int) -> Iterator[Row]:
-    """What a renderer's insights add to an analysis, in one process."""
+    """Yield the additional time of a renderer's insights, in one process."""
     logs = [str(make(lines)) for make in (calm_log, recorder_log)]
     command = [sys.executable, str(Path(__file__).with_name("insights.py")), *logs]
     shares = []
@@ -135,8 +135,8 @@ def insights(lines: int, repeat: int) -> Iterator[Row]:
 
 
 def reports(lines: int, repeat: int) -> Iterator[Row]:
-    """The HTML report of a small log and of a long one, from the start of the command to the file. The first run makes
-    the chart library's file in the cache, which later ones find."""
+    """Yield rows of the HTML report of a small log and of a long one, from the start of the command to the file. The
+    first run stores the chart library's file in the cache, which later ones use."""
     page = FOLDER / "report.html"
     logs = {"the sample log": (SAMPLE_LOG, 2.5), f"{lines} lines": (recorder_log(lines), 4.0)}
     commands = {
@@ -153,9 +153,10 @@ def reports(lines: int, repeat: int) -> Iterator[Row]:
 
 
 def text(megabytes: int, repeat: int) -> Iterator[Row]:
-    """A stdout in which one line in a thousand says something, beside a search for the same literals."""
+    """Yield rows of a stdout with one record in a thousand lines, against a search for the same literals."""
     log = stdout_log(megabytes)
-    search = ["sh", "-c", f"grep -cF -f {literals()} {log} | cat"]  # to nowhere, grep would stop at the first line
+    # with output to /dev/null, grep would stop at the first line
+    search = ["sh", "-c", f"grep -cF -f {literals()} {log} | cat"]
     found = compare({OURS: analyze(log), "grep": search}, repeat)
     ours, theirs = found[OURS], found["grep"]
     detail = against(f"{megabytes} MiB", ours, theirs, "grep")
@@ -163,7 +164,7 @@ def text(megabytes: int, repeat: int) -> Iterator[Row]:
 
 
 def monitoring(lines: int) -> Iterator[Row]:
-    """An update of a monitor on a log that grew by 100 lines, at an interval of a minute."""
+    """Yield an update of a monitor on a log that grew by 100 lines, at an interval of a minute."""
     command = [sys.executable, str(Path(__file__).with_name("monitor.py")), str(recorder_log(lines))]
     measured = subprocess.run(command, capture_output=True, check=True, text=True).stdout.split()
     *updates, peak = map(float, measured)
@@ -172,7 +173,7 @@ def monitoring(lines: int) -> Iterator[Row]:
 
 
 def memory(lines: int) -> Iterator[Row]:
-    """Whether a month of a large run fits; the log is made, read once, and removed."""
+    """Yield the memory for a month of a large run; the log is created, read once, and removed."""
     path = recorder_log(lines)
     found = compare({OURS: analyze(path)}, 1, limit=1800)[OURS]
     yield Row(f"peak memory of {lines} lines / 16 GiB", shown(found), found.peak_mb / (16 << 10), 1)
@@ -180,7 +181,7 @@ def memory(lines: int) -> Iterator[Row]:
 
 
 def small(repeat: int) -> Iterator[Row]:
-    """What people wait for when there is nothing to do."""
+    """Yield rows of minimal work, which is pure waiting time for users."""
     python = sys.executable
     commands = {
         "help": [GOODPUT, "--help"],
@@ -197,7 +198,7 @@ def small(repeat: int) -> Iterator[Row]:
 
 
 def process(repeat: int) -> Iterator[Row]:
-    """What the command does to its process is worth the surprise: without each of these things, and with it."""
+    """Yield the effect of each setting that the command makes in its process: with and without it."""
     program = "import sys; sys.argv[0] = 'goodput'; import goodput_cli.__main__ as main"
     collecting = "import contextlib, goodput_cli.arrays as gc; gc.garbage_collection_paused = contextlib.nullcontext"
     often = "import gc; gc.set_threshold = lambda *thresholds: None"
@@ -217,7 +218,7 @@ def process(repeat: int) -> Iterator[Row]:
 
 
 def fleets(jobs: int, repeat: int) -> Iterator[Row]:
-    """A fleet on one processor and on two, and `goodput jobs` beside it."""
+    """Yield rows of a fleet on one processor and on two, and `goodput jobs` for comparison."""
     folder = fleet(jobs)
     command = [GOODPUT, "fleet", str(folder), "--accelerators", "8", "--format", "csv", "-q", "--workers"]
     listed = [GOODPUT, "jobs", str(folder), "--format", "csv", "-q"]
@@ -234,7 +235,7 @@ def fleets(jobs: int, repeat: int) -> Iterator[Row]:
 
 
 def rows(full: bool) -> Iterator[Row]:
-    """All that is measured, the quick things first."""
+    """Yield all rows, the quick ones first."""
     python = peers_python()
     yield from small(15 if full else 7)
     yield from process(25 if full else 15)
@@ -259,7 +260,7 @@ def rows(full: bool) -> Iterator[Row]:
 
 
 def main() -> None:
-    """Print each row as it is there."""
+    """Print each row when it is ready."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--full", action="store_true", help="also the long ones: about half an hour, 12 GB of logs")
     options = parser.parse_args()

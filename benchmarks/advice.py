@@ -1,4 +1,4 @@
-"""`python -m benchmarks.advice`: is the advice honest, and are replays quick? Prints the tables."""
+"""`python -m benchmarks.advice`: quality of advice, and speed of replays. Prints the tables."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ JOBS = 300
 
 
 def honesty(job: Job, today: int, best: int, jobs: int = JOBS, seed: int = 1) -> dict[str, float]:
-    """Of records of one job that saves every `today` steps: shares (percent) told to change and to keep, the mean and
-    the worst true gain (points) where told to change, and how often the 95 % range touches the true plateau."""
+    """Return statistics of records of one job that saves every `today` steps. Shares (percent) of records with the
+    advice to change and to keep, the mean and the worst true gain (points) of a change, and how often the 95 % range
+    touches the true plateau."""
     random = np.random.default_rng(seed)
     told, kept, gains, touched = 0, 0, [], 0
     top, good = true_goodput(job, best), true_goodput(job, best, 4000) - 0.1
@@ -40,7 +41,7 @@ def honesty(job: Job, today: int, best: int, jobs: int = JOBS, seed: int = 1) ->
 
 
 def print_honesty() -> None:
-    """The table of docs/advice.md."""
+    """Print the table of docs/advice.md."""
     print(f"{'lives':<14}{'failures':>9}{'today':>16}{'change':>9}{'keep':>9}{'gain':>8}{'worst':>8}{'touches':>9}")
     for shape, name in ((1.0, "exponential"), (0.6, "Weibull 0.6"), (0.4, "Weibull 0.4")):
         best = best_interval(Job(shape))
@@ -55,7 +56,7 @@ def print_honesty() -> None:
 
 
 def cover(job: Job, jobs: int = 400, seed: int = 5) -> float:
-    """Of how many records (percent) the 95 % range of today's average holds the average of the job."""
+    """Return the share of records (percent) whose 95 % range of today's average contains the average of the job."""
     random, held = np.random.default_rng(seed), 0
     drawn = job.drawn(np.random.default_rng(99), 400_000)
     share = float(drawn.sum() / (np.floor(drawn / (job.every * job.step + job.cost)) * job.every * job.step).sum())
@@ -69,7 +70,7 @@ def cover(job: Job, jobs: int = 400, seed: int = 5) -> float:
 
 
 def cover_of_runs(job: Job, jobs: int = 200, runs: int = 10, seed: int = 5) -> float:
-    """Of how many fresh runs (percent) the range of one run holds the goodput, so many for each record."""
+    """Return the share of new runs (percent) whose goodput is in the range of one run. runs: per record."""
     random, chance, held = np.random.default_rng(seed), np.random.default_rng(seed + 1), 0
     for _ in range(jobs):
         exposure = exposure_of(record_of_job(job, random))
@@ -80,7 +81,7 @@ def cover_of_runs(job: Job, jobs: int = 200, runs: int = 10, seed: int = 5) -> f
 
 
 def print_cover() -> None:
-    """How often the 95 % range of the average holds it, and that of one run another run."""
+    """Print how often the 95 % range of the average contains it, and that of one run another run."""
     failures = (4, 10, 20, 30, 60)
     print(f"{'lives':<14}{'range':<9}" + "".join(f"{count:>6}" for count in failures) + "  failures")
     for name, job in (("exponential", Job(1.0)), ("Weibull 0.7", Job(0.7)), ("bursts", BURSTS)):
@@ -90,7 +91,7 @@ def print_cover() -> None:
 
 
 def print_speed(steps: int = 1_000_000, lives: int = 100) -> None:
-    """A hundred replays of a million steps."""
+    """Print the time of a hundred replays of a million steps."""
     step = 1.0
     job = Job(1.0, mean=steps * step / lives, cost=5.0, step=step, failures=lives, every=200)
     record = record_of_job(job, np.random.default_rng(3))

@@ -1,5 +1,5 @@
-"""Simulated jobs for advice: lives of a known distribution, steps and saves of constant length. What the best interval
-of such a job is, is known; what one record of it says is judged against that."""
+"""Simulated jobs for advice: attempts of a known distribution, steps and saves of constant length. The best interval of
+such a job is known, and advice from one record of it is compared with that."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from goodput_cli.arrays import F64
 
 NS = 10**9
 _PARTS = ("down", "queued", "init", "prep", "restore", "load", "elastic", "startup")
-"""What `Amounts.before` holds for each life."""
+"""Parts of `Amounts.before` for each attempt."""
 
 
 _TURNS = 0.3
@@ -31,7 +31,7 @@ _TURNS = 0.3
 
 @dataclass(frozen=True)
 class Job:
-    """What is simulated. Seconds; shape: of Weibull lives of this mean (1: exponential)."""
+    """A simulated job. Seconds; shape: of Weibull attempts of this mean (1: exponential)."""
 
     shape: float
     mean: float = 9442.0
@@ -41,60 +41,60 @@ class Job:
     failures: int = 10
     every: int = 50
     apart: float = 0.0
-    """Of bursts, 0 to 1: lives are so much longer than the mean for a while, then so much shorter. 0: no bursts."""
+    """Strength of bursts, 0 to 1: attempts are longer than the mean for a while, then shorter. 0: no bursts."""
 
     def drawn(self, random: np.random.Generator, count: int) -> F64:
-        """Lives (s) one after the other; a burst begins or ends behind three of ten lives."""
+        """Return attempts (s) in sequence; a burst begins or ends after three of ten attempts."""
         scale = self.mean / math.gamma(1 + 1 / self.shape)
         changes = random.random(count) < np.where(np.arange(count) > 0, _TURNS, 0.5) if self.apart else np.zeros(count)
         level: F64 = np.asarray(1 - 2 * (np.cumsum(changes) % 2), dtype=np.float64) * self.apart + 1
-        lives: F64 = np.asarray(random.weibull(self.shape, count), dtype=np.float64)
-        return np.multiply(lives * scale, level)
+        attempts: F64 = np.asarray(random.weibull(self.shape, count), dtype=np.float64)
+        return np.multiply(attempts * scale, level)
 
-    def lives(self, random: np.random.Generator) -> list[int]:
-        """So many lives, and a last one that is cut somewhere; ns."""
+    def draw_attempts(self, random: np.random.Generator) -> list[int]:
+        """Return the attempts of a record, and a last one that is cut somewhere; ns."""
         drawn = self.drawn(random, self.failures + 1)
         drawn[-1] *= random.random()
         return [max(round(float(life) * NS), NS) for life in drawn]
 
 
 def record_of_job(job: Job, random: np.random.Generator) -> JobRecord:
-    """One record of a job that saves every `job.every` steps."""
+    """Return one record of a job that saves every `job.every` steps."""
     step, cost, gap = (round(value * NS) for value in (job.step, job.cost, job.gap))
-    lives: list[ReplayAttempt] = []
+    attempts: list[ReplayAttempt] = []
     traces: list[DeathEvidence] = []
     position, clock = 0, gap
-    budgets = job.lives(random)
+    budgets = job.draw_attempts(random)
     for index, budget in enumerate(budgets):
         censored = index == len(budgets) - 1
         life, seen = _lived(position, clock, budget, step, cost, job.every)
         position = int(life.saves.made_at[-1]) if len(life.saves) else life.first
-        lives.append(life if censored else replace(life, resumed=position))
+        attempts.append(life if censored else replace(life, resumed=position))
         death = clock + budget
         traces.append(DeathEvidence(seen, 0, death, seen if censored else death, death, not censored, True, 1))
         clock = (seen if censored else death) + gap
-    course = JobContext(True, (), lives[-1].stop, latest_extra(lives), 0, "middle")
-    lives = [completed_attempt(life, trace, course) for life, trace in zip(lives, traces, strict=True)]
-    lives = [
+    course = JobContext(True, (), attempts[-1].stop, latest_extra(attempts), 0, "middle")
+    attempts = [completed_attempt(life, trace, course) for life, trace in zip(attempts, traces, strict=True)]
+    attempts = [
         replace(life, kept=step * ((life.stop if life.resumed is None else life.resumed) - life.first))
-        for life in lives
+        for life in attempts
     ]
-    productive = sum(life.kept for life in lives)
-    end = max(life.stop for life in lives)
-    last = max(index for index, life in enumerate(lives) if life.stop == end)
-    none = dict.fromkeys(_PARTS, (0,) * len(lives))
+    productive = sum(life.kept for life in attempts)
+    end = max(life.stop for life in attempts)
+    last = max(index for index, life in enumerate(attempts) if life.stop == end)
+    none = dict.fromkeys(_PARTS, (0,) * len(attempts))
     return with_endings(
         JobRecord(
             name="simulated", window=clock - gap, productive=productive, step_log=True, shift=0, every=job.every,
             cost=job.cost, cost_given=False, latency=0, asynchronous=False, unit=step, start=0,
-            lives=tuple(lives), end=end, last=last, kept_steps=lives[-1].stop,
+            lives=tuple(attempts), end=end, last=last, kept_steps=attempts[-1].stop,
             amounts=Amounts(none, (), 0, 0, 0, None, None, None, {}, job.failures, 0, ()),
         )
     )  # fmt: skip
 
 
 def _lived(first: int, begin: int, budget: int, step: int, cost: int, every: int) -> tuple[ReplayAttempt, int]:
-    """One life from a position on, and when (ns) its last complete step or save ended."""
+    """Return one attempt from a position on, and when (ns) its last complete step or save ended."""
     period = every * step + cost
     to_save = (every - (first - 1) % every) if first else every + 1  # steps until the first save is due
     steps, saves = budget // step, 0
@@ -110,15 +110,16 @@ def _lived(first: int, begin: int, budget: int, step: int, cost: int, every: int
     return life, begin + steps * step + saves * cost
 
 
-def true_goodput(job: Job, every: int, lives: int = 40_000, seed: int = 99) -> float:
-    """Share (percent) of life time and gaps that is kept progress, over very many lives of the same job."""
-    drawn = job.drawn(np.random.default_rng(seed), lives)
+def true_goodput(job: Job, every: int, attempts: int = 40_000, seed: int = 99) -> float:
+    """Return the share (percent) of attempt time and gaps that is kept progress, over very many attempts of the same
+    job."""
+    drawn = job.drawn(np.random.default_rng(seed), attempts)
     kept = np.floor(drawn / (every * job.step + job.cost)) * every * job.step
-    return 100 * float(kept.sum() / (drawn.sum() + lives * job.gap))
+    return 100 * float(kept.sum() / (drawn.sum() + attempts * job.gap))
 
 
 def goodput_of_run(job: Job, record: Exposure, random: np.random.Generator) -> float:
-    """Percent, of another run of the job that does the work of a record."""
+    """Return the goodput (percent) of another run of the job that does the work of a record."""
     left, clock, saved = record.work, record.fixed, job.every * job.step
     period = saved + job.cost
     while True:
@@ -130,10 +131,10 @@ def goodput_of_run(job: Job, record: Exposure, random: np.random.Generator) -> f
 
 
 def best_interval(job: Job) -> int:
-    """The interval (steps) of the highest true goodput, among round ones."""
+    """Return the interval (steps) of the highest true goodput, among round ones."""
     intervals = sorted({round(1.1**power) for power in range(70)})
     return max(intervals, key=lambda every: true_goodput(job, every))
 
 
 BURSTS = Job(1.0, apart=0.8)
-"""Failures that come in bursts: lives are nine times as long in quiet times."""
+"""Failures in bursts: attempts are nine times as long in quiet times."""

@@ -2,7 +2,7 @@
 
     python -m benchmarks.buckets
 
-Prints bytes a second of both, and their ratio, which is at least 0.6: `source` is what the reader is given (lines in
+Prints bytes per second of both, and their ratio, which is at least 0.6: `source` is the input of the reader (lines in
 order, pinned, bounded in memory), `events` the whole way to the table of events. Exits with 1 if the ratio is lower.
 """
 
@@ -28,13 +28,13 @@ URI = "gs://logs/many"
 
 
 def main() -> int:
-    """Run it; the exit code."""
+    """Run the benchmark and return the exit code."""
     with _server() as url:
         os.environ["STORAGE_EMULATOR_HOST"] = url
         total = _fill(url)
-        _bare(), _source()  # warm: imports, and the server's threads
+        _bare(), _source()  # warm up: imports, and the server's threads
         bare, source, events = [], [], []
-        for _ in range(ROUNDS):  # in turn, so that a busy machine slows all three
+        for _ in range(ROUNDS):  # alternate, so that a busy machine slows all three
             bare.append(_seconds(_bare, total))
             source.append(_seconds(_source, total))
             events.append(_seconds(_events, None))
@@ -54,7 +54,7 @@ def _seconds(work: Callable[[], int], expected: int | None) -> float:
 
 
 def _bare() -> int:
-    """The client alone, in as many threads as ours."""
+    """Run the client alone, with as many threads as ours."""
     from google.cloud.storage import Client
 
     client = Client(project="emulated")
@@ -77,7 +77,7 @@ def _events() -> int:
 
 
 def _fill(url: str) -> int:
-    """Upload the objects; how many bytes there are."""
+    """Upload the objects; return their total bytes."""
     total = 0
     line_at = 0
     for number in range(OBJECTS):

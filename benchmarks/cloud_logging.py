@@ -2,10 +2,10 @@
 
     python -m benchmarks.cloud_logging
 
-The server makes and serialises each page when it is asked for it, as an ordinary one does. Prints entries a second
-and the ratio to the stub: `source` is what the reader is given (whole records), `events` the whole way to the table of
-events, `cache` the first reading with the cache. Exits with 1 if the ratio of `source` is below 0.15; the quota of
-Cloud Logging allows 1000 entries a second.
+The server builds and serializes each page on request, as a real one does. Prints entries per second and the ratio to
+the stub: `source` is the input of the reader (whole records), `events` the whole way to the table of events, `cache`
+the first reading with the cache. Exits with 1 if the ratio of `source` is below 0.15; the quota of Cloud Logging allows
+1000 entries per second.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ METHOD = "/google.logging.v2.LoggingServiceV2/ListLogEntries"
 
 
 def main() -> int:
-    """Run it; the exit code."""
+    """Run the benchmark and return the exit code."""
     with LoggingServer() as server, tempfile.TemporaryDirectory() as folder:
         os.environ["GOODPUT_LOGGING_ENDPOINT"] = server.endpoint
         os.environ["GOODPUT_CACHE_DIR"] = folder
@@ -39,9 +39,9 @@ def main() -> int:
             "events": _events,
         }
         for work in works.values():
-            work()  # warm: imports, and what the server finds
+            work()  # warm up: imports, and the server's lookup
         times: dict[str, list[float]] = {name: [] for name in works}
-        for _ in range(ROUNDS):  # in turn, so that a busy machine slows all of them
+        for _ in range(ROUNDS):  # alternate, so that a busy machine slows all of them
             for name, work in works.items():
                 times[name].append(_seconds(work))
         best = {name: min(seconds) for name, seconds in times.items()}
@@ -68,7 +68,7 @@ def _seconds(work: Callable[[], int]) -> float:
 
 
 def _bare(endpoint: str) -> int:
-    """Every page, and nothing done with it."""
+    """Read every page without using it."""
     import grpc
     from google.cloud.logging_v2.types import ListLogEntriesRequest, ListLogEntriesResponse
 

@@ -1,5 +1,5 @@
-"""`python -m benchmarks.drafted [LINES]`: how long a log takes that is read by rules drafted from it, beside the same
-log read by the mapping that was drafted, and how much memory; each in a process of its own. Prints the ratios."""
+"""`python -m benchmarks.drafted [LINES]`: time and memory to read a log by rules inferred from it, compared with the
+same log and a given mapping; each in a separate process. Prints the ratios."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def own_loop(path: Path, lines: int) -> None:
-    """A log of a loop of one's own: steps of 0.25 s, and a save of 1 s behind each hundredth."""
+    """Write the log of a custom training loop: steps of 0.25 s, and a save of 1 s after each hundredth."""
     second = 0.0
     with path.open("w", encoding="utf-8") as file:
         file.write(f"{_BEGIN:%Y-%m-%d %H:%M:%S},000 INFO Starting training\n")

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.hosts`: whom do fleets accuse? Fleets whose hosts are all alike, and fleets with a bad one.
+"""`python -m benchmarks.hosts`: hosts that fleets name. Fleets whose hosts are all alike, and fleets with a bad one.
 
-Of each kind so many fleets in a hundred that name a host: a healthy one must be named in at most one.
+Prints the percentage of fleets of each kind that name a host: a healthy one must be named in at most one percent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from goodput_cli.arrays import F64
 
 FLEETS = 100
 Place = Callable[[np.random.Generator, list[str], F64], str]
-"""Where a run dies. Of its hosts, by name, with how often each breaks."""
+"""Host on which a run dies. Arguments: its hosts, by name, and how often each breaks."""
 
 
 @dataclass(frozen=True)
@@ -26,24 +26,24 @@ class FleetOfRuns:
     hosts: int = 200
     size: int = 16
     deaths: float = 1.5
-    """Mean number of deaths a run."""
+    """Mean number of deaths per run."""
     bad: float = 1.0
-    """How often one host breaks, of what the others do."""
+    """Failure rate of one host as a multiple of that of the others."""
 
 
 def anywhere(random: np.random.Generator, hosts: list[str], often: F64) -> str:
-    """On any host, on each as often as it breaks."""
+    """Return any host, each in proportion to its failure rate."""
     return hosts[random.choice(len(hosts), p=often / often.sum())]
 
 
 def first(random: np.random.Generator, hosts: list[str], often: F64) -> str:  # noqa: ARG001 - see `Place`
-    """At rank 0, which launchers put on the first host by name."""
+    """Return rank 0's host, which is the first one by name for launchers."""
     return first_by_name(hosts, str)
 
 
 def draws_of(fleet: FleetOfRuns, place: Place, random: np.random.Generator, shuffled: bool) -> list[HostDraw[str]]:
-    """Where each run of a fleet died. shuffled: whether rank 0 is on any of a run's hosts, the same in all its lives;
-    then `place` is asked once a run."""
+    """Return the host of each death in the runs of a fleet. shuffled: True if rank 0 is on any of a run's hosts, the
+    same in all its attempts; then `place` is called once per run."""
     names, found = [f"node-{number}" for number in range(fleet.hosts)], []
     bad = int(random.integers(fleet.hosts))
     for _ in range(fleet.runs):
@@ -58,7 +58,7 @@ def draws_of(fleet: FleetOfRuns, place: Place, random: np.random.Generator, shuf
 
 
 def naming(fleet: FleetOfRuns, place: Place, shuffled: bool = False, fleets: int = FLEETS, seed: int = 1) -> int:
-    """How many of some fleets name a host."""
+    """Return how many of some fleets name a host."""
     random = np.random.default_rng(seed)
     return sum(
         any(one.named for one in repeats(draws_of(fleet, place, random, shuffled), fleet.hosts)) for _ in range(fleets)
@@ -66,7 +66,7 @@ def naming(fleet: FleetOfRuns, place: Place, shuffled: bool = False, fleets: int
 
 
 def main() -> None:
-    """Both tables."""
+    """Print both tables."""
     kinds: tuple[tuple[str, Place, bool], ...] = (
         ("any host", anywhere, False),
         ("rank 0, on any host", anywhere, True),

@@ -1,4 +1,4 @@
-"""How long the insights of some logs take, beside their analysis: share, seconds of the analysis, of the insights."""
+"""Time of the insights of some logs, compared with their analysis: share, seconds of the analysis, of the insights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import goodput_cli
 
 
 def main() -> None:
-    """One line a log that is named. The first analysis pays for imports, and is not counted."""
+    """Print one line per named log. The first analysis pays for imports, and does not count."""
     len(goodput_cli.analyze("sample_logs/llm-pretrain.jsonl").insights)
     for path in sys.argv[1:]:
         begin = process_time()

@@ -1,5 +1,5 @@
-"""A fleet too large for every day: `python -m benchmarks.large_fleet 10000 6700` is 10^4 jobs and 10^8 lines, as a log
-has 1.5 times its median of lines at the mean. It writes 9 GB of logs, which stay."""
+"""A very large fleet: `python -m benchmarks.large_fleet 10000 6700` is 10^4 jobs and 10^8 lines, because the mean log
+has 1.5 times the median of lines. It writes 9 GB of logs, which are kept."""
 
 from __future__ import annotations
 

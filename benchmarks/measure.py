@@ -1,4 +1,4 @@
-"""Whole processes, from start to exit: wall time, processor time and peak memory."""
+"""Measurements of whole processes, from start to exit: wall time, processor time and peak memory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from statistics import median
 
 _KB_PER_UNIT = 1024 if sys.platform == "darwin" else 1  # ru_maxrss is in bytes there
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-"""Of what is measured. Images of Python set that variable, and then each start compiles every module once more: 0.2 s
-that nobody has whose installation keeps what was compiled."""
+"""Environment of measured processes. Images of Python set the removed variable, and then each start compiles every
+module again: 0.2 s that an ordinary installation does not have."""
 
 
 @dataclass(frozen=True)
 class Run:
     """One run of a process. seconds: wall time. processor: user and system time. peak_mb: peak resident memory.
-    stopped: it was stopped at the limit: it would have taken at least that."""
+    stopped: True if it was stopped at the limit: it would have taken at least that."""
 
     seconds: float
     processor: float
@@ -30,7 +30,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Result:
-    """Medians of the runs of one command; `failed` says why there are none."""
+    """Medians of the runs of one command; `failed` is the reason if there are none."""
 
     seconds: float
     processor: float
@@ -41,7 +41,7 @@ class Result:
 
 
 def run_once(command: Sequence[str], limit: float) -> Run | str:
-    """One run, stopped after `limit` seconds; a sentence if it failed."""
+    """Run a command once, stopped after `limit` seconds; return a sentence if it failed."""
     begin = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=ENVIRONMENT)
     assert process.stderr is not None
@@ -70,9 +70,10 @@ def _run(seconds: float, usage: resource.struct_rusage, *, stopped: bool = False
 
 
 def compare(commands: Mapping[str, Sequence[str]], repeat: int, limit: float = 600) -> dict[str, Result]:
-    """Run the commands in turn (A B A B …), so that a busy machine is busy for all, and take medians.
+    """Run the commands in turn (A B A B …), so that a busy machine is busy for all, and return medians.
 
-    The first round warms caches and does not count, if there are several. What had to be stopped is not run again.
+    The first round warms caches and does not count, if there are several. A command that had to be stopped is not run
+    again.
     """
     runs: dict[str, list[Run]] = {name: [] for name in commands}
     failed: dict[str, str] = {}

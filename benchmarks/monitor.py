@@ -1,4 +1,4 @@
-"""What updates of `goodput monitor` take on a log that has grown by 100 lines: `python benchmarks/monitor.py LOG`.
+"""Cost of updates of `goodput monitor` on a log that has grown by 100 lines: `python benchmarks/monitor.py LOG`.
 
 Prints the processor time (s) of each of five updates, with metrics and JSON written, and the peak memory (MB).
 """
@@ -22,7 +22,7 @@ _HOUR = 3600 * 10**9
 
 
 def main() -> None:
-    """Measure, on a copy that grows."""
+    """Measure on a copy that grows."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "run.jsonl"
         content = Path(sys.argv[1]).read_bytes()

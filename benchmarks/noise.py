@@ -1,7 +1,7 @@
-"""Noise that remembers: how often slow levels are found in series of step times, and where there are none; and how
-often the range of `goodput compare` holds the true difference: `python -m benchmarks.noise [SERIES] [PAIRS]`.
+"""Autocorrelated noise: how often slow levels are found in series of step times, and where there are none; and how
+often the range of `goodput compare` contains the true difference: `python -m benchmarks.noise [SERIES] [PAIRS]`.
 
-Series are of 1500 step times, in logarithms; a slow stretch counts as found where 80 % of it is covered. Pairs are two
+Series are of 1500 step times, in logarithms; a slow stretch counts as found if 80 % of it is covered. Pairs are two
 runs of the same noise, of 1200 steps each or of 600 and 6000. Neither model of goodput_cli/analysis/steps/noise.py nor
 that of analysis/compare/pace.py is true of the moving averages, of the random walks or of the sums of both kinds.
 """
@@ -24,16 +24,16 @@ STEPS = 1500
 _USUAL = 8.0
 """Step time (s)."""
 Noise = Callable[[np.random.Generator, int], F64]
-"""Logarithms of so many step times."""
+"""Function that returns logarithms of step times. Arguments: random numbers, count."""
 
 
 def white(sigma: float) -> Noise:
-    """Independent noise: log-normal step times."""
+    """Return independent noise: log-normal step times."""
     return lambda random, count: np.asarray(sigma * random.standard_normal(count))
 
 
 def autoregression(sigma: float, rho: float, independent: float = 0.0) -> Noise:
-    """Noise of which neighbours are alike, of standard deviation sigma, and independent noise beside it."""
+    """Return autocorrelated noise of standard deviation sigma, plus independent noise."""
 
     def made(random: np.random.Generator, count: int) -> F64:
         values = random.standard_normal(count) * sigma * np.sqrt(1 - rho**2)
@@ -46,7 +46,7 @@ def autoregression(sigma: float, rho: float, independent: float = 0.0) -> Noise:
 
 
 def moving_average(sigma: float, length: int) -> Noise:
-    """Means of so many independent values; what lies farther apart is independent."""
+    """Return moving averages of `length` independent values; values farther apart are independent."""
 
     def made(random: np.random.Generator, count: int) -> F64:
         total = np.append(0.0, np.cumsum(random.standard_normal(count + length - 1)))
@@ -56,7 +56,7 @@ def moving_average(sigma: float, length: int) -> Noise:
 
 
 def random_walk(each: float, independent: float) -> Noise:
-    """What moves by `each` a step and never comes back, and independent noise beside it."""
+    """Return a walk that moves by `each` per step and never returns, plus independent noise."""
 
     def made(random: np.random.Generator, count: int) -> F64:
         return np.cumsum(each * random.standard_normal(count)) + independent * random.standard_normal(count)
@@ -65,17 +65,17 @@ def random_walk(each: float, independent: float) -> Noise:
 
 
 def pareto(index: float, scale: float) -> Noise:
-    """Step times that are scale x Pareto (Lomax) longer."""
+    """Return step times that are scale x Pareto (Lomax) longer."""
     return lambda random, count: np.asarray(np.log1p(scale * random.pareto(index, count)))
 
 
 def heavy_tailed(sigma: float) -> Noise:
-    """Student's t with 3 degrees of freedom."""
+    """Return Student's t with 3 degrees of freedom."""
     return lambda random, count: np.asarray(sigma * random.standard_t(3, count))
 
 
 def with_outliers(sigma: float, share: float) -> Noise:
-    """Independent noise, and some steps that take 2 to 20 times as long."""
+    """Return independent noise, and some steps that take 2 to 20 times as long."""
 
     def made(random: np.random.Generator, count: int) -> F64:
         odd = random.random(count) < share
@@ -85,7 +85,7 @@ def with_outliers(sigma: float, share: float) -> Noise:
 
 
 def alternating(sigma: float, every: int, longer: float) -> Noise:
-    """Each k-th step is longer."""
+    """Return noise with each k-th step longer."""
 
     def made(random: np.random.Generator, count: int) -> F64:
         return np.asarray(sigma * random.standard_normal(count) + np.log(longer) * (np.arange(count) % every == 0))
@@ -94,7 +94,7 @@ def alternating(sigma: float, every: int, longer: float) -> Noise:
 
 
 def mixed(sigma: float, share: float, longer: float) -> Noise:
-    """Two populations, by chance."""
+    """Return two populations, by chance."""
 
     def made(random: np.random.Generator, count: int) -> F64:
         return np.asarray(sigma * random.standard_normal(count) + np.log(longer) * (random.random(count) < share))
@@ -146,14 +146,14 @@ SLOWDOWNS: dict[str, tuple[Noise, float, int]] = {
     "20 % of 400, AR .98 3 % + 5 %": (autoregression(0.03, 0.98, 0.05), 1.20, 400),
     "40 % of 400, AR .99 5 %": (autoregression(0.05, 0.99), 1.40, 400),
 }
-"""Noise, factor, and of how many steps."""
+"""Noise, factor, and number of slow steps."""
 DRIFTS: dict[str, tuple[Noise, float]] = {
     "10 %, white 5 %": (white(0.05), 0.10),
     "20 %, white 5 %": (white(0.05), 0.20),
     "20 %, AR .9 5 %": (autoregression(0.05, 0.9), 0.20),
     "40 %, AR .95 5 %": (autoregression(0.05, 0.95), 0.40),
 }
-"""Noise, and by how much the step time rises in all."""
+"""Noise, and the total rise of the step time."""
 PAIRS = (
     "white 5 %", "Pareto 1.5", "two shapes", "AR .9 8 %", "AR .95 8 %", "AR .98 6 %", "AR .99 5 %",
     "AR .98 4 % + 15 %", "MA 50 5 %", "MA 200 5 %", "walk .2 % + 5 %",
@@ -162,12 +162,12 @@ LENGTHS = ((1200, 1200), (600, 6000))
 
 
 def kind_of(noise: Noise, seed: int) -> str:
-    """What a series without any slow level is taken for: `level`, `line` or `levels`."""
+    """Return the result for a series without any slow level: `level`, `line` or `levels`."""
     return pace_model(_USUAL * np.exp(noise(np.random.default_rng(seed), STEPS))).kind
 
 
 def is_found(noise: Noise, factor: float, length: int, seed: int) -> bool:
-    """Whether a slow stretch in the middle of a series is found."""
+    """Return True if a slow stretch in the middle of a series is found."""
     random = np.random.default_rng(seed)
     times = _USUAL * np.exp(noise(random, STEPS))
     first = int(random.integers(200, STEPS - length - 200))
@@ -179,13 +179,13 @@ def is_found(noise: Noise, factor: float, length: int, seed: int) -> bool:
 
 
 def kind_of_drift(noise: Noise, rise: float, seed: int) -> str:
-    """What a series is taken for that rises throughout."""
+    """Return the result for a series that rises throughout."""
     times = _USUAL * np.exp(noise(np.random.default_rng(seed), STEPS)) * (1 + rise * np.arange(STEPS) / STEPS)
     return pace_model(times).kind
 
 
 def equal_pair(noise: Noise, lengths: tuple[int, int], seed: int) -> PaceChange:
-    """What is said of two runs that do not differ but by noise."""
+    """Return the comparison of two runs that differ only by noise."""
     random = np.random.default_rng(seed)
     blocks = [pace_blocks(_USUAL * np.exp(noise(random, length))) for length in lengths]
     each = [length / len(side) for length, side in zip(lengths, blocks, strict=True)]
@@ -195,7 +195,8 @@ def equal_pair(noise: Noise, lengths: tuple[int, int], seed: int) -> PaceChange:
 
 
 def cover(noise: Noise, lengths: tuple[int, int], pairs: int) -> tuple[float, float, float]:
-    """Of equal pairs: the share of ranges that hold 0, of pairs without a range, and of those called different."""
+    """Return for equal pairs the share of ranges that contain 0, of pairs without a range, and of those reported as
+    different."""
     changes = [equal_pair(noise, lengths, 10_000 + seed) for seed in range(pairs)]
     spans = [change.span for change in changes if change.span is not None]
     right = sum(low <= 0 <= high for low, high in spans)
@@ -220,7 +221,7 @@ def _rows(series: int, pairs: int) -> Iterator[tuple[str, str, str]]:
 
 
 def _long_series() -> str:
-    """Processor time of 10^6 step times that wander."""
+    """Return the processor time of 10^6 step times that drift."""
     random = np.random.default_rng(1)
     wander = np.repeat(np.cumsum(0.03 * random.standard_normal(500)), 2000)
     times = _USUAL * np.exp(wander + 0.05 * random.standard_normal(len(wander)))
@@ -230,7 +231,7 @@ def _long_series() -> str:
 
 
 def main(series: int, pairs: int) -> None:
-    """All tables, for people."""
+    """Print all tables."""
     for what, name, said in _rows(series, pairs):
         print(f"| {what:22} | {name:34} | {said} |", flush=True)
     print(f"| 10^6 step times        | a walk                             | {_long_series()} |")

@@ -1,5 +1,5 @@
-"""`python -m benchmarks.record`: what recording costs a training program, beside ml-goodput-measurement 0.2.3 in an
-environment of its own. Prints a table with targets; ratios of one machine, never judged by a test."""
+"""`python -m benchmarks.record`: cost of recording for a training program, compared with ml-goodput-measurement 0.2.3
+in a separate environment. Prints a table with targets; ratios of one machine, never judged by a test."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ os._exit(0)
 
 
 def measured(which: str, python: str, back_to_back: int, paced: int) -> dict[str, Any]:
-    """What `record_cost.py` says."""
+    """Return the output of `record_cost.py`."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         command = [python, str(COST), which, folder, str(back_to_back), str(paced)]
         environment = {**os.environ, "RECORD_ROOT": str(ROOT)}
@@ -55,7 +55,7 @@ def measured(which: str, python: str, back_to_back: int, paced: int) -> dict[str
 
 
 def rows(back_to_back: int, paced: int) -> Iterator[tuple[str, float, str, str]]:
-    """(what, value, target, the original's value)."""
+    """Yield (label, value, target, the original's value)."""
     mine = measured("ours", sys.executable, back_to_back, paced)
     python = peers_python()
     theirs = measured("original", python, back_to_back, paced) if python else None
@@ -85,7 +85,7 @@ def rows(back_to_back: int, paced: int) -> Iterator[tuple[str, float, str, str]]
 
 
 def main() -> None:
-    """Print each row as it is there."""
+    """Print each row when it is ready."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.record", description=__doc__)
     parser.add_argument("--steps", type=int, default=100_000, help="lines back to back (default: %(default)s)")
     parser.add_argument("--paced", type=int, default=1000, help="lines at 100 a second (default: %(default)s)")

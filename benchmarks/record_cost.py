@@ -1,8 +1,8 @@
-"""What one recorder costs, in the interpreter that runs this: prints one JSON object. `benchmarks/record.py` compares.
+"""Cost of one recorder in the interpreter that runs this: prints one JSON object. `benchmarks/record.py` compares.
 
     python record_cost.py ours|original FOLDER BACK_TO_BACK PACED
 
-It imports nothing of the project but what is measured: the original has an environment of its own.
+It imports only the measured package of the project: the original has a separate environment.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 
 
 def resident() -> float:
-    """Resident memory, MB."""
+    """Return resident memory, MB."""
     with open("/proc/self/statm", encoding="ascii") as stream:
         return int(stream.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 def percentiles(taken: list[int]) -> dict[str, float]:
-    """Of ns, in µs."""
+    """Return percentiles of ns, in µs."""
     ordered = sorted(taken)
     return {name: ordered[min(len(ordered) - 1, int(len(ordered) * at))] / 1000 for name, at in PERCENTILES.items()}
 
@@ -31,7 +31,7 @@ PERCENTILES = {"p50": 0.5, "p99": 0.99, "max": 1.0}
 
 
 def main() -> None:
-    """Import, record steps back to back and 100 a second, and say what each call cost."""
+    """Import, record steps back to back and 100 per second, and print the cost of each call."""
     which, folder, back_to_back, paced = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     modules, memory, begin = len(sys.modules), resident(), time.process_time()
     make = ours if which == "ours" else original
@@ -60,14 +60,14 @@ def main() -> None:
 
 
 def timed(record: Any, step: int) -> int:
-    """What a call takes, ns."""
+    """Return the time of a call, ns."""
     begin = time.perf_counter_ns()
     record(step)
     return time.perf_counter_ns() - begin
 
 
 def ours(folder: str) -> Any:
-    """A step line to a local file."""
+    """Return a recorder of step lines to a local file."""
     sys.path.insert(0, os.environ["RECORD_ROOT"])
     from goodput_cli.record import Recorder
 
@@ -75,7 +75,8 @@ def ours(folder: str) -> Any:
 
 
 def original(_folder: str) -> Any:
-    """ml-goodput-measurement with an API that answers at once: its own queue and thread, the request replaced."""
+    """Return ml-goodput-measurement with an API that answers at once: its own queue and thread, the request
+    replaced."""
     from google.auth.credentials import AnonymousCredentials
     from google.cloud import logging as cloud
     from google.cloud.logging_v2 import logger as entries

@@ -1,4 +1,4 @@
-"""A line of the table that `make bench` prints, and the commands that are measured for it."""
+"""Rows of the table that `make bench` prints, and the commands that are measured for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OURS = "goodput"
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table. value: what is judged against `target` (at most, or at least if `more`)."""
+    """A row of the table. value: compared with `target` (at most, or at least if `more`)."""
 
     work: str
     detail: str
@@ -25,22 +25,22 @@ class Row:
 
     @property
     def met(self) -> bool:
-        """Whether the target is met."""
+        """True if the target is met."""
         return self.value >= self.target if self.more else self.value <= self.target
 
 
 def analyze(path: Path) -> list[str]:
-    """The whole command."""
+    """Return the whole command."""
     return [GOODPUT, "analyze", str(path), "--format", "json", "--no-progress"]
 
 
 def peer(python: str, script: str, path: Path) -> list[str]:
-    """A peer's script on a log."""
+    """Return a peer's script on a log."""
     return [python, str(PEERS / script), str(path)]
 
 
 def shown(result: Result) -> str:
-    """The figures of a command."""
+    """Return the figures of a command."""
     if result.failed:
         return result.failed
     taken = f"stopped after {result.seconds:.0f} s" if result.stopped else f"{result.seconds:.2f} s"
@@ -48,5 +48,5 @@ def shown(result: Result) -> str:
 
 
 def against(work: str, ours: Result, theirs: Result, other: str) -> str:
-    """Ours and another's, on the same work."""
+    """Return ours and another's figures, for the same work."""
     return f"{work}: {OURS} {shown(ours)}, {other} {shown(theirs)}"

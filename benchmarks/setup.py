@@ -1,4 +1,4 @@
-"""What a benchmark needs first: logs of the generator, and a venv of their own for the peers."""
+"""Inputs of benchmarks: logs of the generator, and a separate venv for the peers."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ _CHECKPOINTS = Scenario(seed=7, model=Model.RESILIENCY, disruption_every=2000, s
 
 
 def recorder_log(lines: int, bad_share: float = 0.0) -> Path:
-    """A step log as MaxText writes it: each step loads data, which is two lines; a save every 100 steps, an evaluation
-    every 50, and a disruption every 200: what is hard for those who look back."""
+    """Return a step log as MaxText writes it: each step loads data, which is two lines; a save every 100 steps, an
+    evaluation every 50, and a disruption every 200, which is hard for readers that look back."""
     return _log(f"recorder-loads-{lines}-{bad_share}", replace(_RECORDER, lines=lines, bad_share=bad_share))
 
 
 def dense_log(lines: int) -> Path:
-    """The same without loads: nearly each line is a step."""
+    """Return the same log without loads: nearly each line is a step."""
     return _log(f"recorder-{lines}", replace(_DENSE, lines=lines))
 
 
 def calm_log(lines: int) -> Path:
-    """A step log with a hundredth of those disruptions: one that the reference library can read."""
+    """Return a step log with a hundredth of those disruptions, which the reference library can read."""
     return _log(f"calm-{lines}", replace(_CALM, lines=lines))
 
 
 def short_log(lines: int) -> Path:
-    """A log of some 78 bytes a line: steps, few evaluations, and nothing else."""
+    """Return a log of about 78 bytes per line: steps, few evaluations, and nothing else."""
     return _log(f"short-{lines}", replace(_SHORT, lines=lines))
 
 
 def checkpoint_log(lines: int) -> Path:
-    """A log of the resiliency format."""
+    """Return a log of the resiliency format."""
     return _log(f"checkpoints-{lines}", replace(_CHECKPOINTS, lines=lines))
 
 
 def odd_log(lines: int) -> Path:
-    """Steps in lines of which no two look alike: each is parsed on its own."""
+    """Return a log of steps in lines that all differ, so each one is parsed separately."""
     path, drawn = FOLDER / f"odd-{lines}.jsonl", random.Random(1)
     if not path.exists():
         FOLDER.mkdir(exist_ok=True)
@@ -69,8 +69,8 @@ def odd_log(lines: int) -> Path:
 
 
 def fleet(jobs: int, median: int = 1100) -> Path:
-    """A folder of logs, one job each. median: lines of a log, which has 36 times as many at the most and 1.5 times at
-    the mean."""
+    """Return a folder of logs, one job each. median: lines per log; the largest has 36 times as many, the mean 1.5
+    times."""
     name = f"fleet-{jobs}" if median == 1100 else f"fleet-{jobs}-{median}"
     folder = FOLDER / name
     sizes = random.Random(1)
@@ -97,7 +97,8 @@ def _log(name: str, scenario: Scenario) -> Path:
 
 
 def peers_python() -> str | None:
-    """The interpreter of the peers' venv, made if it is not there; None if it cannot be made (no network)."""
+    """Return the interpreter of the peers' venv, which is created if necessary; None if it cannot be created (no
+    network)."""
     venv = FOLDER / "peers"
     python = venv / "bin" / "python"
     if (venv / ".installed").exists() and (venv / ".installed").read_text() == " ".join(_REQUIREMENTS):

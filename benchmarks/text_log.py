@@ -1,4 +1,4 @@
-"""A stdout of gigabytes with one record in a thousand lines, and what `grep -cF` of the same literals takes."""
+"""A stdout of gigabytes with one record in a thousand lines, compared with `grep -cF` of the same literals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _RECORD_EVERY = 1000
 
 
 def stdout_log(megabytes: int) -> Path:
-    """A log of NeMo's logger and others, every line with a stamp, with a record of Megatron every thousand lines."""
+    """Return a log of NeMo's logger and others, every line with a timestamp, with a record of Megatron every thousand
+    lines."""
     path = FOLDER / f"stdout-{megabytes}.out"
     if path.exists():
         return path
@@ -41,7 +42,7 @@ def _line(number: int, words: random.Random) -> str:
 
 
 def literals() -> Path:
-    """A file of the literals that text is searched for, one a line."""
+    """Return a file of the literals that log output is searched for, one per line."""
     path = FOLDER / "literals.txt"
     FOLDER.mkdir(exist_ok=True)
     anchors = sorted({rule.anchor for rule in Mappings().ruleset.rules})

@@ -6,7 +6,7 @@
 """
 
 from loggen.dress import BadLine
-from loggen.scenario import Ending, Entry, Life, Model, Scenario
+from loggen.scenario import Ending, Entry, Model, PlannedAttempt, Scenario
 from loggen.write import Truth, log_bytes, write_log
 
-__all__ = ["BadLine", "Ending", "Entry", "Life", "Model", "Scenario", "Truth", "log_bytes", "write_log"]
+__all__ = ["BadLine", "Ending", "Entry", "Model", "PlannedAttempt", "Scenario", "Truth", "log_bytes", "write_log"]

@@ -17,11 +17,11 @@ from loggen.samples import SAMPLES
 from loggen.scenario import Model, Scenario
 from loggen.write import Truth, write_log
 
-_NOT_OPTIONS = {"lives", "model", "start"}
+_NOT_OPTIONS = {"attempts", "model", "start"}
 
 
 def _scenario_options(command: Callable[..., None]) -> Callable[..., None]:
-    """One option for each plain field of a scenario, with the same name and default."""
+    """Add one option for each plain field of a scenario, with the same name and default."""
     for field in reversed(fields(Scenario)):
         if field.name in _NOT_OPTIONS:
             continue

@@ -1,7 +1,7 @@
 """Random numbers that are the same on every machine and with every version of NumPy.
 
-NumPy promises that the raw output of a bit generator never changes; it promises nothing for distributions. So only
-raw numbers are drawn, and only sums and products (exact by IEEE 754) are made of them.
+NumPy guarantees that the raw output of a bit generator never changes, but not for distributions. So only raw numbers
+are drawn, and only sums and products (exact by IEEE 754) are made of them.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ class Chance:
         self._bits = np.random.PCG64(np.random.SeedSequence(seeds))
 
     def uniform(self, count: int) -> NDArray[np.float64]:
-        """`count` numbers in [0, 1)."""
+        """Return `count` numbers in [0, 1)."""
         raw = np.asarray(self._bits.random_raw(count), dtype=np.uint64)
         numbers: NDArray[np.float64] = (raw >> np.uint64(11)) * np.float64(2.0**-53)
         return numbers
 
     def one(self, low: float, high: float) -> float:
-        """One number in [low, high)."""
+        """Return one number in [low, high)."""
         return low + (high - low) * float(self.uniform(1)[0])
 
     def below(self, stop: int) -> int:
-        """One integer in [0, stop)."""
+        """Return one integer in [0, stop)."""
         return int(self.uniform(1)[0] * stop)
 
     def bell(self, count: int) -> NDArray[np.float64]:
-        """`count` numbers around 0 with standard deviation 1, never beyond 3."""
+        """Return `count` numbers around 0 with standard deviation 1, never beyond 3."""
         draws = self.uniform(3 * count).reshape(3, count)
         bell: NDArray[np.float64] = 2.0 * (draws[0] + draws[1] + draws[2]) - 3.0
         return bell
 
     def micros(self, seconds: float, spread: float = 0.1) -> int:
-        """A duration in µs, within `spread` (a share) of `seconds`."""
+        """Return a duration in µs, within `spread` (a share) of `seconds`."""
         return round(seconds * self.one(1.0 - spread, 1.0 + spread) * US)
 
 
 def to_micros(seconds: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Seconds as whole µs."""
+    """Return seconds as whole µs."""
     return np.rint(seconds * US).astype(np.int64)

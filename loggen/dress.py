@@ -1,4 +1,4 @@
-"""What happens to lines after they are written: wrapped by Cloud Logging, shuffled, mixed with junk."""
+"""Changes to lines after they are written: Cloud Logging envelopes, shuffling, bad lines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BadLine:
 
 
 def wrapped(blocks: Iterable[Block], scenario: Scenario) -> Iterator[list[bytes]]:
-    """The lines as bytes, without newline; as Cloud Logging entries if the scenario says so."""
+    """Yield the lines as bytes, without newline; as Cloud Logging entries if the scenario requests it."""
     count = 0
     for block in blocks:
         lines = _entries(block, scenario, count) if scenario.envelopes else block.lines
@@ -45,7 +45,7 @@ def wrapped(blocks: Iterable[Block], scenario: Scenario) -> Iterator[list[bytes]
 
 
 def _entries(block: Block, scenario: Scenario, count: int) -> list[str]:
-    """The lines as entries of a log sink; the insertId tells the line's place in the log."""
+    """Return the lines as entries of a log sink; the insertId gives the line's position in the log."""
     name = f"goodput_{scenario.job_name}"
     if scenario.model == Model.RESILIENCY:
         name = f"{scenario.job_name}-goodput"
@@ -60,7 +60,7 @@ def _entries(block: Block, scenario: Scenario, count: int) -> list[str]:
 
 
 def shuffled(batches: Iterable[list[bytes]], scenario: Scenario) -> Iterator[list[bytes]]:
-    """The lines in random order. They wait in a temporary file, so that memory holds 16 bytes a line."""
+    """Yield the lines in random order. They wait in a temporary file, so that memory holds 16 bytes per line."""
     lengths: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
     with tempfile.TemporaryFile() as file:
         for batch in batches:
@@ -80,7 +80,7 @@ def shuffled(batches: Iterable[list[bytes]], scenario: Scenario) -> Iterator[lis
 
 
 def spoiled(batches: Iterable[list[bytes]], scenario: Scenario, bad: list[BadLine]) -> Iterator[list[bytes]]:
-    """The lines with bad ones between them, as many as `bad_share` says; appends each to `bad`."""
+    """Yield the lines with bad ones between them, `bad_share` of all; append each to `bad`."""
     chance = Chance(scenario.seed, _BAD_SEED)
     junk = _junk(scenario)
     chosen = scenario.bad_share / (1.0 - scenario.bad_share)
@@ -101,7 +101,7 @@ def spoiled(batches: Iterable[list[bytes]], scenario: Scenario, bad: list[BadLin
 
 
 def _junk(scenario: Scenario) -> dict[str, bytes]:
-    """A line of each bad sort; empty: half of the next good line."""
+    """Return one line of each bad sort; empty: half of the next good line."""
     job = json.dumps(scenario.job_name)
     return {
         "cut": b"",

@@ -1,33 +1,33 @@
-"""The sample logs that are generated: each is a scenario with a fixed seed, told life by life."""
+"""Generated sample logs: each is a scenario with a fixed seed and planned attempts."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from loggen.scenario import Ending, Entry, Life, Scenario
+from loggen.scenario import Ending, Entry, PlannedAttempt, Scenario
 
 _NIGHT = (
-    # Dies right after the checkpoint of step 800: no step is redone, the outage is a disruption all the same.
-    Life(loaded=0, last_step=800, slices=4, down_seconds=210.0),
-    # Crashes 90 steps after its last checkpoint and writes a job end on the way out.
-    Life(loaded=800, last_step=1290, slices=4, cut=0.4, ending=Ending.LOGGED, down_seconds=150.0),
+    # Dies right after the checkpoint of step 800: no step is redone, but the outage is still a disruption.
+    PlannedAttempt(loaded=0, last_step=800, slices=4, down_seconds=210.0),
+    # Crashes 90 steps after its last checkpoint and writes a job end during the exit.
+    PlannedAttempt(loaded=800, last_step=1290, slices=4, cut=0.4, ending=Ending.LOGGED, down_seconds=150.0),
     # A start that dies during device initialisation.
-    Life(loaded=1200, last_step=-1, slices=4, down_seconds=90.0),
-    # Hangs for 25 minutes inside step 1503, goes on; later the loss runs away and the process is killed.
-    Life(
+    PlannedAttempt(loaded=1200, last_step=-1, slices=4, down_seconds=90.0),
+    # Hangs for 25 minutes inside step 1503 and goes on. Later the loss diverges and the process is killed.
+    PlannedAttempt(
         loaded=1200, last_step=1850, slices=4, cut=0.6, hang_step=1503, hang_seconds=1500.0, down_seconds=600.0
     ),
     # Goes back to step 1400 on purpose: the checkpoints of 1600 and 1800 are abandoned. Then loses a slice.
-    Life(loaded=1400, last_step=2230, slices=4, cut=0.3),
+    PlannedAttempt(loaded=1400, last_step=2230, slices=4, cut=0.3),
     # Three slices, slower; until the fourth comes back right after a checkpoint.
-    Life(loaded=2200, last_step=2600, entry=Entry.SLICE_DOWN, slices=3),
-    Life(loaded=2600, last_step=3400, entry=Entry.SCALE_UP, slices=4, ending=Ending.CLEAN),
+    PlannedAttempt(loaded=2200, last_step=2600, entry=Entry.SLICE_DOWN, slices=3),
+    PlannedAttempt(loaded=2600, last_step=3400, entry=Entry.SCALE_UP, slices=4, ending=Ending.CLEAN),
 )  # fmt: skip
 
 _MORNING = (
-    # Goes on under a new name, with a save every 100 steps: a death costs less of them.
-    Life(loaded=3400, last_step=3760, slices=4, cut=0.5, down_seconds=540.0),
-    Life(loaded=3700, last_step=4100, slices=4, ending=Ending.CLEAN),
+    # Goes on under a new name, with a save every 100 steps, so that a failure costs fewer of them.
+    PlannedAttempt(loaded=3400, last_step=3760, slices=4, cut=0.5, down_seconds=540.0),
+    PlannedAttempt(loaded=3700, last_step=4100, slices=4, ending=Ending.CLEAN),
 )
 
 SAMPLES = {
@@ -40,7 +40,7 @@ SAMPLES = {
         data_loading_every=50,
         ranks=4,
         slices=4,
-        lives=_NIGHT,
+        attempts=_NIGHT,
     ),
     "llm-pretrain-r2": Scenario(
         seed=20260113,
@@ -52,7 +52,7 @@ SAMPLES = {
         data_loading_every=50,
         ranks=4,
         slices=4,
-        lives=_MORNING,
+        attempts=_MORNING,
     ),
 }
 """Scenarios by the name of their file in sample_logs/, without `.jsonl`."""

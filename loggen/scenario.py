@@ -1,4 +1,4 @@
-"""What kind of job to write a log of."""
+"""Scenarios: the kind of job to write a log of."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from loggen.chance import US
 
 
 class Model(StrEnum):
-    """Which library wrote the log."""
+    """Library that wrote the log."""
 
     RECORDER = "recorder"  # steps and phases, with Orbax lines between them (formats A and B)
-    RESILIENCY = "resiliency"  # starts and checkpoints, one start line a rank (format C)
+    RESILIENCY = "resiliency"  # starts and checkpoints, one start line per rank (format C)
 
 
 class Entry(StrEnum):
-    """How a life begins."""
+    """Begin of an attempt."""
 
     START = "start"  # a process starts: a start line is written
     SLICE_DOWN = "slice_down"  # in the same process, after a slice was lost
@@ -25,24 +25,22 @@ class Entry(StrEnum):
 
 
 class Ending(StrEnum):
-    """What a life writes when it ends."""
+    """Lines that an attempt writes when it ends."""
 
-    SILENT = "silent"  # nothing
+    SILENT = "silent"  # no line
     LOGGED = "logged"  # recorder: a job end, written in a `finally`; resiliency: job_terminated by every rank
     CRASHED = "crashed"  # recorder: nothing; resiliency: job_crashed
     CLEAN = "clean"  # recorder: a job end; resiliency: job_finished
 
 
 @dataclass(frozen=True)
-class Life:
-    """The plan of one stretch of training between two interruptions.
+class PlannedAttempt:
+    """Plan of one stretch of training between two interruptions.
 
-    loaded: step of the checkpoint it begins from; 0: from scratch.
-    last_step: the last step it works on; below `first_step`: it dies while starting.
-    cut: share of the last step that it lives to see; 1: all of it, with its eval and save.
-    down_seconds: from its end to the next life.
-    hang_step, hang_seconds: recorder: a step (none: -1) that takes that much longer.
-    slices: active slices; 0: all of them.
+    loaded: step of the checkpoint it begins from; 0: from scratch. last_step: the last step it works on; below
+    `first_step`: it dies while starting. cut: share of the last step that it completes; 1: all of it, with its eval and
+    save. down_seconds: from its end to the next attempt. hang_step, hang_seconds: recorder: a step (none: -1) that
+    takes that much longer. slices: active slices; 0: all of them.
     """
 
     loaded: int
@@ -62,7 +60,7 @@ class Life:
 
     @property
     def failed(self) -> bool:
-        """Whether it dies before its first step."""
+        """True if it dies before its first step."""
         return self.last_step < self.first_step
 
 
@@ -70,19 +68,16 @@ class Life:
 class Scenario:
     """A job to write a log of. Equal scenarios give equal bytes, on every machine.
 
-    Intervals (`..._every`) count steps, or restarts where the name says so; 0 is never. Durations are seconds and vary
-    a little from one occasion to the next.
+    Intervals (`..._every`) count steps, or restarts if the name states it; 0 is never. Durations are seconds and vary a
+    little from one occasion to the next.
 
-    lines: about how many lines to write (with `lives`: ignored).
-    start: of the first process; without a zone it is UTC.
-    ranks: resiliency: nodes, each with its own start line; recorder: hosts that log each save.
-    slices: of an elastic job; 0: not elastic, no slice counts.
-    elastic_restarts, rollback_restarts, failed_restarts: every so many interruptions one is an elastic phase (a slice
-        lost, and later back), goes back to a checkpoint `rollback_saves` older than the newest, fails its first start.
-    envelopes: wrap each line as a Cloud Logging entry.
-    bad_share: share of extra lines that no reader can use.
-    shuffle: lines in random order (needs a temporary file of the size of the log).
-    lives: the story itself, instead of one drawn from the intervals.
+    lines: about how many lines to write (with `attempts`: ignored). start: of the first process; without a zone it is
+    UTC. ranks: resiliency: nodes, each with its own start line; recorder: hosts that log each save. slices: of an
+    elastic job; 0: not elastic, no slice counts. elastic_restarts, rollback_restarts, failed_restarts: interval, in
+    interruptions, of an elastic phase (a slice lost, and later back), of a return to a checkpoint `rollback_saves`
+    older than the newest, of a failed first start. envelopes: wrap each line as a Cloud Logging entry. bad_share: share
+    of extra lines that no reader can use. shuffle: lines in random order (needs a temporary file of the size of the
+    log). attempts: the planned attempts, instead of ones drawn from the intervals.
     """
 
     seed: int = 0
@@ -114,10 +109,10 @@ class Scenario:
     envelopes: bool = False
     bad_share: float = 0.0
     shuffle: bool = False
-    lives: tuple[Life, ...] = ()
+    attempts: tuple[PlannedAttempt, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be written.
+        """Reject scenarios that cannot be written.
 
         Raises ValueError with a sentence that names the field.
         """
@@ -135,7 +130,7 @@ class Scenario:
         self._check_model()
 
     def _check_model(self) -> None:
-        elastic = bool(self.elastic_restarts) or any(life.entry != Entry.START for life in self.lives)
+        elastic = bool(self.elastic_restarts) or any(attempt.entry != Entry.START for attempt in self.attempts)
         if elastic and (self.model != Model.RECORDER or self.slices < 2):
             raise ValueError("an elastic job needs the recorder model and at least 2 slices")
         if self.scheduled and self.model != Model.RESILIENCY:
@@ -145,14 +140,14 @@ class Scenario:
 
     @property
     def start_us(self) -> int:
-        """When the first process starts: µs since 1970, UTC."""
+        """Start of the first process: µs since 1970, UTC."""
         start = self.start if self.start.tzinfo else self.start.replace(tzinfo=UTC)
         passed = start - datetime(1970, 1, 1, tzinfo=UTC)
         return (passed.days * 86_400 + passed.seconds) * US + passed.microseconds
 
     @property
     def lines_per_step(self) -> float:
-        """How many lines a step adds, on average."""
+        """Average number of lines per step."""
         saves = self.ranks / self.save_every if self.save_every else 0.0
         if self.model == Model.RESILIENCY:
             return 2.0 / self.save_every
@@ -162,5 +157,5 @@ class Scenario:
 
     @property
     def lines_per_start(self) -> int:
-        """How many lines a start and an end add, about: one life in three ends with a line of every rank."""
+        """Approximate number of lines per start and end: one attempt in three ends with a line of every rank."""
         return 2 + self.ranks + self.ranks // 3 if self.model == Model.RESILIENCY else 7

@@ -1,4 +1,4 @@
-"""From a scenario to a log, and to the simple facts that are true of it."""
+"""Write a scenario as a log, and return the known facts of the log."""
 
 from __future__ import annotations
 
@@ -11,24 +11,22 @@ from loggen import recorder, resiliency
 from loggen.block import Block
 from loggen.chance import Chance
 from loggen.dress import BadLine, shuffled, spoiled, wrapped
-from loggen.scenario import Ending, Entry, Life, Model, Scenario
-from loggen.story import lives
+from loggen.scenario import Ending, Entry, Model, PlannedAttempt, Scenario
+from loggen.story import plan_attempts
 
 _LIFE_SEED = 0
-_WRITERS = {Model.RECORDER: recorder.life_lines, Model.RESILIENCY: resiliency.life_lines}
+_WRITERS = {Model.RECORDER: recorder.attempt_lines, Model.RESILIENCY: resiliency.attempt_lines}
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What is true of a log, by construction.
+    """Known facts of a log, by construction.
 
-    lines: all lines, the bad ones too.
-    attempts: lives of the job, as the accounting counts them; disruptions: passages between them.
-    steps_worked: steps that all lives together worked on, redone ones included (recorder: number of step lines).
-    last_step: the last step of the last life.
-    kept_steps: steps of the final progress; None when the log does not show it (no clean end).
-    failed_starts: lives that never reached a step.
-    bad: the bad lines, in the order of the log.
+    lines: all lines, the bad ones too. attempts: as the accounting counts them; disruptions: passages between them.
+    steps_worked: steps that all attempts together worked on, redone ones included (recorder: number of step lines).
+    last_step: the last step of the last attempt. kept_steps: steps of the final progress; None when the log does not
+    show it (no clean end). failed_starts: attempts that never reached a step. bad: the bad lines, in the order of the
+    log.
     """
 
     lines: int
@@ -42,34 +40,34 @@ class Truth:
 
 
 class _Story:
-    """The lives as they are written, and the count of what was told."""
+    """Attempts as they are written, with counts of their facts."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self.attempts = self.steps_worked = self.failed_starts = 0
         self.last_step = -1
-        self.last: Life | None = None
+        self.last: PlannedAttempt | None = None
 
     def blocks(self) -> Generator[Block, None, None]:
-        """All lines of the job, in the order of writing."""
+        """Yield all lines of the job, in the order of writing."""
         clock = self.scenario.start_us
         write = _WRITERS[self.scenario.model]
-        for index, life in enumerate(lives(self.scenario)):
-            self._count(life)
+        for index, attempt in enumerate(plan_attempts(self.scenario)):
+            self._count(attempt)
             chance = Chance(self.scenario.seed, _LIFE_SEED, index)
-            clock = yield from write(self.scenario, life, clock, chance)
-            clock += round(life.down_seconds * 1_000_000)
+            clock = yield from write(self.scenario, attempt, clock, chance)
+            clock += round(attempt.down_seconds * 1_000_000)
 
-    def _count(self, life: Life) -> None:
-        # In the same process, an attempt begins only where steps are redone (accounting §3).
-        if life.entry == Entry.START or life.first_step <= self.last_step:
+    def _count(self, attempt: PlannedAttempt) -> None:
+        # In the same process, an attempt begins only if steps are redone (accounting §3).
+        if attempt.entry == Entry.START or attempt.first_step <= self.last_step:
             self.attempts += 1
-        self.last = life
-        if life.failed:
+        self.last = attempt
+        if attempt.failed:
             self.failed_starts += 1
             return
-        self.last_step = life.last_step
-        self.steps_worked += life.last_step - life.first_step + 1
+        self.last_step = attempt.last_step
+        self.steps_worked += attempt.last_step - attempt.first_step + 1
 
     def kept_steps(self) -> int | None:
         """Steps of the final progress, if the log shows it."""
@@ -81,7 +79,7 @@ class _Story:
 
 
 def write_log(scenario: Scenario, stream: BinaryIO) -> Truth:
-    """Writes the log to `stream`, a little at a time, and returns what is true of it."""
+    """Write the log to `stream` in small parts, and return its known facts."""
     story = _Story(scenario)
     batches = wrapped(story.blocks(), scenario)
     if scenario.shuffle:
@@ -107,7 +105,7 @@ def write_log(scenario: Scenario, stream: BinaryIO) -> Truth:
 
 
 def log_bytes(scenario: Scenario) -> tuple[bytes, Truth]:
-    """The log in memory, for small ones, and what is true of it."""
+    """Return the log in memory, for small ones, and its known facts."""
     stream = io.BytesIO()
     truth = write_log(scenario, stream)
     return stream.getvalue(), truth

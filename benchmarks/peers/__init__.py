@@ -1,1 +1,1 @@
-"""Programs that others run for the same answer. Each is a script of its own and runs in the venv of the peers."""
+"""Programs of other projects for the same answer. Each is a separate script and runs in the venv of the peers."""

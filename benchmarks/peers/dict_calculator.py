@@ -1,6 +1,6 @@
-"""A calculator for checkpoint logs in the usual way: a dict per line, a datetime per time stamp, and lists of them.
+"""A calculator for checkpoint logs in the usual way: a dict per line, a datetime per timestamp, and lists of them.
 
-Written for the comparison, after the published method: the step time is the 10th percentile over pairs of neighbours,
+Written for the comparison, after the published method: the step time is the 10th percentile over pairs of neighbors,
 and goodput is (highest step saved - lowest step loaded) x step time over the time from the first to the last line.
 """
 
@@ -15,7 +15,7 @@ from dateutil import parser
 
 
 def load(path: str) -> list[dict[str, Any]]:
-    """Every line as a dict with its time, each once, in order of time."""
+    """Return every line as a dict with its time, each once, in order of time."""
     events: list[dict[str, Any]] = []
     seen: set[str] = set()
     with open(path, encoding="utf-8") as stream:
@@ -30,7 +30,7 @@ def load(path: str) -> list[dict[str, Any]]:
 
 
 def step_times(events: list[dict[str, Any]]) -> list[float]:
-    """Seconds per step between checkpoint events of one life."""
+    """Return seconds per step between checkpoint events of one attempt."""
     times: list[float] = []
     before: dict[str, Any] | None = None
     for event in events:
@@ -45,7 +45,7 @@ def step_times(events: list[dict[str, Any]]) -> list[float]:
 
 
 def main() -> None:
-    """Print the goodput in percent and how often each event came."""
+    """Print the goodput in percent and the count of each event."""
     events = load(sys.argv[1])
     counts: defaultdict[str, int] = defaultdict(int)
     for event in events:

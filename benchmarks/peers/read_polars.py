@@ -1,4 +1,4 @@
-"""The log parsed by polars, and nothing more: about what reading a log costs."""
+"""Parse the log by polars, and nothing more: about the cost of reading a log."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""The goodput of a recorder log from `ml-goodput-measurement`, with a file in the place of Cloud Logging.
+"""Goodput of a recorder log from `ml-goodput-measurement`, with a file instead of Cloud Logging.
 
-The log is read with orjson, so that the library is not charged for how it would be fetched.
+The log is read with orjson, so that the library is not charged for fetching it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ml_goodput_measurement.src.goodput import GoodputCalculator
 
 
 class FileLogger:
-    """What the calculator asks of its logger."""
+    """Logger interface of the calculator."""
 
     def __init__(self, path: str) -> None:
         with open(path, "rb") as stream:
@@ -23,7 +23,7 @@ class FileLogger:
         self.job_start_time = datetime.datetime.fromtimestamp(first["job_start_time"], tz=datetime.UTC)
 
     def read_cloud_logging_entries(self, *_: object, **__: object) -> tuple[list[dict[str, object]], object]:
-        """All entries, and no last one."""
+        """Return all entries, and no last one."""
         return self._entries, (None, None)
 
 

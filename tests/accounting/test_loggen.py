@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from loggen import Ending, Entry, Life, Model, Scenario, log_bytes
+from loggen import Ending, Entry, Model, PlannedAttempt, Scenario, log_bytes
 from loggen.__main__ import main
 from loggen.samples import SAMPLES
 
@@ -148,14 +148,14 @@ def test_job_without_disruptions_is_one_attempt() -> None:
     assert (truth.attempts, truth.disruptions, truth.kept_steps) == (1, 0, None)
 
 
-def test_scenario_with_given_lives_writes_them() -> None:
+def test_scenario_with_given_attempts_writes_them() -> None:
     told = replace(
         SMALL,
         slices=2,
-        lives=(
-            Life(loaded=0, last_step=30, slices=2, cut=0.5),
-            Life(loaded=20, last_step=25, entry=Entry.SLICE_DOWN, slices=1),
-            Life(loaded=25, last_step=27, entry=Entry.SCALE_UP, slices=2, ending=Ending.CLEAN),
+        attempts=(
+            PlannedAttempt(loaded=0, last_step=30, slices=2, cut=0.5),
+            PlannedAttempt(loaded=20, last_step=25, entry=Entry.SLICE_DOWN, slices=1),
+            PlannedAttempt(loaded=25, last_step=27, entry=Entry.SCALE_UP, slices=2, ending=Ending.CLEAN),
         ),
     )
     assert steps_of(told) == [*range(31), *range(21, 28)]

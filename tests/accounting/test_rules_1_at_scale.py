@@ -21,7 +21,7 @@ from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventTable, LogFormat
-from loggen import Ending, Entry, Life, Scenario, Truth, log_bytes
+from loggen import Ending, Entry, PlannedAttempt, Scenario, Truth, log_bytes
 
 # At the scale of a real log
 
@@ -75,7 +75,7 @@ def test_work_grows_at_most_with_attempts() -> None:
 def _scenario_of_attempts(count: int, steps_each: int, save_every: int = 0) -> Scenario:
     """Return a scenario of some attempts; each redoes the last tenth of the one before."""
     lives = tuple(
-        Life(
+        PlannedAttempt(
             loaded=number * steps_each * 9 // 10,
             last_step=number * steps_each * 9 // 10 + steps_each,
             ending=Ending.CLEAN if number == count - 1 else Ending.SILENT,
@@ -84,7 +84,7 @@ def _scenario_of_attempts(count: int, steps_each: int, save_every: int = 0) -> S
         )
         for number in range(count)
     )
-    return Scenario(seed=3, save_every=save_every, eval_every=25, lives=lives)
+    return Scenario(seed=3, save_every=save_every, eval_every=25, attempts=lives)
 
 
 @dataclass
