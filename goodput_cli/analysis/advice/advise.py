@@ -1,4 +1,4 @@
-"""Advice on one job: the interval and the levers, from its record (docs/advice.md).
+"""Advice on one job: the interval and the improvements, from its record (docs/advice.md).
 
 `goodput advise` for one job, from its accounting.
 """
@@ -46,7 +46,7 @@ _SPARE_NS = 60 * 10**9
 
 @dataclass(frozen=True, repr=False)
 class Advice(AdviceData, Shown):
-    """What would have raised the goodput of a job, and by how much."""
+    """Advice on a job: changes that would have raised its goodput, and by how much."""
 
     def sheet(self) -> Sheet:
         return levers_sheet(self)
@@ -54,7 +54,7 @@ class Advice(AdviceData, Shown):
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may say about the job. mtbf: s, of life time. spare_ns: until a spare takes over."""
+    """Facts about the job given as options. mtbf: s, of attempt time. spare_ns: until a spare takes over."""
 
     mtbf: float | None = None
     spare_ns: int = _SPARE_NS
@@ -62,7 +62,7 @@ class Options:
 
 
 def advice_options(question: AdviceQuestion, price: Price | None) -> Options:
-    """Return what a person says about the job."""
+    """Return the facts about the job that options give."""
     spare_ns = round(question.spare_seconds * NS_PER_SECOND)
     return Options(question.mtbf, spare_ns, price)
 
@@ -89,8 +89,8 @@ def advise(record: JobRecord, options: Options = Options(), others: Mapping[Deat
 
 
 def check_replay(record: JobRecord) -> Fidelity:
-    """The record replayed as it was must give the record: its length, where each life died and the next began, and
-    what saves cost."""
+    """Check that a replay of the record as it was gives the record: its length, where each attempt ended and the next
+    began, and the cost of saves."""
     before_tail = record.window - record.tail
     if before_tail < _LEAST_REPLAYED * record.window:
         return Fidelity(False, None, (
@@ -249,8 +249,9 @@ def advise_job(
     timeline: Timeline, name: str, options: Options, death: Death = "middle", save_ns: int | None = None,
     every: int | None = None,
 ) -> Advice:  # fmt: skip
-    """death: where a life is taken to have ended whose end nothing logged. save_ns: what a save blocks; every: today's
-    interval in steps, both only where the log does not say. `NotEnoughData` where nothing was trained."""
+    """Return the advice on one job. death: where an attempt is assumed to have ended if its end was not logged.
+    save_ns: time a save blocks; every: today's interval in steps; both count only if not logged. Raises `NotEnoughData`
+    without training."""
     record = record_of(timeline, name, death, save_ns, every)
     if not any(life.unseen_death for life in record.lives):
         return advise(record, options)
@@ -259,7 +260,7 @@ def advise_job(
 
 
 def judge(expression: Expression, advice: Advice) -> Threshold:
-    """The expression judged. `met` is None where the log does not say enough."""
+    """Return the judged expression. `met` is None if the log does not contain enough."""
     return judged(expression, decimal(_value(expression, advice)))
 
 
@@ -278,7 +279,7 @@ def _value(expression: Expression, advice: Advice) -> float | None:
 
 
 def _gain(expression: Expression, advice: Advice) -> float | None:
-    """What the advised interval gains on average, or the lower end of its 95 % interval."""
+    """Return the average gain of the advised interval, or the lower end of its 95 % interval."""
     interval = advice.interval
     if interval.gain_points is None or interval.today_percent is None:
         return None

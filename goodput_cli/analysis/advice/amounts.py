@@ -1,6 +1,6 @@
-"""From the ledger of a job to the sums that levers act on (docs/advice.md, *Levers*).
+"""Sums for the improvements, from the ledger of a job (docs/advice.md).
 
-The accounting of a job as advice asks it: which attempts trained, and when each began, ended and was followed.
+The accounting of a job as advice reads it: which attempts trained, and when each began, ended and was followed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def amounts_of(timeline: Timeline, lives: Sequence[ReplayAttempt], taken: int) -
 
     lost = int((costs.taken_back[:-1] + costs.downtime + costs.restart)[disrupted].sum())
     slow = _slow(timeline) if timeline.reference_ns is None else known(Category.SLOWDOWN)
-    if slow is not None:  # what may be by design is no slow step
+    if slow is not None:  # slowness that may be by design is not a slow step
         slow -= int(timeline.undecided(np.array([timeline.start]), np.array([timeline.end]))[0])
     lived, begin = {life.attempt for life in lives}, timeline.attempts.begin
     disruptions = int(np.count_nonzero(timeline.failed))
@@ -114,15 +114,16 @@ class JobTimeline:
         self._excluded = Covered(timeline.segments.start[rows], timeline.segments.end[rows])
         self.step_log = timeline.progress is None
         self.behind = 1 if self.step_log and not timeline.attempts.step_ends else 0
-        """From a saved step to the position at which it is saved."""
+        """Offset from a saved step to the position at which it is saved."""
 
     def counted(self, time: I64) -> I64:
-        """Instants (ns) in counted time."""
+        """Convert timestamps (ns) to counted time."""
         return time - self._excluded.upto(time)
 
     @cached_property
     def lived(self) -> list[int]:
-        """Attempts that trained: that hold a training span; in checkpoint logs that loaded or progressed."""
+        """Return the attempts that trained: those with a training span; in checkpoint logs, those that loaded or
+        progressed."""
         progress = self.timeline.progress
         if progress is not None:
             return np.flatnonzero(progress.position_row >= 0).tolist()
@@ -141,7 +142,7 @@ class JobTimeline:
 
     @property
     def background(self) -> bool:
-        """Whether Orbax lines say that saves go on behind their blocking part."""
+        """Return True if Orbax lines show that saves continue after their blocking part."""
         table = self.timeline.table
         used = distinct(table.detail[table.kind == Kind.SAVE])
         return any(("synchronous", False) in table.details[detail] for detail in used[used >= 0].tolist())
@@ -153,7 +154,7 @@ class JobTimeline:
 
     @cached_property
     def begin(self) -> I64:
-        """When (counted ns) each life began; 0 for attempts that are none."""
+        """Return the start (counted ns) of the training of each attempt; 0 for attempts that did not train."""
         timeline, begin = self.timeline, np.zeros(len(self.timeline.attempts), dtype=np.int64)
         progress, bounds = timeline.progress, self.bounds
         for attempt in self.lived:
@@ -166,7 +167,7 @@ class JobTimeline:
 
     @cached_property
     def alive_until(self) -> I64:
-        """Counted ns until which each attempt surely lived: its logged end, else its last sign of life."""
+        """Return the counted ns until which each attempt surely ran: its logged end, otherwise its last activity."""
         timeline = self.timeline
         alive = timeline.attempts.cut_at_next(timeline.sign_of_life)
         if timeline.progress is not None:

@@ -1,8 +1,8 @@
-"""Goodput against the interval, on average over lives a little shorter and longer than the recorded ones
-(docs/advice.md, *The curve*). All real; seconds.
+"""Goodput against the interval, averaged over attempts slightly shorter and longer than the recorded ones
+(docs/advice.md, *How the interval is chosen*). All values are real numbers, in seconds.
 
-The best interval is never taken from replays of the record: a replay knows when each failure comes, so that its best
-interval is the one that saves just before them.
+The best interval is never taken from replays of the record: a replay knows when each failure comes, so its best
+interval saves just before them.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _NS = 1e9
 
 @dataclass(frozen=True)
 class Exposure:
-    """What the curve is computed from, in seconds; the letters are those of docs/advice.md."""
+    """Inputs of the curve, in seconds; docs/advice.md defines the letters."""
 
     lives: F64
-    """x: training time of each life that failed and whose loss depends on the interval."""
+    """x: training time of each failed attempt whose loss depends on the interval."""
     budgets: float
-    """A: training time of all lives."""
+    """A: training time of all attempts."""
     work: float
     """U: time of the kept work."""
     gaps: float
-    """G: time behind failures, until training goes on."""
+    """G: time after failures, until training continues."""
     fixed: float
     """V: time that no failure brings."""
     extra: float
@@ -47,7 +47,7 @@ class Exposure:
     mtbf_given: float | None = None
     """MTBF, if it is known from elsewhere; None: that of the record."""
     behind: F64 = field(default_factory=lambda: np.zeros(0))
-    """The time behind each failure: together `gaps`."""
+    """Time after each failure; the sum is `gaps`."""
 
     @property
     def failures(self) -> int:
@@ -56,21 +56,21 @@ class Exposure:
 
     @property
     def mtbf(self) -> float | None:
-        """M, in life time; None without a failure."""
+        """M, in attempt time; None without a failure."""
         if self.mtbf_given is not None:
             return self.mtbf_given
         return self.budgets / self.failures if self.failures else None
 
     @cached_property
     def weight(self) -> float:
-        """By how much more often failures come than recorded, if the MTBF is known; else 1."""
+        """Factor by which failures are more frequent than recorded, if the MTBF is given; otherwise 1."""
         if self.mtbf_given is None or not self.failures:
             return 1.0
         return self.budgets / self.mtbf_given / self.failures
 
 
 def exposure_of(record: JobRecord, mtbf: float | None = None) -> Exposure:
-    """Sums over the lives of a record."""
+    """Return the sums over the attempts of a record."""
     lives = record.lives
     steps = sum(life.steps for life in lives)
     pace = sum(life.trained for life in lives) / _NS / steps if steps else 0.0
@@ -93,8 +93,8 @@ def exposure_of(record: JobRecord, mtbf: float | None = None) -> Exposure:
 
 
 def _behind_failures(record: JobRecord) -> list[int]:
-    """The time (ns) behind each failure, until training goes on: starts that died before a step finished are a part of
-    it, and no lives."""
+    """Return the time (ns) after each failure until training continues. It includes starts that ended before a step
+    finished; these are not attempts here."""
     lives, behind = record.lives, list[int]()
     for index, (life, end) in enumerate(zip(lives, record.ends, strict=True)):
         if end.kind not in FAILURES:
@@ -122,12 +122,12 @@ def _extra_steps(record: JobRecord) -> int:
 
 @dataclass(frozen=True)
 class Saving:
-    """What a save costs (s)."""
+    """Cost of a save (s)."""
 
     cost: float
-    """How long a save blocks training."""
+    """Time that a save blocks training."""
     latency: float = 0.0
-    """How long it then takes until the save can be used; 0 where saves block until then."""
+    """Time from then until the save can be used; 0 if saves block until then."""
 
 
 def candidates(exposure: Exposure, steps: int, today: int, saving: Saving) -> I64:
@@ -146,8 +146,8 @@ def candidates(exposure: Exposure, steps: int, today: int, saving: Saving) -> I6
 
 
 class Curve:
-    """T(N) of some intervals. lost: R, [n, intervals], what the end of each failed life loses; half: what that of a
-    life as long as the record would lose, [intervals]."""
+    """T(N) of some intervals. lost: R, [n, intervals], loss at the end of each failed attempt; half: loss at the end of
+    an attempt as long as the record, [intervals]."""
 
     def __init__(self, exposure: Exposure, intervals: Sequence[int] | I64, saving: Saving) -> None:
         self.exposure, self.saving = exposure, saving
@@ -183,7 +183,7 @@ class Curve:
         return self.lengths(self.lost.sum(axis=0) + self.half / 2, one.gaps)
 
     def _exponential(self, mtbf: float) -> F64:
-        """Exponential lives: no failure was seen, but how often they come is known."""
+        """Return the loss for exponential attempt lengths: no failure was recorded, but the MTBF is given."""
         one = self.exposure
         with np.errstate(over="ignore"):
             kept = self._training / mtbf / np.expm1(self.periods / mtbf) - one.extra / one.budgets
@@ -196,7 +196,8 @@ class Curve:
 
 
 def lost_at_end(life: F64, period: F64, latency: float = 0.0) -> F64:
-    """R: what the end of a life of `life` seconds loses, on average over lives of half to one and a half times that."""
+    """Return R: the loss at the end of an attempt of `life` seconds, averaged over attempts of half to one and a half
+    times that length."""
     with np.errstate(divide="ignore", invalid="ignore"):
         lost = _loss(1.5 * life, period) - _loss(0.5 * life, period)
         if latency:

@@ -1,5 +1,5 @@
-"""How sure a curve is (docs/advice.md, *How sure*): draws over the rate of failures and over the lives, one by one and
-in blocks. All real; seconds."""
+"""Uncertainty of a curve (docs/advice.md, *Ranges*): draws over the rate of failures and over the attempts, singly and
+in blocks. All values are real numbers, in seconds."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LOW, _HIGH = 25, 975
 _AT_ONCE = 100
 _SHORTEST_BLOCK = 2
 Draws = tuple[F64, F64, F64]
-"""Weights of each failure [draws, n] and of a life as long as the record [draws], and G [draws] (s)."""
+"""Weights of each failure [draws, n] and of an attempt as long as the record [draws], and G [draws] (s)."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """What the draws say. best: 95 % interval of the best interval, in steps. goodput: that of the goodput of each
-    candidate, [2, candidates], percent. gain: that of the advised interval's gain over today's, points; probability:
-    the share of draws in which it is better. Both None where no interval is advised."""
+    """Ranges from the draws. best: 95 % interval of the best interval, in steps. goodput: 95 % interval of the goodput
+    of each candidate, [2, candidates], percent. gain: that of the advised interval's gain over today's, points;
+    probability: the share of draws in which it is better. Both None if no interval is advised."""
 
     best: tuple[int, int]
     goodput: F64
@@ -45,8 +45,8 @@ def uniforms(count: int, skip: int = 0) -> F64:
 
 
 def spread(curve: Curve, advised: Curve | None, today: Curve | None) -> Spread:
-    """The wider of two: of 1000 draws of lives one by one, and of 1000 draws of blocks of lives, which keep bursts of
-    failures together. advised, today: curves of the one interval each."""
+    """Return the wider of two ranges: from 1000 draws of single attempts and 1000 draws of blocks of attempts, which
+    keep bursts of failures together. advised, today: curves of one interval each."""
     alone = _spread(curve, advised, today, _drawn_alone)
     if curve.exposure.failures < 2:
         return alone
@@ -56,7 +56,7 @@ def spread(curve: Curve, advised: Curve | None, today: Curve | None) -> Spread:
 def _spread(
     curve: Curve, advised: Curve | None, today: Curve | None, draws: Callable[[Exposure], Iterator[Draws]]
 ) -> Spread:
-    """Of one kind of draws."""
+    """Return the ranges of one kind of draws."""
     best, gain, goodput = [], [], []
     for weights, half, gaps in draws(curve.exposure):
         lengths = _lengths(curve, weights, half, gaps)
@@ -77,8 +77,8 @@ def _spread(
 
 
 def _widened(blocks: Spread, curve: Curve, advised: Curve | None, today: Curve | None) -> Spread:
-    """The range of blocks of lives as that of a Student t with a degree of freedom less than there are blocks: about
-    the average, of lost shares and of intervals by their ratio, of gains by their difference. As it is below ten."""
+    """Widen the ranges of blocks to those of a Student t with one degree of freedom less than blocks: lost shares about
+    their average, intervals by their ratio, gains by their difference. Unchanged below ten attempts."""
     lives = curve.exposure.lives
     factor = _factor(lives)
     if factor is None:
@@ -101,7 +101,7 @@ def _widened(blocks: Spread, curve: Curve, advised: Curve | None, today: Curve |
 
 
 def _influence(curve: Curve) -> F64:
-    """By how much each life moves the logarithm of the share that is lost, about: [n, intervals]."""
+    """Return by how much each attempt changes the logarithm of the lost share, approximately: [n, intervals]."""
     exposure = curve.exposure
     cost = curve.lost + exposure.gaps / exposure.failures
     share = cost / np.maximum(cost.sum(axis=0), 1e-9)
@@ -110,8 +110,9 @@ def _influence(curve: Curve) -> F64:
 
 
 def _skewness(parts: F64, length: int) -> F64:
-    """Skewness of the sum of what each life adds to a figure, taken from all blocks of so many neighbours. parts:
-    [n, ...]. Percentiles move by it, in standard errors, to the ends of a Student t of skewed lives (Hall 1992)."""
+    """Return the skewness of the sum of the attempts' contributions to a figure, from all blocks of `length` neighbors.
+    parts: [n, ...]. Percentiles move by it, in standard errors, to the ends of a Student t of skewed attempts (Hall
+    1992)."""
     apart = parts - parts.mean(axis=0)
     upto = np.cumsum(np.concatenate((np.zeros_like(apart[:1]), apart, apart[: length - 1])), axis=0)
     sums = upto[length:] - upto[:-length]
@@ -120,7 +121,7 @@ def _skewness(parts: F64, length: int) -> F64:
 
 
 def _factor(lives: F64) -> float | None:
-    """By how much ranges of blocks are widened; None below ten lives, which promise nothing."""
+    """Return the factor that widens ranges of blocks; None below ten attempts, where no coverage is promised."""
     return _widening(len(lives) / block_length(lives)) if len(lives) >= ENOUGH_FAILURES else None
 
 
@@ -129,7 +130,7 @@ _NORMAL = 1.959963984540054
 
 
 def _widening(blocks: float) -> float:
-    """By how much wider than percentiles of resampled blocks a range of their mean is: Student's t with blocks - 1
+    """Return how much wider than percentiles of resampled blocks a range of their mean is: Student's t with blocks - 1
     degrees of freedom over the normal quantile (Abramowitz and Stegun 26.7.5), and their variance without bias."""
     z, free = _NORMAL, blocks - 1
     first, second = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
@@ -139,7 +140,7 @@ def _widening(blocks: float) -> float:
 
 
 def _wider(one: Spread, other: Spread) -> Spread:
-    """Of each range the wider, of intervals by their ratio; of the probability the lower."""
+    """Return the wider of each pair of ranges, intervals by their ratio; of the probability the lower."""
     width, others = one.goodput[1] - one.goodput[0], other.goodput[1] - other.goodput[0]
     gains = [some.gain for some in (one, other) if some.gain is not None]
     sure = [some.probability for some in (one, other) if some.probability is not None]
@@ -152,15 +153,15 @@ def _wider(one: Spread, other: Spread) -> Spread:
 
 
 def _drawn_alone(exposure: Exposure) -> Iterator[Draws]:
-    """Lives one by one, a hundred draws at once."""
+    """Yield draws of single attempts, a hundred draws at once."""
     columns = exposure.failures + 2
     for first in range(0, DRAWS, _AT_ONCE):
         yield _weights(exposure, uniforms(_AT_ONCE * columns, first * columns).reshape(_AT_ONCE, columns))
 
 
 def _weights(exposure: Exposure, given: F64) -> Draws:
-    """Weights of lives that are drawn one by one. The failures' are Gamma(1) each and the half one's Gamma(1/2): the
-    rate has the interval of Jeffreys. A known MTBF leaves only the lives."""
+    """Return weights of attempts that are drawn singly. The weights of failures are Gamma(1) each, that of the half
+    failure Gamma(1/2): the rate has the interval of Jeffreys. A given MTBF leaves only the attempts."""
     failures = exposure.failures
     weights = -np.log(given[:, :failures])
     half = -np.log(given[:, failures]) * np.cos(2 * np.pi * given[:, failures + 1]) ** 2
@@ -173,7 +174,7 @@ def _weights(exposure: Exposure, given: F64) -> Draws:
 
 
 def _drawn_in_blocks(exposure: Exposure) -> Iterator[Draws]:
-    """Blocks of neighbouring lives, each draw for as much time of life as the record has."""
+    """Yield draws of blocks of neighboring attempts, each draw with as much attempt time as the record."""
     lives, budgets, failures = exposure.lives, exposure.budgets, exposure.failures
     for place in _blocks(exposure):
         row = np.repeat(np.arange(_AT_ONCE), failures) * failures
@@ -185,8 +186,9 @@ def _drawn_in_blocks(exposure: Exposure) -> Iterator[Draws]:
 
 
 def _blocks(exposure: Exposure) -> Iterator[I64]:
-    """As many lives as there are, [draws, n], a hundred draws at once: blocks of neighbours, the last one's is the
-    first (circular block bootstrap, Politis and Romano 1992), behind the numbers that `_drawn_alone` takes."""
+    """Yield as many attempts as recorded, [draws, n], a hundred draws at once: blocks of neighbors, where the first
+    follows the last (circular block bootstrap, Politis and Romano 1992), after the numbers that `_drawn_alone` takes.
+    """
     failures, length = exposure.failures, block_length(exposure.lives)
     blocks, taken = -(-failures // length), DRAWS * (failures + 2)
     for first in range(0, DRAWS, _AT_ONCE):
@@ -196,14 +198,14 @@ def _blocks(exposure: Exposure) -> Iterator[I64]:
 
 
 def _place(given: F64, count: int) -> I64:
-    """From numbers in [0, 1] to positions below `count`."""
+    """Convert numbers in [0, 1] to positions below `count`."""
     return np.minimum((given * count).astype(np.int64), count - 1)
 
 
 def block_length(lives: F64) -> int:
-    """How many neighbouring lives are drawn together: the length that errs least for a mean (Politis and White 2004,
-    with the correction of Patton, Politis and White 2009, circular), the cube root of their number at least: a few
-    lives do not show how long a burst is. 2 of fewer than ten. lives: s."""
+    """Return how many neighboring attempts are drawn together: the length with the least error for a mean (Politis and
+    White 2004, with the correction of Patton, Politis and White 2009, circular), at least the cube root of their
+    number, because few attempts do not show how long a burst is. 2 for fewer than ten. lives: s."""
     count = len(lives)
     if count < ENOUGH_FAILURES:
         return _SHORTEST_BLOCK
@@ -212,7 +214,7 @@ def block_length(lives: F64) -> int:
 
 
 def _best_block(lives: F64) -> float:
-    """The same before it is rounded and bounded; 0 where all lives are alike."""
+    """Return the same before it is rounded and bounded; 0 if all attempts are alike."""
     count = len(lives)
     near = max(5, math.ceil(math.sqrt(math.log10(count))))
     most = min(math.ceil(math.sqrt(count)) + near, count - 1)
@@ -235,16 +237,16 @@ def _lengths(curve: Curve, weights: F64, half: F64, gaps: F64) -> F64:
 
 
 _MOST_LIVES = 20
-"""A run that needs more lives than so many times those of the record never ends."""
+"""A run that needs more attempts than this multiple of the record's never ends."""
 _Lives = Callable[[int, I64, np.random.Generator], F64]
-"""The next life (s) of some draws' runs: from its number, the draws, and chance."""
+"""The next attempt (s) of the runs of some draws, from its number, the draws, and chance."""
 
 
 def one_run(curve: Curve) -> tuple[float, float] | None:
-    """95 % range (percent) of the goodput of a single run like the record, for a curve of one interval: the wider of
-    two, as in `spread`. Each draw takes a mean time between failures, and lives lives of that mean, half to one and a
-    half times as long, one after the other with the time behind any failure, until the work is done. None where no
-    failure was seen but how often they come is known."""
+    """Return the 95 % range (percent) of the goodput of a single run like the record, for a curve of one interval: the
+    wider of two, as in `spread`. Each draw takes a mean time between failures and attempts of that mean, half to one
+    and a half times as long, each followed by the time after any failure, until the work is done. None if no failure
+    was recorded but the MTBF is given."""
     exposure = curve.exposure
     if exposure.mtbf_given is not None and not exposure.failures:
         return None
@@ -255,7 +257,7 @@ def one_run(curve: Curve) -> tuple[float, float] | None:
 
 
 def _lives_alone(exposure: Exposure) -> _Lives:
-    """One by one, each as often as it weighs; without a failure all are as long as their mean."""
+    """Draw single attempts, each as often as its weight; without a failure all are as long as their mean."""
     failures = exposure.failures
     weights, half, _ = _weights(exposure, uniforms(DRAWS * (failures + 2)).reshape(DRAWS, failures + 2))
     mean = exposure.budgets / np.maximum(weights.sum(axis=1) + half, 1e-300)
@@ -291,8 +293,8 @@ def _neighbours(exposure: Exposure) -> _Lives:
 
 
 def _means(exposure: Exposure, total: F64) -> F64:
-    """Mean time (s) between failures of each draw of blocks, as far apart as `_widened` makes ranges. total: its lives
-    together, s."""
+    """Return the mean time (s) between failures of each draw of blocks, as far apart as `_widened` makes ranges. total:
+    time of its attempts, s."""
     usual = exposure.budgets / exposure.failures
     if exposure.mtbf_given is not None:
         return np.full(DRAWS, exposure.mtbf_given)

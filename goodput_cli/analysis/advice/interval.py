@@ -1,4 +1,4 @@
-"""How often to save: the advised interval, how sure it is, and the verdict (docs/advice.md, *How sure*)."""
+"""The advised interval, its uncertainty, and the verdict (docs/advice.md, *How the interval is chosen*)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COSTS = (1.0, 5.0, 15.0, 60.0)
 
 @dataclass(frozen=True)
 class VerdictRule:
-    """When a verdict is given."""
+    """Condition under which a verdict is given."""
 
     verdict: Verdict
     reason: Reason | None
@@ -63,7 +63,7 @@ VERDICTS = (
     VerdictRule("change", None, f"the gain is above 0 with a probability of at least {100 * _SURE:.0f} %"),
     VerdictRule("unclear", "not_sure", "otherwise"),
 )
-"""The first that holds is given (docs/advice.md, *Verdicts*)."""
+"""Rules in order; the first that applies gives the verdict (docs/advice.md, *Verdicts*)."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def roundest(low: int, high: int, best: int) -> int:
 
 
 def _near(low: int, high: int, wanted: float) -> set[int]:
-    """Of the integers from low to high the ends, and those on both sides of what is wanted."""
+    """Return the ends of the integers from low to high, and those on both sides of `wanted`."""
     if low > high:
         return set()
     middle = int(wanted)
@@ -122,7 +122,7 @@ class Interval:
 
 
 def interval_advice(record: JobRecord, exposure: Exposure) -> Interval:
-    """How often to save; `with_one_run` adds what a single run may come to."""
+    """Return the advised interval; `with_one_run` adds the range of a single run."""
     refused = _refused(record)
     if refused is not None:
         costs = _if_cost(record, exposure) if refused[0] == "save_cost_unknown" else ()
@@ -142,7 +142,7 @@ def interval_advice(record: JobRecord, exposure: Exposure) -> Interval:
 
 
 def with_one_run(interval: Interval) -> Interval:
-    """The same with the range of a single run beside each average: thousands of runs are drawn, life by life."""
+    """Add the range of a single run next to each average: thousands of runs are drawn, attempt by attempt."""
     advice, today = interval.advice, interval.today
     if today is None or advice.today_percent is None:
         return interval
@@ -231,7 +231,7 @@ def _nothing(exposure: Exposure, verdict: Verdict, reason: Reason, say: str) -> 
 
 
 def _refused(record: JobRecord) -> tuple[Reason, str] | None:
-    """Why no interval can be advised: a code, and what to log."""
+    """Return why no interval can be advised: a code, and what to log."""
     if record.every is None:
         return "no_saves", (
             "the log shows no checkpoint. Log `checkpoint_saved`, or another line that "
@@ -275,7 +275,7 @@ def _if_cost(record: JobRecord, exposure: Exposure) -> tuple[IfCost, ...]:
 
 
 def early_deaths(exposure: Exposure) -> EarlyDeaths | None:
-    """Lives shorter than a tenth of the MTBF, against what a constant hazard gives. None without a failure."""
+    """Compare attempts shorter than a tenth of the MTBF with what a constant hazard gives. None without a failure."""
     if not exposure.failures:
         return None
     limit = _EARLY * exposure.budgets / exposure.failures
@@ -289,7 +289,7 @@ def early_deaths(exposure: Exposure) -> EarlyDeaths | None:
 def _binomial_tail(count: int, total: int, share: float) -> float:
     """Probability of `count` or more of `total`."""
     odds, term, below = share / (1 - share), (1 - share) ** total, 0.0
-    if term == 0.0:  # so many that only logarithms hold it
+    if term == 0.0:  # large enough to need logarithms
         terms = [exp(log(comb(total, k)) + k * log(share) + (total - k) * log(1 - share)) for k in range(count)]
         return max(1 - sum(terms), 0.0)
     for k in range(count):

@@ -1,5 +1,5 @@
-"""Levers: what would have bought goodput, each with how it was computed and what it assumes (docs/advice.md, *Levers*).
-They overlap, so that they do not add up."""
+"""Improvements: changes that would have raised goodput, each with its computation and its assumptions (docs/advice.md).
+They overlap, so they do not add up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from goodput_cli.vocabulary.categories import is_eval
 from goodput_cli.vocabulary.text import duration_of_seconds
 
 LEAST_SHARE = 0.0005
-"""Of the job's time: a lever that buys less is left out."""
+"""Share of the job's time; an improvement that gains less is omitted."""
 _STILL_BLOCKS = 0.1
 _LABEL_SHARE = 0.01
 _OUTAGE_SHARE = 0.1
@@ -26,8 +26,8 @@ _OUTAGE_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Estimate:
-    """A lever before it is put against the whole job. ns: of exact ones; seconds and the two goodputs (percent) of
-    averages. None as amount: the log does not show it."""
+    """An improvement before it is compared with the whole job. ns: of exact ones; seconds and the two goodputs
+    (percent) of averages. An amount of None means that the log does not show it."""
 
     name: str
     label: str
@@ -43,7 +43,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class LeverInputs:
-    """What levers are computed from. replays: whether the record replays as it was."""
+    """Inputs of the improvements. replays: whether the record replays as it was."""
 
     record: JobRecord
     exposure: Exposure
@@ -53,14 +53,14 @@ class LeverInputs:
 
 
 def levers(inputs: LeverInputs, price: Price | None) -> tuple[Lever, ...]:
-    """All that buy something, the most first."""
+    """Return all improvements with a gain, largest first."""
     made = [_made(estimate, inputs.record, price) for estimate in all_levers(inputs)]
     some = [lever for lever in made if lever is not None and lever.percent_of_window >= 100 * LEAST_SHARE]
     return tuple(sorted(some, key=lambda lever: (-lever.seconds, lever.name)))
 
 
 def judged_levers(inputs: LeverInputs) -> frozenset[str]:
-    """Names of the levers about which the record says something, be it that they buy nothing."""
+    """Return the names of the improvements that the record covers, even if they gain nothing."""
     amounts, record = inputs.record.amounts, inputs.record
     advised = inputs.interval.advice.verdict != "refused"
     known = {
@@ -78,7 +78,7 @@ def judged_levers(inputs: LeverInputs) -> frozenset[str]:
 
 
 def bound(inputs: LeverInputs, price: Price | None) -> Lever | None:
-    """What no way of checkpointing can beat."""
+    """Return the gain that no method of checkpointing can exceed."""
     amounts = inputs.record.amounts
     estimate = Estimate(
         "checkpoint_bound", "checkpointing at most", "saving never blocks and no step is trained twice",
@@ -110,7 +110,7 @@ def _made(estimate: Estimate, record: JobRecord, price: Price | None) -> Lever |
 
 
 def all_levers(inputs: LeverInputs) -> Iterator[Estimate]:
-    """Every lever that the record has something for, small ones too."""
+    """Yield every improvement that the record covers, small ones too."""
     for find in _FINDERS:
         yield from find(inputs)
 
@@ -173,7 +173,7 @@ def _newest_checkpoint(inputs: LeverInputs) -> Iterator[Estimate]:
 
 
 def _disruptions(inputs: LeverInputs) -> Iterator[Estimate]:
-    """Fewer of them, and less behind each."""
+    """Yield the improvements of fewer disruptions and of shorter ones."""
     amounts, spare = inputs.record.amounts, inputs.spare_ns
     yield Estimate(
         "failures", "half as many failures", "every second disruption does not happen", "each is equally likely to go",
@@ -217,7 +217,7 @@ def _starts_that_hold(inputs: LeverInputs) -> Iterator[Estimate]:
         ns
         for attempt, ns in record.amounts.failed_starts
         if max((life.attempt for life in record.lives if life.attempt < attempt), default=-1) + 1 not in held
-    ]  # a start without a step that lies in the gap behind one of these lives is in what it saves
+    ]  # savings include failed starts in the gap after these attempts
     yield Estimate(
         "starts_that_hold", "no failed starts",
         f"no attempt fails within {duration_of_seconds(early.longest_seconds)} of training",

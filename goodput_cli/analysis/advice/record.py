@@ -1,12 +1,12 @@
-"""The record of a job as advice sees it: lives, the gaps between them, and what saves cost (docs/advice.md).
+"""The record of a job for advice: attempts, the gaps between them, and the cost of saves (docs/advice.md).
 
-A *life* is the training of one attempt, a *gap* all time between the death of one and the beginning of the next. A
-*position* is the next step to train, a *place* the ordinal of a step in its life. All times are ns of counted time:
-what the user excluded is cut out before anything else.
+A `life` is the training of one attempt, a `gap` all time between the end of one and the beginning of the next. A
+`position` is the next step to train, a `place` the ordinal of a step in its attempt. All times are ns of counted time:
+excluded time is removed first.
 
 Cumulative sums that a replay looks up: time that grows with each step (training), and time added at a step (saves).
 
-Plain sequences and `bisect`: a replay asks for one value at a time, where NumPy's overhead would be most of the work.
+Plain sequences and `bisect`: a replay asks for one value at a time, where NumPy's overhead would dominate.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from goodput_cli.arrays import I64
 class LinearTotal:
     """A total (ns) that grows with a place or position.
 
-    at: where its pieces begin, rising, and behind them where the last one ends; a range where each piece is one step.
-    total: the total at each of these. Inside a piece it grows evenly, rounded down. beyond: ns a step behind the end.
-    Before the beginning the total is that of the beginning.
+    at: where its pieces begin, rising, and then where the last one ends; a range if each piece is one step. total: the
+    total at each of these. Inside a piece it grows evenly, rounded down. beyond: ns per step after the end. Before the
+    beginning the total is that of the beginning.
     """
 
     at: Sequence[int]
@@ -38,7 +38,7 @@ class LinearTotal:
     beyond: int = 0
 
     def upto(self, place: int) -> int:
-        """The total up to a place (ns)."""
+        """Return the total up to a place (ns)."""
         at, total = self.at, self.total
         if place >= at[-1]:
             return total[-1] + self.beyond * (place - at[-1])
@@ -69,7 +69,7 @@ def linear_total(first: I64, count: I64, amount: I64, beyond: int = 0) -> Linear
 
 
 def sparse_linear_total(first: I64, stop: I64, amount: I64) -> LinearTotal:
-    """The same where most pieces hold nothing and are left out: `amount` (ns) in first <= step < stop, in order."""
+    """Return the same total where most pieces are empty and omitted: `amount` (ns) in first <= step < stop, in order."""
     if len(first) == 0:
         return FLAT
     at = np.column_stack((first, stop)).ravel()
@@ -92,11 +92,11 @@ class StepTotal:
     total: Sequence[int]
 
     def upto(self, position: int) -> int:
-        """What is due at or below a position (ns)."""
+        """Return the total due at or below a position (ns)."""
         return self.total[bisect_right(self.at, position)]
 
     def count(self, position: int) -> int:
-        """How many are due at or below a position."""
+        """Count the entries due at or below a position."""
         return bisect_right(self.at, position)
 
     def last(self, low: int, high: int) -> int | None:
@@ -137,8 +137,8 @@ def half(total: int) -> int:
 
 
 class EndKind(StrEnum):
-    """How a life ended: at the newest checkpoint the next one began, at an older one, at one that no line shows, after
-    a planned stop; or it is the last."""
+    """Ways an attempt ended: the next one began at the newest checkpoint, at an older one, at one that no line shows,
+    or after a planned stop; or it is the last."""
 
     NEWEST = "newest"
     OLDER = "older"
@@ -148,15 +148,15 @@ class EndKind(StrEnum):
 
 
 FAILURES = (EndKind.NEWEST, EndKind.OLDER, EndKind.BEYOND)
-"""Of a life that another one follows: it ended unplanned."""
+"""Unplanned ends of attempts that are followed by another."""
 
 
 @dataclass(frozen=True)
 class SaveColumns:
-    """Completed saves of one life, rising."""
+    """Completed saves of one attempt, rising."""
 
     made_at: I64
-    """Position at which each was made: that behind its step."""
+    """Position at which each was made, which is the one after its step."""
     cost: I64
     """ns it blocked training."""
     delay: I64
@@ -164,7 +164,7 @@ class SaveColumns:
 
     @cached_property
     def step_total(self) -> StepTotal:
-        """What they cost, by position."""
+        """Return their cost by position."""
         return step_total(self.made_at, self.cost)
 
     def __len__(self) -> int:
@@ -173,40 +173,40 @@ class SaveColumns:
 
 @dataclass(frozen=True)
 class ReplayAttempt:
-    """One life. Its time is `startup`, `budget` and `hang`, one after the other."""
+    """The training of one attempt. Its time is `startup`, `budget` and `hang`, one after the other."""
 
     attempt: int
-    """From 0."""
+    """Number of the attempt, from 0."""
     first: int
     """The first position."""
     stop: int
-    """The position behind its last complete step."""
+    """The position after its last complete step."""
     begin: int
-    """When it began: counted time (ns)."""
+    """Beginning: counted time (ns)."""
     startup: int
     """Start-up (ns)."""
     budget: int
-    """Time that the clock of the life ran: training, evals and saves (ns)."""
+    """Time that the clock of the attempt ran: training, evals and saves (ns)."""
     hang: int
-    """Time without a sign of life before death (ns)."""
+    """Time without activity before its end (ns)."""
     usual: int
     """Usual time of a step (ns)."""
     work: LinearTotal
-    """By place: ns that steps take without evals and saves."""
+    """Time of steps without evals and saves (ns), by place."""
     extra: LinearTotal
-    """By position: ns of their evals."""
+    """Time of evals (ns), by position."""
     saves: SaveColumns
     """The completed saves."""
     clean: bool
-    """Whether it was stopped as planned."""
+    """True if it was stopped as planned."""
     resumed: int | None
-    """Position at which the next life began; None for the last one."""
+    """Position at which the next attempt began; None for the last one."""
     kept: int
     """ns of training, evals included, that is in the job's final progress."""
     undetermined: int = 0
     """ns before death that the ledger calls undetermined."""
     unseen_death: bool = False
-    """Whether nothing logged its end."""
+    """True if its end was not logged."""
     began_at: str | None = None
     """The line that shows how it began; None where no line does."""
 
@@ -228,16 +228,16 @@ class ReplayAttempt:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a life ended."""
+    """End of an attempt."""
 
     kind: EndKind
-    """Where the next life began."""
+    """Checkpoint at which the next attempt began."""
     died: int
     """Position at which it died."""
     newest: int
     """Position of its newest usable checkpoint."""
     checkpoint: int | None
-    """Position of the newest checkpoint not above where the next life began; None: there is none."""
+    """Position of the newest checkpoint not above the beginning of the next attempt; None without one."""
 
 
 RESTART = ("init", "prep", "restore", "load", "elastic", "startup")
@@ -245,13 +245,13 @@ RESTART = ("init", "prep", "restore", "load", "elastic", "startup")
 
 @dataclass(frozen=True)
 class Amounts:
-    """Sums of the ledger, for the levers that leave lives as they are."""
+    """Sums of the ledger, for the improvements that leave attempts unchanged."""
 
     before: Mapping[str, tuple[int, ...]]
-    """By part (`RESTART`, down and queued; startup is the next life's): for each life, ns that stand before it (before
-    the first: what disruptions of the lead hold). Only attempts that were disrupted count."""
+    """By part (`RESTART`, down and queued; startup belongs to the next attempt): for each attempt, the ns before it
+    (before the first: from disruptions of the lead). Only attempts that were disrupted count."""
     outages: tuple[tuple[int, int], ...]
-    """Of each of these, the number of the life behind it and its downtime (ns)."""
+    """Number of the attempt after each outage, and the outage's downtime (ns)."""
     restore: int
     """ns of checkpoint restores."""
     saved: int
@@ -267,20 +267,20 @@ class Amounts:
     custom: Mapping[str, int]
     """ns by label of custom events."""
     disruptions: int
-    """How many disruptions."""
+    """Count of disruptions."""
     lost: int
     """ns that they cost together."""
     failed_starts: tuple[tuple[int, int], ...]
     """Attempts that others follow and that never trained: each with the ns from its first start to the next one's."""
     failures: int = 0
-    """How many failures, as `goodput analyze` counts them."""
+    """Count of failures, as `goodput analyze` counts them."""
     up: int = 0
     """ns in which attempts were up."""
 
 
 @dataclass(frozen=True)
 class JobRecord:
-    """A job as its lives. `ns` are of counted time."""
+    """A job as its attempts. `ns` are of counted time."""
 
     name: str
     """The job name."""
@@ -289,29 +289,29 @@ class JobRecord:
     productive: int
     """P: productive ns."""
     step_log: bool
-    """Whether a save of step s is made behind that step; else at position s."""
+    """True if a save of step s is made after that step; otherwise it is made at position s."""
     shift: int
-    """From the position at which a save is made to the one it stores."""
+    """Offset from the position at which a save is made to the one it stores."""
     every: int | None
     """Today's interval between saves, in steps; None where nothing shows it."""
     cost: float | None
     """Mean cost of a save, in seconds; None where nothing shows it."""
     cost_given: bool
-    """Whether the cost was given, not recorded."""
+    """True if the cost was given as an option, not recorded."""
     latency: int
     """ns until an asynchronous save can be used."""
     asynchronous: bool
-    """Whether saves are asynchronous."""
+    """True if saves are asynchronous."""
     unit: int
     """Usual step time of the job (ns)."""
     start: int
     """Start of the window: counted time (ns)."""
     lives: tuple[ReplayAttempt, ...]
-    """In time order."""
+    """Attempts in time order."""
     end: int
     """Position at which the job ended."""
     last: int
-    """Number of the life that reached it."""
+    """Number of the attempt that reached it."""
     kept_steps: int
     """Steps of the final progress."""
     amounts: Amounts
@@ -319,72 +319,72 @@ class JobRecord:
     deaths: Death = "middle"
     """The moment of death assumed where none was logged."""
     background: bool = False
-    """Whether saves go on in the background of training, and no line says until when."""
+    """True if saves continue in the background of training and their end is not logged."""
     one_save: bool = False
-    """Whether `every` is known from a single saved step, by its distance from the first one trained."""
+    """True if `every` comes from a single saved step, by its distance from the first trained step."""
     ends: tuple[Ending, ...] = ()
-    """How each life ended."""
+    """End of each attempt."""
     step_ends: bool = False
-    """Whether the steps of the log are numbered by how many were done."""
+    """True if the log numbers steps by how many were done."""
     failed_last: bool = False
-    """Whether the last life had finished a step and its attempt, which none follows, failed."""
+    """True if the last attempt finished a step and then failed."""
 
     @property
     def failed(self) -> list[ReplayAttempt]:
-        """The lives that ended unplanned."""
+        """Return the attempts that ended unplanned."""
         lives = zip(self.lives, self.ends, strict=True)
         found = [life for life, end in lives if end.kind in FAILURES and self.trained_step(life)]
         return found + list(self.lives[-1:] if self.failed_last else ())
 
     @property
     def counted(self) -> list[ReplayAttempt]:
-        """Those of them whose loss depends on the interval."""
+        """Return the failed attempts whose loss depends on the interval."""
         beyond = [life for life, end in zip(self.lives, self.ends, strict=True) if end.kind == EndKind.BEYOND]
         return [life for life in self.failed if life not in beyond]
 
     def trained_step(self, life: ReplayAttempt) -> bool:
-        """Whether an attempt finished a step, or was not ended by a failure: else it is no life for advice. In a
-        checkpoint log, that does not show steps, all of them are."""
+        """Return True if an attempt finished a step, or was not ended by a failure; otherwise advice does not count it.
+        In a checkpoint log, which does not show steps, all count."""
         return not self.step_log or life.steps > 0 or life.clean or life.resumed is None
 
     @property
     def lead(self) -> int:
-        """ns before the first life."""
+        """Time (ns) before the first attempt."""
         return self.lives[0].begin - self.start
 
     @property
     def made_behind(self) -> int:
-        """From a save's step to the position at which it is made."""
+        """Offset from a save's step to the position at which it is made."""
         return 1 if self.step_log and not self.step_ends else 0
 
     @property
     def cost_ns(self) -> int:
-        """Of a save that the record does not show (`cost` must be known)."""
+        """Cost (ns) of a save that the record does not show (`cost` must be known)."""
         assert self.cost is not None
         return round(self.cost * 1e9)
 
     @cached_property
     def gaps(self) -> tuple[int, ...]:
-        """ns before each life, start-up not included; before the first it is the lead."""
+        """Time (ns) before each attempt, start-up not included; before the first it is the lead."""
         before = [self.start, *(life.death for life in self.lives[:-1])]
         return tuple(life.begin - death for life, death in zip(self.lives, before, strict=True))
 
     @cached_property
     def last_budget(self) -> int:
-        """ns the last life of a replay needs to the end position, with its save there."""
+        """Time (ns) that the last attempt of a replay needs to the end position, with its save there."""
         life = self.lives[self.last]
         reached = self.end - life.first
         return life.work.upto(reached) + life.extra.upto(self.end) + life.saves.step_total.upto(self.end)
 
     @cached_property
     def tail(self) -> int:
-        """ns behind the end position: they stay as they are."""
+        """Time (ns) after the end position; it does not change."""
         life = self.lives[self.last]
         return self.window - (life.begin - self.start) - life.startup - self.last_budget
 
     @cached_property
     def first_saves(self) -> SaveColumns:
-        """Of all positions at which any life saved, the first save."""
+        """Return the first save at each position at which any attempt saved."""
         made = np.concatenate([life.saves.made_at for life in self.lives])
         at, row = np.unique(made, return_index=True)
         cost = np.concatenate([life.saves.cost for life in self.lives])[row]
@@ -392,8 +392,8 @@ class JobRecord:
 
     @cached_property
     def unlike_first(self) -> Mapping[int, tuple[I64, I64]]:
-        """By life, for those that saved anywhere at another cost than the first save there: the positions, and by how
-        much (ns) it differs."""
+        """Return, by attempt, the saves whose cost differs from that of the first save at the position: the positions,
+        and the difference (ns)."""
         known, found = self.first_saves, {}
         for index, life in enumerate(self.lives):
             differs = life.saves.cost - known.cost[np.searchsorted(known.made_at, life.saves.made_at)]
@@ -404,12 +404,12 @@ class JobRecord:
 
     @cached_property
     def latest_extra(self) -> LinearTotal:
-        """Evals by position, as the latest life had them that trained a step there."""
+        """Evals by position, from the latest attempt that trained a step there."""
         return latest_extra(self.lives)
 
 
 def latest_extra(lives: Sequence[ReplayAttempt]) -> LinearTotal:
-    """Evals by position (ns), as the latest life had them that trained a step there; 0 where none did."""
+    """Return the evals by position (ns), from the latest attempt that trained a step there; 0 without one."""
     if not any(life.extra.total[-1] for life in lives):
         return FLAT
     edges = sorted({edge for life in lives for edge in (life.first, life.stop)})

@@ -1,9 +1,8 @@
-"""What `goodput advise` answers, and what it rests on: the job as it was recorded. Times are seconds where they are
-averages and ns where the ledger is exact; goodput is percent, gains are points of goodput. None is *not known*, never
-0.
+"""Answer of `goodput advise`, and the facts it is based on: the job as it was recorded. Times are seconds for averages
+and ns where the ledger is exact; goodput is percent, gains are points of goodput. None is *unknown*, never 0.
 
-Beside them the formulas that people know, as a check of the curve: training time between two saves (s) for a cost C of
-a save and an MTBF M (s). All assume a constant hazard.
+Also the well-known formulas, as a check of the curve: training time between two saves (s) for a cost C of a save and an
+MTBF M (s). All assume a constant hazard.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
 ENOUGH_FAILURES = 10
-"""From so many failures on ranges are promised to hold: their lives say how long a burst is."""
+"""From this number of failures on, ranges have their promised coverage: the attempts show how long a burst is."""
 
 
 _ADDED = Json(optional=True)
-"""Of a key that not all answers have."""
+"""Declaration of a key that not all answers have."""
 
 
 def failed_lives(count: int, of: int) -> str:
@@ -50,18 +49,18 @@ class Recorded:
 
 @dataclass(frozen=True)
 class EarlyDeaths:
-    """failed lives shorter than a tenth of the training between failures"""
+    """failed attempts shorter than a tenth of the training between failures"""
 
     count: int
     """how many there are"""
     expected: float
     """where failures come at a constant rate"""
     probability: float
-    """of so many or more by chance"""
+    """probability of this many or more by chance"""
     unusual: bool
     """whether that is below 1 %"""
     longest_seconds: float | None
-    """of these lives"""
+    """longest of these attempts"""
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,7 @@ class Fidelity:
 
 @dataclass(frozen=True)
 class LifeEndings:
-    """lives by how they ended, and where the next one began"""
+    """number of attempts by how they ended, and where the next one began"""
 
     newest: int
     """at the newest checkpoint"""
@@ -87,41 +86,41 @@ class LifeEndings:
     beyond: int
     """at a checkpoint that no line shows"""
     stop: int
-    """behind a clean end"""
+    """after a planned stop"""
 
 
 @dataclass(frozen=True)
 class RecordFacts:
-    """what the advice rests on; a life is the training of one attempt"""
+    """facts that the advice is based on; a life is the training of one attempt"""
 
     lives: int
     """how many"""
     failures: int
     """as `goodput analyze` counts them"""
     failed_lives: Annotated[int, _ADDED]
-    """lives that ended unplanned: failures of attempts that had finished a step"""
+    """attempts that ended unplanned: failures of attempts that had finished a step"""
     disruptions: int
     """as `goodput disruptions` counts them"""
     kinds: LifeEndings
-    """how lives ended"""
+    """ends of attempts"""
     life_seconds: float
-    """of all lives, without start-up and final hangs"""
+    """training time of all attempts, without start-up and final hangs"""
     mtbf_seconds: float | None
     """as `goodput analyze` has it: time up / failures"""
     training_between_failures_seconds: Annotated[float | None, _ADDED]
-    """life_seconds / failed_lives, or as given; left out where no life failed"""
+    """life_seconds / failed_lives, or as given; omitted if no attempt failed"""
     work_seconds: float
     """kept training"""
     gap_seconds: float
-    """between lives, because of failures"""
+    """time between attempts that failures caused"""
     fixed_seconds: float
-    """what no failure brings: lead, stops, tail"""
+    """time that failures do not cause: lead, stops, tail"""
     extra_seconds: float
     """lost whatever the interval"""
     pace_seconds: float
     """mean time of a step"""
     early: EarlyDeaths | None
-    """null: no life failed"""
+    """null: no attempt failed"""
     replay: Fidelity
     """the test of the replay on the record itself"""
     death: Death | None
@@ -130,14 +129,14 @@ class RecordFacts:
 
 @dataclass(frozen=True)
 class SaveFacts:
-    """what saves cost today"""
+    """cost of saves today"""
 
     cost_seconds: float | None
     """that a save blocks; null: not recorded"""
     cost_origin: Literal["recorded", "given"] | None
     """where cost_seconds is from; null: not known"""
     count: int
-    """completed saves of all lives"""
+    """completed saves of all attempts"""
     every_steps: int | None
     """between two saves today; null: not known"""
     every_seconds: float | None
@@ -152,7 +151,8 @@ _YOUNG_HOLDS = 20
 
 @dataclass(frozen=True)
 class Formulas:
-    """training between two saves at a constant rate of failures; null where one does not hold or nothing is known"""
+    """training between two saves at a constant rate of failures; null if a formula does not apply or its inputs are
+    unknown"""
 
     young_seconds: float | None
     """Young 1974"""
@@ -163,7 +163,7 @@ class Formulas:
 
 
 def formulas(cost: float, mtbf: float | None) -> Formulas:
-    """All of them. Young's is left out where C > M / 20: there it is far too long."""
+    """Return all formulas. Young's is omitted if C > M / 20: there it is far too long."""
     if mtbf is None or cost <= 0 or mtbf <= 0:
         return Formulas(None, None, None)
     shown = young(cost, mtbf) if cost <= mtbf / _YOUNG_HOLDS else None
@@ -184,7 +184,8 @@ def daly(cost: float, mtbf: float) -> float:
 
 
 def exact(cost: float, mtbf: float) -> float:
-    """Where the exact length of a job with exponential lives is least: M (1 + C/M + W0(-e^(-1 - C/M))) - C."""
+    """Return the length that minimizes the exact time of a job with exponential attempt lengths: M (1 + C/M + W0(-e^(-1
+    - C/M))) - C."""
     return mtbf * (1 + cost / mtbf + _lambert(-1 - cost / mtbf)) - cost
 
 
@@ -209,7 +210,7 @@ SHOWN: dict[Verdict, str] = {
     "refused": "NO INTERVAL RECOMMENDED", "unclear": "INCONCLUSIVE", "keep": "KEEP SAVING EVERY",
     "change": "SAVE EVERY",
 }  # fmt: skip
-"""How the line of a verdict begins."""
+"""First words of the line of each verdict."""
 How = Literal["exact", "replay", "average", "bound"]
 _HOW = {"enum": list(get_args(How))}
 
@@ -281,7 +282,7 @@ class IntervalAdvice:
     probability: float | None
     """of a gain above 0"""
     counted_lives: Annotated[int, _ADDED]
-    """that the advice rests on: failed lives whose loss depends on the interval"""
+    """failed attempts that the advice is based on: those whose loss depends on the interval"""
     replayed: ReplayFacts | None
     """the replay at the advised interval; null: none was made"""
     formulas: Formulas
@@ -313,7 +314,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Lever:
-    """What would have bought goodput: a row of the answer."""
+    """An improvement: a row of the answer."""
 
     name: str = column("text", "as in --fail-if advice.NAME")
     label: str = column("text", "in a few words", heading="improvement")
@@ -360,23 +361,23 @@ class AdviceData:
     recorded: Recorded
     """The job as it was."""
     record: RecordFacts
-    """What the advice rests on."""
+    """Facts that the advice is based on."""
     saves: SaveFacts
-    """What saves cost today."""
+    """Cost of saves today."""
     interval: IntervalAdvice
-    """How often to save."""
+    """The advised checkpoint interval."""
     curve: tuple[CurvePoint, ...]
     """Goodput at each interval that was looked at."""
     levers: tuple[Lever, ...]
-    """What would have bought goodput, the most first."""
+    """Improvements, largest gain first."""
     bound: Lever | None
-    """What checkpointing could buy at most; it is shown below the levers, not ranked among them."""
+    """Upper limit of what checkpointing can gain; shown below the improvements, not ranked among them."""
     deaths: IfDeath | None
     """None: every death was logged."""
     diagnostics: tuple[Diagnostic, ...]
-    """What looked wrong or had to be assumed."""
+    """Warnings and assumptions."""
     judged: frozenset[str] = frozenset()
-    """Names of levers about which the log says something; of those not among `levers`, nothing is to be had."""
+    """Names of improvements that the log covers; those not among `levers` gain nothing."""
     thresholds: tuple[Threshold, ...] = ()
     """Every `--fail-if advice.…` expression, judged."""
 
@@ -401,7 +402,7 @@ class AdviceAnswer:
     levers: Annotated[tuple[Lever, ...], LEVER_TABLE]
     """those that buy most first; they overlap"""
     checkpoint_bound: Annotated[Lever | None, LEVER_TABLE]
-    """what no way of checkpointing can beat"""
+    """gain that no method of checkpointing can exceed"""
     scenario: Annotated[dict[str, Any] | None, _ADDED] = None
     """in answers of version 0.2 and older, from the removed option --what-if; no longer written"""
     deaths: IfDeath | None

@@ -1,8 +1,8 @@
 """Advice as a `Sheet`, as an answer, as a chart, and as gates and figures.
 
-Advice in words, for every format that people read and for standard error.
+Advice in words, for every text format and for standard error.
 
-The strings hold text of logs as it is: a renderer escapes them, and what goes to a terminal is made safe.
+The strings contain log output unchanged: renderers escape it, and the terminal renderer removes control characters.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from goodput_cli.vocabulary.text import (
 
 _LEAST_POINTS = 0.005
 _CERTAIN = 0.995
-"""A probability from here on would be shown as 100 %, which no draw can tell."""
+"""A probability above this would be shown as 100 %, which no draw can support."""
 
 
 def _gained(value: float) -> str:
@@ -46,7 +46,7 @@ def _gained(value: float) -> str:
 
 
 def facts(analysis: Analysis, advice: AdviceData) -> Iterator[str]:
-    """What the advice rests on."""
+    """Yield the facts that the advice is based on."""
     record, saves = advice.record, advice.saves
     share = percent(advice.recorded.goodput_percent)
     yield f"{window_text(analysis)}, goodput {goodput_text(analysis) if analysis.is_bounded else share}"
@@ -67,7 +67,7 @@ def facts(analysis: Analysis, advice: AdviceData) -> Iterator[str]:
 
 
 def _failures(record: RecordFacts) -> str:
-    """All failures, as every command counts them, and those that ended training, on which advice rests."""
+    """Return all failures, as every command counts them, and those that ended training, which the advice is based on."""
     trained = duration_of_seconds(record.life_seconds)
     if not record.failures or record.mtbf_seconds is None:
         return f"no failure ({trained} of training)"
@@ -81,7 +81,7 @@ def _failures(record: RecordFacts) -> str:
 
 
 def verdict_lines(advice: AdviceData) -> Iterator[str]:
-    """How often to save, and how sure that is; the verdict first."""
+    """Yield the advised interval and its uncertainty; the verdict first."""
     interval = advice.interval
     yield _headline(advice)
     if _has_too_few_failures(advice):
@@ -171,7 +171,7 @@ def _headline(advice: AdviceData) -> str:
 
 
 def _may_gain(interval: IntervalAdvice) -> bool:
-    """Whether another interval gains what is more than 0.00 points."""
+    """Return True if another interval gains more than 0.00 points."""
     return interval.every_steps is not None and (interval.gain_points or 0) >= _LEAST_POINTS
 
 
@@ -188,7 +188,7 @@ def _every(steps: int | None) -> str:
 
 
 def _sureness(interval: IntervalAdvice, of: int) -> Iterator[str]:
-    """of: how many lives failed."""
+    """Yield the uncertainty. of: number of failed attempts."""
     parts = []
     if interval.plateau_steps is not None:
         parts.append(f"equally good: {_steps(*interval.plateau_steps)}")
@@ -215,7 +215,7 @@ def _formulas(interval: IntervalAdvice) -> Iterator[str]:
 
 
 def _one_run(advice: AdviceData) -> Iterator[str]:
-    """What a single run may show, which is more than an average is uncertain by."""
+    """Yield the range of a single run, which is wider than that of an average."""
     interval, today = advice.interval, advice.saves.every_steps
     if interval.today_one_run_percent is None or today is None:
         return
@@ -246,20 +246,20 @@ def _replayed(interval: IntervalAdvice) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class IntervalChart(Chart):
-    """Goodput in percent, intervals in steps; None where there is no such point."""
+    """Chart of goodput (percent) against intervals (steps); None for a missing point."""
 
     title: tuple[str, str]
     """The job, and the advice in a line."""
     points: tuple[CurvePoint, ...]
-    """Of the curve."""
+    """Points of the curve."""
     pace_seconds: float
     """s of training a step."""
     advised: tuple[float, float] | None
     """Interval and goodput."""
     today: tuple[float, float] | None
-    """The same, on average."""
+    """Today's interval, on average."""
     recorded: tuple[float, float] | None
-    """The same, as this job had it."""
+    """Today's interval, as recorded."""
     plateau: tuple[int, int] | None
     """Intervals that are as good."""
     formulas: tuple[tuple[str, float], ...]
@@ -267,7 +267,7 @@ class IntervalChart(Chart):
 
 
 def interval_chart(advice: AdviceData, title: tuple[str, str]) -> IntervalChart | None:
-    """None where there is no curve."""
+    """Return the chart; None without a curve."""
     points = worth_showing(advice.curve)
     if not points:
         return None
@@ -314,7 +314,7 @@ def _words(advice: AdviceData, points: tuple[CurvePoint, ...]) -> str:
 
 
 def published(analysis: Analysis, advice: AdviceData) -> Published:
-    """What is not known has no sample and no property."""
+    """Return the published figures. Unknown values have no sample and no property."""
     families = tuple(_families(advice))
     verdict, *more = verdict_lines(advice)
     return Published(
@@ -360,7 +360,7 @@ def _bounds(best: float | None, interval: tuple[float | None, float | None] | No
 
 
 def _intervals(interval: IntervalAdvice) -> dict[str, float | None]:
-    """In seconds of training."""
+    """Return intervals in seconds of training."""
     if interval.every_steps is None or interval.every_seconds is None:
         return {}
     pace = interval.every_seconds / interval.every_steps
@@ -451,7 +451,7 @@ def _notes(advice: AdviceData) -> Iterator[str]:
 
 
 def _chosen_by(point: CurvePoint) -> float:
-    """What an interval is chosen by: a smaller number than the average, unless the average chooses."""
+    """Return the score that chooses an interval: below the average, unless the average chooses."""
     return point.goodput_percent if point.chosen_by_percent is None else point.chosen_by_percent
 
 

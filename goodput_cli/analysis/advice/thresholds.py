@@ -1,6 +1,6 @@
-"""Thresholds on advice (`advice.gain>5pp`): what can be named.
+"""Thresholds on advice (`advice.gain>5pp`): the names that they accept.
 
-The names of levers. No NumPy here, as `--help` reads this.
+These are the names of improvements. This module must not import NumPy, because `--help` reads it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ LEVERS: Mapping[str, bool] = {
     "longest_outage": True,
     "checkpoint_bound": True,
 }
-"""Each with whether every record says something about it, be it that it buys nothing; `levers.judged_levers` knows
-when a record says something about the others. There is one more for each `custom:LABEL`."""
+"""Each improvement, and True if every record covers it, even with a gain of nothing; `levers.judged_levers` knows when
+a record covers the others. There is one more for each `custom:LABEL`."""
 
 
 PREFIX = "advice."
 CUSTOM = "custom:"
 GAIN, GAIN_LOW, RATIO = OF_INTERVAL = ("gain", "gain_low", "interval_ratio")
-"""Measures of the advised interval between saves; every lever is a measure too."""
+"""Measures of the advised interval between saves; every improvement is a measure too."""
 _ACCEPTED = "advice.NAME OP VALUE[UNIT], as in 'advice.gain>5pp', 'advice.gain_low>1pp' or 'advice.restart>30m'"
 
 

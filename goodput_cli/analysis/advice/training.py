@@ -1,8 +1,8 @@
-"""The training of a job in columns: what each span of it took, and what of that were saves, evals and start-up.
+"""The training of a job in columns: the time of each span, and which part of it was saves, evals and start-up.
 
-Saves as intervals of a life, and what they block: each instant is counted once, for the save that began first.
+Saves as intervals of an attempt, and the time they block: overlapping time counts once, for the save that began first.
 
-What the lines of a job say about its saves: which were made, how often, and which position each stores.
+Log lines of saves: which saves were made, how often, and which position each stores.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 
 NEVER = 1 << 62
-"""When a save can be used that was never complete (ns)."""
+"""Time (ns) at which a save that was never complete can be used."""
 
 
 @dataclass(frozen=True)
 class SavedLines:
-    """What the log says of saves, one row a line or pair of lines; times in counted ns.
+    """Saves in the log, one row per line or pair of lines; times in counted ns.
 
-    attempt, step: whose, and of which step. start, end: while it blocked. usable: when it could be used. completed:
-    whether its end was seen. measured: whether the lines show how long it blocked.
+    attempt, step: of the save. start, end: the time it blocked. usable: when it could be used. completed: whether its
+    end was logged. measured: whether the lines show how long it blocked.
     """
 
     attempt: I64
@@ -52,8 +52,9 @@ class SavedLines:
         return SavedLines(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
     def within(self, first: I64, stop: I64, begin: I64, end: I64, behind: int) -> SavedLines:
-        """Those a life made and completed. By attempt: first and stop position, begin and end (ns); behind: from a step
-        to the position at which it is saved. A save that one host did not complete is none."""
+        """Return the saves that an attempt made and completed. By attempt: first and stop position, begin and end (ns);
+        behind: offset from a step to the position at which it is saved. A save that one host did not complete does not
+        count."""
         made, owner = self.step + behind, self.attempt
         inside = (made > first[owner]) & (made <= stop[owner]) & (self.start >= begin[owner])
         whole = self.completed & (self.end <= end[owner])
@@ -90,7 +91,8 @@ class SaveLog:
 
     @cached_property
     def lines(self) -> SavedLines:
-        """All lines of saves: Orbax intervals; pairs of finished and saved; and saved lines that show no beginning."""
+        """Return all lines of saves: Orbax intervals; pairs of finished and saved; and saved lines that show no
+        beginning."""
         timeline, table = self._job.timeline, self._job.timeline.table
         owner = timeline.attempts.of_row
         orbax = np.flatnonzero((table.kind == Kind.SAVE) & (owner >= 0))
@@ -118,7 +120,7 @@ class SaveLog:
 
     @property
     def states_completion(self) -> bool:
-        """True if completions have lines of their own, after those of the parts that block training."""
+        """Return True if completions have their own lines, after those of the parts that block training."""
         return bool(self._judged.is_apart.any())
 
     def _usable_from(self, owner: Rows, step: I64, end: I64) -> I64:
@@ -147,7 +149,7 @@ class SaveLog:
 
     @cached_property
     def finished(self) -> dict[tuple[int, int], int]:
-        """When (counted ns) each attempt first finished each step."""
+        """Return the counted ns at which each attempt first finished each step."""
         table, owner = self._job.timeline.table, self._job.timeline.attempts.of_row
         rows = np.flatnonzero((table.kind == Kind.FINISHED) & (owner >= 0))[::-1]
         time = self._job.counted(table.time[rows])
@@ -159,7 +161,7 @@ class SaveLog:
         return distinct(self.lines.step[self.lines.completed])
 
     def interval(self, origin: int) -> int | None:
-        """Today's interval: how many steps saves are apart, or the only one is behind the first step."""
+        """Return today's interval: the number of steps between saves, or from the first step to the only save."""
         lines = self.lines.take(self.lines.completed)
         saves = joined(lines.attempt, lines.step, lines.step, lines.start, lines.end)
         apart = behind_starts(self._job.timeline, saves).apart_steps
@@ -168,7 +170,7 @@ class SaveLog:
 
     @cached_property
     def shift(self) -> int:
-        """From the position at which a save is made to the one it stores: what the restores of saved steps show. A
+        """Offset from the position at which a save is made to the one it stores, as restores of saved steps show. A
         restore of a step that was never saved is a beginning from somewhere else."""
         if not self._job.step_log:
             return 0
@@ -200,22 +202,22 @@ class TrainingColumns:
 
 
 class JobTraining:
-    """The training of a job. save_ns: what a save blocks, if the log does not show it. Columns have an item for each
-    training span, in ns."""
+    """The training of a job. save_ns: time a save blocks, if not logged. Columns have an item for each training span,
+    in ns."""
 
     def __init__(self, job: JobTimeline, log: SaveLog, save_ns: int | None) -> None:
         self._job, self._log, self._save_ns = job, log, save_ns
 
     @cached_property
     def own_lines(self) -> SavedLines:
-        """Lines of the saves that count: of a step that the life trained, completed in it."""
+        """Lines of the saves that count: of a step that the attempt trained, completed in it."""
         begin = np.full(len(self.stop), np.iinfo(np.int64).max)
         begin[self._job.lived] = self._job.begin[self._job.lived]
         return self._log.lines.within(self._job.began, self.stop, begin, self._job.alive_until, self._job.behind)
 
     @cached_property
     def stop(self) -> I64:
-        """By attempt, the position behind its last complete step: where it began, if it completed none."""
+        """The position after the last complete step of each attempt: where it began, if it completed none."""
         stop, rows = self._job.began.copy(), np.flatnonzero(self.spans.complete)
         stop[self.spans.attempt[rows]] = self.spans.stop[rows]
         return stop
@@ -239,8 +241,8 @@ class JobTraining:
         )  # fmt: skip
 
     def _seen_by_its_save(self, last: NDArray[np.intp], start: I64, end: I64, complete: Mask) -> None:
-        """The last step of a dead attempt, whose end nothing else shows, was complete when its save began, if that was
-        completed; what came before that, an eval for one, belongs to it."""
+        """Mark the last step of a failed attempt without a logged end as complete from when its save began, if that
+        save was completed; earlier time, such as an eval, belongs to the step."""
         own, lines = self._job.timeline.training.spans, self._log.lines
         for place in last.tolist():
             attempt = int(own.attempt[place])
@@ -265,7 +267,7 @@ class JobTraining:
 
     @cached_property
     def net(self) -> I64:
-        """Net time of each training span, of wasted ones too: what nothing but their being wasted claims."""
+        """Net time of each training span, including wasted ones: time claimed by nothing but the waste."""
         claims, own = self._job.timeline.segments.claims, self._job.timeline.training.spans
         others = claims.take(np.asarray(claims.priority != Priority.WASTED))
         claimed_time = sweep(others, self._job.timeline.start, self._job.timeline.end)
@@ -279,7 +281,7 @@ class JobTraining:
         if self._job.asynchronous:
             return startup
         first = np.flatnonzero(training.spans.opening & ~training.credited & self.spans.complete)
-        first = without(first, training.spans.restarted, len(startup))  # those belong to their place in the life
+        first = without(first, training.spans.restarted, len(startup))  # those belong to their place in the attempt
         owner = training.spans.attempt[first]
         seen = timeline.attempts.started[owner] | (owner > 0)
         first, owner = first[seen], owner[seen]
@@ -300,7 +302,8 @@ class JobTraining:
 
     @cached_property
     def taken(self) -> tuple[I64, I64]:
-        """What saves of a given cost take, whose time no line shows: of each training span, and for each save (ns)."""
+        """Return the time that saves of a given cost take if no line shows it: of each training span, and for each save
+        (ns)."""
         own, saves = self.spans, self.saves
         of_span, of_save = np.zeros(len(own.start), np.int64), np.where(saves.measured, saves.cost, 0)
         if self._save_ns is None:
@@ -333,13 +336,14 @@ class JobTraining:
 
     @cached_property
     def saves(self) -> TimedSaves:
-        """One row a save."""
+        """Saves, one per row."""
         lines = self.own_lines
         if len(lines) == 0:
             none = np.zeros(0, dtype=np.int64)
             return TimedSaves(none, none, none, none, none, none, none.astype(bool))
         before = np.append(lines.start[:1], np.maximum.accumulate(lines.end)[:-1])
-        alone = lines.end - np.minimum(np.maximum(lines.start, before), lines.end)  # in which it blocks for nobody else
+        # in which it does not block an attempt
+        alone = lines.end - np.minimum(np.maximum(lines.start, before), lines.end)
         order = np.lexsort((lines.start, lines.step, lines.attempt))
         owner, step = lines.attempt[order], lines.step[order]
         heads = np.flatnonzero(run_heads(owner) | run_heads(step))
