@@ -1,7 +1,8 @@
-"""From the results of runs to the fleet: every run is cut at weeks and where its accelerators change, and added up.
+"""Aggregation of the results of runs into the fleet: every run is cut at weeks and where its accelerators change, and
+added up.
 
-Results come one after the other in any order; sums are of integers, and every list is sorted at the end, so that the
-order makes no difference. Hosts that repeat: each host's time up over all runs, and what died on it (docs/causes.md).
+Results arrive in any order; sums are of integers, and every list is sorted at the end, so the order makes no
+difference. Hosts that repeat: each host's time up over all runs, and the failures on it (docs/causes.md).
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import NS_PER_HOUR, NS_PER_SECOND
 
 HostKey = tuple[str, str]
-"""Cluster, empty where nobody says it, and host: clusters may name their hosts alike."""
+"""Cluster, empty if unknown, and host: clusters may have hosts of equal names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +66,24 @@ class Failure:
     lost_ns: int
     """wasted + downtime + restart."""
     lost_chip: int
-    """The same in chip time, 0 where the number of accelerators is unknown."""
+    """The same in chip time, 0 if the number of accelerators is unknown."""
     host: HostKey | None
-    """On which host, where that and all other hosts of the run are listed."""
+    """Host of the failure, if it and all other hosts of the run are listed."""
     hosts_up: Mapping[HostKey, int]
     """Time up (ns) of all hosts of the run; empty where not all are listed."""
 
 
 NO_LABEL = "(none)"
-"""In place of a label that a run does not have."""
+"""Label of a run without one."""
 RECENT_WEEKS = 4
-"""Of so many it is known what each run lost."""
+"""Number of weeks for which the losses of each run are known."""
 _FEW = 3
-"""So many runs are named where many are meant."""
+"""Number of runs named as examples of many."""
 Values = tuple[str, ...]
 
 
 class FleetRun:
-    """A run of which something lies in the window; [start, end) (ns) is what does."""
+    """A run that overlaps the window; [start, end) (ns) is the overlap."""
 
     def __init__(self, fleet: Fleet, result: RunResult, start: int, end: int) -> None:
         self.result, self.start, self.end = result, start, end
@@ -117,7 +118,7 @@ class FleetRun:
         return tuple(texts.get(dim) or NO_LABEL for dim in dims)
 
     def accelerators_at(self, instant: int) -> int | None:
-        """How many the run has at an instant inside it; None where nobody knows."""
+        """Return how many accelerators the run has at a time inside it; None if unknown."""
         return next((one.accelerators for one in self._pieces if one.start <= instant < one.end), None)
 
     def weekly(self) -> dict[int, Sums]:
@@ -142,7 +143,7 @@ class FleetRun:
                 )
             )  # fmt: skip
         for sums in weekly.values():
-            sums.runs = int(bool(sums.time))  # in a week of waiting alone it is no run yet
+            sums.runs = int(bool(sums.time))  # a run that only waits in a week does not count yet
             sums.known_runs, sums.priced_runs = sums.runs * self._known, sums.runs * (self._price is not None)
             sums.ideal_allocated = sums.allocated if self._ideal_is_known else 0
             _once_each(sums)
@@ -192,15 +193,15 @@ class FleetRun:
         )
 
     def _causes(self) -> str:
-        """Why its failures died, what lost most first."""
+        """Return the causes of its failures, largest loss first."""
         lost: Counter[str] = Counter()
         for one in self.failed:
             lost[one.cause] += one.lost_ns
         return ", ".join(sorted(lost, key=lambda cause: (-lost[cause], cause)))
 
     def hosts_up(self) -> Counter[HostKey]:
-        """Time up (ns) of each host: by what the log says of each attempt, else by the allocations that the attempt
-        began in. Nothing where not all of its hosts are listed."""
+        """Return the time up (ns) of each host: by the log of each attempt, otherwise by the allocations in which the
+        attempt began. Empty if not all of its hosts are listed."""
         result, found = self.result, Counter[HostKey]()
         places = result.listed.tolist() or [-1] * len(result.up[0])
         for began, ended, place in zip(*(one.tolist() for one in result.up), places, strict=True):
@@ -241,7 +242,7 @@ class FleetRun:
             )  # fmt: skip
 
     def _amounts(self, piece: AcceleratorSpan, time: Mapping[LabelledCategory, int], steps: float) -> Sums:
-        """What a piece adds up to. time: ns by category. steps: those of it that were kept."""
+        """Return the sums of a piece. time: ns by category. steps: its kept steps."""
         count, labels, up = piece.accelerators, self.labels, _inside(piece, *self.result.up)
         sums = Sums(time=Counter(time), up=up)
         if count is None:
@@ -255,10 +256,10 @@ class FleetRun:
         not_held = {None: (EXCLUDED, *NOT_HELD), True: (EXCLUDED,), False: tuple(time)}[piece.held]
         held_by = {key: 0 if key in not_held else ns for key, ns in time.items()}
         held, productive = sum(held_by.values()), held_by.get(PRODUCTIVE, 0)
-        if piece.held is None:  # the log alone says what is held
+        if piece.held is None:  # without allocations the log alone decides
             sums.waiting, sums.asked = count * time.get(QUEUED, 0), int(QUEUED in time)
             sums.allocated = count * (held - min(held, partial))
-        elif piece.held:  # and how much is allocated, the allocations say
+        elif piece.held:  # allocations decide how much is allocated
             sums.allocated = -count * partial
         else:
             sums.assumed = count * (piece.end - piece.start)
@@ -274,8 +275,8 @@ class FleetRun:
 
 
 def _costs(held: Mapping[LabelledCategory, int], price: Fraction, currency: str) -> Counter[tuple[str, Category]]:
-    """What held time without progress cost, by currency and category; custom events as one. held: ns by category.
-    price: of one such ns."""
+    """Return the cost of allocated time without progress, by currency and category; custom events as one. held: ns by
+    category. price: per ns."""
     costs: Counter[tuple[str, Category]] = Counter()
     for key, ns in held.items():
         costs[currency, key[0]] += 0 if key == PRODUCTIVE else ns * price  # type: ignore[assignment]
@@ -288,7 +289,7 @@ def _once_each(of_run: Sums) -> None:
 
 
 def _with_logged(named: RunLabels, result: RunResult) -> RunLabels:
-    """What labels and options say of a run, and what its log says where these do not."""
+    """Return a run's labels and options, completed from its log."""
     flops, peak = (None if one is None else Fraction(one) for one in (result.logged_flops, result.peak_flops))
     return replace(
         named,
@@ -299,12 +300,12 @@ def _with_logged(named: RunLabels, result: RunResult) -> RunLabels:
 
 
 def _inside(piece: AcceleratorSpan, start: I64, end: I64) -> int:
-    """How much (ns) of some intervals lies in a piece."""
+    """Return how much (ns) of some intervals is in a piece."""
     return int(np.maximum(np.minimum(end, piece.end) - np.maximum(start, piece.start), 0).sum())
 
 
 def allocated_weekly(allocation: Allocation, calendar: Calendar) -> Iterator[tuple[int, Sums]]:
-    """What was held and waited for, each in its week."""
+    """Yield the allocated and waited time, each in its week."""
     count, start, end = allocation.accelerators, allocation.start, allocation.end
     waits = start if allocation.waiting_since is None else min(allocation.waiting_since, start)
     asked = int(allocation.waiting_since is not None)
@@ -328,21 +329,21 @@ class Fleet:
     total: Sums = field(default_factory=Sums)
     by_week: tuple[Sums, ...] = field(init=False)
     groups: dict[Values, dict[Values, Sums]] = field(init=False)
-    """By dimensions, the sums of each group: of each size, and of each --by."""
+    """Sums of each group, by dimensions: of each size, and of each --by."""
     failures: list[Failure] = field(default_factory=list)
     hosts_up: Counter[HostKey] = field(default_factory=Counter)
     """Time up (ns) of the hosts of all runs that list them."""
     runs_with_hosts: int = 0
     """Runs that list all of their hosts."""
     recent: dict[int, dict[str, tuple[int, int]]] = field(default_factory=lambda: defaultdict(dict))
-    """Of the latest weeks, by run: chip time and time that was lost."""
+    """For the latest weeks, by run: chip time and lost time."""
     runs: list[RunLine] = field(default_factory=list)
     disruptions: list[DisruptionRow] = field(default_factory=list)
-    """Those that cost most."""
+    """Disruptions with the largest cost."""
     outages: Outages = field(default_factory=Outages)
-    """Where all disruptions that count went."""
+    """Recovery of all disruptions that count."""
     noticed: dict[tuple[str, str], list[tuple[str, int]]] = field(default_factory=lambda: defaultdict(list))
-    """By code and severity, in which runs the accounting noticed something, and how often."""
+    """By code and severity, the runs with the warning, and how often."""
     not_analysed: list[RunResult] = field(default_factory=list)
     outside: int = 0
     """Runs that lie outside the window."""
@@ -351,17 +352,17 @@ class Fleet:
     """Allocations that no run fits."""
     unlogged_chip_ns: int = 0
     accelerators_logged: int = 0
-    """Runs whose accelerators their logs say, and nothing else."""
+    """Number of runs whose accelerators are known only from their logs."""
     program_logged: int = 0
-    """Runs whose ideal step time is of what their logs say."""
+    """Number of runs whose ideal step time comes from their logs."""
 
     def __post_init__(self) -> None:
         self.by_week = tuple(Sums() for _ in self.calendar.weeks)
         self.groups = {dims: defaultdict(Sums) for dims in ((SIZE,), *self.grouping.by)}
 
     def add(self, result: RunResult, *, windowed: bool = True) -> None:
-        """Add a run. Allocations are told of all runs before (`JoinedAllocations.expect`). windowed: whether somebody
-        asked for a window; else that of all runs that could be analysed leaves no other one out."""
+        """Add a run. Allocations must know all runs before (`JoinedAllocations.expect`). windowed: True if a window was
+        requested; otherwise the window of all analyzed runs leaves no other one out."""
         start, end = max(result.start_ns, self.calendar.start), min(result.end_ns, self.calendar.end)
         if result.reason is not None and not windowed:
             self.not_analysed.append(result)
@@ -390,7 +391,7 @@ class Fleet:
             self._keep_worst()
 
     def finish(self) -> None:
-        """All runs are there: put lists in order, and count allocations without a log."""
+        """Finish after the last run: sort lists, and count allocations without a log."""
         self._keep_worst()
         self.outages.every.sort(key=lambda one: (one.one.at_ns, one.one.lost_ns, one.one.number, one.team))
         self.runs.sort(key=lambda row: (row.job, row.run, row.start_ns, row.documents))
@@ -406,7 +407,7 @@ class Fleet:
                 self.by_week[week].add(sums)
 
     def capacity_ns(self, cluster: str | None = None, accelerator: str | None = None) -> int | None:
-        """K: chip time (ns) that the fleet, or a part of it, had in the window; None where nobody says."""
+        """Return K: chip time (ns) that the fleet, or a part of it, had in the window; None if unknown."""
         rows = [
             one for one in self.capacity if cluster in (None, one.cluster) and accelerator in (None, one.accelerator)
         ]
@@ -416,7 +417,7 @@ class Fleet:
         return sum(one.count * max(min(one.end, end) - max(one.start, start), 0) for one in rows)
 
     def diagnostics(self) -> Iterator[Diagnostic]:
-        """What the accounting noticed in runs: one a code and severity, with the first of the runs by name."""
+        """Yield the warnings of runs: one per code and severity, with the first of the runs by name."""
         for (code, severity), found in sorted(self.noticed.items()):
             names = ", ".join(nsmallest(_FEW, (name for name, _ in found))) + (", …" if len(found) > _FEW else "")
             message = f"in {plural(len(found), 'run')} ({names}); run `goodput check -j NAME` for details"
@@ -443,7 +444,7 @@ class Fleet:
 
 
 def _by_cost(row: DisruptionRow) -> tuple[Any, ...]:
-    """Known costs first, the highest chip time first, or time where nobody knows the accelerators; ties by time, job
-    and number."""
+    """Return a sort key: known costs first, the highest chip time first, or time if the accelerators are unknown; ties
+    by time, job and number."""
     cost = row.lost_ns if row.chip_ns is None else int(row.chip_ns)
     return (row.chip_ns is None, -cost, row.at_ns, row.job, row.run, row.number)

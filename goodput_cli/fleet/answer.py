@@ -1,4 +1,4 @@
-"""What `goodput fleet` answers, as data: each field once, with the words that the schema of JSON has."""
+"""Answer of `goodput fleet`, as data: each field once, with the description for the JSON schema."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ChipTime = Annotated[int, Json(made=str, kind=str), Bounds(pattern="^-?[0-9]+$")
 @written("fleet_window", "the period that the sums cover", keys="start_ns end_ns ns timezone")
 @dataclass(frozen=True)
 class FleetWindow:
-    """Of which time the sums are."""
+    """Time that the sums cover."""
 
     start_ns: Instant
     """start"""
@@ -80,7 +80,7 @@ class Coverage:
     known_time: Annotated[Fraction | None, Json("percent")]
     """share of the job time with known accelerators"""
     lost_sight_of: Count
-    """runs that never ended, and of which nothing was heard for longer than --alive-within before --as-of"""
+    """runs without an end and without events for longer than --alive-within before --as-of"""
     unlogged: Annotated[Count, Json(key="allocations_without_logs")]
     """allocations that fit no run"""
     unlogged_chip_ns: Annotated[int, Json(key="allocations_without_logs_hours", made=hours, kind=float)]
@@ -88,13 +88,13 @@ class Coverage:
     assumed_chip_ns: ChipTime
     """of runs with allocations, chip time that no allocation covers"""
     powered_runs: Annotated[int | None, Json(key="runs_with_energy", optional=True)] = None
-    """runs of which samples of power hold; left out where there are none"""
+    """runs with samples of power; omitted if there are none"""
     watched_runs: Annotated[int | None, Json(key="runs_with_idle_hours", optional=True)] = None
-    """runs of which samples say in training how busy accelerators were; left out where there are none"""
+    """runs with samples of accelerator utilization in training; omitted if there are none"""
     accelerators_logged: Annotated[int | None, Json(key="runs_with_logged_accelerators", optional=True)] = None
-    """runs whose accelerators only their logs say; left out where there are none"""
+    """runs whose accelerators are known only from their logs; omitted if there are none"""
     program_logged: Annotated[int | None, Json(key="runs_with_logged_flops", optional=True)] = None
-    """runs whose ideal step time is made of what their logs say; left out where there are none"""
+    """runs whose ideal step time comes from their logs; omitted if there are none"""
 
     @property
     def analysed(self) -> Fraction:
@@ -119,7 +119,7 @@ class FleetMpg(Mpg):
     waiting: Annotated[ChipTime, Json(key="waiting_chip_ns")]
     """accelerators x ns, as decimal text"""
     allocated_from: Literal["logs", "allocations"]
-    """what says how much was allocated"""
+    """source of the allocated amount"""
 
 
 @written(
@@ -143,7 +143,7 @@ class FleetData:
     coverage: Coverage
     """what is in the totals, and what is not"""
     grouping: Grouping
-    """How runs were grouped, and what was asked of them."""
+    """Grouping of runs, and the options about them."""
     sums: Sums
     """Amounts of the whole fleet."""
     total: Annotated[GroupRow, GROUP_TABLE, Json(key="totals")]
@@ -157,21 +157,21 @@ class FleetData:
     week_sums: tuple[Sums, ...]
     """Amounts of each week."""
     change: Change | None
-    """what moved goodput from one week to the next"""
+    """changes that moved goodput from one week to the next"""
     sizes: Annotated[tuple[SizeRow, ...], SIZE_TABLE]
-    """by accelerators that a run held at most"""
+    """by the largest number of accelerators of a run"""
     size_sums: dict[str, Sums]
     """Amounts of each size."""
     groups: tuple[GroupTable, ...]
     """one a --by"""
     causes: Annotated[tuple[CauseRow, ...], CAUSE_TABLE]
-    """failures by cause; empty where no line says why"""
+    """failures by cause; empty if no cause is logged"""
     hosts: Annotated[tuple[HostRow, ...], HOST_TABLE]
-    """hosts on which more runs died than chance explains; empty also where nobody can tell"""
+    """hosts on which more runs failed than chance explains; empty also if that is unknown"""
     hosts_not_named: Annotated[tuple[HostRow, ...], HOST_TABLE, Json(optional=True)]
     """hosts on which two runs or more died, and chance or code at rank 0 may explain it: the least likely"""
     host_test: HostTest
-    """what they were looked for in"""
+    """data of the search for these hosts"""
     disruptions: Annotated[tuple[DisruptionRow, ...], DISRUPTION_TABLE]
     """the most expensive first"""
     outages: Annotated[tuple[OutageLinkRow, ...], OUTAGE_LINK_TABLE, Json(optional=True)]
@@ -185,18 +185,18 @@ class FleetData:
     not_analysed: Annotated[tuple[NotAnalysed, ...], NOT_ANALYSED_TABLE]
     """what is in no total, and why"""
     allocations: Annotated[Scheduled | None, Json(optional=True)]
-    """what a scheduler's own tables say, whether or not jobs have a log; left out where there is no such table"""
+    """summary of the scheduler's tables, with or without job logs; omitted without such a table"""
     method: dict[str, str]
     """options that count, as they are typed"""
     diagnostics: Diagnostics
-    """what looks wrong in the logs"""
+    """problems in the logs"""
 
     @property
     def unlogged(self) -> bool:
-        """Whether only a scheduler's tables tell of the fleet: no job of it has a training log."""
+        """Return True if the fleet appears only in a scheduler's tables: no job of it has a training log."""
         return not self.runs and self.allocations is not None
 
     @property
     def held(self) -> Amounts | None:
-        """What a scheduler's tables add up to, if there is any."""
+        """Return the totals of a scheduler's tables; None without one."""
         return None if self.allocations is None else self.allocations.amounts

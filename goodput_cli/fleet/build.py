@@ -1,10 +1,10 @@
-"""From the sums of a fleet to its report: categories, groups, weeks, sizes, causes and runs as people and programs read
-them, and thresholds judged on them.
+"""The report of a fleet from its sums: categories, groups, weeks, sizes, causes and runs, and thresholds judged on
+them.
 
-What moved goodput from one week to the next is in points that add up to the change: by category, and by run. Goodput is
-what is left of a week's time once everything that was lost is taken from it. So a category costs the share of the week
-that went to it, a run the share that was lost in it, and what either costs more or less than the week before is its
-part of the change: exactly, whatever the sizes of the weeks are.
+The parts of a change of goodput between two weeks are in points that add up to the change: by category, and by run.
+Goodput is a week's time less everything that was lost. So a category costs the share of the week that went to it, a run
+the share that was lost in it, and the difference to the week before is its part of the change: exactly, whatever the
+sizes of the weeks are.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from goodput_cli.vocabulary.when import NS_PER_HOUR
 _LONG_RUN_NS = 24 * NS_PER_HOUR
 _NODE_DAYS = 1000 * 24 * NS_PER_HOUR
 _LEAST_RUNS, _MOST_RUNS = 5, 10
-"""A week of fewer runs is no measure of a fleet; so many runs are named of those that moved it."""
+"""A week of fewer runs does not measure a fleet; the number of runs named among those that moved it."""
 OTHERS = "all other runs"
 _Group = tuple[GroupRow, Totals]
 
@@ -56,9 +56,8 @@ def report_of(
     fleet: Fleet, *, documents: int, unreadable: Sequence[NotAnalysed], timezone: str, method: dict[str, str],
     diagnostics: Sequence[Diagnostic], doubts: Mapping[str, Sequence[str]], allocations: Scheduled | None,
 ) -> FleetReport:  # fmt: skip
-    """The whole answer. fleet: finished. unreadable: documents, and jobs that killed their worker. doubts: by
-    document, why its files may be of another job than they are taken for. allocations: what a scheduler's own tables
-    say."""
+    """Return the whole answer. fleet: finished. unreadable: documents, and jobs that killed their worker. doubts: by
+    document, why its files may belong to another job. allocations: rows of a scheduler's tables."""
     lost = [
         NotAnalysed.of("run" if one.runs > 1 else "job", run_name(one), one.reason or "", one.job)
         for one in fleet.not_analysed
@@ -123,8 +122,8 @@ def report_of(
 
 
 def held_of(fleet: Fleet, rows: Sequence[HeldRow]) -> Scheduled | None:
-    """What a scheduler's tables say, beside the runs of the fleet. A row has a training log where a run of that name
-    overlaps it."""
+    """Return the summary of a scheduler's tables, next to the runs of the fleet. A row has a training log if a run of
+    that name overlaps it."""
     runs: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for one in fleet.runs:
         runs[one.job].append((one.start_ns, one.end_ns))
@@ -159,7 +158,8 @@ def _group_table(fleet: Fleet, dims: Values) -> GroupTable:
 
 
 def _with_unlogged(table: GroupTable, allocations: Scheduled | None) -> GroupTable:
-    """The groups with what a scheduler held for them and no log tells of, and below them those that only it knows."""
+    """Return the groups with the allocated time that no log covers, and below them the groups that only the scheduler
+    knows."""
     tables = () if allocations is None or {SIZE, WEEK} & {*table.dims} else allocations.groups
     held = {row.group: row.unlogged_hours for one in tables if one.dims == table.dims for row in one.rows}
     rows = tuple(replace(row, unlogged_hours=held.pop(row.group, None)) for row in table.rows)
@@ -189,7 +189,7 @@ _ORDERS: Mapping[str, Callable[[Sums], tuple[Any, ...]]] = {
     "goodput": lambda sums: (sums.goodput is None, sums.goodput or 0),
     "lost": lambda sums: (-sums.lost,),
 }
-"""How `--sort` orders groups, those that are alike by their names."""
+"""How `--sort` orders groups; equal groups are ordered by name."""
 
 
 def group_row(values: Values, sums: Sums, mpg: Mpg) -> GroupRow:
@@ -217,15 +217,15 @@ def _size_row(name: str, sums: Sums) -> SizeRow:
 
 
 def cause_rows(fleet: Fleet) -> list[CauseRow]:
-    """Failures by cause, the most frequent first, and last those of which nobody says why; none where no line of any
-    run says why."""
+    """Return failures by cause, the most frequent first and unknown causes last; empty if no line of any run shows a
+    cause."""
     by_cause: defaultdict[str, list[Failure]] = defaultdict(list)
     for one in fleet.failures:
         by_cause[one.cause].append(one)
     if not by_cause.keys() - {UNKNOWN_CAUSE}:
         return []
     days = hours(fleet.total.chip_up) / 24
-    # of a fleet of which some accelerators are unknown, failures have no exposure to be divided by
+    # if some accelerators of the fleet are unknown, failures have no exposure to be divided by
     known = days > 0 and fleet.total.known_runs == fleet.total.runs
     rows = []
     ordered = sorted(by_cause.items(), key=lambda one: (one[0] == UNKNOWN_CAUSE, -len(one[1]), one[0]))
@@ -277,12 +277,12 @@ def _median(amounts: Sequence[int]) -> Fraction:
 
 
 def _is_enough(sums: Sums, amount: int, usual: Fraction) -> bool:
-    """Whether a week says something of the fleet: 5 runs, and half the usual amount of time."""
+    """Return True if a week is large enough to compare: 5 runs, and half the usual amount of time."""
     return sums.runs >= _LEAST_RUNS and 2 * amount >= usual
 
 
 def change_of(fleet: Fleet, weeks: Sequence[Sums]) -> Change | None:
-    """The latest change between two weeks that say something; None where there are none. weeks: all, in order."""
+    """Return the latest change between two weeks that are large enough; None without one. weeks: all, in order."""
     by_time = not fleet.total.known_time
     spent = [_by_category(one, by_time=by_time) for one in weeks]
     amounts = [one.total() for one in spent]
@@ -312,7 +312,7 @@ def _by_category(sums: Sums, *, by_time: bool) -> Counter[str]:
 
 
 def _changes(what: str, lost: Sequence[Counter[str]], whole: Sequence[int]) -> Iterator[ChangeRow]:
-    """What moved most first; what cost the same is left out. lost: in both weeks, by name. whole: all their time."""
+    """Yield changes, largest first; equal costs are omitted. lost: in both weeks, by name. whole: all their time."""
     shares = [
         (name, Fraction(lost[0][name], whole[0]), Fraction(lost[1][name], whole[1])) for name in {*lost[0], *lost[1]}
     ]

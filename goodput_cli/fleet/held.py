@@ -1,7 +1,7 @@
-"""What a scheduler held for the jobs of a fleet, and how long they waited: of its tables alone, whether or not anybody
-kept a log. Where nobody did, goodput is not known, and never 0.
+"""Accelerators allocated by a scheduler for the jobs of a fleet, and how long they waited: from its tables alone, with
+or without logs. Without logs, goodput is unknown, and never 0.
 
-Rows are those of `scheduler.py`. Everything is exact until the edge: accelerators x ns, and waits by linear
+Rows are those of `scheduler.py`. Everything is exact until it is shown: accelerators x ns, and waits by linear
 interpolation between the two nearest.
 """
 
@@ -22,21 +22,21 @@ from goodput_cli.vocabulary.text import duration, plural, tenths
 from goodput_cli.vocabulary.text import percent as percent_text
 
 NO_LOG = "no training log"
-"""Of a job that only a scheduler tells of."""
+"""Reason for a job that only a scheduler knows."""
 NOT_KNOWN = "unknown: no job has a training log (add their stdout)"
 """Goodput of a fleet without any log."""
 _ORDER = ("account", "namespace", "partition", "queue", "user")
-"""By what rows are grouped where nobody asks, the first that a table has."""
+"""Default grouping of rows: the first of these that a table has."""
 _NONE = "(none)"
 MOST_STATES = 6
-"""So many ends the first screen names."""
+"""Number of end states on the first screen."""
 _MOST_LISTED = 50
-"""So many jobs people see."""
+"""Number of jobs that people see."""
 
 
 @dataclass(frozen=True)
 class HeldGroup:
-    """What rows of a scheduler add up to: all of them, or those with one value of a dimension."""
+    """Totals of rows of a scheduler: all of them, or those with one value of a dimension."""
 
     group: str = column("text", "the values of the dimensions, with ` / ` between them; `all`", heading="group")
     jobs: int = column("count", "jobs by their ids", heading="jobs")
@@ -72,7 +72,7 @@ HELD_TABLE = declared_table(
 
 @dataclass(frozen=True)
 class HeldState:
-    """What was held by how it ended."""
+    """Allocated amounts by how the rows ended."""
 
     state: str = column("text", "the first word of the state, in lower case", heading="ended")
     rows: int = column("count", "rows of the tables, including jobs that never started", heading="rows")
@@ -111,11 +111,11 @@ class HeldGroups:
     """The groups of one --by."""
 
     dims: Annotated[tuple[str, ...], Json(key="by")]
-    """what the rows are grouped by"""
+    """dimension by which the rows are grouped"""
     rows: Annotated[tuple[HeldGroup, ...], HELD_TABLE]
-    """what holds most first"""
+    """largest allocation first"""
     amounts: tuple[Amounts, ...] = ()
-    """What each row is made of."""
+    """Totals of each row."""
 
 
 @written(
@@ -124,37 +124,37 @@ class HeldGroups:
 )  # fmt: skip
 @dataclass(frozen=True)
 class Scheduled:
-    """What a scheduler's own tables say of a fleet."""
+    """Summary of a scheduler's own tables for a fleet."""
 
     tables: Annotated[str, Json(key="rows_of")]
-    """what the rows are of: sacct, Kubernetes"""
+    """source of the rows: sacct, Kubernetes"""
     rows: Count
     """rows of the tables, steps of jobs left out"""
     jobs: Count
     """jobs by their ids"""
     jobs_with_log: Count
-    """jobs of which there is a training log too"""
+    """jobs that also have a training log"""
     hours_with_log: Annotated[float | None, Json(key="accelerator_hours_with_log")]
     """the accelerator hours of these"""
     start_ns: Annotated[int, Json("instant")]
-    """the first time that the tables tell of"""
+    """first time in the tables"""
     end_ns: Annotated[int, Json("instant")]
-    """the latest; what still runs is held until then"""
+    """latest time in the tables; running jobs count until then"""
     total: Annotated[HeldGroup, HELD_TABLE]
     """of all rows"""
     amounts: Amounts
-    """What that is made of."""
+    """Totals of all rows."""
     states: Annotated[tuple[HeldState, ...], STATE_TABLE]
-    """by how they ended, what held most first"""
+    """by how they ended, largest allocation first"""
     listed: Annotated[tuple[HeldJob, ...], JOB_TABLE]
-    """every row: what still waits first, then what waited longest"""
+    """every row: still waiting first, then by the longest wait"""
     groups: tuple[HeldGroups, ...]
     """one a --by; without any by account, namespace, partition, queue or user, the first that the tables have"""
 
 
 def group_of(amounts: Amounts, name: str, whole: int, unlogged: int) -> HeldGroup:
-    """What rows add up to, as people and programs read it. name: of the group. whole: chip time of all rows. unlogged:
-    that of its own without a training log."""
+    """Return the totals of rows as reported. name: of the group. whole: chip time of all rows. unlogged: that of its
+    own without a training log."""
     half, most = (None if wait is None else round(wait) for wait in (amounts.wait(50), amounts.wait(95)))
     return HeldGroup(
         name, amounts.jobs, amounts.allocations, known_hours_of(amounts, amounts.chip_ns),
@@ -165,7 +165,7 @@ def group_of(amounts: Amounts, name: str, whole: int, unlogged: int) -> HeldGrou
 
 
 def known_hours_of(amounts: Amounts, chip_ns: int) -> float | None:
-    """Accelerator hours; None where no row says how many accelerators it has."""
+    """Return accelerator hours; None if no row contains the number of accelerators."""
     return hours(chip_ns) if amounts.known else None
 
 
@@ -173,8 +173,8 @@ def scheduled(
     rows: Sequence[HeldRow], by: Sequence[tuple[str, ...]], texts_of: Callable[[HeldRow], Mapping[str, str]],
     has_log: Callable[[HeldRow], bool],
 ) -> Scheduled | None:  # fmt: skip
-    """What the rows say; None without any. by: dimensions that were asked for. texts_of: a row's values of them.
-    has_log: whether there is a training log of what a row held."""
+    """Return the summary of rows; None without any. by: requested dimensions. texts_of: a row's values of them.
+    has_log: True if the job of a row has a training log."""
     if not rows:
         return None
     latest = latest_of(rows)
@@ -242,8 +242,8 @@ def title_of(found: Scheduled) -> str:
 
 
 def sentences(found: Scheduled, most: int | None = None) -> Iterator[tuple[str, str]]:
-    """What was held, how it ended and how long it waited: a word, and what it is, the same everywhere. most: so many
-    ends are named; None: all."""
+    """Yield the allocated time, how it ended and how long it waited, each as a label and a value, the same everywhere.
+    most: number of end states; None: all."""
     total = found.total
     yield "ALLOCATED", _held(total)
     if found.jobs_with_log == 0:
@@ -284,7 +284,7 @@ def _waited(total: HeldGroup) -> str:
 
 
 def _waiting(waits: Sequence[int | None]) -> str:
-    """How many jobs still wait, and for how long as far as the table tells."""
+    """Return how many jobs still wait, and for how long as far as the table shows."""
     count = plural(len(waits), "job")
     longest = max((one for one in waits if one), default=0)
     so_far = f"{duration(longest)} so far" if len(waits) == 1 else f"up to {duration(longest)} so far"
@@ -292,7 +292,7 @@ def _waiting(waits: Sequence[int | None]) -> str:
 
 
 def without_log(found: Scheduled) -> str | None:
-    """Which part of what was held has no training log; None where all has one."""
+    """Return the part of the allocated time without a training log; None if all has one."""
     known, whole = found.hours_with_log, found.total.accelerator_hours
     if known is None or not whole or known >= whole:
         return None

@@ -1,4 +1,4 @@
-"""Hosts that repeat over a fleet (docs/causes.md): of how many runs, by what chance, and what is said of them."""
+"""Hosts that repeat over a fleet (docs/causes.md): in how many runs, by what chance, and the sentences about them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from goodput_cli.fleet.aggregate import Failure, Fleet, HostKey
 
 _FEW, _MOST_LISTED = 3, 10
-"""So many are named in sentences, and listed where chance may explain them."""
+"""Number of hosts named in sentences, and listed if chance may explain them."""
 
 
 @written(
@@ -37,10 +37,10 @@ _FEW, _MOST_LISTED = 3, 10
 )
 @dataclass(frozen=True)
 class HostTest:
-    """What hosts that repeat were looked for in."""
+    """Data of the search for hosts that repeat."""
 
     runs: Count
-    """runs of which all hosts are listed: only they count"""
+    """runs whose hosts are all listed: only they count"""
     other_runs: Count
     """all others"""
     hosts: Count
@@ -61,9 +61,9 @@ class HostTest:
 
 
 def host_rows(fleet: Fleet) -> tuple[tuple[HostRow, ...], tuple[HostRow, ...], HostTest]:
-    """The hosts that repeat over all runs, the least likely by chance first; the first of those that two runs or more
-    died on and chance may explain; and what they were looked for in. Deaths within 10 minutes on one host are one, of
-    whichever jobs, and the first of them stands for it."""
+    """Return the hosts that repeat over all runs, the least likely by chance first; the first of those with failures of
+    two runs or more that chance may explain; and the data of the search. Failures within 10 minutes on one host are
+    one, of whichever jobs, and the first stands for it."""
     deaths, up = [one for one in fleet.failures if of_a_host(one.cause)], fleet.hosts_up
     found: dict[HostKey, list[Failure]] = {}
     last: dict[HostKey, int] = {}
@@ -97,7 +97,7 @@ def host_rows(fleet: Fleet) -> tuple[tuple[HostRow, ...], tuple[HostRow, ...], H
 
 
 def _host_draws(deaths: Iterable[Failure]) -> list[HostDraw[HostKey]]:
-    """Where each run died. deaths: those that count, each on a listed host."""
+    """Return where each run failed. deaths: those that count, each on a listed host."""
     of_run: defaultdict[str, list[Failure]] = defaultdict(list)
     for one in deaths:
         of_run[run_name(one.run)].append(one)
@@ -105,7 +105,7 @@ def _host_draws(deaths: Iterable[Failure]) -> list[HostDraw[HostKey]]:
 
 
 def _host_draw(deaths: Sequence[Failure]) -> HostDraw[HostKey]:
-    """Where one run died."""
+    """Return where one run failed."""
     up = deaths[0].hosts_up
     total, died = sum(up.values()), frozenset(one.host for one in deaths if one.host is not None)
     first = first_by_name(up, lambda key: key[1])
@@ -120,7 +120,7 @@ def hosts_that_repeat(hosts: Sequence[HostRow], test: HostTest) -> Iterator[str]
 
 
 def hosts_judged(hosts: Sequence[HostRow], not_named: Sequence[HostRow], test: HostTest) -> Iterator[str]:
-    """What is said of hosts that repeat: that there are some, or none, or that nobody can tell."""
+    """Yield the sentences about hosts that repeat: which ones, or that there are none, or that it is unknown."""
     if not test.judged:
         yield "hosts with repeated failures: inconclusive, no run lists all of its hosts (sacct's NodeList does)"
         return

@@ -1,5 +1,5 @@
-"""What tables say beside the logs: labels, read from CSV, JSON, JSONL and Parquet; and what a scheduler held for each
-run, and how much there was, joined to the runs by name and time."""
+"""Tables that complete the logs: labels, read from CSV, JSON, JSONL and Parquet; and what a scheduler allocated for
+each run, and the capacity, joined to the runs by name and time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from goodput_cli.vocabulary.when import Anchors, parse_when
 
 Value = TypeVar("Value")
 MISSING = ("", "unknown", "none", "n/a")
-"""What a cell holds in place of a value."""
+"""Contents of a cell without a value."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class TableRow:
     cells: Mapping[str, str]
 
     def get(self, column: str, read: Callable[[str], Value]) -> Value | None:
-        """A cell as a value; None where it is missing. Raises UsageError that says where."""
+        """Return a cell as a value; None if it is missing. Raises UsageError with the location."""
         text = self.cells.get(column)
         if text is None:
             return None
@@ -47,7 +47,7 @@ class TableRow:
             raise UsageError(f"{self.where}: {column}: {error}") from error
 
     def need(self, column: str, read: Callable[[str], Value]) -> Value:
-        """The same; raises UsageError where it is missing."""
+        """Return the same; raise UsageError if it is missing."""
         value = self.get(column, read)
         if value is None:
             raise UsageError(f"{self.where}: missing value for {column}")
@@ -68,7 +68,7 @@ def read_table(path: str, needed: Sequence[str] = ()) -> list[TableRow]:
 
 
 def instant(zone: tzinfo) -> Callable[[str], int]:
-    """A reader of instants (ns since 1970 UTC); those without an offset are of the zone."""
+    """Return a reader of timestamps (ns since 1970 UTC); those without an offset are in the zone."""
 
     def read(text: str) -> int:
         when = parse_when(text)
@@ -96,7 +96,7 @@ _MOST_BYTES = 256 << 20
 
 
 def text_of(path: Path) -> str:
-    """What a table holds. Raises ValueError for one without an end, such as a device."""
+    """Return the contents of a table. Raises ValueError for one without an end, such as a device."""
     with path.open("rb") as stream:
         content = stream.read(_MOST_BYTES + 1)
     if len(content) > _MOST_BYTES:
@@ -134,8 +134,9 @@ def _rows(path: Path) -> Iterator[TableRow]:
 
 
 def _rows_of_sacct(path: Path) -> Iterator[TableRow]:
-    """The rows of a table as `sacct --parsable2` prints it: cells behind `|`, nothing quoted. The name of a job may
-    hold a `|` or the end of a line itself. Raises ValueError: it lacks a column, or ends within a row."""
+    """Yield the rows of a table as `sacct --parsable2` prints it: cells separated by `|`, nothing quoted. The name of a
+    job may itself contain a `|` or a line break. Raises ValueError if a column is missing, or the table ends within a
+    row."""
     first, *lines = text_of(path).rstrip("\n").split("\n")
     header = [column.strip().lower() for column in first.split("|")]
     lacking = [column for column in ("jobname", "start", "end", "alloctres") if column not in header]
@@ -196,20 +197,20 @@ _MAGIC = frozenset("*?[")
 
 @dataclass(frozen=True)
 class RunLabels:
-    """What is known of a run besides its log; None where nobody says."""
+    """Facts about a run that are not in its log; None if unknown."""
 
     texts: Mapping[str, str]
     accelerators: int | None = None
     accelerators_per_node: int | None = None
     price: Fraction | None = None
-    """Of an accelerator for an hour."""
+    """Price per accelerator hour."""
     currency: str | None = None
     peak_flops: Fraction | None = None
     flops_per_step: Fraction | None = None
     ideal_step_seconds: Fraction | None = None
 
     def ideal_seconds(self, accelerators: int) -> Fraction | None:
-        """What a step would take ideally on so many."""
+        """Return the ideal time of a step on this number of accelerators."""
         if self.ideal_step_seconds is None and self.flops_per_step is not None and self.peak_flops is not None:
             return self.flops_per_step / (accelerators * self.peak_flops)
         return self.ideal_step_seconds
@@ -217,14 +218,14 @@ class RunLabels:
 
 @dataclass
 class FormerNames:
-    """What jobs were called before 0.2, which tables may still call them so; and which of these names they used."""
+    """Names of jobs before 0.2, which tables may still use; and which of these names they used."""
 
     by_job: Mapping[str, str] = field(default_factory=dict)
     _used: defaultdict[tuple[str, str], set[str]] = field(default_factory=lambda: defaultdict(set))
-    """By what was done and an old name, the jobs that it stood for."""
+    """By use and old name, the jobs that it stood for."""
 
     def of(self, job: str) -> tuple[str, ...]:
-        """What tables may call a job."""
+        """Return the names that tables may use for a job."""
         return (job, self.by_job[job]) if job in self.by_job else (job,)
 
     def use(self, job: str, then: str) -> None:
@@ -275,7 +276,7 @@ class Labels:
 
     @classmethod
     def read(cls, paths: Sequence[str], zone: tzinfo) -> Labels:
-        """Raises UsageError for a file that is no table of labels."""
+        """Read label tables. Raises UsageError for a file that is not one."""
         labels = cls()
         for path in paths:
             for row in read_table(path):
@@ -288,7 +289,7 @@ class Labels:
         return {name for rule in self.rules for name in rule.values if name not in NUMBERS}
 
     def of(self, job: str, documents: Sequence[str], start_ns: int, fallback: Mapping[str, Any]) -> RunLabels:
-        """The labels of a run. fallback: what counts where no row says it."""
+        """Return the labels of a run. fallback: values that count if no row contains them."""
         values: dict[str, Any] = {}
         names = self.former.of(job)
         exact = (place for name in names for place in self._by_job.get(name, ()))
@@ -337,13 +338,13 @@ def _rule(row: TableRow, zone: tzinfo) -> _Rule:
 
 _GRES = re.compile(r"gres/(?:gpu|tpu)(?::([^=,]{1,200}))?=(\d{1,12})(?!\d)")
 STILL_HELD = (1 << 63) - 1
-"""In place of the end of an allocation that had not ended when it was listed."""
+"""End of an allocation that had not ended when it was listed."""
 
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
-    """Accelerators that were held for a job in [start, end) (ns since 1970 UTC). Each is itself: two rows may say the
-    same, and both count."""
+    """Accelerators that were allocated for a job in [start, end) (ns since 1970 UTC). Compared by identity: two rows
+    may be equal, and both count."""
 
     job: str
     start: int
@@ -351,14 +352,14 @@ class Allocation:
     accelerators: int
     waiting_since: int | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Team, cluster, user and accelerator, as far as the scheduler says them."""
+    """Team, cluster, user and accelerator, as far as the scheduler reports them."""
     hosts: tuple[str, ...] = ()
-    """All of its hosts; empty where the table does not list them."""
+    """All of its hosts; empty if the table does not list them."""
 
 
 @dataclass(frozen=True)
 class Capacity:
-    """How many accelerators there were in [start, end) (ns since 1970 UTC)."""
+    """Number of accelerators in [start, end) (ns since 1970 UTC)."""
 
     cluster: str
     accelerator: str
@@ -368,7 +369,7 @@ class Capacity:
 
 
 def read_allocations(tables: Sequence[str], sacct: Sequence[str], zone: tzinfo) -> dict[str, list[Allocation]]:
-    """By job, its allocations in order of time. Raises UsageError with file and line."""
+    """Return the allocations of each job in order of time. Raises UsageError with file and line."""
     by_job: defaultdict[str, list[Allocation]] = defaultdict(list)
     for path in tables:
         for row in read_table(path, ("job", "start", "end", "accelerators")):
@@ -386,7 +387,7 @@ def read_allocations(tables: Sequence[str], sacct: Sequence[str], zone: tzinfo) 
 
 
 def read_capacity(paths: Sequence[str], zone: tzinfo) -> list[Capacity]:
-    """What the fleet has. Raises UsageError with file and line, also where two rows say it of one time."""
+    """Return the capacity of the fleet. Raises UsageError with file and line, also if two rows cover one time."""
     rows: list[tuple[TableRow, Capacity]] = []
     for row in (row for path in paths for row in read_table(path, ("from", "to", "count"))):
         start, end = _period(row, "from", "to", zone)
@@ -401,7 +402,7 @@ def read_capacity(paths: Sequence[str], zone: tzinfo) -> list[Capacity]:
 
 
 def _of_sacct(row: TableRow, zone: tzinfo) -> Allocation | None:
-    """A row of `sacct -X -D`; None for one that never started, or held no accelerator."""
+    """Return a row of `sacct -X -D`; None for one that never started, or had no accelerator."""
     start, end = row.get("start", instant(zone)), row.get("end", instant(zone))
     count, kind = accelerators_in(row.cells.get("alloctres", ""))
     if start is None or not count or (end is not None and end <= start):
@@ -416,7 +417,8 @@ def _of_sacct(row: TableRow, zone: tzinfo) -> Allocation | None:
 
 
 def accelerators_in(tres: str) -> tuple[int, str]:
-    """How many: `gres/gpu=N`, or without that the sum of `gres/gpu:TYPE=N`; and their type, if all are of one."""
+    """Return the number of accelerators: `gres/gpu=N`, or without that the sum of `gres/gpu:TYPE=N`; and their type, if
+    all are of one."""
     counts = [(kind, int(count)) for kind, count in _GRES.findall(tres)]
     plain = sum(count for kind, count in counts if not kind)
     typed = sum(count for kind, count in counts if kind)
@@ -438,15 +440,15 @@ class AcceleratorSpan:
     start: int
     end: int
     accelerators: int | None
-    """None where nobody knows."""
+    """None if unknown."""
     held: bool | None
-    """Whether an allocation covers it; None for a run without allocations, whose log says what is held."""
+    """True if an allocation covers it; None for a run without allocations, where the log decides."""
 
 
 def holdings(
     start: int, end: int, allocations: Sequence[Allocation], otherwise: int | None, cuts: Sequence[int]
 ) -> list[AcceleratorSpan]:
-    """The pieces of [start, end) (ns), in order, cut at these instants too. allocations: of the run; those of one time
+    """Return the pieces of [start, end) (ns), in order, also cut at `cuts`. allocations: of the run; those of one time
     add up. Where there is none, the nearest earlier number counts, and before the first one that. otherwise: the number
     of a run without allocations."""
     inside = [one for one in allocations if one.start < end and one.end > start]
@@ -484,13 +486,13 @@ class JoinedAllocations:
         self._former = former or FormerNames()
         self._owners: dict[Allocation, _Run] = {}
         self._by_old_name: defaultdict[Allocation, set[str]] = defaultdict(set)
-        """The jobs that may have held an allocation which calls them by the name that they had before 0.2."""
+        """Jobs that may have had an allocation under the name they had before 0.2."""
 
     def __bool__(self) -> bool:
         return bool(self._by_job)
 
     def expect(self, job: str, run: int, start: int, end: int) -> None:
-        """Said of every run (its window in ns) before anything is asked."""
+        """Register a run (its window in ns). Call this for every run before any query."""
         name, found = self._of_name(job)
         for one in _inside(found, start, end):
             owner = (start, job, run)
@@ -499,7 +501,7 @@ class JoinedAllocations:
                 self._by_old_name[one].add(job)
 
     def settle(self) -> None:
-        """Said once all runs are: an allocation that several jobs of one old name may have held is nobody's."""
+        """Finish registration: an allocation that several jobs of one old name may have had belongs to none."""
         for one, jobs in self._by_old_name.items():
             shared = len(jobs) > 1
             for job in jobs:
@@ -508,12 +510,12 @@ class JoinedAllocations:
                 del self._owners[one]
 
     def overlapping(self, job: str, start: int, end: int) -> list[Allocation]:
-        """Those of a job that have something of [start, end) (ns)."""
+        """Return the allocations of a job that overlap [start, end) (ns)."""
         name, found = self._of_name(job)
         return [one for one in _inside(found, start, end) if name == job or len(self._by_old_name[one]) < 2]
 
     def of_run(self, job: str, run: int, start: int) -> list[Allocation]:
-        """Those that belong to one run, which starts at `start` (ns), and to no other."""
+        """Return the allocations that belong to one run, which starts at `start` (ns), and to no other."""
         return [one for one in self._of_name(job)[1] if self._owners.get(one) == (start, job, run)]
 
     def _of_name(self, job: str) -> tuple[str, Sequence[Allocation]]:
@@ -521,7 +523,7 @@ class JoinedAllocations:
         return next(((name, self._by_job[name]) for name in self._former.of(job) if name in self._by_job), (job, ()))
 
     def without_run(self) -> Iterator[Allocation]:
-        """Those that no run lies in."""
+        """Yield the allocations that no run overlaps."""
         return (one for found in self._by_job.values() for one in found if one not in self._owners)
 
 

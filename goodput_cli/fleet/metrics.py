@@ -1,7 +1,6 @@
-"""The metrics of a fleet: its measures, time and accelerator hours by category, costs, failures by cause, and what a
-scheduler held. The whole, and the groups of the first --by, of which the smallest are one (`other`) where there
-are many. Names of jobs are in none; what is not known has no sample, and categories add up to the whole.
-"""
+"""The metrics of a fleet: its measures, time and accelerator hours by category, costs, failures by cause, and scheduler
+allocations. The whole fleet, and the groups of the first --by; many small groups are merged into `other`. Job names are
+never exported; unknown values have no sample, and categories add up to the whole."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from goodput_cli.vocabulary.text import exact, safe
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 MOST_GROUPS = 200
-"""Of so many groups each has samples of its own; the others are one."""
+"""Number of groups with their own samples; the others are merged."""
 OTHER = "other"
 _QUANTILES = (50, 95)
 Sample = tuple[Labels, float]
@@ -55,7 +54,7 @@ def metrics(report: FleetData) -> Iterator[Family]:
 
 
 def _measures(groups: Sequence[tuple[Labels, Totals]]) -> Iterator[Family]:
-    """What gates judge too, of the whole and of each group."""
+    """Yield the measures that gates also judge, of the whole and of each group."""
     for measure in (one for one in MEASURES.values() if one.metric is not None):
         samples: dict[tuple[str, ...], tuple[dict[str, str], str]] = {}
         for labels, totals in groups:
@@ -93,7 +92,8 @@ def _chips(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
 
 
 def _by_category(amounts: Counter[LabelledCategory]) -> Counter[str]:
-    """By the name of the category, labels of custom events together: a label may be anything, and series are few."""
+    """Return amounts by the name of the category, labels of custom events together: a label may be anything, and series
+    are few."""
     found: Counter[str] = Counter()
     for key, ns in amounts.items():
         found[category_name(key).partition(":")[0]] += ns
@@ -109,7 +109,7 @@ def _causes(causes: Sequence[CauseRow]) -> Iterator[Sample]:
 
 
 def _lost(causes: Sequence[CauseRow]) -> Iterator[Sample]:
-    """In accelerator hours where those of all runs are known, else in job hours: `of` says which."""
+    """Yield losses in accelerator hours if those of all runs are known, otherwise in job hours: `of` names the unit."""
     for one in causes:
         if one.accelerator_hours is None:
             yield {"cause": one.cause, "of": "job"}, hours(one.lost_ns)
@@ -124,7 +124,7 @@ def _costs(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
 
 
 def _costs_by_category(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
-    """A family of its own: with a label more in the other, a sum over that would count everything twice."""
+    """Yield costs as a separate family: with one more label in the other, a sum over it would count everything twice."""
     for labels, sums in groups:
         for (currency, category), amount in sorted(sums.costs.items()):
             if amount:
@@ -147,7 +147,7 @@ def _held(held: Scheduled | None) -> Iterator[Sample]:
 
 
 def _held_groups(held: Scheduled | None) -> Iterator[tuple[Labels, Amounts]]:
-    """The whole, and its groups, of which those beyond the first are one."""
+    """Yield the whole, and its groups; those beyond the first are merged."""
     if held is None:
         return
     yield {}, held.amounts

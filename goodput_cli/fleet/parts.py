@@ -1,8 +1,8 @@
-"""The parts of a store, as Parquet: a row a run with its spans, up times and disruptions as lists in it, and a row a
-document that was read. What is read back is checked by its type only: nothing of it is ever evaluated.
+"""The parts of a store, as Parquet: one row per run with its spans, up times and disruptions as lists in it, and one
+row per document that was read. Data that is read back is checked by its type only and never evaluated.
 
-Rows become columns by way of JSON. Whatever else makes columns of Python's values (`pyarrow.array`, and all that rests
-on it) imports pandas, should somebody want it: half a second and 50 MB, in every worker.
+Rows become columns through JSON. Everything else that makes columns of Python's values (`pyarrow.array`, and its
+callers) imports pandas if it is installed: half a second and 50 MB, in every worker.
 """
 
 from __future__ import annotations
@@ -36,20 +36,21 @@ class ReadDocument:
     uri: str
     version: str
     reader: str
-    """How it was read."""
+    """Hash of the reading options."""
     read_ns: int
-    """An instant before that."""
+    """Time before it was read."""
     row: DocumentRow
-    """Of no document: the one that is listed now stands in for it."""
+    """Row without a document: the currently listed document takes its place."""
 
 
 def has_name(document: Document) -> bool:
-    """Whether it can be remembered: names of files are bytes, and not all of them are the UTF-8 that Parquet wants."""
+    """Return True if it can be stored: names of files are bytes, and not all of them are the UTF-8 that Parquet
+    requires."""
     return bool(document.version) and well_formed(document.uri) == document.uri
 
 
 def part_of_documents(rows: Sequence[DocumentRow], reader: str, read_ns: int) -> bytes:
-    """A file of documents that were read. reader: how; read_ns: an instant before that."""
+    """Return a file of documents that were read. reader: hash of the options; read_ns: a time before that."""
     listed = (
         {
             "uri": row.document.uri,
@@ -88,7 +89,7 @@ def _listed(**columns: Any) -> Any:
 
 
 _AMOUNTS = ("joules", "trained", "powered", "idle", "watched")
-"""What accelerators used."""
+"""Usage of accelerators."""
 _INT, _TEXT, _KEY, _RULES = pa.int64(), pa.string(), "key", "rules"
 _TYPES = {
     "int": _INT, "int | None": _INT, "float | None": pa.float64(), "bool": pa.bool_(),
@@ -100,7 +101,7 @@ _TYPES = {
     "Spans": _listed(start=_INT, end=_INT, category=_TEXT, label=_TEXT, slowdown=_INT, steps=pa.float64()),
     "Used": _listed(start=_INT, end=_INT, **dict.fromkeys(_AMOUNTS, pa.float64())),
 }  # fmt: skip
-"""How the fields of a result are columns, by their types."""
+"""Column types of the fields of a result, by their Python types."""
 _TYPES["tuple[RunLink, ...]"] = _listed(**{name: _TYPES[kind] for name, kind in RunLink.__annotations__.items()})
 _TYPES["tuple[RunDisruption, ...]"] = _listed(
     **{name: _TYPES[kind] for name, kind in RunDisruption.__annotations__.items()}
@@ -151,8 +152,8 @@ def read_extents(part: bytes, wanted: set[str]) -> list[tuple[str, int, int, int
 
 
 def part_keys(part: bytes) -> list[tuple[str, str, int]]:
-    """Of each run in a part the key of its job, the job, and which version of the rules made it: 1 where the part is
-    older than that column."""
+    """Return the job key, the job, and the version of the rules of each run in a part: 1 if the part is older than that
+    column."""
     names = [_KEY, "job", _RULES]
     with pq.ParquetFile(pa.BufferReader(part)) as file:
         known = [name for name in names if name in file.schema_arrow.names]

@@ -1,4 +1,4 @@
-"""What a report of a fleet says in words, once for the terminal, its page and all other formats."""
+"""Sentences of a fleet report, shared by the terminal, its page and all other formats."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def title(report: FleetData) -> str:
 
 
 def summary(report: FleetData) -> Iterator[str]:
-    """What stands above the tables."""
+    """Yield the lines above the tables."""
     if report.unlogged and report.allocations is not None:
         yield from (f"{name:<10} {words}" for name, words in sentences(report.allocations))
         return
@@ -60,7 +60,7 @@ def summary(report: FleetData) -> Iterator[str]:
 
 
 def measured(report: FleetData) -> Iterator[str]:
-    """Of which time and how many accelerator hours the report is, and of which part of it accelerators are known."""
+    """Yield the time and the accelerator hours of the report, and for which part accelerators are known."""
     coverage, sums = report.coverage, report.sums
     (first, _), (last, _) = clock(report.window.start_ns), clock(report.window.end_ns - 1)
     runs = f"{plural(coverage.known_runs, 'run')} with known accelerators"
@@ -73,7 +73,7 @@ def measured(report: FleetData) -> Iterator[str]:
 
 
 def said_by_logs(coverage: Coverage) -> Iterator[str]:
-    """Of how many runs the logs say what labels and options do not."""
+    """Yield for how many runs the logs contain facts that labels and options do not."""
     found = (("accelerators", coverage.accelerators_logged), ("ideal step times", coverage.program_logged))
     parts = [f"{what} of {plural(count, 'run')}" for what, count in found if count]
     if parts:
@@ -81,7 +81,7 @@ def said_by_logs(coverage: Coverage) -> Iterator[str]:
 
 
 def began_again(report: FleetData) -> Iterator[str]:
-    """How many runs are one more use of a name whose earlier run nothing says was finished: a sentence, if any."""
+    """Yield a sentence about runs that use a name again whose earlier run has no logged end, if any."""
     again = sum(one.redone for one in report.runs)
     if again:
         jobs = plural(len({one.job for one in report.runs}), "job")
@@ -90,7 +90,7 @@ def began_again(report: FleetData) -> Iterator[str]:
 
 
 def used_by_devices(report: FleetData) -> Iterator[str]:
-    """What accelerators used and idled, as far as samples of them say it: a sentence, if any do."""
+    """Yield a sentence about used and idle accelerators, if samples exist."""
     sums, of = report.sums, f"of {plural(report.coverage.runs, 'run')}"
     parts = []
     if sums.kwh is not None and sums.lost_kwh is not None:
@@ -123,7 +123,7 @@ def headline(report: FleetData) -> Iterator[str]:
 
 
 def _mpg_and_factors(mpg: FleetMpg) -> Iterator[str]:
-    """MPG, and what it is made of, as far as they are known: `not_known` says the rest."""
+    """Yield MPG and its factors, as far as they are known: `not_known` has the rest."""
     if mpg.mpg is not None:
         covered = _percent(percent(mpg.coverage))
         yield f"MPG {_percent(percent(mpg.mpg))} (program goodput known for {covered} of the kept chip time)"
@@ -135,7 +135,7 @@ def _mpg_and_factors(mpg: FleetMpg) -> Iterator[str]:
 
 
 def held_beside(report: FleetData) -> Iterator[str]:
-    """What a scheduler's tables say beside the logs of runs."""
+    """Yield the summary of a scheduler's tables, next to the logs of runs."""
     if report.allocations is not None:
         yield "; ".join(f"{name.lower()} {words}" for name, words in sentences(report.allocations) if name != "GOODPUT")
         yield from filter(None, [without_log(report.allocations)])
@@ -152,13 +152,13 @@ def _lost_and_held(report: FleetData) -> str:
 
 
 def by_time(report: FleetData) -> bool:
-    """Whether every run counts by its time alone: where accelerators are not known for half of it."""
+    """Return True if every run counts by its time alone, because accelerators are unknown for half of it."""
     known = report.coverage.known_time
     return known is None or known < _HALF
 
 
 def lost_words(report: FleetData, *, by_time: bool) -> str:
-    """What was lost, and what to. by_time: every run counts by its time alone."""
+    """Return the loss and its largest part. by_time: every run counts by its time alone."""
     sums = report.sums
     amount = f"{lost_amount(sums, by_time=True)} job h" if by_time else _lost_and_held(report)
     worst = sums.worst(by_time=by_time)
@@ -168,7 +168,7 @@ def lost_words(report: FleetData, *, by_time: bool) -> str:
 
 
 def where_lost(report: FleetData) -> Iterator[str]:
-    """What took most of what was lost, and which group and size lost most: a sentence, if anything was lost."""
+    """Yield a sentence with the largest loss, and the group and size that lost most, if anything was lost."""
     sums, timed = report.sums, by_time(report)
     lost, worst = _lost(sums, by_time=timed), sums.worst(by_time=timed)
     if worst is None or lost <= 0:
@@ -205,7 +205,7 @@ def _of(amount: int, lost: int, words: str = "") -> str:
 
 
 def not_known(report: FleetData) -> Iterator[str]:
-    """What the fleet does not know of itself, and what would tell."""
+    """Yield the unknown facts of the fleet, and the missing inputs."""
     if report.unlogged:
         return
     coverage, mpg = report.coverage, report.mpg
@@ -225,7 +225,7 @@ def not_known(report: FleetData) -> Iterator[str]:
 
 
 def doubts_of_runs(report: FleetData) -> tuple[str, ...]:
-    """A sentence for each of the first runs of which a doubt stands beside goodput."""
+    """Return a sentence for each of the first runs with a warning next to goodput."""
     doubted = [row for row in runs_by_loss(report) if row.doubts]
     more = len(doubted) - _MOST_DOUBTS
     rest = (
@@ -259,7 +259,7 @@ def runs_by_loss(report: FleetData) -> list[RunLine]:
 
 
 def changed(change: Change) -> str:
-    """Goodput of which week moved by how much."""
+    """Return the week whose goodput changed, and by how much."""
     by_time = " by job time" if change.by_time else ""
     return (
         f"goodput{by_time} changed by {change.points:+.2f} points from {change.before} to {change.week}. The points "

@@ -1,4 +1,4 @@
-"""What is asked of a fleet, checked as it is made: how its logs are read and accounted for, how its runs are grouped.
+"""Options of a fleet report, checked as they are set: how logs are read and accounted for, and how runs are grouped.
 
 Each option is declared once.
 """
@@ -34,7 +34,7 @@ DIMENSIONS = ("team", "cluster", "accelerator", SIZE, WEEK)
 SCHEDULER_DIMENSIONS = ("account", "user", "partition", "namespace", "queue", "state")
 """Dimensions that a scheduler's tables may name."""
 FAILURES = ("crashed", "terminated", "silent", "slice_down")
-"""How attempts end that failed."""
+"""Ends of attempts that failed."""
 
 
 def _read_names(text: str) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ _COUNT = bounded(int, "is not a number of accelerators; use a whole number from 
 
 @dataclass(frozen=True, kw_only=True)
 class Grouping:
-    """How the runs of a fleet are chosen, labelled and summed up."""
+    """How the runs of a fleet are selected, labeled and summed."""
 
     runs: Literal["auto", "each", "all", "last"] = option(
         "auto",
@@ -190,12 +190,12 @@ class Grouping:
 
     @property
     def failing(self) -> tuple[str, ...]:
-        """How attempts end that failed."""
+        """Ends of attempts that failed."""
         return self.failures or FAILURES
 
 
 def size_class(bounds: tuple[int, ...], accelerators: int | None) -> str:
-    """The class of a run with so many accelerators at most: `9 - 64`, `over 32768`, `unknown`."""
+    """Return the class of a run by its largest number of accelerators: `9 - 64`, `over 32768`, `unknown`."""
     if accelerators is None:
         return UNKNOWN_SIZE
     low = 1
@@ -210,7 +210,7 @@ UNKNOWN_SIZE = "unknown"
 
 
 def size_classes(bounds: tuple[int, ...]) -> list[str]:
-    """All classes, in order."""
+    """Return all classes, in order."""
     return [*(size_class(bounds, bound) for bound in bounds), f"over {bounds[-1]}", UNKNOWN_SIZE]
 
 
@@ -219,7 +219,7 @@ _WAYS = ("attempt", "before_end", "after_start")
 
 @dataclass(frozen=True, kw_only=True)
 class Tables:
-    """Files with what logs do not say."""
+    """Files with facts that logs do not contain."""
 
     labels: tuple[str, ...] = option(
         (),
@@ -227,7 +227,7 @@ class Tables:
         "Read labels of jobs, such as team and price, from CSV, JSON or Parquet; repeatable.",
         metavar="FILE", accepts="Paths", path=True, read=os.fspath,
     )  # fmt: skip
-    """Who and what runs are."""
+    """Labels of runs."""
     sacct: tuple[str, ...] = option(
         (),
         LABELS,
@@ -237,7 +237,7 @@ class Tables:
         path=True,
         read=os.fspath,
     )
-    """What a scheduler held for them."""
+    """Allocations of a Slurm scheduler."""
     allocations: tuple[str, ...] = option(
         (),
         LABELS,
@@ -247,12 +247,12 @@ class Tables:
         path=True,
         read=os.fspath,
     )
-    """The same from a table."""
+    """Allocations from a table."""
     capacity: tuple[str, ...] = option(
         (), LABELS, "Read the fleet's capacity: from, to, count, cluster, accelerator.", metavar="FILE",
         accepts="Paths", path=True, read=os.fspath,
     )  # fmt: skip
-    """How many accelerators there are."""
+    """Number of accelerators of the fleet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,11 +269,11 @@ class Workers:
     )
     """The address of a dask scheduler, or a scheduler file."""
     insecure_scheduler: bool = option(False, RUN, "Connect to the scheduler without TLS.")
-    """Whether the scheduler may be spoken to without TLS."""
+    """True if the scheduler may be used without TLS."""
     memory: str | None = option(
         None, RUN, "Memory limit of a worker, such as 2GiB.  [default: its share of 3/4 of the machine]", metavar="SIZE"
     )
-    """What a worker may take at most, as dask writes it (2GiB)."""
+    """Memory limit of a worker, in dask's notation (2GiB)."""
 
 
 @dataclass(frozen=True)
@@ -298,7 +298,7 @@ class FleetQuestion:
 
     @property
     def zone(self) -> tzinfo:
-        """Of weeks, and of times that name none."""
+        """Time zone of weeks, and of times without one."""
         return load_zone(self.question.timezone)
 
     @property
@@ -310,8 +310,8 @@ class FleetQuestion:
         return None if when is None else AsOf(when, self.grouping.alive_within)
 
     def inventory(self, tables: Tables) -> tuple[Labels, Mapping[str, Sequence[Allocation]], Sequence[Capacity]]:
-        """What labels, allocations (by job) and capacity say. Raises UsageError with file and line, or for a dimension
-        of --by that nothing names."""
+        """Return the labels, allocations (by job) and capacity. Raises UsageError with file and line, or for an unknown
+        dimension of --by."""
         from goodput_cli.fleet.labels import Labels, read_allocations, read_capacity
 
         labels = Labels.read(tables.labels, self.zone)
@@ -343,14 +343,15 @@ class FleetQuestion:
         return start, end
 
     def reader(self, code: str) -> str:
-        """What a document in a store must have been read with. code: the version of the reader."""
+        """Return the reader hash that a document in a store must have. code: the version of the reader."""
         wanted = replace(self.reading.wanted, use_cache=True)
         hints = replace(self.reading.hints.checked(), now_ns=0)
         made_of = f"{code}\0{self.question.timezone}\0{wanted}\0{self.jobs}\0{hints}\0{hints.files}"
         return blake2b(made_of.encode(), digest_size=16).hexdigest()
 
     def method(self) -> dict[str, str]:
-        """How it was accounted for and added up: every option that is not as by default, and the choices of method."""
+        """Return how it was accounted for and summed: every option that differs from its default, and the choices of
+        method."""
         question = self.question
         method = {one.names[0].removeprefix("--"): one.typed(value) for one in declared(type(question.method))
                   if (value := getattr(question.method, one.name)) is not None}  # fmt: skip

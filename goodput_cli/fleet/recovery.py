@@ -1,6 +1,5 @@
-"""Where the outages of a fleet went (accounting §10, Links): what each link lost over all runs; by cause, host, team;
-and how long it took to notice and to recover.
-"""
+"""Losses of the outages of a fleet by recovery phase (accounting §10), over all runs; by cause, host, team; and the
+time to notice and to recover."""
 
 from __future__ import annotations
 
@@ -21,10 +20,10 @@ from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import exact
 
 LINKS = (REDONE, *(one.words for one in Point if one not in (Point.LAST_PROGRESS, Point.CAUGHT_UP)))
-"""In the order in which they come."""
+"""Recovery phases in order."""
 _UNKNOWN_HOST, _NO_TEAM = "unknown host", "(none)"
 _MOST_GROUPS = 10
-"""So many causes, hosts and teams are listed, those that lost most."""
+"""Number of causes, hosts and teams that are listed, largest loss first."""
 
 
 @dataclass(frozen=True)
@@ -89,26 +88,26 @@ class Outage:
     one: RunDisruption
     team: str
     accelerators: int | None
-    """That were held then; None where nobody knows."""
+    """Accelerators that were allocated then; None if unknown."""
 
 
 @dataclass
 class Outages:
-    """All outages of a fleet while it is added up."""
+    """Collector of all outages of a fleet."""
 
     every: list[Outage] = field(default_factory=list)
 
     @property
     def known(self) -> bool:
-        """Whether it is known of each how many accelerators were held."""
+        """Return True if the number of allocated accelerators is known for every outage."""
         return all(one.accelerators is not None for one in self.every)
 
     def recoveries(self) -> Recoveries | None:
-        """How long it took to notice and to recover; None where nothing was disrupted."""
+        """Return the times to notice and to recover; None without disruptions."""
         return recoveries_of([one.one for one in self.every]) if self.every else None
 
     def by_link(self) -> tuple[OutageLinkRow, ...]:
-        """What each link lost, in their order; only those that some line names."""
+        """Return the loss of each phase, in order; only phases that appear in a log."""
         found: defaultdict[str, list[tuple[RunLink, int]]] = defaultdict(list)
         for outage in self.every:
             for link in outage.one.links:
@@ -125,7 +124,7 @@ class Outages:
         )  # fmt: skip
 
     def by_group(self) -> Iterator[OutageGroupRow]:
-        """By cause, host and team, what lost most first; only where there is anything to tell apart."""
+        """Yield losses by cause, host and team, largest first; only if there are several."""
         names = {
             "cause": [one.one.cause for one in self.every],
             "host": [one.one.host or _UNKNOWN_HOST for one in self.every],
@@ -154,7 +153,7 @@ class Outages:
 
 
 def several_note(rows: Sequence[OutageLinkRow]) -> tuple[str, ...]:
-    """Of which links no percentile is known."""
+    """Return a sentence about phases without known percentiles."""
     names = [row.link for row in rows if row.p50_ns is None]
     words = "covers several phases, because the event before it is not logged; so there is no median"
     return (f"{', '.join(names)}: {words}",) if names else ()

@@ -36,8 +36,8 @@ class FleetSheet(Sheet):
 
 
 def fleet_sheet(report: FleetData, thresholds: tuple[Threshold, ...] = ()) -> FleetSheet:
-    """The first --by as the table, or what the time went to; the others below. Of a fleet without a training log: what
-    was held, and how long jobs waited."""
+    """Return the sheet with the first --by as the table, or the categories; the others below. For a fleet without a
+    training log: allocations and waits of jobs."""
     main, *others = sections_of_tables(report) if report.unlogged else sections_of_runs(report)
     return FleetSheet(
         title=title(report),

@@ -1,9 +1,8 @@
-"""What is known of one run of a job once it is accounted for: enough for every question about the fleet, and little.
+"""Facts about one run of a job after accounting: enough for every question about the fleet, and small.
 
-A run is one use of a job's name (accounting §10). Instants and amounts are ns; instants count from 1970 UTC.
+A run is one use of a job's name (accounting §10). Times and amounts are ns; times count from 1970 UTC.
 
-What `goodput fleet` makes of every job: the results of its runs, put into a store, under a key that says what they
-were made of.
+`goodput fleet` stores the results of every run of a job, under a key made from all inputs.
 """
 
 from __future__ import annotations
@@ -57,13 +56,13 @@ from goodput_cli.vocabulary.text import well_formed
 from goodput_cli.vocabulary.when import AUTO, NS_PER_HOUR, NS_PER_MINUTE, When
 
 _KEY_BYTES = 16
-"""Of what names the results of a job."""
+"""Size of the key of a job's results."""
 Runs = Literal["auto", "each", "all", "last"]
 _NOTHING: I64 = np.zeros(0, dtype=np.int64)
 
 
 class Spans(Struct, frozen=True):
-    """The segments of a run, joined where neighbours say the same: they touch and cover it."""
+    """The segments of a run, merged with equal neighbors: they touch and cover it."""
 
     start: I64 = field(default_factory=lambda: _NOTHING)
     end: I64 = field(default_factory=lambda: _NOTHING)
@@ -71,14 +70,14 @@ class Spans(Struct, frozen=True):
     label: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     """Position in `labels`; -1 for none."""
     slowdown: I64 = field(default_factory=lambda: _NOTHING)
-    """ns of each that are training_slowdown; what has some is never joined."""
+    """Time (ns) of each that is training_slowdown; spans with some are never merged."""
     steps: F64 = field(default_factory=lambda: np.zeros(0))
     """Kept steps that begin in each."""
     labels: tuple[str, ...] = ()
 
 
 class Used(Struct, frozen=True):
-    """What accelerators used and idled, in pieces of a run of which samples hold, in order of time."""
+    """Used and idle accelerators, in pieces of a run with samples, in order of time."""
 
     start: I64 = field(default_factory=lambda: _NOTHING)
     end: I64 = field(default_factory=lambda: _NOTHING)
@@ -87,11 +86,11 @@ class Used(Struct, frozen=True):
     trained: F64 = field(default_factory=lambda: np.zeros(0))
     """The part of it that was training that counts."""
     powered: F64 = field(default_factory=lambda: np.zeros(0))
-    """Device time (ns) in which samples of power hold."""
+    """Device time (ns) with samples of power."""
     idle: F64 = field(default_factory=lambda: np.zeros(0))
     """Device time (ns) of training that counts in which accelerators were busy for less than 20 %."""
     watched: F64 = field(default_factory=lambda: np.zeros(0))
-    """Device time (ns) of training that counts in which samples say how busy they were."""
+    """Device time (ns) of training that counts with samples of utilization."""
 
 
 class RunLink(Struct, frozen=True):
@@ -101,43 +100,43 @@ class RunLink(Struct, frozen=True):
     """The point in which it ends."""
     lost_ns: int
     took_ns: int
-    """How long it was, what is not lost included."""
+    """Its length, including time that is not lost."""
     alone: bool
-    """Whether the point before it is known or cannot occur."""
+    """True if the point before it is known or cannot occur."""
 
 
 class RunDisruption(Struct, frozen=True):
     """A disruption of a run, or the failure of its last attempt (accounting §10). lost_ns: of the three before it."""
 
     number: int
-    """From 1; 0 of the failure of the last attempt, which is no disruption: nothing followed."""
+    """From 1; 0 for the failure of the last attempt, which is not a disruption because nothing followed."""
     ended: str
     at_ns: int
-    """The last sign of life, inside the run."""
+    """The last activity, inside the run."""
     wasted_ns: int
     downtime_ns: int
     restart_ns: int
     lost_ns: int
     evidence: str | None
-    """The line that says how it ended, or the last one of its life."""
+    """The line that shows how it ended, or the last line of its attempt."""
     cause: str
-    """Why (docs/causes.md); `unknown` where nobody says."""
+    """Cause (docs/causes.md); `unknown` if not logged."""
     host: str
-    """On which host, under the name that lists of the job's hosts have for it; empty where no line says it."""
+    """Host, under its name in the lists of the job's hosts; empty if not logged."""
     detect_ns: int | None = None
-    """From the failure to the line that says that it was noticed; None where none does."""
+    """Time from the failure to the line that shows that it was noticed; None if not logged."""
     recover_ns: int | None = None
-    """From the failure to training again; None where it did not before the next disruption."""
+    """Time from the failure to training again; None if the next disruption came first."""
     failed_is_known: bool = False
-    """Whether a line says when it failed; else these are from the last progress, and at most so long."""
+    """True if the time of the failure is logged; otherwise these count from the last progress, and are upper limits."""
     recovery: str | None = None
-    """Who restarted the job; None if not logged."""
+    """Agent that restarted the job; None if not logged."""
     links: tuple[RunLink, ...] = ()
-    """Where it went; none of a scale-up, of a rollback, and of the failure of the last attempt."""
+    """Recovery phases; empty for a scale-up, a rollback, and the failure of the last attempt."""
 
     @property
     def trained(self) -> bool:
-        """Whether the next attempt trained."""
+        """Return True if the next attempt trained."""
         return self.recover_ns is not None
 
 
@@ -148,7 +147,7 @@ class RunResult(Struct, frozen=True):
     run: int
     """From 1; 0 for all runs of the name together."""
     runs: int
-    """How often the name was used."""
+    """Number of runs of the name."""
     start_ns: int
     end_ns: int
     """The run's window; of one that cannot be analysed, its first and last event."""
@@ -156,17 +155,17 @@ class RunResult(Struct, frozen=True):
     events: int
     """Each once."""
     documents: tuple[str, ...]
-    """Where its events stand."""
+    """Documents with its events."""
     formats: tuple[str, ...] = ()
     redone: bool = False
-    """Whether a later run of the name began at or below its first step, and nothing says that it was finished."""
+    """True if a later run of the name began at or below its first step, and its end is not logged."""
     attempts: int = 0
     ended: bool = False
     ending: str | None = None
     at_risk_ns: int | None = None
-    """Kept progress after the last save; None where there are no saves."""
+    """Kept progress after the last save; None without saves."""
     reason: str | None = None
-    """Why it could not be analysed."""
+    """Reason why it could not be analyzed."""
     findings: tuple[tuple[str, str, int], ...] = ()
     """Code, severity and count of what is wrong with its log."""
     doubts: tuple[str, ...] = ()
@@ -174,22 +173,22 @@ class RunResult(Struct, frozen=True):
     spans: Spans = field(default_factory=Spans)
     used: Used = field(default_factory=Used)
     up: tuple[I64, I64] = (_NOTHING, _NOTHING)
-    """When attempts were up, and until when."""
+    """Start and end of the times when attempts were up."""
     hosts: tuple[str, ...] = ()
     """The lists of all hosts that attempts had, each as names with commas between them."""
     listed: I64 = field(default_factory=lambda: _NOTHING)
-    """Of each attempt, the position of its list in `hosts`; -1 where nothing lists them all."""
+    """For each attempt, the position of its list in `hosts`; -1 if its hosts are not all listed."""
     partial: tuple[I64, I64] = (_NOTHING, _NOTHING)
-    """When fewer slices were active than there are: start and end."""
+    """Start and end of the times when fewer slices were active than exist."""
     disruptions: tuple[RunDisruption, ...] = ()
     logged_accelerators: int | None = None
-    """Those that its log says it holds; None where it does not."""
+    """Number of accelerators according to its log; None if not logged."""
     logged_flops: float | None = None
-    """Floating-point operations of one step of all accelerators, as its log says it."""
+    """Floating-point operations of one step of all accelerators, according to its log."""
     peak_flops: float | None = None
-    """What one accelerator does in a second at its best: as options or its log say it."""
+    """Peak operations per second of one accelerator, from options or its log."""
     rules: int = RULES
-    """Which version of the rules made it."""
+    """Version of the rules that made it."""
 
     @property
     def size(self) -> int:
@@ -208,13 +207,13 @@ class RunResult(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class AsOf:
-    """`--as-of`, for runs of which something was heard lately."""
+    """`--as-of`, for runs with recent events."""
 
     instant_ns: int
     alive_within_ns: int
 
     def counts_for(self, last_event_ns: int) -> bool:
-        """Whether a run with this last event may still be running."""
+        """Return True if a run with this last event may still be running."""
         return last_event_ns >= self.instant_ns - self.alive_within_ns
 
     def of(self, question: Question, last_event_ns: int) -> Question:
@@ -233,7 +232,7 @@ def account_runs(
     """
     ordered = in_order(job.table)
     question = replace(question, run=ALL)
-    if as_of is None:  # mostly there is one run, and its timeline says so
+    if as_of is None:  # usually there is one run, and its timeline has the number
         whole = _account(job, ordered, question, None, documents, (0, 1))
         if whole.reason is None and (runs == "all" or whole.runs == 1):
             return [whole if runs == "all" else structs.replace(whole, run=1)]
@@ -251,14 +250,14 @@ def _account(
     job: EventLog, ordered: Ordered, question: Question, as_of: AsOf | None, documents: tuple[str, ...],
     run: tuple[int, int],
 ) -> RunResult:  # fmt: skip
-    """One run. run: its number (0 for all), and how many there are."""
+    """Account for one run. run: its number (0 for all), and the number of runs."""
     number, count = run
     name = job.table.jobs[0]
     if number and count > 1:
         ordered, _ = pick_run(ordered, str(number))
     table = ordered.table
     first, last = int(table.time.min()), int(table.end.max())
-    shown = tuple(map(well_formed, documents))  # names of files are bytes, and the store holds texts
+    shown = tuple(map(well_formed, documents))  # names of files are bytes, and the store contains text
     bare = RunResult(name, number, count, first, last, last, len(table), shown, job.format_names[0])
     if is_scheduled_alone(bare.formats):
         return structs.replace(bare, reason=NO_TRAINING_LOG)
@@ -312,8 +311,8 @@ def _result(bare: RunResult, timeline: Timeline, ordered: Ordered, question: Que
 
 
 def joined_spans(timeline: Timeline) -> Spans:
-    """The segments, neighbours of one category and label joined where neither has slowdown: inside these an amount is
-    a length, so that every window has the same amounts as the ledger says."""
+    """Return the segments, merged with neighbors of one category and label where neither has slowdown: inside these an
+    amount is a length, so every window has the same amounts as the ledger."""
     segments = timeline.segments
     rows = np.arange(len(segments))
     label, slowdown = segments.label(rows), segments.slowdown
@@ -337,14 +336,14 @@ def joined_spans(timeline: Timeline) -> Spans:
 
 
 _FINE, _MOST_PIECES = (NS_PER_MINUTE, 10 * NS_PER_MINUTE, NS_PER_HOUR), 1000
-"""So long are the pieces in which it is kept what accelerators used: the shortest of which a run has not too many."""
+"""Lengths of the pieces of accelerator usage: the shortest that does not give a run too many pieces."""
 
 
 def _used(timeline: Timeline) -> Used:
-    """What accelerators used and idled, piece by piece of the run."""
+    """Return used and idle accelerators, piece by piece of the run."""
     if not timeline.table.devices:
         return Used()
-    from goodput_cli.analysis.steps.devices import used_between  # few logs hold any
+    from goodput_cli.analysis.steps.devices import used_between  # few logs contain any
 
     length = next((ns for ns in _FINE if timeline.end - timeline.start <= _MOST_PIECES * ns), _FINE[-1])
     inside = np.arange(timeline.start // length + 1, -(-timeline.end // length), dtype=np.int64) * length
@@ -355,17 +354,17 @@ def _used(timeline: Timeline) -> Used:
 
 
 def _partial(table: EventTable, end: int) -> tuple[I64, I64]:
-    """When (ns) fewer slices were active than the job has in all."""
+    """Return the times (ns) when fewer slices were active than the job has in all."""
     stepping = slice_counts(table).stepping
     if len(stepping.time) == 0:
         return _NOTHING, _NOTHING
-    fewer = stepping.value < 1  # not where nobody knows
+    fewer = stepping.value < 1  # not where it is unknown
     until = np.append(stepping.time[1:], end)
     return stepping.time[fewer], np.maximum(until, stepping.time)[fewer]
 
 
 def _disruptions(timeline: Timeline) -> tuple[RunDisruption, ...]:
-    """What `find_disruptions` says of the whole run, as far as a fleet asks for it."""
+    """Return the result of `find_disruptions` for the whole run, with the facts that a fleet needs."""
     inside, failed = disruptions_inside(timeline, timeline.start, timeline.end), last_failure(timeline)
     if len(inside) == 0 and failed is None:
         return ()
@@ -391,7 +390,7 @@ def _disruptions(timeline: Timeline) -> tuple[RunDisruption, ...]:
 
 
 def _recovered(chains: Sequence[Chain | None]) -> Iterator[list[Any]]:
-    """What rows say of how they recovered, column by column."""
+    """Yield the recovery facts of rows, column by column."""
     yield [None if one is None else one.detect_ns for one in chains]
     yield [None if one is None else one.recover_ns for one in chains]
     yield [one is not None and one.failed_is_known for one in chains]
@@ -400,7 +399,7 @@ def _recovered(chains: Sequence[Chain | None]) -> Iterator[list[Any]]:
 
 
 def _links(chain: Chain | None) -> tuple[RunLink, ...]:
-    """What the links of an outage lost, and how long they took; caught up is no loss of its own."""
+    """Return the loss and length of each phase of an outage; caught-up steps are not a separate loss."""
     if chain is None:
         return ()
     redone = RunLink(REDONE, chain.redone_ns, chain.redone_ns, True)
@@ -409,7 +408,7 @@ def _links(chain: Chain | None) -> tuple[RunLink, ...]:
 
 
 def _hosts(timeline: Timeline) -> tuple[tuple[str, ...], I64]:
-    """The lists of all hosts of the attempts, and of each attempt the position of its own."""
+    """Return the lists of all hosts of the attempts, and for each attempt the position of its list."""
     lists = [",".join(sorted(hosts)) for hosts in timeline.causes.hosts]
     place = {text: at for at, text in enumerate(sorted({text for text in lists if text}))}
     listed = [place.get(text, -1) for text in lists] or [-1] * len(timeline.attempts)
@@ -417,20 +416,20 @@ def _hosts(timeline: Timeline) -> tuple[tuple[str, ...], I64]:
 
 
 def _host(timeline: Timeline, attempt: int, host: str) -> str:
-    """A host as the list of its attempt names it; as the line that names it does, where there is no list."""
+    """Return the name of a host in the list of its attempt; without a list, its name in the log line."""
     listed = timeline.causes.hosts[attempt] if timeline.causes.hosts else frozenset()
     return well_formed(listed_name(host, sorted(listed)) or host) if host else ""
 
 
 @dataclass(frozen=True)
 class AccountRuns:
-    """Work of `goodput fleet`; what the driver is given of each job is its key in the store."""
+    """Work of `goodput fleet`; the driver receives the key of each job in the store."""
 
     question: Question
     runs: Runs
     as_of: AsOf | None
     reader: str
-    """How its documents were read: a hash of the options for that and of this code."""
+    """Hash of the options for reading and of this code."""
     put: Callable[[Sequence[tuple[str, RunResult]]], None]
     """Puts results into the store, each with the key of its job."""
 
@@ -444,7 +443,7 @@ class AccountRuns:
         return [key for key, _ in answers]
 
     def key(self, job: str, origin: Origin, last_event_ns: int) -> str:
-        """What the results of a job are made of, as a hash: its documents, the question, and the code."""
+        """Return a hash of the inputs of a job's results: its documents, the question, and the code."""
         alive = self.as_of is not None and self.as_of.counts_for(last_event_ns)
         as_of = asdict(self.as_of) if alive and self.as_of is not None else None
         made_of = [job, origin, self._asked, as_of]
@@ -462,8 +461,8 @@ class AccountRuns:
 
 @cache
 def code_version() -> str:
-    """Changes with the rules, with this package and with the formats that others plug in: results of other code are not
-    used. The rules by themselves, as a package in an archive has no files to tell it by."""
+    """Return a hash that changes with the rules, with this package and with format plugins: results of other code are
+    not used. The rules are included separately, because a package in an archive has no files to hash."""
     digest = blake2b(b"rules %d\0" % RULES, digest_size=_KEY_BYTES)
     package = Path(str(files("goodput_cli")))
     for path in sorted(package.rglob("*.py")):

@@ -34,12 +34,12 @@ def hours_of(chip_ns: str, words: str, **more: Any) -> Any:
 
 
 def known_hours(sums: Sums, chip_ns: int) -> float | None:
-    """Accelerator hours; None where no run says how many it has."""
+    """Return accelerator hours; None if no run has a known number."""
     return hours(chip_ns) if sums.known_time else None
 
 
 def used_of(name: str, words: str, **more: Any) -> Any:
-    """A column of what accelerators used or idled, as far as samples of them say it."""
+    """Declare a column of used or idle accelerators, as far as samples exist."""
     return column("number", f"{words}; null: not recorded", of=lambda sums: number_of(getattr(sums, name)),
                   later=True, **more)  # fmt: skip
 
@@ -76,7 +76,7 @@ def cost_of(sums: Sums) -> str | None:
 
 @dataclass(frozen=True)
 class CategoryRow:
-    """What the fleet's time went to."""
+    """Time of the fleet in one category."""
 
     category: str = column("text", "a category, or custom_badput_events:LABEL", brief=brief_name, heading="category")
     chip_ns: str = column("text", "accelerators x ns, as decimal text", **_CHIP)
@@ -203,7 +203,7 @@ class ChangeRow:
 
 @dataclass(frozen=True)
 class SizeRow:
-    """A class of runs by the accelerators that they held at most."""
+    """A class of runs by their largest number of accelerators."""
 
     size: str = column("text", "accelerators, from - to", heading="size")
     runs: int = column("count", "runs with time in the window", heading="runs")
@@ -359,13 +359,13 @@ class NotAnalysed:
 
     @classmethod
     def of(cls, what: str, name: str, reason: str, job: str | None = None) -> NotAnalysed:
-        """With the reason in the words that others have it in too: without the name. job: of a run."""
+        """Return a row with the reason worded as in other rows: without the name. job: of a run."""
         return cls(what, name, reason.removeprefix(f"{name}: ").replace(f" of job {job or name!r}", ""))
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What is not in the sums for one reason: for people."""
+    """Runs excluded from the sums for one reason, for people."""
 
     what: str = column("text", "", audience=Audience.PEOPLE, heading="what")
     count: int = column("count", "", audience=Audience.PEOPLE, heading="count")
@@ -445,7 +445,7 @@ LEFT_OUT_TABLE = declared_table(
 @written("fleet_change", "change of goodput between the latest two weeks with enough runs")
 @dataclass(frozen=True)
 class Change:
-    """From one week to the next."""
+    """Change from one week to the next."""
 
     before: str
     """the earlier week"""
@@ -465,15 +465,15 @@ class GroupTable:
     """The groups of one --by."""
 
     dims: Annotated[tuple[str, ...], Json(key="by")]
-    """what the runs are grouped by"""
+    """dimensions by which the runs are grouped"""
     rows: tuple[GroupRow, ...]
-    """One row a group, sorted."""
+    """One row per group, sorted."""
     totals: tuple[Totals, ...]
-    """What each row is made of."""
+    """Totals of each row."""
     limit: int | None = None
     """`--limit`; None: every row is shown."""
     unlogged: tuple[GroupRow, ...] = ()
-    """Groups that only a scheduler tells of: no runs, and goodput not known."""
+    """Groups that only a scheduler knows: no runs, and unknown goodput."""
 
     @property
     def shown(self) -> Annotated[tuple[GroupRow, ...], GROUP_TABLE, Json(key="rows")]:

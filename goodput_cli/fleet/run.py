@@ -1,4 +1,4 @@
-"""`goodput_cli.fleet_report(...)`: what a fleet of jobs made of its time; the same report that `goodput fleet` shows.
+"""`goodput_cli.fleet_report(...)`: the goodput of a fleet of jobs; the same report that `goodput fleet` shows.
 
 import goodput_cli
 report = goodput_cli.fleet_report("logs/", labels=["labels.csv"], by=["team"])
@@ -86,12 +86,12 @@ def _workers(asked: int | Workers | None) -> Workers:
 def report_on(
     question: FleetQuestion, sources: Sequence[str], tables: Tables, workers: Workers, store: Path | None
 ) -> FleetReport:
-    """The same, of arguments that were checked."""
+    """Return the report, from arguments that were checked."""
     return _Fleet(question, tables, workers, store).report(sources)
 
 
 def fleet_plan(sources: Source | Sequence[Source], workers: Workers) -> list[str]:
-    """What there is to read, and how long that takes by the cost model: sentences. Nothing is read."""
+    """Return what would be read, and how long that takes by the cost model: sentences. Nothing is read."""
     from goodput_cli.fleet.passes.read import batches_of, documents_at_once
     from goodput_cli.sources.base import ReadContext, list_documents
 
@@ -167,7 +167,7 @@ class _Fleet:
             return passes.run(documents, known)
 
     def _apart(self, document: Document) -> str:
-        """What tells two jobs of one name apart, by document."""
+        """Return the label that distinguishes two jobs of one name, by document."""
         match self._asked.grouping.distinct_by:
             case "cluster":
                 return self._labels.cluster_of(document.place)
@@ -196,7 +196,7 @@ class _Fleet:
         return once(row for row in rows if not wanted or any(fnmatchcase(row.job, glob) for glob in wanted))
 
     def _summed(self, outcome: Outcome, store: Store, rows: Sequence[HeldRow]) -> tuple[Fleet, list[NotAnalysed]]:
-        """The results of all runs, added up, and what there are no results of."""
+        """Return the sums of the results of all runs, and the jobs without results."""
         from goodput_cli.analysis.account import NO_TRAINING_LOG
         from goodput_cli.fleet.aggregate import Fleet
         from goodput_cli.fleet.labels import FormerNames, JoinedAllocations
@@ -229,7 +229,7 @@ class _Fleet:
         windowed = any(one is not None for one in (asked.question.start, asked.question.end, asked.grouping.last))
         for _, result in store.results(keys):
             if result.reason == NO_TRAINING_LOG and rows:
-                continue  # its rows say what is known of it
+                continue  # its rows are known already
             fleet.add(result, windowed=windowed)
             silent = as_of is not None and not as_of.counts_for(result.last_event_ns)
             fleet.lost_sight_of += int(silent and result.reason is None and not result.ended)
@@ -239,7 +239,8 @@ class _Fleet:
         return fleet, lost
 
     def _join(self, rows: Sequence[HeldRow]) -> None:
-        """Tables among the logs say what runs hold, as those of --sacct do; what these say already counts once."""
+        """Add tables found among the logs to the allocations, as those of --sacct; allocations of --sacct that cover
+        them count once."""
         joined = {job: list(found) for job, found in self._allocations.items()}
         known = {(job, one.start) for job, found in joined.items() for one in found}
         for one in filter(None, (row.allocation() for row in rows)):
@@ -249,12 +250,12 @@ class _Fleet:
 
     @staticmethod
     def _extent_of(rows: Sequence[HeldRow]) -> list[tuple[str, int, int, int]]:
-        """What tables tell of, as the extent of a run."""
+        """Return the extent of tables, as that of a run."""
         times = [at for row in rows for at in row.instants()]
         return [("", 0, min(times), max(max(times), min(times) + 1))] if times else []
 
     def _nothing(self, outcome: Outcome, store: Store, keys: Mapping[str, Any]) -> GoodputError:
-        """What to say where no job could be analysed."""
+        """Return the error if no job could be analyzed."""
         from goodput_cli.analysis.account import no_events
         from goodput_cli.fleet.passes.plan import reading_diagnostics
 
@@ -313,7 +314,7 @@ def _listed(uris: Sequence[str], reading: Reading) -> tuple[list[Document], list
 
 
 NO_FORMAT = "unknown format; create a mapping with `goodput check --suggest FILE`"
-"""Why a document is counted, and in no total: a fleet drafts no rules."""
+"""Reason why a document is counted but is in no total: a fleet infers no rules."""
 
 
 def _why_empty(row: DocumentRow) -> str:
@@ -358,7 +359,7 @@ def jobs(
     diagnostics = (*reading_diagnostics(outcome.rows, of_listing), *reading.renamed_settings(former, ()))
     if not outcome.answers:
         raise _nothing(outcome, reading.job_name, diagnostics)
-    # a list that is shorter than its logs says why
+    # a list that is shorter than its logs has a reason
     empty = tuple(row.document.name for row in outcome.rows if not (row.lines or row.jobs))
     if empty:
         words = "empty logs; their jobs are not listed"
@@ -368,7 +369,7 @@ def jobs(
 
 @dataclass(frozen=True)
 class _InALine:
-    """What is made of each job: its line, and the error where there is one."""
+    """Work of `jobs`: the line of each job, and its error if there is one."""
 
     question: Question
 
@@ -412,7 +413,7 @@ def _both_passes(
 
     if reading.job_name is None or len(documents) < 2 or not all(one.version for one in documents):
         return passes(task, documents), of_listing
-    # what text is called whose folder tells it from others is known once all of it is read
+    # the name of text that its folder distinguishes is known only after all of it is read
     outcome = passes(replace(task, wanted=replace(task.wanted, job_name=None)), documents)
     texts = [row for row in outcome.rows if row.has_text]
     found = {part.job for row in texts or outcome.rows for part in row.jobs}
@@ -423,7 +424,7 @@ def _both_passes(
 
 
 def _of_documents(reading: Reading, documents: Sequence[Document]) -> Reading:
-    """How documents are read that are not alone."""
+    """Return how documents are read when there are several."""
     from goodput_cli.sources.layouts import shared_levels
 
     folders = {one.name.replace("\\", "/").rpartition("/")[0] for one in documents}
@@ -459,7 +460,7 @@ def _unread(rows: Sequence[DocumentRow]) -> list[Diagnostic]:
 
 
 def _nothing(outcome: Outcome, job_name: str | None, diagnostics: Sequence[Diagnostic]) -> Exception:
-    """What to say where there is no job to list."""
+    """Return the error if there is no job to list."""
     from goodput_cli.analysis.account import no_events, no_such_job
 
     others = sorted({name for row in outcome.rows for name in row.other_jobs})

@@ -1,8 +1,8 @@
-"""What a scheduler's own tables say of jobs, whether or not anybody kept their logs: rows of `sacct -P`, and objects of
-Kubernetes. A row is one time that a job asked for something: when it asked, when it began and ended, how it ended, and
-what it held in between. Steps of a job (`12.batch`) are no rows.
+"""Rows of a scheduler's own tables, with or without job logs: rows of `sacct -P`, and objects of Kubernetes. A row is
+one request of a job: when it was made, when it began and ended, how it ended, and the resources allocated in between.
+Steps of a job (`12.batch`) are not rows.
 
-The tables are read a second time here: the log that events are made of has no accelerators, accounts or partitions.
+The tables are read a second time here, because the log of events has no accelerators, accounts or partitions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from goodput_cli.sources.base import Document, RawBatch, ReadContext, read_docum
 from goodput_cli.vocabulary.text import well_formed
 
 SACCT, KUBERNETES = "sacct", "Kubernetes"
-"""What rows are of, in the words of a report."""
+"""Sources of rows, as reports name them."""
 RUNNING, PENDING = "RUNNING", "PENDING"
 _WELL = ("COMPLETED", RUNNING)
 """States of what did not go wrong."""
@@ -39,15 +39,15 @@ _ENDED_BY = {
 _PHASES = {"Succeeded": "COMPLETED", "Failed": "FAILED", "Running": RUNNING, "Pending": PENDING, "Unknown": "UNKNOWN"}
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _DEVICES = ("/gpu", "/tpu", "/neuron")
-"""How the names of resources end that are accelerators."""
+"""Suffixes of resource names that are accelerators."""
 
 
 @dataclass(frozen=True)
 class HeldRow:
-    """One time that a job asked for accelerators. Instants: ns since 1970 UTC."""
+    """One request of a job for accelerators. Times: ns since 1970 UTC."""
 
     source: str
-    """What it is a row of: `sacct`, `Kubernetes`."""
+    """Source of the row: `sacct`, `Kubernetes`."""
     id: str
     """The scheduler's own: rows of one are the same job, requeued."""
     job: str
@@ -55,61 +55,61 @@ class HeldRow:
     state: str
     """The first word of its state, in capitals as Slurm writes it."""
     asked_ns: int | None
-    """Since when it could have begun; None where nobody says."""
+    """Time from which it could have begun; None if unknown."""
     start_ns: int | None
     """None: it never began."""
     end_ns: int | None
     """None: it had not ended."""
     pieces: tuple[tuple[int, int | None, int], ...] = ()
-    """What it held: from, until (None: it still did), how many. Of Slurm one piece, of Kubernetes one a pod."""
+    """Allocated pieces: from, until (None: still allocated), count. Slurm has one piece, Kubernetes one per pod."""
     nodes: int = 0
-    """Hosts of an allocation of which no accelerators are known; 0 where they are."""
+    """Hosts of an allocation without a known number of accelerators; 0 if it is known."""
     texts: Mapping[str, str] | None = None
     """User, account, partition, namespace, queue, team, cluster, as far as the table has them."""
     hosts: tuple[str, ...] = ()
-    """All of its hosts; empty where the table does not list them."""
+    """All of its hosts; empty if the table does not list them."""
     kind: str = ""
-    """Of what type all of its accelerators are."""
+    """Type of all of its accelerators."""
     table: str = ""
     """The document that it is in."""
 
     @property
     def wait_ns(self) -> int | None:
-        """From when it could have begun until it did; None where either is not known."""
+        """Time from when it could have begun until it did; None if either is unknown."""
         if self.asked_ns is None or self.start_ns is None:
             return None
         return max(self.start_ns - self.asked_ns, 0)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it still waited when the table was made."""
+        """Return True if it still waited when the table was made."""
         return self.start_ns is None and self.state == PENDING
 
     def waited_until(self, latest: int) -> int | None:
-        """ns that it waited; of one that still does, until the latest time that a table tells of. None where nobody
-        says, or where it never began."""
+        """Return the ns that it waited; if it still waits, until the latest time in a table. None if unknown, or if it
+        never began."""
         if self.is_waiting and self.asked_ns is not None:
             return max(latest - self.asked_ns, 0)
         return self.wait_ns
 
     def until(self, latest: int) -> int:
-        """Its end; of one that still runs, the latest time that a table tells of."""
+        """Return its end; if it still runs, the latest time in a table."""
         return latest if self.end_ns is None else self.end_ns
 
     def chip_ns(self, latest: int) -> int:
-        """Accelerators x ns that it held."""
+        """Return the accelerators x ns that were allocated."""
         return sum(count * max((latest if end is None else end) - start, 0) for start, end, count in self.pieces)
 
     def node_ns(self, latest: int) -> int:
-        """Nodes x ns of an allocation of which no accelerators are known."""
+        """Return the nodes x ns of an allocation without a known number of accelerators."""
         return 0 if self.start_ns is None else self.nodes * max(self.until(latest) - self.start_ns, 0)
 
     def instants(self) -> Iterator[int]:
-        """Every time that the row tells of."""
+        """Yield every time in the row."""
         yield from (one for one in (self.asked_ns, self.start_ns, self.end_ns) if one is not None)
 
     def allocation(self) -> Allocation | None:
-        """The row as one that is joined to runs; None for one that held no accelerator, or of pods."""
+        """Return the row as an allocation that is joined to runs; None without accelerators, or for pods."""
         if self.source != SACCT or self.start_ns is None or not self.pieces:
             return None
         end, texts = STILL_HELD if self.end_ns is None else self.end_ns, dict(self.texts or {})
@@ -121,7 +121,7 @@ class HeldRow:
 
 
 class Amounts:
-    """What some rows add up to, exactly."""
+    """Exact totals of some rows."""
 
     def __init__(self, rows: Sequence[HeldRow], latest: int) -> None:
         self.rows, begun = rows, [row for row in rows if row.start_ns is not None]
@@ -137,7 +137,7 @@ class Amounts:
         self.requeues = sum(count - 1 for count in times.values())
 
     def wait(self, percentile: int) -> Fraction | None:
-        """So many percent of the waits (ns) are shorter, linear between the two nearest; None without any."""
+        """Return a percentile of the waits (ns), linear between the two nearest; None without any."""
         if not self.waits:
             return None
         place = Fraction(percentile * (len(self.waits) - 1), 100)
@@ -147,13 +147,13 @@ class Amounts:
 
     @property
     def failed(self) -> Fraction | None:
-        """Share of what was held that ended otherwise than completed."""
+        """Return the share of the allocated time that ended otherwise than completed."""
         return Fraction(self.failed_ns, self.chip_ns) if self.chip_ns else None
 
 
 def read_rows(documents: Iterable[Document], zone: tzinfo) -> list[HeldRow]:
-    """The rows of those documents that are such tables; of others nothing. What cannot be read was said before, when
-    its events were: it is no row. zone: of times that name none."""
+    """Return the rows of the documents that are such tables. Unreadable parts were reported when events were read: they
+    are not rows. zone: of times without one."""
     found: list[HeldRow] = []
     for document in documents:
         text = _text_of(document)
@@ -189,8 +189,8 @@ def once(rows: Iterable[HeldRow]) -> list[HeldRow]:
 
 
 def of_their_jobs(rows: Sequence[HeldRow], jobs: Mapping[str, set[str]]) -> list[HeldRow]:
-    """Rows by the names that logs have for their jobs: a table of one job that stands beside the log of one job is
-    about that, whatever either calls it. jobs: by document, those of which other formats tell too."""
+    """Return rows under the names that logs have for their jobs: a table of one job next to the log of one job is about
+    that job, whatever the names. jobs: by document, those that also appear in other formats."""
     names: defaultdict[str, set[str]] = defaultdict(set)
     for row in rows:
         names[row.table].add(row.job)
@@ -202,12 +202,12 @@ def of_their_jobs(rows: Sequence[HeldRow], jobs: Mapping[str, set[str]]) -> list
 
 
 def latest_of(rows: Iterable[HeldRow]) -> int:
-    """The latest time that rows tell of (ns since 1970 UTC)."""
+    """Return the latest time in rows (ns since 1970 UTC)."""
     return max((at for row in rows for at in row.instants()), default=0)
 
 
 def _text_of(document: Document) -> str | None:
-    """What a document holds that may be such a table; None for any other, of which only the head is read."""
+    """Return the text of a document that may be such a table; None for any other, where only the head is read."""
     data, size = list[bytes](), 0
     try:
         for batch in read_document(document, ReadContext(lambda _: None)):
@@ -232,7 +232,7 @@ def _may_be(head: bytes) -> bool:
 
 
 def _delimiter(text: str) -> str | None:
-    """What parts the columns of a table of `sacct`; None for any other text."""
+    """Return the column separator of a table of `sacct`; None for any other text."""
     first = text.lstrip().split("\n", 1)[0].strip()
     return next((one for one in SACCT_DELIMITERS if {*first.split(one)} >= SACCT_HEADER), None)
 
@@ -261,7 +261,7 @@ def _of_sacct(row: TableRow, zone: tzinfo) -> HeldRow | None:
     try:
         submitted, start, end = (row.get(name, instant(zone)) for name in ("submit", "start", "end"))
         asked = row.get("eligible", instant(zone))
-    except UsageError:  # the diagnostics of its events say so
+    except UsageError:  # diagnostics of its events report it
         return None
     count, kind = accelerators_in(cells.get("alloctres", ""))
     nodes = cells.get("nnodes", "")
@@ -279,7 +279,7 @@ def _of_sacct(row: TableRow, zone: tzinfo) -> HeldRow | None:
 
 
 def _objects(text: str) -> Iterator[Mapping[str, Any]]:
-    """The objects of a document: of a list, of a line each, or one behind the other. What is no JSON ends them."""
+    """Yield the objects of a document: of a list, one per line, or concatenated. Invalid JSON ends them."""
     decoder, at = json.JSONDecoder(), 0
     while at < len(text):
         try:
@@ -295,7 +295,7 @@ def _objects(text: str) -> Iterator[Mapping[str, Any]]:
 
 @dataclass(frozen=True)
 class _Pod:
-    """A pod, or the Workload of one: what is known of its life."""
+    """A pod, or the Workload of one, with its known times."""
 
     key: str
     created: int | None
@@ -307,7 +307,7 @@ class _Pod:
 
 
 def _of_objects(objects: Iterable[Mapping[str, Any]], zone: tzinfo) -> Iterator[HeldRow]:
-    """The rows of each job: pods whose lives overlap are one time that it held something."""
+    """Yield the rows of each job: pods that overlap in time are one request."""
     pods: defaultdict[str, dict[str, _Pod]] = defaultdict(dict)
     asked: dict[str, _Pod] = {}
     for one in objects:
@@ -347,10 +347,10 @@ def _rows_of_job(key: str, pods: Sequence[_Pod], workload: _Pod | None) -> Itera
 def _row_of_time(key: str, pods: Sequence[_Pod], workload: _Pod | None, texts: Mapping[str, str]) -> HeldRow:
     ends, states = [one.ended for one in pods], [one.state for one in pods]
     state = next((one for one in states if one not in ("COMPLETED", RUNNING)), states[0])
-    begun = max(one.begun or 0 for one in pods)  # it begins when the last pod has a place
+    begun = max(one.begun or 0 for one in pods)  # it begins when the last pod is placed
     asked = min((one.created for one in pods if one.created is not None), default=None)
     if workload is not None and workload.created is not None and workload.begun is not None:
-        asked, begun = workload.created, workload.begun  # Kueue says itself how long it waited
+        asked, begun = workload.created, workload.begun  # Kueue logs the waiting time itself
     pieces = tuple((one.begun or 0, one.ended, one.count) for one in pods if one.count)
     end = None if None in ends else max(one for one in ends if one is not None)
     return HeldRow(KUBERNETES, key, key, state, asked, begun, end, pieces, 0 if pieces else len(pods), texts)
@@ -385,14 +385,14 @@ def _workload(one: Mapping[str, Any], about: Mapping[str, Any], zone: tzinfo) ->
 
 
 def _texts(about: Mapping[str, Any]) -> dict[str, str]:
-    """Namespace and queue; the namespace is the team unless labels say otherwise."""
+    """Return namespace and queue; the namespace is the team unless labels name another."""
     namespace, queue = about.get("namespace"), _mapping(about.get("labels")).get(_QUEUE)
     texts = {"namespace": str(namespace), "team": str(namespace)} if namespace else {}
     return texts | ({"queue": str(queue)} if queue else {})
 
 
 def _accelerators(resources: Mapping[str, Any]) -> int:
-    """How many a container has: its limits, else what it requests."""
+    """Return the number of accelerators of a container: its limits, otherwise its requests."""
     for amounts in (_mapping(resources.get("limits")), _mapping(resources.get("requests"))):
         counts = [str(count) for name, count in amounts.items() if str(name).endswith(_DEVICES)]
         whole = [int(count) for count in counts if count.isdecimal() and len(count) < 7]

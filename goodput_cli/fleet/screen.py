@@ -1,6 +1,6 @@
-"""What a terminal shows first of a fleet: how much became progress, what took most, where; in 24 lines of 80 columns.
+"""First screen of a fleet report on a terminal: progress, largest losses and their location; in 24 lines of 80 columns.
 
-All else is under `--full`. It says nothing of its own: words and figures are those of the report, of its page and of
+Everything else is under `--full`. It adds no wording: words and figures are those of the report, of its page and of
 JSON.
 """
 
@@ -80,7 +80,7 @@ def _losses(report: FleetData, *, timed: bool) -> Iterator[str]:
     found = [(ns, category_name(key)) for key, ns in source.items() if key != PRODUCTIVE and ns > 0
              and key[0] is not Category.EXCLUDED]  # fmt: skip
     if len(found) < 2:
-        return  # the line above says it
+        return  # the line above already contains it
     for ns, name in sorted(found, key=lambda one: (-one[0], one[1]))[:_MOST_LOSSES]:
         yield f"{tenths(hours(ns)):>10} h  {percent_text(percent(Fraction(ns, lost)) or 0.0):>8}  {brief_name(name)}"
 

@@ -1,16 +1,16 @@
-"""The store of results: what was read and accounted for once is not done again.
+"""The store of results, which avoids reading and accounting for the same data again.
 
-It only grows, and everything in it is named by what it was made of, so that several runs may use it at once and none
-needs a lock: equal keys have equal contents. Every file is written beside its place and renamed.
+It only grows, and everything in it is named by a hash of its inputs. Several runs may therefore use it at once without
+a lock: equal keys have equal contents. Every file is written to a temporary name and renamed.
 
     STORE/format.json              {"format": 2, "check": …}
-    STORE/documents/HASH.parquet   a row a document that was read
-    STORE/results/HASH.parquet     a row a run
-    STORE/results/*.pickle         those of a store that is there for one run alone
-    STORE/tmp-*                    what is not whole yet, or no longer
+    STORE/documents/HASH.parquet   one row per document that was read
+    STORE/results/HASH.parquet     one row per run
+    STORE/results/*.pickle         results of a store that exists for one run alone
+    STORE/tmp-*                    incomplete files, or files about to be deleted
 
-Disks and networks lose bits without a word: a part is named by the hash of what is in it, and used only where that
-holds. One in which it does not is put away, said, and what it held is read and accounted for again.
+Disks and networks lose bits silently: a part is named by the hash of its contents, and used only if the hash matches.
+Otherwise it is moved away and reported, and its contents are read and accounted for again.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _RACY_NS = 2 * 10**9
 """A file that was written so shortly before it was read may have been written again within the same tick."""
 _ROWS = 4096
 _MOST_HELD = 24 << 20
-"""So much (bytes) of results waits in memory before it is written down."""
+"""Size of results (bytes) that wait in memory before they are written."""
 
 Row = tuple[str, RunResult]
 """A result with the key of its job."""
@@ -56,13 +56,13 @@ class Store:
 
     folder: Path
     lasting: bool = True
-    """Whether it is there for more than this one run. Else it is a folder that nobody else can write into."""
+    """True if it exists for more than this one run. Otherwise it is a folder that others cannot write into."""
     damaged: list[str] = field(default_factory=list)
-    """Files that are not as they were written: what they held is made anew."""
+    """Files that changed after they were written; their contents are made again."""
     known: set[str] = field(default_factory=set)
     """Keys of the jobs whose results were there when it was opened."""
     former: dict[str, int] = field(default_factory=dict)
-    """Jobs of which there were only results of other rules, and which version these are of, the newest of several."""
+    """Jobs with results of other rules only, and the newest version of these."""
     _held: list[Row] = field(default_factory=list)
     _held_bytes: int = 0
 
@@ -92,13 +92,13 @@ class Store:
         self.former = {job: rules for job, rules in self.former.items() if job not in anew}
 
     def holds(self, uri: str) -> bool:
-        """Whether a document is a file of the store itself, which may lie among the logs."""
+        """Return True if a document is a file of the store itself, which may be among the logs."""
         path = os.path.relpath(os.path.abspath(uri), self.folder)
         first = path.partition(os.sep)[0]
         return first in (_FORMAT_FILE, _DOCUMENTS, _RESULTS) or first.startswith(_UNFINISHED)
 
     def without_own(self, of_listing: Sequence[Diagnostic]) -> list[Diagnostic]:
-        """What is said of listed files, but for those of the store itself."""
+        """Return the warnings about listed files, without those of the store itself."""
         others = ((one, tuple(name for name in one.where if not self.holds(name))) for one in of_listing)
         return [
             replace(one, where=where, count=one.count - len(one.where) + len(where))
@@ -118,13 +118,11 @@ class Store:
                 yield path, part
             else:
                 self.damaged.append(f"{kind}/{path.name}")
-                with suppress(
-                    OSError
-                ):  # a store that may only be read; else said once, and gone with what is left behind
+                with suppress(OSError):  # a read-only store; otherwise the file is reported once and deleted
                     os.replace(path, self.folder / f"{_UNFINISHED}damaged-{path.name}")
 
     def diagnostics(self, jobs: Iterable[str]) -> Iterator[Diagnostic]:
-        """What is wrong with the store, and whose results in it are of other rules. jobs: those of this report."""
+        """Yield warnings about the store, and about jobs with results of other rules. jobs: those of this report."""
         names = sorted(set(self.damaged))
         if names:
             message = "damaged parts of the store; their logs are read again"
@@ -139,7 +137,7 @@ class Store:
             yield Diagnostic.of("rules_differ", message, len(former), tuple(sorted(former)))
 
     def documents(self, listed: Sequence[Document], reader: str) -> dict[str, DocumentRow]:
-        """By URI, what is known of documents that have not changed. reader: what a row must have been read with."""
+        """Return the rows of unchanged documents, by URI. reader: the reader hash that a row must have."""
         from goodput_cli.fleet.parts import read_documents
 
         wanted = {one.uri: one for one in listed if one.version}
@@ -153,7 +151,7 @@ class Store:
         return rows
 
     def add_documents(self, rows: Sequence[DocumentRow], reader: str, read_ns: int) -> None:
-        """Remember documents that were read. read_ns: an instant before that."""
+        """Store documents that were read. read_ns: a time before that."""
         from goodput_cli.fleet.parts import has_name, part_of_documents
 
         whole = [row for row in rows if row.problem is None and has_name(row.document)]
@@ -161,7 +159,7 @@ class Store:
             _write_part(self.folder, _DOCUMENTS, part_of_documents(whole, reader, read_ns))
 
     def hold(self, rows: Sequence[Row]) -> None:
-        """Take results that nobody else is to see: they wait in memory, where that is enough."""
+        """Take results that only this run uses: they wait in memory if that is enough."""
         self._held += rows
         self._held_bytes += sum(result.size for _, result in rows)
         if self._held_bytes > _MOST_HELD:
@@ -180,8 +178,8 @@ class Store:
         return found
 
     def results(self, keys: Mapping[str, Any]) -> Iterator[Row]:
-        """The results of the runs of these jobs, in any order, each once. Raises GoodputError where a part was lost
-        after it was found, and where two parts say different things of one job: that is a bug."""
+        """Yield the results of the runs of these jobs, in any order, each once. Raises GoodputError if a part was lost
+        after it was found, and if two parts differ about one job, which is a bug."""
         seen: dict[tuple[str, int], tuple[int, ...]] = {}
         wanted = set(keys)
         for path, rows in self._all(wanted):
@@ -204,7 +202,7 @@ class Store:
             )
 
     def _passing(self) -> Iterator[tuple[Path, Sequence[Row]]]:
-        """What this run alone has made."""
+        """Yield the results that only this run has made."""
         yield self.folder, self._held
         for path in [] if self.lasting else sorted((self.folder / _RESULTS).glob("*.pickle")):
             yield path, pickle.loads(path.read_bytes())  # our own, from a folder that is ours alone
@@ -259,7 +257,7 @@ def _whole_jobs(rows: Sequence[Row]) -> Iterator[list[Row]]:
 
 
 def _version(about: bytes) -> int | None:
-    """The version of a store; None where the file that says it is damaged. Version 1 had no check."""
+    """Return the version of a store; None if its file is damaged. Version 1 had no check."""
     try:
         said = json.loads(about)
         version = int(said["format"])
@@ -276,7 +274,7 @@ def _about(version: int) -> bytes:
 
 
 def _hash(part: bytes) -> str:
-    """What a part is called."""
+    """Return the name of a part."""
     return blake2b(part, digest_size=16).hexdigest()
 
 

@@ -1,8 +1,8 @@
-"""Amounts of a group of runs, and what follows from them: goodput, what was lost, MPG, ETTR and MTTF.
+"""Amounts of a group of runs, and figures from them: goodput, losses, MPG, ETTR and MTTF.
 
-Everything is a sum of integers (chip time: accelerators x ns) or of exact fractions, so that the order of adding makes
-no difference; a ratio is one division at the end. docs/fleet.md has the definitions and their sources. The time of a
-run comes in pieces: a window and its weeks, and its spans cut at any instants, exactly.
+Everything is a sum of integers (chip time: accelerators x ns) or of exact fractions, so the order of adding makes no
+difference; a ratio is one division at the end. docs/fleet.md has the definitions and their sources. The time of a run
+comes in pieces: a window and its weeks, and its spans cut at any times, exactly.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ EXCLUDED: LabelledCategory = (Category.EXCLUDED, None)
 SLOWDOWN: LabelledCategory = (Category.SLOWDOWN, None)
 QUEUED: LabelledCategory = (Category.QUEUED, None)
 NOT_HELD: tuple[LabelledCategory, ...] = (QUEUED, (Category.STOPPED, None))
-"""Where nothing is held unless an allocation says so (accounting §10, Cost)."""
+"""Categories without allocated resources, unless an allocation covers them (accounting §10, Cost)."""
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Sums:
     """Amounts of some runs, or of a part of their time."""
 
     runs: int = 0
-    """How many runs."""
+    """Number of runs."""
     known_runs: int = 0
     """Runs whose number of accelerators is known all the time."""
     chip: Counter[LabelledCategory] = field(default_factory=Counter)
@@ -55,20 +55,19 @@ class Sums:
     known_time: int = 0
     """Time (ns) without exclusions where the number of accelerators is known."""
     held: int = 0
-    """Chip time in which accelerators were held, without exclusions."""
+    """Chip time in which accelerators were allocated, without exclusions."""
     held_productive: int = 0
     """Productive chip time of it."""
     assumed: int = 0
     """Chip time of a run with allocations for which none was there."""
     allocated: int = 0
-    """A: chip time in which all of a job's accelerators were held at once."""
+    """A: chip time in which all of a job's accelerators were allocated at once."""
     kept: int = 0
     """P: chip time of kept training in allocated time, slowdown included: a slow step is the program's loss."""
     waiting: int = 0
     """Chip time in the queue."""
     asked: int = 0
-    """Pieces of runs and allocations of which it is known when they were asked for: without one nobody knows how long
-    anything waited."""
+    """Pieces of runs and allocations with a known time of request: without one, waits are unknown."""
     at_risk: int = 0
     """Chip time of kept training after the last save."""
     ideal: Fraction = Fraction(0)
@@ -82,7 +81,7 @@ class Sums:
     priced_runs: int = 0
     """Runs with a price."""
     costs: Counter[tuple[str, Category]] = field(default_factory=Counter)
-    """What held time without progress cost, by currency and category: Fractions."""
+    """Cost of allocated time without progress, by currency and category: Fractions."""
     up: int = 0
     """Time (ns) in which attempts were up: the exposure to failures."""
     failures: int = 0
@@ -90,29 +89,29 @@ class Sums:
     chip_up: int = 0
     """Chip time in which attempts were up."""
     node_up: Fraction = Fraction(0)
-    """Nodes x ns, of runs that say how many accelerators a node has."""
+    """Nodes x ns, of runs with a known number of accelerators per node."""
     node_failures: int = 0
     """Failures in that time."""
     recover: int = 0
     """Time (ns) from failures to training again, over those that trained again before the next disruption."""
     recovered: int = 0
-    """How many these are."""
+    """Number of these."""
     detect: int = 0
-    """Time (ns) from failures to the lines that say that they were noticed."""
+    """Time (ns) from failures to the lines that show that they were noticed."""
     detected: int = 0
-    """Of how many there is such a line."""
+    """Number of failures with such a line."""
     energy: int = 0
-    """What accelerators used without exclusions, where samples of power hold (mJ)."""
+    """Energy of accelerators without exclusions, where samples of power exist (mJ)."""
     energy_lost: int = 0
-    """The part of it that was no training that counts."""
+    """Part of it that was not training that counts."""
     powered_runs: int = 0
-    """Runs of which samples of power hold."""
+    """Runs with samples of power."""
     idle: int = 0
     """Device time (ns) of training in which accelerators were busy for less than 20 %."""
     watched_runs: int = 0
-    """Runs of which samples say in training how busy accelerators were."""
+    """Runs with samples of utilization in training."""
     shares: list[tuple[int, int]] = field(default_factory=list)
-    """Of each run: productive time, and time without exclusions (ns)."""
+    """For each run: productive time, and time without exclusions (ns)."""
 
     def add(self, other: Sums) -> None:
         """Add the amounts of other runs, or of other time."""
@@ -142,7 +141,7 @@ class Sums:
 
     @property
     def held_lost(self) -> int:
-        """The part of it in which accelerators were held: only that costs."""
+        """Return the part of it in which accelerators were allocated: only that costs."""
         return self.held - self.held_productive
 
     def share_of(self, ns: Fraction | int) -> Fraction | None:
@@ -166,8 +165,8 @@ class Sums:
 
     @property
     def availability(self) -> Fraction | None:
-        """Share of the time since resources were asked for in which all of them were there; None where nobody says when
-        that was."""
+        """Return the share of the time since the request in which all resources were allocated; None if the time of the
+        request is unknown."""
         return ratio(self.allocated, self.allocated + self.waiting) if self.asked else None
 
     @property
@@ -183,7 +182,7 @@ class Sums:
 
     @property
     def money(self) -> Counter[str]:
-        """What held time without progress cost, by currency: Fractions."""
+        """Return the cost of allocated time without progress, by currency: Fractions."""
         found: Counter[str] = Counter()
         for (currency, _), amount in self.costs.items():
             found[currency] += amount
@@ -191,23 +190,22 @@ class Sums:
 
     @property
     def kwh(self) -> Fraction | None:
-        """Energy of the accelerators that were seen; None where nobody knows any."""
+        """Return the energy of the sampled accelerators; None if unknown."""
         return Fraction(self.energy, _MJ_PER_KWH) if self.powered_runs else None
 
     @property
     def lost_kwh(self) -> Fraction | None:
-        """The part of it that was no training that counts."""
+        """Return the part of it that was not training that counts."""
         return Fraction(self.energy_lost, _MJ_PER_KWH) if self.powered_runs else None
 
     @property
     def idle_hours(self) -> Fraction | None:
-        """Accelerator hours of training in which those that were seen were busy for less than 20 %; None where nobody
-        knows any."""
+        """Return the accelerator hours of training in which sampled ones were busy for less than 20 %; None if unknown."""
         return Fraction(self.idle, NS_PER_HOUR) if self.watched_runs else None
 
     def worst(self, *, by_time: bool = False) -> tuple[LabelledCategory, int] | None:
-        """The category that lost most, and how much: chip time, or time where nobody knows it or it is asked for; None
-        where nothing was lost."""
+        """Return the category with the largest loss, and the loss: chip time, or time if chip time is unknown or time
+        is requested; None without a loss."""
         source = self.chip if self.known_time and not by_time else self.time
         lost = {key: ns for key, ns in source.items() if key not in (PRODUCTIVE, EXCLUDED) and ns > 0}
         return min(lost.items(), key=lambda item: (-item[1], item[0][0], item[0][1] or "")) if lost else None
@@ -241,8 +239,8 @@ class Mpg:
 
 
 def mpg_of(sums: Sums, capacity: int | None, *, saved_only: bool) -> Mpg:
-    """The three factors. capacity: K, chip time that the fleet had; None where nobody says. saved_only: progress after
-    the last save is no progress, as in the paper."""
+    """Return the three factors. capacity: K, chip time that the fleet had; None if unknown. saved_only: progress after
+    the last save does not count, as in the paper."""
     unsaved, ideal_unsaved = (sums.at_risk, sums.ideal_at_risk) if saved_only else (0, 0)
     scheduling = None if capacity is None else ratio(sums.allocated, capacity)
     runtime = ratio(sums.kept - unsaved, sums.allocated)
@@ -264,7 +262,7 @@ def ratio(part: Fraction | int, whole: Fraction | int) -> Fraction | None:
 
 
 def quantiles(values: Iterable[Fraction], parts: int) -> list[Fraction | None]:
-    """What cuts exact values into so many parts, linear between neighbours; None without any."""
+    """Return the values that cut exact values into this number of parts, linear between neighbors; None without any."""
     ordered = list(values)
     if not ordered:
         return [None] * (parts - 1)
@@ -280,20 +278,20 @@ def decimals(amount: Fraction | int) -> str:
 
 @dataclass(frozen=True)
 class Totals:
-    """What a measure is read from: of the fleet, or of a group of it."""
+    """Totals from which a measure is read: of the fleet, or of a group of it."""
 
     sums: Sums
-    """What its runs add up to."""
+    """Sums of its runs."""
     mpg: Mpg
     """Its MPG and what that is made of."""
     held: Amounts | None = None
-    """What a scheduler's tables say; None without any, and of a group."""
+    """Totals of a scheduler's tables; None without any, and for a group."""
     analysed: Fraction | None = None
     """Share of the runs that are in the totals; None of a group, as runs that could not be read are in none."""
 
 
 def percent(value: Fraction | None) -> float | None:
-    """In percent, at the edge."""
+    """Convert to percent, for output."""
     return None if value is None else float(100 * value)
 
 
@@ -319,7 +317,7 @@ class Week:
 
     @property
     def partial(self) -> bool:
-        """Whether the window holds only a part of it."""
+        """Return True if the window contains only a part of it."""
         return self.end - self.start < self.full_ns
 
 
@@ -332,11 +330,11 @@ class Calendar:
         self._edges = [start, *(week.end for week in self.weeks)]
 
     def edges(self, start: int, end: int) -> list[int]:
-        """The instants at which weeks begin inside [start, end)."""
+        """Return the times at which weeks begin inside [start, end)."""
         return self._edges[bisect_right(self._edges, start) : bisect_left(self._edges, end)]
 
     def week_at(self, instant: int) -> int:
-        """Position of the week that holds an instant of the window."""
+        """Return the position of the week that contains a time of the window."""
         return bisect_right(self._edges, instant) - 1
 
 
@@ -386,8 +384,8 @@ def cut_spans(spans: Spans, edges: I64) -> Iterator[tuple[dict[LabelledCategory,
 
 
 def cut_used(used: Used, edges: I64) -> Iterator[Sums]:
-    """What accelerators used and idled in each piece between two neighbours of `edges` (as of `cut_spans`); of a piece
-    of `used` that is cut, amounts count in proportion to its time."""
+    """Yield the used and idle accelerators of each piece between two neighbors of `edges` (as of `cut_spans`); if a
+    piece of `used` is cut, amounts count in proportion to its time."""
     length = np.maximum(used.end - used.start, 1)
     for begin, end in pairwise(edges.tolist()):
         part = np.maximum(np.minimum(used.end, end) - np.maximum(used.start, begin), 0) / length
@@ -399,7 +397,7 @@ def cut_used(used: Used, edges: I64) -> Iterator[Sums]:
 
 
 def _slowdown_upto(spans: Spans, span: I64, time: I64) -> I64:
-    """The slowdown (ns) of each span from its start up to an instant in it."""
+    """Return the slowdown (ns) of each span from its start up to a time in it."""
     length = spans.end[span] - spans.start[span]
     passed = time - spans.start[span]
     amount = spans.slowdown[span]

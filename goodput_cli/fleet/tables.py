@@ -41,7 +41,7 @@ CHANGES = "Change since the week before"
 _MOST_REASONS, _FEW = 10, 3
 _BY_CHIPS = ("accelerator h", "share", "goodput", "lost h", "cost", "points", "accelerators")
 _BY_TIME = ("job h", "share of job time", "goodput by job time")
-"""Columns for people of which one half says nothing: where accelerators are known, and where they are not."""
+"""Columns for people that appear only if accelerators are known, and only if they are unknown."""
 
 
 def section(
@@ -54,7 +54,7 @@ def section(
 
 
 def runs_sheet(report: FleetData, most: int | None = None) -> Sheet:
-    """Every run in a row: what Parquet holds. most: only so many, those that lost most first."""
+    """Return every run in a row, the contents of the Parquet file. most: number of runs, largest loss first."""
     if most is None:
         return section(report, "Runs", RUN_TABLE, report.runs)
     runs = runs_by_loss(report)
@@ -65,7 +65,7 @@ def runs_sheet(report: FleetData, most: int | None = None) -> Sheet:
 
 
 def sections_of_runs(report: FleetData) -> Iterator[Sheet]:
-    """The first --by, if any; what the time went to, all else that has rows, and the other --by."""
+    """Yield the first --by, if any; the categories, all other tables with rows, and the other --by."""
     groups = [group_section(report, table) for table in report.groups]
     yield from groups[:1]
     yield section(report, CATEGORIES, CATEGORY_TABLE, report.categories)
@@ -74,7 +74,7 @@ def sections_of_runs(report: FleetData) -> Iterator[Sheet]:
 
 
 def sections_of_tables(report: FleetData) -> Iterator[Sheet]:
-    """What a scheduler's tables alone tell."""
+    """Yield the tables that come from a scheduler alone."""
     if report.allocations is not None:
         yield from held_sections(report.allocations)
     yield from _left_out(report)
@@ -127,7 +127,7 @@ def group_section(report: FleetData, table: GroupTable) -> Sheet:
 
 
 def _unknown(rows: Sequence[GroupRow]) -> tuple[str, ...]:
-    """Headings of what samples of accelerators or tables of a scheduler say, where no group has any."""
+    """Return headings of accelerator samples or scheduler tables that no group has."""
     energy = () if any(row.kwh is not None for row in rows) else ("kWh", "kWh lost")
     idle = () if any(row.idle_hours is not None for row in rows) else ("idle h",)
     return (*energy, *idle, *(() if any(row.unlogged_hours for row in rows) else ("no log h",)))

@@ -51,7 +51,7 @@ def _failed(totals: Totals) -> Fraction | None:
 
 
 def _money(totals: Totals) -> Fraction | None:
-    """None where there are no prices, or prices of several currencies."""
+    """Return None without prices, or with prices of several currencies."""
     sums = totals.sums
     return Fraction(next(iter(sums.money.values()), 0)) if sums.priced_runs and len(sums.money) <= 1 else None
 
@@ -107,7 +107,7 @@ MEASURES: Mapping[str, Measure[Totals]] = {
 
 
 def _find(name: str, text: str) -> Named:
-    """A measure or a category, and the label behind `custom:`."""
+    """Find a measure or a category, and the label after `custom:`."""
     prefix, colon, label = name.partition(":")
     if colon and prefix.lower() in PREFIXES and label.strip():
         return Named(CUSTOM, "ratio", label.strip().upper())
@@ -131,8 +131,8 @@ FLEET = Subject(
 
 
 def parse_fleet_threshold(text: str, *, fails: bool = True) -> Expression:
-    """`[any(DIM):]NAME OP VALUE[UNIT]`. UsageError: not an expression, an unknown name, a unit that it cannot have, or
-    one that never holds."""
+    """Parse `[any(DIM):]NAME OP VALUE[UNIT]`. Raises UsageError for an invalid expression, an unknown name, an invalid
+    unit, or an expression that is never true."""
     parsed = read(text, FLEET, fails=fails)
     if parsed.name == "analysed" and parsed.each:
         raise UsageError(f"{text!r}: analysed applies to the whole fleet only")
@@ -161,7 +161,7 @@ def evaluate_fleet(
 
 
 def _value(expression: Expression, totals: Totals) -> Fraction | None:
-    """In percent, seconds, or as it is; None where it is not recorded."""
+    """Return the value in percent, seconds, or unchanged; None if it is not recorded."""
     measure = MEASURES.get(expression.name)
     return _share(expression, totals.sums) if measure is None else measure.of(totals)
 

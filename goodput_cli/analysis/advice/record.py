@@ -69,7 +69,7 @@ def linear_total(first: I64, count: I64, amount: I64, beyond: int = 0) -> Linear
 
 
 def sparse_linear_total(first: I64, stop: I64, amount: I64) -> LinearTotal:
-    """Return the same total where most pieces are empty and omitted: `amount` (ns) in first <= step < stop, in order."""
+    """Return the total where most pieces are empty and left out: `amount` (ns) in first <= step < stop, in order."""
     if len(first) == 0:
         return FLAT
     at = np.column_stack((first, stop)).ravel()

@@ -1,8 +1,8 @@
-"""Replay: the same steps and the same failures under another policy (docs/advice.md, *Replay*). A policy says where
-saves are made, and what they cost. Nothing here knows the accounting.
+"""Replay: the same steps and the same failures under another policy (docs/advice.md, *How the interval is chosen*). A
+policy defines where saves are made, and their cost. This module does not depend on the accounting.
 
-Every life keeps its budget, every gap its length. A life is two running totals, by place and by position, and the
-saves of the policy a third: where it dies is a binary search, so that a replay costs O((deaths) log steps).
+Every attempt keeps its budget, every gap its length. An attempt is two running totals, by place and by position, and
+the saves of the policy are a third: its end is found by binary search, so a replay costs O((failures) log steps).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from goodput_cli.arrays import I64
 
 
 class Policy(Protocol):
-    """When to save. A save is made at a position, that behind its step."""
+    """Rule for when to save. A save is made at a position, which is the one after its step."""
 
     waits: bool
-    """Whether a save may have to wait because the one before can not be used yet."""
+    """True if a save may have to wait because the one before cannot be used yet."""
 
     def paid(self, life: int, position: int) -> int:
-        """What the saves at or below a position cost (ns) in a life; only differences matter."""
+        """Return the cost (ns) of the saves at or below a position in an attempt; only differences matter."""
 
     def count(self, life: int, position: int) -> int:
-        """How many these are."""
+        """Count the saves at or below a position in an attempt."""
 
     def last(self, life: int, low: int, high: int) -> int | None:
         """The highest position with low < position <= high at which is saved."""
@@ -39,7 +39,7 @@ class Policy(Protocol):
 
 
 class AsRecorded:
-    """Where the life saved; where it recorded no step, wherever any life saved."""
+    """Saves where the attempt saved; where it recorded no step, wherever any attempt saved."""
 
     waits = False
 
@@ -77,8 +77,8 @@ class AsRecorded:
 
 
 class Every:
-    """After every step that `every` divides, those at or below the first position left out; the save behind the last
-    step stays as it was. A save that the record shows costs what it did, another one `JobRecord.cost_ns`."""
+    """Saves after every step that `every` divides, except those at or below the first position; the save after the last
+    step is unchanged. A save that the record shows costs what it did, any other `JobRecord.cost_ns`."""
 
     def __init__(self, record: JobRecord, every: int) -> None:
         self._record, self.every = record, every
@@ -91,7 +91,8 @@ class Every:
 
     @cached_property
     def _corrections(self) -> tuple[StepTotal, dict[int, StepTotal]]:
-        """What recorded saves cost beyond the usual cost: of any life, and what single lives differ from that."""
+        """Return the cost of recorded saves beyond the usual cost: of any attempt, and the difference of single
+        attempts from that."""
         known = self._record.first_saves
         here = self._at_a_save(known.made_at)
         own: dict[int, StepTotal] = {}
@@ -135,9 +136,9 @@ _GUESSES = 8
 
 @dataclass(frozen=True)
 class BudgetResult:
-    """How far a budget goes from one position. whole: the last position whose step and save were completed; position:
-    where it stands; used: ns. made: of saves that had to wait for each other, the position of each and when (ns of the
-    run) it can be used; None where the policy alone says what was saved."""
+    """Result of a budget spent from one position. whole: the last position whose step and save were completed;
+    position: where it ends; used: ns. made: for saves that had to wait for each other, the position of each and when
+    (ns of the run) it can be used; None if the policy alone decides the saves."""
 
     whole: int
     position: int
@@ -146,7 +147,7 @@ class BudgetResult:
 
 
 class AttemptReplay:
-    """The clock of one life of the record from a place and a position on."""
+    """The clock of one attempt of the record from a place and a position on."""
 
     def __init__(self, record: JobRecord, policy: Policy, life: int, place: int, position: int) -> None:
         self._record, self._policy, self.life = record, policy, life
@@ -156,7 +157,8 @@ class AttemptReplay:
         self._paid = policy.paid(life, position)
 
     def _extra(self, position: int) -> int:
-        """Evals below a position: the life's own where it recorded the step, else those of the latest that did."""
+        """Return the evals below a position: the attempt's own where it recorded the step, otherwise those of the
+        latest that did."""
         one, any_ = self._one, self._record.latest_extra
         if one.first <= position <= one.stop or not any_.total[-1]:
             return one.extra.upto(position)
@@ -170,7 +172,7 @@ class AttemptReplay:
         return self._one.work.upto(place) + self._extra(position) - self._begin
 
     def done(self, position: int) -> int:
-        """The same with all saves of the policy, the one at the position included."""
+        """Return the same with all saves of the policy, including the one at the position."""
         return self.trained(position) + self._policy.paid(self.life, position) - self._paid
 
     def cost(self, position: int) -> int:
@@ -178,7 +180,7 @@ class AttemptReplay:
         return self._policy.paid(self.life, position) - self._policy.paid(self.life, position - 1)
 
     def within(self, budget: int | None, end: int) -> BudgetResult:
-        """How far a budget (ns; None: any) goes, at most to the end position."""
+        """Return how far a budget (ns; None: any) goes, at most to the end position."""
         if self._policy.waits:
             return self._within_waiting(budget, end)
         if budget is None:
@@ -192,8 +194,8 @@ class AttemptReplay:
         return BudgetResult(whole, whole, used)
 
     def _farthest(self, budget: int, end: int) -> int:
-        """The last position, at most the end, whose step and save are complete within the budget (ns). Lives are even:
-        a few guesses at their mean pace nearly always find it, and a binary search does otherwise."""
+        """Return the last position, at most the end, whose step and save are complete within the budget (ns). Attempts
+        are even, so a few guesses at their mean pace nearly always find it; otherwise a binary search does."""
         low, high = self.position, end + 1
         guess, pace = low + budget // self._one.usual, self._one.usual
         for _ in range(_GUESSES):
@@ -247,8 +249,8 @@ MOST_DEATHS = 5000
 
 @dataclass(frozen=True)
 class Replayed:
-    """How a replay went. ns: its length; None if it never ends. path: of each death, the position at which it came and
-    the one at which the next life began. saves, saved: how many saves were completed, and the time (ns) they took."""
+    """Result of a replay. ns: its length; None if it never ends. path: for each failure, its position and the position
+    at which the next attempt began. saves, saved: the number of completed saves, and the time (ns) they took."""
 
     ns: int | None
     path: tuple[tuple[int, int], ...]
@@ -270,8 +272,8 @@ def replay(record: JobRecord, policy: Policy, *, newest: bool = False) -> Replay
 
 @dataclass(frozen=True)
 class _Died:
-    """How a life ended: after so many ns (start-up not included) at this position; None where the job was done, and no
-    ns where it never would be. life: whose budget it was that ended."""
+    """End of an attempt: after `ns` (start-up not included) at this position; position None if the job was done, ns
+    None if it never would be. life: the attempt whose budget ended."""
 
     life: int
     ns: int | None
@@ -280,8 +282,8 @@ class _Died:
 
 @dataclass
 class _Usable:
-    """Checkpoints that can be restored: those of the policy at low < position <= high, in a life, or of these only
-    `made`; and `low` itself if a life resumed there."""
+    """Checkpoints that can be restored: those of the policy at low < position <= high, in an attempt, or of these only
+    `made`; and `low` itself if an attempt resumed there."""
 
     run: AttemptReplay
     spent: int
@@ -322,8 +324,9 @@ class _Replay:
         return Replayed(ns, tuple(self._path), self._saves, self._saved)
 
     def _live(self, life: int, position: int) -> _Died:
-        """One life, to its death or to the end of the job. The last life of the record did not fail: when its budget is
-        used up it goes on into that of the first, and its places go on; if it is the only one, without an end."""
+        """Replay one attempt, to its end or to the end of the job. The last attempt of the record did not fail: after
+        its budget it continues with that of the first, and its places continue; if it is the only one, it never ends.
+        """
         record, begun = self._record, len(self._usable)
         budget = spent = place = 0
         while self._wraps <= MOST_WRAPS:
@@ -349,7 +352,7 @@ class _Replay:
         return _Died(life, None)
 
     def _note(self, run: AttemptReplay, result: BudgetResult, spent: int) -> None:
-        """What was saved on the way."""
+        """Record the saves of a stretch."""
         self._usable.append(_Usable(run, spent, run.position, result.whole, result.made, run.place == 0))
         if result.made is None:
             self._saves += self._policy.count(run.life, result.whole) - self._policy.count(run.life, run.position)
@@ -359,7 +362,7 @@ class _Replay:
             self._saved += sum(run.cost(position) for position, _ in result.made)
 
     def _forget_pending(self, begun: int, death: int) -> None:
-        """Saves of this life that could not be used yet when it died, `death` ns after it began."""
+        """Drop saves of this attempt that could not be used yet when it ended, `death` ns after it began."""
         for usable in reversed(self._usable[begun:]):
             save = self._newest_of(usable, usable.high)
             while save is not None and usable.spent + self._ready(usable, save) > death:
@@ -369,7 +372,7 @@ class _Replay:
                 return
 
     def _ready(self, usable: _Usable, position: int) -> int:
-        """When a save can be used, ns of its run."""
+        """Return when a save can be used, ns of its run."""
         if usable.made is not None:
             return next(ready for at, ready in reversed(usable.made) if at == position)
         delay = self._policy.delay(usable.run.life, position)
@@ -392,7 +395,8 @@ class _Replay:
         return None
 
     def _resume(self, life: int, died: int) -> int:
-        """Where the next life begins (docs/advice.md, *How a life ended*); checkpoints above it are forgotten."""
+        """Return where the next attempt begins (docs/advice.md, *How the interval is chosen*), and drop checkpoints
+        above it."""
         one, end = self._record.lives[life], self._record.ends[life]
         assert one.resumed is not None
         newest = self._newest(died + 1)
@@ -406,7 +410,8 @@ class _Replay:
                 position = max(position, newest)
         position = min(position, self._record.end)
         self._path.append((died, position))
-        while self._usable and self._usable[-1].low >= position:  # the next life begins with one at the position itself
+        # the next attempt begins with one at the position itself
+        while self._usable and self._usable[-1].low >= position:
             self._usable.pop()
         if self._usable:
             top = self._usable[-1]

@@ -1,6 +1,5 @@
-"""From the accounting of a job to its record of lives (docs/advice.md, *Lives and gaps*): when lives died, what of that
-was a hang, and how they ended.
-"""
+"""The record of attempts of a job, from its accounting (docs/advice.md, *How the interval is chosen*): when attempts
+ended, which part of that was a hang, and how they ended."""
 
 from __future__ import annotations
 
@@ -39,11 +38,11 @@ from goodput_cli.vocabulary.categories import Category
 
 @dataclass(frozen=True)
 class DeathEvidence:
-    """What the log shows of the end of a life, counted ns.
+    """Evidence of the end of an attempt, counted ns.
 
-    seen: end of its last complete step or save. blocked: time behind that in which completed saves blocked. death: when
-    it ended; None if nothing logged that. alive: until then it surely lived. next_begin: when the next attempt began.
-    in_flight: a step had begun. progressed: it completed a step. stride: steps between two of its records.
+    seen: end of its last complete step or save. blocked: time after that in which completed saves blocked. death: when
+    it ended; None if not logged. alive: until then it surely ran. next_begin: when the next attempt began. in_flight: a
+    step had begun. progressed: it completed a step. stride: steps between two of its records.
     """
 
     seen: int
@@ -58,8 +57,8 @@ class DeathEvidence:
 
 @dataclass(frozen=True)
 class JobContext:
-    """What the whole job shows. saved: the positions at which it saved, rising. end: the end position. extra: evals by
-    position. startup: usual start-up of lives (ns)."""
+    """Facts about the whole job. saved: the positions at which it saved, rising. end: the end position. extra: evals by
+    position. startup: usual start-up of attempts (ns)."""
 
     step_log: bool
     saved: Sequence[int]
@@ -70,14 +69,14 @@ class JobContext:
 
 
 def completed_attempt(life: ReplayAttempt, evidence: DeathEvidence, context: JobContext) -> ReplayAttempt:
-    """The life with its start-up, budget and hang."""
+    """Return the attempt with its start-up, budget and hang."""
     if life.resumed is None:
         behind = evidence.alive - evidence.seen - evidence.blocked if evidence.in_flight else 0
         return replace(life, budget=life.trained + life.saves.step_total.upto(life.stop) + behind)
     if context.step_log:
         assert evidence.death is not None
         hang = evidence.death - evidence.seen - evidence.blocked
-        if evidence.in_flight:  # under the record a life must not complete the step that was in flight
+        if evidence.in_flight:  # under the record an attempt must not complete the step that was in flight
             step = max(life.usual + context.extra.upto(life.stop + 1) - context.extra.upto(life.stop), 1)
             hang = max(hang - (step - 1), 0)
         return _with_death(life, evidence.death, hang)
@@ -105,7 +104,7 @@ def _from_checkpoints(life: ReplayAttempt, evidence: DeathEvidence, context: Job
 
 
 def _steps_ahead(life: ReplayAttempt, evidence: DeathEvidence, context: JobContext) -> int:
-    """Steps to the next position at which the job saved; if it never did, to the next line of this life."""
+    """Return the steps to the next position at which the job saved; if it never did, to the next line of this attempt."""
     place = bisect_right(context.saved, life.stop)
     if place < len(context.saved):
         return context.saved[place] - life.stop
@@ -136,7 +135,7 @@ def with_endings(record: JobRecord) -> JobRecord:
 
 
 def _completed(life: ReplayAttempt, run: AttemptReplay) -> list[int]:
-    """Positions of the saves that could be used before the life ended."""
+    """Return the positions of the saves that could be used before the attempt ended."""
     made, delay = life.saves.made_at.tolist(), life.saves.delay.tolist()
     end = life.budget + life.hang
     return [at for at, later in zip(made, delay, strict=True) if not later or run.done(at) + later <= end]
@@ -154,16 +153,16 @@ def _kind(life: ReplayAttempt, newest: int) -> EndKind:
 def record_of(
     timeline: Timeline, name: str, death: Death = "middle", save_ns: int | None = None, every: int | None = None
 ) -> JobRecord:
-    """The record of one job.
+    """Return the record of one job.
 
-    death: where a life is taken to have ended whose end nothing logged. save_ns: what a save blocks, if the log does
-    not show it. every: today's interval in steps, if it is not to be read from the log. `NotEnoughData` without a life.
+    death: where an attempt is assumed to have ended if its end was not logged. save_ns: time a save blocks, if not
+    logged. every: today's interval in steps, if not logged. Raises `NotEnoughData` without an attempt.
     """
     return _Reader(timeline, name, death, save_ns, every).record()
 
 
 class _Reader:
-    """Makes the record of a job of what its accounting says."""
+    """Builder of a job's record from its accounting."""
 
     def __init__(self, timeline: Timeline, name: str, death: Death, save_ns: int | None, every: int | None) -> None:
         self._job = JobTimeline(timeline)
@@ -237,7 +236,7 @@ class _Reader:
 
     @cached_property
     def _end(self) -> tuple[int, int]:
-        """The life that comes to the end position last, and that position."""
+        """Return the last attempt that reaches the end position, and that position."""
         own = self._training.spans
         kept = np.flatnonzero(own.complete & ((own.kept > 0) | (own.end == own.start)))
         kept = kept[(own.kept[kept] > 0) | (kept == len(own.start) - 1)]
@@ -254,7 +253,7 @@ class _Reader:
         return last, end
 
     def _lives(self) -> list[ReplayAttempt]:
-        """All of them, with what is known of how each ended."""
+        """Return all attempts, with how each ended."""
         raw = [self._life(place, attempt) for place, attempt in enumerate(self._job.lived)]
         traces = [self._trace(life) for life in raw]
         startups = [life.startup for life, trace in zip(raw, traces, strict=True) if trace.progressed]

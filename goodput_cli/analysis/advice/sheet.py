@@ -67,7 +67,7 @@ def facts(analysis: Analysis, advice: AdviceData) -> Iterator[str]:
 
 
 def _failures(record: RecordFacts) -> str:
-    """Return all failures, as every command counts them, and those that ended training, which the advice is based on."""
+    """Return all failures, as every command counts them, and those that ended training, the basis of the advice."""
     trained = duration_of_seconds(record.life_seconds)
     if not record.failures or record.mtbf_seconds is None:
         return f"no failure ({trained} of training)"

@@ -1,4 +1,4 @@
-"""Tasks on dask.distributed: worker processes of this machine, or somebody else's cluster.
+"""Tasks on dask.distributed: worker processes of this machine, or an existing cluster.
 
 A worker that dies loses nothing: dask runs its tasks again, and a task done twice writes the same under the same name.
 A task that kills its workers is cut into single items, which run one at a time, so that one of them alone is blamed.
@@ -39,7 +39,7 @@ from goodput_cli.fleet.question import Workers
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 _LOOK_SECONDS = 2.0
-"""How often to look whether the scheduler is still there."""
+"""Interval for checking that the scheduler is still running."""
 _KILLED = "killed its worker (out of memory?)"
 
 
@@ -51,16 +51,16 @@ class Dask:
     address: str
     workers: int
     memory: int | None
-    """Of each; see `Engine`."""
+    """Memory of each worker; see `Engine`."""
     patience: float | None = None
     """Seconds without any worker process after which none is to be hoped for, and ten times that where processes start
     but none gets to work; None: wait for ever."""
     start_again: Callable[[], bool] = lambda: False
-    """Starts workers that were lost while they started, and says whether any process is on its way."""
+    """Starts workers that were lost while they started; returns True if any process is starting."""
     here: ClassVar[bool] = False
     _last_process: float = field(default_factory=time.monotonic)
     _last_worker: float = field(default_factory=time.monotonic)
-    """When any was seen: a process that starts, or a worker that works."""
+    """Last time a process was starting or a worker was working."""
     _finished: SimpleQueue[Future] = field(default_factory=SimpleQueue)
 
     def run(
@@ -103,7 +103,7 @@ class Dask:
         return future
 
     def _done(self) -> set[Future]:
-        """What has finished since, after a while perhaps nothing. Raises GoodputError: the scheduler is gone."""
+        """Return the futures that finished since; may be empty. Raises GoodputError if the scheduler is gone."""
         try:
             done = {self._finished.get(timeout=_LOOK_SECONDS)}
             while not self._finished.empty():
@@ -128,7 +128,7 @@ class Dask:
             raise GoodputError("all worker processes have died and cannot be restarted; use --workers 1")
 
     def _result(self, future: Future) -> Any:
-        """What a task gave; `Failed` where it killed its workers. Other errors are raised."""
+        """Return the result of a task; `Failed` if it killed its workers. Other errors are raised."""
         try:
             return future.result()
         except (KilledWorker, MemoryError):
@@ -140,27 +140,26 @@ class Dask:
 
 
 def _gone(address: str) -> GoodputError:
-    """What to say where a scheduler is gone."""
+    """Return the error for a lost scheduler."""
     return GoodputError(f"lost the connection to the scheduler at {address}; run again with --store to continue")
 
 
 _PATIENCE_SECONDS = 60.0
-"""How long a worker that died may take to be there again. A cluster of somebody else may have to wait for its
-machines."""
+"""Time that a worker that died may take to return. An existing cluster may have to wait for its machines."""
 _STARTS_LONGER = 10
-"""So many times that is waited for processes that start."""
+"""Factor on that time for processes that are starting."""
 _ENVIRONMENT = {"MALLOC_ARENA_MAX": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-"""As dask has it, but for memory that is freed: it is not given back at once, to be asked for again by the next line.
-That were ten times as many page faults."""
+"""As dask sets it, except for freed memory: it is not returned at once, because the next line needs it again. That
+would cause ten times as many page faults."""
 _QUIET = "ignore::UserWarning:multiprocessing.resource_tracker"
-"""What is cleared away after workers that were left in a hurry is nobody's warning."""
+"""Warnings about resources of workers that were closed quickly do not concern the user."""
 
 
 @contextlib.contextmanager
 def local_cluster(count: int, memory: int) -> Iterator[Dask]:
-    """Processes of this machine, which start while the first tasks are handed out. memory: of each (bytes).
+    """Start processes of this machine, which start while the first tasks are handed out. memory: of each (bytes).
 
-    They speak on loopback, encrypted with a key that nobody else has: whoever can speak to a dask scheduler can run
+    They communicate over loopback, encrypted with a private key: everyone who can connect to a dask scheduler can run
     code.
     """
     with (
@@ -233,8 +232,8 @@ def _start_again(cluster: LocalCluster, count: int) -> bool:
 
 
 def _leave(started: list[Any], strangers: set[Any]) -> None:
-    """Close what was started, at once: no worker holds anything that is still wanted. A second Ctrl-C must not leave
-    processes behind. strangers: processes that are not ours."""
+    """Close all started processes at once: no worker has needed results. A second Ctrl-C must not leave processes
+    running. strangers: processes that were not started here."""
     logging.disable(logging.CRITICAL)
     with _ctrl_c_ignored():
         for cluster in started[:1]:
@@ -255,7 +254,7 @@ def _leave(started: list[Any], strangers: set[Any]) -> None:
 def _ctrl_c_ignored() -> Iterator[None]:
     try:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:  # not in the main thread, where signals are nobody's business
+    except ValueError:  # not in the main thread, so signals are handled elsewhere
         yield
         return
     try:
@@ -277,10 +276,10 @@ _SETTINGS = {
     "distributed.worker.daemon": True,
 }
 _LOGGERS = ("distributed", "distributed.client")
-"""What dask gives a level of its own: what they say of a scheduler that is gone is a traceback, and ours a sentence."""
+"""Loggers with their own level in dask: about a lost scheduler they log a traceback, and goodput a sentence."""
 _MOST_BYTES = 4 << 30
 _FIRST_WORKER_SECONDS = 60.0
-"""How long the first worker of somebody's cluster may take to come: batch jobs and containers need a while."""
+"""Time for the first worker of an existing cluster to appear: batch jobs and containers need a while."""
 
 
 @contextlib.contextmanager
@@ -313,7 +312,7 @@ def _somebodys_cluster(workers: Workers, shared: Sequence[Path]) -> Iterator[Das
         client = Client(address, timeout=30)
     except (OSError, ValueError, TimeoutError) as error:
         raise GoodputError(f"the scheduler at {address} cannot be reached: {error}") from error
-    except TypeError as error:  # what dask says of TLS without certificates
+    except TypeError as error:  # dask's error for TLS without certificates
         raise GoodputError(
             f"the scheduler at {address} requires certificates; set them in dask's configuration (distributed.comm.tls)"
         ) from error
@@ -329,7 +328,7 @@ def _somebodys_cluster(workers: Workers, shared: Sequence[Path]) -> Iterator[Das
 
 
 def _address(named: str) -> str:
-    """Where a scheduler is, that is named by its address or by the file that it wrote. Raises UsageError."""
+    """Return the address of a scheduler that is named by its address or by the file that it wrote. Raises UsageError."""
     if "://" in named:
         return named
     file = Path(named)
@@ -376,7 +375,7 @@ def _shake_hands(client: Client, store: Path, log: Path | None = None) -> None:
 
 
 def _introduce(path: str, log: str | None) -> tuple[str, ...]:
-    """What a worker reads in the store, whether it sees a log, and what it runs."""
+    """Check a worker: return what it reads in the store, whether it sees a log, and its versions."""
     import sys
 
     import numpy as np
@@ -399,8 +398,8 @@ def _words(answer: tuple[str, ...]) -> str:
 
 
 def _limit(count: int, memory: str | None) -> int:
-    """What each of some workers of this machine may take (bytes): as a person says it, else its part of three quarters
-    of the machine, at most 4 GiB. Raises UsageError for what is no size, or too little for any document."""
+    """Return the memory limit of each worker of this machine (bytes): as given, otherwise its part of three quarters of
+    the machine, at most 4 GiB. Raises UsageError for an invalid size, or one too small for any document."""
     if memory is None:
         return min(of_this_machine() * 3 // 4 // count, _MOST_BYTES)
     try:

@@ -1,4 +1,4 @@
-"""Where tasks run: in this process, or wherever `Engine` is told. The same tasks, the same answers."""
+"""Execution of tasks: in this process, or on the workers that `Engine` is given. The tasks and answers are the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _MOST_WORKERS = 8
 _LEAST_SECONDS = 10.0
-"""What takes less is done here: to start workers takes two seconds."""
+"""Shorter work is done in this process: starting workers takes two seconds."""
 _SECONDS_A_DOCUMENT, _SECONDS_A_BYTE = 0.006, 1.3e-8
 
 Item = TypeVar("Item")
@@ -24,19 +24,19 @@ Result = TypeVar("Result")
 
 
 class Engine(Protocol):
-    """Runs tasks. What they give may come in any order."""
+    """Runner of tasks. Results may arrive in any order."""
 
     @property
     def here(self) -> bool:
-        """Whether tasks run in this process, where what is read can be counted while it is read."""
+        """True if tasks run in this process, where bytes can be counted while they are read."""
 
     @property
     def workers(self) -> int:
-        """How many tasks run at a time."""
+        """Number of tasks that run at a time."""
 
     @property
     def memory(self) -> int | None:
-        """What a task may take (bytes); None: what there is."""
+        """Memory of a task (bytes); None: all of the machine."""
 
     def run(
         self, task: Callable[[Sequence[Item]], Result], batches: Iterator[list[Item]]
@@ -45,7 +45,7 @@ class Engine(Protocol):
 
 
 class InProcess:
-    """One task after the other, in order."""
+    """Runner of one task after the other, in order."""
 
     here = True
     workers = 1
@@ -62,10 +62,10 @@ class InProcess:
 def open_engine(
     workers: Workers, *, documents: int, size: int, store: Path, log: str | None = None
 ) -> Iterator[Engine]:
-    """The engine that a person asked for; in this process where more do not pay. documents, size (bytes): what there is
-    to read. log: the path of one of them that is a file.
+    """Open the requested engine; in this process if more do not pay off. documents, size (bytes): input. log: the path
+    of one of them that is a file.
 
-    Raises UsageError where several workers are asked for and dask is not installed.
+    Raises UsageError if several workers are requested and dask is not installed.
     """
     count = worker_count(workers, documents, size)
     if workers.scheduler is None and count == 1:
@@ -80,8 +80,8 @@ def open_engine(
 
 
 def worker_count(workers: Workers, documents: int, size: int) -> int:
-    """How many processes do the work; 1 is this one. No more than the processors that this one may use, in a container
-    too."""
+    """Return the number of processes that do the work; 1 is this one. At most the processors that this one may use,
+    also in a container."""
     if workers.workers is not None:
         return workers.workers
     if expected_seconds(documents, size) < _LEAST_SECONDS or not find_spec("distributed"):
@@ -92,5 +92,5 @@ def worker_count(workers: Workers, documents: int, size: int) -> int:
 
 
 def expected_seconds(documents: int, size: int) -> float:
-    """How long reading and accounting take one processor, by the cost model of docs/fleet.md."""
+    """Return the time for reading and accounting on one processor, by the cost model of docs/fleet.md."""
     return documents * _SECONDS_A_DOCUMENT + size * _SECONDS_A_BYTE

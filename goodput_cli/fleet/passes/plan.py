@@ -1,6 +1,6 @@
-"""The two passes over a fleet: no job is accounted for in halves, and nothing is held but the answers.
+"""The two passes over a fleet: no job is accounted for in halves, and only answers stay in memory.
 
-Pass 1 reads every document once and accounts for every job in it. A job that shows in several documents is put together
+Pass 1 reads every document once and accounts for every job in it. A job that appears in several documents is combined
 in pass 2: these documents are read again, cut into pieces, and the job is accounted for from its pieces.
 """
 
@@ -41,7 +41,7 @@ from goodput_cli.fleet.passes.work import DocumentRow, Failed, Local, Origin, Ta
 from goodput_cli.sources.base import Document
 
 JobKey = tuple[str, str]
-"""What tells a job: its name, and what tells jobs of one name apart (empty where nothing does)."""
+"""Identity of a job: its name, and the label that distinguishes jobs of one name (empty without one)."""
 Batched = Callable[[Sequence[Any]], Iterator[list[Any]]]
 """Puts items into tasks."""
 _JOBS_AT_ONCE, _EVENTS_AT_ONCE = 64, 2_000_000
@@ -49,7 +49,7 @@ _JOBS_AT_ONCE, _EVENTS_AT_ONCE = 64, 2_000_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """What both passes gave."""
+    """Result of both passes."""
 
     rows: list[DocumentRow]
     """A row a document, in the order of the documents."""
@@ -58,7 +58,7 @@ class Outcome:
 
 
 def reading_diagnostics(rows: Sequence[DocumentRow], of_listing: Sequence[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
-    """What was noticed while reading, over all documents: by the sources, then of their lines by code and message."""
+    """Return the warnings of reading, over all documents: of the sources, then of their lines by code and message."""
     of_lines = merge(one for row in rows for one in row.of_lines)
     shortened = [replace(one, where=one.where[:FEW_PLACES]) if one.severity == "info" else one for one in of_lines]
     of_sources = (one for row in rows for one in row.of_source)
@@ -66,7 +66,7 @@ def reading_diagnostics(rows: Sequence[DocumentRow], of_listing: Sequence[Diagno
 
 
 def doubts_of_reading(rows: Sequence[DocumentRow]) -> dict[str, list[str]]:
-    """Why the files of each document may be of another job than they are taken for, by its URI."""
+    """Return why the files of each document may belong to another job, by its URI."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for row in rows:
         parts = {one.name: one.uri for one in row.document.parts or (row.document,)}
@@ -79,15 +79,15 @@ def doubts_of_reading(rows: Sequence[DocumentRow]) -> dict[str, list[str]]:
 
 
 def former_names(rows: Sequence[DocumentRow]) -> dict[str, str]:
-    """By job, what it was called before 0.2, unless that is what another is called now."""
+    """Return the name before 0.2 of each job, unless another job has that name now."""
     parts = [part for row in rows for part in row.jobs]
     now = {part.job for part in parts}
     return {part.job: part.former for part in parts if part.former and part.former not in now}
 
 
 def _asked_for(rows: Sequence[DocumentRow], names: Sequence[str]) -> list[DocumentRow]:
-    """Documents with those of their jobs that were asked for. names: globs; one that is nobody's name now stands for
-    those that were called so before 0.2."""
+    """Return documents with those of their jobs that were requested. names: globs; one that matches no current name
+    selects the jobs that had it before 0.2."""
     now = {part.job for row in rows for part in row.jobs}
     old = [name for name in names if not any(is_wanted(job, (name,)) for job in now)]
     found = []
@@ -106,8 +106,8 @@ _FEW_OTHERS = 20
 
 
 def two_clusters(rows: Sequence[DocumentRow], cluster_of: Callable[[str], str] | None) -> Iterator[Diagnostic]:
-    """One name that documents of two clusters hold at the same time. cluster_of: by URI; None where clusters tell jobs
-    apart."""
+    """Yield warnings about one name in documents of two clusters at the same time. cluster_of: by URI; None if clusters
+    distinguish jobs."""
     if cluster_of is None:
         return
     parts: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
@@ -123,7 +123,7 @@ def two_clusters(rows: Sequence[DocumentRow], cluster_of: Callable[[str], str] |
 
 
 def _overlap(parts: list[tuple[int, int, str]]) -> bool:
-    """Whether two parts of different clusters overlap in time."""
+    """Return True if two parts of different clusters overlap in time."""
     ordered = sorted(parts)
     return any(
         other[0] < one[1] and other[2] != one[2] for place, one in enumerate(ordered) for other in ordered[place + 1 :]
@@ -140,23 +140,23 @@ class Passes:
     where: str | None = None
     """The folder in which pieces lie, where all workers see them; None for the temporary files of this machine."""
     apart: Callable[[Document], str] = lambda _: ""
-    """What tells two jobs of one name apart, by document."""
+    """Returns the label that distinguishes two jobs of one name, by document."""
     stored: Callable[[str, Origin, int], Any] = lambda *_: None
     """The answer that is there already about a job (its name, documents and last event in ns), or None."""
     known: Callable[[Sequence[Document]], Mapping[str, DocumentRow]] = lambda _: {}
-    """By URI, what is known of documents that were read before and are the same."""
+    """Returns, by URI, the rows of documents that were read before and are unchanged."""
     rows_done: Callable[[Sequence[DocumentRow]], None] = lambda _: None
     """Called with documents that were read, once their jobs are accounted for."""
     infer: Callable[[Sequence[str]], tuple[str, Diagnostic] | None] = lambda _: None
-    """The rules that can be inferred from files of which no format gives steps, and the warning that they were."""
+    """Returns the rules that can be inferred from files without known steps, and the warning about it."""
     _rows: dict[str, DocumentRow] = field(default_factory=dict)
-    """By URI, the documents that were read."""
+    """Documents that were read, by URI."""
     _answers: dict[tuple[str, str], Any] = field(default_factory=dict)
-    """By URI and job, what pass 1 gave."""
+    """Answers of pass 1, by URI and job."""
     _pieces: dict[str, Pieces] = field(default_factory=dict)
-    """By URI, the documents that were cut."""
+    """Documents that were cut, by URI."""
     _keeps_streams: bool = False
-    """Whether a stream, which nobody reads twice, is cut at once: it may share a job with another document."""
+    """True if a stream, which cannot be read twice, is cut at once: it may share a job with another document."""
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def run(self, documents: Sequence[Document], known: Mapping[str, DocumentRow] | None = None) -> Outcome:
@@ -168,7 +168,7 @@ class Passes:
             documents = self._together(documents)
             self._read(self._lacking(documents))
             self._infer(documents)
-            if self.task.names:  # what text is called was not known before all of it was put together
+            if self.task.names:  # the name of text is known only after all of it is combined
                 rows = _asked_for([self._rows[one.uri] for one in documents], self.task.names)
                 self._rows.update((row.document.uri, row) for row in rows)
             outcome = Outcome([self._rows[one.uri] for one in documents], self._finish(documents))
@@ -178,7 +178,7 @@ class Passes:
 
     @cached_property
     def _folder(self) -> str:
-        """Where pieces lie; it goes away with them."""
+        """Return the folder of the pieces; it is deleted with them."""
         return self._stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-", dir=self.where))
 
     def _read(self, documents: list[Document]) -> None:
@@ -256,7 +256,7 @@ class Passes:
     def _results(
         self, work: Any, items: Sequence[Any], batched: Batched, *arguments: Any, quietly: bool = False
     ) -> Iterator[tuple[list[Any], Any]]:
-        """What the engine makes of items, in batches; in this process every byte is counted as it is read."""
+        """Yield the engine's results of items, in batches; in this process every byte is counted as it is read."""
         engine, local = self.engine, self.local
         task = partial(work, self.task, *arguments)
         silent = partial(task, local=replace(local, progress=None))
@@ -268,7 +268,7 @@ class Passes:
             yield [item], self._in_this_process(silent, item)
 
     def _in_this_process(self, task: Any, item: Any) -> Any:
-        """What a task makes of an item that is too large for a worker: here it may have all memory there is."""
+        """Return a task's result of an item that is too large for a worker: here it may use all memory."""
         size = f"needs about {needed(item) / 1e9:.1f} GB"
         if not fits(item, of_this_machine()):
             return Failed(f"too large for --memory: {size}")
@@ -293,7 +293,7 @@ class Passes:
         self.rows_done(rows)
 
     def _count(self, batch: list[Document]) -> None:
-        """Tell who waits about documents that were read elsewhere."""
+        """Report progress for documents that were read elsewhere."""
         progress = self.local.progress
         if progress is None or self.engine.here:
             return
@@ -301,7 +301,7 @@ class Passes:
         progress.add_lines(sum(self._rows[one.uri].lines for one in batch))
 
     def _holders(self, documents: Sequence[Document]) -> dict[JobKey, list[DocumentRow]]:
-        """By job, the documents that hold some of it."""
+        """Return, by job, the documents that contain some of it."""
         holders: defaultdict[JobKey, list[DocumentRow]] = defaultdict(list)
         for row in (self._rows[one.uri] for one in documents):
             for part in row.jobs:
@@ -318,7 +318,7 @@ class Passes:
             self._pieces[read.row.document.uri] = pieces_of(read, self._folder, [one.job for one in read.row.jobs])
 
     def _cut_all(self, shared: Mapping[JobKey, Collection[DocumentRow]]) -> None:
-        """Cut the documents that hold some of these jobs."""
+        """Cut the documents that contain some of these jobs."""
         jobs: defaultdict[str, list[str]] = defaultdict(list)
         documents: dict[str, Document] = {}
         for (job, _), holders in shared.items():
@@ -335,7 +335,7 @@ class Passes:
             self._pieces.update({one.document.uri: one for one in result})
 
     def _shared_job(self, key: JobKey, holders: Sequence[DocumentRow], whole: dict[JobKey, Any]) -> SharedJob | None:
-        """A job of several documents; None, and an answer that says so, if one of them is gone."""
+        """Return a job of several documents; None, with an answer that explains it, if one of them is gone."""
         cut = [self._pieces[row.document.uri] for row in holders]
         problems = [one.problem for one in cut if one.problem is not None]
         if problems:

@@ -1,14 +1,14 @@
-"""Pass 1: each document is read, and each job in it accounted for at once; nothing of it is kept but the answers.
+"""Pass 1: each document is read, and each job in it is accounted for at once; only the answers are kept.
 
-Files of text of one folder: they name no job and share what they say, so that they are read as one document.
+Text files of one folder name no job and share their facts, so they are read as one document.
 
-Pass 2: jobs whose events lie in several documents. Each such document becomes one file of pieces, a piece a job; a
+Pass 2: jobs whose events are in several documents. Each such document becomes one file of pieces, one piece per job; a
 job's pieces, joined in the order of the documents, are its events.
 
-A piece is an Arrow record batch; what its codes stand for is JSON beside it. Nothing that came from a log is ever
-evaluated or unpickled.
+A piece is an Arrow record batch; the meaning of its codes is JSON next to it. Data from a log is never evaluated or
+unpickled.
 
-How much memory a document or a job takes while it is accounted for, by what was measured (docs/fleet.md).
+Memory of a document or a job while it is accounted for, from measurements (docs/fleet.md).
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from goodput_cli.sources.layouts import home_of
 _DIGEST_BYTES = 16
 _FEW = 20
 _MOST_AT_ONCE, _MOST_HERE = 16, 32
-"""A task of 16 small documents takes a third of a second: a worker that is lost costs little. What this process does
-costs nothing to hand out."""
+"""A task of 16 small documents takes a third of a second, so a lost worker costs little. Work of this process costs
+nothing to hand out."""
 _MOST_BYTES = 64 << 20
-"""Of a task."""
+"""Bytes of a task."""
 _TASKS_EACH = 8
 HERE = Local()
 
@@ -70,7 +70,7 @@ class _Count:
             self.progress.advance(count)
 
     def expect(self, count: int, /) -> None:
-        """Said for all documents together."""
+        """Announce the count of all documents together."""
 
     def add_lines(self, count: int, /) -> None:
         self.lines += count
@@ -92,14 +92,14 @@ class DocumentRead:
     log: EventLog
     row: DocumentRow
     jobs: list[EventLog] = field(default_factory=list)
-    """Those that somebody hints for, in order of their first event."""
+    """Jobs with a hint, in order of their first event."""
 
 
 def read_batch(
     task: Task, batch: Sequence[Document], local: Local = HERE, read_too: Callable[[DocumentRead], None] | None = None
 ) -> tuple[list[DocumentRow], dict[tuple[str, str], Any]]:
-    """Some documents: what each holds, and by URI and job the answer about each job in each, as the task's work keeps
-    it. read_too: called with each document before its events are let go."""
+    """Read documents. Return the row of each, and by URI and job the answer about each job in each, as the task's work
+    keeps it. read_too: called with each document before its events are released."""
     rows: list[DocumentRow] = []
     places: list[tuple[str, str]] = []
     answers = []
@@ -152,14 +152,14 @@ def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRea
 
 
 def documents_at_once(count: int, workers: int) -> int:
-    """How many of some documents are a task: every worker has several tasks, as they are not equally long."""
+    """Return how many documents are a task: every worker has several tasks, because they are not equally long."""
     if workers == 1:
         return _MOST_HERE
     return min(max(count // (_TASKS_EACH * workers), 1), _MOST_AT_ONCE)
 
 
 def batches_of(items: Sequence[Sized], most: int) -> Iterator[list[Sized]]:
-    """Documents (or what has one) in order, so many at once that a task is worth sending and fits into memory."""
+    """Yield documents (or objects with one) in order, grouped so that a task is worth sending and fits into memory."""
     batch: list[Sized] = []
     room = _MOST_BYTES
     for item in items:
@@ -185,9 +185,9 @@ def _part(job: EventLog, document: Document, former: str) -> JobPart:
 
 
 def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow], shared: int | None) -> list[Document]:
-    """The documents in their order, those of text of one folder as one, with the logs of events where trackers lie that
-    may have the same runs, and with folders of the same job. rows: by URI, what each holds. shared: see
-    `ReadingOptions.shared_levels`. What nobody can read twice stays alone."""
+    """Return the documents in their order. Text of one folder is one document, with the event logs of trackers that may
+    have the same runs, and with folders of the same job. rows: by URI. shared: see `ReadingOptions.shared_levels`.
+    Documents that cannot be read twice stay separate."""
     folders: defaultdict[str, list[Document]] = defaultdict(list)
     homes = {home for one in documents if (home := home_of(one.name)) is not None}
     printed = {beside(one.name) for one in documents if rows[one.uri].has_text and not is_event_file(one.name)}
@@ -212,7 +212,7 @@ def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow], sha
 def _of_one_job(
     folders: Mapping[str, Sequence[Document]], rows: Mapping[str, DocumentRow], shared: int | None
 ) -> list[list[str]]:
-    """Folders of text that hold files of one job, where no text names it."""
+    """Return folders of text that contain files of one job whose name is not logged."""
     found: list[FolderOfLogs] = []
     for folder, some in folders.items() if shared is not None else ():
         found += _jobs_of_folder(folder, some, rows, shared or 0)
@@ -229,8 +229,8 @@ def _of_one_job(
 def _of_nodes(
     folders: Mapping[str, Sequence[Document]], rows: Mapping[str, DocumentRow], of: Mapping[str, str]
 ) -> list[tuple[str, str]]:
-    """Folders of nodes whose files tell of deaths alone, each with the one job of the nodes beside it. of: by folder,
-    the one with which it is read."""
+    """Return folders of nodes whose files contain only failures, each with the one job of the nodes next to it. of: by
+    folder, the one with which it is read."""
     near: defaultdict[str, set[str]] = defaultdict(set)
     silent: list[tuple[str, str]] = []
     for folder, first in of.items():
@@ -247,8 +247,8 @@ def _of_nodes(
 def _add_samples(
     folders: dict[str, list[Document]], documents: Sequence[Document], rows: Mapping[str, DocumentRow]
 ) -> None:
-    """Samples of accelerators are read with the logs of the one job in the nearest folder that holds any, that folder
-    or one above it. folders: what is read together, by the folder that it is called after."""
+    """Add samples of accelerators to the logs of the one job in the nearest folder that contains any, that folder or
+    one above it. folders: documents that are read together, by the folder that names them."""
     samples = [one for one in documents if one.version and _holds_samples_alone(rows[one.uri])]
     if not samples:
         return
@@ -299,8 +299,9 @@ def _jobs_of_folder(
 
 
 def _beside(name: str, homes: Collection[str], printed: Collection[str]) -> str:
-    """The folder with which a document is read. Event files may be of the run that a tracker beside their folder has
-    too, or that printed into it. homes: the folders in which folders of trackers lie; printed: those of text."""
+    """Return the folder with which a document is read. Event files may be of the run that also has a tracker next to
+    their folder, or that printed into it. homes: the folders that contain folders of trackers; printed: those of text.
+    """
     folder = beside(name)
     if not is_event_file(name) or folder in printed:
         return folder
@@ -309,7 +310,7 @@ def _beside(name: str, homes: Collection[str], printed: Collection[str]) -> str:
 
 
 def origin_of(job: str, holders: Sequence[DocumentRow]) -> Origin:
-    """What the events of a job are from. holders: of the documents that hold some of it."""
+    """Return the origin of the events of a job. holders: of the documents that contain some of it."""
     return tuple(one for row in holders for part in row.jobs if part.job == job for one in row.origin(part))
 
 
@@ -330,7 +331,7 @@ def _one_of(parts: Sequence[Document], folder: str) -> Document:
 
 _PLURALS = {name: "entries" if name == "entry" else f"{name}s" for name in COLUMNS if name != "job"}
 _CODED = {name: texts for name, texts in _PLURALS.items() if texts in EventTable.__dataclass_fields__}
-"""Columns that hold positions in a tuple of the table, and what that is called."""
+"""Columns that contain positions in a tuple of the table, and the name of that tuple."""
 _STORED = tuple(name for name in COLUMNS if name != "job")
 _ABOUT = b"about"
 
@@ -344,7 +345,7 @@ class Split:
 
     @property
     def size(self) -> int | None:
-        """Of the document, in bytes."""
+        """Size of the document, in bytes."""
         return self.document.size
 
 
@@ -358,7 +359,7 @@ class Pieces:
     places: dict[str, int]
     """By job, the number of its record batch."""
     problem: str | None = None
-    """Why it could not be read again."""
+    """Reason why it could not be read again."""
 
 
 @dataclass(frozen=True)
@@ -367,7 +368,7 @@ class SharedJob:
 
     job: str
     apart: str
-    """What tells it from other jobs of its name; empty where nothing does."""
+    """Label that distinguishes it from other jobs of its name; empty without one."""
     pieces: tuple[tuple[str, int], ...]
     origin: Origin
     events: int
@@ -423,7 +424,7 @@ _OF_SAMPLES = ("time", "held", "value", "high")
 
 
 def _write_samples(path: str, job: EventLog) -> None:
-    """What accelerators of a job did, beside its piece."""
+    """Write the accelerator samples of a job, next to its piece."""
     devices = [one for one in job.table.devices if one.job == job.table.jobs[0]]
     about = [[one.host, one.device, one.rank, int(one.quantity), one.about, len(one)] for one in devices]
     columns: dict[str, Any] = {
@@ -486,10 +487,10 @@ def _hashable(value: Any) -> Any:
 
 
 _BASE = 140 << 20
-"""Of a process with its modules, and the results of a task."""
+"""Memory of a process with its modules, and of the results of a task."""
 _OF_A_BYTE, _OF_A_PACKED_BYTE, _OF_AN_EVENT = 1.6, 16.0, 160
 _SAFE = 0.9
-"""Of its limit: dask ends a worker that takes more than 0.95."""
+"""Share of the limit: dask ends a worker that takes more than 0.95."""
 LEAST = int(_BASE / _SAFE)
 """Below such a limit (bytes) nothing fits."""
 
@@ -498,7 +499,7 @@ Input = Document | Split | SharedJob
 
 
 def needed(item: Input) -> int:
-    """What a process needs for one item (bytes), as far as its size shows it."""
+    """Return the memory that a process needs for one item (bytes), estimated from its size."""
     if isinstance(item, SharedJob):
         return _BASE + item.events * _OF_AN_EVENT
     packed = name_of(item).lower().endswith(tuple(ending for ending in PACKED_ENDINGS if ending))
@@ -506,7 +507,7 @@ def needed(item: Input) -> int:
 
 
 def fits(item: Input, limit: int | None) -> bool:
-    """Whether an item can be done by a process with this limit (bytes); None: there is none."""
+    """Return True if an item can be processed with this limit (bytes); None: no limit."""
     return limit is None or needed(item) <= _SAFE * limit
 
 
@@ -516,8 +517,8 @@ def name_of(item: Input) -> str:
 
 
 def of_this_machine() -> int:
-    """The memory that this process may have (bytes): that of the machine, or less where a container or a limit says so.
-    Asked only where dask is."""
+    """Return the memory that this process may use (bytes): that of the machine, or less if a container or a limit
+    restricts it. Called only if dask is installed."""
     from distributed.system import MEMORY_LIMIT
 
     return int(MEMORY_LIMIT)

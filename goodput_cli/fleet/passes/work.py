@@ -1,6 +1,6 @@
-"""The inputs and results of the tasks of a fleet: how to read a document, what to do with each job, what comes back.
+"""The inputs and results of the tasks of a fleet: how to read a document, how to process each job, and the result.
 
-They travel between processes, so that they hold no table of events.
+They travel between processes, so they contain no table of events.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ Origin = tuple[tuple[str, str], ...]
 
 
 class Work(Protocol):
-    """What is made of the events of each job."""
+    """Computation on the events of each job."""
 
     def account(self, job: EventLog, origin: Origin, /) -> Any:
         """The answer about one job. Raises nothing that a log can cause."""
 
     def keep(self, answers: Sequence[Any], /) -> Sequence[Any]:
-        """Put aside what takes much room of answers that were made together; what the driver is given of each."""
+        """Store the large parts of answers that were made together; return what the driver receives of each."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """How every document is read, and what is made of every job."""
+    """Instructions for reading every document and processing every job."""
 
     timezone: str
     wanted: SourceFilter
@@ -39,14 +39,14 @@ class Task:
     """Globs: only jobs whose names match one of them; all if there is none."""
     work: Work
     folder: str = ""
-    """Where relative paths start; empty: in the folder that the process is in."""
+    """Base folder of relative paths; empty: the working directory of the process."""
     digests: bool = False
-    """Whether bytes are hashed as they are read: where answers are kept for another time."""
+    """True if bytes are hashed as they are read, for answers that are stored."""
 
 
 @dataclass(frozen=True)
 class Local:
-    """What only the process has in which a person waits."""
+    """Objects that exist only in the process with the user's terminal."""
 
     stdin: BinaryIO | None = None
     progress: Progress | None = None
@@ -57,20 +57,20 @@ class Local:
 
 @dataclass(frozen=True)
 class JobPart:
-    """What one document holds of one job."""
+    """Part of one job in one document."""
 
     job: str
     events: int
     first_ns: int
     last_ns: int
     parts: tuple[str, ...] = ()
-    """Of a document of several: the URIs of those that hold some of it."""
+    """For a combined document: the URIs of the documents that contain some of the job."""
     first_step: int | None = None
     last_step: int | None = None
     restores: bool = False
-    """Whether a checkpoint is restored in it."""
+    """True if a checkpoint is restored in it."""
     former: str = ""
-    """What the job was called before 0.2, where that was otherwise; see `EventLog.former`."""
+    """Name of the job before 0.2, if it differed; see `EventLog.former`."""
 
 
 @dataclass(frozen=True)
@@ -79,30 +79,30 @@ class DocumentRow:
 
     document: Document
     digest: str = ""
-    """BLAKE2b of the bytes as stored; empty where nobody asks for it."""
+    """BLAKE2b of the bytes as stored; empty if not requested."""
     bytes: int = 0
     lines: int = 0
     jobs: tuple[JobPart, ...] = ()
     other_jobs: tuple[str, ...] = ()
-    """Some of the jobs that it holds besides, of which nobody hints."""
+    """Some of the other jobs in it, which have no hint."""
     problem: str | None = None
-    """Why it could not be read."""
+    """Reason why it could not be read."""
     of_source: tuple[Diagnostic, ...] = ()
-    """What the source noticed."""
+    """Warnings of the source."""
     of_lines: tuple[Diagnostic, ...] = ()
-    """What its lines got wrong."""
+    """Warnings of its lines."""
     has_text: bool = False
     """See `EventLog`."""
 
     def origin(self, job: JobPart) -> Origin:
-        """What the events of a job in it are from. Of documents that were read together each says with which: the same
-        lines may mean something else beside others, though none of these has an event of the job."""
+        """Return the origin of the events of a job in it. Documents that were read together each name the others: the
+        same lines may mean something else next to others, although none of these has an event of the job."""
         read_with = self.digest or (self.document.version if self.document.parts else "")
         return tuple((uri, read_with) for uri in job.parts or (self.document.uri,))
 
 
 @dataclass(frozen=True)
 class Failed:
-    """In the place of an answer that could not be had."""
+    """Replacement for an answer that failed."""
 
     reason: str
