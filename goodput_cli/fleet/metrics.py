@@ -124,7 +124,8 @@ def _costs(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
 
 
 def _costs_by_category(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
-    """Yield costs as a separate family: with one more label in the other, a sum over it would count everything twice."""
+    """Yield costs as a separate family: with one more label in the other, a sum over it would count
+    everything twice."""
     for labels, sums in groups:
         for (currency, category), amount in sorted(sums.costs.items()):
             if amount:

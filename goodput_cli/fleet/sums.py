@@ -200,7 +200,8 @@ class Sums:
 
     @property
     def idle_hours(self) -> Fraction | None:
-        """Return the accelerator hours of training in which sampled ones were busy for less than 20 %; None if unknown."""
+        """Return the accelerator hours of training in which sampled ones were busy for less than 20 %; None
+        if unknown."""
         return Fraction(self.idle, NS_PER_HOUR) if self.watched_runs else None
 
     def worst(self, *, by_time: bool = False) -> tuple[LabelledCategory, int] | None:

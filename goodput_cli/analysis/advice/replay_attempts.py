@@ -104,7 +104,8 @@ def _from_checkpoints(life: ReplayAttempt, evidence: DeathEvidence, context: Job
 
 
 def _steps_ahead(life: ReplayAttempt, evidence: DeathEvidence, context: JobContext) -> int:
-    """Return the steps to the next position at which the job saved; if it never did, to the next line of this attempt."""
+    """Return the steps to the next position at which the job saved; if it never did, to the next line of
+    this attempt."""
     place = bisect_right(context.saved, life.stop)
     if place < len(context.saved):
         return context.saved[place] - life.stop

@@ -1,7 +1,7 @@
-"""Two runs or more, held against one of them: where the difference in goodput comes from, and what else changed.
+"""Comparison of two runs or more with one of them: the sources of the difference in goodput, and other changes.
 
 Goodput is 100 % less the shares of all badput, so the difference of two goodputs is the sum of the differences of these
-shares: what each category gave or took, in percentage points. Everything is exact here (integers and fractions).
+shares: the effect of each category, in percentage points. Everything is exact here (integers and fractions).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ChangeThreshold(ThresholdPart):
     """A threshold on a change."""
 
     side: FromOne
-    """place in sides, from 0"""
+    """position in sides, from 0"""
 
 
 @written(
@@ -171,7 +171,7 @@ def _contributions(before: Summary, after: Summary, same: SameWork | None) -> It
 
 
 def _rules_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:
-    """Sides of which other versions of the rules made the numbers."""
+    """Yield a warning if other versions of the rules made the numbers of the two sides."""
     was, now = baseline.summary.rules, side.summary.rules
     if was != now:
         older = side if now < was else baseline

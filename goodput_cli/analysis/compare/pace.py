@@ -1,23 +1,20 @@
-"""Whether the step times of two runs differ by more than the pace wanders within them.
+"""Test of whether the step times of two runs differ by more than the pace drifts within them.
 
 The step times of a run are cut into blocks (50 steps or more, 64 at most; steps/times.py), and the logarithms of their
-levels are k numbers a side. Neighbours that are alike tell less than k independent ones:
+levels are k numbers per side. Similar neighbors contain less information than k independent ones:
 
 - The lag-1 autocorrelation of both sides, each by its number of blocks, + (1 + 3 phi)/k for its bias (Marriott and
-  Pope, "Bias in the estimation of autocorrelations", Biometrika 1954). Where it is above 1.645/sqrt(2 k), as it is by
-  chance once in 20, its standard error sqrt((1 - phi^2)/2 k) is added, to be on the safe side.
-- Where blocks of the two sides are of other lengths, one decay time (steps) is taken from it, and each side's phi is
-  that of means over its blocks.
-- n_eff = k (1 - phi)/(1 + phi): as many independent numbers have a mean that varies as much (the integrated time of an
-  autoregression: Sokal, "Monte Carlo methods in statistical mechanics", 1989).
-- The range is Student's t, 95 %, with s^2/(1 - 1/n_eff)/n_eff a side and degrees of freedom by Welch: of equal sides
-  the sum of n_eff less 2.
-- A side with less than half as many independent numbers as the other is taken to vary as much at least: its few
-  numbers, that are alike, often vary less than its noise does.
-- Of less than 6 on a side there is no range: neither how the pace wanders nor for how long can be known. A difference
-  is still one where two independent numbers a side would show it: t with 2 degrees of freedom.
+Pope, "Bias in the estimation of autocorrelations", Biometrika 1954). If it is above 1.645/sqrt(2 k), as happens by
+chance once in 20, its standard error sqrt((1 - phi^2)/2 k) is added, to be on the safe side. - If blocks of the two
+sides differ in length, one decay time (steps) is taken from it, and each side's phi is that of means over its blocks. -
+n_eff = k (1 - phi)/(1 + phi): this many independent numbers have a mean that varies as much (the integrated time of an
+autoregression: Sokal, "Monte Carlo methods in statistical mechanics", 1989). - The range is Student's t, 95 %, with
+s^2/(1 - 1/n_eff)/n_eff per side and degrees of freedom by Welch: for equal sides the sum of n_eff less 2. - A side with
+less than half as many independent numbers as the other is assumed to vary at least as much: its few similar numbers
+often vary less than its noise. - With less than 6 on a side there is no range: neither the drift nor its duration can
+be estimated. A difference still counts if two independent numbers per side would show it: t with 2 degrees of freedom.
 
-How often the range holds the true difference: `python -m benchmarks.noise`.
+How often the range contains the true difference: `python -m benchmarks.noise`.
 """
 
 from __future__ import annotations
@@ -33,7 +30,7 @@ LEAST_PERCENT = 2.0
 _LEAST_BLOCKS = 6
 _LEAST_STRETCHES = 6.0
 _STRETCHES_TO_TELL = 12
-"""So many on each side have a range that is worth something."""
+"""Number of stretches on each side from which a range is useful."""
 _FEWER = 2
 _Z = 1.959964
 _ONE_SIDED = 1.645
@@ -46,18 +43,17 @@ _HALVINGS = 60
 
 @dataclass(frozen=True)
 class PaceChange:
-    """How much longer step times are than on the baseline, and where that lies with 95 %, judged by what differs within
-    the two runs."""
+    """Increase of step times over the baseline, with its 95 % range, judged by the variation within the two runs."""
 
     percent: float
     """The difference itself."""
     span: tuple[float, float] | None
-    """Where it lies, in percent; None where the pace wanders for so long that one run cannot tell."""
+    """Range in percent; None if the pace drifts for so long that one run is inconclusive."""
     noise: float
-    """What difference would be noise, in percent: half of the range; without one what two independent stretches a side
-    may differ by."""
+    """Difference that counts as noise, in percent: half of the range; without one, the possible difference of two
+    independent stretches on each side."""
     n_eff: tuple[float, float]
-    """As how many independent stretches the blocks of the baseline and of this side count."""
+    """Number of independent stretches in the blocks of the baseline and of this side."""
     wander_steps: float
     """Steps for which the pace is alike, on the side that has the fewest stretches for them."""
     steps_to_tell: float
@@ -65,7 +61,7 @@ class PaceChange:
 
     @property
     def is_clear(self) -> bool:
-        """Whether it is more than noise, and enough to call it a difference."""
+        """Return True if it is more than noise, and large enough to be called a difference."""
         if self.span is not None:
             return (self.span[0] > 0 or self.span[1] < 0) and abs(self.percent) >= LEAST_PERCENT
         return abs(self.percent) > max(self.noise, LEAST_PERCENT)
@@ -74,8 +70,8 @@ class PaceChange:
 def pace_change(
     before: Sequence[float], after: Sequence[float], block_steps: tuple[float, float] = (1.0, 1.0)
 ) -> PaceChange | None:
-    """From levels of the step times (s) of blocks; None where a side has too few. block_steps: steps in a block of each
-    side."""
+    """Return the change from levels of the step times (s) of blocks; None if a side has too few. block_steps: steps in
+    a block of each side."""
     if min(len(before), len(after)) < _LEAST_BLOCKS or min(*before, *after) <= 0:
         return None
     logs = [[math.log(value) for value in side] for side in (before, after)]

@@ -1,6 +1,6 @@
-"""A comparison in words, for every format that people read and for standard error.
+"""Sentences of a comparison, for every text format and for standard error.
 
-The strings hold text of logs as it is: a renderer escapes them, and what goes to a terminal is made safe.
+The strings contain log output unchanged: renderers escape it, and the terminal renderer removes control characters.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def side_name(side: Side) -> str:
 
 
 def verdict(pair: Pair) -> str:
-    """What became of goodput: `goodput fell by 5.33 points: 70.43 % to 65.10 %`."""
+    """Return the change of goodput: `goodput fell by 5.33 points: 70.43 % to 65.10 %`."""
     was, now = (percent(float(side.percent)) for side in (pair.baseline, pair.side))
     if pair.points == 0:
         return f"goodput is the same: {now}"
@@ -64,13 +64,13 @@ def verdict(pair: Pair) -> str:
 
 
 def _is_against_work(pair: Pair) -> bool:
-    """Whether goodput went another way than the time for the same work."""
+    """Return True if goodput moved in the opposite direction of the time for the same work."""
     return pair.work is not None and pair.work.is_clear and (pair.work.percent > 0) == (pair.points > 0)
 
 
 def _against_work(pair: Pair, was: str, now: str) -> str:
-    """What to say of goodput where it went another way than the time for the same work, which counts: of a slower run
-    never that it rose."""
+    """Return the sentence about goodput if it contradicts the time for the same work, which decides: for a slower run
+    it never states that goodput rose."""
     pace = None if pair.work is None else pair.work.pace
     if pace is not None and (pace.percent > 0) == (pair.points > 0):
         why = f"it is a share of time, and steps are {'slower' if pair.points > 0 else 'faster'}"
@@ -115,7 +115,7 @@ def _sizes(work: WorkTime) -> str:
 
 
 def _of_unit(pair: Pair, work: WorkTime) -> Iterator[str]:
-    """Of jobs that differ in size what tokens or a sample took; against several baselines what these differ by."""
+    """Yield the time of tokens or samples for jobs that differ in size; with several baselines, their spread."""
     was, now = (duration_of_seconds(seconds) for seconds in work.costs)
     per, by = "kept step", ""
     if work.unit != "step":
@@ -156,7 +156,7 @@ def _pace(pace: PaceChange | None) -> str:
 
 
 def _n_eff(pace: PaceChange) -> Iterator[str]:
-    """Of both sides; once where they are the same."""
+    """Yield n_eff of both sides; once if they are equal."""
     yield from dict.fromkeys(f"{many:.0f}" for many in pace.n_eff)
 
 
@@ -166,7 +166,7 @@ def _one_digit(steps: float) -> str:
 
 
 def _losses_of_work(pair: Pair, work: WorkTime) -> str:
-    """What was lost more or less a kept step, where that is a good part of the difference."""
+    """Return the change in losses per kept step, if that is a large part of the difference."""
     lost = [part.badput for part in (work.baseline, work.side)]
     steps = [part.steps for part in (work.baseline, work.side)]
     if lost[0] is None or lost[1] is None:
@@ -191,7 +191,8 @@ def _losses_of_work(pair: Pair, work: WorkTime) -> str:
 
 
 def moved_lines(pair: Pair) -> Iterator[str]:
-    """What the same work took more of and less of, the most first: `worse for the same work: recovery by 5 min`."""
+    """Yield the categories in which the same work took more or less time, largest first: `worse for the same work:
+    recovery by 5 min`."""
     moved = [(one.work_seconds or Fraction(0), contribution_name(one), one.moved) for one in pair.contributions]
     for word, sign in (("worse", 1), ("better", -1)):
         some = sorted((sign * seconds, name) for seconds, name, which in moved if which == word)
@@ -205,8 +206,8 @@ def moved_lines(pair: Pair) -> Iterator[str]:
 
 
 def card(comparison: ComparisonData) -> Card:
-    """The comparison at a glance, what the same work took first; of several sides the one whose goodput fell most. It
-    is neither good news nor bad: how sure it is stands beside it."""
+    """Return the comparison at a glance, the time for the same work first; with several sides, the one whose goodput
+    fell most. Its color is neutral, because the certainty is next to it."""
     pair = min(comparison.pairs, key=lambda one: one.points)
     was, now = (percent(float(side.percent)) for side in (pair.baseline, pair.side))
     several = len(comparison.pairs) > 1
@@ -225,7 +226,7 @@ def card(comparison: ComparisonData) -> Card:
 
 
 def _figure(pair: Pair) -> str:
-    """What the same work took, where it is known; else points of goodput."""
+    """Return the time for the same work, if known; otherwise points of goodput."""
     work = pair.work
     if work is None:
         return f"{points(float(pair.points))} points" if pair.points else "no change"
@@ -273,7 +274,7 @@ def _size(by: Fraction) -> str:
 
 
 def length_line(pair: Pair) -> Iterator[str]:
-    """That the two runs are of very different length, where they are: shares then compare unlike things."""
+    """Yield a warning if the lengths of the two runs differ widely, because shares are then not comparable."""
     lengths = [side.summary.window.counted_ns for side in (pair.baseline, pair.side)]
     if max(lengths) >= _VERY_DIFFERENT * min(lengths):
         was, now = map(duration, lengths)
@@ -301,7 +302,7 @@ def fact_is_better(pair: Pair, fact: Change) -> str:
 
 
 def _hardly_changed(pair: Pair, fact: Change) -> bool:
-    """Whether a time changed by next to nothing of it, or a share by less points than two equal runs differ by."""
+    """Return True if a time changed by a tiny part of it, or a share by fewer points than two equal runs differ by."""
     if fact.measure.dimension == "time":
         return fact.percent is not None and abs(fact.percent) < _LEAST_PERCENT
     is_clear = pair.work is not None and pair.work.is_clear
@@ -309,7 +310,7 @@ def _hardly_changed(pair: Pair, fact: Change) -> bool:
 
 
 def _is_rare(pair: Pair, fact: Change) -> bool:
-    """Whether two counts differ by more than chance does in runs of these lengths."""
+    """Return True if two counts differ by more than chance explains in runs of these lengths."""
     if fact.baseline is None or fact.value is None:
         return False
     lengths = (pair.baseline.summary.window.counted_ns, pair.side.summary.window.counted_ns)
@@ -322,7 +323,7 @@ def contribution_name(contribution: Contribution) -> str:
 
 
 def one_sided_lines(pair: Pair) -> Iterator[str]:
-    """What one side records and the other does not."""
+    """Yield the categories that only one side records."""
     for here, there, missing in (
         (pair.side, pair.baseline, [row for row in pair.contributions if row.baseline_ns is None]),
         (pair.baseline, pair.side, [row for row in pair.contributions if row.ns is None]),
@@ -333,7 +334,8 @@ def one_sided_lines(pair: Pair) -> Iterator[str]:
 
 
 def fact_words(pair: Pair, fact: Change) -> tuple[str, str, str]:
-    """What a fact was, what it is, and the change, without a sign: `+` is better, and more of a fact need not be."""
+    """Return the old value of a fact, the new one, and the change, without a sign: `+` means better, and more of a fact
+    need not be better."""
     was = _value(fact, fact.baseline, pair.baseline)
     now = _value(fact, fact.value, pair.side)
     if fact.change is None:
@@ -343,7 +345,7 @@ def fact_words(pair: Pair, fact: Change) -> tuple[str, str, str]:
 
 
 def _share(fact: Change) -> str | None:
-    """What part of what it was; None where that says nothing."""
+    """Return the share of its old value; None if that is meaningless."""
     if not fact.percent or fact.measure.dimension not in ("time", "count"):
         return None
     share = abs(float(fact.percent))
@@ -373,7 +375,7 @@ def _moved(fact: Change, moved: Fraction) -> str:
 
 
 def _count(value: Fraction) -> str:
-    """To a tenth; an amount of less than ten, such as a price, with three digits."""
+    """Format to a tenth; an amount of less than ten, such as a price, with three digits."""
     found = float(value)
     return number(round(found, 1)) if abs(found) >= _ROUND_FROM or value == int(value) else f"{found:.3g}"
 
@@ -393,7 +395,7 @@ def threshold_value(threshold: Threshold) -> str:
 
 
 def threshold_lines(comparison: ComparisonData, *, with_passes: bool = True) -> Iterator[str]:
-    """One line per threshold and pair for standard error; the name of the side where there are several."""
+    """Yield one line per threshold and pair for standard error; with the name of the side if there are several."""
     for pair in comparison.pairs:
         for threshold in pair.thresholds:
             if threshold.met is False and not with_passes:

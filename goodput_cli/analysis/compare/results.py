@@ -1,4 +1,4 @@
-"""What a comparison answers: the sides, and each of them held against the baseline.
+"""Answer of a comparison: the sides, and each of them compared with the baseline.
 
 Everything is exact here (integers and fractions).
 """
@@ -47,7 +47,7 @@ class SideWindow:
     ns: FromOne
     """from its begin to its end"""
     excluded_ns: Count
-    """what of it is excluded"""
+    """excluded part of it"""
 
 
 @written("side_goodput")
@@ -67,7 +67,7 @@ class SideReference:
     """The reference step time of a side."""
 
     step_time_seconds: float | None
-    """null: none was needed, or the saved answer does not say"""
+    """null: not needed, or missing in the saved answer"""
     origin: Literal["given", "auto"] | None
     """whether a person gave it, or it was taken from the log"""
 
@@ -78,7 +78,7 @@ class Side:
     """One side of a comparison."""
 
     name: str
-    """what the report calls it: the job's name, or more where that does not tell the sides apart"""
+    """name in the report: the job's name, or more if that does not distinguish the sides"""
     source: str
     """as it was named"""
     saved: bool
@@ -107,12 +107,12 @@ class Side:
 
     @property
     def method(self) -> Method | None:
-        """how the accounting was made; null: the saved answer does not say"""
+        """how the accounting was made; null: missing in the saved answer"""
         return self.summary.method
 
     @property
     def goodput_ns(self) -> int:
-        """Productive time; a side of which it cannot be judged is refused before."""
+        """Return the productive time; a side without it was rejected before."""
         assert self.summary.goodput_ns is not None
         return self.summary.goodput_ns
 
@@ -125,7 +125,7 @@ class Side:
 @written("waterfall_step")
 @dataclass(frozen=True)
 class Contribution:
-    """One kind of badput on both sides; None where a side does not record it."""
+    """One kind of badput on both sides; None if a side does not record it."""
 
     category: str
     """its name"""
@@ -140,19 +140,18 @@ class Contribution:
     percent: Fraction | None
     """of this side's window without exclusions"""
     points: Fraction | None
-    """what the change gave to goodput (+) or took from it (-), in percentage points; null: one side does not record
-    it"""
+    """effect of the change on goodput (+ gain, - loss), in percentage points; null: one side does not record it"""
     seconds: Fraction | None
     """the same of this side's window"""
     work_seconds: Annotated[Fraction | None, Json(optional=True)] = None
-    """what the work of this side took less (+) or more (-) of it than the same work took on the baseline; null: one
-    side does not record it, or the two did not do the same work"""
+    """time of this category that the work of this side saved (+) or added (-) compared with the same work on the
+    baseline; null: one side does not record it, or the two did not do the same work"""
     moved: Annotated[Moved | None, Json(optional=True)] = None
     """by work_seconds, where these are more than noise; never by its share"""
 
     @property
     def taken(self) -> Fraction:
-        """The same in points, where a side that does not record it has none."""
+        """Return the points, or 0 if a side does not record the category."""
         return (self.baseline_percent or Fraction(0)) - (self.percent or Fraction(0))
 
 
@@ -193,28 +192,27 @@ class Change:
 )
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """One side against the baseline."""
+    """One side compared with the baseline."""
 
     number: Annotated[FromOne, Json(key="side")]
-    """place in sides, from 0"""
+    """position in sides, from 0"""
     baseline: Side
-    """What it is compared with."""
+    """The baseline."""
     side: Side
-    """What is compared."""
+    """The compared side."""
     work: WorkTime | None
     """time for the same work; null: a side kept no steps"""
     same_work: SameWork | None
-    """The same by category."""
+    """The comparison of the same work, by category."""
     points: Annotated[Fraction, Json(key="goodput_points")]
-    """what goodput rose (+) or fell (-) by, in percentage points"""
+    """change of goodput (+ rise, - fall), in percentage points"""
     contributions: Annotated[tuple[Contribution, ...], Json(key="waterfall")]
     """every kind of badput that one of the two has or alone records, the largest change first, those that one side
     does not record last"""
     one_sided: Annotated[Fraction, Json(key="one_sided_points")]
-    """what the categories that only one side records make together; with all points of the waterfall it is
-    goodput_points"""
+    """sum of the categories that only one side records; with all points of the waterfall it is goodput_points"""
     changes: Annotated[tuple[Change, ...], Json(key="facts")]
-    """what else there is to compare"""  # every measure but the shares of categories
+    """what else there is to compare"""  # other changes
     thresholds: tuple[Threshold, ...]
     """Judged on this pair."""
 
@@ -233,22 +231,22 @@ class ComparisonData:
     """The data of a `Comparison`."""
 
     baseline: Side
-    """What every other side is compared with."""
+    """Side that every other side is compared with."""
     pairs: tuple[Pair, ...]
     """Every other side against the baseline."""
     diagnostics: tuple[Diagnostic, ...]
-    """Of the comparison, and of all sides."""
+    """Warnings of the comparison, and of all sides."""
     more_baselines: tuple[Side, ...] = ()
     """Further baselines: with three in all, a side differs where it lies outside of what these differ by."""
 
     drafted: Drafted | None = None
     """Rules that were drafted from one of the logs, where no format reads it."""
     drafted_from: str = ""
-    """That log."""
+    """Log from which the rules were inferred."""
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What stands beside the headline."""
+        """Return the warnings next to the headline."""
         return () if self.drafted is None else (self.drafted.sentence([self.drafted_from]), *self.drafted.doubts)
 
     @property
@@ -258,7 +256,7 @@ class ComparisonData:
 
     @property
     def thresholds(self) -> tuple[Threshold, ...]:
-        """Those of all pairs."""
+        """Return the thresholds of all pairs."""
         return tuple(threshold for pair in self.pairs for threshold in pair.thresholds)
 
 
@@ -273,7 +271,7 @@ _OF_ONE_LOG = re.compile(r"<=|>=|==|!=|<|>")
 
 
 def _instead(text: str, accepted: str) -> str:
-    """What to do, also about an expression that judges one log."""
+    """Return what to do instead, also for an expression that judges one log."""
     if _OF_ONE_LOG.search(text) is None:
         return f"write {accepted}"
     return f"compare judges changes: write {accepted}. For one log, use `goodput analyze --fail-if`"
@@ -294,10 +292,10 @@ CHANGES = Subject(
 
 
 def parse_change(text: str, *, fails: bool = True) -> Expression:
-    """`NAME:CHANGE[UNIT]`; the sign says whether a fall (-) or a rise (+) is meant. Without a unit, goodput and
-    categories change by points, times by seconds.
+    """Parse `NAME:CHANGE[UNIT]`; the sign selects a fall (-) or a rise (+). Without a unit, goodput and categories
+    change by points, times by seconds.
 
-    `UsageError`: not such an expression, an unknown name, no sign, a unit that the name cannot have.
+    Raises `UsageError` for an invalid expression, an unknown name, a missing sign, or a unit that the name cannot have.
     """
     return read(text, CHANGES, fails=fails)
 
@@ -329,7 +327,7 @@ def judge(expression: Expression, baseline: Summary, side: Summary, work: WorkTi
     change = now - was
     if expression.unit != RELATIVE:
         return judged(expression, change)
-    if was == 0 and change != 0:  # no percentage says how much that is; every limit lies below it
+    if was == 0 and change != 0:  # no percentage expresses this change, so it exceeds every limit
         met = (change < 0) == (expression.comparison == "<")
         return Threshold(expression.text, expression.fails, met, None, float(expression.limit), expression.unit)
     return judged(expression, 100 * change / abs(was) if was else Fraction(0))
@@ -349,9 +347,9 @@ _MOVED = {
         "custom_badput_events",
     ),
 }  # fmt: skip
-"""By version of the rules, the measures that it moved (CHANGELOG.md)."""
+"""Measures that each version of the rules changed (CHANGELOG.md)."""
 _MOVED_WITH_AUTO = dict.fromkeys((2, 3), ("goodput", "productive", "training_slowdown"))
-"""The same where the reference step time was taken from the log."""
+"""The same if the reference step time was taken from the log."""
 OTHER_RULES = "made with other rules: save the baseline again"
 
 
@@ -365,15 +363,15 @@ def moved_between(before: Summary, after: Summary) -> frozenset[str]:
 
 
 def beside_rules(threshold: Threshold, expression: Expression, before: Summary, after: Summary) -> Threshold:
-    """The same, not judged where the rules of the two sides differ in what it names."""
+    """Return the threshold, not judged if the rules of the two sides differ in what it measures."""
     if before.rules == after.rules or expression.name not in moved_between(before, after):
         return threshold
     return replace(threshold, met=None, value=None, hint=OTHER_RULES)
 
 
 def beside_noise(threshold: Threshold, expression: Expression, work: WorkTime | None) -> Threshold:
-    """The same, with a remark where the difference is no more than noise. Only `work_time` passes then: gates on other
-    measures say what they always said."""
+    """Return the threshold, with a warning if the difference is only noise. Only `work_time` passes then: gates on
+    other measures are unchanged."""
     if work is None or (not threshold.met and work.unit is not None):
         return threshold
     if expression.name == "work_time" and work.unit is None:

@@ -1,6 +1,5 @@
-"""What the same work took of each kind of time on two sides. A share of a window says nothing of that: it falls where
-the window grows. What is called better or worse is judged by this alone.
-"""
+"""Time of the same work on two sides, by kind. A share of a window does not show it: it falls if the window grows. Only
+this decides what is called better or worse."""
 
 from __future__ import annotations
 
@@ -18,7 +17,8 @@ PRODUCTIVE: CategoryKey = (Category.PRODUCTIVE.id, None)
 Moved = Literal["better", "worse"]
 _OF_PACE = (PRODUCTIVE, (Category.SLOWDOWN.id, None))
 _LEAST_PERCENT = 0.1
-"""Of what the same work took: less is not said to have moved; without a clear difference, no less than 2 %."""
+"""Smallest change that counts as moved, in percent of the time of the same work; without a clear difference, 2 % at
+least."""
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class SameWork:
     """Time on both sides, the baseline's first, and the work that was done in it."""
 
     amounts: tuple[Mapping[CategoryKey, int], Mapping[CategoryKey, int]]
-    """What took it (ns), productive time too."""
+    """Time of each category (ns), including productive time."""
     ns: tuple[int, int]
-    """All of it."""
+    """Sum of all categories."""
     units: tuple[Fraction, Fraction]
     """Kept steps, or what jobs of other sizes are compared by."""
     least: dict[bool, float]
@@ -36,18 +36,18 @@ class SameWork:
 
     @property
     def in_all_ns(self) -> Fraction:
-        """How much longer this side's work took than the same work on the baseline."""
+        """Return how much longer this side's work took than the same work on the baseline."""
         return self.ns[1] - Fraction(self.ns[0]) / self.units[0] * self.units[1]
 
     def gained_ns(self, key: CategoryKey) -> Fraction:
-        """What this side's work took less (+) or more (-) of it than the same work on the baseline."""
+        """Return how much less (+) or more (-) of it this side's work took than the same work on the baseline."""
         was, now = (
             Fraction(amount.get(key, 0)) / units for amount, units in zip(self.amounts, self.units, strict=True)
         )
         return (was - now) * self.units[1]
 
     def gained_percent(self, key: CategoryKey) -> float:
-        """The same, of all that this work took on the baseline."""
+        """Return the same in percent of all time that this work took on the baseline."""
         return float(100 * self.gained_ns(key) / (Fraction(self.ns[0]) / self.units[0] * self.units[1]))
 
     def moved(self, key: CategoryKey) -> Moved | None:

@@ -1,7 +1,7 @@
 """A saved answer of `goodput analyze --format json` as a `Summary`.
 
-The file may come from anywhere: it is read as the declaration of the answer says (analysis/goodput/answer.py), and the
-amounts must add up as they do in every analysis. Percentages are never read; they are made from the ns.
+The file may come from anywhere: it is read according to the declaration of the answer (analysis/goodput/answer.py), and
+the amounts must add up as in every analysis. Percentages are never read; they are made from the ns.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ Declared = TypeVar("Declared")
 
 
 class _Wrong(Exception):
-    """What is wrong with a saved answer."""
+    """Error in a saved answer."""
 
 
 def summary_of_saved(document: Mapping[str, Any], source: str) -> Summary:
-    """The summary that a saved analysis holds. source: its name, for errors.
+    """Return the summary in a saved analysis. source: its name, for errors.
 
-    Raises SourceError: of another schema version, the answer of another command, or not what `analyze` writes.
+    Raises SourceError for another schema version, the answer of another command, or a file that `analyze` did not
+    write.
     """
     _check_kind(document, source)
     document = with_current_values(document)
@@ -79,7 +80,7 @@ def _current(row: Any, changes: Mapping[str, Mapping[str, str | None]]) -> Any:
 
 
 def _rules(document: Mapping[str, Any]) -> int:
-    """Which version of the rules made it."""
+    """Return the version of the rules that made it."""
     rules = document.get("rules", 1)
     if type(rules) is not int or not 1 <= rules <= _MOST_RULES:
         raise _Wrong("rules: expected an integer of at least 1")
@@ -92,7 +93,7 @@ def _check_kind(document: Mapping[str, Any], source: str) -> None:
         raise SourceError(
             f"{source}: has schema_version {str(version)[:20]}, but this goodput reads {SCHEMA_VERSION}; {_ANEW}"
         )
-    kind = document.get("kind", _KIND)  # answers of older versions do not say it
+    kind = document.get("kind", _KIND)  # answers of older versions do not contain it
     missing = [key for key in _OF_AN_ANALYSIS if key not in document]
     if kind != _KIND or missing:
         why = f"its kind is {str(kind)[:40]!r}" if kind != _KIND else f"it has no {missing[0]!r}"
@@ -100,7 +101,7 @@ def _check_kind(document: Mapping[str, Any], source: str) -> None:
 
 
 def _read(value: Any, declared: type[Declared], path: str = "") -> Declared:
-    """The value as it is declared. `_Wrong` says where it is not. path: where it stands in the document."""
+    """Return the value as declared. Raises `_Wrong` with the location of an error. path: location in the document."""
     if _is_beyond_all(value):
         raise _Wrong(f"{path or 'it'} contains a number out of range")
     try:
@@ -114,7 +115,7 @@ def _read(value: Any, declared: type[Declared], path: str = "") -> Declared:
 
 
 def _is_beyond_all(value: Any) -> bool:
-    """Whether a number in it is larger than any time in ns or count is, or none at all."""
+    """Return True if it contains a number larger than any time in ns or count, or one that is not finite."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -157,13 +158,14 @@ def _summary(saved: Any) -> Summary:
 
 
 def _size(size: Size | None) -> Size:
-    """What is not a number above 0 is not known."""
+    """Return the size; a value that is not a number above 0 is unknown."""
     numbers = () if size is None else astuple(size)
     return Size(*(one if one is not None and 0 < one < _MOST_NS else None for one in numbers))
 
 
 def _progress(points: Sequence[tuple[int, float]], window: Window) -> SavedProgress | None:
-    """None where the answer does not say it: older ones did not, and checkpoint logs have none."""
+    """Return the progress; None if the answer does not contain it: older ones did not, and checkpoint logs
+    have none."""
     if len(points) < 2:
         return None
     if points[0][1] != 0 or not all(one[0] < two[0] and one[1] <= two[1] for one, two in pairwise(points)):
@@ -174,7 +176,7 @@ def _progress(points: Sequence[tuple[int, float]], window: Window) -> SavedProgr
 
 
 def _check_window(window: Window, ns: int) -> None:
-    """ns: its length as the answer says it."""
+    """Check the window. ns: its length in the answer."""
     if ns < 1:
         raise _Wrong("window.ns: expected `int` >= 1")
     if window.ns != ns:

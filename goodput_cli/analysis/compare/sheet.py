@@ -1,8 +1,8 @@
-"""A comparison as a `Sheet`: the sides above, then for each pair where the difference comes from and what changed.
+"""A comparison as a `Sheet`: the sides first, then the sources of the difference and the changes of each pair.
 
-CSV has one row a figure (`kind`: goodput, category, fact, threshold); JSON the pairs with all of theirs.
+CSV has one row per figure (`kind`: goodput, category, fact, threshold); JSON has the pairs with all of theirs.
 
-What made the difference between two runs, as a picture shows it: what the same work took of each kind of time.
+The difference between two runs as a chart: the time that the same work took, by category.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class ChangeChart(Chart):
     title: tuple[str, str]
     """The two sides, and what became of goodput."""
     of_work: bool
-    """Whether the bars are of the same work, in percent of what it took on the baseline; else of points of goodput,
-    which nothing judges."""
+    """True if the bars are of the same work, in percent of its time on the baseline; otherwise of points of goodput,
+    which are not judged."""
     moved: tuple[tuple[str, float, Moved | None], ...]
     """Category, size and word, the largest change first."""
 
@@ -143,7 +143,7 @@ def _published(comparison: ComparisonData) -> Published:
 
 
 def _properties(comparison: ComparisonData) -> Iterator[tuple[str, str]]:
-    """What is known of each side, by its place."""
+    """Yield the properties of each side, by its position."""
     yield "baseline.name", comparison.baseline.name
     yield "baseline.goodput.percent", exact(float(comparison.baseline.percent))
     for number, pair in enumerate(comparison.pairs, 1):
@@ -155,7 +155,7 @@ def _properties(comparison: ComparisonData) -> Iterator[tuple[str, str]]:
 
 
 def _families(comparison: ComparisonData) -> Iterator[Family]:
-    """What moved, a sample a side; none of what is not known."""
+    """Yield the changes, one sample per side; unknown ones are omitted."""
     points, work, clear = [], [], []
     for pair in comparison.pairs:
         labels = {"side": pair.side.name}
@@ -171,7 +171,7 @@ def _families(comparison: ComparisonData) -> Iterator[Family]:
 
 
 def _said(comparison: ComparisonData) -> Iterator[str]:
-    """The lines beside the headline."""
+    """Yield the lines next to the headline."""
     yield from (f"warning: {one}" for one in comparison.doubts)
     yield from (line for pair in comparison.pairs for line in _summary(pair))
 
@@ -192,7 +192,7 @@ def _overview(comparison: ComparisonData) -> Iterator[tuple[Cell, ...]]:
 
 
 def _waterfall(pair: Pair) -> Sheet:
-    """What the same work took of each category, and from the baseline's goodput to this side's."""
+    """Return the time of the same work by category, and the steps from the baseline's goodput to this side's."""
     rows = [*_waterfall_rows(pair)]
     widest = max((abs(row.ns) for row in rows if row.ns is not None and row.moved), default=Fraction(0))
     cells: list[tuple[Cell, ...]] = []
@@ -220,7 +220,7 @@ def _waterfall(pair: Pair) -> Sheet:
 
 @dataclass(frozen=True)
 class _Row:
-    """A category: what it gave to goodput, what the same work took less of it (ns), whether that is more than noise,
+    """A category: its effect on goodput, the time that the same work saved in it (ns), whether that is more than noise,
     and its shares."""
 
     name: str
@@ -231,8 +231,8 @@ class _Row:
 
 
 def _waterfall_rows(pair: Pair) -> Iterator[_Row]:
-    """What changed, by what the same work took or else by points; the sum of what only one side records, and then what
-    that is."""
+    """Yield the changed categories, by time of the same work or otherwise by points; the sum of the categories that
+    only one side records, and then each of them."""
     yield from sorted(_changed(pair), key=_size, reverse=True)
     one_sided = [one for one in pair.contributions if one.points is None and (one.baseline_ns or one.ns)]
     if one_sided:
@@ -281,7 +281,7 @@ def _waterfall_notes(pair: Pair) -> Iterator[str]:
 
 
 def _facts(pair: Pair) -> Sheet:
-    """What else changed."""
+    """Return the other changes."""
     shown = [one for one in pair.changes if _is_shown(one)]
     unknown = [one.measure.name for one in pair.changes if one.baseline is None and one.value is None]
     unknown = [name for name in unknown if name not in {one.measure.name for one in shown}]
@@ -300,7 +300,7 @@ def _facts(pair: Pair) -> Sheet:
 
 
 def _is_shown(one: Change) -> bool:
-    """Facts of which there is something to say: not those that are 0 on both sides, or known on neither."""
+    """Return True for facts worth showing: neither 0 on both sides nor unknown on both."""
     if one.measure.name in _MUST_SHOW:
         return True
     if one.measure.name == "runs":

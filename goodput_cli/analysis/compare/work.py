@@ -1,8 +1,8 @@
-"""Time for the same work: what a kept step took all in on two sides, what made the difference, and whether it is more
-than noise.
+"""Time for the same work: the total time per kept step on two sides, the causes of the difference, and whether it is
+more than noise.
 
-Noise is what a run shows within itself (pace.py). It does not hold what differs between two nights, so that a
-difference is clear only where it is more than that and 2 % or more.
+Noise is measured within a run (pace.py). It does not include differences between two nights, so a difference is clear
+only if it exceeds the noise and is 2 % or more.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ _T_95 = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9
 
 @dataclass(frozen=True)
 class Usual:
-    """What a kept step took on several baselines, in seconds, and where one more run of the same kind would lie with
-    95 %: what differs from night to night is in it."""
+    """Time per kept step on several baselines, in seconds, and the 95 % range of one more run of the same kind: it
+    includes differences between nights."""
 
     count: int
-    """How many baselines, three at least."""
+    """Number of baselines, three at least."""
     mean: float
-    """Of them."""
+    """Their mean."""
     percent: float
-    """How far from the mean, in percent of it."""
+    """Half width of the range, in percent of the mean."""
 
 
 _HARDWARE: tuple[Literal["accelerators", "ranks", "slices"], ...] = ("accelerators", "ranks", "slices")
-"""In the order in which a unit of hardware is taken."""
+"""Units of hardware in order of preference."""
 _WORK: tuple[Literal["tokens_per_step", "samples_per_step"], ...] = ("tokens_per_step", "samples_per_step")
-"""In the order in which a unit of work is taken."""
+"""Units of work in order of preference."""
 _ALIKE = 0.01
 """Numbers of tokens that differ by no more are the same: programs count those that are not padding."""
 _MANY = 1e6
-"""So many tokens are the unit: one takes no time that people can read."""
+"""Number of tokens in the displayed unit: the time of one token is not readable."""
 SIZES = (*_HARDWARE, "samples_per_step", "tokens_per_step")
-"""What a log may say of the size of a job."""
+"""Sizes of a job that a log may contain."""
 
 
 @written(
@@ -62,23 +62,23 @@ SIZES = (*_HARDWARE, "samples_per_step", "tokens_per_step")
 )
 @dataclass(frozen=True)
 class WorkTime:
-    """What a kept step took on two sides, all in, and what is compared for that."""
+    """Total time per kept step on two sides, and the values compared for it."""
 
     baseline: Work
-    """Of the baseline."""
+    """Work of the baseline."""
     side: Work
-    """Of the other side."""
+    """Work of the other side."""
     pace: PaceChange | None
-    """Of the step times alone; None where a side has too few of them, or is a saved answer without them."""
+    """Change of the step times alone; None if a side has too few of them, or is a saved answer without them."""
     shared_steps: int | None
     """kept steps of the same numbers, where these are 90 % of the shorter run's"""
     # both are compared by these alone; None where each is compared by all that it kept
     crashed_at: Sequence[int | None]
     """the last kept step of the baseline and of this side, where it crashed and is compared up to there"""
     sizes: tuple[Size, Size]
-    """How large the two jobs are."""
+    """Sizes of the two jobs."""
     usual: Usual | None = None
-    """What several baselines differ by; None where there are fewer than three."""
+    """Spread of several baselines; None for fewer than three."""
 
     @property
     def baseline_seconds(self) -> float:
@@ -92,15 +92,15 @@ class WorkTime:
 
     @property
     def percent(self) -> Annotated[float, Json(key="change_percent")]:
-        # how much longer a kept step took than on the baseline, or than on the mean of several; of jobs that differ in
-        # size, a token, or a sample where nobody counts tokens
+        # increase per kept step over the baseline, or over the mean of several; for jobs that differ in size, per
+        # token, or per sample if tokens are not logged
         was, now = self.costs
         return 100 * (now / (was if self.usual is None else self.usual.mean) - 1)
 
     @property
     def unit(self) -> Literal["step", "token", "sample", "accelerators", "ranks", "slices"] | None:
-        """what change_percent is of: a kept step; of jobs that differ in size a token or else a sample, or one of these
-        of one of the others; null: not the same work, and nothing says how to compare it"""
+        """unit of change_percent: a kept step; for jobs that differ in size a token, otherwise a sample, or one of
+        these per one of the others; null: not the same work, and not comparable"""
         if not self.differs:
             return "step"
         amount = self.amount
@@ -112,12 +112,12 @@ class WorkTime:
 
     @property
     def amount(self) -> Literal["tokens_per_step", "samples_per_step"] | None:
-        """What the work of a step is counted in on both sides."""
+        """Unit of work of a step on both sides."""
         return next((name for name in _WORK if None not in self._both(name)), None)
 
     @property
     def differs(self) -> Sequence[str]:
-        """what both say of their size, and say otherwise"""
+        """sizes that both sides contain with different values"""
         return tuple(name for name in SIZES if self._differ(name))
 
     def _differ(self, name: str) -> bool:
@@ -159,21 +159,22 @@ class WorkTime:
 
     @property
     def n_eff(self) -> Annotated[tuple[float, float] | None, Json(optional=True)]:
-        """as how many independent stretches the step times of the baseline and of this side count; below 6 on a side
-        there is no range; null: too few are known"""
+        """number of independent stretches in the step times of the baseline and of this side; below 6 on a side there
+        is no range; null: too few are known"""
         return None if self.pace is None else self.pace.n_eff
 
     @property
     def is_undecided(self) -> Annotated[bool, Json(key="undecided", optional=True)]:
-        """whether nobody can tell if the change is noise: the pace wanders for too long, and there are fewer than three
-        baselines"""
+        """whether it is inconclusive if the change is noise: the pace drifts for too long, and there are fewer than
+        three baselines"""
         if self.unit is None or self.usual is not None or self.pace is None:
             return False
         return self.pace.span is None and not self.is_clear
 
     @property
     def costs(self) -> tuple[float, float]:
-        """What one `unit` took on both sides, in seconds, or in seconds of one accelerator; of tokens a million."""
+        """Return the time of one `unit` on both sides, in seconds, or in seconds of one accelerator; for tokens, of a
+        million."""
         seconds = (self.baseline_seconds, self.seconds)
         if self.unit in (None, "step"):
             return seconds
@@ -191,7 +192,7 @@ class WorkTime:
 
     @property
     def longer_ns(self) -> int | None:
-        """How much longer the shared steps took (ns)."""
+        """Return how much longer the shared steps took (ns)."""
         return None if self.shared_steps is None else self.side.ns - self.baseline.ns
 
 
@@ -205,7 +206,7 @@ def work_time(before: Summary, after: Summary, others: Sequence[Summary] = ()) -
 
 
 def _usual(works: Sequence[WorkTime]) -> Usual | None:
-    """Of what one side is compared with on each baseline; None for fewer than three that did the same work."""
+    """Return the spread of the baselines of one side; None for fewer than three that did the same work."""
     costs = [work.costs[0] for work in works if work.unit == works[0].unit is not None]
     if len(costs) < _LEAST_BASELINES:
         return None
@@ -266,7 +267,7 @@ _NORMAL_95 = 1.96
 
 
 def is_rare(before: int, after: int, lengths: tuple[int, int]) -> bool:
-    """Whether two counts over times of these lengths differ by more than chance does, with p < 5 %: the exact test of
+    """Return True if two counts over times of these lengths differ by more than chance, with p < 5 %: the exact test of
     two Poisson rates."""
     total, share = before + after, Fraction(lengths[1], sum(lengths))
     if total > _COUNTED_OUT:  # normal by then

@@ -1,1 +1,1 @@
-"""`goodput steps`: how long steps took, when they were slow, and what the log measured beside them."""
+"""`goodput steps`: step times, slow periods, and the metrics in the log."""

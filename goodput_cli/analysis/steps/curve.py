@@ -1,10 +1,10 @@
-"""Step against wall clock: the progress of each attempt as a line, and which part of it was lost.
+"""Step against wall clock: the progress of each attempt as a line, and the lost part of it.
 
-Downsample lines and instants to the width of a picture, without losing a visible extreme (M4).
+Downsample lines and times to the width of a picture, without losing a visible extreme (M4).
 
-A picture is some hundred columns of dots wide. Of all points of a line that fall into one column, the first, the last,
-the lowest and the highest draw the same column of dots as all of them (M4: Jugel et al., "M4: A Visualization-Oriented
-Time Series Data Aggregation", VLDB 2014). So a single slow step among a million is still seen.
+A picture is a few hundred columns of dots wide. Of all points of a line in one column, the first, the last, the lowest
+and the highest draw the same column of dots as all of them (M4: Jugel et al., "M4: A Visualization-Oriented Time Series
+Data Aggregation", VLDB 2014). So a single slow step among a million remains visible.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Buckets:
     end: int
     """ns since 1970 UTC."""
     count: int
-    """How many parts at most."""
+    """Largest number of parts."""
 
     @property
     def width(self) -> int:
@@ -38,18 +38,18 @@ class Buckets:
 
     @property
     def edges(self) -> I64:
-        """Where the parts begin, and the end."""
+        """Return the beginnings of the parts, and the end."""
         return np.append(np.arange(self.start, self.end, self.width, dtype=np.int64), self.end)
 
     def of(self, time: I64) -> I64:
-        """The part in which each instant lies; the end lies in the last one."""
+        """Return the part of each time; the end is in the last one."""
         return (np.minimum(time, self.end - 1) - self.start) // self.width
 
 
 def extremes(heads: Mask, values: NDArray[np.float64]) -> Places:
-    """Positions of the first, last, lowest and highest value of each run, sorted, each once.
+    """Return the positions of the first, last, lowest and highest value of each run, sorted, each once.
 
-    heads: where a run begins; the first place is one.
+    heads: marks the first item of each run; the first item is one.
     """
     if len(values) == 0:
         return np.zeros(0, dtype=np.intp)
@@ -63,13 +63,13 @@ def extremes(heads: Mask, values: NDArray[np.float64]) -> Places:
 
 
 def _first_equal(values: NDArray[np.float64], target: NDArray[np.float64], run: NDArray[np.intp]) -> Places:
-    """The first place of each run at which its wanted value stands."""
+    """Return the first position in each run with its wanted value."""
     matches = np.flatnonzero(values == target[run])
     return matches[run_heads(run[matches])]
 
 
 def first_of_each(buckets: I64) -> tuple[Places, I64]:
-    """The first place of each run of equal buckets, and how many places the run has."""
+    """Return the first position of each run of equal buckets, and the length of the run."""
     first = np.flatnonzero(run_heads(buckets))
     return first, np.diff(np.append(first, len(buckets))).astype(np.int64)
 
@@ -83,11 +83,11 @@ class StepCurve:
     step: F64
     """The step the attempt had come to, fractions included."""
     line: I64
-    """Which line a point is of, from 0."""
+    """Line of each point, from 0."""
     lost: Mask
-    """Whether that training is no part of the final progress."""
+    """True if that training is not part of the final progress."""
     attempt: NDArray[np.int32]
-    """From 0."""
+    """Number from 0."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -181,7 +181,7 @@ def _joined(parts: _CurveParts) -> StepCurve:
 
 
 def _bundled(curve: StepCurve, buckets: Buckets) -> I64:
-    """The line of each point, where lines that cannot be told apart have the number of the first of them."""
+    """Return the line of each point; lines that look the same have the number of the first of them."""
     first = np.flatnonzero(run_heads(curve.line))
     if len(first) <= buckets.count:
         return curve.line

@@ -1,4 +1,4 @@
-"""What accelerators did, as tables for people."""
+"""Tables of accelerator activity."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_ROWS = 20
 
 
 def device_sheets(analysis: Analysis, by: By) -> Iterator[Sheet]:
-    """What accelerators did by category; where devices are asked for, each of them before that."""
+    """Yield accelerator activity by category; if devices are requested, each of them before that."""
     found = analysis.accelerators
     if found is None:
         if by == "device":

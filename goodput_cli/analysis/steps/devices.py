@@ -1,7 +1,7 @@
-"""What the accelerators of a job did, by device and category of the ledger (docs/accelerators.md).
+"""Activity of a job's accelerators, by device and category of the ledger (docs/accelerators.md).
 
-Samples hold until the next one; time in which no sample of a device holds was *not seen*, and is in no mean. Nothing
-here moves the ledger.
+A sample is valid until the next one; time without a valid sample of a device is *not seen*, and is in no mean. Nothing
+here changes the ledger.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ DEVICE_CATEGORIES = Table("device_category", "all accelerators in a category", c
 )
 @dataclass(frozen=True, kw_only=True)
 class Devices:
-    """What the accelerators of a job did in the window."""
+    """Activity of a job's accelerators in the window."""
 
     seen: Count
-    """devices of which samples hold in the window"""
+    """devices with samples in the window"""
     expected: Amount | None
-    """accelerators that the job held, as an option or the log says; null where nobody says it"""
+    """accelerators of the job, from an option or the log; null if unknown"""
     busy_percent: float | None
     """mean over device time that counts as training; null: not recorded"""
     idle_ns: Annotated[int | None, Json("seconds")]
@@ -113,7 +113,7 @@ class Devices:
     devices: Annotated[Sequence[DeviceRow], DEVICES]
     """the most idle first"""
     about: bool = False
-    """Whether samples were put together to save memory, so that shares are of means of several."""
+    """True if samples were merged to save memory, so that shares are of means of several."""
 
     @property
     def whole_kwh(self) -> float | None:
@@ -125,7 +125,7 @@ class Devices:
 
 @dataclass
 class _Sums:
-    """What is summed over devices, by category."""
+    """Sums over devices, by category."""
 
     seen: defaultdict[Key, float] = field(default_factory=lambda: defaultdict(float))
     values: defaultdict[Key, list[F64]] = field(default_factory=lambda: defaultdict(list))
@@ -143,7 +143,7 @@ def samples_of(table: EventTable, job: str) -> dict[tuple[str, str], dict[Quanti
 
 
 def devices_of(analysis: AnalysisData) -> Devices | None:
-    """What accelerators did in the window; None where no sample of one holds there."""
+    """Return the activity of accelerators in the window; None without samples."""
     ranks = _ranks(analysis)
     sums, rows = _Sums(), []
     samples = samples_of(analysis.table, analysis.job.name)
@@ -172,7 +172,7 @@ def devices_of(analysis: AnalysisData) -> Devices | None:
 
 
 def _gpus(rows: Sequence[DeviceRow]) -> set[tuple[str | None, str]]:
-    """Return the GPUs of devices, some of which may be MIG instances of one."""
+    """Return the GPUs of devices; some devices may be MIG instances of one."""
     return {(row.host, gpu_of(row.device)) for row in rows}
 
 
@@ -196,8 +196,8 @@ def more_than_expected(analysis: AnalysisData) -> str:
 
 
 def busy_between(analysis: AnalysisData, start: I64, end: I64) -> F64 | None:
-    """The mean (%) of how busy devices were from each start (ns) to its end, NaN where none was seen; None where
-    nothing says it."""
+    """Return the mean (%) utilization of devices from each start (ns) to its end, NaN without samples; None if the log
+    has none."""
     amount, seen = np.zeros(len(start)), np.zeros(len(start))
     for by_quantity in samples_of(analysis.table, analysis.job.name).values():
         if (one := by_quantity.get(Quantity.BUSY)) is not None:
@@ -210,21 +210,22 @@ def busy_between(analysis: AnalysisData, start: I64, end: I64) -> F64 | None:
 
 
 class UsedBetween(NamedTuple):
-    """What all accelerators of a job used and idled from each instant to the next; of training, what counts."""
+    """Usage and idle time of all accelerators of a job from each time to the next; for training, only training that
+    counts."""
 
     joules: F64
     trained: F64
     """J of training."""
     powered: F64
-    """Device time (ns) in which samples of power hold."""
+    """Device time (ns) with samples of power."""
     idle: F64
     """Device time (ns) of training in which they were busy for less than 20 %."""
     watched: F64
-    """Device time (ns) of training in which samples say how busy they were."""
+    """Device time (ns) of training with samples of utilization."""
 
 
 def used_between(timeline: Timeline, job: str, edges: I64) -> UsedBetween:
-    """What accelerators of a job used and idled from each edge (ns) to the next, without exclusions."""
+    """Return the usage and idle time of a job's accelerators from each edge (ns) to the next, without exclusions."""
     joules, trained, powered, idle, watched = found = np.zeros((5, len(edges) - 1))
     for by_quantity in samples_of(timeline.table, job).values():
         within = {name: _within(one, int(edges[0]), int(edges[-1])) for name, one in by_quantity.items()}
@@ -243,7 +244,7 @@ def used_between(timeline: Timeline, job: str, edges: I64) -> UsedBetween:
 
 
 def _upto(one: DeviceSamples, amount: Any, time: I64) -> F64:
-    """What amounts of samples add up to until each instant, as each grows while it holds."""
+    """Return the amounts of samples up to each time; each grows while its sample is valid."""
     each = np.asarray(amount, dtype=np.float64)
     upto = np.repeat(np.cumsum(each), 2)
     upto[::2] -= each
@@ -258,7 +259,7 @@ def _counted(amounts: dict[Key, I64]) -> I64:
 
 
 def power_of(by_quantity: Mapping[Quantity, DeviceSamples]) -> DeviceSamples | None:
-    """What says best how much energy a device used; None where nothing does."""
+    """Return the best source for the energy of a device; None without one."""
     return next((by_quantity[one] for one in (Quantity.METER, Quantity.POWER) if one in by_quantity), None)
 
 
@@ -307,13 +308,13 @@ def _row(
 
 
 def _within(one: DeviceSamples, start: int, end: int) -> DeviceSamples:
-    """Samples that hold in a window (ns) only."""
+    """Return the samples that are valid in a window (ns) only."""
     time = np.clip(one.time, start, end)
     return replace(one, time=time, held=np.clip(one.time + one.held, start, end) - time)
 
 
 def _amounts(timeline: Timeline, one: DeviceSamples) -> dict[Key, I64]:
-    """By category of the ledger, the time (ns) in which each sample holds."""
+    """Return the time (ns) in which each sample is valid, by category of the ledger."""
     return timeline.ledger.between(one.time, one.time + one.held)
 
 
@@ -370,7 +371,7 @@ def _ranks(analysis: AnalysisData) -> dict[tuple[str, str], int]:
 
 
 def _expected(analysis: AnalysisData) -> float | None:
-    """How many accelerators the job held, as a person or the log says."""
+    """Return the number of accelerators of the job, from an option or the log."""
     if analysis.price is not None:
         return float(analysis.price.accelerators)
     from goodput_cli.events.schema import ACCELERATORS
@@ -398,7 +399,7 @@ def seen_text(devices: Devices) -> str:
 
 
 def devices_line(devices: Devices) -> str:
-    """What accelerators did, in a sentence."""
+    """Return a sentence about the activity of accelerators."""
     energy = ""
     if devices.kwh is not None:
         share = 100 * (devices.lost_kwh or 0.0) / devices.kwh if devices.kwh else 0.0

@@ -1,4 +1,4 @@
-"""Which phase made some steps longer than the others (docs/inside-steps.md)."""
+"""The phase that made some steps longer than the others (docs/inside-steps.md)."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Growth:
 
     phase: str
     ns: int
-    """By how much longer it was in each of them."""
+    """Growth in each of these steps."""
     share: float
-    """Of what the steps were longer."""
+    """Share of the growth of the steps."""
 
 
 def growth_between(analysis: AnalysisData, first_step: int, last_step: int) -> Growth | None:
-    """The phase that grew most in some steps against all others, by its slowest rank; None where no line says it, or
-    the steps were no longer."""
+    """Return the phase that grew most in some steps compared with all others, by its slowest rank; None if it is not
+    logged, or the steps were not longer."""
     inside: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     counts, whole = [0.0, 0.0], [0.0, 0.0]
     for launch in launches_in(analysis):

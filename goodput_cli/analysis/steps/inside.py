@@ -1,8 +1,8 @@
-"""What filled the steps that were kept: seconds by phase and rank, and which rank all others waited for
+"""Breakdown of the kept steps: seconds by phase and rank, and the rank that all others waited for
 (docs/inside-steps.md).
 
-A step ends when the rank with the most *own* time is done. What a rank cost is what the step would have been shorter
-with the median of the others in its place: no more than the distance to the next slowest. Nothing here moves the
+A step ends when the rank with the most *own* time is done. The cost of a rank is how much shorter the step would have
+been with the median of the others in its place: at most the distance to the next slowest. Nothing here changes the
 ledger.
 """
 
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
 
 _LIKELY = 0.05
-"""Of the step time: a rank is above the others in one phase and below them in another by this, or it is chance."""
+"""Share of the step time: a rank is above the others in one phase and below them in another by this, otherwise it is
+chance."""
 OF_A_HOST = 1.5
-"""A host is named, and not one of its ranks, where all of them together cost so many times what the worst does."""
+"""A host is named instead of one of its ranks, if all of them together cost this multiple of the worst one."""
 LEAST_PERCENT = 10.0
-"""From this share of the net step time on, what steps waited for is worth a sentence."""
+"""From this share of the net step time on, waiting is reported in a sentence."""
 OVERLAPS = 0.02
-"""Of the net step time: phases that are longer than their steps by more overlap."""
+"""Share of the net step time: phases that exceed their steps by more overlap."""
 _MOST_NAMED, _LEAST_OF_WORST, _LARGE = 5, 0.1, 0.05
 _LEAST_BLOCKS = 10
 _CHANCE = 0.01
@@ -120,12 +121,12 @@ HOSTS = Table("host_inside", "a host of the step breakdown", columns_of(HostRow,
 
 @dataclass(frozen=True)
 class Habit:
-    """How often a rank, or host, was the slowest of blocks of 24 steps."""
+    """Number of blocks of 24 steps in which a rank, or host, was the slowest."""
 
     blocks: int
-    """How many there are."""
+    """Number of blocks."""
     slowest: dict[str, int]
-    """By rank ("3") or host."""
+    """Counts by rank ("3") or host."""
     others: int
     """Among how many."""
 
@@ -137,7 +138,7 @@ class Habit:
 )
 @dataclass(frozen=True, kw_only=True)
 class Inside:
-    """What filled the kept steps of one program of the job in the window."""
+    """Breakdown of the kept steps of one program of the job in the window."""
 
     program: str
     """trainer, generator and the like, as the log names it; empty where there is one"""
@@ -148,7 +149,7 @@ class Inside:
     steps: Amount
     """kept steps that are counted, without the first of each attempt"""
     net_step_ns: Annotated[int | None, Json("seconds")]
-    """time of these steps, without what has a category; null where no line says it"""
+    """time of these steps, without time that has a category; null if not logged"""
     first_step_ns: Annotated[int, Json("seconds")]
     """time of first steps, which compile; left out"""
     overlap_ns: Annotated[int, Json("seconds")]
@@ -160,14 +161,14 @@ class Inside:
     hosts: Annotated[tuple[HostRow, ...], HOSTS] = ()
     """by cost"""
     untimed: float = 0.0
-    """Kept steps that are not counted: no line says how long they took, while one says it of others."""
+    """Kept steps that are not counted: their length is not logged, while that of others is."""
     at_least: Annotated[bool, Json(optional=True)] = False
-    """whether times of the slowest rank, and what ranks cost, are lower bounds: records hold several steps, and who was
-    last in each is not logged"""
+    """whether times of the slowest rank, and the costs of ranks, are lower bounds: records contain several steps, and
+    the last rank in each is not logged"""
     rank_habit: Habit = field(default_factory=lambda: Habit(0, {}, 0))
-    """Which rank was how often the slowest."""
+    """Number of times each rank was the slowest."""
     host_habit: Habit = field(default_factory=lambda: Habit(0, {}, 0))
-    """The same of hosts."""
+    """The same for hosts."""
 
     @property
     def least(self) -> str:
@@ -176,7 +177,7 @@ class Inside:
 
     @property
     def overlaps(self) -> bool:
-        """Whether phases are longer than their steps, beyond what rounding explains."""
+        """Return True if phases are longer than their steps, beyond rounding."""
         return self.net_step_ns is not None and self.overlap_ns > OVERLAPS * self.net_step_ns
 
     def phase(self, name: str) -> PhaseRow | None:
@@ -202,16 +203,16 @@ def is_slow(habit: Habit, *names: str) -> bool:
 
 
 def may_be_slow(habit: Habit, *names: str) -> bool:
-    """Return True if these are slow, or there are too few blocks of steps to tell."""
+    """Return True if these are slow, or there are too few blocks of steps to decide."""
     return habit.blocks < _LEAST_BLOCKS or is_slow(habit, *names)
 
 
 def slow_ranks(inside: Inside) -> tuple[RankRow, ...]:
-    """Return the ranks that held up all others, the worst first, at most five; none where chance explains it.
+    """Return the ranks that held up all others, the worst first, at most five; none if chance explains it.
 
     Ranks above a tenth of the worst are named if each took a twentieth of the step time, or if they stand out: the next
-    one costs at most half of the least of them, and they are slow; where there are too few blocks to tell, they are at
-    most five and half of all ranks, in two steps for each rank or more. Otherwise the worst alone.
+    one costs at most half of the least of them, and they are slow; with too few blocks to decide, they are at most five
+    and half of all ranks, in two steps for each rank or more. Otherwise the worst alone.
     """
     rows = [row for row in inside.ranks if row.cost_ns]
     costs = [row.cost_ns or 0 for row in rows]
@@ -255,17 +256,17 @@ def waited(share: float, what: str, least: str = "") -> str:
 
 
 def mostly_data(row: RankRow | HostRow) -> bool:
-    """Whether more than half of its own time is loading of data."""
+    """Return True if more than half of its own time is loading of data."""
     return 2 * (row.data_ns or 0) > (row.own_ns or 0)
 
 
 def data_in_ledger(analysis: AnalysisData) -> int:
-    """Loading of data (ns) that is badput: what a recorder says of both is not counted as goodput."""
+    """Return the loading of data (ns) that is badput: time that a recorder logs as both is not counted as goodput."""
     return sum(row.ns for row in analysis.badput if row.category == Category.DATA_LOADING_SYNC.id)
 
 
 def inside_of(analysis: AnalysisData) -> tuple[Inside, ...]:
-    """What filled the steps of each program of the job, that with the most step time first."""
+    """Return the breakdown of the steps of each program of the job, the one with the most step time first."""
     groups: defaultdict[tuple[str, int], list[Launch]] = defaultdict(list)
     for launch in launches_in(analysis):
         groups[launch.pool, len(launch.ranks)].append(launch)
@@ -294,7 +295,7 @@ class _Sums:
     likely: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
     host_of: dict[int, str] = field(default_factory=dict)
     compared: bool = False
-    """Whether own times of two ranks or more were there."""
+    """True if own times of two ranks or more were available."""
     hosts_compared: bool = False
 
 
@@ -386,7 +387,7 @@ def _add_phase(sums: _Sums, launch: Launch, name: PhaseName, values: F64, weight
 
 
 def _add_whole(sums: _Sums, launch: Launch, weight: F64) -> None:
-    """Times of the whole job, or of the slowest of ranks that are not told apart."""
+    """Add times of the whole job, or of the slowest of ranks that are not distinguished."""
     found = {**launch.whole.get("job", {}), **launch.whole.get("max", {})}
     top = np.zeros(len(weight))
     in_ledger = np.zeros(len(weight))
@@ -455,7 +456,7 @@ def _row(sums: _Sums, phase: str, logged: str | None, names: Sequence[PhaseName]
 
 
 class _Wins:
-    """How often each was the slowest of a block."""
+    """Number of blocks in which each was the slowest."""
 
     def __init__(self) -> None:
         self.blocks, self.others = 0, 0
@@ -476,7 +477,7 @@ class _Wins:
 
 
 def _add_ranks(sums: _Sums, launch: Launch, rank_wins: _Wins, host_wins: _Wins) -> None:
-    """What each rank and host cost, and which rank is likely to be waited for."""
+    """Add the cost of each rank and host, and the rank that others probably wait for."""
     weight = launch.weight_later
     sums.host_of |= dict(zip(launch.ranks, launch.hosts, strict=True))
     own, size = _own_times(launch), launch.records_a_block
@@ -511,7 +512,8 @@ def _own_times(launch: Launch) -> F64 | None:
 
 
 def _costs(own: F64, weight: F64) -> Iterator[tuple[int, float]]:
-    """Of each row that ever is the largest, the sum of its distances to the next one, over steps that two have."""
+    """Yield, for each row that is ever the largest, the sum of its distances to the next one, over steps that two rows
+    have."""
     filled = np.where(np.isnan(own), -1.0, own)
     both = (filled >= 0).sum(axis=0) >= 2
     if not both.any():

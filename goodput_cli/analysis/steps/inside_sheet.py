@@ -1,4 +1,4 @@
-"""What filled steps, as tables and sentences for people, and as a part of a JSON answer."""
+"""The step breakdown, as tables and sentences for people, and as a part of a JSON answer."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _rows(one: Inside, by: By) -> tuple[tuple[Column, ...], Sequence[object], tu
 
 
 def _shown(row: PhaseRow) -> PhaseRow:
-    """A phase as people read it: what the log names, indented below it."""
+    """Return a phase as people read it: names from the log are indented below it."""
     if row.logged is None:
         return row
     return PhaseRow(f"  {row.logged}", row.logged, row.kind, row.slowest_ns, row.mean_ns, row.median_ns, row.percent)
@@ -106,7 +106,7 @@ def _notes(one: Inside) -> Iterator[str]:
 
 
 def _slow_notes(one: Inside) -> Iterator[str]:
-    """Yield which ranks and hosts held up others, or may have."""
+    """Yield the ranks and hosts that held up others, or may have."""
     yield from (f"{held_up(one, [row])}: its own work took longest" for row in slow_ranks(one))
     worst = one.ranks[0].cost_ns or 0 if one.ranks else 0
     for host in one.hosts[:1]:
@@ -163,15 +163,14 @@ def _waits(one: Inside, in_ledger: int) -> Iterator[tuple[float, str]]:
 )
 @dataclass(frozen=True, kw_only=True)
 class InsideAnswer:
-    """What filled steps: of the program of the job with the most step time, and of others; and how much work that
-    was."""
+    """Step breakdown of the program of the job with the most step time, and of others; and the amount of work."""
 
     program: str
     """trainer, generator and the like, as the log names it; empty where there is one"""
     steps: Amount
     """kept steps that are counted, without the first of each attempt"""
     net_step_ns: Annotated[int | None, Json("seconds")]
-    """time of these steps, without what has a category; null where no line says it"""
+    """time of these steps, without time that has a category; null if not logged"""
     ranks_logged: Count
     """ranks whose times are logged"""
     phases: Annotated[Sequence[PhaseRow], PHASES]
@@ -183,9 +182,9 @@ class InsideAnswer:
     programs: Sequence[Inside]
     """every program of the job, with the same and more of each; their times are never added up"""
     work: Annotated[KeptWork | None, Json(optional=True)] = None
-    """how much work the kept steps were; left out where nobody says it"""
+    """amount of work of the kept steps; omitted if unknown"""
     eta: Annotated[Eta | None, Json(optional=True)] = None
-    """when the job will be done; left out where nobody says at which step that is"""
+    """estimated end of the job; omitted if its last step is unknown"""
 
 
 _NO_PROGRAM = Inside(

@@ -1,4 +1,4 @@
-"""Ranks of one launch beside each other, step by step, with how much of each step is kept: what phases are sums of."""
+"""Ranks of one launch side by side, step by step, with the kept part of each step: the input for sums of phases."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
 
 BLOCK = 24
-"""Steps a block, for what is said of a rank's habits."""
+"""Steps per block, for the habits of a rank."""
 _SLOW_FIRST = 1.5
-"""A first record of one step that took so many medians is that of compilation."""
+"""A first record of one step that took this multiple of the median includes compilation."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """The ranks of one launch of one program beside each other: R ranks and S steps. NaN: not logged."""
+    """The ranks of one launch of one program side by side: R ranks and S steps. NaN: not logged."""
 
     pool: str
     attempt: int
-    """From 0."""
+    """Attempt number, from 0."""
     ranks: tuple[int, ...]
-    """Of "rank" statistics; the rows of the tables."""
+    """Ranks of "rank" statistics; the rows of the tables."""
     hosts: tuple[str, ...]
     weight: F64
     """[S], how much of each record is kept and in the window."""
@@ -46,19 +46,19 @@ class Launch:
     phases: dict[PhaseName, F64]
     """[R, S], ns."""
     whole: dict[str, dict[PhaseName, F64]]
-    """By statistic other than "rank": [S]."""
+    """Values by statistic other than "rank": [S]."""
     whole_took: F64
     """[S], of these."""
     summed: bool
 
     @property
     def weight_later(self) -> F64:
-        """The same without first steps."""
+        """The weight without first steps."""
         return np.where(self.first, 0.0, self.weight)
 
     @property
     def records_a_block(self) -> int:
-        """How many records are about `BLOCK` steps."""
+        """Number of records that make about `BLOCK` steps."""
         return max(1, math.ceil(BLOCK / float(np.median(self.count)))) if len(self.count) else BLOCK
 
 
@@ -93,7 +93,7 @@ def launches_of(timeline: Timeline, parts: Sequence[RankSteps], within: tuple[in
 
 
 def _attempts_at(timeline: Timeline, time: I64) -> I64:
-    """The attempt of each instant."""
+    """Return the attempt at each time."""
     found = np.searchsorted(timeline.attempts.begin, time, side="left") - 1
     return np.maximum(found, 0).astype(np.int64)
 
@@ -108,7 +108,7 @@ def _kept(timeline: Timeline, attempt: I64, one: RankSteps) -> F64:
         return np.zeros(len(one))
     limit = np.clip(timeline.lineage.limit[attempt], -1, np.int64(1) << 54)
     if timeline.attempts.step_ends:
-        limit = limit + 1  # so many steps are done: the last of them is one less, counted from 0
+        limit = limit + 1  # the limit counts finished steps, and steps count from 0
     first = one.step - one.count + 1
     return np.clip(limit - first, 0, one.count) / np.maximum(one.count, 1)
 
@@ -154,8 +154,8 @@ def _or_nan(ns: I64) -> F64:
 
 
 def with_lengths(launches: Sequence[Launch]) -> tuple[Sequence[Launch], float]:
-    """The launches without the steps whose length no line says, where one says it of others, and how many those are:
-    phases of all steps are no share of the time of some."""
+    """Return the launches without the steps of unknown length, if others have one, and the number of these steps:
+    phases of all steps are not a share of the time of some."""
     known = [_timed(launch) for launch in launches]
     if not any(some.any() for some in known):
         return launches, 0.0
@@ -164,7 +164,7 @@ def with_lengths(launches: Sequence[Launch]) -> tuple[Sequence[Launch], float]:
 
 
 def _timed(launch: Launch) -> Mask:
-    """[S]: the records of which a line says how long their steps took."""
+    """Return [S]: the records whose step times are logged."""
     if launch.ranks and not np.isnan(launch.took).all():
         return np.asarray(~np.isnan(launch.took).all(axis=0))
     return np.asarray(~np.isnan(launch.whole_took))

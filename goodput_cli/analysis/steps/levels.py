@@ -1,17 +1,17 @@
-"""Where the level of the step time may have moved and stayed (accounting §8): candidates, of which noise that remembers
-(noise.py) is asked.
+"""Candidates for lasting changes of the level of the step time (accounting §8), which noise.py tests against correlated
+noise.
 
-The method, each move over whole columns:
+The method, each step over whole columns:
 1. Blocks. The step times, in time order over all attempts, are cut into at most 2 000 blocks of 4 steps or more. Of
    every 24 steps (or of a block, if that is longer) the longest and the shortest quarter count as the next ones do
-   (winsorised), so that evaluations, saves and stalls do not move a level; a block is the mean of the logarithms.
+   (winsorized), so evaluations, saves and stalls do not move a level; a block is the mean of the logarithms.
 2. Changes. The best partition: the one of least squares plus a penalty for each change. The penalty is c x variance x
-   ln n (c = 3). The variance is the long-run one, from how successive means of 24 and of 48 steps scatter, so that
-   neighbours that are alike (load that comes and goes) are no change. No part has less than 24 steps.
-3. Neighbours that differ by less than 5 % are one part: by the median of what their quartiles moved by, so that a few
-   odd steps are no part. A level is the winsorised mean of a part, so that one in which fast and slow steps take
-   turns has the level of both together.
-4. Place. Each change is moved to the step at which the squares of the distances from the levels on its two sides are
+   ln n (c = 3). The variance is the long-run one, from the scatter of successive means of 24 and of 48 steps, so
+   similar neighbors (load that comes and goes) are not a change. No part has less than 24 steps.
+3. Neighbors that differ by less than 5 % are one part: by the median shift of their quartiles, so a few odd steps are
+   not a part. A level is the winsorized mean of a part, so a part in which fast and slow steps alternate has the level
+   of both together.
+4. Position. Each change is moved to the step at which the squares of the distances from the levels on its two sides are
    least.
 """
 
@@ -30,23 +30,23 @@ from goodput_cli.arrays import BLOCK, F64, blocks
 _LEAST_BLOCK = 4
 _MOST_BLOCKS = 2000
 LEAST_STEPS = 24
-"""A regime has at least so many step times, and so has what is beside it."""
+"""Smallest number of step times in a regime, and in each of its neighbors."""
 _TRIMMED = 4
-"""One of so many steps is cut to the next one, at either end."""
+"""One of this many steps is cut to the next one, at either end."""
 _PENALTY = 3.0
 _LEAST_MOVE = 12
-"""So many steps and two blocks a cut may be moved."""
+"""Number of steps, beyond two blocks, by which a cut may be moved."""
 _FEW_STEPS = 700
-"""Of fewer the variance is known from few means, and the penalty rises as they become less."""
+"""With fewer step times, the variance comes from few means, and the penalty rises as they become fewer."""
 _FEW_VISIBLE = 4 * LEAST_STEPS
 _LEAST_VARIANCE = 1e-8
 LEAST_CHANGE = 0.05
 LEAST_STRETCH = 8
-"""Where there are too few step times for two regimes, two stretches of so many may still show a change."""
+"""Smallest length of two stretches that may still show a change, if there are too few step times for two regimes."""
 _STEADY = 0.25
 """Each stretch moves within itself by less than this share of what lies between the two."""
 _JUMP = 1.25
-"""The jump between them is so many times the largest one between other neighbors."""
+"""Factor of the jump between them over the largest one between other neighbors."""
 _MOVED = float(np.log1p(LEAST_CHANGE))
 _MAD_TO_SIGMA = 1.4826
 
@@ -67,12 +67,12 @@ def level_changes(seconds: F64) -> NDArray[np.intp] | None:
 
 
 def separate_stretches(seconds: F64) -> int | None:
-    """Return where the second of two stretches of step times (s) begins; None where there are none.
+    """Return where the second of two stretches of step times (s) begins; None if there are none.
 
-    Every step time of one is longer than all of the other, and their levels differ by 5 %. Values in random order are
-    so at any of the n - 15 places in 1 of 6000 series (of 16 values) or fewer. A pace that wanders or rises is so more
-    often: neither stretch may move from its first to its second half by a quarter of what lies between the two, and
-    the jump between them is the largest one by a quarter.
+    Every step time of one is longer than all of the other, and their levels differ by 5 %. Values in random order show
+    this at any of the n - 15 positions in 1 of 6000 series (of 16 values) or fewer. It is more frequent for a pace that
+    drifts or rises: neither stretch may move from its first to its second half by a quarter of the distance between the
+    two, and the jump between them is the largest one by a quarter.
     """
     count = len(seconds)
     if count < 2 * LEAST_STRETCH or seconds.min() <= 0:
@@ -98,8 +98,8 @@ def _moved_within(logs: F64) -> float:
 
 def least_visible_change(seconds: F64) -> float:
     """Return the smallest change of level, as a share, that a column of step times (s) shows if half of them have it:
-    what `best_partition` asks for, and more for few, of which noise.py asks more. Infinite for too few for two regimes.
-    """
+    the limit of `best_partition`, and more for few step times, for which noise.py is stricter. Infinite for too few for
+    two regimes."""
     means = block_means([seconds], len(seconds))
     if not len(means):
         return math.inf
@@ -108,8 +108,8 @@ def least_visible_change(seconds: F64) -> float:
 
 
 def _unlike(seconds: F64, bounds: list[int]) -> list[int]:
-    """The bounds of parts without those between levels that differ by less than 5 %, the least first, and those beside
-    parts that are too short."""
+    """Return the bounds of parts without those between levels that differ by less than 5 %, the least first, and those
+    next to parts that are too short."""
     parts = [_quartiles(seconds[begin:stop]) for begin, stop in pairwise(bounds)]
     bounds = list(bounds)
     while len(parts) > 1:
@@ -126,17 +126,17 @@ def _unlike(seconds: F64, bounds: list[int]) -> list[int]:
 
 
 def _quartiles(seconds: F64) -> F64:
-    """As logarithms."""
+    """Return the quartiles as logarithms."""
     return np.asarray(np.log(np.maximum(np.percentile(seconds, (25, 50, 75)), 1e-9)))
 
 
 def block_size(count: int) -> int:
-    """Steps in a block, of so many step times."""
+    """Return the number of steps in a block, for this number of step times."""
     return max(_LEAST_BLOCK, -(-count // _MOST_BLOCKS))
 
 
 def changes_level(parts: Iterable[F64], count: int) -> bool:
-    """Whether `level_changes` may find anything in so many step times (s), which nobody has to hold together."""
+    """Return True if `level_changes` may find anything in these step times (s), which need not be in memory at once."""
     return bool(_changes_of_blocks(parts, count))
 
 
@@ -163,14 +163,14 @@ def block_means(parts: Iterable[F64], count: int) -> F64:
         if whole:
             last = rows[-1]
     whole = len(rest) // size
-    if whole:  # too few to tell which of them are odd: with those before them
+    if whole:  # too few to show outliers: merged with those before them
         end = _winsorised(np.concatenate((last, rest))[None, -group:])[0, -len(rest) :][: whole * size]
         means.append(np.log(end).reshape(whole, size).mean(axis=1))
     return np.concatenate(means)
 
 
 def _means(rows: F64, size: int) -> F64:
-    """Of groups of steps, one a row: winsorised, as logarithms, block by block."""
+    """Return the means of groups of steps, one per row: winsorized, as logarithms, block by block."""
     return np.asarray(np.log(_winsorised(rows)).reshape(-1, size).mean(axis=1))
 
 
@@ -229,8 +229,8 @@ def _penalty(means: F64, size: int) -> float:
 
 
 def _place(seconds: F64, before: int, cut: int, after: int) -> int:
-    """The position near a cut between two blocks at which the squares of the distances from both sides' levels are
-    least; what lies beyond both sides' middle halves counts as their ends."""
+    """Return the position near a cut between two blocks at which the squares of the distances from both sides' levels
+    are least; values beyond both sides' middle halves count as their ends."""
     size = block_size(len(seconds))
     left, right = seconds[before:cut], seconds[cut:after]
     low, high = winsorised_mean(left), winsorised_mean(right)

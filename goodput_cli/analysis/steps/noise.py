@@ -1,22 +1,21 @@
-"""Noise that remembers (accounting §8): whether changes of the level of the step time are more than a pace that
-wanders, or a line that rises.
+"""Test of changes of the level of the step time against correlated noise (accounting §8): a pace that drifts, or a line
+that rises.
 
 1. The step times are cut into blocks of 8, or of as many more as make 500 blocks at most; a block counts by the
-   logarithm of its median; by the mean of its logarithms where those scatter far less, as they do where steps are of
-   two shapes.
-2. Noise is what wanders and what does not: an autoregression of order 1 with correlation rho from block to block, and
-   independent noise whose variance is `q` times the wander's. The likelihood is maximal over a grid of both; what the
-   blocks have in common (a level, a line, levels) follows by least squares, for each rho and q.
-3. Three models are scored by log L - 1.5 m ln n, of n blocks and m changes: one level (m = 0), a line that rises
-   (m = 1), and levels, of which one change after another is dropped while that helps. Levels and a line are believed
-   where they score better than the one level by 2 (a line) or 2.5 at least, which is odds of seven and twelve to one,
-   and by 36/n more: few blocks do not show how the noise remembers.
+logarithm of its median; by the mean of its logarithms if those scatter far less, as with steps of two shapes. 2. Noise
+has a drifting and an independent part: an autoregression of order 1 with correlation rho from block to block, and
+independent noise whose variance is `q` times the drift's. The likelihood is maximal over a grid of both; the common
+part of the blocks (a level, a line, levels) follows by least squares, for each rho and q. 3. Three models are scored by
+log L - 1.5 m ln n, of n blocks and m changes: one level (m = 0), a line that rises (m = 1), and levels, with one change
+after another dropped while that helps. Levels and a line are accepted if they score better than the one level by 2 (a
+line) or 2.5 at least, which is odds of seven and twelve to one, and by 36/n more, because few blocks do not show the
+correlation of the noise.
 
-Changes of the mean of an autoregression by penalised likelihood: Chakar, Lebarbier, Levy-Leduc and Robin, "A robust
+Changes of the mean of an autoregression by penalized likelihood: Chakar, Lebarbier, Levy-Leduc and Robin, "A robust
 approach for estimating change-points in the mean of an AR(1) process", Bernoulli 2017; Shi, Gallagher, Lund and
 Killick, "A comparison of single and multiple changepoint techniques for time series data", CSDA 2022. The independent
-noise beside the wander (a local level: Durbin and Koopman, "Time Series Analysis by State Space Methods") is ours: an
-autoregression alone takes a slow wander below noise for levels. What it finds, and how often it is wrong: `python -m
+noise next to the drift (a local level: Durbin and Koopman, "Time Series Analysis by State Space Methods") is ours: an
+autoregression alone mistakes a slow drift below noise for levels. Findings and error rates: `python -m
 benchmarks.noise`.
 """
 
@@ -40,15 +39,15 @@ _NOISE = (0, 0.1, 0.3, 1, 3, 10, 30)
 """Variance of the independent noise of a block, of the wander's."""
 _PENALTY = 1.5
 _GAIN_OF_LINE, _GAIN_OF_LEVELS, _FEW_BLOCKS = 2.0, 2.5, 36
-"""So much better a line and levels score than one level; and more where few blocks show what noise there is."""
+"""Score by which a line and levels must exceed one level; and the addition if few blocks show the noise."""
 _FAR_LESS = 0.6
-"""Means of normal noise scatter 0.85 times as much as medians, those of two shapes in turns by chance 0.4 times."""
+"""Means of normal noise scatter 0.85 times as much as medians, those of two alternating shapes 0.4 times by chance."""
 _LEAST_VARIANCE = 1e-8
-"""Of the logarithm of a block: step times that are equal to a ten thousandth are equal."""
+"""Variance of the logarithm of a block: step times that agree to a ten thousandth are equal."""
 _LEAST_LINE_STEPS = 150
 _LEAST_RISE = math.log(1.05)
 _LEAST_WANDER_STEPS = 24
-"""What is alike for less is noise of single steps."""
+"""Similarity over fewer steps is noise of single steps."""
 
 
 @written("wander", "slow drift of step times: smaller changes cannot be distinguished from it")
@@ -57,32 +56,33 @@ class Wander:
     """Slow drift of step times, without the noise of single steps."""
 
     percent: float
-    """twice the standard deviation of what the pace changes by over so many steps"""
+    """twice the standard deviation of changes of the pace over this many steps"""
     steps: FromOne
     """for about so long what comes is like what was: (1 + rho) / (1 - rho) blocks, the integrated time of an
     autoregression; at most all of them"""
 
 
 class PaceModel(Struct, frozen=True):
-    """What describes a series of step times best."""
+    """Model that describes a series of step times best."""
 
     kind: Literal["level", "line", "levels"]
-    """One level, with noise that may wander; a line that rises; levels."""
+    """One level, with noise that may drift; a line that rises; levels."""
     cuts: NDArray[np.intp]
     """Positions at which levels change, sorted; none of the other two."""
     line: tuple[float, float] | None = None
     """Step time (s) at the beginning and the end of the line."""
     wander: Wander | None = None
-    """Of one level, where there were candidates; None where neighbours are not alike for long."""
+    """Drift around one level, if there were candidates; None if neighbors are not similar for long."""
     unseen: str = ""
-    """Why one level is no finding: what the series is too short or too noisy for; "" where it would show a change."""
+    """Reason why one level is not a finding: the series is too short or too noisy; "" if it would show a change."""
 
 
 ONE_LEVEL = PaceModel("level", np.zeros(0, dtype=np.intp))
 
 
 def best_model(seconds: F64, candidates: NDArray[np.intp]) -> PaceModel:
-    """What describes step times (s) best. candidates: sorted positions at which their level may change."""
+    """Return the model that describes step times (s) best. candidates: sorted positions at which their level may
+    change."""
     size = max(_LEAST_BLOCK, -(-len(seconds) // _MOST_BLOCKS))
     count = len(seconds) // size
     if count < 2:
@@ -131,7 +131,7 @@ class _Noise(Struct, frozen=True):
     rho: float
     """Correlation of the wander from block to block."""
     variance: float
-    """Of the wander, in squares of logarithms."""
+    """Variance of the drift, in squares of logarithms."""
 
 
 class _Fits:
@@ -169,13 +169,14 @@ class _Fits:
         return float(likelihoods[best]), (self._middle + middle - slope / 2, self._middle + middle + slope / 2)
 
     def levels(self, penalty: float) -> tuple[float, NDArray[np.intp]]:
-        """Score of levels, of which changes are dropped while that helps, and which are left; -inf without one."""
+        """Return the score of levels, with changes dropped while that helps, and the remaining changes; -inf without
+        one."""
         left = np.arange(self._gram.shape[1] - 3)
         squares, sizes, inverse = self._least_squares([1, *(3 + left).tolist()])
         score = float(self._likelihoods(squares).max()) - penalty * len(left)
         while len(left):
             diagonal = np.diagonal(inverse, axis1=1, axis2=2)[:, 1:]
-            # what the squares grow by without one column: its coefficient over its standard error, squared
+            # increase of the squares without one column: its coefficient over its standard error, squared
             without = squares[:, None] + sizes[:, 1:] ** 2 / diagonal
             scores = self._likelihoods(without.T).max(axis=1) - penalty * (len(left) - 1)
             worst = int(np.argmax(scores))
@@ -187,8 +188,8 @@ class _Fits:
         return (score if len(left) else -math.inf), left
 
     def _least_squares(self, columns: list[int]) -> tuple[F64, F64, F64]:
-        """For each point of the grid the sum of squares that some columns leave, their coefficients, and the inverse of
-        their products."""
+        """Return, for each point of the grid, the sum of squares that some columns leave, their coefficients, and the
+        inverse of their products."""
         inverse = np.asarray(np.linalg.inv(self._gram[:, columns][:, :, columns]), dtype=np.float64)
         of_series = self._gram[:, columns, 0]
         sizes = np.einsum("gij,gj->gi", inverse, of_series)

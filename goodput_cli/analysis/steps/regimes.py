@@ -1,9 +1,9 @@
 """Slow regimes and drift (accounting §8): where the level of the step time moved and stayed, or rose throughout, and
-what that cost the job.
+the cost for the job.
 
-Where levels may change is found by levels.py; whether it is levels, a line, or a pace that wanders, by noise.py. The
-usual level is the lowest one that holds a tenth of all steps, or the mean of the lowest that together do. What lies
-above it by more than 5 % is slow; slow neighbours that differ by less are one regime.
+Candidates for changes of level come from levels.py; noise.py decides between levels, a line, and a pace that drifts.
+The usual level is the lowest one with a tenth of all steps, or the mean of the lowest that together have them. A level
+that is more than 5 % above it is slow; slow neighbors that differ by less are one regime.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from goodput_cli.vocabulary.text import duration, duration_of_seconds, number, p
 
 _USUAL_SHARE = 0.1
 _RATES = ("tokens_per_second_accelerator", "tokens_per_second", "samples_per_second", "tflops")
-"""Metrics of throughput, of which the first counts: what a step does over its time."""
+"""Metrics of throughput; the first one counts: the work of a step over its time."""
 _LEAST_RATES = 3
 _LEAST_OF_TIME = 0.25
-"""A throughput that moves by more of what the step time does is no size of work."""
+"""A throughput that changes by more than this share of the step time does not measure the size of work."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ class Drift:
     count: FromOne
     """step times"""
     lost_seconds: float
-    """what kept steps took beyond its beginning"""
+    """time of kept steps beyond the level at its beginning"""
 
 
 @written("pace_finding", "whether step times rose to a lasting higher level")
 @dataclass(frozen=True)
 class PaceFinding:
-    """Whether step times show slow regimes or drift."""
+    """Finding about slow regimes and drift."""
 
     result: Literal["found", "none", "inconclusive"]
     """found: slow regimes or drift; none: there is none of 5 % or more over 24 step times; inconclusive: one may be
@@ -112,22 +112,22 @@ class PaceFinding:
 
 
 class StepPace(Struct, frozen=True):
-    """What became of the pace of a job; steps of another size have levels of their own."""
+    """Changes of the pace of a job; steps of another size have their own levels."""
 
     regimes: tuple[Regime, ...]
     """Slow ones, in time order."""
     drifts: tuple[Drift, ...]
-    """In time order. A step is of a drift or of slow regimes, never of both."""
+    """Drifts in time order. A step counts in a drift or in slow regimes, never in both."""
     more_work: tuple[str, ...]
-    """Sentences: what would be slow or a drift, and is not for the work of its steps."""
+    """Sentences about steps that would be slow or a drift, but did more work."""
     wander: Wander | None
-    """The largest, where changes that seemed to be ones of level cannot be told from it; else None."""
+    """The largest one, if apparent changes of level cannot be distinguished from it; otherwise None."""
     finding: PaceFinding
-    """Whether there are slow regimes or drifts."""
+    """Finding about slow regimes and drifts."""
 
 
 def step_pace(timeline: Timeline, steps: TimedSteps) -> StepPace:
-    """What became of the pace of these step times."""
+    """Return the changes of the pace of these step times."""
     models = models_by_size(timeline, steps)
     regimes = [regime for part, model in models for regime in _slow_regimes(timeline, part, model)]
     drifts = [_drift(timeline, part, model.line) for part, model in models if model.line is not None]
@@ -168,7 +168,7 @@ def pace_finding(models: Sequence[tuple[TimedSteps, PaceModel]]) -> PaceFinding:
 
 
 def _with_more_tokens(timeline: Timeline, regimes: Sequence[Regime]) -> dict[Regime | Drift, str]:
-    """What to say of regimes whose step time over their tokens moved by less than 5 %."""
+    """Return sentences about regimes whose step time per token moved by less than 5 %."""
     tokens = metric_of(timeline, TOKENS_PER_STEP) if regimes else None
     if tokens is None:
         return {}
@@ -195,8 +195,8 @@ def _rate_of(timeline: Timeline, steps: TimedSteps) -> Metric | None:
 
 
 def _at_one_rate(rate: Metric, regimes: Sequence[Regime], drifts: Sequence[Drift]) -> dict[Regime | Drift, str]:
-    """What to say of regimes and drifts whose throughput, as lines state it, fell by at most a quarter of what their
-    step time rose by: a step that is slower by a fault has as much less of it."""
+    """Return sentences about regimes and drifts whose logged throughput fell by at most a quarter of the rise of their
+    step time: a step that a fault slows down has lower throughput in proportion."""
     within = [(rate.time > one.start_ns) & (rate.time <= one.end_ns) for one in regimes]
     outside = rate.value[~np.logical_or.reduce(within)] if within else rate.value
     found: dict[Regime | Drift, str] = {}
@@ -216,7 +216,7 @@ def _is_one_rate(usual: F64, other: F64, factor: float) -> bool:
     if min(len(usual), len(other)) < _LEAST_RATES or factor <= 1:
         return False
     moved = math.log(float(np.median(other)) / float(np.median(usual)))
-    return moved >= -_LEAST_OF_TIME * math.log(factor)  # longer sequences may even be faster, for what they hold
+    return moved >= -_LEAST_OF_TIME * math.log(factor)  # longer sequences may even be faster per token
 
 
 def _more_work(regime: Regime) -> str:
@@ -305,8 +305,8 @@ def _slow_regimes(timeline: Timeline, steps: TimedSteps, model: PaceModel) -> It
 
 
 def _usual_level(levels: F64, sizes: NDArray[np.intp]) -> float:
-    """The lowest level that holds a tenth of all step times, with all the levels that differ from it by little; before
-    it, the lowest levels that together do: of a job that became slower in many steps none holds as much."""
+    """Return the lowest level with a tenth of all step times, with all levels that differ from it by little; without
+    one, the lowest levels that together have a tenth, as in a job that slowed down in many steps."""
     ordered = np.argsort(levels, kind="stable")
     least = _USUAL_SHARE * sizes.sum()
     for count, place in enumerate(ordered.tolist(), 1):
@@ -347,7 +347,7 @@ def lost_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Reg
 
 
 def stalled_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Regime]) -> int:
-    """Return the part (ns) of `lost_in_regimes` that the ledger has as a stall, so that it is no goodput."""
+    """Return the part (ns) of `lost_in_regimes` that the ledger counts as a stall, so that it is not goodput."""
     kept, found = _kept(timeline, steps), 0
     for regime in regimes:
         inside = np.flatnonzero((steps.time >= regime.start_ns) & (steps.end <= regime.end_ns))
@@ -359,7 +359,7 @@ def stalled_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[
 
 
 def _kept(timeline: Timeline, steps: TimedSteps) -> I64:
-    """How many of the steps of each step time were kept."""
+    """Return how many of the steps of each step time were kept."""
     return np.asarray(np.clip(timeline.lineage.limit[steps.attempt] - steps.number, 0, steps.count))
 
 

@@ -39,12 +39,12 @@ from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
 from goodput_cli.vocabulary.text import clock, duration_of_seconds, plural
 
 SERIES = 1000
-"""A series has at most so many values; of longer ones every k-th is given."""
+"""Largest number of values of a series; of longer ones every k-th is kept."""
 
 
 _FALL = 0.05
 _LEAST_VALUES = 3
-"""Fewer values say nothing about a level."""
+"""Fewer values do not show a level."""
 
 
 @written(
@@ -115,7 +115,7 @@ def falls_of_mfu(analysis: Analysis, regimes: Sequence[Regime]) -> list[str]:
 
 
 def shown(rows: Sequence[Measured]) -> Sequence[Measured]:
-    """The same with figures of four digits, as people read them."""
+    """Return the rows with figures of four digits, as people read them."""
     return [
         replace(row, mean=_four(row.mean), median=_four(row.median), p10=_four(row.p10), p90=_four(row.p90))
         for row in rows
@@ -155,7 +155,7 @@ class SlowStep:
 
 @dataclass(frozen=True)
 class Bin:
-    """One bar of the histogram: the step times in [low, high), the last bin's upper end included."""
+    """One bar of the histogram: the step times in [low, high), including the upper end of the last bin."""
 
     low_seconds: float = column("number", "lower end", name="from_seconds", least=0)
     high_seconds: float = column("number", "upper end", name="to_seconds", least=0)
@@ -164,25 +164,25 @@ class Bin:
 
 @dataclass(frozen=True)
 class StepReport:
-    """What `goodput steps` answers."""
+    """Answer of `goodput steps`."""
 
     statistics: StepStatistics
     mean_deviation_seconds: float
-    """Of |step time - ideal| (accounting §8)."""
+    """Mean of |step time - ideal| (accounting §8)."""
     max_deviation_seconds: float
     slowest: tuple[SlowStep, ...]
     """The slowest first."""
     regimes: tuple[Regime, ...]
-    """In time order."""
+    """Slow regimes in time order."""
     drifts: tuple[Drift, ...]
-    """In time order; more than one only where steps take other numbers of samples."""
+    """Drifts in time order; several only if steps have different numbers of samples."""
     more_work: tuple[str, ...]
-    """Sentences: what would be slow or a drift, and is not for the work of its steps."""
+    """Sentences about steps that would be slow or a drift, but did more work."""
     wander: Wander | None
-    """Where changes that seemed to be ones of level cannot be told from it."""
+    """Drift of the step time, if apparent changes of level cannot be distinguished from it."""
     histogram: tuple[Bin, ...]
     finding: PaceFinding
-    """Whether there are slow regimes or drifts."""
+    """Finding about slow regimes and drifts."""
 
 
 SLOW_STEPS = Table("slow_step", "a slow step", columns_of(SlowStep, attribute))
@@ -237,7 +237,7 @@ def histogram(times: F64) -> tuple[Bin, ...]:
     else:
         edges = np.linspace(low, high, _BINS + 1)
     edges[0], edges[-1] = low, high
-    if np.any(np.diff(edges) <= 0):  # times so close that floating point holds nothing between them
+    if np.any(np.diff(edges) <= 0):  # times so close that no floating-point number is between them
         edges = np.array([low, high])
     counts, _ = np.histogram(times, edges)
     new = np.append(True, (counts[1:] > 0) | (counts[:-1] > 0))
@@ -268,7 +268,7 @@ def _slowest(timeline: Timeline, steps: TimedSteps, most: int) -> tuple[SlowStep
 
 
 def _held(timeline: Timeline, start: I64, end: I64) -> list[str | None]:
-    """By step, the category that has more of it than training has, and is none of training; None without one."""
+    """Return, by step, the non-training category with more of it than training has; None without one."""
     amounts = timeline.ledger.between(start, end)
     nothing = np.zeros(len(start), dtype=np.int64)
     trained = sum((ns for (category, _), ns in amounts.items() if category in _TRAINING), nothing)
@@ -383,7 +383,7 @@ def _regime_sheet(report: StepReport, sources: Sequence[str]) -> Sheet:
 
 
 def metric_sheet(metrics: Sequence[Measured], falls: Sequence[str] = ()) -> Sheet:
-    """What the program measured. falls: sentences about where it fell."""
+    """Return the table of metrics. falls: sentences about where they fell."""
     columns = METRICS.people_columns()
     return Sheet(
         title="Metrics that the program recorded",

@@ -27,27 +27,27 @@ _SIZES_OF_WORK: tuple[tuple[str, tuple[str, ...], int], ...] = (
     ("slices", ("slices",), _EVERY),
     ("tokens per step", (TOKENS_PER_STEP,), 8),
 )
-"""What says how large a step is: in words, the metrics, of which the first counts, and how many values it has at most.
-Tokens that vary from step to step make no steps of another size."""
+"""Sources of the size of a step: a label, the metrics in order of preference, and the largest number of values. Tokens
+that vary from step to step do not make steps of another size."""
 PACE_STEPS, PACE_BLOCKS = 50, 64
 _LEAST_PACE_TIMES = 5
 _TRIMMED = 4
-"""One of so many steps is cut to the next one, at either end."""
+"""One of this many steps is cut to the next one, at either end."""
 
 
 @dataclass(frozen=True, repr=False)
 class TimedSteps:
     """Step times in time order: from one record to the next of the same attempt, never across attempts. A column is
-    gathered each time somebody asks for it: a long log has room for few of them at once."""
+    computed on each access: memory of a long log suffices for few of them at once."""
 
     seconds: F64
     """Seconds per step, without what a clock that was set forward adds."""
     records: StepRecordsByAttempt | None
     """None in checkpoint logs."""
     here: Rows
-    """Of each step time the record that begins it, in `records`."""
+    """Record that begins each step time, in `records`."""
     named: int
-    """How much farther that record is which names the step: 1 where records are of step ends."""
+    """Offset from that record to the one that names the step: 1 if records are of step ends."""
 
     def __len__(self) -> int:
         return len(self.seconds)
@@ -64,7 +64,7 @@ class TimedSteps:
 
     @property
     def attempt(self) -> Rows:
-        """From 0."""
+        """Attempt numbers, from 0."""
         return self._of("owner")
 
     @property
@@ -83,7 +83,7 @@ class TimedSteps:
         return self._of("rows", self.named)
 
     def take(self, places: Rows) -> TimedSteps:
-        """Some of them, in the order of their places."""
+        """Return some of them, in the given order."""
         return TimedSteps(self.seconds[places], self.records, self.here[places], self.named)
 
     def _of(self, column: str, later: int = 0) -> NDArray[Any]:
@@ -113,7 +113,7 @@ def step_times(timeline: Timeline, start: int, end: int) -> F64:
 
 
 def step_time_parts(timeline: Timeline, start: int, end: int) -> Iterator[F64]:
-    """The same, some thousand at a time."""
+    """Yield the step times, some thousand at a time."""
     for first, stop in blocks(_most_times(timeline)):
         records = timeline.records
         assert records is not None
@@ -168,8 +168,8 @@ def _stated_sizes(timeline: Timeline) -> list[tuple[str, HeldValues]]:
 
 
 def _total_slices(timeline: Timeline) -> HeldValues | None:
-    """Return how many slices the job has; None where that does not change, or is not logged. Fewer active ones are no
-    other size: the rest is missing."""
+    """Return how many slices the job has; None if that does not change, or is not logged. Fewer active ones are not
+    another size: the rest is missing."""
     table = timeline.table
     rows = np.flatnonzero(table.kind == Kind.SLICES)
     known = {code: counts for code in set(table.detail[rows].tolist()) if (counts := slices_of(table.details[code]))}

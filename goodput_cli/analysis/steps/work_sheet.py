@@ -1,4 +1,4 @@
-"""How much work was done and when all of it will be, as a table and in sentences for people."""
+"""Finished work and the estimated end of the job, as a table and in sentences for people."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _energy(work: KeptWork) -> str | None:
 
 
 def work_lines(analysis: Analysis) -> Iterator[str]:
-    """What was done, and when all of it will be, in sentences."""
+    """Yield sentences about finished work and the estimated end."""
     if (work := analysis.work) is not None:
         if parts := [*_parts(work)]:
             yield f"work: {', '.join(parts)}"
@@ -66,7 +66,8 @@ def work_lines(analysis: Analysis) -> Iterator[str]:
 
 
 def work_line(analysis: Analysis, room: int) -> str | None:
-    """The same in one line of at most `room` characters, what says most first; None where nothing is known or fits."""
+    """Return the same in one line of at most `room` characters, the most important first; None if nothing is known or
+    fits."""
     work, eta = analysis.work, analysis.eta
     parts = [] if work is None else [*_brief(work)]
     if eta is not None:
@@ -79,7 +80,7 @@ def work_line(analysis: Analysis, room: int) -> str | None:
 
 
 def work_facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
-    """What a page says beside its headline: name and words."""
+    """Yield name and text of the facts next to a page's headline."""
     work, eta = analysis.work, analysis.eta
     if work is not None and work.tokens is not None:
         yield "tokens kept", f"{_count(work.tokens)} ({_count(work.tokens_per_second)} per second)"

@@ -328,7 +328,8 @@ def _somebodys_cluster(workers: Workers, shared: Sequence[Path]) -> Iterator[Das
 
 
 def _address(named: str) -> str:
-    """Return the address of a scheduler that is named by its address or by the file that it wrote. Raises UsageError."""
+    """Return the address of a scheduler that is named by its address or by the file that it wrote. Raises
+    UsageError."""
     if "://" in named:
         return named
     file = Path(named)
