@@ -193,7 +193,7 @@ def _overview(comparison: ComparisonData) -> Iterator[tuple[Cell, ...]]:
 
 def _waterfall(pair: Pair) -> Sheet:
     """Return the time of the same work by category, and the steps from the baseline's goodput to this side's."""
-    rows = [*_waterfall_rows(pair)]
+    rows = _folded([*_waterfall_rows(pair)])
     widest = max((abs(row.ns) for row in rows if row.ns is not None and row.moved), default=Fraction(0))
     cells: list[tuple[Cell, ...]] = []
     for row in rows:
@@ -239,6 +239,23 @@ def _waterfall_rows(pair: Pair) -> Iterator[_Row]:
         yield _Row(ONE_SIDED, pair.one_sided, None, None, (None, None))
     for one in one_sided:
         yield _Row(f"- {full_name(one.category, one.label)}", None, None, None, (one.baseline_percent, one.percent))
+
+
+def _folded(rows: list[_Row]) -> list[_Row]:
+    """Return the rows with those without a verdict as one sum, if other rows have a verdict; JSON has each."""
+    rest = [row for row in rows if row.moved is None and row.name != ONE_SIDED and not row.name.startswith("- ")]
+    if len(rest) < 2 or not any(row.moved for row in rows):
+        return rows
+    verdicts = [row for row in rows if row.moved is not None]
+    shares = [sum((row.shares[at] or Fraction(0) for row in rest), Fraction(0)) for at in (0, 1)]
+    total = _Row(
+        f"{len(rest)} others, within noise",
+        sum((row.points or Fraction(0) for row in rest), Fraction(0)),
+        sum((row.ns or Fraction(0) for row in rest), Fraction(0)),
+        None,
+        (shares[0], shares[1]),
+    )
+    return [*verdicts, total, *(row for row in rows if row.moved is None and row not in rest)]
 
 
 def _size(row: _Row) -> Fraction:
