@@ -151,7 +151,7 @@ def mapping_report(
     (`mapping` has all) if they read anything. stdin: what stands behind `-`, which is read to its end. Failing samples
     are in the report. Raises UsageError."""
     from goodput_cli.analysis.check import mapping_sheet, refused_notes, unread_sheet
-    from goodput_cli.events.documents import says_something
+    from goodput_cli.events.documents import is_known_table_or_text
     from goodput_cli.events.mappings.explained import lines_of, matches
     from goodput_cli.events.mappings.registry import load_mappings, read_files
     from goodput_cli.events.mappings.samples import failed_samples
@@ -160,7 +160,7 @@ def mapping_report(
     loaded = load_mappings(read_files(mapping), samples=False).named
     own = {made.name for made in load_mappings(read_files(typed), samples=False).named}
     hints = ReadingOptions(mapping=tuple(mapping), samples=False)
-    lines: Iterator[Line] = lines_of(sources, loaded, lambda head: says_something(head, hints), stdin)
+    lines: Iterator[Line] = lines_of(sources, loaded, lambda head: is_known_table_or_text(head, hints), stdin)
     found, rest, examples = matches(loaded, lines)
     shown = [one for one in found if one.made.name in own or one.lines]
     sheets = [mapping_sheet(one.made.name, one.rules, refused_notes(one.refused)) for one in shown]

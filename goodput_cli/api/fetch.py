@@ -36,7 +36,7 @@ from goodput_cli.sources.base import (
     source_for,
     without_password,
 )
-from goodput_cli.sources.files import STDIN, source_behind
+from goodput_cli.sources.files import STDIN, source_of_path
 from goodput_cli.sources.snapshot import Manifest
 from goodput_cli.vocabulary.text import iso_of_nine_digits
 from goodput_cli.vocabulary.when import AUTO
@@ -112,7 +112,7 @@ def _check_is_no_source(path: Path, sources: Sequence[str], stdin: BinaryIO | No
     A snapshot in a folder of its own sources can be updated.
     """
     for place in (path, snapshot.manifest_path(path)):
-        log = source_behind(place, sources, stdin)
+        log = source_of_path(place, sources, stdin)
         if log is not None and not (update and snapshot.read_manifest(path) is not None):
             also = "" if log == str(place) else f" ({log})"
             raise UsageError(f"{place}: is one of the logs to be read{also}; choose another file for the snapshot")

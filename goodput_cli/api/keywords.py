@@ -118,7 +118,7 @@ class JobOptions(SharedOptions, total=False):
 
 
 class ReconcileOptions(JobOptions, total=False):
-    """The same, with the reference library beside it."""
+    """Options of `analyze`, and those of the reference library."""
 
     timeout: float
     """Time limit for the reference library in seconds."""

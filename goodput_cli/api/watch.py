@@ -20,7 +20,7 @@ from goodput_cli.api.options import WATCH, Following, Source, addresses, command
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NeedsMapping, NotEnoughData, SourceError
 from goodput_cli.events.decode import Decoder
-from goodput_cli.events.documents import Documents, says_something
+from goodput_cli.events.documents import Documents, is_known_table_or_text
 from goodput_cli.events.schema import EventLog
 from goodput_cli.sources.base import RawBatch, ReadContext
 from goodput_cli.sources.follow import Follower, follow
@@ -53,7 +53,7 @@ class Watched:
         self._hints = reading.hints.checked().about(reading.job_name)
         self._context = ReadContext(
             self._report, wanted=reading.wanted, notice=reading.notice,
-            is_log=lambda head: says_something(head, self._hints),
+            is_log=lambda head: is_known_table_or_text(head, self._hints),
         )  # fmt: skip
         self._begin(self._hints)
         self._failing: set[str] = set()  # said already

@@ -86,18 +86,18 @@ class FilesRead:
 
     def check(self, path: Path) -> None:
         """`UsageError` for a file that is read."""
-        from goodput_cli.sources.files import source_behind
+        from goodput_cli.sources.files import source_of_path
 
-        if source_behind(path, self.logs) is not None:
+        if source_of_path(path, self.logs) is not None:
             raise UsageError(f"{path}: is one of the input logs; choose another output file")
         self.check_others(path)
 
     def check_others(self, path: Path) -> None:
         """The same, but for logs."""
-        from goodput_cli.sources.files import source_behind
+        from goodput_cli.sources.files import source_of_path
 
         for option, name in self.others:
-            if source_behind(path, [name]) is not None:
+            if source_of_path(path, [name]) is not None:
                 raise UsageError(f"{path}: is an input ({option}); choose another output file")
 
 

@@ -21,7 +21,7 @@ from goodput_cli.vocabulary.text import duration, percent, plural
 
 @written("other_side", "the reference system")
 @dataclass(frozen=True)
-class OtherSide:
+class ReferenceResult:
     """The reference system."""
 
     name: str
@@ -64,7 +64,7 @@ class ReconcileAnswer:
     """goodput reconcile --format json: recorder logs, compared with ml-goodput-measurement"""
 
     job: NamedJob
-    other_side: OtherSide
+    other_side: ReferenceResult
     goodput_percent: PercentOfBoth
     """goodput in both systems"""
     total_ns: CountOfBoth
@@ -86,7 +86,7 @@ def reconcile_answer(analysis: Analysis, reconciliation: Reconciliation) -> Reco
     answer = reconciliation.answer
     return ReconcileAnswer(
         job=named_job(analysis),
-        other_side=OtherSide(name=NAME, version=answer.version, failed=answer.failed),
+        other_side=ReferenceResult(name=NAME, version=answer.version, failed=answer.failed),
         goodput_percent=PercentOfBoth(here=analysis.goodput.percent, there=answer.goodput_percent),
         total_ns=CountOfBoth(here=reconciliation.here_total_ns, there=reconciliation.there_total_ns),
         disruptions=CountOfBoth(here=reconciliation.disruptions_here, there=answer.disruptions),

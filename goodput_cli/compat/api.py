@@ -18,7 +18,7 @@ from goodput_cli.compat.checkpoints import CheckpointReconciliation, reconcile_c
 from goodput_cli.compat.library import NAME, ask_library, require_library
 from goodput_cli.compat.reconcile import Reconciliation, events_seen
 from goodput_cli.compat.reconcile import reconcile as reconcile_log
-from goodput_cli.compat.rules import Asking
+from goodput_cli.compat.rules import ReconcileTimeout
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import REFERENCE_LIBRARY, Edge, Kind
 from goodput_cli.vocabulary.option import Keywords
@@ -31,7 +31,9 @@ SLOW_EVENTS = 20_000
 every step."""
 
 
-RECONCILE = Keywords.of("ReconcileOptions", "The same, with the reference library beside it.", Asking, base=JOB)
+RECONCILE = Keywords.of(
+    "ReconcileOptions", "Options of `analyze`, and those of the reference library.", ReconcileTimeout, base=JOB
+)
 
 
 @takes(RECONCILE)
@@ -44,7 +46,7 @@ def reconcile(
     reference library is needed and not installed, and GoodputError after the timeout. Errors of the library itself are
     part of the result.
     """
-    asking, of_job = parsed_options(Asking, options)
+    asking, of_job = parsed_options(ReconcileTimeout, options)
     return reconcile_job(analyze(sources, **of_job), asking.timeout)
 
 

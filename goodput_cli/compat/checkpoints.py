@@ -16,7 +16,7 @@ from goodput_cli.analysis.answers import NamedJob, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.json_fields import written
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Sheet
-from goodput_cli.compat.answer import OtherSide
+from goodput_cli.compat.answer import ReferenceResult
 from goodput_cli.compat.rules import CALCULATOR, CALCULATOR_RULES
 from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.text import duration, exact, number, percent
@@ -92,7 +92,7 @@ class ReconcileCheckpointsAnswer:
     """goodput reconcile --format json: checkpoint logs, compared with the resiliency calculator"""
 
     job: NamedJob
-    other_side: OtherSide
+    other_side: ReferenceResult
     reference_step_time_seconds: float | None
     """of both systems; null without one"""
     reference_from_the_log: bool
@@ -250,7 +250,7 @@ def _answer(analysis: Analysis, reconciliation: CheckpointReconciliation) -> Rec
     """Return the calculator's table for both systems."""
     return ReconcileCheckpointsAnswer(
         job=named_job(analysis),
-        other_side=OtherSide(name=CALCULATOR, version=None, failed=None),
+        other_side=ReferenceResult(name=CALCULATOR, version=None, failed=None),
         reference_step_time_seconds=reconciliation.reference_seconds,
         reference_from_the_log=reconciliation.auto,
         rows=reconciliation.rows,

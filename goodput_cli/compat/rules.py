@@ -33,7 +33,7 @@ _BETWEEN_STEPS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asking:
+class ReconcileTimeout:
     """Query of the reference library."""
 
     timeout: float = option(

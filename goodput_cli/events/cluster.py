@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from goodput_cli.events.cluster_attempts import ApiObject, ContainerLife
+from goodput_cli.events.cluster_attempts import ApiObject, ContainerRun
 from goodput_cli.events.cluster_signs import budget_of, signs_of_object
 from goodput_cli.events.evidence import UntimedEvidence, quoted
 from goodput_cli.events.formats.base import Output, Records
@@ -307,7 +307,7 @@ def _object(record: Mapping[str, Any], line: int) -> ApiObject | None:
         told.get({"Pod": "PodScheduled", "Workload": "Admitted"}.get(kind, ""), (None, ""))[0],
     )  # fmt: skip
     if kind == "Pod":
-        return _with_lives(own, record, told)
+        return _with_container_runs(own, record, told)
     if kind == "Workload":
         counted = number(_mapping(status.get("requeueState")).get("count"))
         every = {str(_mapping(one).get("type")) for one in _listed(status.get("conditions"))}
@@ -324,7 +324,9 @@ def _object(record: Mapping[str, Any], line: int) -> ApiObject | None:
     return replace(own, again=bool(number(status.get("restarts"))), ended=end)
 
 
-def _with_lives(pod: ApiObject, record: Mapping[str, Any], told: Mapping[str, tuple[int | None, str]]) -> ApiObject:
+def _with_container_runs(
+    pod: ApiObject, record: Mapping[str, Any], told: Mapping[str, tuple[int | None, str]]
+) -> ApiObject:
     """Return a pod with the runs of its training container: the container that `kubectl logs` shows."""
     status, spec = _mapping(record.get("status")), _mapping(record.get("spec"))
     notes = _mapping(_mapping(record.get("metadata")).get("annotations"))
@@ -338,22 +340,22 @@ def _with_lives(pod: ApiObject, record: Mapping[str, Any], told: Mapping[str, tu
     if reason in REASONS:
         taken = EventType.PREEMPTED if REASONS[reason][0] == "preempted" else EventType.TERMINATED
     states = [_mapping(_mapping(main.get(state)).get("terminated")) for state in ("lastState", "state")]
-    lives = [_life(states[0], None), _life(states[1], taken)]
+    lives = [_finished_run(states[0], None), _finished_run(states[1], taken)]
     running = _ns(_mapping(_mapping(main.get("state")).get("running")).get("startedAt"))
-    lives += [ContainerLife(running, None, None)] if running is not None else []
+    lives += [ContainerRun(running, None, None)] if running is not None else []
     if not any(lives) and taken is not None and target[0] is not None:
-        lives.append(ContainerLife(_ns(status.get("startTime")) or pod.ready or target[0], target[0], taken))
+        lives.append(ContainerRun(_ns(status.get("startTime")) or pod.ready or target[0], target[0], taken))
     restarts = number(main.get("restartCount"))
     return replace(pod, lives=tuple(one for one in lives if one), restarts=int(restarts) if restarts else 0)
 
 
-def _life(ended: Mapping[str, Any], taken: EventType | None) -> ContainerLife | None:
+def _finished_run(ended: Mapping[str, Any], taken: EventType | None) -> ContainerRun | None:
     """Return a finished run of a container. taken: the event type if the pod was deleted or evicted."""
     begin, end, code = _ns(ended.get("startedAt")), _ns(ended.get("finishedAt")), number(ended.get("exitCode"))
     if end is None or code is None:
         return None
     how = EventType.FINISHED if code == 0 else taken or EventType.CRASHED
-    return ContainerLife(end if begin is None else min(begin, end), end, how)
+    return ContainerRun(end if begin is None else min(begin, end), end, how)
 
 
 def _conditions(status: Mapping[str, Any]) -> dict[str, tuple[int | None, str]]:

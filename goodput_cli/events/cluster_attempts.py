@@ -13,7 +13,7 @@ from goodput_cli.events.signs import SaidSign
 from goodput_cli.events.text.log_lines import EventType
 
 
-class ContainerLife(NamedTuple):
+class ContainerRun(NamedTuple):
     """One run of the training container; ns UTC."""
 
     begin: int
@@ -35,7 +35,7 @@ class ApiObject:
     created: int | None
     ready: int | None
     """The time of its last change to scheduled (a pod) or admitted (a Workload)."""
-    lives: tuple[ContainerLife, ...] = ()
+    lives: tuple[ContainerRun, ...] = ()
     restarts: int = 0
     again: bool = False
     """True if the time in `ready` replaced an earlier one."""
@@ -69,7 +69,7 @@ def merged(objects: Sequence[tuple[int, ApiObject]]) -> list[tuple[int, ApiObjec
     """Return the last state of each object once, with all container runs of a pod that were ever listed."""
     last: dict[str, tuple[int, ApiObject]] = {}
     signs: defaultdict[str, dict[tuple[object, ...], tuple[SaidSign, int]]] = defaultdict(dict)
-    lives: defaultdict[str, dict[int, ContainerLife]] = defaultdict(dict)
+    lives: defaultdict[str, dict[int, ContainerRun]] = defaultdict(dict)
     for source, one in objects:
         last[one.uid] = source, one
         lives[one.uid].update((life.begin, life) for life in one.lives)
@@ -80,7 +80,7 @@ def merged(objects: Sequence[tuple[int, ApiObject]]) -> list[tuple[int, ApiObjec
     ]
 
 
-def _in_order(lives: Mapping[int, ContainerLife]) -> tuple[ContainerLife, ...]:
+def _in_order(lives: Mapping[int, ContainerRun]) -> tuple[ContainerRun, ...]:
     return tuple(life for _, life in sorted(lives.items()))
 
 
@@ -89,7 +89,7 @@ def attempts_of(objects: Sequence[ApiObject]) -> list[Attempt]:
     ends it."""
     pods = [one for one in objects if one.kind == "Pod"]
     loads = [one for one in objects if one.kind == "Workload"]
-    groups: list[list[tuple[ContainerLife, ApiObject]]] = []
+    groups: list[list[tuple[ContainerRun, ApiObject]]] = []
     every = [(life, pod) for pod in pods for life in pod.lives]
     failed: int | None = None
     ended: float = -math.inf
@@ -119,7 +119,7 @@ def _asked(loads: Sequence[ApiObject]) -> int | None:
     return next((one.created for one in loads if not one.again), None)
 
 
-def _attempt(group: Sequence[tuple[ContainerLife, ApiObject]], loads: Sequence[ApiObject]) -> Attempt:
+def _attempt(group: Sequence[tuple[ContainerRun, ApiObject]], loads: Sequence[ApiObject]) -> Attempt:
     fresh = [pod for life, pod in group if life is pod.lives[0] and not pod.forgotten]
     begin = min(life.begin for life, _ in group)
     found = Attempt(begin, line=group[0][1].line)

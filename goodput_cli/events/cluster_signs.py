@@ -68,7 +68,7 @@ def budget_of(record: Mapping[str, Any]) -> tuple[int, int] | None:
     return allowed - used, allowed
 
 
-def signs_beside(
+def signs_of_objects(
     objects: Iterable[tuple[int, ApiObject]], jobs: Mapping[str, str], names: Sequence[str]
 ) -> Iterator[Sign]:
     """Return the recovery events of objects with a known job. The remaining restarts of a JobSet are attached to its

@@ -23,13 +23,13 @@ from goodput_cli.events.envelope import (
     TEXT_PAYLOAD,
     Identity,
     Writer,
+    character_timestamps,
+    entry_timestamps,
     identities,
     identities_of,
     named_writer,
     numbered_writer,
     numbered_writers,
-    stamps_in,
-    stamps_of,
 )
 from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.fast_json import Columns, Wrapping
@@ -147,7 +147,7 @@ class Decoder:
         size = len(lines)
         entry, stamp = constant(size, NONE), constant(size, NO_STAMP, np.int64)
         if wrapping is not None:
-            stamp = stamps_of(wrapping.stamps)
+            stamp = character_timestamps(wrapping.stamps)
             entry = self._entries.codes(identities_of(wrapping.log_name, stamp, wrapping.stamps, wrapping.ids))
         writer = None if wrapping is None or entries is None else self._writers_of(wrapping, entries[0])
         origin = Origin(source, lines, lines, entry, constant(size, NONE), writer)
@@ -181,12 +181,12 @@ class Decoder:
         inside: tuple[RankSteps, ...] = ()
         observed = NO_EVIDENCE
         if output.texts:
-            of_text, metrics, inside, observed = self._of_text(sources, columns, notes)
+            of_text, metrics, inside, observed = self._text_columns(sources, columns, notes)
             columns = joined(columns, of_text)
         if output.texts.objects:
-            columns, observed = self._beside_cluster(columns, observed, notes)
+            columns, observed = self._add_cluster_events(columns, observed, notes)
         if output.texts.cycles:
-            observed = self._with_cycles(columns, observed, notes)
+            observed = self._add_cycles(columns, observed, notes)
         _note_counters(columns, notes)
         table = build_table(
             columns,
@@ -222,7 +222,7 @@ class Decoder:
             diagnostics = (*diagnostics, *more.diagnostics(sources, entries))
         return EventLog(table, formats, diagnostics, output.texts.of_files, self._earlier, self._former)
 
-    def _of_text(
+    def _text_columns(
         self, sources: Sequence[str], recorded: Mapping[str, NDArray[Any]], notes: DiagnosticCollector
     ) -> tuple[dict[str, NDArray[Any]], tuple[Metric, ...], tuple[RankSteps, ...], EvidenceOfLog]:
         """Return the columns of text sources, their metrics and their observations of failures. recorded: the columns
@@ -244,12 +244,12 @@ class Decoder:
             texts.observed(sources, self._hints, output, self._entries.values()),
         )
 
-    def _beside_cluster(
+    def _add_cluster_events(
         self, columns: dict[str, NDArray[Any]], observed: EvidenceOfLog, notes: DiagnosticCollector
     ) -> tuple[dict[str, NDArray[Any]], EvidenceOfLog]:
         """Return the columns with the events of Kubernetes objects, and the observations with their jobs."""
         from goodput_cli.events.cluster_attempts import merged  # imported late: few logs contain objects
-        from goodput_cli.events.cluster_signs import signs_beside
+        from goodput_cli.events.cluster_signs import signs_of_objects
         from goodput_cli.events.text.to_rows import KUBERNETES, add_rows, beside_cluster
 
         output, jobs = replace(self._output, notes=notes), self._jobs.values()
@@ -270,10 +270,10 @@ class Decoder:
             for one in observed.rows
         )
         columns = {**columns, "kind": kind, "time": time, "end": end}
-        signs = signs_beside(merged(self._output.texts.objects), named, self.sources.values())
+        signs = signs_of_objects(merged(self._output.texts.objects), named, self.sources.values())
         return joined(columns, rows.columns()), replace(observed, rows=seen, signs=(*observed.signs, *signs))
 
-    def _with_cycles(
+    def _add_cycles(
         self, columns: Mapping[str, NDArray[Any]], observed: EvidenceOfLog, notes: DiagnosticCollector
     ) -> EvidenceOfLog:
         """Return the observations with the cycles from NVRx files."""
@@ -311,7 +311,7 @@ class Decoder:
         if self._observe(group):
             return True
         if TEXT_PAYLOAD in group.keys:
-            stamps = stamps_in(group.records)
+            stamps = entry_timestamps(group.records)
             codes = self._codes_of_entries(group.records, stamps)
             read = self._decode_lines(group, group.records, TEXT_PAYLOAD, stamps, codes)
             self._unrecognised(group, np.flatnonzero(~read))
@@ -335,7 +335,7 @@ class Decoder:
         is_object = np.array([isinstance(entry[PAYLOAD], dict) for entry in group.records], dtype=np.bool_)
         self._unrecognised(group, np.flatnonzero(~is_object))
         group = take(group, np.flatnonzero(is_object), group.keys)
-        stamps = stamps_in(group.records)
+        stamps = entry_timestamps(group.records)
         codes = self._codes_of_entries(group.records, stamps)
         writers = [named_writer(entry) or numbered_writer(entry.get(INSERT_ID)) for entry in group.records]
         writer = np.array([self._writer(one) for one in writers], dtype=np.int32)

@@ -42,7 +42,7 @@ def device_tables(
     if collected.left_out:
         words = f"samples of more than {MOST_DEVICES:,} devices; ignored"
         notes.add("bad_sample", words, collected.sources[-1], [1] * min(collected.left_out, _MOST_COUNTED))
-    homes = {code: _job_beside(code, sources, by_source) for code in collected.sources}
+    homes = {code: _job_of_source(code, sources, by_source) for code in collected.sources}
 
     said = set[int]()
 
@@ -53,7 +53,7 @@ def device_tables(
             notes.add("devices_of_no_job", _NO_JOB, source, [1])
         return found
 
-    clocks = {code: _instants(clock_of(sources[code])) for code in collected.naive}
+    clocks = {code: _column_conversion(clock_of(sources[code])) for code in collected.naive}
     beside = {code: job for code, job in homes.items() if job is not None and not by_source.get(code)}
     ahead = _offsets(collected, table, beside, clocks, notes, may_move=may_move)
     for source, reason in collected.refused.items():
@@ -103,7 +103,7 @@ def _jobs_of_sources(table: EventTable) -> dict[int, set[str]]:
     return found
 
 
-def _job_beside(code: int, sources: Sequence[str], by_source: Mapping[int, set[str]]) -> str | None:
+def _job_of_source(code: int, sources: Sequence[str], by_source: Mapping[int, set[str]]) -> str | None:
     """Return the job of a source if it has exactly one, otherwise that of the nearest parent folder with logs."""
     if by_source.get(code):
         return next(iter(by_source[code])) if len(by_source[code]) == 1 else None
@@ -135,7 +135,7 @@ def _hosts(codes: Sequence[int], sources: Sequence[str]) -> dict[int, str]:
     return found
 
 
-def _instants(from_local: Callable[[int], int]) -> Callable[[I64], I64]:
+def _column_conversion(from_local: Callable[[int], int]) -> Callable[[I64], I64]:
     """Return the conversion for a whole column: zone changes happen at whole quarters of an hour only."""
 
     def of(local: I64) -> I64:

@@ -122,14 +122,14 @@ class DeviceTable:
         cells = text.split(columns.separator) if columns is not None else []
         more = 0 if columns is None else len(cells) - columns.size  # a timestamp that `ts` prepends to the line
         if columns is None or more < 0 or (more and columns.comma):
-            return self._other(text, f"{len(cells)} columns where the headings have {len(cells) - more}")
+            return self._reject_line(text, f"{len(cells)} columns where the headings have {len(cells) - more}")
         before, cells = (" ".join(cells[:more]), cells[more:]) if more else ("", cells)
         if columns.of_dcgm and cells[0] != "GPU" and cells[1].isdecimal():  # an instance, a link or a processor of it
             return ""
         name = "0" if columns.device is None else cells[columns.device].strip()
         if not (columns.comma or name.isdecimal()):
-            return self._other(text, "contains no device")
-        stamp = self._stamp([cells[place] for place in columns.time], before)
+            return self._reject_line(text, "contains no device")
+        stamp = self._timestamp([cells[place] for place in columns.time], before)
         if isinstance(stamp, str):
             return stamp
         device = self._devices.setdefault(name, Device("", name))
@@ -146,23 +146,23 @@ class DeviceTable:
                 part.add(number, device, Quantity.MEMORY, stamp.ns, 100 * used / total)
         return ""
 
-    def _other(self, text: str, reason: str) -> str:
+    def _reject_line(self, text: str, reason: str) -> str:
         """Handle a line that is not a row: units, a timestamp alone, or a bad line with its reason."""
         if "#" in text or f" {text}".find(" ID ") >= 0:
             return ""
-        if (stamp := _stamp_of(text)) is not None and _is_all(text):
+        if (stamp := _leading_timestamp(text)) is not None and _is_only_timestamp(text):
             self._before = stamp
             return ""
         return reason
 
-    def _stamp(self, cells: list[str], before: str) -> Stamp | str:
+    def _timestamp(self, cells: list[str], before: str) -> Stamp | str:
         """Return the timestamp of a row, or why it has none. cells: the cells with the timestamp; before: the text in
         front of the columns."""
         if len(cells) == 2:
             before = f"{cells[0][:4]}-{cells[0][4:6]}-{cells[0][6:]} {cells[1]}"
         elif cells:
             before = cells[0].strip()
-        stamp = _stamp_of(before) if before else self._before
+        stamp = _leading_timestamp(before) if before else self._before
         if stamp is not None and stamp.zone is Zone.YEARLESS and self._modified_ns is not None:
             stamp = in_latest_year(stamp, self._modified_ns)
         if stamp is None or stamp.zone in (Zone.YEARLESS, Zone.DAYLESS):
@@ -175,14 +175,14 @@ class DeviceTable:
 
 
 @lru_cache(maxsize=16)
-def _stamp_of(text: str) -> Stamp | None:
+def _leading_timestamp(text: str) -> Stamp | None:
     """Return the timestamp at the start of a text. It is cached: neighboring lines mostly share it."""
     if (found := _EPOCH.fullmatch(text)) is not None:
         return Stamp(int(text[:10]) * NS_PER_SECOND + int((found[1] or "").ljust(9, "0")), Zone.EXACT, False)
     return read_or_none(text) or stamp_or_none(f"{text} ") or kernel_stamp(text)
 
 
-def _is_all(text: str) -> bool:
+def _is_only_timestamp(text: str) -> bool:
     """Return True if a line contains only a timestamp."""
     found = None if _EPOCH.fullmatch(text) else placed_stamp(f"{text} ")
     return found is None or found[1][1] >= len(text)

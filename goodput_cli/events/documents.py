@@ -86,7 +86,7 @@ def cells(line: str, delimiter: str) -> list[str]:
         return []
 
 
-def says_something(head: bytes, hints: ReadingOptions | None = None) -> bool:
+def is_known_table_or_text(head: bytes, hints: ReadingOptions | None = None) -> bool:
     """Return True if a document that begins with `head` is a table or text of a known format."""
     hints = hints or ReadingOptions()
     reader = _of_text(RawBatch("", 1, head), hints)

@@ -31,20 +31,20 @@ Writer = tuple[str, str]
 _CLOCK = TimestampReader(UTC)
 
 
-def stamps_in(entries: Sequence[Mapping[str, Any]]) -> I64:
+def entry_timestamps(entries: Sequence[Mapping[str, Any]]) -> I64:
     """Return the timestamps of entries, ns since 1970 UTC, or NO_STAMP. Cloud Logging always writes a zone."""
     return _stamps(_CLOCK.read_column([entry.get(TIMESTAMP, "") for entry in entries]))
 
 
-def stamps_of(characters: Characters) -> I64:
-    """Return `stamps_in` of timestamps of one length, given as uint8[n, length]."""
+def character_timestamps(characters: Characters) -> I64:
+    """Return `entry_timestamps` of timestamps of one length, given as uint8[n, length]."""
     return _stamps(_CLOCK.read_grid(characters, lambda: _texts(characters)))
 
 
 def identities(entries: Sequence[Mapping[str, Any]], times: I64) -> list[Identity | None]:
     """Return (log name, timestamp, insertId) of each entry, equal for every copy of it; None without an insertId.
 
-    times: those of `stamps_in`. The timestamp is written as ns, so that two spellings of one time are equal.
+    times: those of `entry_timestamps`. The timestamp is written as ns, so that two spellings of one time are equal.
     """
     ids: list[Any] = [entry.get(INSERT_ID) for entry in entries]
     if set(map(type, ids)) != {str} or "" in ids or bool((times == NO_STAMP).any()):

@@ -406,7 +406,7 @@ class Template:
             return self._read(block, rows[good]) if count else None
         numbers: dict[str, DecimalColumn] = {}
         texts: dict[Path, Characters] = {}
-        for slot, characters, stop in self._places(head, tail):
+        for slot, characters, stop in self._slot_characters(head, tail):
             own = characters[:, stop - (slot.stop - slot.start) : stop]
             if slot.text:
                 texts[slot.path] = own.copy()
@@ -426,7 +426,7 @@ class Template:
             return columns
         return columns.take(good) if good.any() else None
 
-    def _places(self, head: Words, tail: Words) -> Iterator[tuple[Slot, Characters, int]]:
+    def _slot_characters(self, head: Words, tail: Words) -> Iterator[tuple[Slot, Characters, int]]:
         """Yield each slot with uint8[n, width], characters that contain it, and the offset where it ends in them."""
         for words, slots, ahead in ((head, self._in_head, 0), (tail, self._in_tail, self._tail_words * DIGITS)):
             characters = words.view(np.uint8).reshape(len(words), -1)

@@ -18,7 +18,7 @@ from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.events.decode import Decoder
-from goodput_cli.events.documents import Documents, says_something
+from goodput_cli.events.documents import Documents, is_known_table_or_text
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.schema import EventLog, Kind
 from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, SourceFilter, source_for
@@ -125,7 +125,7 @@ def read_events(
 
 def is_log(hints: ReadingOptions | None) -> Callable[[bytes], bool]:
     """Return a test of whether text that begins like this is a log."""
-    return lambda head: says_something(head, hints)
+    return lambda head: is_known_table_or_text(head, hints)
 
 
 def gives_steps(hints: ReadingOptions | None) -> Callable[[Iterator[Batch]], bool]:

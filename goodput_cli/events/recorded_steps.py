@@ -12,7 +12,7 @@ from goodput_cli.arrays import I64
 from goodput_cli.events.inside import MOST_PHASES, NOT_LOGGED, PhaseName, RankSteps, with_common_ends, within_memory
 
 
-class LifeOfRank(NamedTuple):
+class ProcessOfRank(NamedTuple):
     """One process of one rank of a job. job: its code."""
 
     job: int
@@ -40,7 +40,7 @@ class RecordedSteps:
     """Collector of the records of all ranks."""
 
     def __init__(self) -> None:
-        self._lives: defaultdict[LifeOfRank, list[StepRecords]] = defaultdict(list)
+        self._lives: defaultdict[ProcessOfRank, list[StepRecords]] = defaultdict(list)
         self._names: defaultdict[int, set[PhaseName]] = defaultdict(set)
 
     def __bool__(self) -> bool:
@@ -61,7 +61,7 @@ class RecordedSteps:
         """Return how many names of a job count so far."""
         return len(self._names[job])
 
-    def add(self, life: LifeOfRank, records: StepRecords) -> None:
+    def add(self, life: ProcessOfRank, records: StepRecords) -> None:
         """Add records of a process."""
         self._lives[life].append(records)
 
@@ -83,12 +83,12 @@ class RecordedSteps:
             by_job[job] += with_common_ends(ranks)
         return tuple(one for parts in by_job.values() for one in within_memory(parts))
 
-    def _begin_of(self, life: LifeOfRank) -> tuple[int, LifeOfRank]:
+    def _begin_of(self, life: ProcessOfRank) -> tuple[int, ProcessOfRank]:
         return min(int(records.time.min()) for records in self._lives[life]), life
 
 
 def _rank_steps(
-    life: LifeOfRank,
+    life: ProcessOfRank,
     process: tuple[int, int],
     parts: Sequence[StepRecords],
     jobs: Sequence[str],

@@ -195,7 +195,7 @@ class Monitor:
             self._watched = self._watched or self._watch()
             changed = self._watched.look()
         except SourceError as error:
-            self._say_once(f"Waiting: {error}")
+            self._show_once(f"Waiting: {error}")
             self._health.looked(failing=True)
             return False
         self._health.looked(self._watched.failing or self._left_out)
@@ -209,20 +209,20 @@ class Monitor:
             return []
         log = self._watched.log()
         seen = jobs_seen(log, self._names)
-        self._note(seen, changed)
+        self._record_changes(seen, changed)
         while True:
-            waiting = self._take_in(seen)
+            waiting = self._follow_new_jobs(seen)
             self._account_for_each(log)
-            if not (self._forget(waiting) and waiting):
+            if not (self._drop_old_jobs(waiting) and waiting):
                 break
         if not seen:
             waits = no_job(log, self._names)
             if isinstance(waits, NeedsMapping):
                 raise waits
-            self._say_once(f"Waiting: {waits}")
+            self._show_once(f"Waiting: {waits}")
         if waiting and len(self._jobs) >= MOST_JOBS:
-            self._say_once(f"following the maximum of {MOST_JOBS} jobs; choose jobs with --job-name")
-        self._tell_all(log.diagnostics)
+            self._show_once(f"following the maximum of {MOST_JOBS} jobs; choose jobs with --job-name")
+        self._report_diagnostics(log.diagnostics)
         return [job.analysis for _, job in sorted(self._jobs.items()) if job.analysis is not None]
 
     def _account_for_each(self, log: EventLog) -> None:
@@ -234,7 +234,7 @@ class Monitor:
                 job.analysis = self._analysis(log, name, job)
             except NotEnoughData as waits:
                 del self._jobs[name]
-                self._say_once(f"Waiting: {waits}")
+                self._show_once(f"Waiting: {waits}")
             except Exception as error:  # an error of one job must not end the others
                 del self._jobs[name]
                 failed.append((name, error))
@@ -242,10 +242,10 @@ class Monitor:
             raise failed[0][1]
         for name, cause in failed:
             kind = "" if isinstance(cause, GoodputError) else f"{type(cause).__name__}: "
-            self._say_once(f"skipping the job {name!r}: {kind}{cause}")
+            self._show_once(f"skipping the job {name!r}: {kind}{cause}")
         self._left_out = bool(failed)
 
-    def _note(self, seen: Mapping[str, Seen], changed: bool) -> None:
+    def _record_changes(self, seen: Mapping[str, Seen], changed: bool) -> None:
         """Record the new lines of each followed job. changed: True if anything was read."""
         alone = len(seen) == 1
         for name, job in list(self._jobs.items()):
@@ -255,7 +255,7 @@ class Monitor:
             elif job.seen != seen[name] or (alone and changed):  # a line without a job name belongs to the only job
                 job.seen, job.quiet_since = seen[name], time.monotonic()
 
-    def _take_in(self, seen: Mapping[str, Seen]) -> bool:
+    def _follow_new_jobs(self, seen: Mapping[str, Seen]) -> bool:
         """Follow new jobs within the limit; return True if some have to wait. Jobs with recent lines come first, the
         largest of them first, so that unknown names do not displace others."""
         now_ns = time.time_ns()
@@ -282,7 +282,7 @@ class Monitor:
             return analysis
         return replace(analysis, rolling=last_windows(analysis.timeline, analysis.window.end_ns, plan.windows))
 
-    def _forget(self, waiting: bool) -> bool:
+    def _drop_old_jobs(self, waiting: bool) -> bool:
         """Drop jobs that ended long ago, unless there are no others; return True if any were dropped. waiting: True if
         other jobs wait for room."""
         old = [name for name, job in self._jobs.items() if job.ended and job.quiet >= self._plan.keep_ended]
@@ -293,7 +293,7 @@ class Monitor:
                 self._codes.add(_code(job.analysis))
         return bool(old)
 
-    def _tell_all(self, of_reading: Sequence[Diagnostic]) -> None:
+    def _report_diagnostics(self, of_reading: Sequence[Diagnostic]) -> None:
         """Report the diagnostics of each job; of_reading: those of the shared logs."""
         shared = {(one.code, one.message) for one in of_reading}
         for name, job in self._jobs.items():
@@ -357,7 +357,7 @@ class Monitor:
             self._tell(self._about(analysis.job.name, [missing]))
         return Snapshot(analysis, time.time_ns(), self._plan.ideal_step_time, whole, label)
 
-    def _say_once(self, sentence: str) -> None:
+    def _show_once(self, sentence: str) -> None:
         if sentence not in self._said and len(self._said) < _MOST_SAID:
             self._said.add(sentence)
             self._say(sentence)

@@ -72,12 +72,12 @@ def unwatch(recorder: Watched) -> None:
 
 
 def _main_failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    _tell(_exceptions, lambda recorder: recorder.end_badly(kind))
+    _notify(_exceptions, lambda recorder: recorder.end_badly(kind))
     _hooks["main"](kind, error, trace)
 
 
 def _thread_failed(given: Any) -> None:
-    _tell(_exceptions, lambda recorder: recorder.failed_in_thread(given.exc_type))
+    _notify(_exceptions, lambda recorder: recorder.failed_in_thread(given.exc_type))
     _hooks["thread"](given)
 
 
@@ -110,7 +110,7 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
     before = _before.get(number, signal.SIG_DFL)
     last = before is signal.SIG_DFL
     name = signal.Signals(number).name
-    _tell(_signals.get(number, set()), lambda recorder: recorder.signalled(name, last))
+    _notify(_signals.get(number, set()), lambda recorder: recorder.signalled(name, last))
     if last:
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
@@ -120,7 +120,7 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 def on_exit() -> None:
     """Notify all recorders that the process ends."""
-    _tell(_exits, lambda recorder: recorder.left())
+    _notify(_exits, lambda recorder: recorder.left())
 
 
 def _forked() -> None:
@@ -129,7 +129,7 @@ def _forked() -> None:
         recorders.clear()
 
 
-def _tell(recorders: set[Watched], what: Callable[[Watched], None]) -> None:
+def _notify(recorders: set[Watched], what: Callable[[Watched], None]) -> None:
     for recorder in list(recorders):
         try:
             what(recorder)

@@ -279,7 +279,7 @@ class Worker:
         if was_empty or enough:
             self._awake()
         if not taken:
-            self._say_full()
+            self._warn_full()
 
     def lost(self, kind: int, us: int, reason: str) -> None:
         """Count a line that cannot be written at all."""
@@ -417,7 +417,7 @@ class Worker:
             line = self._say_dropped(drops, self.name)
             self._batch = [self._queue.item(line, VITAL, drops.last), *self._batch]
 
-    def _say_full(self) -> None:
+    def _warn_full(self) -> None:
         now = self._now()
         if now >= self._said_full + SAY_AGAIN_SECONDS:
             self._said_full = now

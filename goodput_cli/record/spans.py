@@ -78,14 +78,14 @@ class Phase:
     def __enter__(self) -> Phase:
         times = self._recorder.times
         self._span = times.enter_data(self._at) if self._kind == LOADING else times.enter_claimed(self._at)
-        self._say("start", self._at)
+        self._record_edge("start", self._at)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._recorder.times.leave(self._span, self._until)
-        self._say("end", self._until)
+        self._record_edge("end", self._until)
 
-    def _say(self, edge: str, at: object) -> None:
+    def _record_edge(self, edge: str, at: object) -> None:
         attempt = self._recorder.attempt(at)
         if attempt is not None:
             attempt.edge(f"{self._stem}_{edge}_time", self._label, self._kind, at)

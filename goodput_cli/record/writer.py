@@ -17,7 +17,7 @@ from .lines import MOST_BYTES, VITAL, Lines, stamp
 from .names import shown
 from .queues import Worker
 from .sinks.files import FileSink, is_file
-from .sinks.targets import behind_queue, open_target, open_targets, split
+from .sinks.targets import open_target, open_targets, split, with_queue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Writer:
         )
         for sink in self._sinks:
             if isinstance(sink, FileSink) and inline is None:
-                sink.slow = self._go_behind_a_queue
+                sink.slow = self._add_queue
         self.closed = False
         self.before_close: Callable[[], None] | None = None
         """Called once, before the last lines can be written."""
@@ -190,8 +190,8 @@ class Writer:
         fields = {"pid": os.getpid(), "beside": beside}
         return self.lines.native("second_writer", (self.clock() + 500) // 1000, fields)
 
-    def _go_behind_a_queue(self, slow: FileSink) -> None:
-        queued = behind_queue(slow, self)
+    def _add_queue(self, slow: FileSink) -> None:
+        queued = with_queue(slow, self)
         self._sinks = tuple(queued if sink is slow else sink for sink in self._sinks)
 
 

@@ -18,7 +18,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import Batch, Document, ReadContext, is_new, scheme_of
 from goodput_cli.sources.blocks import line_blocks, until_damaged
-from goodput_cli.sources.layouts import DEVICE_HEAD, holds_samples
+from goodput_cli.sources.layouts import DEVICE_HEAD, has_only_samples
 from goodput_cli.sources.object_store import (
     DeniedError,
     MissingError,
@@ -29,7 +29,7 @@ from goodput_cli.sources.object_store import (
     fixed_part,
     has_magic,
 )
-from goodput_cli.sources.remote import GaveUpError, RetryPolicy, TransientError, read_ahead, try_again
+from goodput_cli.sources.remote import RetriesExhaustedError, RetryPolicy, TransientError, read_ahead, try_again
 
 Result = TypeVar("Result")
 
@@ -71,7 +71,7 @@ class BucketSource:
 
         An object that changes during reading is a diagnostic: `object_replaced`, `object_deleted`.
         """
-        place, path = self._place(uri, context)
+        place, path = self._open_bucket(uri, context)
         chosen = choose(uri, path, place.listed(uri, path), place.samples)
         wanted = [one for one in chosen if is_new(place.identity(one), context)]
         context.expect(sum(one.size for one in wanted))
@@ -79,7 +79,7 @@ class BucketSource:
 
     def documents(self, uri: str, context: ReadContext) -> list[Document]:
         """Return the objects (see `Listing`), each in its current version."""
-        place, path = self._place(uri, context)
+        place, path = self._open_bucket(uri, context)
         chosen = choose(uri, path, place.listed(uri, path), place.samples)
         return [
             Document(uri, uri, one.size, one.version, identity=place.identity(one), apart=True)
@@ -88,10 +88,10 @@ class BucketSource:
 
     def read_document(self, document: Document, context: ReadContext) -> Iterator[Batch]:
         """Read one object (see `Listing`)."""
-        place, name = self._place(document.uri, context)
+        place, name = self._open_bucket(document.uri, context)
         return place.batches([StoredObject(name, document.size or 0, document.version)])
 
-    def _place(self, uri: str, context: ReadContext) -> tuple[_Place, str]:
+    def _open_bucket(self, uri: str, context: ReadContext) -> tuple[_BucketReader, str]:
         """Return the bucket of a URI, and the path in it."""
         scheme = scheme_of(uri)
         bucket, _, path = uri.partition("://")[2].partition("/")
@@ -102,11 +102,11 @@ class BucketSource:
         if scheme not in self._stores:
             module, name = _STORES[scheme].split(":")  # the client is imported only here
             self._stores[scheme] = getattr(importlib.import_module(module), name)()
-        return _Place(self._stores[scheme], scheme, bucket, Event(), context), path
+        return _BucketReader(self._stores[scheme], scheme, bucket, Event(), context), path
 
 
 @dataclass(frozen=True)
-class _Place:
+class _BucketReader:
     """A bucket of a store, and the lines of its objects, fetched ahead; errors are messages that name the object."""
 
     store: ObjectStore
@@ -154,7 +154,7 @@ class _Place:
         found = set()
         for head, future in zip(heads, fetched, strict=True):
             with suppress(SourceError, MissingError):  # unreadable objects are reported if they are wanted
-                found.update([head.wanted.name] if holds_samples(future.result()) else [])
+                found.update([head.wanted.name] if has_only_samples(future.result()) else [])
         return found
 
     def _newest(self, name: str) -> StoredObject | None:
@@ -178,7 +178,7 @@ class _Place:
     def _persist(self, uri: str, work: Callable[[], Result]) -> Result:
         try:
             return try_again(work, PATIENCE, self.stop, lambda _, _seconds, what: self.context.wait(what))
-        except GaveUpError as error:
+        except RetriesExhaustedError as error:
             raise SourceError(f"{uri}: {error}; check the network and try again later") from error
         except RefusedError as error:
             raise SourceError(f"{uri}: the server rejected the request: {error}") from error

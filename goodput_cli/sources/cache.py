@@ -55,7 +55,7 @@ class CacheCoverage:
 
 
 @dataclass(frozen=True)
-class Held:
+class CachedEntries:
     """The state of a cache file when it was opened. state: changes with every replacement."""
 
     coverage: CacheCoverage
@@ -84,7 +84,7 @@ class CacheFile:
         digest = hashlib.sha256(orjson.dumps(self._key, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
         self.path = cache_folder() / kind / f"{digest}.jsonl.gz"
 
-    def load(self) -> Held | None:
+    def load(self) -> CachedEntries | None:
         """Return the header; None if there are no usable entries."""
         try:
             with open(self.path, "rb") as stream:
@@ -92,14 +92,16 @@ class CacheFile:
         except (FileNotFoundError, DamagedCacheError):
             return None
 
-    def _header(self, stream: IO[bytes]) -> Held:
+    def _header(self, stream: IO[bytes]) -> CachedEntries:
         head = stream.read(_HEADER_BYTES)
         unpacker = zlib.decompressobj(wbits=31)
         try:
             header = orjson.loads(unpacker.decompress(head))
             if header["version"] != VERSION or header["key"] != self._key:
                 raise DamagedCacheError
-            return Held(CacheCoverage(**header["coverage"]), header["state"], len(head) - len(unpacker.unused_data))
+            return CachedEntries(
+                CacheCoverage(**header["coverage"]), header["state"], len(head) - len(unpacker.unused_data)
+            )
         except (zlib.error, ValueError, KeyError, TypeError) as error:
             raise DamagedCacheError from error
 
@@ -116,7 +118,7 @@ class CacheFile:
         """Delete the cached entries."""
         self.path.unlink(missing_ok=True)
 
-    def writer(self, before: Held | None) -> CacheWriter:
+    def writer(self, before: CachedEntries | None) -> CacheWriter:
         """Return a writer that adds records to the state `before`."""
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return CacheWriter(self, before)
@@ -130,7 +132,7 @@ class CacheFile:
 class CacheWriter:
     """Writer of records to a temporary file; `commit` adds all of them to the cache at once."""
 
-    def __init__(self, cache: CacheFile, before: Held | None) -> None:
+    def __init__(self, cache: CacheFile, before: CachedEntries | None) -> None:
         self._cache = cache
         self._before = before
         self._stream = tempfile.TemporaryFile(dir=cache.path.parent)  # noqa: SIM115 - closed by commit
@@ -173,7 +175,7 @@ class CacheWriter:
         self._stream.seek(0)
         return _read_members(self._stream)
 
-    def _replace(self, coverage: CacheCoverage, now: Held | None) -> None:
+    def _replace(self, coverage: CacheCoverage, now: CachedEntries | None) -> None:
         path = self._cache.path
         with replace_file(path, durable=False) as target:
             target.write(self._cache.pack_header(coverage))

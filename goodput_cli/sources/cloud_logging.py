@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import Batch, ReadContext, Record, RecordBatch, is_new
-from goodput_cli.sources.cache import CacheCoverage, CacheFile, CacheWriter, DamagedCacheError, Held, identity
+from goodput_cli.sources.cache import CacheCoverage, CachedEntries, CacheFile, CacheWriter, DamagedCacheError, identity
 from goodput_cli.sources.cloud_logging_pages import LogQuery, LogReader, RefusedError, log_ids, ns_of, rfc3339
 from goodput_cli.sources.google_credentials import ENDPOINT_VARIABLE, Connection, connect
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_HOUR
@@ -199,7 +199,7 @@ class _CachedReading:
         finally:
             writer.close()
 
-    def _again(self, held: Held, writer: CacheWriter, now: int) -> Iterator[list[Record]]:
+    def _again(self, held: CachedEntries, writer: CacheWriter, now: int) -> Iterator[list[Record]]:
         known = held.coverage
         held_query = replace(self._query, since_ns=known.start_ns)
         since = self._query.since_ns
@@ -214,10 +214,10 @@ class _CachedReading:
             overlap.update(identity(record) for record in records if record["timestamp"] >= again)
             for record in records if unknown else ():
                 unknown.pop(identity(record), None)
-            yield from self._asked_for(records)
+            yield from self._select_requested(records)
         missing = list(unknown.values())
         writer.add(missing)
-        yield from self._asked_for(missing)
+        yield from self._select_requested(missing)
         starts = (known.start_ns, since)
         start = None if None in starts else min(start for start in starts if start is not None)
         coverage = replace(known, start_ns=start, fetched_ns=now)
@@ -233,13 +233,13 @@ class _CachedReading:
                 records = [record for record in page if identity(record) not in known] if known else page
                 writer.add(records)
                 newest = max(newest, ns_of(page[-1]["timestamp"]))
-                yield from self._asked_for(records)
+                yield from self._select_requested(records)
         finally:
             if newest:
                 with suppress(DamagedCacheError):
                     writer.commit(replace(coverage, newest_ns=newest))
 
-    def _asked_for(self, records: list[Record]) -> Iterator[list[Record]]:
+    def _select_requested(self, records: list[Record]) -> Iterator[list[Record]]:
         """Yield the records that the query requests: the cache may contain older ones."""
         if self._query.since_ns is not None:
             since = rfc3339(self._query.since_ns)

@@ -22,7 +22,7 @@ import numpy as np
 from goodput_cli.errors import GoodputError, SourceError
 from goodput_cli.sources.base import ReadContext, Record
 from goodput_cli.sources.google_credentials import Connection
-from goodput_cli.sources.remote import GaveUpError, RequestThreads, RetryPolicy, TransientError, try_again
+from goodput_cli.sources.remote import RequestThreads, RetriesExhaustedError, RetryPolicy, TransientError, try_again
 from goodput_cli.vocabulary.text import iso_of_nine_digits
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -221,7 +221,7 @@ ENTRIES_A_MINUTE = 60_000
 _LONG_NS = 10 * 10**9
 
 
-class _LostPlaceError(Exception):
+class _PageTokenExpiredError(Exception):
     """Raised if the server does not know the page token any more."""
 
 
@@ -258,7 +258,7 @@ class LogReader:
                         last = records
                         yield records
                 return
-            except _LostPlaceError:  # query again from the newest entry on, without the known ones
+            except _PageTokenExpiredError:  # query again from the newest entry on, without the known ones
                 if last:
                     query = replace(query, since_ns=ns_of(last[-1]["timestamp"]))
 
@@ -272,7 +272,7 @@ class LogReader:
 
     def _pages(self, query: LogQuery, size: int) -> Iterator[Any]:
         """Yield the pages, oldest entries first: messages of ListLogEntriesResponse. Raises SourceError after the
-        retries, _LostPlaceError for an expired token."""
+        retries, _PageTokenExpiredError for an expired token."""
         request = _request(query, size)
         call = self._requests.start(request)
         while True:
@@ -293,11 +293,11 @@ class LogReader:
             return _answer(calls.pop() if calls else self._requests.start(request), request, query)
 
         try:
-            return try_again(page, PATIENCE, self._stop, self._say_pause)
-        except GaveUpError as error:
+            return try_again(page, PATIENCE, self._stop, self._report_pause)
+        except RetriesExhaustedError as error:
             raise sentence(error.last.__cause__, query) from error
 
-    def _say_pause(self, error: TransientError, seconds: float, sentence: str) -> None:
+    def _report_pause(self, error: TransientError, seconds: float, sentence: str) -> None:
         """Report why reading pauses; for a used-up quota only the first time, and for a long wait."""
         if error.counts:
             self._context.wait(sentence)
@@ -326,7 +326,7 @@ def _answer(call: Future[Any], request: Any, query: LogQuery) -> Any:
     except grpc.RpcError as error:
         fault = kind_of(error, bool(request.page_token))
         if fault is Fault.LOST_PLACE:
-            raise _LostPlaceError from error
+            raise _PageTokenExpiredError from error
         if fault is Fault.FINAL:
             raise sentence(error, query) from error
         raise TransientError(str(error), counts=fault is Fault.PASSING) from error

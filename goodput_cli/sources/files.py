@@ -52,7 +52,7 @@ _HINTS = (
 and torchrun's agents."""
 
 
-def _apart(paths: Sequence[str], is_none: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+def _split_logs(paths: Sequence[str], is_none: Callable[[str], bool]) -> tuple[list[str], list[str]]:
     """Return the paths that may be logs, and those that are clearly not; all of them as logs if none would be left."""
     others = list(filter(is_none, paths))
     if len(others) == len(paths):
@@ -61,7 +61,7 @@ def _apart(paths: Sequence[str], is_none: Callable[[str], bool]) -> tuple[list[s
     return [path for path in paths if path not in left_out], others
 
 
-def is_of_goodput(path: str) -> bool:
+def is_written_by_goodput(path: str) -> bool:
     """Return True for a file that goodput itself wrote about a log, such as a result or a monitor's output."""
     try:
         if not os.path.isfile(path):  # reading a pipe would block
@@ -72,7 +72,7 @@ def is_of_goodput(path: str) -> bool:
         return False
 
 
-def _is_plainly_none(path: str, is_log: Callable[[bytes], bool] | None) -> bool:
+def _is_clearly_no_log(path: str, is_log: Callable[[bytes], bool] | None) -> bool:
     """Return True for one JSON value over several lines without a job, or for text without any recognized line. A file
     of JSON lines, long text, a packed file and an unreadable one are left to the reader. A file with the name of a
     process' output is always a log. is_log: returns True if text that begins like this is a log."""
@@ -113,7 +113,7 @@ class FileSource:
         """Read as in `Source.read`. Raises SourceError for missing or forbidden files, or without logs."""
         if uri == STDIN:
             return self._read_stdin(context)
-        found = _logs_behind(uri, context)
+        found = _find_logs(uri, context)
         read, is_first = (_read_path, _first_time) if found.named else (_read_member, _first_time_of_member)
         paths = [path for path in found.paths if is_first(path, context)]
         if all(map(os.path.isfile, paths)):  # the size of a pipe is unknown
@@ -125,7 +125,7 @@ class FileSource:
         """Return the files (see `Listing`): unreadable ones are listed with the reason."""
         if uri == STDIN:
             return [Document(STDIN, STDIN_NAME)]
-        found = _logs_behind(uri, context)
+        found = _find_logs(uri, context)
         unread = (Document(one.path, shown_path(one.path), problem=one.problem, named=False) for one in found.unread)
         return [*(replace(_document(path), named=found.named) for path in found.paths), *unread]
 
@@ -152,20 +152,22 @@ class _FoundLogs:
     """True if the user named them, by path or glob, not a directory above them."""
 
 
-def _logs_behind(uri: str, context: ReadContext) -> _FoundLogs:
+def _find_logs(uri: str, context: ReadContext) -> _FoundLogs:
     """Return the files of a URI, without files in a directory that are clearly not logs. Those are reported."""
     path = local_path(uri)
     is_folder = os.path.isdir(path)
     if not is_folder:
-        _say_what_has_times(path, context)
+        _report_file_with_times(path, context)
     files = find_files(path)
     report_walk(files, context)
     if is_folder:
-        paths, others = _apart(files.logs, lambda one: is_of_goodput(one) or _is_plainly_none(one, context.is_log))
+        paths, others = _split_logs(
+            files.logs, lambda one: is_written_by_goodput(one) or _is_clearly_no_log(one, context.is_log)
+        )
     else:
-        paths, others = _apart(files.logs, is_of_goodput)
+        paths, others = _split_logs(files.logs, is_written_by_goodput)
     if files.tracked:
-        paths = _beside_trackers(paths, files.tracked, context)
+        paths = _select_with_trackers(paths, files.tracked, context)
     elif others:
         shown = tuple(sorted(map(shown_path, others)))
         message = "files in the folder that are not logs were not read"
@@ -173,7 +175,7 @@ def _logs_behind(uri: str, context: ReadContext) -> _FoundLogs:
     return _FoundLogs(paths, files.unread, not is_folder)
 
 
-def _say_what_has_times(path: str, context: ReadContext) -> None:
+def _report_file_with_times(path: str, context: ReadContext) -> None:
     """Report the file with times next to one that trainers write without times: in its folder, or in the parent
     folder."""
     folder, base = os.path.split(path)
@@ -194,7 +196,7 @@ def _names_in(folder: str) -> list[str]:
         return []
 
 
-def _beside_trackers(paths: list[str], tracked: Sequence[str], context: ReadContext) -> list[str]:
+def _select_with_trackers(paths: list[str], tracked: Sequence[str], context: ReadContext) -> list[str]:
     """Return the files to read in a folder with files of trackers: those files, or only the logs if one contains steps.
     paths: possible logs."""
     if any(context.gives_steps(_read_path(path, ReadContext(lambda _: None))) for path in paths):
@@ -351,13 +353,13 @@ def _chunks(name: str, stream: BinaryIO, context: ReadContext) -> Iterator[bytes
         yield b"".join(pieces)
 
 
-def source_behind(path: Path, uris: Sequence[str], stdin: BinaryIO | None = None) -> str | None:
+def source_of_path(path: Path, uris: Sequence[str], stdin: BinaryIO | None = None) -> str | None:
     """Return the source that reads the file at `path` under any name: another name, a link, another case, within a
     folder or a glob, or standard input; None if none does. A copy without a manifest counts, because on another mount
     it may be the same file. So does a source that does not exist yet, by its name."""
     if not path.exists():
         place = os.path.realpath(path)
-        return next((uri for uri in uris if any(os.path.realpath(name) == place for name in _named(uri))), None)
+        return next((uri for uri in uris if any(os.path.realpath(name) == place for name in _path_in(uri))), None)
     status = os.stat(path)
     for uri in uris:
         if uri == STDIN and _is_standard_input(stdin, status):
@@ -368,7 +370,7 @@ def source_behind(path: Path, uris: Sequence[str], stdin: BinaryIO | None = None
     return None
 
 
-def _named(uri: str) -> list[str]:
+def _path_in(uri: str) -> list[str]:
     """Return the path in a URI, if it has one."""
     if uri == STDIN:
         return []
@@ -389,10 +391,10 @@ def newest_file(uris: Sequence[str]) -> int:
 def _files_of(uri: str) -> list[str]:
     """Return all files that may be read for a URI."""
     files: list[str] = []
-    for path in _named(uri):
+    for path in _path_in(uri):
         try:
             found = find_files(path)
-            files += [*_apart(found.logs, is_of_goodput)[0], *found.tracked]
+            files += [*_split_logs(found.logs, is_written_by_goodput)[0], *found.tracked]
         except SourceError:
             pass
     return files

@@ -175,9 +175,9 @@ def _refuse_tracker(path: str) -> None:
 def _remote(uri: str, context: ReadContext) -> Follower:
     source = source_for(uri)
     if scheme_of(uri) in ("gs", "s3"):  # new objects and new versions: the others are in `seen` of the context
-        return _Seldom(partial(source.read, uri, context))
+        return _ThrottledFollower(partial(source.read, uri, context))
     if scheme_of(uri) == "cloud-logging":
-        return _Seldom(EntryFollower(uri, context).look)
+        return _ThrottledFollower(EntryFollower(uri, context).look)
     raise UsageError(f"{without_password(uri)}: cannot be followed; use a file, gs://, s3:// or cloud-logging://")
 
 
@@ -331,7 +331,7 @@ class EntryFollower:
         return RecordBatch(batch.source, records)
 
 
-class _Seldom:
+class _ThrottledFollower:
     """A `Follower` that polls at most every `REMOTE_SECONDS`; until the next poll, a failed one keeps failing. look:
     returns the data since the last poll."""
 

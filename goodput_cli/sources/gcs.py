@@ -57,7 +57,7 @@ class GoogleStore:
         # Disable requests for traces: since 3.13, threads of the client look up each bucket's project and location.
         # They retry for two minutes without an answer, and need a permission that reading does not.
         self._client._bucket_metadata_cache = None
-        session.hooks["response"].append(_judged)
+        session.hooks["response"].append(_check_response)
 
     def list_page(self, bucket: str, prefix: str, token: str | None) -> tuple[list[StoredObject], str | None]:
         """List one page (see `ObjectStore.list_page`)."""
@@ -69,12 +69,12 @@ class GoogleStore:
             objects = [_stored(blob) for blob in next(listing.pages, ())]
             return objects, listing.next_page_token
 
-        return _asked(request)
+        return _request(request)
 
     def newest(self, bucket: str, name: str) -> StoredObject | None:
         """Return the newest version (see `ObjectStore.newest`)."""
         holder = self._client.bucket(bucket)
-        blob = _asked(lambda: holder.get_blob(name, timeout=TIMEOUT, retry=None))
+        blob = _request(lambda: holder.get_blob(name, timeout=TIMEOUT, retry=None))
         return None if blob is None else _stored(blob)
 
     def get(self, bucket: str, wanted: StoredObject, start: int, end: int) -> bytes:
@@ -83,7 +83,7 @@ class GoogleStore:
         whole = start == 0 and end == wanted.size
         part: dict[str, int] = {} if whole else {"start": start, "end": end - 1}
         options: dict[str, Any] = {"raw_download": True, "single_shot_download": True}
-        data: bytes = _asked(lambda: blob.download_as_bytes(**part, **options, timeout=TIMEOUT, retry=None))
+        data: bytes = _request(lambda: blob.download_as_bytes(**part, **options, timeout=TIMEOUT, retry=None))
         return data
 
 
@@ -91,7 +91,7 @@ def _stored(blob: Any) -> StoredObject:
     return StoredObject(blob.name, int(blob.size or 0), str(blob.generation))
 
 
-def _judged(response: Any, **_: Any) -> Any:
+def _check_response(response: Any, **_: Any) -> Any:
     """Check a response before it is read: limit its body, and reject redirects."""
     if response.is_redirect:
         from goodput_cli.record.sinks.http import host_of, may_follow, moved_to
@@ -117,7 +117,7 @@ def _judged(response: Any, **_: Any) -> Any:
     return response
 
 
-def _asked(request: Callable[[], Result]) -> Result:
+def _request(request: Callable[[], Result]) -> Result:
     """Return the response to a request, with errors converted to those of `ObjectStore`."""
     try:
         return request()

@@ -112,7 +112,7 @@ class UnreadMember(Struct, frozen=True):
     """The error message if the user names the member."""
 
 
-class SortedOut(Struct, frozen=True):
+class SourceListing(Struct, frozen=True):
     """Files of a folder's tree, or objects under a prefix."""
 
     logs: tuple[str, ...]
@@ -180,7 +180,7 @@ def is_device_table(head: bytes) -> bool:
     )
 
 
-def holds_samples(head: bytes) -> bool:
+def has_only_samples(head: bytes) -> bool:
     """Return True if a file that begins like this, packed or not, contains only samples of accelerators: such a table,
     or a response of Prometheus' query_range."""
     if head.startswith(GZIP_MAGIC):
@@ -203,7 +203,7 @@ def is_of_devices(path: str, *, whatever_its_name: bool = False) -> bool:
         return False
     try:
         with open(path, "rb") as file:
-            return holds_samples(file.read(DEVICE_HEAD))
+            return has_only_samples(file.read(DEVICE_HEAD))
     except OSError:
         return False
 
@@ -221,13 +221,13 @@ def is_of_tracker(name: str, *, in_bucket: bool = False) -> bool:
     )
 
 
-def logs_and_runs(names: Iterable[str]) -> SortedOut:
+def logs_and_runs(names: Iterable[str]) -> SourceListing:
     """Return logs, and tracker files with the output of a run inside them. Other files in the folder of a run (its
     summary, packages) are not logs; neither are mmengine's scalars if the text log of the same process is next to
     them."""
     every = [(name, name.replace("\\", "/")) for name in names]
     paths = {plain for _, plain in every}
-    left = [(name, plain) for name, plain in every if not _is_said_better(plain, paths)]
+    left = [(name, plain) for name, plain in every if not _is_redundant(plain, paths)]
     runs = {found for _, plain in left if (found := _folder_of_run(plain))}
     told = {wandb_folder(one).path for _, one in left if one.endswith(RUN_FILE_ENDING) or side_log(one) is not None}
     logs: list[str] = []
@@ -239,10 +239,10 @@ def logs_and_runs(names: Iterable[str]) -> SortedOut:
             tracked.append(name)
         elif above is None and not _is_link_to_side_log(plain):
             logs.append(name)
-    return SortedOut(tuple(logs), tuple(tracked))
+    return SourceListing(tuple(logs), tuple(tracked))
 
 
-def _is_said_better(name: str, names: set[str]) -> bool:
+def _is_redundant(name: str, names: set[str]) -> bool:
     """Return True if a file has scalars of mmengine that another file has with times, or of which another file is a
     copy."""
     found = _SCALARS.fullmatch(name)
@@ -329,7 +329,7 @@ _MOST_NAMES = 10_000
 """Maximum size of a folder that is searched for similar names."""
 
 
-def _beside(path: str) -> str:
+def _similar_name(path: str) -> str:
     """Return the file of the same folder with the most similar name; "" if none is similar. Transposed letters count as
     equal, because otherwise `nigth` is less similar to `night` than `run-1` to `run-2`."""
     folder, name = os.path.split(path.rstrip("/"))
@@ -367,7 +367,7 @@ def unreadable(path: str, error: OSError | ValueError) -> UnreadableError:
             f"{shown}: is a link to {shown_path(os.readlink(path))}, which does not exist; fix or remove the link"
         )
     if isinstance(error, FileNotFoundError):
-        meant = _beside(path) or "check the path (relative paths start in the current folder)"
+        meant = _similar_name(path) or "check the path (relative paths start in the current folder)"
         return UnreadableError(f"{shown}: no such file; {meant}")
     if isinstance(error, PermissionError):
         return UnreadableError(f"{shown}: permission denied; ask for read access or copy the file")

@@ -60,7 +60,7 @@ def scheduler_table(lines: Sequence[str]) -> str | None:
     return None
 
 
-def held_instead(folder: str) -> str:
+def folder_contents(folder: str) -> str:
     """Return the contents of a folder without a log: `it is empty`, `it holds 2 *.png, 1 *.jpg`."""
     found = Counter(os.path.splitext(name)[1] for _, _, names in os.walk(folder) for name in names)
     if not found:

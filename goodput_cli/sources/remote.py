@@ -44,7 +44,7 @@ class TransientError(Exception):
         """True if it counts as an attempt; waiting for a quota does not."""
 
 
-class GaveUpError(Exception):
+class RetriesExhaustedError(Exception):
     """Raised when all retries failed; args: the reason, for people."""
 
     def __init__(self, reason: str, last: TransientError) -> None:
@@ -62,7 +62,7 @@ def try_again(
     """Return the result of `work`, called again after each TransientError.
 
     before_pause: called before the next attempt with the error, the seconds until then, and a message. Raises
-    GaveUpError when the limits of `patience` are reached, or once `stop` is set.
+    RetriesExhaustedError when the limits of `patience` are reached, or once `stop` is set.
     """
     failures, pauses, paused = 0, 0, 0.0
     while True:
@@ -71,7 +71,7 @@ def try_again(
         except TransientError as error:
             failures += error.counts
             if failures >= patience.tries or paused >= patience.altogether:
-                raise GaveUpError(f"all {failures} tries failed: {error}", error) from error
+                raise RetriesExhaustedError(f"all {failures} tries failed: {error}", error) from error
             pauses += 1
             pause = pause_after(pauses, patience.first, patience.longest)
             pause = min(max(pause, error.pause or 0.0), patience.longest)
@@ -79,7 +79,7 @@ def try_again(
                 which = f"try {failures + 1} of {patience.tries}"
                 before_pause(error, pause, f"no answer; {which} in {max(round(pause), 1)} s")
             if stop.wait(pause):
-                raise GaveUpError("stopped", error) from error
+                raise RetriesExhaustedError("stopped", error) from error
         paused += pause
 
 

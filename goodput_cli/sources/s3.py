@@ -64,14 +64,14 @@ class AmazonStore:
     def list_page(self, bucket: str, prefix: str, token: str | None) -> tuple[list[StoredObject], str | None]:
         """List one page (see `ObjectStore.list_page`)."""
         place = {"ContinuationToken": token} if token else {}
-        answer = _asked(lambda: self._client.list_objects_v2(Bucket=bucket, Prefix=prefix, **place))
+        answer = _request(lambda: self._client.list_objects_v2(Bucket=bucket, Prefix=prefix, **place))
         objects = [StoredObject(one["Key"], one["Size"], one["ETag"]) for one in answer.get("Contents", ())]
         return objects, answer.get("NextContinuationToken")
 
     def newest(self, bucket: str, name: str) -> StoredObject | None:
         """Return the newest version (see `ObjectStore.newest`)."""
         try:
-            answer = _asked(lambda: self._client.head_object(Bucket=bucket, Key=name))
+            answer = _request(lambda: self._client.head_object(Bucket=bucket, Key=name))
         except MissingError:
             return None
         return StoredObject(name, answer["ContentLength"], answer["ETag"])
@@ -85,10 +85,10 @@ class AmazonStore:
             with closing(answer["Body"]) as body:
                 return b"".join(within_limits(body.iter_chunks(_CHUNK)))
 
-        return _asked(request)
+        return _request(request)
 
 
-def _asked(request: Callable[[], Result]) -> Result:
+def _request(request: Callable[[], Result]) -> Result:
     """Return the response to a request, with errors converted to those of `ObjectStore`."""
     try:
         return request()

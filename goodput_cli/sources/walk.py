@@ -19,7 +19,7 @@ from goodput_cli.sources.layouts import (
     DEVICE_TABLES,
     LATEST_RUN,
     TIMELESS,
-    SortedOut,
+    SourceListing,
     UnreadMember,
     is_cycle_file,
     is_of_devices,
@@ -28,7 +28,7 @@ from goodput_cli.sources.layouts import (
     shown_path,
     unreadable,
 )
-from goodput_cli.sources.other_files import held_instead
+from goodput_cli.sources.other_files import folder_contents
 from goodput_cli.vocabulary.text import plural
 
 _GONE = "the target of the link does not exist"
@@ -40,20 +40,20 @@ _MEMORY = "/dev/shm"
 """File systems of plain files in memory."""
 
 
-def find_files(path: str) -> SortedOut:
+def find_files(path: str) -> SourceListing:
     """Return the files behind a path, a directory or a glob, sorted. Raises SourceError if there are none."""
     if os.path.isdir(path):
         return files_in_folder(path)
     if os.path.lexists(path) or not glob.has_magic(path):
-        return SortedOut((_not_of_kernel(path),), ())
+        return SourceListing((_without_kernel_file(path),), ())
     paths = sorted(glob.glob(path, recursive=True))
     if not paths:
         raise SourceError(f"{shown_path(path)}: the glob matches no file; check the folder and the spelling")
-    files = tuple(_not_of_kernel(name) for name in paths if not os.path.isdir(name))
-    return SortedOut(files, ()) if files else _files_in_folders(paths)
+    files = tuple(_without_kernel_file(name) for name in paths if not os.path.isdir(name))
+    return SourceListing(files, ()) if files else _files_in_folders(paths)
 
 
-def _not_of_kernel(path: str) -> str:
+def _without_kernel_file(path: str) -> str:
     """Return a path. Raises SourceError for a file of the kernel: to read `/proc/kmsg` never ends."""
     if os.path.isfile(path) and _is_of_kernel(os.path.realpath(path)):
         raise SourceError(f"{shown_path(path)}: is {_OF_KERNEL}; copy what you need into a file, and name that")
@@ -64,16 +64,16 @@ def _is_of_kernel(real: str) -> bool:
     return any(_is_below(real, one) for one in _KERNEL_FOLDERS) and not _is_below(real, _MEMORY)
 
 
-def files_in_folder(folder: str) -> SortedOut:
+def files_in_folder(folder: str) -> SourceListing:
     """Return the logs and tracker files in a directory tree. Raises SourceError if there are neither."""
     walk = _Walk(_own_name(folder))
     files = logs_and_runs(sorted(walk.paths))
     if not files.logs and not files.tracked:
         raise _no_log(folder, walk.unread)
-    return SortedOut(files.logs, files.tracked, tuple(walk.unread), tuple(walk.outside))
+    return SourceListing(files.logs, files.tracked, tuple(walk.unread), tuple(walk.outside))
 
 
-def _files_in_folders(folders: list[str]) -> SortedOut:
+def _files_in_folders(folders: list[str]) -> SourceListing:
     """Return the files in the directories that a glob matches. One without a log is an unread member."""
     logs: list[str] = []
     unread: list[UnreadMember] = []
@@ -89,7 +89,7 @@ def _files_in_folders(folders: list[str]) -> SortedOut:
         outside += files.outside
     if not logs:
         raise SourceError(unread[0].problem)
-    return SortedOut(tuple(logs), (), tuple(unread), tuple(outside))
+    return SourceListing(tuple(logs), (), tuple(unread), tuple(outside))
 
 
 def _no_log(folder: str, unread: list[UnreadMember]) -> SourceError:
@@ -105,7 +105,7 @@ def _no_log(folder: str, unread: list[UnreadMember]) -> SourceError:
         return SourceError(f"{shown_path(folder)}: no log in this folder; {what}")
     endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
     return SourceError(
-        f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst): {held_instead(folder)}; pass "
+        f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst): {folder_contents(folder)}; pass "
         "the files by name"
     )
 
@@ -118,7 +118,7 @@ def _own_name(folder: str) -> str:
     return folder
 
 
-def report_walk(files: SortedOut, context: ReadContext) -> None:
+def report_walk(files: SourceListing, context: ReadContext) -> None:
     """Report the members that cannot be read, by reason, and the links that lead out of the directory."""
     by_reason: dict[str, list[str]] = {}
     for one in files.unread:

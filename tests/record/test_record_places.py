@@ -129,7 +129,7 @@ def test_slow_writes_add_a_queue(tmp_path: Path) -> None:
     writer = Writer("j", tmp_path / "pipe", warn=said.append, inline=True)
     (sink,) = writer._sinks
     assert isinstance(sink, FileSink)
-    sink.slow = writer._go_behind_a_queue  # as without `inline=True`
+    sink.slow = writer._add_queue  # as without `inline=True`
     page = b"x" * 4095 + b"\n"
     writer.write(page, STEP, 1)
     fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)

@@ -21,7 +21,7 @@ from goodput_cli.cli.options import (
     threshold_options,
 )
 from goodput_cli.cli.session import open_sheet_session
-from goodput_cli.compat.rules import Asking
+from goodput_cli.compat.rules import ReconcileTimeout
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.jobs import SortKey
@@ -155,8 +155,8 @@ def jobs(line: CommandLine, sort: SortKey, limit: int | None) -> int:
     are compared with the documented formula of the resiliency calculator.""",
 )
 @shared_options(leave_out=("start", "end"))
-@options_of(Asking, "asking")
-def reconcile(line: CommandLine, asking: Asking) -> int:
+@options_of(ReconcileTimeout, "asking")
+def reconcile(line: CommandLine, asking: ReconcileTimeout) -> int:
     """Compare results with ml-goodput-measurement.
 
     Shows both results, and explains every difference by the rules of the reference library. SOURCE is as for analyze.

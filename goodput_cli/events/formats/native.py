@@ -102,8 +102,8 @@ class Native:
             detail[at] = output.details.code((detail_of_line,))
         origin = structs.replace(records.origin, writer=_writers(records, kind, output))
         output.rows.add(origin, good, kind, Edge.POINT, time, step=step, rank=rank, detail=detail)
-        _say_why(records, time, output)
-        _say_who(records, np.flatnonzero(good), time, output)
+        _observe_failure(records, time, output)
+        _observe_restart(records, np.flatnonzero(good), time, output)
         return records.every()
 
 
@@ -140,7 +140,7 @@ def _writers(records: Records, kind: NDArray[np.int8], output: Output) -> NDArra
     return writer
 
 
-def _say_why(records: Records, time: I64, output: Output) -> None:
+def _observe_failure(records: Records, time: I64, output: Output) -> None:
     """Add the observation that a recorder wrote about a failure: a reason, of a rank on a host."""
     if REASON not in records.keys:
         return
@@ -159,7 +159,7 @@ def _say_why(records: Records, time: I64, output: Output) -> None:
         output.texts.add(records.origin.source, TextPart(seen=seen))
 
 
-def _say_who(records: Records, good: Rows, time: I64, output: Output) -> None:
+def _observe_restart(records: Records, good: Rows, time: I64, output: Output) -> None:
     """Add that a person started the job, if a start states so. good: the positions of the records that are events."""
     for at in good.tolist() if RESTARTED_BY in records.keys else ():
         record = records.records[at]

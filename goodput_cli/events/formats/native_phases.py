@@ -24,7 +24,7 @@ from goodput_cli.events.inside import (
     is_too_long,
     safe_name,
 )
-from goodput_cli.events.recorded_steps import LifeOfRank, StepRecords
+from goodput_cli.events.recorded_steps import ProcessOfRank, StepRecords
 from goodput_cli.events.text.log_lines import MAX_STEP
 from goodput_cli.events.values import number
 from goodput_cli.record.native import FIRST_STEP, PHASE_PREFIX, RANK, RUN_ID, STEP, STEP_SECONDS, STEPS, WORK
@@ -49,9 +49,9 @@ def read_phases(records: Records, rows: Rows, time: I64, output: Output) -> None
     chosen &= whole
     took, wrong = _seconds(records, STEP_SECONDS)
     output.report(_CODE, f"`{STEP_SECONDS}` is not a duration in seconds; ignored", records, chosen & wrong)
-    lives: defaultdict[LifeOfRank, list[int]] = defaultdict(list)
+    lives: defaultdict[ProcessOfRank, list[int]] = defaultdict(list)
     for at in np.flatnonzero(chosen).tolist():
-        lives[_life(records, at, int(rank[at]), int(first[at]))].append(at)
+        lives[_process_of_rank(records, at, int(rank[at]), int(first[at]))].append(at)
     counted = _counted_keys(records, lives, output)
     for life, places in lives.items():
         own = np.array(places)
@@ -67,10 +67,10 @@ def read_phases(records: Records, rows: Rows, time: I64, output: Output) -> None
     _measure(records, np.flatnonzero(chosen & (rank == 0)), (time, step, steps), output)
 
 
-def _life(records: Records, at: int, rank: int, first: int) -> LifeOfRank:
+def _process_of_rank(records: Records, at: int, rank: int, first: int) -> ProcessOfRank:
     record, origin = records.records[at], records.origin
     run_id, host = record.get(RUN_ID), record.get(_HOST)
-    return LifeOfRank(
+    return ProcessOfRank(
         int(origin.job[at]),
         rank,
         run_id if isinstance(run_id, str) else "",
@@ -80,7 +80,7 @@ def _life(records: Records, at: int, rank: int, first: int) -> LifeOfRank:
 
 
 def _counted_keys(
-    records: Records, lives: Mapping[LifeOfRank, Sequence[int]], output: Output
+    records: Records, lives: Mapping[ProcessOfRank, Sequence[int]], output: Output
 ) -> dict[int, frozenset[str]]:
     """Return the keys of phases that count, by job: the earlier ones, then the most frequent, at most `MOST_PHASES`.
     The others are reported, and never become columns: each record may have different names."""

@@ -31,7 +31,7 @@ class NvrxCycles(Collected):
     def translate(self, records: Records, output: Output) -> Mask:
         """Collect the cycles; no row of events comes from them."""
         for at, record in enumerate(records.records):
-            begin, end = (_instant(record.get(key), output) for key in (_BEGIN, _END))
+            begin, end = (_time_ns(record.get(key), output) for key in (_BEGIN, _END))
             numbers = [_number(record.get(key, 0)) for key in _NUMBERS]
             if begin is None or None in numbers:
                 message = f"an NVRx cycle without a valid `{_BEGIN}` or number; not read"
@@ -53,7 +53,7 @@ def _number(value: object) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
 
 
-def _instant(value: object, output: Output) -> int | None:
+def _time_ns(value: object, output: Output) -> int | None:
     """Return a time in a file, ns UTC; None if it is not set yet or impossible."""
     from goodput_cli.events.text.sign_lines import is_possible  # imported late: few logs contain any
     from goodput_cli.events.text.stamps import Zone, read_or_none

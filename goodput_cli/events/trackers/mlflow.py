@@ -23,7 +23,7 @@ from goodput_cli.events.formats.base import MLFLOW, Output, Parsed, Records, wit
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.events.trackers.inside import is_inside, logged_of
-from goodput_cli.events.trackers.runs import LoggedInstant, ProcessOfRun, Row, Run
+from goodput_cli.events.trackers.runs import LoggedTime, ProcessOfRun, Row, Run
 from goodput_cli.events.trackers.wandb import EARLIEST, whole_of
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.events.values import number as number_of
@@ -164,7 +164,7 @@ class _Stored:
     """The contents of a store about one run."""
 
     about: tuple[int, About] | None = None
-    metrics: defaultdict[str, list[tuple[LoggedInstant, int]]] = field(default_factory=lambda: defaultdict(list))
+    metrics: defaultdict[str, list[tuple[LoggedTime, int]]] = field(default_factory=lambda: defaultdict(list))
     """By name, the values: location and step."""
     inside: defaultdict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
     """By step, its breakdown."""
@@ -196,7 +196,7 @@ def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector, ex
             if isinstance(part, About):
                 stored[part.run_id].about = code, part
             elif isinstance(part, Metric):
-                values = ((LoggedInstant(time, code, line), step) for line, time, step in part.rows)
+                values = ((LoggedTime(time, code, line), step) for line, time, step in part.rows)
                 stored[part.run_id].metrics[part.name] += values
                 for step, value in part.values.items():
                     stored[part.run_id].inside[step][part.name] = value
@@ -261,12 +261,12 @@ def _run(run_id: str, stored: _Stored) -> Run:
         code, about = stored.about
         shown = about.values.get("run_name") or about.values.get("name") or ""
         start = _ns(about.values.get("start_time"))
-        life.begin = None if start is None else LoggedInstant(start, code, about.line)
+        life.begin = None if start is None else LoggedTime(start, code, about.line)
         _end(life, about, code)
     return Run(MLFLOW, run_id, shown, [life])
 
 
-def _order(value: tuple[LoggedInstant, int]) -> tuple[int, int]:
+def _order(value: tuple[LoggedTime, int]) -> tuple[int, int]:
     """Return the sort key of the values of a metric in the order in which they were logged: by time, then by line."""
     return value[0].time, value[0].line
 
@@ -276,4 +276,4 @@ def _end(life: ProcessOfRun, about: About, code: int) -> None:
     ended, end = _ENDED.get(about.values.get("status", "")), _ns(about.values.get("end_time"))
     last = max((row.at.time for row in life.rows), default=0)
     if ended is not None and end is not None:
-        life.ended, life.end = ended, LoggedInstant(max(end, last), code, about.line)
+        life.ended, life.end = ended, LoggedTime(max(end, last), code, about.line)

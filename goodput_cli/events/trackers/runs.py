@@ -28,7 +28,7 @@ _NOT_STEPS = 10**9
 """Maximum of a step counter. A higher one counts tokens, samples or time."""
 
 
-class LoggedInstant(NamedTuple):
+class LoggedTime(NamedTuple):
     """A time, and the line that proves it."""
 
     time: int
@@ -41,7 +41,7 @@ class LoggedInstant(NamedTuple):
 class Row(NamedTuple):
     """One logged row."""
 
-    at: LoggedInstant
+    at: LoggedTime
     steps: dict[str, int]
     """By name, the counters in it."""
     trains: bool = True
@@ -56,11 +56,11 @@ class Row(NamedTuple):
 class ProcessOfRun:
     """One process of a run."""
 
-    begin: LoggedInstant | None = None
+    begin: LoggedTime | None = None
     """The begin of the process; None if unknown."""
     rows: list[Row] = field(default_factory=list)
-    alive: list[LoggedInstant] = field(default_factory=list)
-    end: LoggedInstant | None = None
+    alive: list[LoggedTime] = field(default_factory=list)
+    end: LoggedTime | None = None
     """The logged end; None: the process was killed, or it is running."""
     ended: EventType | None = None
     host: str = ""
@@ -70,7 +70,7 @@ class ProcessOfRun:
     """(source, log line) of lines that it printed, with their times."""
 
     @property
-    def places(self) -> Iterable[LoggedInstant]:
+    def places(self) -> Iterable[LoggedTime]:
         """Yield all proofs of its activity, the begin first."""
         places = (self.begin, *(row.at for row in self.rows), *self.alive, self.end)
         return (one for one in places if one is not None)
@@ -115,7 +115,7 @@ class Run:
         return found
 
     @property
-    def place(self) -> LoggedInstant:
+    def place(self) -> LoggedTime:
         """Return any location in the run."""
         return next(place for life in self.lives for place in life.places)
 
@@ -287,7 +287,7 @@ def _resumed(run: Run, life: ProcessOfRun) -> list[tuple[Row, int]]:
         number = row.steps[run.step_key]
         if first_seen and number <= max(first_seen):
             soon = number in first_seen and row.at.time - first_seen[number] < 2 * usual
-            if soon or _goes_on(rows[at:], run.step_key, first_seen):
+            if soon or _continues_before_repeat(rows[at:], run.step_key, first_seen):
                 continue
             found.append((row, max(row.at.time - usual, rows[at - 1].at.time)))
             first_seen = {}
@@ -295,7 +295,7 @@ def _resumed(run: Run, life: ProcessOfRun) -> list[tuple[Row, int]]:
     return found
 
 
-def _goes_on(rows: Sequence[Row], key: str, seen: Mapping[int, int]) -> bool:
+def _continues_before_repeat(rows: Sequence[Row], key: str, seen: Mapping[int, int]) -> bool:
     """Return True if a new highest number comes before those from the repeated one on have been repeated."""
     highest, repeated = max(seen), rows[0].steps[key]
     missing = {number for number in seen if number > repeated}
@@ -329,7 +329,7 @@ def _stride(run: Run, life: ProcessOfRun) -> int:
 def _mark(
     run: Run,
     life: ProcessOfRun,
-    place: LoggedInstant,
+    place: LoggedTime,
     what: EventType,
     step: int | None = None,
     step_time: int | None = None,

@@ -22,7 +22,7 @@ from goodput_cli.events.formats.base import RAY, SYSTEM, WANDB, Output, Records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.jobs import stem_of_text
 from goodput_cli.events.text.log_lines import EventType
-from goodput_cli.events.trackers.runs import LoggedInstant, ProcessOfRun, Row, Run
+from goodput_cli.events.trackers.runs import LoggedTime, ProcessOfRun, Row, Run
 from goodput_cli.events.trackers.wandb import EARLIEST, TIMESTAMP, HistoryRow, as_row, ns_of, row_of, whole_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -120,7 +120,7 @@ def _of_history(job: str, code: int, rows: Sequence[HistoryRow], notes: Diagnost
     for group, begin in zip(groups, _begins(groups), strict=True):
         life = ProcessOfRun(rows=[as_row(row, code) for row in group], resumes=begin is None)
         if begin is not None:
-            life.begin = LoggedInstant(max(begin.time, lives[-1].last if lives else 0), code, begin.line)
+            life.begin = LoggedTime(max(begin.time, lives[-1].last if lives else 0), code, begin.line)
         lives.append(life)
     if len(lives) > 1:
         message = "a history of several processes: redone steps may have been overwritten in it"
@@ -259,12 +259,12 @@ def _of_trial(job: str, rows: Sequence[tuple[int, TrialRow]]) -> Run:
     ordered = sorted(rows, key=lambda pair: (pair[1].time, pair[1].line))
     lives: list[ProcessOfRun] = []
     for (code, row), ended in zip(ordered, _ends([row for _, row in ordered]), strict=True):
-        end = LoggedInstant(ended, code, row.line)
+        end = LoggedTime(ended, code, row.line)
         if not lives or (row.restored and lives[-1].rows):
             lives.append(ProcessOfRun(host=row.host))
         life = lives[-1]
         if not life.rows and row.took is not None:
-            life.begin = LoggedInstant(max(ended - row.took, lives[-2].last if len(lives) > 1 else 0), code, row.line)
+            life.begin = LoggedTime(max(ended - row.took, lives[-2].last if len(lives) > 1 else 0), code, row.line)
         life.rows.append(Row(end, {_ITERATION: row.iteration}, True, row.took))
         if row.done:
             life.end, life.ended = end, EventType.FINISHED

@@ -30,7 +30,7 @@ from goodput_cli.events.text.log_lines import EventType, LogLine, timed
 from goodput_cli.events.text.looked_at import Line
 from goodput_cli.events.text.stamps import Stamp, Zone, read_or_none, stamp_or_none
 from goodput_cli.events.trackers.inside import logged_of
-from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedInstant, ProcessOfRun, Row, Run
+from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedTime, ProcessOfRun, Row, Run
 from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, ITEM, OUTPUT, RUN, Frames, parse
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
@@ -207,7 +207,7 @@ def row_of(line: int, values: Mapping[str, Any]) -> HistoryRow | None:
 
 def as_row(row: HistoryRow, source: int) -> Row:
     """Return the row of a history as one of a run. source: its code."""
-    return Row(LoggedInstant(row.time, source, row.line), row.steps, row.trains, logged=row.logged)
+    return Row(LoggedTime(row.time, source, row.line), row.steps, row.trains, logged=row.logged)
 
 
 def ns_of(value: Any) -> int | None:
@@ -322,7 +322,7 @@ def runs(
             continue
         run = by_id[job]
         run.job, run.name = job, about.get("name") or run.name
-        life = _life(folder, local, offsets, notes)
+        life = _process_of_folder(folder, local, offsets, notes)
         if life is not None:
             run.lives.append(life)
             run.seen += _seen(folder, life)
@@ -332,30 +332,30 @@ def runs(
     return [run for run in by_id.values() if run.lives]
 
 
-def _life(
+def _process_of_folder(
     folder: _Folder, local: Callable[[int], int], offsets: Set[int], notes: DiagnosticCollector
 ) -> ProcessOfRun | None:
     """Return the process of a folder; None if its documents contain none. offsets: the offsets in all folders."""
     life = ProcessOfRun()
-    places: list[LoggedInstant] = []
+    places: list[LoggedTime] = []
     if folder.file is not None:
         code, file = folder.file
         life.rows = [as_row(row, code) for row in file.rows]
-        life.alive = [LoggedInstant(time, code, line) for line, time in file.alive]
+        life.alive = [LoggedTime(time, code, line) for line, time in file.alive]
         life.host = file.about.get("host", "")
         life.printed = [(code, log_line) for log_line in file.printed]
         if file.about:
-            places.append(LoggedInstant(file.about["start"], code, file.about_line))
+            places.append(LoggedTime(file.about["start"], code, file.about_line))
     logs = [(folder.internal, 0), (folder.local, folder.offset)]
     for log, offset in logs:
         if log is not None and log[1].first and log[1].last and offset is not None:
-            spots = [LoggedInstant(ns - offset, log[0], line) for line, ns in (log[1].first, log[1].last)]
+            spots = [LoggedTime(ns - offset, log[0], line) for line, ns in (log[1].first, log[1].last)]
             places += spots[:1]
             life.alive += spots[1:]
     if not places and folder.file is not None and folder.where.stamp is not None:
         stamp = folder.where.stamp
         begun = stamp - next(iter(offsets)) if len(offsets) == 1 else local(stamp)
-        places.append(LoggedInstant(begun, folder.file[0], 1))
+        places.append(LoggedTime(begun, folder.file[0], 1))
     if not places and not life.rows and not life.alive:
         return None
     life.begin = min(places, default=None)
@@ -387,12 +387,14 @@ def _seen(folder: _Folder, life: ProcessOfRun) -> Iterator[tuple[int, UntimedEvi
     last_row = max((row.at.time for row in life.rows), default=0)
     recorded: defaultdict[tuple[str, str], list[UntimedEvidence]] = defaultdict(list)
     for one in folder.file[1].seen if folder.file is not None else ():
-        recorded[one.row, one.text].append(replace(one, host=one.host or life.host, ordinary=_went_on(one, last_row)))
+        recorded[one.row, one.text].append(
+            replace(one, host=one.host or life.host, ordinary=_continued_line(one, last_row))
+        )
     code, printed = (folder.printout[0], folder.printout[1].seen) if folder.printout is not None else (0, ())
     for one in printed:
         same = recorded[one.row, one.text]
         stamp = same[0].stamp if same else Stamp(life.last, Zone.EXACT, False)
-        went_on = same.pop(0).ordinary if same else _went_on(one, 0)
+        went_on = same.pop(0).ordinary if same else _continued_line(one, 0)
         own = replace(one, stamp=stamp, before=None, behind=None, late=None)
         yield code, replace(own, host=one.host or life.host, ordinary=went_on)
     if folder.file is not None:
@@ -400,7 +402,7 @@ def _seen(folder: _Folder, life: ProcessOfRun) -> Iterator[tuple[int, UntimedEvi
             yield from ((folder.file[0], one) for one in left)
 
 
-def _went_on(one: UntimedEvidence, last_row: int) -> int | None:
+def _continued_line(one: UntimedEvidence, last_row: int) -> int | None:
     """Return the line after a root cause at which its process continued: one process printed and logged everything.
     last_row: the time of its last row, ns."""
     logged = one.stamp is not None and one.stamp.ns < last_row
@@ -418,9 +420,7 @@ def _end(life: ProcessOfRun, folder: _Folder, notes: DiagnosticCollector) -> Non
             notes.add("rows_lost_at_kill", f"{message} seconds or minutes are missing", code, [1])
         return
     life.ended = EventType.CRASHED if file.exit.get("code", 0) else EventType.EXITED
-    ends = [LoggedInstant(life.last, code, file.exit_line)]
+    ends = [LoggedTime(life.last, code, file.exit_line)]
     if file.about:
-        ends.append(
-            LoggedInstant(file.about["start"] + file.exit.get("runtime", 0) * NS_PER_SECOND, code, file.exit_line)
-        )
+        ends.append(LoggedTime(file.about["start"] + file.exit.get("runtime", 0) * NS_PER_SECOND, code, file.exit_line))
     life.end = max(ends)

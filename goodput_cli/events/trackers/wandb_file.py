@@ -54,7 +54,7 @@ class Frames:
                 return
             place = _HEAD_BYTES
         while (end := self._end(data, place)) is not None:
-            body = self._behind_padding(place) + _FRAME.size
+            body = self._after_padding(place) + _FRAME.size
             record = self._joined(data[body - 1], data[body:end])
             place = end
             if record is not None:
@@ -62,14 +62,14 @@ class Frames:
         self._rest = b"" if self.torn else data[place:]
         self._at += place
 
-    def _behind_padding(self, place: int) -> int:
+    def _after_padding(self, place: int) -> int:
         """Return the start of the next frame: a frame's head never crosses the end of a block."""
         left = _BLOCK - (self._at + place) % _BLOCK
         return place + left if left < _FRAME.size else place
 
     def _end(self, data: bytes, place: int) -> int | None:
         """Return the end of the frame at an offset; None if it is incomplete or damaged."""
-        place = self._behind_padding(place)
+        place = self._after_padding(place)
         if self.torn or place + _FRAME.size > len(data):
             return None
         check, size, kind = _FRAME.unpack_from(data, place)

@@ -30,7 +30,7 @@ from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError
 from goodput_cli.events.devices import DeviceSamples, Quantity, joined_samples
-from goodput_cli.events.documents import says_something
+from goodput_cli.events.documents import is_known_table_or_text
 from goodput_cli.events.read import decode_batches
 from goodput_cli.events.rows import Interner
 from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, EventLog, EventTable, Kind, LogFormat
@@ -127,7 +127,7 @@ def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRea
     notices: list[Diagnostic] = []
     context = ReadContext(
         notices.append, local.stdin, count, wanted=task.wanted, notice=local.notice,
-        is_log=lambda head: says_something(head, task.hints), digest=digest.update if task.digests else None,
+        is_log=lambda head: is_known_table_or_text(head, task.hints), digest=digest.update if task.digests else None,
         folder=task.folder,
     )  # fmt: skip
     try:

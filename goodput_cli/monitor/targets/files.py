@@ -10,7 +10,7 @@ from goodput_cli.monitor.snapshot import Update
 from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed
 from goodput_cli.monitor.targets.http import health_text, only_job, update_text
 from goodput_cli.sources.blocks import head_of, is_published
-from goodput_cli.sources.files import is_of_goodput
+from goodput_cli.sources.files import is_written_by_goodput
 
 
 class PrometheusFile:
@@ -25,7 +25,7 @@ class PrometheusFile:
         from goodput_cli.whole_file import write_whole
 
         text = update_text(update) + health_text(self._health, only_job(update))
-        if self._path.exists() and not is_of_goodput(str(self._path)):
+        if self._path.exists() and not is_written_by_goodput(str(self._path)):
             self._check(self._path)
         try:
             write_whole(self._path, text, force=True)

@@ -126,7 +126,7 @@ class FileSink:
     def close(self, _deadline: float = 0.0) -> Drops:
         """Close the file; return the lost lines that could not be reported."""
         if not self._given and self._is_deleted(self._own()):
-            self._lose_held()
+            self._count_file_as_lost()
         elif self._drops.lines and self._descriptor >= 0:
             self._repair()
         if self._unsynced and self._descriptor >= 0:
@@ -176,15 +176,15 @@ class FileSink:
             self._name_ns = now_ns + _NAME_NS
             if own is None and self._descriptor >= 0:
                 self._descriptor = -1
-                self._say_once("the program closed this file; reopening it")
+                self._warn_once("the program closed this file; reopening it")
             if own is None or not self._is_named(own):
                 self._open(own)
 
     def _open(self, own: os.stat_result | None) -> None:
         """Open the file of that name in place of the open one."""
         if self._is_deleted(own):
-            self._lose_held()
-            self._say_once(f"{DELETED} during recording; later lines are written to a new file")
+            self._count_file_as_lost()
+            self._warn_once(f"{DELETED} during recording; later lines are written to a new file")
         try:
             os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
             torn = _ends_in_the_middle(self.path)
@@ -203,7 +203,7 @@ class FileSink:
         self._opened = os.fstat(self._descriptor)
         beside = other_writer(self._descriptor) if is_local(self.path) else None
         if beside is not None:
-            self._say_second(beside)
+            self._report_second_writer(beside)
 
     def _opened_descriptor(self) -> int:
         """Open the path. Only a pipe that was there at the start is waited for. Raises OSError, also for a pipe or a
@@ -227,11 +227,11 @@ class FileSink:
             now = os.fstat(self._descriptor)
         except OSError as error:  # the server has forgotten the file, so its writes will fail
             return None if error.errno == errno.EBADF else self._opened
-        return now if _place(now) == _place(self._opened) else None
+        return now if _file_identity(now) == _file_identity(self._opened) else None
 
     def _is_named(self, own: os.stat_result) -> bool:
         try:
-            return _place(own) == _place(os.stat(self.path))
+            return _file_identity(own) == _file_identity(os.stat(self.path))
         except OSError as error:
             return not isinstance(error, FileNotFoundError | NotADirectoryError)
 
@@ -240,7 +240,7 @@ class FileSink:
         file."""
         return own is not None and not own.st_nlink and not self._is_named(own)
 
-    def _lose_held(self) -> None:
+    def _count_file_as_lost(self) -> None:
         held, self._held = self._held, Drops()
         held.reason = DELETED
         self._drops.merge(held)
@@ -251,7 +251,7 @@ class FileSink:
         if own is not None:
             _quietly(os.close, descriptor)
 
-    def _say_second(self, beside: int) -> None:
+    def _report_second_writer(self, beside: int) -> None:
         self._warn(
             f"{self.path}: process {beside} also writes to this file, and both are read as one job. Give each process "
             "its own "
@@ -293,7 +293,7 @@ class FileSink:
             self._warn(f"{self.path}: {problem}; lines that cannot be written are counted in the log")
         self._problem = problem
 
-    def _say_once(self, what: str) -> None:
+    def _warn_once(self, what: str) -> None:
         if what not in self._said:
             self._said.add(what)
             self._warn(f"{self.path}: {what}")
@@ -330,7 +330,7 @@ def _type_of(path: str) -> int:
         return stat.S_IFREG
 
 
-def _place(file: os.stat_result) -> tuple[int, int]:
+def _file_identity(file: os.stat_result) -> tuple[int, int]:
     """Return the identity of a file."""
     return file.st_dev, file.st_ino
 

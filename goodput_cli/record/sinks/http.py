@@ -51,7 +51,7 @@ class Answer:
         self.whole = whole
 
 
-class _AnyStatus(urllib.request.HTTPErrorProcessor):
+class _RawResponseHandler(urllib.request.HTTPErrorProcessor):
     """Handler that returns error and redirect responses instead of raising."""
 
     def http_response(self, request: Any, response: Any) -> Any:  # noqa: ARG002 - the signature of its base
@@ -96,7 +96,7 @@ def ask(
 def _opener(proxies: bool) -> urllib.request.OpenerDirector:
     """Return the opener of connections, cached because it reads the machine's certificates."""
     others = () if proxies else (urllib.request.ProxyHandler({}),)
-    return urllib.request.build_opener(_AnyStatus, *others)
+    return urllib.request.build_opener(_RawResponseHandler, *others)
 
 
 def _request(url: str, data: bytes | None, headers: Mapping[str, str], method: str | None) -> urllib.request.Request:

@@ -123,7 +123,7 @@ def check(target: Target) -> None:
 def open_target(target: Target, context: Context) -> Sink:
     """Return the sink of one target."""
     if not isinstance(target, str | os.PathLike):
-        return behind_queue(UserSink(target), context)
+        return with_queue(UserSink(target), context)
     check(target)
     text = os.fspath(target)
     if text in _STANDARD:
@@ -134,14 +134,14 @@ def open_target(target: Target, context: Context) -> Sink:
         bucket, _, prefix = text.removeprefix(_STORAGE).partition("/")
         folder = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
         stem = f"{folder}{in_path(context.job_name)}/{context.run_id}.r{context.rank}"
-        return behind_queue(CloudStorage(bucket, stem), context)
+        return with_queue(CloudStorage(bucket, stem), context)
     if text.startswith(_CLOUD_LOGGING):
         from .google import CloudLogging
 
         project, _, log_id = text.removeprefix(_CLOUD_LOGGING).removeprefix("//").partition("/")
         log_id = log_id or context.log_id or f"goodput_{context.job_name}"
         prefix = f"{context.run_id}-{context.rank}-"
-        return behind_queue(CloudLogging(project, log_id, prefix, context.batch_lines, context.latency), context)
+        return with_queue(CloudLogging(project, log_id, prefix, context.batch_lines, context.latency), context)
     path = text.removeprefix(_FILE)
     if path.endswith(os.sep) or os.path.isdir(path):
         path = os.path.join(path, process_file(context.job_name, context.run_id, context.rank))
@@ -158,7 +158,7 @@ def default_file(context: Context) -> Sink:
     return _file(plain, context, follow=False)
 
 
-def behind_queue(delivery: Delivery, context: Context) -> Worker:
+def with_queue(delivery: Delivery, context: Context) -> Worker:
     """Return a sink that does not block, for one that may."""
     return Worker(
         delivery,
@@ -184,7 +184,7 @@ def _file(path: str, context: Context, *, follow: bool = True, descriptor: int |
     inline = context.inline
     if inline is None:
         inline = is_local(path) if descriptor is None else is_file(descriptor)
-    return sink if inline else behind_queue(sink, context)
+    return sink if inline else with_queue(sink, context)
 
 
 class UserSink:
