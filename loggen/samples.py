@@ -11,7 +11,7 @@ _NIGHT = (
     PlannedAttempt(loaded=0, last_step=800, slices=4, down_seconds=210.0),
     # Crashes 90 steps after its last checkpoint and writes a job end during the exit.
     PlannedAttempt(loaded=800, last_step=1290, slices=4, cut=0.4, ending=Ending.LOGGED, down_seconds=150.0),
-    # A start that dies during device initialisation.
+    # A start that dies during device initialization.
     PlannedAttempt(loaded=1200, last_step=-1, slices=4, down_seconds=90.0),
     # Hangs for 25 minutes inside step 1503 and goes on. Later the loss diverges and the process is killed.
     PlannedAttempt(

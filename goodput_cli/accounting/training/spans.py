@@ -168,7 +168,7 @@ def step_spans(
 ) -> tuple[TrainingSpans, NDArray[np.intp]]:
     """Return one span per record: step s runs to the start of the next recorded step of its attempt.
 
-    ending: row of the event that ends the job's last step, or -1. reinitialised: attempt and end (ns) of each elastic
+    ending: row of the event that ends the job's last step, or -1. reinitializations: attempt and end (ns) of each elastic
     re-initialization. Also return the positions of the last steps of attempts, which have no length yet, because their
     end is not logged (see `last_steps`). `end` and `stop` are filled in later; all other columns may be those of the
     records.
@@ -198,7 +198,7 @@ class UsualStepTimes(Struct, frozen=True):
     median: F64
     """The same, with the median over all attempts for those without their own."""
     deviation: F64
-    """Median absolute deviation (unscaled) of the spans behind `median`."""
+    """Median absolute deviation (unscaled) of the spans of `median`."""
     opening: F64
     """Time per step of its own first span, if that is a sample."""
     overall: float
