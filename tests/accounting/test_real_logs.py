@@ -77,8 +77,8 @@ def test_scale_up_is_not_counted_as_failure() -> None:
     log = str(REAL / "recorder-s6" / "bare.jsonl.gz")
     record = goodput_cli.advise(log).record
     assert (record.failures, record.disruptions, record.kinds.stop) == (1, 1, 1)
-    summary = disruptions_sheet(analysed("recorder-s6", "bare"), None).summary
-    assert any("1 disruption and 1 planned scale-up in" in line for line in summary)
+    notes = disruptions_sheet(analysed("recorder-s6", "bare"), None).notes
+    assert any("1 disruption and 1 planned scale-up in" in line for line in notes)
 
 
 def test_wait_for_the_last_save_is_not_recovery() -> None:

@@ -70,7 +70,7 @@ def test_fall_of_steps_is_a_rollback_or_unknown(run_id: str | None, announced: L
 def test_unknown_fall_gives_both_readings_and_no_advice() -> None:
     story = account(start(0), FORTH, save(50, 1, 1440), save(100, 1, 1490), BACK, end(230))
     (one,) = [one for one in story.analysis.diagnostics if one.code == "restart_or_rollback"]
-    assert one.message.endswith("if it did, it has 43.48 % and 0 disruptions")
+    assert one.message.endswith("(if it did not restart: goodput 43.48 %, 0 disruptions)")
     assert "older_checkpoint" not in {one.code for one in story.analysis.insights}
     assert "restart_without_start" in {one.code for one in story.analysis.diagnostics}
 

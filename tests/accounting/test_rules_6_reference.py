@@ -247,7 +247,7 @@ def test_step_logs_have_no_reference_by_default() -> None:
 
 def test_auto_prints_its_value_and_advises_to_pin_it() -> None:
     story = account(PLAIN, reference="auto")
-    assert "pin it with --reference-step-time 10" in story.message("reference_auto")
+    assert "fix it with --reference-step-time 10" in story.message("reference_auto")
     pinned = account(PLAIN, reference=10)
     assert pinned.found("reference_auto") == 0
     assert pinned.seconds == story.seconds

@@ -55,7 +55,7 @@ def test_steps_3_percent_slower_are_always_reported(tmp_path: Path) -> None:
 def test_lost_time_is_named_if_it_makes_the_difference(tmp_path: Path) -> None:
     (pair,) = compare([run_of(tmp_path, 1), run_of(tmp_path, 2, crashes=3)]).pairs
     (line,) = work_lines(pair)
-    assert "recovery +1.20 s a step" in line
+    assert "recovery +1.20 s per step" in line
 
 
 def test_gate_on_work_passes_within_noise(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_gate_on_work_passes_within_noise(tmp_path: Path) -> None:
     comparison = compare([before, after], changes=gates)
     by_name = {one.expression.partition(":")[0]: one for one in comparison.thresholds if one.met}
     assert set(by_name) == {"steps.median"}
-    assert any(line.endswith("inside noise)") for line in threshold_lines(comparison))
+    assert any(line.endswith("within noise)") for line in threshold_lines(comparison))
     slower = compare([before, run_of(tmp_path, 3, slower=1.05)], changes=["work_time:+3%"])
     assert slower.thresholds[0].verdict == "failed"
 
@@ -107,7 +107,8 @@ def test_crashed_run_counts_up_to_its_last_kept_step(tmp_path: Path) -> None:
 def test_higher_goodput_of_slower_steps_is_not_gain(tmp_path: Path) -> None:
     (pair,) = compare([run_of(tmp_path, 1), run_of(tmp_path, 2, slower=1.5)]).pairs
     assert pair.points > 0
-    assert verdict(pair).endswith("does not show it: it is a share of time, and steps are slower")
+    assert verdict(pair).startswith("goodput does not show this (")
+    assert verdict(pair).endswith("it is a share of time, and steps are slower")
 
 
 def test_saved_baseline_has_the_same_steps(tmp_path: Path) -> None:
@@ -136,7 +137,7 @@ def test_jobs_of_another_size_are_not_comparable(tmp_path: Path) -> None:
     sized = [with_metrics(path, accelerators=many) for path, many in zip(runs, (8, 16), strict=True)]
     comparison = compare(sized, changes=["work_time:+1%"])
     (line,) = work_lines(comparison.pairs[0])
-    assert line.startswith("not the same work: 8 and 16 accelerators; ")
+    assert line.startswith("not the same work (8 and 16 accelerators): ")
     assert comparison.thresholds[0].met is None
 
 

@@ -168,10 +168,10 @@ def step_spans(
 ) -> tuple[TrainingSpans, NDArray[np.intp]]:
     """Return one span per record: step s runs to the start of the next recorded step of its attempt.
 
-    ending: row of the event that ends the job's last step, or -1. reinitializations: attempt and end (ns) of each elastic
-    re-initialization. Also return the positions of the last steps of attempts, which have no length yet, because their
-    end is not logged (see `last_steps`). `end` and `stop` are filled in later; all other columns may be those of the
-    records.
+    ending: row of the event that ends the job's last step, or -1. reinitializations: attempt and end (ns) of each
+    elastic re-initialization. Also return the positions of the last steps of attempts, which have no length yet,
+    because their end is not logged (see `last_steps`). `end` and `stop` are filled in later; all other columns may be
+    those of the records.
     """
     last = records.bounds[1:][records.has_records] - 1
     opening = np.zeros(len(records.rows), dtype=bool)
