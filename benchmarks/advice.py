@@ -11,7 +11,7 @@ from benchmarks.advice_jobs import BURSTS, Job, best_interval, goodput_of_run, r
 from goodput_cli.analysis.advice.curve import Curve, Saving, exposure_of
 from goodput_cli.analysis.advice.draws import one_run, spread
 from goodput_cli.analysis.advice.interval import interval_advice
-from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
+from goodput_cli.analysis.advice.replay import AsRecorded, SaveEvery, replay
 
 JOBS = 300
 
@@ -100,7 +100,7 @@ def print_speed(steps: int = 1_000_000, lives: int = 100) -> None:
     intervals = sorted({round(1.1**power) for power in range(1, 130)})[:100]
     begun_all = time.process_time()
     for every in intervals:
-        replay(record, Every(record, every))
+        replay(record, SaveEvery(record, every))
     ended = time.process_time()
     print(f"{record.end} steps, {len(record.lives)} lives, exact: {exact}")
     print(f"the record {begun_all - begun:.3f} s of processor time, {len(intervals)} intervals", end=" ")

@@ -11,9 +11,9 @@ import numpy as np
 from goodput_cli.analysis.advice.curve import Exposure
 from goodput_cli.analysis.advice.record import (
     FLAT,
-    Amounts,
     JobRecord,
     ReplayAttempt,
+    ReplayTotals,
     SaveColumns,
     latest_extra,
     linear_total,
@@ -23,7 +23,7 @@ from goodput_cli.arrays import F64
 
 NS = 10**9
 _PARTS = ("down", "queued", "init", "prep", "restore", "load", "elastic", "startup")
-"""Parts of `Amounts.before` for each attempt."""
+"""Parts of `ReplayTotals.before` for each attempt."""
 
 
 _TURNS = 0.3
@@ -88,7 +88,7 @@ def record_of_job(job: Job, random: np.random.Generator) -> JobRecord:
             name="simulated", window=clock - gap, productive=productive, step_log=True, shift=0, every=job.every,
             cost=job.cost, cost_given=False, latency=0, asynchronous=False, unit=step, start=0,
             lives=tuple(attempts), end=end, last=last, kept_steps=attempts[-1].stop,
-            amounts=Amounts(none, (), 0, 0, 0, None, None, None, {}, job.failures, 0, ()),
+            amounts=ReplayTotals(none, (), 0, 0, 0, None, None, None, {}, job.failures, 0, ()),
         )
     )  # fmt: skip
 

@@ -41,8 +41,8 @@ from goodput_cli.fleet.sums import (
     QUEUED,
     SLOWDOWN,
     Calendar,
+    FleetTotals,
     LabelledCategory,
-    Sums,
     cut_spans,
     cut_used,
     decimals,
@@ -121,10 +121,10 @@ class FleetRun:
         """Return how many accelerators the run has at a time inside it; None if unknown."""
         return next((one.accelerators for one in self._pieces if one.start <= instant < one.end), None)
 
-    def weekly(self) -> dict[int, Sums]:
+    def weekly(self) -> dict[int, FleetTotals]:
         """The amounts of the run in each week in which it has some."""
         edges = np.array([self._pieces[0].start, *(one.end for one in self._pieces)], dtype=np.int64)
-        weekly: dict[int, Sums] = defaultdict(Sums)
+        weekly: dict[int, FleetTotals] = defaultdict(FleetTotals)
         cut = zip(self._pieces, cut_spans(self.result.spans, edges), cut_used(self.result.used, edges), strict=True)
         for piece, (time, steps), used in cut:
             in_week = weekly[self._calendar.week_at(piece.start)]
@@ -134,10 +134,10 @@ class FleetRun:
             weekly[week].add(sums)
         of_nodes = int(self.labels.accelerators_per_node is not None and self._known)
         for one in self.failed:
-            weekly[self._calendar.week_at(one.at_ns)].add(Sums(failures=1, node_failures=of_nodes))
+            weekly[self._calendar.week_at(one.at_ns)].add(FleetTotals(failures=1, node_failures=of_nodes))
         for one in self.outages():
             weekly[self._calendar.week_at(one.at_ns)].add(
-                Sums(
+                FleetTotals(
                     recover=one.recover_ns or 0, recovered=int(one.recover_ns is not None),
                     detect=one.detect_ns or 0, detected=int(one.detect_ns is not None),
                 )
@@ -153,9 +153,9 @@ class FleetRun:
         """Its disruptions that count."""
         return [one for one in self.disruptions if one.ended not in UNCOUNTED]
 
-    def whole(self, weekly: Mapping[int, Sums]) -> Sums:
+    def whole(self, weekly: Mapping[int, FleetTotals]) -> FleetTotals:
         """The run as a whole, from its weeks."""
-        whole = Sums()
+        whole = FleetTotals()
         for sums in weekly.values():
             whole.add(sums)
         whole.runs, whole.known_runs, whole.priced_runs = 1, int(self._known), int(self._price is not None)
@@ -167,7 +167,7 @@ class FleetRun:
             whole.ideal_at_risk = whole.at_risk if self._ideal_is_known else 0
         return whole
 
-    def row(self, whole: Sums) -> RunLine:
+    def row(self, whole: FleetTotals) -> RunLine:
         """The run as the list of runs has it. whole: its amounts in the window."""
         texts, counted, productive = self.labels.texts, whole.time_counted, whole.time[PRODUCTIVE]
         return filled(
@@ -241,10 +241,10 @@ class FleetRun:
                 cost=money,
             )  # fmt: skip
 
-    def _amounts(self, piece: AcceleratorSpan, time: Mapping[LabelledCategory, int], steps: float) -> Sums:
+    def _amounts(self, piece: AcceleratorSpan, time: Mapping[LabelledCategory, int], steps: float) -> FleetTotals:
         """Return the sums of a piece. time: ns by category. steps: its kept steps."""
         count, labels, up = piece.accelerators, self.labels, _inside(piece, *self.result.up)
-        sums = Sums(time=Counter(time), up=up)
+        sums = FleetTotals(time=Counter(time), up=up)
         if count is None:
             return sums
         sums.chip = Counter({key: ns * count for key, ns in time.items()})
@@ -283,7 +283,7 @@ def _costs(held: Mapping[LabelledCategory, int], price: Fraction, currency: str)
     return costs
 
 
-def _once_each(of_run: Sums) -> None:
+def _once_each(of_run: FleetTotals) -> None:
     """A run counts once, however many of its pieces were seen."""
     of_run.powered_runs, of_run.watched_runs = min(of_run.powered_runs, 1), min(of_run.watched_runs, 1)
 
@@ -304,7 +304,7 @@ def _inside(piece: AcceleratorSpan, start: I64, end: I64) -> int:
     return int(np.maximum(np.minimum(end, piece.end) - np.maximum(start, piece.start), 0).sum())
 
 
-def allocated_weekly(allocation: Allocation, calendar: Calendar) -> Iterator[tuple[int, Sums]]:
+def allocated_weekly(allocation: Allocation, calendar: Calendar) -> Iterator[tuple[int, FleetTotals]]:
     """Yield the allocated and waited time, each in its week."""
     count, start, end = allocation.accelerators, allocation.start, allocation.end
     waits = start if allocation.waiting_since is None else min(allocation.waiting_since, start)
@@ -313,7 +313,7 @@ def allocated_weekly(allocation: Allocation, calendar: Calendar) -> Iterator[tup
         held = max(min(end, week.end) - max(start, week.start), 0)
         waited = max(min(start, week.end) - max(waits, week.start), 0)
         if held or waited:
-            yield number, Sums(allocated=held * count, waiting=waited * count, asked=asked)
+            yield number, FleetTotals(allocated=held * count, waiting=waited * count, asked=asked)
 
 
 @dataclass
@@ -326,9 +326,9 @@ class Fleet:
     calendar: Calendar
     """The window and its weeks."""
     capacity: Sequence[Capacity]
-    total: Sums = field(default_factory=Sums)
-    by_week: tuple[Sums, ...] = field(init=False)
-    groups: dict[Values, dict[Values, Sums]] = field(init=False)
+    total: FleetTotals = field(default_factory=FleetTotals)
+    by_week: tuple[FleetTotals, ...] = field(init=False)
+    groups: dict[Values, dict[Values, FleetTotals]] = field(init=False)
     """Sums of each group, by dimensions: of each size, and of each --by."""
     failures: list[Failure] = field(default_factory=list)
     hosts_up: Counter[HostKey] = field(default_factory=Counter)
@@ -357,8 +357,8 @@ class Fleet:
     """Number of runs whose ideal step time comes from their logs."""
 
     def __post_init__(self) -> None:
-        self.by_week = tuple(Sums() for _ in self.calendar.weeks)
-        self.groups = {dims: defaultdict(Sums) for dims in ((SIZE,), *self.grouping.by)}
+        self.by_week = tuple(FleetTotals() for _ in self.calendar.weeks)
+        self.groups = {dims: defaultdict(FleetTotals) for dims in ((SIZE,), *self.grouping.by)}
 
     def add(self, result: RunResult, *, windowed: bool = True) -> None:
         """Add a run. Allocations must know all runs before (`JoinedAllocations.expect`). windowed: True if a window was
@@ -424,7 +424,7 @@ class Fleet:
             count = sum(count for _, count in found)
             yield Diagnostic.of(code, message, count, mild=severity != severity_of(code))
 
-    def _add_amounts(self, run: FleetRun, name: str) -> Sums:
+    def _add_amounts(self, run: FleetRun, name: str) -> FleetTotals:
         """Add what its time adds up to, to all that it is a part of; the amounts of the whole run."""
         weekly = run.weekly()
         whole = run.whole(weekly)

@@ -25,8 +25,8 @@ from goodput_cli.fleet.rows import (
     WEEK_TABLE,
     CategoryRow,
     CauseRow,
-    Change,
     DisruptionRow,
+    FleetChange,
     GroupRow,
     GroupTable,
     HostRow,
@@ -35,8 +35,8 @@ from goodput_cli.fleet.rows import (
     SizeRow,
     WeekRow,
 )
-from goodput_cli.fleet.scheduler import Amounts
-from goodput_cli.fleet.sums import Mpg, Sums, hours
+from goodput_cli.fleet.scheduler import SchedulerTotals
+from goodput_cli.fleet.sums import FleetTotals, Mpg, hours
 
 ChipTime = Annotated[int, Json(made=str, kind=str), Bounds(pattern="^-?[0-9]+$")]
 """Accelerators x ns, which JSON has as decimal text."""
@@ -144,7 +144,7 @@ class FleetData:
     """what is in the totals, and what is not"""
     grouping: Grouping
     """Grouping of runs, and the options about them."""
-    sums: Sums
+    sums: FleetTotals
     """Amounts of the whole fleet."""
     total: Annotated[GroupRow, GROUP_TABLE, Json(key="totals")]
     """of all runs, as a group without values"""
@@ -154,13 +154,13 @@ class FleetData:
     """productive first, then what took most; exclusions last"""
     weeks: Annotated[tuple[WeekRow, ...], WEEK_TABLE]
     """in order, those without a run too"""
-    week_sums: tuple[Sums, ...]
+    week_sums: tuple[FleetTotals, ...]
     """Amounts of each week."""
-    change: Change | None
+    change: FleetChange | None
     """changes that moved goodput from one week to the next"""
     sizes: Annotated[tuple[SizeRow, ...], SIZE_TABLE]
     """by the largest number of accelerators of a run"""
-    size_sums: dict[str, Sums]
+    size_sums: dict[str, FleetTotals]
     """Amounts of each size."""
     groups: tuple[GroupTable, ...]
     """one a --by"""
@@ -197,6 +197,6 @@ class FleetData:
         return not self.runs and self.allocations is not None
 
     @property
-    def held(self) -> Amounts | None:
+    def held(self) -> SchedulerTotals | None:
         """Return the totals of a scheduler's tables; None without one."""
         return None if self.allocations is None else self.allocations.amounts

@@ -28,8 +28,8 @@ from goodput_cli.fleet.question import SIZE, UNKNOWN_SIZE, WEEK, size_classes
 from goodput_cli.fleet.report import FleetReport
 from goodput_cli.fleet.rows import (
     CauseRow,
-    Change,
     ChangeRow,
+    FleetChange,
     GroupRow,
     GroupTable,
     NotAnalysed,
@@ -38,8 +38,8 @@ from goodput_cli.fleet.rows import (
     category_rows,
     run_name,
 )
-from goodput_cli.fleet.scheduler import HeldRow
-from goodput_cli.fleet.sums import Mpg, Sums, Totals, hours, mpg_of, percent, quantiles, ratio
+from goodput_cli.fleet.scheduler import SchedulerRow
+from goodput_cli.fleet.sums import FleetTotals, Mpg, Totals, hours, mpg_of, percent, quantiles, ratio
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, group_of
 from goodput_cli.vocabulary.when import NS_PER_HOUR
@@ -121,20 +121,20 @@ def report_of(
     )
 
 
-def held_of(fleet: Fleet, rows: Sequence[HeldRow]) -> Scheduled | None:
+def held_of(fleet: Fleet, rows: Sequence[SchedulerRow]) -> Scheduled | None:
     """Return the summary of a scheduler's tables, next to the runs of the fleet. A row has a training log if a run of
     that name overlaps it."""
     runs: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     for one in fleet.runs:
         runs[one.job].append((one.start_ns, one.end_ns))
 
-    def has_log(row: HeldRow) -> bool:
+    def has_log(row: SchedulerRow) -> bool:
         start = row.start_ns
         return start is not None and any(
             start < end and (row.end_ns is None or begin < row.end_ns) for begin, end in runs[row.job]
         )
 
-    def texts(row: HeldRow) -> dict[str, str]:
+    def texts(row: SchedulerRow) -> dict[str, str]:
         at = min(row.instants(), default=0)
         return {**(row.texts or {}), **fleet.labels.of(row.job, (row.table,), at, {}).texts, "state": row.state.lower()}
 
@@ -163,7 +163,7 @@ def _with_unlogged(table: GroupTable, allocations: Scheduled | None) -> GroupTab
     tables = () if allocations is None or {SIZE, WEEK} & {*table.dims} else allocations.groups
     held = {row.group: row.unlogged_hours for one in tables if one.dims == table.dims for row in one.rows}
     rows = tuple(replace(row, unlogged_hours=held.pop(row.group, None)) for row in table.rows)
-    empty, most = Sums(), len(table.dims) - 1
+    empty, most = FleetTotals(), len(table.dims) - 1
     nothing = mpg_of(empty, None, saved_only=False)
     return replace(table, rows=rows, unlogged=tuple(
         replace(group_row(tuple(name.split(" / ", most)), empty, nothing), unlogged_hours=amount)
@@ -183,7 +183,7 @@ def _week_by_week(groups: Sequence[_Group], week: int) -> list[_Group]:
     return sorted(groups, key=lambda one: (-lost[other(one[0])], other(one[0]), one[0].values[week]))
 
 
-_ORDERS: Mapping[str, Callable[[Sums], tuple[Any, ...]]] = {
+_ORDERS: Mapping[str, Callable[[FleetTotals], tuple[Any, ...]]] = {
     "name": lambda _: (),
     "hours": lambda sums: (-sums.counted,),
     "goodput": lambda sums: (sums.goodput is None, sums.goodput or 0),
@@ -192,7 +192,7 @@ _ORDERS: Mapping[str, Callable[[Sums], tuple[Any, ...]]] = {
 """How `--sort` orders groups; equal groups are ordered by name."""
 
 
-def group_row(values: Values, sums: Sums, mpg: Mpg) -> GroupRow:
+def group_row(values: Values, sums: FleetTotals, mpg: Mpg) -> GroupRow:
     """A group of runs as a row."""
     shares = (share for share in (ratio(*pair) for pair in sums.shares) if share is not None)
     low, median, high = map(percent, quantiles(shares, 4))
@@ -203,7 +203,7 @@ def group_row(values: Values, sums: Sums, mpg: Mpg) -> GroupRow:
     )  # fmt: skip
 
 
-def _size_row(name: str, sums: Sums) -> SizeRow:
+def _size_row(name: str, sums: FleetTotals) -> SizeRow:
     tenths = [percent(one) for one in quantiles((Fraction(*one) for one in sums.shares if one[1] >= _LONG_RUN_NS), 10)]
     mttf, least, most = (None if one is None else round(one) for one in (sums.mttf_ns, *sums.mttf_interval_ns))
     per_node = ratio(Fraction(sums.node_failures) * _NODE_DAYS, sums.node_up)
@@ -242,7 +242,7 @@ def cause_rows(fleet: Fleet) -> list[CauseRow]:
     return rows
 
 
-def week_rows(fleet: Fleet, weeks: Sequence[Sums]) -> list[WeekRow]:
+def week_rows(fleet: Fleet, weeks: Sequence[FleetTotals]) -> list[WeekRow]:
     """The weeks of the fleet. weeks: the sums of each."""
     rows: list[WeekRow] = []
     usual = _median([one.counted for one in weeks])
@@ -276,12 +276,12 @@ def _median(amounts: Sequence[int]) -> Fraction:
     return median(map(Fraction, amounts))
 
 
-def _is_enough(sums: Sums, amount: int, usual: Fraction) -> bool:
+def _is_enough(sums: FleetTotals, amount: int, usual: Fraction) -> bool:
     """Return True if a week is large enough to compare: 5 runs, and half the usual amount of time."""
     return sums.runs >= _LEAST_RUNS and 2 * amount >= usual
 
 
-def change_of(fleet: Fleet, weeks: Sequence[Sums]) -> Change | None:
+def change_of(fleet: Fleet, weeks: Sequence[FleetTotals]) -> FleetChange | None:
     """Return the latest change between two weeks that are large enough; None without one. weeks: all, in order."""
     by_time = not fleet.total.known_time
     spent = [_by_category(one, by_time=by_time) for one in weeks]
@@ -299,10 +299,10 @@ def change_of(fleet: Fleet, weeks: Sequence[Sums]) -> Change | None:
     of_runs = [Counter({run: lost[by_time] for run, lost in fleet.recent[place].items()}) for place in pair]
     rows = (*_changes("category", of_categories, whole), *_changes_of_runs(of_runs, of_categories, whole))
     before, week = (fleet.calendar.weeks[place].name for place in pair)
-    return Change(before, week, by_time, points, rows)
+    return FleetChange(before, week, by_time, points, rows)
 
 
-def _by_category(sums: Sums, *, by_time: bool) -> Counter[str]:
+def _by_category(sums: FleetTotals, *, by_time: bool) -> Counter[str]:
     """Time by category, custom events as one; without exclusions."""
     found: Counter[str] = Counter()
     for (category, _), ns in (sums.time if by_time else sums.chip).items():

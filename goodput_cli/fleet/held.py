@@ -16,7 +16,7 @@ from goodput_cli.analysis.json_fields import Count, Json, written
 from goodput_cli.analysis.sheet import Column, Sheet
 from goodput_cli.analysis.table import column
 from goodput_cli.fleet.rows import declared_table
-from goodput_cli.fleet.scheduler import SACCT, Amounts, HeldRow, latest_of
+from goodput_cli.fleet.scheduler import SACCT, SchedulerRow, SchedulerTotals, latest_of
 from goodput_cli.fleet.sums import hours, percent, ratio
 from goodput_cli.vocabulary.text import duration, plural, tenths
 from goodput_cli.vocabulary.text import percent as percent_text
@@ -35,7 +35,7 @@ _MOST_LISTED = 50
 
 
 @dataclass(frozen=True)
-class HeldGroup:
+class AllocationGroup:
     """Totals of rows of a scheduler: all of them, or those with one value of a dimension."""
 
     group: str = column("text", "the values of the dimensions, with ` / ` between them; `all`", heading="group")
@@ -64,14 +64,14 @@ class HeldGroup:
 
 
 HELD_TABLE = declared_table(
-    HeldGroup, "fleet_held", "what a scheduler allocated to a group of jobs",
+    AllocationGroup, "fleet_held", "what a scheduler allocated to a group of jobs",
     "group", "allocated h", "share", "p50 wait", "p95 wait", "not completed h", "never started", "requeued",
     "allocations", "jobs",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class HeldState:
+class AllocationState:
     """Allocated amounts by how the rows ended."""
 
     state: str = column("text", "the first word of the state, in lower case", heading="ended")
@@ -80,7 +80,7 @@ class HeldState:
 
 
 @dataclass(frozen=True)
-class HeldJob:
+class ScheduledJob:
     """One row of the tables."""
 
     job: str = column("text", "the job's name", heading="job")
@@ -99,22 +99,24 @@ class HeldJob:
 
 
 JOB_TABLE = declared_table(
-    HeldJob, "fleet_held_job", "one request of a job to a scheduler",
+    ScheduledJob, "fleet_held_job", "one request of a job to a scheduler",
     "job", "state", "waited", "asked", "allocated h", "of",
 )  # fmt: skip
-STATE_TABLE = declared_table(HeldState, "fleet_held_state", "allocations by state", "ended", "rows", "allocated h")
+STATE_TABLE = declared_table(
+    AllocationState, "fleet_held_state", "allocations by state", "ended", "rows", "allocated h"
+)
 
 
 @written("fleet_held_groups", "what a scheduler allocated, by one --by", keys="dims rows")
 @dataclass(frozen=True)
-class HeldGroups:
+class AllocationGroups:
     """The groups of one --by."""
 
     dims: Annotated[tuple[str, ...], Json(key="by")]
     """dimension by which the rows are grouped"""
-    rows: Annotated[tuple[HeldGroup, ...], HELD_TABLE]
+    rows: Annotated[tuple[AllocationGroup, ...], HELD_TABLE]
     """largest allocation first"""
-    amounts: tuple[Amounts, ...] = ()
+    amounts: tuple[SchedulerTotals, ...] = ()
     """Totals of each row."""
 
 
@@ -140,23 +142,23 @@ class Scheduled:
     """first time in the tables"""
     end_ns: Annotated[int, Json("instant")]
     """latest time in the tables; running jobs count until then"""
-    total: Annotated[HeldGroup, HELD_TABLE]
+    total: Annotated[AllocationGroup, HELD_TABLE]
     """of all rows"""
-    amounts: Amounts
+    amounts: SchedulerTotals
     """Totals of all rows."""
-    states: Annotated[tuple[HeldState, ...], STATE_TABLE]
+    states: Annotated[tuple[AllocationState, ...], STATE_TABLE]
     """by how they ended, largest allocation first"""
-    listed: Annotated[tuple[HeldJob, ...], JOB_TABLE]
+    listed: Annotated[tuple[ScheduledJob, ...], JOB_TABLE]
     """every row: still waiting first, then by the longest wait"""
-    groups: tuple[HeldGroups, ...]
+    groups: tuple[AllocationGroups, ...]
     """one a --by; without any by account, namespace, partition, queue or user, the first that the tables have"""
 
 
-def group_of(amounts: Amounts, name: str, whole: int, unlogged: int) -> HeldGroup:
+def group_of(amounts: SchedulerTotals, name: str, whole: int, unlogged: int) -> AllocationGroup:
     """Return the totals of rows as reported. name: of the group. whole: chip time of all rows. unlogged: that of its
     own without a training log."""
     half, most = (None if wait is None else round(wait) for wait in (amounts.wait(50), amounts.wait(95)))
-    return HeldGroup(
+    return AllocationGroup(
         name, amounts.jobs, amounts.allocations, known_hours_of(amounts, amounts.chip_ns),
         percent(ratio(amounts.chip_ns, whole)), half, most, amounts.never_started, amounts.requeued_jobs,
         amounts.requeues, known_hours_of(amounts, amounts.failed_ns), percent(amounts.failed),
@@ -164,22 +166,22 @@ def group_of(amounts: Amounts, name: str, whole: int, unlogged: int) -> HeldGrou
     )  # fmt: skip
 
 
-def known_hours_of(amounts: Amounts, chip_ns: int) -> float | None:
+def known_hours_of(amounts: SchedulerTotals, chip_ns: int) -> float | None:
     """Return accelerator hours; None if no row contains the number of accelerators."""
     return hours(chip_ns) if amounts.known else None
 
 
 def scheduled(
-    rows: Sequence[HeldRow], by: Sequence[tuple[str, ...]], texts_of: Callable[[HeldRow], Mapping[str, str]],
-    has_log: Callable[[HeldRow], bool],
+    rows: Sequence[SchedulerRow], by: Sequence[tuple[str, ...]], texts_of: Callable[[SchedulerRow], Mapping[str, str]],
+    has_log: Callable[[SchedulerRow], bool],
 ) -> Scheduled | None:  # fmt: skip
     """Return the summary of rows; None without any. by: requested dimensions. texts_of: a row's values of them.
     has_log: True if the job of a row has a training log."""
     if not rows:
         return None
     latest = latest_of(rows)
-    whole = Amounts(rows, latest)
-    logged = Amounts([row for row in rows if has_log(row)], latest)
+    whole = SchedulerTotals(rows, latest)
+    logged = SchedulerTotals([row for row in rows if has_log(row)], latest)
     unlogged = {id(row): row.chip_ns(latest) for row in rows} | {id(row): 0 for row in logged.rows}
     named = {id(row): texts_of(row) for row in rows}
     there = {name for texts in named.values() for name, text in texts.items() if text}
@@ -201,38 +203,38 @@ def scheduled(
 
 
 def _listed(
-    rows: Sequence[HeldRow], dims: tuple[str, ...], named: Mapping[int, Mapping[str, str]], latest: int
-) -> Iterator[HeldJob]:
+    rows: Sequence[SchedulerRow], dims: tuple[str, ...], named: Mapping[int, Mapping[str, str]], latest: int
+) -> Iterator[ScheduledJob]:
     for row in sorted(rows, key=lambda one: (not one.is_waiting, -(one.waited_until(latest) or 0), one.id)):
-        yield HeldJob(
+        yield ScheduledJob(
             row.job, row.id, " / ".join(named[id(row)].get(dim) or _NONE for dim in dims), row.state.lower(),
             row.asked_ns, row.waited_until(latest),
             hours(row.chip_ns(latest)) if row.pieces else None,
         )  # fmt: skip
 
 
-def _states(rows: Sequence[HeldRow], latest: int, whole: Amounts) -> Iterator[HeldState]:
+def _states(rows: Sequence[SchedulerRow], latest: int, whole: SchedulerTotals) -> Iterator[AllocationState]:
     chip, count = Counter[str](), Counter[str]()
     for row in rows:
         count[row.state.lower()] += 1
         chip[row.state.lower()] += row.chip_ns(latest)
     for state in sorted(count, key=lambda name: (-chip[name], name)):
-        yield HeldState(state, count[state], known_hours_of(whole, chip[state]))
+        yield AllocationState(state, count[state], known_hours_of(whole, chip[state]))
 
 
 def _grouped(
-    rows: Sequence[HeldRow], dims: tuple[str, ...], named: Mapping[int, Mapping[str, str]], latest: int, whole: int,
-    unlogged: Mapping[int, int],
-) -> HeldGroups:  # fmt: skip
-    found: defaultdict[tuple[str, ...], list[HeldRow]] = defaultdict(list)
+    rows: Sequence[SchedulerRow], dims: tuple[str, ...], named: Mapping[int, Mapping[str, str]], latest: int,
+    whole: int, unlogged: Mapping[int, int],
+) -> AllocationGroups:  # fmt: skip
+    found: defaultdict[tuple[str, ...], list[SchedulerRow]] = defaultdict(list)
     for row in rows:
         found[tuple(named[id(row)].get(dim) or _NONE for dim in dims)].append(row)
-    groups = [(" / ".join(values), Amounts(some, latest)) for values, some in found.items()]
+    groups = [(" / ".join(values), SchedulerTotals(some, latest)) for values, some in found.items()]
     groups.sort(key=lambda one: (-one[1].chip_ns, one[0]))
     made = tuple(
         group_of(amounts, name, whole, sum(unlogged[id(row)] for row in amounts.rows)) for name, amounts in groups
     )
-    return HeldGroups(dims, made, tuple(amounts for _, amounts in groups))
+    return AllocationGroups(dims, made, tuple(amounts for _, amounts in groups))
 
 
 def title_of(found: Scheduled) -> str:
@@ -259,7 +261,7 @@ def sentences(found: Scheduled, most: int | None = None) -> Iterator[tuple[str, 
         yield "waiting", _waiting(waiting)
 
 
-def _held(total: HeldGroup) -> str:
+def _held(total: AllocationGroup) -> str:
     if total.accelerator_hours is None and total.node_hours is None:
         amount = "unknown" if total.allocations else "nothing"
     elif total.accelerator_hours is None:
@@ -272,7 +274,7 @@ def _held(total: HeldGroup) -> str:
     return f"{amount} in {plural(total.allocations, 'allocation')}{nodes}{never}"
 
 
-def _waited(total: HeldGroup) -> str:
+def _waited(total: AllocationGroup) -> str:
     if total.wait_p50_ns is None or total.wait_p95_ns is None:
         words = "unknown"
     else:
@@ -305,7 +307,7 @@ def without_log(found: Scheduled) -> str | None:
 
 def held_sections(found: Scheduled) -> Iterator[Sheet]:
     """The tables: one a --by; of tables that have nothing to group by, one of all rows; and the jobs."""
-    for table in found.groups or (HeldGroups(("of",), (found.total,)),):
+    for table in found.groups or (AllocationGroups(("of",), (found.total,)),):
         columns = HELD_TABLE.sheet_columns(without=_empty(table.rows))
         cells = HELD_TABLE.of_rows(table.rows).cells(columns)
         head, *others = columns
@@ -329,9 +331,9 @@ def _named_by(one: Column, dims: Sequence[str]) -> Column:
     return Column(**{**vars(one), "name": " / ".join(dims), "title": None})
 
 
-def _empty(rows: Sequence[HeldGroup]) -> tuple[str, ...]:
+def _empty(rows: Sequence[AllocationGroup]) -> tuple[str, ...]:
     """Headings of columns in which people would see nothing."""
-    headings: dict[str, Callable[[HeldGroup], Any]] = {
+    headings: dict[str, Callable[[AllocationGroup], Any]] = {
         "allocated h": lambda one: one.accelerator_hours, "share": lambda one: one.share_percent,
         "not completed h": lambda one: one.failed_hours, "never started": lambda one: one.never_started,
         "requeued": lambda one: one.requeued_jobs,

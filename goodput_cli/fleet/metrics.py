@@ -14,8 +14,8 @@ from goodput_cli.fleet.answer import FleetData
 from goodput_cli.fleet.held import Scheduled
 from goodput_cli.fleet.recovery import outage_families
 from goodput_cli.fleet.rows import CauseRow, GroupTable, category_name
-from goodput_cli.fleet.scheduler import Amounts, HeldRow
-from goodput_cli.fleet.sums import LabelledCategory, Sums, Totals, hours
+from goodput_cli.fleet.scheduler import SchedulerRow, SchedulerTotals
+from goodput_cli.fleet.sums import FleetTotals, LabelledCategory, Totals, hours
 from goodput_cli.fleet.thresholds import MEASURES
 from goodput_cli.vocabulary.text import exact, safe
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -65,27 +65,27 @@ def _measures(groups: Sequence[tuple[Labels, Totals]]) -> Iterator[Family]:
         yield Family(measure.metric or "", measure.meaning, list(samples.values()))
 
 
-def _groups_of(tables: Sequence[GroupTable]) -> list[tuple[Labels, Sums]]:
+def _groups_of(tables: Sequence[GroupTable]) -> list[tuple[Labels, FleetTotals]]:
     """The groups of the first --by, what lost most first; groups that look the same once they are safe are one."""
-    found: dict[tuple[str, ...], tuple[Labels, Sums]] = {}
+    found: dict[tuple[str, ...], tuple[Labels, FleetTotals]] = {}
     for table in tables[:1]:
         names = [re.sub(r"\W", "_", dim, flags=re.ASCII) for dim in table.dims]
         for place, (row, totals) in enumerate(zip(table.rows, table.totals, strict=True)):
             values = row.values if place < MOST_GROUPS else [OTHER] * len(names)
             key = tuple(map(safe, values))
             if key not in found:
-                found[key] = (dict(zip(names, values, strict=True)), Sums())
+                found[key] = (dict(zip(names, values, strict=True)), FleetTotals())
             found[key][1].add(totals.sums)
     return list(found.values())
 
 
-def _times(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
+def _times(groups: Sequence[tuple[Labels, FleetTotals]]) -> Iterator[Sample]:
     for labels, sums in groups:
         for name, ns in _by_category(sums.time).items():
             yield {**labels, "category": name}, float(Fraction(ns, NS_PER_SECOND))
 
 
-def _chips(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
+def _chips(groups: Sequence[tuple[Labels, FleetTotals]]) -> Iterator[Sample]:
     for labels, sums in groups:
         for name, ns in _by_category(sums.chip).items() if sums.known_time else ():
             yield {**labels, "category": name}, hours(ns)
@@ -100,7 +100,7 @@ def _by_category(amounts: Counter[LabelledCategory]) -> Counter[str]:
     return found
 
 
-def _runs(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
+def _runs(groups: Sequence[tuple[Labels, FleetTotals]]) -> Iterator[Sample]:
     return ((labels, float(sums.runs)) for labels, sums in groups if sums.runs)
 
 
@@ -117,13 +117,13 @@ def _lost(causes: Sequence[CauseRow]) -> Iterator[Sample]:
             yield {"cause": one.cause, "of": "accelerator"}, one.accelerator_hours
 
 
-def _costs(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
+def _costs(groups: Sequence[tuple[Labels, FleetTotals]]) -> Iterator[Sample]:
     for labels, sums in groups:
         for currency, amount in sorted(sums.money.items()) if sums.priced_runs else ():
             yield {**labels, "currency": currency}, float(amount)
 
 
-def _costs_by_category(groups: Sequence[tuple[Labels, Sums]]) -> Iterator[Sample]:
+def _costs_by_category(groups: Sequence[tuple[Labels, FleetTotals]]) -> Iterator[Sample]:
     """Yield costs as a separate family: with one more label in the other, a sum over it would count
     everything twice."""
     for labels, sums in groups:
@@ -147,14 +147,14 @@ def _held(held: Scheduled | None) -> Iterator[Sample]:
                 yield {"state": one.state}, one.accelerator_hours
 
 
-def _held_groups(held: Scheduled | None) -> Iterator[tuple[Labels, Amounts]]:
+def _held_groups(held: Scheduled | None) -> Iterator[tuple[Labels, SchedulerTotals]]:
     """Yield the whole, and its groups; those beyond the first are merged."""
     if held is None:
         return
     yield {}, held.amounts
-    found: dict[str, list[HeldRow]] = {}
+    found: dict[str, list[SchedulerRow]] = {}
     for table in held.groups[:1]:
         name = "_".join(re.sub(r"\W", "_", dim, flags=re.ASCII) for dim in table.dims)
         for place, (row, amounts) in enumerate(zip(table.rows, table.amounts, strict=True)):
             found.setdefault(safe(row.group) if place < MOST_GROUPS else OTHER, []).extend(amounts.rows)
-        yield from (({name: group}, Amounts(rows, held.end_ns)) for group, rows in found.items())
+        yield from (({name: group}, SchedulerTotals(rows, held.end_ns)) for group, rows in found.items())

@@ -12,8 +12,8 @@ from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.fleet.answer import Coverage, FleetData, FleetMpg
 from goodput_cli.fleet.held import NOT_KNOWN, sentences, title_of, without_log
 from goodput_cli.fleet.hosts import hosts_that_repeat
-from goodput_cli.fleet.rows import Change, RunLine, category_name, grouped, run_name
-from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, Sums, hours, percent, ratio
+from goodput_cli.fleet.rows import FleetChange, RunLine, category_name, grouped, run_name
+from goodput_cli.fleet.sums import LEAST_COVERAGE, PRODUCTIVE, FleetTotals, hours, percent, ratio
 from goodput_cli.vocabulary.categories import brief_name
 from goodput_cli.vocabulary.text import clock, plural, tenths
 from goodput_cli.vocabulary.text import percent as percent_text
@@ -48,10 +48,10 @@ def summary(report: FleetData) -> Iterator[str]:
     yield from used_by_devices(report)
     if report.recoveries is not None and (words := recovery_words(report.recoveries)) is not None:
         yield words
-    yield from held_beside(report)
+    yield from scheduler_lines(report)
     yield from hosts_that_repeat(report.hosts, report.host_test)
     yield from began_again(report)
-    yield from said_by_logs(report.coverage)
+    yield from log_fact_lines(report.coverage)
     yield from doubts_of_runs(report)
     if not report.complete:
         yield "incomplete: the totals leave out what could not be analyzed (listed below)"
@@ -72,7 +72,7 @@ def measured(report: FleetData) -> Iterator[str]:
         yield f"accelerators known for {known} ({share} of the job time)"
 
 
-def said_by_logs(coverage: Coverage) -> Iterator[str]:
+def log_fact_lines(coverage: Coverage) -> Iterator[str]:
     """Yield for how many runs the logs contain facts that labels and options do not."""
     found = (("accelerators", coverage.accelerators_logged), ("ideal step times", coverage.program_logged))
     parts = [f"{what} of {plural(count, 'run')}" for what, count in found if count]
@@ -134,7 +134,7 @@ def _mpg_and_factors(mpg: FleetMpg) -> Iterator[str]:
         yield ", ".join(known) + (" (allocated time taken from the logs)" if mpg.allocated_from == "logs" else "")
 
 
-def held_beside(report: FleetData) -> Iterator[str]:
+def scheduler_lines(report: FleetData) -> Iterator[str]:
     """Yield the summary of a scheduler's tables, next to the logs of runs."""
     if report.allocations is not None:
         yield "; ".join(f"{name.lower()} {words}" for name, words in sentences(report.allocations) if name != "GOODPUT")
@@ -183,12 +183,12 @@ def where_lost(report: FleetData) -> Iterator[str]:
     yield f"most was lost {', '.join(parts)}{', by job time' if timed else ''}"
 
 
-def lost_amount(sums: Sums, *, by_time: bool) -> str:
+def lost_amount(sums: FleetTotals, *, by_time: bool) -> str:
     """Hours of jobs or of accelerators."""
     return tenths(hours(_lost(sums, by_time=by_time)))
 
 
-def _lost(sums: Sums, *, by_time: bool) -> int:
+def _lost(sums: FleetTotals, *, by_time: bool) -> int:
     return sums.time_counted - sums.time[PRODUCTIVE] if by_time else sums.lost
 
 
@@ -258,7 +258,7 @@ def runs_by_loss(report: FleetData) -> list[RunLine]:
     return sorted(report.runs, key=lambda row: (-(row.lost_hours or 0), row.goodput_ns - row.ns, row.job, row.run))
 
 
-def changed(change: Change) -> str:
+def changed(change: FleetChange) -> str:
     """Return the week whose goodput changed, and by how much."""
     by_time = " by job time" if change.by_time else ""
     return (

@@ -14,7 +14,7 @@ from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.fleet.results import RunResult
-from goodput_cli.fleet.sums import LabelledCategory, Sums, Totals, decimals, hours, percent, ratio
+from goodput_cli.fleet.sums import FleetTotals, LabelledCategory, Totals, decimals, hours, percent, ratio
 from goodput_cli.vocabulary.categories import Category, brief_name
 from goodput_cli.vocabulary.text import tenths
 
@@ -33,7 +33,7 @@ def hours_of(chip_ns: str, words: str, **more: Any) -> Any:
     return column("number", words, of=lambda sums: known_hours(sums, getattr(sums, chip_ns)), **more)
 
 
-def known_hours(sums: Sums, chip_ns: int) -> float | None:
+def known_hours(sums: FleetTotals, chip_ns: int) -> float | None:
     """Return accelerator hours; None if no run has a known number."""
     return hours(chip_ns) if sums.known_time else None
 
@@ -58,17 +58,17 @@ def category_name(key: LabelledCategory) -> str:
     return key[0].id if key[1] is None else f"{key[0].id}:{key[1]}"
 
 
-def most_lost_to(sums: Sums) -> str | None:
+def most_lost_to(sums: FleetTotals) -> str | None:
     """The category that took most; None where nothing was lost."""
     worst = sums.worst()
     return None if worst is None else category_name(worst[0])
 
 
-def _counted(sums: Sums) -> str:
+def _counted(sums: FleetTotals) -> str:
     return str(sums.counted)
 
 
-def cost_of(sums: Sums) -> str | None:
+def cost_of(sums: FleetTotals) -> str | None:
     """`168908.00 USD`; currencies are never added."""
     amounts = (f"{decimals(amount)} {code}" for code, amount in sorted(sums.money.items()))
     return (", ".join(amounts) or "0.00") if sums.priced_runs else None
@@ -364,7 +364,7 @@ class NotAnalysed:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class UncountedRun:
     """Runs excluded from the sums for one reason, for people."""
 
     what: str = column("text", "", audience=Audience.PEOPLE, heading="what")
@@ -437,14 +437,14 @@ NOT_ANALYSED_TABLE = declared_table(
     "what", "name", "reason",
 )  # fmt: skip
 LEFT_OUT_TABLE = declared_table(
-    LeftOut, "left_out", "what is not in the totals for one reason",
+    UncountedRun, "left_out", "what is not in the totals for one reason",
     "what", "count", "reason", "name",
 )  # fmt: skip
 
 
 @written("fleet_change", "change of goodput between the latest two weeks with enough runs")
 @dataclass(frozen=True)
-class Change:
+class FleetChange:
     """Change from one week to the next."""
 
     before: str
@@ -493,7 +493,7 @@ def which_run(one: RunLine) -> str:
     return f"{one.run} of {one.runs}{', discarded later' if one.redone else ''}"
 
 
-def category_rows(sums: Sums) -> list[CategoryRow]:
+def category_rows(sums: FleetTotals) -> list[CategoryRow]:
     """Productive time first, then what took most; exclusions last."""
     keys = sorted(
         {*sums.chip, *sums.time},

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from goodput_cli.fleet.passes.work import DocumentRow, Origin
     from goodput_cli.fleet.report import FleetReport
     from goodput_cli.fleet.rows import NotAnalysed
-    from goodput_cli.fleet.scheduler import HeldRow
+    from goodput_cli.fleet.scheduler import SchedulerRow
     from goodput_cli.fleet.store import Store
     from goodput_cli.sources.base import Document
 
@@ -176,7 +176,7 @@ class _Fleet:
             case _:
                 return ""
 
-    def _scheduled(self, outcome: Outcome, store: Store) -> list[HeldRow]:
+    def _scheduled(self, outcome: Outcome, store: Store) -> list[SchedulerRow]:
         """The rows of a scheduler's tables: those among the logs, and those of --sacct."""
         from goodput_cli.fleet.labels import text_of
         from goodput_cli.fleet.passes.work import Failed
@@ -195,7 +195,7 @@ class _Fleet:
         wanted = self._asked.jobs
         return once(row for row in rows if not wanted or any(fnmatchcase(row.job, glob) for glob in wanted))
 
-    def _summed(self, outcome: Outcome, store: Store, rows: Sequence[HeldRow]) -> tuple[Fleet, list[NotAnalysed]]:
+    def _summed(self, outcome: Outcome, store: Store, rows: Sequence[SchedulerRow]) -> tuple[Fleet, list[NotAnalysed]]:
         """Return the sums of the results of all runs, and the jobs without results."""
         from goodput_cli.analysis.account import NO_TRAINING_LOG
         from goodput_cli.fleet.aggregate import Fleet
@@ -238,7 +238,7 @@ class _Fleet:
             raise NotEnoughData("no run of the fleet is in the window")
         return fleet, lost
 
-    def _join(self, rows: Sequence[HeldRow]) -> None:
+    def _join(self, rows: Sequence[SchedulerRow]) -> None:
         """Add tables found among the logs to the allocations, as those of --sacct; allocations of --sacct that cover
         them count once."""
         joined = {job: list(found) for job, found in self._allocations.items()}
@@ -249,7 +249,7 @@ class _Fleet:
         self._allocations = {job: sorted(found, key=lambda one: (one.start, one.end)) for job, found in joined.items()}
 
     @staticmethod
-    def _extent_of(rows: Sequence[HeldRow]) -> list[tuple[str, int, int, int]]:
+    def _extent_of(rows: Sequence[SchedulerRow]) -> list[tuple[str, int, int, int]]:
         """Return the extent of tables, as that of a run."""
         times = [at for row in rows for at in row.instants()]
         return [("", 0, min(times), max(max(times), min(times) + 1))] if times else []
@@ -271,7 +271,7 @@ class _Fleet:
 
     def _report(
         self, fleet: Fleet, outcome: Outcome, lost: list[NotAnalysed], of_listing: list[Diagnostic], store: Store,
-        rows: Sequence[HeldRow],
+        rows: Sequence[SchedulerRow],
     ) -> FleetReport:  # fmt: skip
         from goodput_cli.fleet.build import held_of, report_of
         from goodput_cli.fleet.passes.plan import doubts_of_reading, reading_diagnostics, two_clusters
@@ -368,7 +368,7 @@ def jobs(
 
 
 @dataclass(frozen=True)
-class _InALine:
+class _JobLines:
     """Work of `jobs`: the line of each job, and its error if there is one."""
 
     question: Question
@@ -402,7 +402,7 @@ def _both_passes(
             jobs_done(number, number)
 
     names = () if reading.job_name is None else (reading.job_name,)
-    task = Task(question.timezone, reading.wanted, reading.hints.checked(), names, _InALine(question))
+    task = Task(question.timezone, reading.wanted, reading.hints.checked(), names, _JobLines(question))
     local = Local(reading.stdin, reading.progress, reading.notice, job_done)
 
     def passes(task: Task, documents: Sequence[Document]) -> Outcome:

@@ -43,7 +43,7 @@ _DEVICES = ("/gpu", "/tpu", "/neuron")
 
 
 @dataclass(frozen=True)
-class HeldRow:
+class SchedulerRow:
     """One request of a job for accelerators. Times: ns since 1970 UTC."""
 
     source: str
@@ -120,10 +120,10 @@ class HeldRow:
         return Allocation(self.job, self.start_ns, end, count, self.asked_ns, texts, self.hosts)
 
 
-class Amounts:
+class SchedulerTotals:
     """Exact totals of some rows."""
 
-    def __init__(self, rows: Sequence[HeldRow], latest: int) -> None:
+    def __init__(self, rows: Sequence[SchedulerRow], latest: int) -> None:
         self.rows, begun = rows, [row for row in rows if row.start_ns is not None]
         self.allocations, self.known = len(begun), any(row.pieces for row in rows)
         self.chip_ns = sum(row.chip_ns(latest) for row in begun)
@@ -151,10 +151,10 @@ class Amounts:
         return Fraction(self.failed_ns, self.chip_ns) if self.chip_ns else None
 
 
-def read_rows(documents: Iterable[Document], zone: tzinfo) -> list[HeldRow]:
+def read_rows(documents: Iterable[Document], zone: tzinfo) -> list[SchedulerRow]:
     """Return the rows of the documents that are such tables. Unreadable parts were reported when events were read: they
     are not rows. zone: of times without one."""
-    found: list[HeldRow] = []
+    found: list[SchedulerRow] = []
     for document in documents:
         text = _text_of(document)
         if text is not None:
@@ -162,11 +162,11 @@ def read_rows(documents: Iterable[Document], zone: tzinfo) -> list[HeldRow]:
     return once(found)
 
 
-def rows_in(text: str, name: str, zone: tzinfo) -> list[HeldRow]:
+def rows_in(text: str, name: str, zone: tzinfo) -> list[SchedulerRow]:
     """The rows of a table or of objects. name: of its document."""
     if text.lstrip()[:1] in ("{", "["):
         return [replace(row, table=name) for row in _of_objects(_objects(text), zone)]
-    found: list[HeldRow] = []
+    found: list[SchedulerRow] = []
     try:
         for one in _table(text, name):
             row = _of_sacct(one, zone)
@@ -176,9 +176,9 @@ def rows_in(text: str, name: str, zone: tzinfo) -> list[HeldRow]:
     return found
 
 
-def once(rows: Iterable[HeldRow]) -> list[HeldRow]:
+def once(rows: Iterable[SchedulerRow]) -> list[SchedulerRow]:
     """Each row once, in order of time: one that several tables list is as the last of them to end has it."""
-    by_row: dict[tuple[Any, ...], HeldRow] = {}
+    by_row: dict[tuple[Any, ...], SchedulerRow] = {}
     for one in rows:
         cluster = (one.texts or {}).get("cluster", "")
         key = one.source, cluster, one.id, one.job, one.asked_ns, one.start_ns
@@ -188,7 +188,7 @@ def once(rows: Iterable[HeldRow]) -> list[HeldRow]:
     return sorted(by_row.values(), key=lambda one: (min(one.instants(), default=0), one.id, one.start_ns or 0))
 
 
-def of_their_jobs(rows: Sequence[HeldRow], jobs: Mapping[str, set[str]]) -> list[HeldRow]:
+def of_their_jobs(rows: Sequence[SchedulerRow], jobs: Mapping[str, set[str]]) -> list[SchedulerRow]:
     """Return rows under the names that logs have for their jobs: a table of one job next to the log of one job is about
     that job, whatever the names. jobs: by document, those that also appear in other formats."""
     names: defaultdict[str, set[str]] = defaultdict(set)
@@ -201,7 +201,7 @@ def of_their_jobs(rows: Sequence[HeldRow], jobs: Mapping[str, set[str]]) -> list
     return found
 
 
-def latest_of(rows: Iterable[HeldRow]) -> int:
+def latest_of(rows: Iterable[SchedulerRow]) -> int:
     """Return the latest time in rows (ns since 1970 UTC)."""
     return max((at for row in rows for at in row.instants()), default=0)
 
@@ -253,7 +253,7 @@ def _table(text: str, name: str) -> Iterator[TableRow]:
             yield table_row(f"{name}:{number}", cells)
 
 
-def _of_sacct(row: TableRow, zone: tzinfo) -> HeldRow | None:
+def _of_sacct(row: TableRow, zone: tzinfo) -> SchedulerRow | None:
     cells = row.cells
     number = cells.get("jobidraw") or cells.get("jobid", "")
     if not number or "." in cells.get("jobid", ""):
@@ -269,7 +269,7 @@ def _of_sacct(row: TableRow, zone: tzinfo) -> HeldRow | None:
     texts = {name: cells[name] for name in ("user", "account", "partition", "cluster") if name in cells}
     if "account" in texts:
         texts["team"] = texts["account"]
-    return HeldRow(
+    return SchedulerRow(
         SACCT, number, cells.get("jobname", ""), state_of({"State": cells.get("state", "")}) or "UNKNOWN",
         submitted if asked is None else asked, start if held else None, end,
         ((start, end, count),) if held and start is not None and count else (),
@@ -306,7 +306,7 @@ class _Pod:
     texts: Mapping[str, str]
 
 
-def _of_objects(objects: Iterable[Mapping[str, Any]], zone: tzinfo) -> Iterator[HeldRow]:
+def _of_objects(objects: Iterable[Mapping[str, Any]], zone: tzinfo) -> Iterator[SchedulerRow]:
     """Yield the rows of each job: pods that overlap in time are one request."""
     pods: defaultdict[str, dict[str, _Pod]] = defaultdict(dict)
     asked: dict[str, _Pod] = {}
@@ -323,7 +323,7 @@ def _of_objects(objects: Iterable[Mapping[str, Any]], zone: tzinfo) -> Iterator[
         yield from _rows_of_job(key, list(pods[key].values()), asked.get(key))
 
 
-def _rows_of_job(key: str, pods: Sequence[_Pod], workload: _Pod | None) -> Iterator[HeldRow]:
+def _rows_of_job(key: str, pods: Sequence[_Pod], workload: _Pod | None) -> Iterator[SchedulerRow]:
     ordered = sorted((one for one in pods if one.begun is not None), key=lambda one: one.begun or 0)
     texts = {**(pods[0].texts if pods else {}), **(workload.texts if workload else {})}
     times: list[list[_Pod]] = []
@@ -338,13 +338,13 @@ def _rows_of_job(key: str, pods: Sequence[_Pod], workload: _Pod | None) -> Itera
     if not times:
         waiting = workload or next(iter(pods), None)
         if waiting is not None:
-            yield HeldRow(KUBERNETES, key, key, waiting.state, waiting.created, None, None, texts=texts)
+            yield SchedulerRow(KUBERNETES, key, key, waiting.state, waiting.created, None, None, texts=texts)
         return
     for number, some in enumerate(times):
         yield _row_of_time(key, some, workload if number == 0 else None, texts)
 
 
-def _row_of_time(key: str, pods: Sequence[_Pod], workload: _Pod | None, texts: Mapping[str, str]) -> HeldRow:
+def _row_of_time(key: str, pods: Sequence[_Pod], workload: _Pod | None, texts: Mapping[str, str]) -> SchedulerRow:
     ends, states = [one.ended for one in pods], [one.state for one in pods]
     state = next((one for one in states if one not in ("COMPLETED", RUNNING)), states[0])
     begun = max(one.begun or 0 for one in pods)  # it begins when the last pod is placed
@@ -353,7 +353,7 @@ def _row_of_time(key: str, pods: Sequence[_Pod], workload: _Pod | None, texts: M
         asked, begun = workload.created, workload.begun  # Kueue logs the waiting time itself
     pieces = tuple((one.begun or 0, one.ended, one.count) for one in pods if one.count)
     end = None if None in ends else max(one for one in ends if one is not None)
-    return HeldRow(KUBERNETES, key, key, state, asked, begun, end, pieces, 0 if pieces else len(pods), texts)
+    return SchedulerRow(KUBERNETES, key, key, state, asked, begun, end, pieces, 0 if pieces else len(pods), texts)
 
 
 def _pod(one: Mapping[str, Any], about: Mapping[str, Any], zone: tzinfo) -> _Pod:

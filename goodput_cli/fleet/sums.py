@@ -24,7 +24,7 @@ from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.json_fields import Json
 from goodput_cli.arrays import I64
 from goodput_cli.fleet.results import Spans, Used
-from goodput_cli.fleet.scheduler import Amounts
+from goodput_cli.fleet.scheduler import SchedulerTotals
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.when import NS_PER_HOUR
 
@@ -41,7 +41,7 @@ NOT_HELD: tuple[LabelledCategory, ...] = (QUEUED, (Category.STOPPED, None))
 
 
 @dataclass(slots=True)
-class Sums:
+class FleetTotals:
     """Amounts of some runs, or of a part of their time."""
 
     runs: int = 0
@@ -113,7 +113,7 @@ class Sums:
     shares: list[tuple[int, int]] = field(default_factory=list)
     """For each run: productive time, and time without exclusions (ns)."""
 
-    def add(self, other: Sums) -> None:
+    def add(self, other: FleetTotals) -> None:
         """Add the amounts of other runs, or of other time."""
         for name in _AMOUNTS:
             if theirs := getattr(other, name):
@@ -213,7 +213,7 @@ class Sums:
 
 
 _MJ_PER_KWH = 3_600_000_000
-_AMOUNTS = tuple(one.name for one in fields(Sums))
+_AMOUNTS = tuple(one.name for one in fields(FleetTotals))
 LEAST_COVERAGE = Fraction(4, 5)
 """MPG of a smaller share of the kept chip time is not recorded."""
 
@@ -239,7 +239,7 @@ class Mpg:
     """over the runs with program goodput"""
 
 
-def mpg_of(sums: Sums, capacity: int | None, *, saved_only: bool) -> Mpg:
+def mpg_of(sums: FleetTotals, capacity: int | None, *, saved_only: bool) -> Mpg:
     """Return the three factors. capacity: K, chip time that the fleet had; None if unknown. saved_only: progress after
     the last save does not count, as in the paper."""
     unsaved, ideal_unsaved = (sums.at_risk, sums.ideal_at_risk) if saved_only else (0, 0)
@@ -281,11 +281,11 @@ def decimals(amount: Fraction | int) -> str:
 class Totals:
     """Totals from which a measure is read: of the fleet, or of a group of it."""
 
-    sums: Sums
+    sums: FleetTotals
     """Sums of its runs."""
     mpg: Mpg
     """Its MPG and what that is made of."""
-    held: Amounts | None = None
+    held: SchedulerTotals | None = None
     """Totals of a scheduler's tables; None without any, and for a group."""
     analysed: Fraction | None = None
     """Share of the runs that are in the totals; None of a group, as runs that could not be read are in none."""
@@ -384,14 +384,14 @@ def cut_spans(spans: Spans, edges: I64) -> Iterator[tuple[dict[LabelledCategory,
         yield amounts, kept
 
 
-def cut_used(used: Used, edges: I64) -> Iterator[Sums]:
+def cut_used(used: Used, edges: I64) -> Iterator[FleetTotals]:
     """Yield the used and idle accelerators of each piece between two neighbors of `edges` (as of `cut_spans`); if a
     piece of `used` is cut, amounts count in proportion to its time."""
     length = np.maximum(used.end - used.start, 1)
     for begin, end in pairwise(edges.tolist()):
         part = np.maximum(np.minimum(used.end, end) - np.maximum(used.start, begin), 0) / length
         energy, trained = (round(1000 * float((part * one).sum())) for one in (used.joules, used.trained))
-        yield Sums(
+        yield FleetTotals(
             energy=energy, energy_lost=energy - trained, powered_runs=int((part * used.powered).sum() > 0),
             idle=round(float((part * used.idle).sum())), watched_runs=int((part * used.watched).sum() > 0),
         )  # fmt: skip

@@ -27,8 +27,8 @@ from goodput_cli.fleet.rows import (
     WEEK_TABLE,
     GroupRow,
     GroupTable,
-    LeftOut,
     NotAnalysed,
+    UncountedRun,
 )
 from goodput_cli.vocabulary.text import duration
 
@@ -133,14 +133,14 @@ def _unknown(rows: Sequence[GroupRow]) -> tuple[str, ...]:
     return (*energy, *idle, *(() if any(row.unlogged_hours for row in rows) else ("no log h",)))
 
 
-def _by_reason(rows: Sequence[NotAnalysed]) -> tuple[list[LeftOut], tuple[str, ...]]:
+def _by_reason(rows: Sequence[NotAnalysed]) -> tuple[list[UncountedRun], tuple[str, ...]]:
     """The reasons for which most is left out, and a sentence about the others."""
     names: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for row in rows:
         names[row.what, row.reason].append(row.name)
     ordered = sorted(names.items(), key=lambda item: (-len(item[1]), item[0]))
     shown = [
-        LeftOut(what, len(some), reason, ", ".join(some[:_FEW]) + (", …" if len(some) > _FEW else ""))
+        UncountedRun(what, len(some), reason, ", ".join(some[:_FEW]) + (", …" if len(some) > _FEW else ""))
         for (what, reason), some in ordered[:_MOST_REASONS]
     ]
     rest = sum(len(some) for _, some in ordered[_MOST_REASONS:])

@@ -16,7 +16,7 @@ from goodput_cli.vocabulary.when import NS_PER_HOUR, NS_PER_SECOND
 
 if TYPE_CHECKING:  # NumPy comes with them, which no help needs
     from goodput_cli.fleet.rows import GroupTable
-    from goodput_cli.fleet.sums import Sums, Totals
+    from goodput_cli.fleet.sums import FleetTotals, Totals
 
 
 def _measure(
@@ -166,7 +166,7 @@ def _value(expression: Expression, totals: Totals) -> Fraction | None:
     return _share(expression, totals.sums) if measure is None else measure.of(totals)
 
 
-def _share(expression: Expression, sums: Sums) -> Fraction | None:
+def _share(expression: Expression, sums: FleetTotals) -> Fraction | None:
     """Share of a category in the chip time; a label that never shows is not recorded."""
     chosen = [
         ns

@@ -17,9 +17,9 @@ import goodput_cli
 from goodput_cli.analysis.advice import interval as interval_module
 from goodput_cli.analysis.advice.curve import exposure_of
 from goodput_cli.analysis.advice.interval import Interval, interval_advice
-from goodput_cli.analysis.advice.levers import Estimate, LeverInputs, all_levers
+from goodput_cli.analysis.advice.levers import Estimate, ImprovementInputs, all_improvements
 from goodput_cli.analysis.advice.record import JobRecord
-from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
+from goodput_cli.analysis.advice.replay import AsRecorded, SaveEvery, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
 from goodput_cli.analysis.advice.thresholds import LEVERS as NAMES_OF_LEVERS
 
@@ -56,7 +56,7 @@ def test_job(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_lives(name: str) -> None:
+def test_attempts(name: str) -> None:
     job = record(name)
     found = [
         {
@@ -80,7 +80,7 @@ def test_record_replayed_gives_the_record(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if "replayed_ns" in EXPECTED[name]])
 def test_replays(name: str) -> None:
     expected = {int(every): ns for every, ns in EXPECTED[name]["replayed_ns"].items()}
-    assert {every: replay(record(name), Every(record(name), every)).ns for every in expected} == expected
+    assert {every: replay(record(name), SaveEvery(record(name), every)).ns for every in expected} == expected
 
 
 @pytest.mark.parametrize("name", JUDGED)
@@ -144,10 +144,10 @@ LEVERS = {"failures/2": "failures", "restore/2": "restore", "down/2": "downtime"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_levers(name: str) -> None:
+def test_improvements(name: str) -> None:
     job = record(name)
-    question = LeverInputs(job, exposure_of(job), interval(name), True, 60 * 10**9)
-    found: dict[str, Estimate] = {lever.name: lever for lever in all_levers(question)}
+    question = ImprovementInputs(job, exposure_of(job), interval(name), True, 60 * 10**9)
+    found: dict[str, Estimate] = {lever.name: lever for lever in all_improvements(question)}
     assert {lever for lever in found if not lever.startswith("custom:")} <= set(NAMES_OF_LEVERS)
     for key, seconds in EXPECTED[name]["levers_s"].items():
         if key in LEVERS:

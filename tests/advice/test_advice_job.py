@@ -18,7 +18,7 @@ from goodput_cli.analysis.advice.advise import Advice, Options, advise, advise_j
 from goodput_cli.analysis.advice.curve import exposure_of
 from goodput_cli.analysis.advice.interval import interval_advice
 from goodput_cli.analysis.advice.record import JobRecord
-from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
+from goodput_cli.analysis.advice.replay import AsRecorded, SaveEvery, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
 from goodput_cli.analysis.question import Price
 from goodput_cli.errors import NotEnoughData
@@ -41,7 +41,7 @@ def advice_on_the_night() -> Advice:
     return advise(night(), Options(price=Price(256, 4.20)))
 
 
-def test_the_night_saves_too_rarely() -> None:
+def test_advice_on_the_night_log_is_to_save_more_often() -> None:
     interval = advice_on_the_night().interval
     assert (interval.verdict, interval.every_steps, interval.counted_lives) == ("change", 50, 4)
     assert interval.today_percent == pytest.approx(67.99, abs=0.01)
@@ -51,17 +51,17 @@ def test_the_night_saves_too_rarely() -> None:
     assert interval.probability == pytest.approx(0.98, abs=0.005)
 
 
-def test_the_night_again_every_fifty_steps() -> None:
+def test_night_log_replayed_with_saves_every_fifty_steps() -> None:
     """Its own failures come at other steps, and it takes four minutes longer: the average is not this one night."""
     assert check_replay(night()).ok
-    done = replay(night(), Every(night(), 50))
+    done = replay(night(), SaveEvery(night(), 50))
     assert done.path == ((791, 751), (1219, 1201), (1834, 1401), (2209, 2201))
     assert done.ns is not None
     assert (done.ns - night().window) / SECOND == pytest.approx(242, abs=1)
     assert replay(night(), AsRecorded(night())).path == ((801, 801), (1290, 1201), (1850, 1401), (2230, 2201))
 
 
-def test_levers_of_the_night() -> None:
+def test_improvements_of_the_night_log() -> None:
     levers = {lever.name: lever for lever in advice_on_the_night().levers}
     points = {name: round(lever.points, 2) for name, lever in levers.items()}
     assert points["failures"] == 8.43
@@ -78,7 +78,7 @@ def test_levers_of_the_night() -> None:
     assert bound.points == pytest.approx(13.86, abs=0.01)
 
 
-def test_logs_that_say_too_little_get_no_number() -> None:
+def test_incomplete_logs_get_no_number() -> None:
     """Without saves, with two failures, with none, still running: a sentence that helps, and no made-up number."""
     found = {}
     for name in ("11-no-saves", "09-two-failures", "02-no-failure", "12-running"):
@@ -92,7 +92,7 @@ def test_logs_that_say_too_little_get_no_number() -> None:
     assert {lever.name for lever in found["11-no-saves"].levers} >= {"failures", "restart"}
 
 
-def test_an_interval_that_is_known_from_one_save_is_said() -> None:
+def test_interval_known_from_one_save_is_reported() -> None:
     timeline = goodput_cli.analyze(EXAMPLES / "06-too-rare.jsonl").timeline
     codes = {one.code for one in advise_job(timeline, "rare", Options()).diagnostics}
     assert "one_interval_only" in codes
@@ -101,7 +101,7 @@ def test_an_interval_that_is_known_from_one_save_is_said() -> None:
     }
 
 
-def test_moments_of_death_are_all_named() -> None:
+def test_all_moments_of_failure_are_accepted() -> None:
     job = advise_job(goodput_cli.analyze(EXAMPLES / "10-checkpoint-log.jsonl").timeline, "x", Options())
     assert job.record.death == "middle"
     assert job.deaths is not None
@@ -110,7 +110,7 @@ def test_moments_of_death_are_all_named() -> None:
     assert job.deaths.earliest != job.deaths.latest
 
 
-def test_a_known_mtbf_takes_the_place_of_the_rate() -> None:
+def test_given_mtbf_replaces_the_rate() -> None:
     record = record_of(goodput_cli.analyze(EXAMPLES / "02-no-failure.jsonl").timeline, "x")
     found = interval_advice(record, exposure_of(record, 3600.0)).advice
     assert (found.verdict, found.plateau_steps) == ("change", (34, 41))
@@ -158,7 +158,7 @@ def test_order_and_copies_change_nothing(lines: list[str], data: st.DataObject) 
 @pytest.mark.parametrize(
     ("shape", "best", "failures", "most"), [(1.0, 55, 4, 1), (1.0, 55, 20, 1), (0.6, 60, 4, 10), (0.6, 60, 20, 10)]
 )
-def test_what_is_best_already_is_hardly_ever_to_be_changed(shape: float, best: int, failures: int, most: int) -> None:
+def test_best_interval_is_rarely_advised_to_change(shape: float, best: int, failures: int, most: int) -> None:
     """Of a hundred simulated jobs; `python -m benchmarks.advice` prints the whole table. Where lives are exponential
     one may be told something else by chance; uneven ones err more often."""
     random, told = np.random.default_rng(11), 0
@@ -173,7 +173,7 @@ def test_what_is_best_already_is_hardly_ever_to_be_changed(shape: float, best: i
     assert told <= most
 
 
-def test_what_is_far_off_is_told_to_change() -> None:
+def test_bad_interval_is_advised_to_change() -> None:
     random, told = np.random.default_rng(12), 0
     for _ in range(20):
         record = record_of_job(Job(1.0, failures=10, every=11), random)

@@ -15,7 +15,7 @@ from benchmarks.advice_jobs import BURSTS, Job, record_of_job
 from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, exposure_of
 from goodput_cli.analysis.advice.draws import block_length, one_run, spread
 from goodput_cli.analysis.advice.record import JobRecord
-from goodput_cli.analysis.advice.replay import AsRecorded, Every, replay
+from goodput_cli.analysis.advice.replay import AsRecorded, SaveEvery, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
 from goodput_cli.errors import NotEnoughData
 from tests.accounting.test_properties import analyse, slowly
@@ -55,7 +55,7 @@ def test_engine_and_oracle_agree(lines: Sequence[str]) -> None:
     if found.cost is None:
         return
     for interval in INTERVALS:
-        done = replay(found, Every(found, interval))
+        done = replay(found, SaveEvery(found, interval))
         ns, path = plainly.replay(expected, plainly.every(expected, interval, found.cost_ns))
         assert (done.ns, done.ns and list(done.path)) == (ns, ns and path)
     if sum(len(life.times) for life in expected.lives) and sum(life.gross for life in expected.lives):
@@ -109,6 +109,6 @@ def test_blocks_are_as_long_as_those_of_the_oracle(lives: list[float]) -> None:
 @pytest.mark.parametrize(
     ("job", "least"), [(Job(1.0), 92), (Job(0.7), 88), (BURSTS, 84)], ids=["alone", "wild", "bursts"]
 )
-def test_ranges_hold_the_average_of_the_job(job: Job, least: float) -> None:
+def test_ranges_contain_the_average_of_the_job(job: Job, least: float) -> None:
     """From ten failures on; `python -m benchmarks.advice` prints the table."""
     assert cover(replace(job, failures=20), jobs=60) >= least

@@ -44,7 +44,7 @@ def test_formulas(mtbf: float, expected: tuple[float, float, float]) -> None:
     assert (young(300, mtbf), daly(300, mtbf), exact(300, mtbf)) == pytest.approx(expected, abs=0.006)
 
 
-def test_young_is_not_shown_where_it_is_far_off() -> None:
+def test_young_formula_is_hidden_when_far_off() -> None:
     assert formulas(300, 900).young_seconds is None
     assert formulas(300, 24 * HOUR).young_seconds == pytest.approx(7200)
     assert daly(300, 100) == 100
@@ -69,14 +69,14 @@ def exposure(lives: list[float], **changes: Any) -> Exposure:
     return Exposure(lives=np.array(lives), **values)
 
 
-def test_the_end_of_a_life_loses_what_was_not_saved() -> None:
+def test_end_of_attempt_loses_unsaved_work() -> None:
     """00-tiny: saves every 4 steps of 10 s, 5 s each; one life of 85 s: (2728.125 - 903.125) / 85."""
     curve = Curve(exposure([85.0], pace=10.0, budgets=160.0), [4], Saving(5.0))
     assert curve.lost[0, 0] == pytest.approx(1825 / 85)
 
 
 @pytest.mark.parametrize("period", [300, 522, 900])
-def test_exponential_lives_meet_the_exact_curve(period: int) -> None:
+def test_exponential_attempts_match_the_exact_curve(period: int) -> None:
     mean, cost = 9442.0, 13.7
     lives = (-mean * np.log1p(-(np.arange(2000) + 0.5) / 2000)).tolist()
     one = exposure(lives, work=1.0, productive=1.0)
@@ -86,7 +86,7 @@ def test_exponential_lives_meet_the_exact_curve(period: int) -> None:
     assert cost < mean
 
 
-def test_constant_long_lives_want_young() -> None:
+def test_constant_long_attempts_give_young_interval() -> None:
     """Of lives of all lengths round one mean the best period is the square root of 2 C M, within the grid."""
     mean, cost = 100_000.0, 20.0
     intervals = sorted({round(1.1**power) for power in range(100)})
@@ -95,14 +95,14 @@ def test_constant_long_lives_want_young() -> None:
     assert best == pytest.approx(math.sqrt(2 * cost * mean), rel=0.1)
 
 
-def test_a_job_that_never_ends() -> None:
+def test_job_that_never_ends_has_no_length() -> None:
     """Saves that cost nothing are made always; lives shorter than a save lead nowhere."""
     free = Curve(exposure([1000.0]), [1, 10, 100], Saving(0.0)).average
     assert np.argmin(free) == 0
     assert Curve(exposure([10.0] * 9), [1], Saving(1e5)).average[0] == math.inf
 
 
-def test_the_same_lives_many_times_are_the_same_curve() -> None:
+def test_repeated_attempts_give_the_same_curve() -> None:
     once, often = exposure([500.0, 900.0, 1500.0]), exposure([500.0, 900.0, 1500.0] * 20)
     curves = [Curve(one, [10, 50, 200], Saving(5.0)) for one in (once, often)]
     shares = [curve.average / curve.exposure.budgets for curve in curves]
@@ -170,7 +170,7 @@ def test_death_in_checkpoint_logs(choice: str, lived: float) -> None:
     assert (done.budget, done.hang) == (round(lived * SECOND), 0)
 
 
-def test_what_was_logged_beyond_the_next_save_is_a_hang() -> None:
+def test_time_logged_past_the_next_save_is_a_hang() -> None:
     trace = DeathEvidence(130 * SECOND, 0, 500 * SECOND, 500 * SECOND, 900 * SECOND, False, True, 3)
     done = completed_attempt(life(3), trace, JobContext(False, (13,), 99, FLAT, 0, "middle"))
     assert done.hang == 270 * SECOND + 1
@@ -207,7 +207,7 @@ def background(completes_after: float) -> list[dict[str, object]]:
 
 
 @pytest.mark.parametrize("after", [1.0, 200.0])
-def test_saves_in_the_background_can_be_used_when_a_line_says_that_they_are_complete(after: float) -> None:
+def test_background_save_is_usable_when_logged_complete(after: float) -> None:
     """200 s behind the second save the job was dead: it came back at the first, which was then the newest."""
     record = record_of(goodput_cli.analyze(background(after)).timeline, "sim")
     assert check_replay(record).ok
@@ -218,7 +218,7 @@ def test_saves_in_the_background_can_be_used_when_a_line_says_that_they_are_comp
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 15)), max_size=6))
-def test_time_that_several_intervals_cover_counts_once(intervals: list[tuple[int, int]]) -> None:
+def test_overlapping_intervals_count_once(intervals: list[tuple[int, int]]) -> None:
     """However they lie: side by side, over each other or one in another."""
     start, length = np.array(intervals, dtype=np.int64).reshape(-1, 2).T
     until = np.arange(-1, 60)

@@ -55,14 +55,14 @@ def test_the_picture_names_what_it_shows(night: Path) -> None:
     assert (night / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_page_holds_the_picture_and_says_it_in_words(night: Path) -> None:
+def test_page_contains_the_chart_and_its_description(night: Path) -> None:
     page = (night / "a.html").read_text()
     assert (page.count("<figure"), page.count("<svg xmlns=")) == (1, 2)  # the second for a phone
     assert "Recommended: 50 steps, with 72.26 %." in page
     assert "Goodput by checkpoint interval" in page
 
 
-def test_every_dot_of_the_picture_is_a_point_of_the_curve(night: Path) -> None:
+def test_every_dot_of_the_chart_is_a_curve_point(night: Path) -> None:
     curve = answer(night)["curve"]
     best = max(point["goodput_percent"] for point in curve)
     shown = [point for point in curve if point["goodput_percent"] >= best / 2]
@@ -83,7 +83,7 @@ def test_the_table_and_the_advice_agree(night: Path) -> None:
         assert point["ci95_percent"][0] <= point["goodput_percent"] <= point["ci95_percent"][1]
 
 
-def test_nothing_to_draw_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_chart_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = str(EXAMPLES / "11-no-saves.jsonl")
     assert run(["advise", log, "-q", "-o", str(tmp_path / "x.svg")]) == 2
     assert "there is nothing to draw; run with --format table" in capsys.readouterr().err
@@ -92,7 +92,7 @@ def test_nothing_to_draw_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "<figure" not in (tmp_path / "x.html").read_text()
 
 
-def test_junit_has_a_case_a_gate_and_every_figure(night: Path) -> None:
+def test_junit_has_a_case_per_gate_and_every_figure(night: Path) -> None:
     text = (night / "a.xml").read_text()
     schema().validate(text)
     (suite,) = ElementTree.fromstring(text)
@@ -121,7 +121,7 @@ def test_metrics_are_those_of_json_and_of_the_documents(night: Path) -> None:
     assert {*described} == {name for name in families if name.startswith("goodput_advice_")}
 
 
-def test_what_is_not_known_has_no_series(tmp_path: Path) -> None:
+def test_unknown_values_have_no_series(tmp_path: Path) -> None:
     assert run(["advise", str(EXAMPLES / "11-no-saves.jsonl"), "-q", "-o", str(tmp_path / "x.prom")]) == 0
     families = metrics(tmp_path / "x.prom").keys()
     assert not families & {"goodput_advice_gain_points", "goodput_advice_interval_seconds"}

@@ -35,7 +35,7 @@ def hang_text(analysis: Analysis) -> str:
     return next(one.text for one in analysis.insights if one.code == "hang")
 
 
-def test_the_device_that_stood_still_is_named(tmp_path: Path) -> None:
+def test_idle_device_is_named(tmp_path: Path) -> None:
     named = 0
     for seed in range(20):
         rng = random.Random(seed)
@@ -46,14 +46,14 @@ def test_the_device_that_stood_still_is_named(tmp_path: Path) -> None:
     assert named >= 19
 
 
-def test_a_host_whose_devices_stood_still_is_named(tmp_path: Path) -> None:
+def test_host_with_idle_devices_is_named(tmp_path: Path) -> None:
     job = DeviceJob(hung_at=300, stood=frozenset((2, device) for device in range(4)))
     assert "all 4 accelerators of node-c were at 0 % while 12 others were at 100 %" in hang_text(
         analyzed(tmp_path, job)
     )
 
 
-def test_nobody_is_named_where_the_picture_is_not_clear(tmp_path: Path) -> None:
+def test_no_device_is_named_when_unclear(tmp_path: Path) -> None:
     """All spin, two on two hosts stand, waiting devices do not spin, all stand, or one does that never did anything."""
     for seed in range(100):
         rng = random.Random(seed)
@@ -107,7 +107,7 @@ def test_the_ledger_is_the_same_bytes_with_and_without(tmp_path: Path) -> None:
     assert "accelerators" not in both[1].to_dict()
 
 
-def test_what_is_not_seen_is_in_no_mean(tmp_path: Path) -> None:
+def test_time_without_samples_is_in_no_mean(tmp_path: Path) -> None:
     folder = DeviceJob(hosts=1, per_host=1, missing=0, apart=0).write(tmp_path)
     path = folder / "nvidia-smi-node-a.csv"
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -128,7 +128,7 @@ timestamp, index, utilization.gpu [%], power.draw [W]
 """
 
 
-def test_hostile_lines_are_diagnostics_and_nothing_else_is_lost(tmp_path: Path) -> None:
+def test_hostile_lines_give_diagnostics_and_lose_nothing(tmp_path: Path) -> None:
     folder = DeviceJob(hosts=1).write(tmp_path)
     (folder / "gpu-x.csv").write_text(HOSTILE, encoding="utf-8")
     analysis = goodput_cli.analyze(str(folder))
@@ -168,7 +168,7 @@ def test_many_samples_are_kept_in_bounded_memory() -> None:
         assert (np.diff(one.time) > 0).all()
 
 
-def test_energy_a_token_is_said_where_all_of_it_is_seen(tmp_path: Path) -> None:
+def test_energy_per_token_needs_complete_samples(tmp_path: Path) -> None:
     job = DeviceJob(missing=0, apart=0, hosts=2)
     folder = job.write(tmp_path)
     extra = [
@@ -201,7 +201,7 @@ def test_the_band_of_the_page_and_the_column_of_the_timeline(
     assert re.search(r"step stall.*\b[0-3]\.\d\d %", out)
 
 
-def test_samples_of_another_time_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_samples_of_another_time_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = DeviceJob(hosts=1, steps=100).write(tmp_path)
     assert run(["steps", str(folder), "--by", "device", "--timezone", "Asia/Tokyo"]) == 0
     assert "outside the window. Check --timezone" in " ".join(capsys.readouterr().out.split())

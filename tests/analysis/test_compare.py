@@ -69,7 +69,7 @@ FAST_SAVES = side("fast", start(0), prep(0, 20), steps(0, 9, at=20), save(100, 1
 SLOW_SAVES = side("slow", start(0), prep(0, 20), steps(0, 17, at=20), save(180, 40, 16), end(240))
 
 
-def test_what_a_category_gave_or_took_is_the_difference_of_its_shares() -> None:
+def test_category_points_are_the_difference_of_shares() -> None:
     made = pair(FAST_SAVES, SLOW_SAVES)
     assert contribution(made, PREP).points == Fraction(100 * 20, 120) - Fraction(100 * 20, 240)
     assert contribution(made, SAVE).points == Fraction(100 * 10, 120) - Fraction(100 * 40, 240)
@@ -95,7 +95,7 @@ def test_points_are_worth_time_of_the_other_window() -> None:
     assert made.worth_ns(Fraction(10)) == 24 * SECOND
 
 
-def test_what_one_side_does_not_record_has_no_points_of_its_own() -> None:
+def test_category_of_one_side_has_no_points() -> None:
     without = side("without", start(0), steps(0, 9, at=20), end(120))
     made = pair(without, FAST_SAVES)
     saves = contribution(made, SAVE)
@@ -104,7 +104,7 @@ def test_what_one_side_does_not_record_has_no_points_of_its_own() -> None:
     assert sum(one.points or 0 for one in made.contributions) + made.one_sided == made.points
 
 
-def test_what_is_recorded_and_zero_is_zero() -> None:
+def test_recorded_zero_is_zero() -> None:
     outside = side("outside", start(0), prep(0, 20), steps(0, 9, at=20), save(100, 10, 8), end(120), window=(30, 80))
     assert contribution(pair(outside, FAST_SAVES), SAVE).baseline_ns == 0
 
@@ -120,7 +120,7 @@ def test_custom_events_are_compared_label_by_label() -> None:
     assert made.one_sided == 0
 
 
-def test_what_changed_besides() -> None:
+def test_other_changes_are_listed() -> None:
     first = [started(0), loaded(0, 10), finished(10, 110), saved(10, 120), finished(20, 220), saved(20, 240)]
     again = [started(300), loaded(20, 320), finished(30, 420), saved(30, 440)]
     made = pair(side("one", *first, terminated(250)), side("two", *first, *again, terminated(450)))
@@ -140,7 +140,7 @@ def test_there_is_nothing_to_average_without_a_disruption() -> None:
     assert not MEASURES["steps.p99"].is_empty(FAST_SAVES.summary)
 
 
-def test_what_is_absent_is_said_in_its_own_words() -> None:
+def test_missing_categories_are_described() -> None:
     without = side("without", start(0), steps(0, 9, at=20), end(120))
     made = pair(FAST_SAVES, without)
     words = {one.measure.name: fact_words(made, one) for one in made.changes}
@@ -157,7 +157,7 @@ def test_step_times_that_were_not_recorded_are_not_zero() -> None:
     assert fact(made, "steps.count") == (None, 8, None)
 
 
-def test_sides_that_were_measured_otherwise_are_told_of() -> None:
+def test_differing_methods_are_reported() -> None:
     told = (start(0), steps(0, 9, at=0), end(100))
     plain = side("plain", *told)
     other = side("other", *told, reference="9.5", data_loading="blocking", stall_factor=0.0)
@@ -169,7 +169,7 @@ def test_sides_that_were_measured_otherwise_are_told_of() -> None:
     assert compare_sides(plain, [replace(plain, name="again")]).diagnostics == ()
 
 
-def test_every_other_side_is_held_against_the_baseline() -> None:
+def test_every_other_side_is_compared_with_the_baseline() -> None:
     found = compare_sides(FAST_SAVES, [SLOW_SAVES, FAST_SAVES], [parse_change("goodput:-1pp")])
     assert [made.baseline.name for made in found.pairs] == ["fast", "fast"]
     assert [one.name for one in found.sides] == ["fast", "slow", "fast"]
@@ -199,7 +199,7 @@ def test_it_reads_forward_the_largest_first() -> None:
     assert (words["steps.median"], words["steps.p90"]) == ("", "")  # a slow stretch in one run: nobody can tell
 
 
-def test_what_took_the_same_time_is_never_better_for_a_window_that_grew() -> None:
+def test_equal_time_is_not_better_in_a_longer_window() -> None:
     """Steps of 1.05 s instead of 1 s, and the preparation as it was: its share fell, and nothing is better."""
     mon, tue = (
         side(name, start(0), prep(0, 20), steps(0, 1500, at=20, every=every), end(20 + 1500 * every))
@@ -227,7 +227,7 @@ def test_the_chart_shows_the_largest_changes_first() -> None:
     assert change_chart(compare([NIGHT_LOG, NIGHT_LOG]).pairs[0]) is None
 
 
-def test_sides_are_told_apart_by_what_differs_in_their_places(tmp_path: Path) -> None:
+def test_side_names_differ_by_their_paths(tmp_path: Path) -> None:
     for folder in ("monday", "tuesday"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "run.jsonl").write_text(NIGHT_LOG.read_text())

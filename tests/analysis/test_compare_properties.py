@@ -73,7 +73,7 @@ def test_swapping_the_sides_turns_every_sign(one: list[str], two: list[str]) -> 
 
 @slowly
 @given(LOGS, questions())
-def test_a_saved_analysis_says_the_same_as_the_log(lines: list[str], question: dict[str, Any]) -> None:
+def test_saved_analysis_compares_like_the_log(lines: list[str], question: dict[str, Any]) -> None:
     analysis = analyse(lines, **question)
     if analysis is not None:
         assert summary_of_saved(orjson.loads(render(analysis, Page())), "saved") == summary_of(analysis)

@@ -57,7 +57,7 @@ def kinds(*sources: str) -> list[bool]:
         ("mark.json", "\ufeff" + json.dumps(saved(), indent=2)),
     ],
 )
-def test_it_is_told_by_its_content_and_not_by_its_name(folder: Path, name: str, text: str) -> None:
+def test_saved_analysis_is_detected_by_content(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text, encoding="utf-8")
     assert kinds(name, "run.jsonl") == [True, False]
 
@@ -71,7 +71,7 @@ def test_saved_values_of_version_1_are_read_as_current_values() -> None:
     assert current["last_end"] == {"certainty": "confirmed"}
 
 
-def test_it_may_be_packed(folder: Path) -> None:
+def test_saved_analysis_may_be_compressed(folder: Path) -> None:
     (folder / "baseline.json.gz").write_bytes(gzip.compress(json.dumps(saved()).encode()))
     assert kinds("baseline.json.gz", "run.jsonl") == [True, False]
 
@@ -90,11 +90,11 @@ def test_lines_that_have_such_a_key_too_are_a_log(folder: Path) -> None:
     assert kinds("versioned.jsonl", "run.jsonl") == [False, False]
 
 
-def test_it_says_what_the_analysis_says() -> None:
+def test_saved_analysis_gives_the_same_summary() -> None:
     assert summary_of_saved(saved(), "x") == summary_of(ANALYSIS)
 
 
-def test_an_answer_of_other_rules_is_compared_and_what_they_moved_is_not_judged(folder: Path) -> None:
+def test_answer_of_other_rules_is_compared_but_not_judged(folder: Path) -> None:
     older = saved()
     del older["rules"]
     (folder / "older.json").write_text(json.dumps(older))
@@ -107,14 +107,14 @@ def test_an_answer_of_other_rules_is_compared_and_what_they_moved_is_not_judged(
     assert moved_between(summary_of(ANALYSIS), summary_of(ANALYSIS)) == frozenset()
 
 
-def test_an_answer_that_names_no_method_and_no_saves_is_read_all_the_same() -> None:
+def test_answer_without_method_and_saves_is_read() -> None:
     older = saved()
     del older["method"], older["saves"], older["elastic"], older["at_risk"], older["reliability"], older["disruptions"]
     found = summary_of_saved(older, "x")
     assert (found.method, found.saves, found.each_disruption, found.mtbf_seconds) == (None, None, None, None)
 
 
-def test_an_answer_of_before_that_does_not_say_its_kind_is_read_all_the_same() -> None:
+def test_older_answer_without_kind_is_read() -> None:
     older = saved()
     del older["kind"]
     assert summary_of_saved(older, "x") == summary_of(ANALYSIS)
@@ -170,7 +170,7 @@ def damaged(path: str, value: Any) -> Damage:
         ("diagnostics", [{"code": "x", "severity": "grave"}], "diagnostics[0].severity: invalid enum value"),
     ],
 )
-def test_what_analyze_does_not_write_is_refused_with_a_sentence(path: str, value: Any, words: str) -> None:
+def test_file_not_from_analyze_is_rejected_with_a_message(path: str, value: Any, words: str) -> None:
     answer = saved()
     damaged(path, value)(answer)
     with pytest.raises(SourceError) as refused:
@@ -191,13 +191,13 @@ def test_what_analyze_does_not_write_is_refused_with_a_sentence(path: str, value
         ('{\n"schema_version": ' + "[" * 100_000 + "\n", "no whole JSON object"),
     ],
 )
-def test_what_only_looks_like_one_is_an_error_and_no_traceback(folder: Path, text: str, words: str) -> None:
+def test_similar_file_is_an_error_without_traceback(folder: Path, text: str, words: str) -> None:
     (folder / "baseline.json").write_text(text)
     with pytest.raises(SourceError, match=words):
         compare(["baseline.json", "run.jsonl"])
 
 
-def test_one_among_the_logs_of_a_folder_is_no_log(folder: Path) -> None:
+def test_saved_analysis_in_a_folder_is_not_a_log(folder: Path) -> None:
     """What goodput wrote beside the logs is not one of them: the folder is what its log says."""
     (folder / "all").mkdir()
     (folder / "all" / "a.json").write_text(json.dumps(saved(), indent=2))
@@ -220,7 +220,7 @@ def places(value: Any, path: str = "") -> list[str]:
 
 
 @given(st.sampled_from(places(saved())), VALUES)
-def test_no_value_in_any_place_makes_more_than_a_sentence(path: str, value: Any) -> None:
+def test_any_invalid_value_gives_one_sentence(path: str, value: Any) -> None:
     answer = saved()
     damaged(path, value)(answer)
     try:

@@ -64,7 +64,7 @@ def test_expressions(text: str, name: str, label: str | None, falls: bool, limit
 
 
 @pytest.mark.parametrize("name", MEASURES)
-def test_every_name_can_be_asked(name: str) -> None:
+def test_every_name_is_accepted(name: str) -> None:
     assert parse_change(f"{name}:+1").name == name
 
 
@@ -90,7 +90,7 @@ def test_every_name_can_be_asked(name: str) -> None:
         ("insight:hang:+1m", "unknown measure 'insight:hang'; names are"),
     ],
 )
-def test_what_is_not_an_expression_is_wrong_usage(text: str, words: str) -> None:
+def test_invalid_expression_is_wrong_usage(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         parse_change(text)
 
@@ -122,12 +122,12 @@ def test_judgement(text: str, met: bool | None, value: float | None) -> None:
 
 
 @pytest.mark.parametrize(("text", "met"), [("disruptions:+500%", True), ("disruptions:-1%", False)])
-def test_a_rise_from_nothing_is_beyond_every_percentage(text: str, met: bool) -> None:
+def test_rise_from_zero_exceeds_every_percentage(text: str, met: bool) -> None:
     judged = judge(parse_change(text), BEFORE, AFTER)
     assert (judged.met, judged.value) == (met, None)
 
 
-def test_nothing_stays_nothing() -> None:
+def test_zero_stays_zero() -> None:
     judged = judge(parse_change("disruptions:+0%"), BEFORE, BEFORE)
     assert (judged.met, judged.value) == (False, 0.0)
 
@@ -151,6 +151,6 @@ def test_the_limit_is_shown_with_its_sign() -> None:
 
 
 @given(st.text(max_size=40))
-def test_no_text_raises_anything_but_wrong_usage(text: str) -> None:
+def test_any_text_raises_only_wrong_usage(text: str) -> None:
     with contextlib.suppress(UsageError):
         parse_change(text)

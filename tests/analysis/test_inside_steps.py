@@ -84,7 +84,7 @@ def test_a_host_is_named_where_two_of_its_ranks_are_slow() -> None:
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.02, 0.1, 0.5])
-def test_nobody_is_named_of_healthy_jobs(spread: float) -> None:
+def test_healthy_jobs_name_no_rank_or_host(spread: float) -> None:
     named = 0
     for seed in range(100):
         rng = np.random.default_rng(1000 + seed)
@@ -94,7 +94,7 @@ def test_nobody_is_named_of_healthy_jobs(spread: float) -> None:
     assert named <= 1
 
 
-def test_what_a_rank_alone_costs_is_told_once() -> None:
+def test_cost_of_one_rank_is_reported_once() -> None:
     own = np.full((4, STEPS), 0.02)
     own[1] = 0.3
     analysis = with_ranks(own)
@@ -108,7 +108,7 @@ def test_what_a_rank_alone_costs_is_told_once() -> None:
     assert inside.ranks[0].cost_ns == round((STEPS - 1) * 0.28 * SECOND)
 
 
-def test_all_ranks_that_wait_for_data_are_input_bound_and_no_rank_is_blamed() -> None:
+def test_ranks_waiting_for_data_are_input_bound_without_blame() -> None:
     own = np.full((4, STEPS), 0.3)
     analysis = with_ranks(own)
     assert list(find_inside(analysis, analysis.step_phases)) == []
@@ -137,7 +137,7 @@ def test_phases_that_overlap_are_shown_so_and_nothing_is_scaled() -> None:
     assert inside.phase("data").slowest_ns == round((STEPS - 1) * 0.7 * SECOND)  # type: ignore[union-attr]
 
 
-def test_a_slow_regime_is_told_as_the_phase_that_made_it() -> None:
+def test_slow_period_is_reported_as_its_phase() -> None:
     analysis = with_ranks(np.full((4, STEPS), 0.02))
     (first, *others) = analysis.table.inside
     grown = tuple(

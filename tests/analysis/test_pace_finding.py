@@ -33,7 +33,7 @@ def finding(model: PaceModel) -> str:
     return "found" if model.kind != "level" else "inconclusive" if model.unseen else "none"
 
 
-def test_no_regime_in_1000_constant_series() -> None:
+def test_no_slow_period_in_1000_constant_series() -> None:
     found = [
         seed for seed in range(1000)
         if separate_stretches(series(seed, 16 + seed % 32, (0.003, 0.02, 0.1)[seed % 3])) is not None
@@ -72,7 +72,7 @@ def test_the_finding_depends_on_records_and_noise(count: int, noise: float, chan
     [np.linspace(0, 0.5, 40), np.cumsum(np.random.default_rng(3).normal(0, 0.02, 40)), np.tile([0.0, 0.3], 20)],
     ids=["line", "random walk", "turns"],
 )  # fmt: skip
-def test_what_rises_wanders_or_alternates_is_no_stretch(logs: F64) -> None:
+def test_rising_drifting_or_alternating_pace_is_no_stretch(logs: F64) -> None:
     assert separate_stretches(8 * np.exp(logs)) is None
 
 

@@ -57,11 +57,11 @@ def test_a_slow_span_within_one_size_is_slow(tmp_path: Path) -> None:
     assert slow.seconds == pytest.approx(100 * 3, rel=0.05)
 
 
-def test_where_no_line_states_the_size_nobody_knows(tmp_path: Path) -> None:
+def test_size_is_unknown_when_not_logged(tmp_path: Path) -> None:
     assert "slow_steps" in codes(megatron(tmp_path / "train.log", ramp, lambda step: ramp(step) / 128, stated=False))
 
 
-def test_a_job_that_becomes_slower_in_small_stairs_is_told_so_as_a_drift(tmp_path: Path) -> None:
+def test_slowdown_in_small_stairs_is_a_drift(tmp_path: Path) -> None:
     """Twelve stairs of 75 steps, each 8 % slower than the one before: a line says as much."""
     log = megatron(tmp_path / "train.log", lambda _: 256, lambda step: 2 * 1.08 ** ((step - 1) // 75))
     (slow,) = [one for one in goodput_cli.analyze(log, timezone="UTC").insights if one.code == "drift"]

@@ -97,7 +97,7 @@ def test_slow_steps_on_fewer_active_slices_ask_for_the_slices(tmp_path: Path) ->
     assert slow.advice == "restore the missing slices: 3 of 4 were active"
 
 
-def test_work_and_held_time_are_of_the_size_of_the_attempt(tmp_path: Path) -> None:
+def test_work_and_allocated_time_use_the_attempt_size(tmp_path: Path) -> None:
     """16 accelerators from 0 to 600 s, down from 200 s on; 8 from 600 to 800 s. 400 TFLOP/s each in steps of 1 s."""
     analysis = analysed(tmp_path / "run.log", of_megatron(16, 8, lambda _: 1.0))
     assert analysis.work is not None

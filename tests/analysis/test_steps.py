@@ -82,7 +82,7 @@ def test_a_window_looks_at_the_steps_inside() -> None:
     assert found.statistics.mean_seconds == 5
 
 
-def test_a_checkpoint_log_has_no_step_times_and_says_what_it_has() -> None:
+def test_checkpoint_log_reports_checkpoints_not_step_times() -> None:
     with pytest.raises(
         NotEnoughData,
         match=r"records checkpoints, not steps\. Between checkpoints, a step took 2 s \(median of 2, at most 3 s\)",
@@ -90,7 +90,7 @@ def test_a_checkpoint_log_has_no_step_times_and_says_what_it_has() -> None:
         report(started(0), loaded(0, 10), saved(10, 60), saved(20, 70), saved(30, 100))
 
 
-def test_a_log_that_records_no_steps_says_so() -> None:
+def test_log_without_steps_is_reported() -> None:
     with pytest.raises(NotEnoughData, match=r"no step times: the log does not record steps$"):
         report(start(0), end(100))
 
@@ -244,7 +244,7 @@ def test_the_table_fits_and_shows_all_three(log: Path, capsys: Output) -> None:
     assert "█" in out
 
 
-def test_csv_holds_the_slowest_steps(log: Path, capsys: Output) -> None:
+def test_csv_contains_the_slowest_steps(log: Path, capsys: Output) -> None:
     assert run(["steps", "run.jsonl", "-q", "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert len(rows) == 10

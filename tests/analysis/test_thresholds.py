@@ -63,7 +63,7 @@ def test_every_category_can_be_asked() -> None:
         "goodput<90 and other>3", "goodput<" + "9" * 5000,
     ],
 )  # fmt: skip
-def test_what_is_not_an_expression_is_wrong_usage(text: str) -> None:
+def test_invalid_expression_is_wrong_usage(text: str) -> None:
     with pytest.raises(UsageError):
         parse_threshold(text)
 
@@ -221,7 +221,7 @@ def test_warnings_do_not_fail() -> None:
 
 
 @given(st.text(max_size=40))
-def test_no_text_raises_anything_but_wrong_usage(text: str) -> None:
+def test_any_text_raises_only_wrong_usage(text: str) -> None:
     for parse in (parse_threshold, parse_fail_under):
         with contextlib.suppress(UsageError):
             parse(text)

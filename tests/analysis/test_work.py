@@ -67,7 +67,7 @@ def test_an_hour_of_eight_accelerators_and_its_money(read: Read) -> None:
     )
 
 
-def test_what_is_not_said_is_not_recorded(read: Read) -> None:
+def test_missing_facts_are_not_recorded(read: Read) -> None:
     found = work(read(megatron(100, tflops=None, world=None)))
     assert found.tokens == 100 * 256 * 4096
     assert found.tflop is found.mfu_percent is found.effective_mfu_percent is None
@@ -85,7 +85,7 @@ def test_what_is_not_said_is_not_recorded(read: Read) -> None:
          "sequence length 8192, total steps 5000 (warmup 200)", "Training starts at step 1"),
     ],
 )  # fmt: skip
-def test_torchtitan_says_its_batch_length_and_steps(read: Read, sizes: tuple[str, ...]) -> None:
+def test_torchtitan_logs_batch_length_and_steps(read: Read, sizes: tuple[str, ...]) -> None:
     steps = [(4.0 + 10 * at, titan_step(10 * at, 8192)) for at in range(1, 11)]
     analysis = read(torchtitan((0, "Starting job: x"), *((4, one) for one in sizes), *steps))
     found = work(analysis)
@@ -126,7 +126,7 @@ def test_tokens_of_torchtitan_without_its_size_need_the_accelerators(read: Read)
     assert (found.tokens, found.tokens_from) == (60 * 32768, "rate x time")
 
 
-def test_tokens_of_verl_are_counted_and_say_how_many_accelerators_there_are(read: Read) -> None:
+def test_verl_tokens_are_counted_and_give_accelerators(read: Read) -> None:
     lines = [VERL.format(step=step, took=60.0, tokens=1_200_000, rate=2500.0) for step in range(1, 5)]
     found = work(read(["(TaskRunner pid=1) Total training steps: 10", *lines]))
     assert (found.tokens, found.accelerators) == (4_800_000, 8)
@@ -203,7 +203,7 @@ def test_running_counts_and_amounts_of_the_recorder(read: Read) -> None:
     assert by_peak.mfu_percent == pytest.approx(100 * 8 / (2 * 4 * 2), rel=0.03)
 
 
-def test_an_option_wins_over_the_log_and_that_is_said(read: Read) -> None:
+def test_option_overrides_the_log_and_is_reported(read: Read) -> None:
     analysis = read(megatron(100), accelerators=16, tokens_per_step=1000)
     found = work(analysis)
     assert (found.tokens, found.tokens_from) == (100_000, "--tokens-per-step")
@@ -243,7 +243,7 @@ def test_when_it_will_be_done(read: Read, steps: int, seconds: float, options: d
         assert analysis.eta.least_seconds == pytest.approx(1440)
 
 
-def test_a_job_that_may_be_dead_is_done_at_no_time(read: Read) -> None:
+def test_possibly_failed_job_has_no_estimated_end(read: Read) -> None:
     silent = read(megatron(300, 2.4, start_up=180.0, total=900), as_of="2026-03-01T18:00:00Z")
     assert "dead_job" in {one.code for one in silent.insights}
     assert silent.eta is None
@@ -257,14 +257,14 @@ def test_the_last_level_counts_for_what_is_left(read: Read) -> None:
     assert eta.steps_left == pytest.approx(200, abs=2)
 
 
-def test_a_job_that_has_ended_has_no_time_of_its_end(read: Read) -> None:
+def test_ended_job_has_no_estimated_end(read: Read) -> None:
     lines = [*megatron(300), f"[after training is done] datetime: {stamp(301, '%Y-%m-%d %H:%M:%S')} "]
     assert read(lines, total_steps=900).eta is None
     saved = [json.dumps({"job_name": "j", "goodput_event": "metrics", "goodput_time": 1, "total_steps": 10})]
     assert read([*recorded(3, lambda _: 1.0), *saved]).eta is None
 
 
-def test_a_first_line_for_terminals(read: Read) -> None:
+def test_first_line_for_terminals(read: Read) -> None:
     analysis = read(megatron(300, 2.4, start_up=180.0, total=900), accelerator_type="h100")
     line = work_line(analysis, 78)
     assert line == "effective MFU 32.36 %, ETA 30 min 00 s (14:10 UTC), 349,525 tokens/s"
@@ -272,7 +272,7 @@ def test_a_first_line_for_terminals(read: Read) -> None:
     assert work_line(analysis, 5) is None
 
 
-def test_json_metrics_page_and_a_saved_answer_say_the_same(read: Read) -> None:
+def test_json_metrics_page_and_saved_answer_agree(read: Read) -> None:
     analysis = read(megatron(300, 2.4, start_up=180.0, total=900), accelerator_type="h100")
     answer = analysis.to_dict()
     inside = answer["inside"]

@@ -37,7 +37,7 @@ def check(comparison: Comparison, unit: str, percent: float, within: float = 1e-
     assert pair.work.percent == pytest.approx(percent, abs=within)
 
 
-def test_a_larger_batch_is_faster_a_token(compared: Compared) -> None:
+def test_larger_batch_is_faster_per_token(compared: Compared) -> None:
     """Batch 256 to 512, 1.0 to 1.9 s: +90 % a step, -5.0 % a sample, and faster."""
     found = compared(megatron(1000), megatron(1000, 1.9, batch=512))
     check(found, "token", -5.0)
@@ -68,7 +68,7 @@ def test_tokens_that_hardly_differ_are_the_same_work(compared: Compared) -> None
     check(compared(usual, more), "step", 0.0, 0.5)
 
 
-def test_an_amount_that_one_side_alone_says_is_shown(compared: Compared) -> None:
+def test_amount_of_one_side_alone_is_shown(compared: Compared) -> None:
     found = compared([*recorded(200, lambda _: 1.0, tokens_per_step=lambda _: 5)], [*recorded(200, lambda _: 1.0)])
     names = {one.measure.name for one in found.pairs[0].changes}
     assert {"kept_tokens", "tokens_per_second"} <= names
@@ -81,7 +81,7 @@ def slow(path: Path, lines: list[str]) -> bool:
     return "slow_steps" in {one.code for one in goodput_cli.analyze(path, timezone="UTC").insights}
 
 
-def test_half_the_accelerators_is_no_slow_regime(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_half_the_accelerators_is_not_a_slow_period(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [*megatron(600, every=1), *megatron(600, 2.0, every=1, first=600, at=600.0, world=4)]
     path = tmp_path / "train.log"
     assert not slow(path, lines)
@@ -97,7 +97,7 @@ def test_steps_that_are_slower_by_themselves_are_slow(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("tokens", "is_slow"), [(1.5, False), (1.2, True), (1.0, True)])
-def test_more_tokens_a_step_are_more_work(
+def test_more_tokens_per_step_are_more_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], tokens: float, is_slow: bool
 ) -> None:
     """Steps of 1.5 x the time, with so many times the tokens, which vary from step to step."""

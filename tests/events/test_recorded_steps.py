@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.steps.inside import Inside
+from goodput_cli.analysis.steps.inside import StepBreakdown
 from goodput_cli.analysis.steps.inside_sheet import inside_line
 from goodput_cli.events.inside import MOST_PHASES, NOT_LOGGED
 from tests.support.readers import T0, codes, read_lines
@@ -55,7 +55,7 @@ def analyze(folder: Path, *lines: Line) -> Analysis:
     return goodput_cli.analyze(str(path))
 
 
-def inside(analysis: Analysis) -> Inside:
+def inside(analysis: Analysis) -> StepBreakdown:
     (one,) = analysis.step_phases
     return one
 

@@ -36,7 +36,7 @@ def answered(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("answered")
-def test_failures_are_counted_by_cause_and_those_that_nobody_explains_come_last() -> None:
+def test_failures_by_cause_with_unknown_causes_last() -> None:
     answer = fleet("logs", "--accelerators", "8")
     assert [(row["cause"], row["group"], row["failures"], row["runs"]) for row in answer["causes"]] == [
         ("device_oom", "memory", 2, 2), ("disk_full", "storage", 1, 1), ("unknown", "unknown", 1, 1),
@@ -72,7 +72,7 @@ def test_without_accelerators_there_is_no_rate() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_where_no_line_of_any_run_says_why_there_is_no_table() -> None:
+def test_no_table_of_causes_without_logged_causes() -> None:
     put(Path("logs/a.jsonl"), training("a", 3, 2))
     job("d")
     assert fleet("logs", "--accelerators", "8")["causes"] == []
@@ -101,7 +101,7 @@ def three_jobs() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_host_repeats_over_jobs_of_which_none_could_tell() -> None:
+def test_host_repeats_over_jobs_that_alone_are_inconclusive() -> None:
     three_jobs()
     (row,), test = hosts_of("logs")
     assert (row["host"], row["deaths"], row["of"], row["causes"], row["runs"]) == (
@@ -121,7 +121,7 @@ def test_a_host_repeats_over_jobs_of_which_none_could_tell() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_below_what_could_be_seen_hosts_are_listed_and_not_accused() -> None:
+def test_hosts_below_the_limit_are_listed_and_not_accused() -> None:
     """Two runs died on node-7: with so few, no host could be told from chance."""
     three_jobs()
     shutil.rmtree("logs/c")
@@ -136,7 +136,7 @@ def test_below_what_could_be_seen_hosts_are_listed_and_not_accused() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_first_host_of_every_run_is_told_apart_from_rank_0_by_nothing() -> None:
+def test_first_host_of_every_run_may_be_rank_0() -> None:
     """Code that dies at rank 0 dies on the first host of a list, and that is node-1 of each run."""
     for at, name in enumerate("abcd"):
         lives(Path(f"logs/{name}"), 64, ["node-1"], name=name, day=f"2026-03-0{at + 1}")
@@ -147,7 +147,7 @@ def test_the_first_host_of_every_run_is_told_apart_from_rank_0_by_nothing() -> N
 
 
 @pytest.mark.usefixtures("folder")
-def test_runs_that_do_not_list_their_hosts_are_in_neither_count() -> None:
+def test_runs_without_host_lists_are_not_counted() -> None:
     three_jobs()
     lives(Path("logs/d"), 64, ["node-7"] * 5, "None assigned", name="d", day="2026-03-04")
     (row,), test = hosts_of("logs")
@@ -156,7 +156,7 @@ def test_runs_that_do_not_list_their_hosts_are_in_neither_count() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_where_no_run_lists_its_hosts_nothing_is_judged() -> None:
+def test_hosts_are_not_judged_without_host_lists() -> None:
     lives(Path("logs/d"), 64, ["node-7"] * 5, "None assigned", name="d")
     rows, test = hosts_of("logs")
     assert (rows, test["judged"], test["deaths_elsewhere"]) == ([], False, 5)
@@ -164,7 +164,7 @@ def test_where_no_run_lists_its_hosts_nothing_is_judged() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_deaths_of_two_jobs_at_once_on_one_host_are_one_failure() -> None:
+def test_simultaneous_failures_on_one_host_count_once() -> None:
     """The host took both with it: two deaths, one failure."""
     for name in "abcd":
         lives(Path(f"logs/{name}"), 64, ["node-7"], name=name)
@@ -181,7 +181,7 @@ def test_hosts_of_two_clusters_with_one_name_are_two_hosts() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_table_of_allocations_lists_hosts_that_no_log_lists() -> None:
+def test_allocation_table_lists_hosts_missing_in_logs() -> None:
     three_jobs()
     rows = ["JobName|Start|End|AllocTRES|NodeList"]
     for name in "abc":
@@ -197,7 +197,7 @@ def test_a_table_of_allocations_lists_hosts_that_no_log_lists() -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_only_the_time_and_the_deaths_of_the_window_count() -> None:
+def test_only_time_and_failures_of_the_window_count() -> None:
     three_jobs()
     rows, test = hosts_of("logs", "--from", "2026-03-02", "--to", "2026-03-03")
     assert (rows, test["runs"], test["deaths"]) == ([], 1, 2)

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 DAY = 24 * HOUR
 
 
-def test_every_job_is_as_if_all_documents_were_read_at_once(logs: Path) -> None:
+def test_job_equals_reading_all_documents_at_once(logs: Path) -> None:
     """The oracle of both passes: one reading of everything, one log, and each job of it accounted for."""
     whole = list_jobs(read_events([str(logs)]), Question())
     expected = {
@@ -55,7 +55,7 @@ def preempted(name: str) -> list[str]:
     return of_job(lines, name)
 
 
-def test_an_attempt_that_was_preempted_is_no_failure_unless_it_is_said() -> None:
+def test_preempted_attempt_fails_only_with_the_option() -> None:
     put(Path("a.jsonl"), preempted("a"))
     counts = [
         fleet("a.jsonl", "--accelerators", "8", *more)["totals"]["failures"]
@@ -64,7 +64,7 @@ def test_an_attempt_that_was_preempted_is_no_failure_unless_it_is_said() -> None
     assert counts == [0, 1]
 
 
-def test_with_fewer_slices_active_not_all_is_allocated() -> None:
+def test_inactive_slices_are_not_allocated() -> None:
     """8 accelerators for 10 h, half of the slices away for the last 4 of them."""
     lines = told(start(0), slices(2, 2, 2, 0), steps(0, 601, at=0, every=60), slices(1, 1, 2, 6 * HOUR), end(10 * HOUR))
     put(Path("a.jsonl"), of_job(lines, "a"))
@@ -72,7 +72,7 @@ def test_with_fewer_slices_active_not_all_is_allocated() -> None:
     assert answer["mpg"]["allocated_chip_ns"] == str(6 * 8 * HOUR * 10**9)
 
 
-def test_nothing_is_held_in_the_queue() -> None:
+def test_queued_job_has_no_allocation() -> None:
     """Scheduled at 0, started at 2 h, 10 h in all: 8 x 8 h are held, and those lost of them cost."""
     lines = [*told(scheduled(0), started(2 * HOUR)), *told(steps(0, 241, at=6 * HOUR, every=60), end(10 * HOUR))]
     put(Path("a.jsonl"), of_job(lines, "a"))
@@ -84,7 +84,7 @@ def test_nothing_is_held_in_the_queue() -> None:
     assert (total["lost_hours"], total["held_lost_hours"], total["cost"]) == (48, 32, "64.00 USD")
 
 
-def test_availability_is_not_recorded_where_nobody_says_when_anything_was_asked_for() -> None:
+def test_availability_is_unknown_without_request_times() -> None:
     """No line of a queue is no proof that nothing waited."""
     put(Path("a.jsonl"), training("a", 10, 6))
     assert fleet("a.jsonl", "--accelerators", "8")["mpg"]["availability_percent"] is None
@@ -95,7 +95,7 @@ def with_allocations(*rows: str, more: Sequence[str] = ()) -> Any:
     return fleet("a.jsonl", "--allocations", "held.csv", *more)
 
 
-def test_allocations_without_a_log_count_if_that_is_asked_for() -> None:
+def test_allocations_without_a_log_count_on_request() -> None:
     """a holds 8 for 10 h; b, of which there is no log, waits 1 h for 4 and holds them for 2 h in a's time."""
     put(Path("a.jsonl"), training("a", 10, 6))
     rows = (
@@ -110,7 +110,7 @@ def test_allocations_without_a_log_count_if_that_is_asked_for() -> None:
     assert [int(counted["mpg"][name]) // HOUR // 10**9 for name in names] == [88, 4]
 
 
-def test_an_allocation_belongs_to_the_first_run_in_its_time_and_the_nearest_earlier_number_fills_gaps() -> None:
+def test_allocation_belongs_to_first_run_and_fills_gaps() -> None:
     """Two runs of a name, of which an allocation covers both; of the second 4 h are covered by nothing but the past."""
     first, second = training("a", 10, 6), training("a", 10, 6, at=30 * HOUR)
     put(Path("a.jsonl"), [*first, *second])
@@ -130,7 +130,7 @@ def test_an_allocation_belongs_to_the_first_run_in_its_time_and_the_nearest_earl
     assert shares == {"one": 100 * 6 * 8 / (32 * 8), "two": 100 * 2 * 16 / (4 * 16)}
 
 
-def test_one_name_in_two_places_is_one_job_unless_told_apart() -> None:
+def test_one_name_in_two_folders_is_one_job_by_default() -> None:
     for place, at in (("east", 0), ("west", 1800)):
         put(Path(f"{place}/log.jsonl"), training("a", 10, 6, at=at))
     Path("labels.csv").write_text(text_of("job,source,cluster", "*,east/*,e", "*,west/*,w"))
@@ -148,7 +148,7 @@ def test_one_name_in_two_places_is_one_job_unless_told_apart() -> None:
     assert "one_name_in_two_clusters" not in {one["code"] for one in fleet(*asked)["diagnostics"]}
 
 
-def test_an_instant_counts_for_runs_that_were_alive_shortly_before_it() -> None:
+def test_as_of_counts_for_recently_active_runs() -> None:
     """Neither run ended. a was heard of 2 h before the instant, b 20 days: b keeps its end and is lost sight of."""
     for name, at in (("a", 20 * DAY), ("b", 0)):
         put(Path(f"{name}.jsonl"), training(name, 10, 6, at=at)[:-1])
@@ -168,7 +168,7 @@ def test_the_last_days_end_with_the_last_run() -> None:
     assert json.dumps(answer["totals"]["time_goodput_percent"]) == "100.0"
 
 
-def test_a_week_is_compared_with_one_that_says_enough() -> None:
+def test_week_is_compared_with_a_large_enough_week() -> None:
     """Goodput 60, 50, 40 and 30 % in four weeks of 5, 5, 4 and 5 runs: the third says too little, of itself and to the
     fourth."""
     for week, (runs, hours) in enumerate([(5, 6), (5, 5), (4, 4), (5, 3)]):
@@ -178,7 +178,7 @@ def test_a_week_is_compared_with_one_that_says_enough() -> None:
     assert [week["change_points"] for week in weeks] == [None, pytest.approx(-10), None, None]
 
 
-def test_a_job_that_died_for_good_is_a_failure_though_nothing_followed() -> None:
+def test_final_crash_counts_as_failure() -> None:
     """Three jobs of 10 h: one crashed at its end, one ended well, of one no line says how it ended."""
     for name, last in (("a", crashed(10 * HOUR)), ("b", job_finished(10 * HOUR)), ("c", step(99, 10 * HOUR))):
         put(Path(f"{name}.jsonl"), of_job(told(start(0), steps(0, 60, at=0, every=600), last), name))

@@ -69,7 +69,7 @@ def test_mpg_by_hand() -> None:
     assert (none["scheduling_percent"], none["mpg_percent"], none["runtime_percent"]) == (None, None, 72.0)
 
 
-def test_mpg_of_a_small_part_is_said_not_to_be_recorded(capsys: Output) -> None:
+def test_mpg_of_a_small_part_is_not_recorded(capsys: Output) -> None:
     mpg_fleet("a,8,30", "b,24,")
     assert run(["fleet", "logs", "--labels", "labels.csv", "--capacity", "capacity.csv", "--workers", "1"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
@@ -132,7 +132,7 @@ def test_mpg_counts_a_run_with_all_it_was_allocated() -> None:
     assert mpg["mpg_percent"] == pytest.approx(100 * allocated / capacity * 480 / (8 * 240) * 0.5)
 
 
-def test_saved_only_takes_unsaved_progress_out_of_runtime_goodput_and_mpg() -> None:
+def test_saved_only_excludes_unsaved_progress() -> None:
     """10 h, of which 6 trained; the only save came after 4 of these, so that 2 h are at risk."""
     lines = told(
         start(0), steps(0, 241, at=4 * HOUR, every=60), save(8 * HOUR + 60, 0.001, 240),

@@ -53,7 +53,7 @@ def test_energy_and_idle_hours_by_team(logs: Path) -> None:
     assert (whole["coverage"]["runs_with_energy"], whole["coverage"]["runs_with_idle_hours"]) == (2, 2)
 
 
-def test_a_fleet_says_of_a_job_what_its_analysis_says(logs: Path) -> None:
+def test_fleet_and_analysis_agree_about_a_job(logs: Path) -> None:
     runs = {row["job"]: row for row in by_team(logs)["whole"]["runs"]}
     for name in ("busy", "idle"):
         devices = goodput_cli.analyze(str(logs / name)).accelerators
@@ -64,7 +64,7 @@ def test_a_fleet_says_of_a_job_what_its_analysis_says(logs: Path) -> None:
         assert runs[name]["idle_hours"] == pytest.approx(devices.seen * devices.idle_ns / 3.6e12, rel=1e-6)
 
 
-def test_a_window_in_which_nobody_looked_is_not_known(logs: Path) -> None:
+def test_window_without_samples_is_unknown(logs: Path) -> None:
     """The samples of the first five of ten minutes are there."""
     path = logs / "idle" / "nvidia-smi-node-a.csv"
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -113,7 +113,7 @@ def _above(logs: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [_one_folder, _above])
-def test_samples_of_nobody_are_said_and_left_out(logs: Path, change: Callable[[Path], None]) -> None:
+def test_samples_without_a_job_are_reported_and_omitted(logs: Path, change: Callable[[Path], None]) -> None:
     change(logs)
     teams = by_team(logs)
     assert teams["red"]["kwh"] is None

@@ -56,7 +56,7 @@ def test_a_job_of_three_documents_is_the_uncut_one(logs: Path) -> None:
     assert {**split, "documents": None} == {**uncut[0], "documents": None}
 
 
-def test_what_is_not_in_the_totals_is_listed_with_a_reason(logs: Path) -> None:
+def test_excluded_documents_are_listed_with_a_reason(logs: Path) -> None:
     answer = fleet(str(logs), "--runs", "each")
     reasons = {Path(row["name"]).name: row["reason"] for row in answer["not_analysed"]}
     assert reasons.keys() == {"noise.jsonl", "single"}
@@ -65,14 +65,14 @@ def test_what_is_not_in_the_totals_is_listed_with_a_reason(logs: Path) -> None:
     assert "truncated_file" in {one["code"] for one in answer["diagnostics"]}
 
 
-def test_what_the_accounting_noticed_is_said_over_all_runs(logs: Path) -> None:
+def test_warnings_are_merged_over_all_runs(logs: Path) -> None:
     noticed = {one["code"]: one for one in fleet(str(logs))["diagnostics"]}
     twice = noticed["duplicate_events"]
     assert twice["message"] == "in 1 run (twin); run `goodput check -j NAME` for details"
     assert twice["count"] > 100
 
 
-def test_what_is_left_out_for_one_reason_is_a_line(capsys: Output) -> None:
+def test_documents_excluded_for_one_reason_are_one_line(capsys: Output) -> None:
     put(Path("some/good.jsonl"), training("good", 1, 0.5))
     for number in range(12):
         put(Path(f"some/{number:02d}.jsonl"), training(f"short-{number:02d}", 1, 0.5)[:1])
@@ -82,7 +82,7 @@ def test_what_is_left_out_for_one_reason_is_a_line(capsys: Output) -> None:
     assert line == f"| job | 12 | {reason} | short-00, short-01, short-02, … |"
 
 
-def test_a_document_that_cannot_be_read_costs_no_other(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_document_does_not_affect_others(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(logs, "copy")
     Path("copy/locked.jsonl").mkdir()
     answer = fleet("copy", "copy/locked.jsonl/../job-0000.jsonl", "nowhere.jsonl")
@@ -121,7 +121,7 @@ def test_the_plan_reads_nothing(logs: Path, read: list[str], capsys: Output) -> 
     assert read == []
 
 
-def test_a_document_that_nobody_may_read_is_listed(logs: Path) -> None:
+def test_document_without_read_permission_is_listed(logs: Path) -> None:
     """As a person sees it: root may read everything, so its right to do so is taken from the command."""
     shutil.copytree(logs / "part-0", "some")
     shutil.copy(logs / "job-0001.jsonl", "some/locked.jsonl")
@@ -140,7 +140,7 @@ def test_a_document_that_nobody_may_read_is_listed(logs: Path) -> None:
     assert [run_["job"] for run_ in answer["runs"]] == ["split"]
 
 
-def test_what_is_too_large_for_a_worker_is_done_by_this_process_if_it_can(
+def test_too_large_documents_are_read_by_this_process(
     logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     plain = fleet(str(logs))
@@ -164,7 +164,7 @@ def test_a_fleet_in_one_process_does_without_arrow() -> None:
     assert done.stdout.split()[-1] == "False"
 
 
-def test_a_program_asks_as_a_person_does(logs: Path) -> None:
+def test_library_and_command_give_the_same_report(logs: Path) -> None:
     Path("labels.csv").write_text(text_of("job,team,accelerators", "job-*,search,8"))
     report = goodput_cli.fleet_report(logs, labels="labels.csv", by=["team"], jobs=["job-*"], workers=1)
     assert isinstance(report, goodput_cli.FleetReport)

@@ -43,7 +43,7 @@ def test_thresholds_of_groups(logs: Path, capsys: Output) -> None:
         (["--scheduler", "tcp://127.0.0.1:1", "--store", "s"], "--insecure-scheduler"),
     ],
 )
-def test_wrong_usage_is_said_before_anything_is_read(
+def test_wrong_usage_is_reported_before_reading(
     arguments: list[str], words: str, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(Path("a.jsonl"), training("a", 1, 0.5))

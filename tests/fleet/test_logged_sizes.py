@@ -29,7 +29,7 @@ def asked(logs: Path, *options: str) -> Any:
     return fleet(str(logs), *options, out=logs.parent / "out.json")
 
 
-def test_accelerators_of_logs_count_and_that_is_said(logs: Path) -> None:
+def test_accelerators_of_logs_count_and_are_reported(logs: Path) -> None:
     answer = asked(logs)
     coverage = answer["coverage"]
     assert (coverage["known_runs"], coverage["runs_with_logged_accelerators"]) == (1, 1)
@@ -56,7 +56,7 @@ def test_options_and_labels_win(logs: Path) -> None:
     assert answer["mpg"]["program_percent"] == pytest.approx(25.0, rel=1e-3)
 
 
-def test_a_store_keeps_what_logs_say_and_asks_anew_for_another_peak(logs: Path) -> None:
+def test_store_keeps_logged_sizes_and_recomputes_other_peaks(logs: Path) -> None:
     store = str(logs.parent / "store")
     first = asked(logs, "--store", store, "--accelerator-type", "h100")
     again = asked(logs, "--store", store, "--accelerator-type", "h100")

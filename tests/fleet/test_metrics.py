@@ -100,7 +100,7 @@ def test_categories_of_time_and_of_accelerators_add_up(priced: FleetReport) -> N
         assert sum(of_teams) == pytest.approx(whole)
 
 
-def test_without_a_price_nothing_is_said_of_costs() -> None:
+def test_costs_are_omitted_without_a_price() -> None:
     put(Path("logs/a.jsonl"), training("a", 4, 2))
     assert not {COST, BY_CATEGORY} & set(metrics("--accelerators", "8"))
 

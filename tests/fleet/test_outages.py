@@ -42,7 +42,7 @@ def text_of_fleet(capsys: Output, jobs: list[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_links_add_up_to_what_disruptions_lost_and_percentiles_are_those_of_numpy(jobs: list[str]) -> None:
+def test_phases_add_up_to_losses_and_match_numpy_percentiles(jobs: list[str]) -> None:
     answer = fleet(*jobs, "--labels", "labels.csv")
     check_answer(answer, "fleet")
     every = rows()
@@ -90,7 +90,7 @@ def test_the_order_of_documents_changes_nothing(jobs: list[str]) -> None:
         assert again[name] == once[name]
 
 
-def test_a_store_gives_back_what_it_was_given(jobs: list[str], folder: Path) -> None:
+def test_store_returns_stored_results(jobs: list[str], folder: Path) -> None:
     options = ("--labels", "labels.csv", "--store", str(folder / "store"))
     first, second = fleet(*jobs, *options), fleet(*jobs, *options)
     assert second["outages"] == first["outages"]
@@ -119,7 +119,7 @@ def test_gates(jobs: list[str], expression: str, code: int) -> None:
     fleet(*jobs, "--labels", "labels.csv", "--fail-if", expression, code=code)
 
 
-def test_a_fleet_without_outages_says_nothing_of_them(folder: Path, capsys: Output) -> None:
+def test_fleet_without_outages_does_not_mention_them(folder: Path, capsys: Output) -> None:
     put(folder / "hang" / "job.log", HANG[:30])
     answer = fleet("hang")
     check_answer(answer, "fleet")

@@ -80,7 +80,7 @@ def same_amounts(answer: dict[str, Any]) -> None:
     check_any_answer(answer)
 
 
-def test_a_table_alone_says_what_was_held_and_waited_for() -> None:
+def test_table_alone_gives_allocated_time_and_waits() -> None:
     answer = fleet(table(STEP))
     same_amounts(answer)
     held = answer["allocations"]
@@ -93,7 +93,7 @@ def test_a_table_alone_says_what_was_held_and_waited_for() -> None:
 
 
 @pytest.mark.parametrize("kind", ["list", "lines"])
-def test_objects_of_kubernetes_say_the_same(kind: str) -> None:
+def test_kubernetes_objects_give_the_same_totals(kind: str) -> None:
     whole = json.dumps({"kind": "List", "items": PODS}) if kind == "list" else "\n".join(map(json.dumps, PODS))
     Path("pods.json").write_text(whole)
     answer = fleet("pods.json")
@@ -102,7 +102,7 @@ def test_objects_of_kubernetes_say_the_same(kind: str) -> None:
     assert answer["allocations"]["groups"][0]["by"] == ["namespace"]
 
 
-def test_a_workload_says_itself_how_long_it_waited() -> None:
+def test_workload_contains_its_waiting_time() -> None:
     conditions = [{"type": "Admitted", "status": "True", "lastTransitionTime": f"{DAY}10:30:00Z"}]
     about = {"name": "w", "creationTimestamp": f"{DAY}10:00:00Z", "ownerReferences": [{"name": "a"}]}
     spec, status = {"queueName": "big"}, {"conditions": conditions}
@@ -115,7 +115,7 @@ def test_a_workload_says_itself_how_long_it_waited() -> None:
     assert held["groups"][0]["rows"][0]["group"] == "big"
 
 
-def test_a_terminal_says_so_in_words_and_never_0(capsys: Output) -> None:
+def test_terminal_prints_unknown_and_never_0(capsys: Output) -> None:
     assert run(["fleet", table(), "--workers", "1", "-q"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith(
@@ -131,7 +131,7 @@ def test_a_terminal_says_so_in_words_and_never_0(capsys: Output) -> None:
 WAITING = ("6", "f", "u3", "pre", "PENDING", "12:00:00", "", "", 0)
 
 
-def test_what_still_waits_has_waited_until_the_last_time_of_the_table(capsys: Output) -> None:
+def test_waiting_job_waits_until_the_last_time_of_the_table(capsys: Output) -> None:
     pending = line(WAITING).replace(f"|{DAY}||", "|Unknown||")
     held = fleet(table(pending))["allocations"]
     first, *others = held["listed"]
@@ -145,7 +145,7 @@ def test_what_still_waits_has_waited_until_the_last_time_of_the_table(capsys: Ou
     assert "Jobs of the scheduler, longest wait first" in shown
 
 
-def test_jobs_of_a_scheduler_end_as_it_says(capsys: Output) -> None:
+def test_scheduler_jobs_end_with_the_logged_state(capsys: Output) -> None:
     """Also one that never started (job 3), and why, where it says so."""
     rows = (("0", "z", "u1", "pre", "CANCELLED by 1002", "09:00:00", "09:10:00", "09:15:00", 8), *ROWS)
     assert run(["jobs", table(rows=rows), "-q", "--format", "json"]) == 0
@@ -158,7 +158,7 @@ def test_jobs_of_a_scheduler_end_as_it_says(capsys: Output) -> None:
 
 
 @pytest.mark.parametrize("name", ["csv", "markdown", "html", "openmetrics", "junit"])
-def test_no_format_says_0_percent(name: str, capsys: Output) -> None:
+def test_no_format_prints_0_percent(name: str, capsys: Output) -> None:
     assert run(["fleet", table(), "--workers", "1", "-q", "--format", name]) == 0
     shown = capsys.readouterr().out
     assert "0.00 %" not in shown.replace("100.00 %", "")
@@ -167,7 +167,7 @@ def test_no_format_says_0_percent(name: str, capsys: Output) -> None:
         assert "145.9 accelerator h in 5 allocations" in shown.replace("\N{NO-BREAK SPACE}", " ")
 
 
-def test_metrics_say_waits_and_held_hours(capsys: Output) -> None:
+def test_metrics_contain_waits_and_allocated_hours(capsys: Output) -> None:
     assert run(["fleet", table(), "--workers", "1", "-q", "--format", "openmetrics"]) == 0
     shown = capsys.readouterr().out
     assert 'goodput_fleet_wait_seconds{job_name="fleet",quantile="0.95"} 3000' in shown
@@ -191,13 +191,13 @@ def test_labels_win_over_the_account_and_state_is_a_dimension() -> None:
     assert held["groups"][1]["rows"][0]["group"] == "timeout"
 
 
-def test_a_dimension_that_no_table_names_is_refused(capsys: Output) -> None:
+def test_unknown_dimension_is_rejected(capsys: Output) -> None:
     put(Path("a.jsonl"), training("a", 10, 6))
     assert run(["fleet", "a.jsonl", "--by", "partition", "--workers", "1"]) == 2
     assert "unknown dimension" in capsys.readouterr().err
 
 
-def test_beside_logs_goodput_is_of_the_jobs_that_have_one() -> None:
+def test_goodput_covers_only_jobs_with_logs() -> None:
     """a trained 6 of 10 h on 8; b held 16 x 4 h and has no log."""
     put(Path("a.jsonl"), training("a", 10, 6))
     day = "2026-01-01T"
@@ -241,7 +241,7 @@ def test_bad_and_hostile_rows_harm_nothing(more: str, capsys: Output) -> None:
     assert "\x1b" not in capsys.readouterr().out
 
 
-def test_what_still_runs_is_held_to_the_latest_time_and_nodes_are_never_added() -> None:
+def test_running_job_is_allocated_until_the_latest_time() -> None:
     at = DAY + "15:20:00"
     running = f"9|r|u|pre|gpu|c1|RUNNING|{at}|{at}|{at}|Unknown|gres/gpu=2|1|n"
     nodes = f"10|n|u|pre|cpu|c1|COMPLETED|{at}|{at}|{at}|{DAY}15:50:00|cpu=8|4|n"
@@ -253,7 +253,7 @@ def test_what_still_runs_is_held_to_the_latest_time_and_nodes_are_never_added() 
 @pytest.mark.parametrize(
     ("nodes", "said"), [(None, "unknown in 1 allocation"), (4, "2.0 node h (accelerators unknown)")]
 )
-def test_held_time_without_counts_is_unknown(nodes: int | None, said: str, capsys: Output) -> None:
+def test_allocated_time_without_counts_is_unknown(nodes: int | None, said: str, capsys: Output) -> None:
     at = DAY + "15:20:00"
     head, row = "JobID|JobName|User|State|Submit|Start|End", f"10|n|u|COMPLETED|{at}|{at}|{DAY}15:50:00"
     more = ("", "") if nodes is None else ("|NNodes", f"|{nodes}")
@@ -278,7 +278,7 @@ def test_a_thousand_teams_are_201_series_that_add_up(capsys: Output) -> None:
     assert "j12" not in "".join(shown), "no names of jobs"
 
 
-def test_a_group_that_only_a_scheduler_knows_is_a_row_without_goodput(capsys: Output) -> None:
+def test_scheduler_only_group_is_a_row_without_goodput(capsys: Output) -> None:
     """Team x trained (a), and held 16 x 4 h without a log (b); of team y no log tells at all (c)."""
     put(Path("a.jsonl"), training("a", 10, 6))
     at = "2026-01-01T00:00:00"
@@ -309,7 +309,7 @@ def test_of_many_groups_the_smallest_wait_as_one(capsys: Output) -> None:
     assert 'goodput_fleet_wait_seconds{job_name="fleet",account="other",quantile="0.5"} 600' in waits
 
 
-def test_a_table_of_one_job_beside_its_log_is_about_that_whatever_it_calls_it() -> None:
+def test_table_of_one_job_joins_the_log_next_to_it() -> None:
     slurm = Path(__file__).parent.parent / "real" / "slurm" / "llm-20b"
     answer = fleet(str(slurm), "--timezone", "UTC")
     held = answer["allocations"]

@@ -38,7 +38,7 @@ def fleet_of(count: int, **options: Any) -> FleetReport:
 
 @pytest.mark.parametrize("count", [1, 60])
 @pytest.mark.parametrize("labelled", [False, True])
-def test_it_is_24_lines_of_80_columns(count: int, labelled: bool) -> None:
+def test_screen_fits_24_lines_of_80_columns(count: int, labelled: bool) -> None:
     more: dict[str, Any] = {"labels": ["labels.csv"], "by": ["team"], "price_per_hour": 2} if labelled else {}
     report = fleet_of(count, **more)
     lines = screen(report).rstrip("\n").split("\n")
@@ -50,7 +50,7 @@ def test_it_is_24_lines_of_80_columns(count: int, labelled: bool) -> None:
     assert f"{share:.2f} %" in lines[1]
 
 
-def test_2000_runs_fit_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_screen_of_2000_runs_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """The screen of a fleet is as long as its groups and doubts allow, and no longer: a report of many of both."""
     report = fleet_of(60, labels=["labels.csv"], by=["team"])
     many = report.runs * 34
@@ -58,7 +58,7 @@ def test_2000_runs_fit_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(screen(report).rstrip("\n").split("\n")) <= LINES
 
 
-def test_by_time_where_accelerators_are_not_known_for_half_of_it() -> None:
+def test_time_is_used_if_half_the_accelerators_are_unknown() -> None:
     logs(12)
     Path("few.csv").write_text(text_of("job,accelerators", "llm-0000,8"))
     shown = screen(goodput_cli.fleet_report("logs", workers=1, labels=["few.csv"]))
@@ -66,21 +66,21 @@ def test_by_time_where_accelerators_are_not_known_for_half_of_it() -> None:
     assert " job h; most to " in shown
 
 
-def test_what_was_lost_is_said_once_with_its_cost() -> None:
+def test_loss_is_printed_once_with_its_cost() -> None:
     report = fleet_of(3, accelerators=8, price_per_hour=2)
     lost, cost = report.total.lost_hours, report.total.cost
     assert f"LOST     {lost:,.1f} h = {cost}; most to other" in screen(report)
     assert "of them while" not in "\n".join(fleet_sheet(report).summary)
 
 
-def test_it_names_what_the_page_names() -> None:
+def test_screen_names_the_same_rows_as_the_page() -> None:
     report = fleet_of(6, accelerators=8)
     (whole,) = where_lost(report)
     words = whole.split("(")[1].split(")")[0].split(",")[0]
     assert words in screen(report)
 
 
-def test_a_fleet_without_logs_says_the_same_as_elsewhere() -> None:
+def test_fleet_without_logs_reports_the_same_everywhere() -> None:
     row = "1|a|u|pre|gpu|c|FAILED|{0}:00:00|{0}:00:00|{0}:10:00|{0}:40:00|gres/gpu=8|1|n".format("2026-03-01T10")
     header = "JobID|JobName|User|Account|Partition|Cluster|State|Submit|Eligible|Start|End|AllocTRES|NNodes|NodeList"
     Path("sacct.txt").write_text(text_of(header, row))

@@ -51,14 +51,14 @@ def test_rows_of_a_real_sacct_are_allocations() -> None:
         ([HEADER, "7|a|search|ann|gpu|west|COMPLETED|x|x|then|now|gres/gpu=8|1"], "rows.txt:2: start: "),
     ],
 )
-def test_what_is_no_sacct_is_said(rows: list[str], words: str, capsys: Output) -> None:
+def test_file_that_is_not_sacct_output_is_reported(rows: list[str], words: str, capsys: Output) -> None:
     put(Path("a.jsonl"), training("a", 1, 0.5))
     Path("rows.txt").write_text(text_of(*rows))
     assert run(["fleet", "a.jsonl", "--sacct", "rows.txt", "--workers", "1"]) == 2
     assert words in capsys.readouterr().err
 
 
-def test_what_still_runs_is_held_until_the_last_event_of_the_fleet() -> None:
+def test_running_job_is_allocated_until_the_last_fleet_event() -> None:
     """a holds 8 until its log ends, and b, of which nobody has a log, 4 from 02:00 on: both end at 10:00, as a does."""
     put(Path("a.jsonl"), training("a", 10, 6))
     rows = [
@@ -72,7 +72,7 @@ def test_what_still_runs_is_held_until_the_last_event_of_the_fleet() -> None:
     assert answer["coverage"]["allocations_without_logs_hours"] == 8 * 4
 
 
-def test_training_that_no_allocation_covers_is_not_kept_of_allocated_time() -> None:
+def test_training_outside_allocations_is_not_allocated_time() -> None:
     """6 of 10 h are kept, the last 2 of them after the node was lost: 4 of 8 allocated hours, and not 6 of 8."""
     put(Path("a.jsonl"), training("a", 10, 6))
     at, end = "2026-01-01T00:00:00", "2026-01-01T08:00:00"
@@ -83,7 +83,7 @@ def test_training_that_no_allocation_covers_is_not_kept_of_allocated_time() -> N
     assert answer["coverage"]["assumed_chip_ns"] == str(2 * 8 * HOUR * 10**9)
 
 
-def test_what_slurm_did_to_a_job_is_seen_in_its_output_and_in_sacct() -> None:
+def test_slurm_actions_appear_in_output_and_sacct() -> None:
     """Failed, preempted and requeued, cancelled by its user, out of time. The user's stop is in the second in which the
     job still wrote a step."""
     analysis = goodput_cli.analyze(SLURM / "llm-20b", timezone="UTC")
@@ -100,14 +100,14 @@ def test_each_task_of_an_array_has_its_own_allocation() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in TRAINERS.iterdir() if path.is_dir()))
-def test_files_of_text_of_a_folder_mean_in_a_list_what_they_mean_alone(name: str) -> None:
+def test_text_files_of_a_folder_give_the_same_job_in_a_list(name: str) -> None:
     folder = TRAINERS / name
     for line in goodput_cli.jobs(folder).jobs:
         analysis = goodput_cli.analyze(folder, job_name=line.name)
         assert (line.goodput_ns, line.attempts) == (analysis.goodput.ns, analysis.job.attempts)
 
 
-def test_text_of_two_folders_is_two_jobs_and_the_store_knows_them(read: list[str]) -> None:
+def test_text_of_two_folders_is_two_stored_jobs(read: list[str]) -> None:
     """Neither output names its job; both folders hold files of the same names. A new file is read with its folder."""
     for name in ("run-a", "run-b"):
         shutil.copytree(SLURM / "llm-20b", name, ignore=shutil.ignore_patterns("sacct.txt"))
@@ -144,7 +144,7 @@ def test_a_job_of_text_in_two_folders_is_one_job() -> None:
     assert any("one/slurm-37.out" in place for place in places)
 
 
-def test_outputs_that_slurm_named_are_called_by_their_folders() -> None:
+def test_slurm_outputs_are_named_after_their_folders() -> None:
     for number in (1, 2):
         folder = Path(f"runs/run-{number}")
         folder.mkdir(parents=True)

@@ -28,7 +28,7 @@ Output = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("folder")
 
 
-def test_what_is_in_the_store_is_not_read_again(logs: Path, read: list[str]) -> None:
+def test_stored_documents_are_not_read_again(logs: Path, read: list[str]) -> None:
     shutil.copytree(logs, "copy")
     plain = fleet("copy")
     assert fleet("copy", "--store", "store") == plain
@@ -44,7 +44,7 @@ def test_what_is_in_the_store_is_not_read_again(logs: Path, read: list[str]) -> 
     assert fleet("copy", "--store", "store", "--accelerators", "8")["totals"]["known_runs"] > 0
 
 
-def test_another_question_reads_again_and_the_first_is_still_known(logs: Path, read: list[str]) -> None:
+def test_other_options_read_again_and_keep_old_results(logs: Path, read: list[str]) -> None:
     answers = [fleet(str(logs), "--store", "store", *more) for more in ((), ("--stall-factor", "0"))]
     assert answers[0] != answers[1]
     read.clear()
@@ -52,7 +52,7 @@ def test_another_question_reads_again_and_the_first_is_still_known(logs: Path, r
     assert read == []
 
 
-def test_a_damaged_part_of_the_store_is_made_anew(logs: Path, read: list[str]) -> None:
+def test_damaged_part_of_the_store_is_rebuilt(logs: Path, read: list[str]) -> None:
     plain = fleet(str(logs), "--store", "store")
     part = min(Path("store/results").glob("*.parquet"))
     part.write_bytes(part.read_bytes()[: part.stat().st_size // 2])
@@ -63,7 +63,7 @@ def test_a_damaged_part_of_the_store_is_made_anew(logs: Path, read: list[str]) -
 
 
 @pytest.mark.parametrize("length", [0, 9000])
-def test_a_disk_that_is_full_is_said_and_the_store_stays_whole(logs: Path, length: int) -> None:
+def test_full_disk_is_reported_and_store_stays_intact(logs: Path, length: int) -> None:
     """The limit of the length of a file stands for the disk: at the first byte, and in results."""
     plain = fleet(str(logs))
     done = subprocess.run(
@@ -85,7 +85,7 @@ def test_a_store_of_another_version_is_refused(capsys: Output) -> None:
     assert "another version" in capsys.readouterr().err
 
 
-def test_results_that_are_too_many_for_memory_are_written_down_and_say_the_same(
+def test_results_spilled_to_disk_are_unchanged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     Path("two").mkdir()
@@ -105,13 +105,13 @@ def test_results_that_are_too_many_for_memory_are_written_down_and_say_the_same(
     assert written == ["a", "b"]
 
 
-def test_a_store_among_the_logs_is_no_log() -> None:
+def test_store_among_the_logs_is_not_a_log() -> None:
     put(Path("logs/a.jsonl"), training("a", 1, 0.5))
     plain = fleet("logs")
     assert [fleet("logs", "--store", "logs/store") for _ in range(2)] == [plain, plain]
 
 
-def test_a_name_that_is_no_text_is_shown_alike_from_memory_and_from_a_store() -> None:
+def test_undecodable_name_is_equal_from_memory_and_store() -> None:
     Path("named").mkdir()
     put(Path(os.fsdecode(b"named/a\xff.jsonl")), training("a", 1, 0.5))
     assert fleet("named", "--workers", "1") == fleet("named", "--workers", "1", "--store", "store")
@@ -125,9 +125,7 @@ def test_each_instant_has_its_own_results() -> None:
     assert [fleet("a.jsonl", *more, "--store", "store") for more in asked] == plain
 
 
-def test_a_file_that_may_be_written_again_in_the_same_tick_is_read_again(
-    read: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_changed_in_the_same_tick_is_read_again(read: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Its size and time are then no proof that it is the same."""
     monkeypatch.setattr("goodput_cli.fleet.store._RACY_NS", 60 * 10**9)
     path = put(Path("a.jsonl"), training("a", 10, 6))
@@ -155,7 +153,7 @@ def damaged(data: bytes, dice: random.Random) -> bytes:
             return data[:place] + dice.randbytes(40) + data[place + 40 :]
 
 
-def test_damage_anywhere_is_said_and_changes_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_damage_is_reported_and_changes_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     """At hundreds of places in all files: each answer is that of the whole store, and what is damaged is named."""
     monkeypatch.setattr(os, "fsync", lambda _: None)  # the machine does not crash meanwhile
     for number in range(3):
@@ -177,9 +175,7 @@ def test_damage_anywhere_is_said_and_changes_no_figure(monkeypatch: pytest.Monke
             shutil.rmtree("hurt")
 
 
-def test_a_part_that_is_lost_while_it_is_used_is_one_sentence(
-    logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output
-) -> None:
+def test_part_lost_during_use_is_one_sentence(logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
     fleet(str(logs), "--store", "store")
     extents = store_module.Store.extents
 
@@ -206,7 +202,7 @@ def _made_by_other_rules(store: Path, rules: int | None) -> None:
 
 
 @pytest.mark.parametrize(("rules", "version"), [(None, 1), (RULES + 1, RULES + 1)])
-def test_results_of_other_rules_are_made_anew_and_that_is_said_once(rules: int | None, version: int) -> None:
+def test_results_of_other_rules_are_rebuilt_and_reported_once(rules: int | None, version: int) -> None:
     for name in ("a", "b"):
         put(Path(f"logs/{name}.jsonl"), training(name, 1, 0.5))
     plain = fleet("logs", "--store", "store", "--job-name", "a")
@@ -225,7 +221,7 @@ def test_results_of_other_rules_are_made_anew_and_that_is_said_once(rules: int |
     assert not [one for one in whole["diagnostics"] if one["code"] == "rules_differ"]
 
 
-def test_each_result_says_which_rules_made_it() -> None:
+def test_each_result_contains_its_rules_version() -> None:
     put(Path("a.jsonl"), training("a", 1, 0.5))
     fleet("a.jsonl", "--store", "store")
     (part,) = Path("store/results").glob("*.parquet")

@@ -28,7 +28,7 @@ def two_teams() -> tuple[str, ...]:
     return ("logs", "--labels", "labels.csv")
 
 
-def test_where_most_was_lost_is_said_first(two_teams: tuple[str, ...], capsys: Output) -> None:
+def test_largest_loss_is_printed_first(two_teams: tuple[str, ...], capsys: Output) -> None:
     assert run(["fleet", *two_teams, "--by", "team", "--workers", "1", "-q"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert (
@@ -40,7 +40,7 @@ def test_where_most_was_lost_is_said_first(two_teams: tuple[str, ...], capsys: O
     )
 
 
-def test_weeks_of_a_group_stand_in_their_order(two_teams: tuple[str, ...]) -> None:
+def test_weeks_of_a_group_are_in_order(two_teams: tuple[str, ...]) -> None:
     (table,) = fleet(*two_teams, "--by", "week,team")["groups"]
     assert [row["values"] for row in table["rows"]] == [
         ["2026-W01", "red"], ["2026-W02", "red"], ["2026-W01", "blue"], ["2026-W02", "blue"]
@@ -49,7 +49,7 @@ def test_weeks_of_a_group_stand_in_their_order(two_teams: tuple[str, ...]) -> No
     assert [row["values"][1] for row in by_name["rows"]] == ["blue", "red", "blue", "red"]
 
 
-def test_the_page_has_the_runs_that_lost_most_and_a_long_name_leaves_room(two_teams: tuple[str, ...]) -> None:
+def test_page_lists_worst_runs_and_fits_long_names(two_teams: tuple[str, ...]) -> None:
     assert run(["fleet", *two_teams, "--workers", "1", "-q", "-o", "fleet.html"]) == 0
     page = Path("fleet.html").read_text()
     runs = page[page.index("<bdi>Runs</bdi></h2>") :]
@@ -68,7 +68,7 @@ def test_the_page_has_its_contents_under_its_title(two_teams: tuple[str, ...]) -
     assert len(links) > 4
 
 
-def test_a_document_whose_events_name_no_job_is_told_from_one_without_events() -> None:
+def test_unnamed_job_differs_from_document_without_events() -> None:
     put(Path("logs/a.jsonl"), training("a", 4, 3))
     put(Path("logs/b.jsonl"), ['{"step_count": 3, "step_start_time": 1767225600}'])
     put(Path("logs/c.jsonl"), ['{"hello": 3}'])
@@ -86,7 +86,7 @@ def test_a_plan_is_for_the_screen(capsys: Output) -> None:
     assert not Path("plan.html").exists()
 
 
-def test_an_empty_log_and_a_link_to_nothing_are_listed(capsys: Output) -> None:
+def test_empty_log_and_broken_link_are_listed(capsys: Output) -> None:
     put(Path("logs/a.jsonl"), training("a", 1, 0.5))
     put(Path("logs/empty.jsonl"), [])
     Path("logs/gone.jsonl").symlink_to("moved/away.jsonl")
@@ -102,7 +102,7 @@ def test_an_empty_log_and_a_link_to_nothing_are_listed(capsys: Output) -> None:
     assert "empty_logs: empty logs; their jobs are not listed\n    logs/empty.jsonl" in said
 
 
-def test_what_changed_since_the_week_before_adds_up(capsys: Output) -> None:
+def test_changes_since_last_week_add_up(capsys: Output) -> None:
     """Six runs a week: in the second, one of them holds its accelerators for 12 h longer without progress."""
     for week in range(2):
         for number in range(6):
@@ -129,7 +129,7 @@ def test_weeks_with_few_runs_are_not_compared(two_teams: tuple[str, ...]) -> Non
     assert fleet(*two_teams, "--workers", "1")["change"] is None
 
 
-def test_what_only_informs_is_said_once_and_not_once_a_job(capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_diagnostics_are_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     """Of five logs that name no job: where the first three are, and how many more; `--verbose` and JSON have each."""
     for number in range(5):
         put(Path(f"logs/run-{number}/train.log"), life(3000 * number).splitlines())
@@ -145,7 +145,7 @@ def test_what_only_informs_is_said_once_and_not_once_a_job(capsys: pytest.Captur
     assert len(said[True]) == codes.count("job_name_assumed") == 5
 
 
-def test_what_is_not_known_is_one_sentence_at_the_end(
+def test_unknown_values_are_one_sentence_at_the_end(
     two_teams: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With what would tell; figures stand there only where they are known."""

@@ -34,7 +34,7 @@ def lived(seed: int) -> World:
 
 
 @pytest.mark.parametrize("program", [one for one in PROGRAMS if "deaths" in one.shows], ids=lambda one: one.name)
-def test_a_fleet_counts_deaths_and_censors_the_rest(
+def test_fleet_counts_failures_and_censors_the_rest(
     program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     worlds = [lived(seed) for seed in range(len(JOBS))]

@@ -16,7 +16,7 @@ SEEDS = range(1, 3)
 
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
-def test_what_is_said_of_a_story_is_right(story: Story) -> None:
+def test_report_of_a_story_is_correct(story: Story) -> None:
     drawn = [case for case in cases(SEEDS) if case.story == story]
     found = {case: wrongs(case) for case in drawn[:: len(SEEDS) + 1] + drawn[len(SEEDS) - 1 :: len(SEEDS) + 1]}
     wrong = {str(case): reasons for case, reasons in found.items() if reasons}
@@ -24,7 +24,7 @@ def test_what_is_said_of_a_story_is_right(story: Story) -> None:
     assert len(wrong) <= allowed, wrong
 
 
-def test_each_story_is_told_by_a_program_and_each_program_tells_many() -> None:
+def test_each_story_has_a_program_and_programs_have_many() -> None:
     all_cases = list(cases(range(1)))
     assert {case.story for case in all_cases} == set(STORIES)
     assert all(sum(case.program == program for case in all_cases) >= 16 for program in PROGRAMS)

@@ -133,7 +133,7 @@ def test_zones() -> None:
 
 
 @given(st.text(max_size=30))
-def test_no_text_raises_anything_but_wrong_usage(text: str) -> None:
+def test_any_text_raises_only_wrong_usage(text: str) -> None:
     for parse in (parse_when, parse_duration, parse_span):
         with contextlib.suppress(UsageError):
             parse(text)

@@ -13,24 +13,24 @@ from typing import get_args
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice, with_one_run
-from goodput_cli.analysis.advice.levers import LeverInputs, bound, judged_levers, levers
+from goodput_cli.analysis.advice.levers import ImprovementInputs, bound, judged_improvements, levers
 from goodput_cli.analysis.advice.record import FAILURES, EndKind, JobRecord
-from goodput_cli.analysis.advice.replay import AsRecorded, Every, Replayed, replay
+from goodput_cli.analysis.advice.replay import AsRecorded, Replayed, SaveEvery, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
 from goodput_cli.analysis.advice.results import (
     AdviceData,
+    AttemptEndings,
     CurvePoint,
     Fidelity,
     IfDeath,
     IntervalAdvice,
-    LifeEndings,
     Recorded,
     RecordFacts,
     ReplayFacts,
     SaveFacts,
     failed_lives,
 )
-from goodput_cli.analysis.advice.sheet import levers_sheet
+from goodput_cli.analysis.advice.sheet import improvements_sheet
 from goodput_cli.analysis.advice.thresholds import GAIN_LOW, OF_INTERVAL, RATIO
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.measures import decimal
@@ -49,7 +49,7 @@ class Advice(AdviceData, Shown):
     """Advice on a job: changes that would have raised its goodput, and by how much."""
 
     def sheet(self) -> Sheet:
-        return levers_sheet(self)
+        return improvements_sheet(self)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def advise(record: JobRecord, options: Options = Options(), others: Mapping[Deat
     exposure = exposure_of(record, options.mtbf)
     fidelity = check_replay(record)
     interval = with_one_run(interval_advice(record, exposure))
-    question = LeverInputs(record, exposure, interval, fidelity.ok, options.spare_ns)
+    question = ImprovementInputs(record, exposure, interval, fidelity.ok, options.spare_ns)
     return Advice(
         job=record.name,
         recorded=Recorded(100 * record.productive / record.window, record.window / 1e9, record.productive / 1e9),
@@ -84,7 +84,7 @@ def advise(record: JobRecord, options: Options = Options(), others: Mapping[Deat
         bound=bound(question, options.price),
         deaths=_deaths(record, options, others),
         diagnostics=tuple(_diagnostics(record, exposure, interval, fidelity)),
-        judged=judged_levers(question),
+        judged=judged_improvements(question),
     )
 
 
@@ -125,7 +125,7 @@ def _facts(record: JobRecord, exposure: Exposure, fidelity: Fidelity) -> RecordF
         failures=amounts.failures,
         failed_lives=failed,
         disruptions=amounts.disruptions,
-        kinds=LifeEndings(**{str(kind): kinds[kind] for kind in (*FAILURES, EndKind.STOP)}),
+        kinds=AttemptEndings(**{str(kind): kinds[kind] for kind in (*FAILURES, EndKind.STOP)}),
         life_seconds=exposure.budgets,
         mtbf_seconds=amounts.up / amounts.failures / 1e9 if amounts.failures else None,
         training_between_failures_seconds=exposure.mtbf_given or (exposure.budgets / failed if failed else None),
@@ -155,7 +155,7 @@ def _replayed(record: JobRecord, interval: Interval, replays: bool) -> IntervalA
     advice = interval.advice
     if not replays or advice.every_steps is None:
         return advice
-    return replace(advice, replayed=_replay_facts(record, replay(record, Every(record, advice.every_steps))))
+    return replace(advice, replayed=_replay_facts(record, replay(record, SaveEvery(record, advice.every_steps))))
 
 
 def _replay_facts(record: JobRecord, done: Replayed) -> ReplayFacts:
@@ -175,7 +175,7 @@ def _curve(record: JobRecord, interval: Interval, replays: bool) -> tuple[CurveP
     by = curve.goodput(curve.chosen_by).tolist() if chosen else [None] * len(goodput)
     points = []
     for place, every in enumerate(curve.intervals.tolist()):
-        own = _replay_facts(record, replay(record, Every(record, every))).goodput_percent if replays else None
+        own = _replay_facts(record, replay(record, SaveEvery(record, every))).goodput_percent if replays else None
         low, high = spread.goodput[:, place].tolist()
         average = goodput[place]
         within = (min(low, average), max(high, average))  # where all draws lie to one side of it

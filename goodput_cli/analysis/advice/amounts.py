@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, search
-from goodput_cli.analysis.advice.record import Amounts, ReplayAttempt
+from goodput_cli.analysis.advice.record import ReplayAttempt, ReplayTotals
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.find import last_failure, time_up
 from goodput_cli.analysis.goodput.findings import Covered, not_recorded
@@ -35,7 +35,7 @@ PARTS: dict[str, tuple[Category, ...]] = {
 _UNTIL_UP = ("down", "queued")
 
 
-def amounts_of(timeline: Timeline, lives: Sequence[ReplayAttempt], taken: int) -> Amounts:
+def amounts_of(timeline: Timeline, lives: Sequence[ReplayAttempt], taken: int) -> ReplayTotals:
     """Sums of the ledger. taken: ns of the wasted time that saves of a given cost take."""
     costs = AttemptCosts(timeline)
     parts, disrupted = _parts(costs, lives), costs.unplanned
@@ -58,7 +58,7 @@ def amounts_of(timeline: Timeline, lives: Sequence[ReplayAttempt], taken: int) -
     lived, begin = {life.attempt for life in lives}, timeline.attempts.begin
     disruptions = int(np.count_nonzero(timeline.failed))
     never = [attempt for attempt in timeline.disruptions.tolist() if attempt not in lived]
-    return Amounts(
+    return ReplayTotals(
         before=before,
         outages=tuple(outages),
         restore=costs.total(Category.RESTORE),

@@ -74,7 +74,7 @@ def exposure_of(record: JobRecord, mtbf: float | None = None) -> Exposure:
     lives = record.lives
     steps = sum(life.steps for life in lives)
     pace = sum(life.trained for life in lives) / _NS / steps if steps else 0.0
-    behind = _behind_failures(record)
+    behind = _times_after_failures(record)
     budgets = sum(life.budget for life in lives if record.trained_step(life))
     gaps = sum(behind)
     return Exposure(
@@ -92,7 +92,7 @@ def exposure_of(record: JobRecord, mtbf: float | None = None) -> Exposure:
     )
 
 
-def _behind_failures(record: JobRecord) -> list[int]:
+def _times_after_failures(record: JobRecord) -> list[int]:
     """Return the time (ns) after each failure until training continues. It includes starts that ended before a step
     finished; these are not attempts here."""
     lives, behind = record.lives, list[int]()

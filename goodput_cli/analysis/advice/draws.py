@@ -47,10 +47,10 @@ def uniforms(count: int, skip: int = 0) -> F64:
 def spread(curve: Curve, advised: Curve | None, today: Curve | None) -> Spread:
     """Return the wider of two ranges: from 1000 draws of single attempts and 1000 draws of blocks of attempts, which
     keep bursts of failures together. advised, today: curves of one interval each."""
-    alone = _spread(curve, advised, today, _drawn_alone)
+    alone = _spread(curve, advised, today, _single_draws)
     if curve.exposure.failures < 2:
         return alone
-    return _wider(alone, _widened(_spread(curve, advised, today, _drawn_in_blocks), curve, advised, today))
+    return _wider_ranges(alone, _widen_ranges(_spread(curve, advised, today, _block_draws), curve, advised, today))
 
 
 def _spread(
@@ -76,7 +76,7 @@ def _spread(
     )
 
 
-def _widened(blocks: Spread, curve: Curve, advised: Curve | None, today: Curve | None) -> Spread:
+def _widen_ranges(blocks: Spread, curve: Curve, advised: Curve | None, today: Curve | None) -> Spread:
     """Widen the ranges of blocks to those of a Student t with one degree of freedom less than blocks: lost shares about
     their average, intervals by their ratio, gains by their difference. Unchanged below ten attempts."""
     lives = curve.exposure.lives
@@ -139,7 +139,7 @@ def _widening(blocks: float) -> float:
     return student / z * math.sqrt(blocks / free)
 
 
-def _wider(one: Spread, other: Spread) -> Spread:
+def _wider_ranges(one: Spread, other: Spread) -> Spread:
     """Return the wider of each pair of ranges, intervals by their ratio; of the probability the lower."""
     width, others = one.goodput[1] - one.goodput[0], other.goodput[1] - other.goodput[0]
     gains = [some.gain for some in (one, other) if some.gain is not None]
@@ -152,7 +152,7 @@ def _wider(one: Spread, other: Spread) -> Spread:
     )
 
 
-def _drawn_alone(exposure: Exposure) -> Iterator[Draws]:
+def _single_draws(exposure: Exposure) -> Iterator[Draws]:
     """Yield draws of single attempts, a hundred draws at once."""
     columns = exposure.failures + 2
     for first in range(0, DRAWS, _AT_ONCE):
@@ -173,7 +173,7 @@ def _weights(exposure: Exposure, given: F64) -> Draws:
     return weights, half, exposure.gaps * rate
 
 
-def _drawn_in_blocks(exposure: Exposure) -> Iterator[Draws]:
+def _block_draws(exposure: Exposure) -> Iterator[Draws]:
     """Yield draws of blocks of neighboring attempts, each draw with as much attempt time as the record."""
     lives, budgets, failures = exposure.lives, exposure.budgets, exposure.failures
     for place in _blocks(exposure):
@@ -187,17 +187,17 @@ def _drawn_in_blocks(exposure: Exposure) -> Iterator[Draws]:
 
 def _blocks(exposure: Exposure) -> Iterator[I64]:
     """Yield as many attempts as recorded, [draws, n], a hundred draws at once: blocks of neighbors, where the first
-    follows the last (circular block bootstrap, Politis and Romano 1992), after the numbers that `_drawn_alone` takes.
+    follows the last (circular block bootstrap, Politis and Romano 1992), after the numbers that `_single_draws` takes.
     """
     failures, length = exposure.failures, block_length(exposure.lives)
     blocks, taken = -(-failures // length), DRAWS * (failures + 2)
     for first in range(0, DRAWS, _AT_ONCE):
         given = uniforms(_AT_ONCE * blocks, taken + first * blocks).reshape(_AT_ONCE, blocks)
-        start = _place(given, failures)
+        start = _positions_below(given, failures)
         yield (start[:, :, None] + np.arange(length)).reshape(_AT_ONCE, -1)[:, :failures] % failures
 
 
-def _place(given: F64, count: int) -> I64:
+def _positions_below(given: F64, count: int) -> I64:
     """Convert numbers in [0, 1] to positions below `count`."""
     return np.minimum((given * count).astype(np.int64), count - 1)
 
@@ -250,13 +250,13 @@ def one_run(curve: Curve) -> tuple[float, float] | None:
     exposure = curve.exposure
     if exposure.mtbf_given is not None and not exposure.failures:
         return None
-    kinds = [_lives_alone(exposure), *([_neighbours(exposure)] if exposure.failures >= 2 else [])]
+    kinds = [_single_attempts(exposure), *([_neighbours(exposure)] if exposure.failures >= 2 else [])]
     runs = (np.sort(curve.goodput(_lived(curve, lives))) for lives in kinds)
     low, high = max(((run[_LOW - 1], run[_HIGH - 1]) for run in runs), key=lambda ends: ends[1] - ends[0])
     return float(low), float(high)
 
 
-def _lives_alone(exposure: Exposure) -> _Lives:
+def _single_attempts(exposure: Exposure) -> _Lives:
     """Draw single attempts, each as often as its weight; without a failure all are as long as their mean."""
     failures = exposure.failures
     weights, half, _ = _weights(exposure, uniforms(DRAWS * (failures + 2)).reshape(DRAWS, failures + 2))
@@ -284,7 +284,9 @@ def _neighbours(exposure: Exposure) -> _Lives:
     def lives(number: int, draws: I64, random: np.random.Generator) -> F64:
         starts = number % length == 0
         place[draws] = (
-            _place(random.random(len(draws)), exposure.failures) if starts else (place[draws] + 1) % exposure.failures
+            _positions_below(random.random(len(draws)), exposure.failures)
+            if starts
+            else (place[draws] + 1) % exposure.failures
         )
         of_draw = exposure.lives[order[draws, place[draws]]]
         return np.asarray(of_draw * (mean * exposure.failures / total)[draws])
@@ -293,8 +295,8 @@ def _neighbours(exposure: Exposure) -> _Lives:
 
 
 def _means(exposure: Exposure, total: F64) -> F64:
-    """Return the mean time (s) between failures of each draw of blocks, as far apart as `_widened` makes ranges. total:
-    time of its attempts, s."""
+    """Return the mean time (s) between failures of each draw of blocks, as far apart as `_widen_ranges` makes ranges.
+    total: time of its attempts, s."""
     usual = exposure.budgets / exposure.failures
     if exposure.mtbf_given is not None:
         return np.full(DRAWS, exposure.mtbf_given)
@@ -325,6 +327,6 @@ def _lived(curve: Curve, lives: _Lives) -> F64:
         whole, rest = np.divmod(life, period)
         whole -= (whole > 0) & (rest < latency)
         left[running] -= np.maximum(whole * training - one.extra * life / one.budgets, 0)
-        clock[running] += life + behind[_place(random.random(len(running)), len(behind))]
+        clock[running] += life + behind[_positions_below(random.random(len(running)), len(behind))]
     clock[running] = np.inf
     return clock

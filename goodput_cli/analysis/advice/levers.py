@@ -11,7 +11,7 @@ from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidate
 from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
 from goodput_cli.analysis.advice.record import FAILURES, RESTART, EndKind, JobRecord, half
 from goodput_cli.analysis.advice.replay import AsRecorded, replay
-from goodput_cli.analysis.advice.results import How, Lever
+from goodput_cli.analysis.advice.results import How, Improvement
 from goodput_cli.analysis.advice.thresholds import LEVERS
 from goodput_cli.analysis.question import Price, hours_and_money
 from goodput_cli.vocabulary.categories import is_eval
@@ -42,7 +42,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class LeverInputs:
+class ImprovementInputs:
     """Inputs of the improvements. replays: whether the record replays as it was."""
 
     record: JobRecord
@@ -52,14 +52,14 @@ class LeverInputs:
     spare_ns: int
 
 
-def levers(inputs: LeverInputs, price: Price | None) -> tuple[Lever, ...]:
+def levers(inputs: ImprovementInputs, price: Price | None) -> tuple[Improvement, ...]:
     """Return all improvements with a gain, largest first."""
-    made = [_made(estimate, inputs.record, price) for estimate in all_levers(inputs)]
+    made = [_made(estimate, inputs.record, price) for estimate in all_improvements(inputs)]
     some = [lever for lever in made if lever is not None and lever.percent_of_window >= 100 * LEAST_SHARE]
     return tuple(sorted(some, key=lambda lever: (-lever.seconds, lever.name)))
 
 
-def judged_levers(inputs: LeverInputs) -> frozenset[str]:
+def judged_improvements(inputs: ImprovementInputs) -> frozenset[str]:
     """Return the names of the improvements that the record covers, even if they gain nothing."""
     amounts, record = inputs.record.amounts, inputs.record
     advised = inputs.interval.advice.verdict != "refused"
@@ -77,7 +77,7 @@ def judged_levers(inputs: LeverInputs) -> frozenset[str]:
     )
 
 
-def bound(inputs: LeverInputs, price: Price | None) -> Lever | None:
+def bound(inputs: ImprovementInputs, price: Price | None) -> Improvement | None:
     """Return the gain that no method of checkpointing can exceed."""
     amounts = inputs.record.amounts
     estimate = Estimate(
@@ -94,7 +94,7 @@ def points_of(record: JobRecord, seconds: float) -> tuple[float, float]:
     return goodput - 100 * productive / window, goodput
 
 
-def _made(estimate: Estimate, record: JobRecord, price: Price | None) -> Lever | None:
+def _made(estimate: Estimate, record: JobRecord, price: Price | None) -> Improvement | None:
     seconds = estimate.ns / 1e9 if estimate.ns is not None else estimate.seconds
     window = record.window / 1e9
     if seconds is None or seconds >= window:
@@ -103,19 +103,19 @@ def _made(estimate: Estimate, record: JobRecord, price: Price | None) -> Lever |
         points, goodput = estimate.after - estimate.before, estimate.after
     else:
         points, goodput = points_of(record, seconds)
-    return Lever(
+    return Improvement(
         estimate.name, estimate.label, estimate.text, estimate.assumption, estimate.how, seconds, estimate.ns,
         100 * seconds / window, points, goodput, *hours_and_money(price, seconds * 1e9), estimate.settings,
     )  # fmt: skip
 
 
-def all_levers(inputs: LeverInputs) -> Iterator[Estimate]:
+def all_improvements(inputs: ImprovementInputs) -> Iterator[Estimate]:
     """Yield every improvement that the record covers, small ones too."""
     for find in _FINDERS:
         yield from find(inputs)
 
 
-def _interval(inputs: LeverInputs) -> Iterator[Estimate]:
+def _interval(inputs: ImprovementInputs) -> Iterator[Estimate]:
     advice, exposure = inputs.interval.advice, inputs.exposure
     today, best = inputs.interval.today, inputs.interval.optimum
     if advice.verdict in ("keep", "refused") or today is None or best is None:
@@ -128,7 +128,7 @@ def _interval(inputs: LeverInputs) -> Iterator[Estimate]:
     )  # fmt: skip
 
 
-def _async_saves(inputs: LeverInputs) -> Iterator[Estimate]:
+def _async_saves(inputs: ImprovementInputs) -> Iterator[Estimate]:
     record, exposure, today = inputs.record, inputs.exposure, inputs.interval.today
     if record.asynchronous or record.background or not record.cost or today is None or record.every is None:
         return
@@ -147,7 +147,7 @@ def _async_saves(inputs: LeverInputs) -> Iterator[Estimate]:
 
 
 def _average(
-    inputs: LeverInputs, new: Curve, old: Curve, name: str, label: str, text: str, assumption: str,
+    inputs: ImprovementInputs, new: Curve, old: Curve, name: str, label: str, text: str, assumption: str,
     settings: Mapping[str, float | str],
 ) -> Estimate:  # fmt: skip
     after, before = float(new.average[0]), float(old.average[0])
@@ -159,7 +159,7 @@ def _average(
     )  # fmt: skip
 
 
-def _newest_checkpoint(inputs: LeverInputs) -> Iterator[Estimate]:
+def _newest_checkpoint(inputs: ImprovementInputs) -> Iterator[Estimate]:
     record = inputs.record
     if not inputs.replays or not any(end.kind == EndKind.OLDER for end in record.ends):
         return
@@ -172,7 +172,7 @@ def _newest_checkpoint(inputs: LeverInputs) -> Iterator[Estimate]:
         )  # fmt: skip
 
 
-def _disruptions(inputs: LeverInputs) -> Iterator[Estimate]:
+def _disruptions(inputs: ImprovementInputs) -> Iterator[Estimate]:
     """Yield the improvements of fewer disruptions and of shorter ones."""
     amounts, spare = inputs.record.amounts, inputs.spare_ns
     yield Estimate(
@@ -201,7 +201,7 @@ def _disruptions(inputs: LeverInputs) -> Iterator[Estimate]:
     )  # fmt: skip
 
 
-def _starts_that_hold(inputs: LeverInputs) -> Iterator[Estimate]:
+def _failed_starts_before(inputs: ImprovementInputs) -> Iterator[Estimate]:
     record, early = inputs.record, early_deaths(inputs.exposure)
     if early is None or not early.unusual or early.longest_seconds is None:
         return
@@ -226,7 +226,7 @@ def _starts_that_hold(inputs: LeverInputs) -> Iterator[Estimate]:
     )  # fmt: skip
 
 
-def _custom(inputs: LeverInputs) -> Iterator[Estimate]:
+def _custom(inputs: ImprovementInputs) -> Iterator[Estimate]:
     custom, window = inputs.record.amounts.custom, inputs.record.window
     evals = sorted(label for label in custom if is_eval(label))
     groups = {"evals": evals} if evals else {}
@@ -239,7 +239,7 @@ def _custom(inputs: LeverInputs) -> Iterator[Estimate]:
             )  # fmt: skip
 
 
-def _steady(inputs: LeverInputs) -> Iterator[Estimate]:
+def _steady(inputs: ImprovementInputs) -> Iterator[Estimate]:
     amounts = inputs.record.amounts
     for name, label, text, ns in (
         ("data_loading", "no waiting for data", "data loading never delays a step", amounts.data),
@@ -257,7 +257,7 @@ def _steady(inputs: LeverInputs) -> Iterator[Estimate]:
             )
 
 
-def _longest_outage(inputs: LeverInputs) -> Iterator[Estimate]:
+def _longest_outage(inputs: ImprovementInputs) -> Iterator[Estimate]:
     record = inputs.record
     gaps = [gap for gap, end in zip(record.gaps[1:], record.ends, strict=False) if end.kind in FAILURES]
     beyond = max(gaps) - round(median(gaps)) if gaps else 0
@@ -269,6 +269,6 @@ def _longest_outage(inputs: LeverInputs) -> Iterator[Estimate]:
         )  # fmt: skip
 
 
-_FINDERS: tuple[Callable[[LeverInputs], Iterator[Estimate]], ...] = (
-    _interval, _async_saves, _newest_checkpoint, _disruptions, _starts_that_hold, _custom, _steady, _longest_outage,
+_FINDERS: tuple[Callable[[ImprovementInputs], Iterator[Estimate]], ...] = (
+    _interval, _async_saves, _newest_checkpoint, _disruptions, _failed_starts_before, _custom, _steady, _longest_outage,
 )  # fmt: skip

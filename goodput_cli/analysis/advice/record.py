@@ -244,7 +244,7 @@ RESTART = ("init", "prep", "restore", "load", "elastic", "startup")
 
 
 @dataclass(frozen=True)
-class Amounts:
+class ReplayTotals:
     """Sums of the ledger, for the improvements that leave attempts unchanged."""
 
     before: Mapping[str, tuple[int, ...]]
@@ -314,7 +314,7 @@ class JobRecord:
     """Number of the attempt that reached it."""
     kept_steps: int
     """Steps of the final progress."""
-    amounts: Amounts
+    amounts: ReplayTotals
     """Sums of the ledger."""
     deaths: Death = "middle"
     """The moment of death assumed where none was logged."""

@@ -76,7 +76,7 @@ class AsRecorded:
         return int(saves.delay[np.searchsorted(saves.made_at, position)])
 
 
-class Every:
+class SaveEvery:
     """Saves after every step that `every` divides, except those at or below the first position; the save after the last
     step is unchanged. A save that the record shows costs what it did, any other `JobRecord.cost_ns`."""
 
@@ -271,7 +271,7 @@ def replay(record: JobRecord, policy: Policy, *, newest: bool = False) -> Replay
 
 
 @dataclass(frozen=True)
-class _Died:
+class _AttemptEnd:
     """End of an attempt: after `ns` (start-up not included) at this position; position None if the job was done, ns
     None if it never would be. life: the attempt whose budget ended."""
 
@@ -281,7 +281,7 @@ class _Died:
 
 
 @dataclass
-class _Usable:
+class _UsableCheckpoints:
     """Checkpoints that can be restored: those of the policy at low < position <= high, in an attempt, or of these only
     `made`; and `low` itself if an attempt resumed there."""
 
@@ -299,7 +299,7 @@ class _Replay:
     def __init__(self, record: JobRecord, policy: Policy, *, newest: bool) -> None:
         self._record, self._policy, self._restores_newest = record, policy, newest
         self._startups = [life.startup for life in record.lives]
-        self._usable: list[_Usable] = []
+        self._usable: list[_UsableCheckpoints] = []
         self._path: list[tuple[int, int]] = []
         self._saves = self._saved = self._wraps = 0
         self._state: tuple[int, int, list[tuple[int, int]]] | None = None
@@ -323,7 +323,7 @@ class _Replay:
     def _replayed(self, ns: int | None) -> Replayed:
         return Replayed(ns, tuple(self._path), self._saves, self._saved)
 
-    def _live(self, life: int, position: int) -> _Died:
+    def _live(self, life: int, position: int) -> _AttemptEnd:
         """Replay one attempt, to its end or to the end of the job. The last attempt of the record did not fail: after
         its budget it continues with that of the first, and its places continue; if it is the only one, it never ends.
         """
@@ -337,23 +337,23 @@ class _Replay:
             result = run.within(None if endless else budget - spent, record.end)
             self._note(run, result, spent)
             if result.whole >= record.end or (last and result.position >= record.end):
-                return _Died(life, spent + result.used)
+                return _AttemptEnd(life, spent + result.used)
             if not last:
                 ns = budget + record.lives[life].hang
                 self._forget_pending(begun, ns)
-                return _Died(life, ns, result.position)
+                return _AttemptEnd(life, ns, result.position)
             self._wraps += 1
             left = budget - spent - result.used
             before, self._state = self._state, (result.position, left, [(one.low, one.high) for one in self._usable])
             if self._state == before:  # as when it last came to the end of the record: it never ends
-                return _Died(life, None)
+                return _AttemptEnd(life, None)
             spent += result.used
             place, position, life = place + result.position - position, result.position, 0
-        return _Died(life, None)
+        return _AttemptEnd(life, None)
 
     def _note(self, run: AttemptReplay, result: BudgetResult, spent: int) -> None:
         """Record the saves of a stretch."""
-        self._usable.append(_Usable(run, spent, run.position, result.whole, result.made, run.place == 0))
+        self._usable.append(_UsableCheckpoints(run, spent, run.position, result.whole, result.made, run.place == 0))
         if result.made is None:
             self._saves += self._policy.count(run.life, result.whole) - self._policy.count(run.life, run.position)
             self._saved += run.done(result.whole) - run.trained(result.whole)
@@ -371,14 +371,14 @@ class _Replay:
             if save is not None:
                 return
 
-    def _ready(self, usable: _Usable, position: int) -> int:
+    def _ready(self, usable: _UsableCheckpoints, position: int) -> int:
         """Return when a save can be used, ns of its run."""
         if usable.made is not None:
             return next(ready for at, ready in reversed(usable.made) if at == position)
         delay = self._policy.delay(usable.run.life, position)
         return usable.run.done(position) + delay if delay else 0
 
-    def _newest_of(self, usable: _Usable, high: int) -> int | None:
+    def _newest_of(self, usable: _UsableCheckpoints, high: int) -> int | None:
         if usable.made is None:
             return self._policy.last(usable.run.life, usable.low, min(high, usable.high))
         return next((at for at, _ in reversed(usable.made) if at <= min(high, usable.high)), None)

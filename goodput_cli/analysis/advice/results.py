@@ -76,7 +76,7 @@ class Fidelity:
 
 
 @dataclass(frozen=True)
-class LifeEndings:
+class AttemptEndings:
     """number of attempts by how they ended, and where the next one began"""
 
     newest: int
@@ -101,7 +101,7 @@ class RecordFacts:
     """attempts that ended unplanned: failures of attempts that had finished a step"""
     disruptions: int
     """as `goodput disruptions` counts them"""
-    kinds: LifeEndings
+    kinds: AttemptEndings
     """ends of attempts"""
     life_seconds: float
     """training time of all attempts, without start-up and final hangs"""
@@ -313,7 +313,7 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
-class Lever:
+class Improvement:
     """An improvement: a row of the answer."""
 
     name: str = column("text", "as in --fail-if advice.NAME")
@@ -337,7 +337,9 @@ class Lever:
     )
 
 
-LEVER_TABLE = Table("lever", "improvements, and how much goodput each would have gained", columns_of(Lever, attribute))
+LEVER_TABLE = Table(
+    "lever", "improvements, and how much goodput each would have gained", columns_of(Improvement, attribute)
+)
 
 
 @dataclass(frozen=True)
@@ -368,9 +370,9 @@ class AdviceData:
     """The advised checkpoint interval."""
     curve: tuple[CurvePoint, ...]
     """Goodput at each interval that was looked at."""
-    levers: tuple[Lever, ...]
+    levers: tuple[Improvement, ...]
     """Improvements, largest gain first."""
-    bound: Lever | None
+    bound: Improvement | None
     """Upper limit of what checkpointing can gain; shown below the improvements, not ranked among them."""
     deaths: IfDeath | None
     """None: every death was logged."""
@@ -399,9 +401,9 @@ class AdviceAnswer:
     saves: SaveFacts
     interval: IntervalAdvice
     curve: Sequence[CurvePoint]
-    levers: Annotated[tuple[Lever, ...], LEVER_TABLE]
+    levers: Annotated[tuple[Improvement, ...], LEVER_TABLE]
     """those that buy most first; they overlap"""
-    checkpoint_bound: Annotated[Lever | None, LEVER_TABLE]
+    checkpoint_bound: Annotated[Improvement | None, LEVER_TABLE]
     """gain that no method of checkpointing can exceed"""
     scenario: Annotated[dict[str, Any] | None, _ADDED] = None
     """in answers of version 0.2 and older, from the removed option --what-if; no longer written"""

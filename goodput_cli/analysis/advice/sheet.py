@@ -387,7 +387,7 @@ _MOST_LEVERS = 10
 _MOST_POINTS = 12
 
 
-def levers_sheet(advice: AdviceData) -> Sheet:
+def improvements_sheet(advice: AdviceData) -> Sheet:
     """The advice alone."""
     people = tuple(_people(advice))
     bound = [advice.bound] if advice.bound else []
@@ -406,7 +406,7 @@ def levers_sheet(advice: AdviceData) -> Sheet:
 
 def advice_sheet(analysis: Analysis, advice: AdviceData) -> Sheet:
     """The whole advice, with the job that it is about."""
-    alone = levers_sheet(advice)
+    alone = improvements_sheet(advice)
     return replace(
         alone,
         summary=(*facts(analysis, advice), *alone.summary),

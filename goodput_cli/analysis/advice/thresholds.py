@@ -27,8 +27,8 @@ LEVERS: Mapping[str, bool] = {
     "longest_outage": True,
     "checkpoint_bound": True,
 }
-"""Each improvement, and True if every record covers it, even with a gain of nothing; `levers.judged_levers` knows when
-a record covers the others. There is one more for each `custom:LABEL`."""
+"""Each improvement, and True if every record covers it, even with a gain of nothing; `levers.judged_improvements` knows
+when a record covers the others. There is one more for each `custom:LABEL`."""
 
 
 PREFIX = "advice."

@@ -18,14 +18,14 @@ from goodput_cli.analysis.compare.results import (
     Contribution,
     Pair,
     Side,
-    beside_noise,
-    beside_rules,
     compared_values,
     judge,
     moved_between,
+    unjudged_if_rules_differ,
+    warned_if_noise,
     worth_ns,
 )
-from goodput_cli.analysis.compare.same_work import SameWork, same_work
+from goodput_cli.analysis.compare.same_work import WorkComparison, same_work
 from goodput_cli.analysis.compare.sheet import compare_sheet
 from goodput_cli.analysis.compare.work import WorkTime, work_time
 from goodput_cli.analysis.json_fields import Bounds, FromOne, Json, written
@@ -126,7 +126,7 @@ def _pair(
         one_sided=sum((row.taken for row in contributions if row.points is None), Fraction(0)),
         changes=tuple(_changes(before, after, work)),
         thresholds=tuple(
-            beside_noise(_judged(expression, before, after, work), expression, work) for expression in expressions
+            warned_if_noise(_judged(expression, before, after, work), expression, work) for expression in expressions
         ),
         work=work,
         same_work=same,
@@ -142,7 +142,7 @@ def _changes(before: Summary, after: Summary, work: WorkTime | None) -> Iterator
 
 
 def _judged(expression: Expression, before: Summary, after: Summary, work: WorkTime | None) -> Threshold:
-    return beside_rules(judge(expression, before, after, work), expression, before, after)
+    return unjudged_if_rules_differ(judge(expression, before, after, work), expression, before, after)
 
 
 def _change(fact: Measure[Summary], before: Summary, after: Summary, work: WorkTime | None) -> Change:
@@ -151,7 +151,7 @@ def _change(fact: Measure[Summary], before: Summary, after: Summary, work: WorkT
     return Change(fact, fact.compared(values[0]), fact.compared(values[1]))
 
 
-def _contributions(before: Summary, after: Summary, same: SameWork | None) -> Iterator[Contribution]:
+def _contributions(before: Summary, after: Summary, same: WorkComparison | None) -> Iterator[Contribution]:
     """Every kind of badput that at least one side records, and that is not zero on both."""
     labels = sorted({key for side in (before, after) for key in side.badput if key[0] in _LABELLED}, key=str)
     for category, label in [*((name, None) for name in _COMPARED), *labels]:

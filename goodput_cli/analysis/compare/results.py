@@ -11,7 +11,7 @@ from fractions import Fraction
 from operator import attrgetter
 from typing import Annotated, Literal
 
-from goodput_cli.analysis.compare.same_work import Moved, SameWork
+from goodput_cli.analysis.compare.same_work import Moved, WorkComparison
 from goodput_cli.analysis.compare.work import WorkTime
 from goodput_cli.analysis.goodput.thresholds import TIMES, measure_named
 from goodput_cli.analysis.json_fields import Count, FromOne, Instant, Json, written
@@ -202,7 +202,7 @@ class Pair:
     """The compared side."""
     work: WorkTime | None
     """time for the same work; null: a side kept no steps"""
-    same_work: SameWork | None
+    same_work: WorkComparison | None
     """The comparison of the same work, by category."""
     points: Annotated[Fraction, Json(key="goodput_points")]
     """change of goodput (+ rise, - fall), in percentage points"""
@@ -362,14 +362,16 @@ def moved_between(before: Summary, after: Summary) -> frozenset[str]:
     )
 
 
-def beside_rules(threshold: Threshold, expression: Expression, before: Summary, after: Summary) -> Threshold:
+def unjudged_if_rules_differ(
+    threshold: Threshold, expression: Expression, before: Summary, after: Summary
+) -> Threshold:
     """Return the threshold, not judged if the rules of the two sides differ in what it measures."""
     if before.rules == after.rules or expression.name not in moved_between(before, after):
         return threshold
     return replace(threshold, met=None, value=None, hint=OTHER_RULES)
 
 
-def beside_noise(threshold: Threshold, expression: Expression, work: WorkTime | None) -> Threshold:
+def warned_if_noise(threshold: Threshold, expression: Expression, work: WorkTime | None) -> Threshold:
     """Return the threshold, with a warning if the difference is only noise. Only `work_time` passes then: gates on
     other measures are unchanged."""
     if work is None or (not threshold.met and work.unit is not None):

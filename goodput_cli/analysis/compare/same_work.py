@@ -22,7 +22,7 @@ least."""
 
 
 @dataclass(frozen=True)
-class SameWork:
+class WorkComparison:
     """Time on both sides, the baseline's first, and the work that was done in it."""
 
     amounts: tuple[Mapping[CategoryKey, int], Mapping[CategoryKey, int]]
@@ -58,7 +58,7 @@ class SameWork:
         return "better" if gained > 0 else "worse"
 
 
-def same_work(before: Summary, after: Summary, work: WorkTime | None) -> SameWork | None:
+def same_work(before: Summary, after: Summary, work: WorkTime | None) -> WorkComparison | None:
     """None where the two did not do the same work, or a side kept no steps."""
     if work is None or work.unit is None:
         return None
@@ -71,7 +71,7 @@ def same_work(before: Summary, after: Summary, work: WorkTime | None) -> SameWor
         units = [one * Fraction(took / cost) for one, took, cost in zip(units, seconds, work.costs, strict=True)]
     least = _LEAST_PERCENT if work.is_clear else NOISE_PERCENT
     is_pace_clear = work.pace is not None and work.pace.is_clear
-    return SameWork(
+    return WorkComparison(
         amounts=(_amounts(parts[0]), _amounts(parts[1])),
         ns=(parts[0].ns, parts[1].ns),
         units=(units[0], units[1]),

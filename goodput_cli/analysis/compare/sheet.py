@@ -103,7 +103,7 @@ def compare_sheet(comparison: ComparisonData) -> Sheet:
     """The whole comparison."""
     several = len(comparison.pairs) > 1
     against = f"against {side_name(comparison.baseline)}"
-    said = tuple(_said(comparison))
+    said = tuple(_headline_lines(comparison))
     covered = 0 if several else len(comparison.doubts) + len(tuple(work_lines(comparison.pairs[0]))) + 1
     return Sheet(
         title=f"Goodput of {len(comparison.pairs)} sides {against}" if several else f"Goodput {against}",
@@ -134,7 +134,7 @@ def _published(comparison: ComparisonData) -> Published:
         job=comparison.baseline.summary.job,
         end_ns=max(side.summary.window.end_ns for side in comparison.sides),
         headline=f"against {comparison.baseline.name}",
-        said=tuple(_said(comparison)),
+        said=tuple(_headline_lines(comparison)),
         properties=tuple(_properties(comparison)),
         thresholds=tuple(thresholds),
         diagnostics=comparison.diagnostics,
@@ -170,7 +170,7 @@ def _families(comparison: ComparisonData) -> Iterator[Family]:
     yield Family("goodput_compare_work_time_clear", "1 if that is more than noise.", clear)
 
 
-def _said(comparison: ComparisonData) -> Iterator[str]:
+def _headline_lines(comparison: ComparisonData) -> Iterator[str]:
     """Yield the lines next to the headline."""
     yield from (f"warning: {one}" for one in comparison.doubts)
     yield from (line for pair in comparison.pairs for line in _summary(pair))

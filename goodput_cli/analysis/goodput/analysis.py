@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.eta import Eta
     from goodput_cli.analysis.insights.kinds import Insight
     from goodput_cli.analysis.steps.devices import Devices
-    from goodput_cli.analysis.steps.inside import Inside
+    from goodput_cli.analysis.steps.inside import StepBreakdown
     from goodput_cli.analysis.work import KeptWork
 
 Frame = Literal["categories", "insights", "disruptions", "attempts", "segments", "events"]
@@ -94,7 +94,7 @@ class Analysis(AnalysisData):
         return find_insights(self, self.step_phases)
 
     @cached_property
-    def step_phases(self) -> tuple[Inside, ...]:
+    def step_phases(self) -> tuple[StepBreakdown, ...]:
         """The step breakdown of each program of the job, the one with the most step time first.
 
         Empty if no phase is logged (docs/inside-steps.md). Computed on first access.

@@ -30,7 +30,7 @@ from goodput_cli.analysis.results import CategoryTime
 from goodput_cli.analysis.rolling import rolling_lines
 from goodput_cli.analysis.sheet import Audience, Cell, Column, Family, Labels, Published, Sheet
 from goodput_cli.analysis.steps.devices import J_PER_KWH, Devices, devices_lines
-from goodput_cli.analysis.steps.inside import Inside, slow_ranks
+from goodput_cli.analysis.steps.inside import StepBreakdown, slow_ranks
 from goodput_cli.analysis.steps.inside_sheet import inside_line
 from goodput_cli.analysis.steps.work_sheet import work_lines
 from goodput_cli.analysis.summary import summary_of
@@ -129,7 +129,7 @@ def _accelerators(devices: Devices) -> Iterator[Family]:
     yield Family("goodput_energy_joules", "Energy of accelerators with samples in the window.", energy)
 
 
-def _phases(inside: Inside) -> Iterator[tuple[Labels, str]]:
+def _phases(inside: StepBreakdown) -> Iterator[tuple[Labels, str]]:
     """Each phase once: what lies within another phase where it is nothing else."""
     whole = {row.phase for row in inside.phases if row.logged is None}
     sums: dict[tuple[str, str], int] = {}

@@ -41,7 +41,7 @@ from goodput_cli.vocabulary.categories import Category
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
-    from goodput_cli.analysis.steps.inside import Inside
+    from goodput_cli.analysis.steps.inside import StepBreakdown
 
 _OF_SHORT_JOBS = frozenset({
     "several_runs", "repeat_host", "same_step", "older_checkpoint", "failed_saves", "unknown_saves", "failing_starts",
@@ -53,7 +53,7 @@ _OF_SHORT_JOBS = frozenset({
 _OF_STARTS = (Category.TPU_INITIALIZATION, Category.TRAINING_PREP, Category.RESTORE, Category.OTHER)
 
 
-def find_insights(analysis: AnalysisData, inside: Sequence[Inside]) -> tuple[Insight, ...]:
+def find_insights(analysis: AnalysisData, inside: Sequence[StepBreakdown]) -> tuple[Insight, ...]:
     """The insights of the window: confirmed losses first, each by cost. inside: what filled the steps of each
     program."""
     made = [
@@ -73,7 +73,7 @@ def is_judged(kind: InsightKind, analysis: AnalysisData) -> bool:
     return not kind.needs or any(value is not None for value in values)
 
 
-def _all(analysis: AnalysisData, inside: Sequence[Inside]) -> Iterator[Candidate]:
+def _all(analysis: AnalysisData, inside: Sequence[StepBreakdown]) -> Iterator[Candidate]:
     timeline, window = analysis.timeline, analysis.window
     within = (window.start_ns, window.end_ns)
     periodic = find_periodic(analysis)

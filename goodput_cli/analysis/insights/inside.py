@@ -11,8 +11,8 @@ from goodput_cli.analysis.steps.inside import (
     LEAST_PERCENT,
     OF_A_HOST,
     HostRow,
-    Inside,
     RankRow,
+    StepBreakdown,
     data_in_ledger,
     held_up,
     is_slow,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _WITHIN = ", within steps that count as goodput"
 
 
-def slow_one(inside: Inside) -> RankRow | HostRow | None:
+def slow_one(inside: StepBreakdown) -> RankRow | HostRow | None:
     """The rank or the host that holds up all others; None where none does, or chance explains it."""
     rank = next((row for row in inside.ranks if row.cost_ns), None)
     host = next((row for row in inside.hosts if row.cost_ns and row.ranks > 1), None)
@@ -41,7 +41,7 @@ def slow_one(inside: Inside) -> RankRow | HostRow | None:
     return rank
 
 
-def slow_ones(inside: Inside) -> tuple[RankRow | HostRow, ...]:
+def slow_ones(inside: StepBreakdown) -> tuple[RankRow | HostRow, ...]:
     """Return the host, or the ranks, that hold up all others, the worst first."""
     worst = slow_one(inside)
     ranks = () if isinstance(worst, HostRow) else slow_ranks(inside)
@@ -50,7 +50,7 @@ def slow_ones(inside: Inside) -> tuple[RankRow | HostRow, ...]:
     return () if worst is None else (worst,)
 
 
-def find_inside(analysis: AnalysisData, programs: Sequence[Inside]) -> Iterator[Candidate]:
+def find_inside(analysis: AnalysisData, programs: Sequence[StepBreakdown]) -> Iterator[Candidate]:
     """A rank or host that holds up others, and a trainer that waits for samples."""
     for inside in programs:
         slow = slow_ones(inside)
@@ -63,7 +63,7 @@ def find_inside(analysis: AnalysisData, programs: Sequence[Inside]) -> Iterator[
             yield _candidate(analysis, "generation_idle", wait.slowest_ns, text + _WITHIN)
 
 
-def waited_for_data(analysis: AnalysisData, programs: Sequence[Inside]) -> tuple[int, str]:
+def waited_for_data(analysis: AnalysisData, programs: Sequence[StepBreakdown]) -> tuple[int, str]:
     """Time (ns) that steps waited for data on the slowest rank, but for what one rank alone costs, and what is said of
     it; 0 where it is less than a tenth of the step time. What the ledger has as loading is not told again."""
     for inside in programs:
@@ -80,7 +80,7 @@ def waited_for_data(analysis: AnalysisData, programs: Sequence[Inside]) -> tuple
     return 0, ""
 
 
-def _of_slow(analysis: AnalysisData, inside: Inside, slow: Sequence[RankRow | HostRow]) -> Candidate:
+def _of_slow(analysis: AnalysisData, inside: StepBreakdown, slow: Sequence[RankRow | HostRow]) -> Candidate:
     whose = "its" if len(slow) == 1 else "their"
     why = "loading data" if all(map(mostly_data, slow)) else f"{whose} own work"
     by = "rank" if isinstance(slow[0], RankRow) else "host"

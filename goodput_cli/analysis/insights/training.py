@@ -35,7 +35,7 @@ from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, numb
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData, CategoryTime
-    from goodput_cli.analysis.steps.inside import Inside
+    from goodput_cli.analysis.steps.inside import StepBreakdown
 
 
 _MOST_ROWS = 5
@@ -309,7 +309,7 @@ def _more_loading(timeline: Timeline, regimes: Sequence[Regime]) -> int:
     return loaded - (elsewhere * (timeline.end - timeline.start - long) // long if long > 0 else 0)
 
 
-def find_input_bound(analysis: AnalysisData, programs: Sequence[Inside], explained: int) -> Iterator[Candidate]:
+def find_input_bound(analysis: AnalysisData, programs: Sequence[StepBreakdown], explained: int) -> Iterator[Candidate]:
     """Waiting for data: outside steps for certain, inside them perhaps. programs: what filled their steps. explained:
     loading (ns) of which another insight tells."""
     window = analysis.window

@@ -124,7 +124,7 @@ class Devices:
 
 
 @dataclass
-class _Sums:
+class _DeviceTotals:
     """Sums over devices, by category."""
 
     seen: defaultdict[Key, float] = field(default_factory=lambda: defaultdict(float))
@@ -145,7 +145,7 @@ def samples_of(table: EventTable, job: str) -> dict[tuple[str, str], dict[Quanti
 def devices_of(analysis: AnalysisData) -> Devices | None:
     """Return the activity of accelerators in the window; None without samples."""
     ranks = _ranks(analysis)
-    sums, rows = _Sums(), []
+    sums, rows = _DeviceTotals(), []
     samples = samples_of(analysis.table, analysis.job.name)
     for (host, device), by_quantity in samples.items():
         row = _row(analysis, sums, by_quantity, host, device, ranks)
@@ -264,7 +264,7 @@ def power_of(by_quantity: Mapping[Quantity, DeviceSamples]) -> DeviceSamples | N
 
 
 def _row(
-    analysis: AnalysisData, sums: _Sums, by_quantity: dict[Quantity, DeviceSamples], host: str, device: str,
+    analysis: AnalysisData, sums: _DeviceTotals, by_quantity: dict[Quantity, DeviceSamples], host: str, device: str,
     ranks: dict[tuple[str, str], int],
 ) -> DeviceRow | None:  # fmt: skip
     window = analysis.window
@@ -334,14 +334,14 @@ def _most(memory: DeviceSamples | None, amounts: dict[Key, I64] | None) -> float
     return float(memory.high[inside].max()) if inside.any() else None
 
 
-def _mean(sums: _Sums, key: Key) -> float | None:
+def _mean(sums: _DeviceTotals, key: Key) -> float | None:
     weights = sums.weights.get(key, [])
     total = sum(float(one.sum()) for one in weights)
     parts = zip(sums.values.get(key, []), weights, strict=True)
     return sum(float((value * weight).sum()) for value, weight in parts) / total if total else None
 
 
-def _categories(timeline: Timeline, sums: _Sums) -> Iterator[DeviceCategory]:
+def _categories(timeline: Timeline, sums: _DeviceTotals) -> Iterator[DeviceCategory]:
     """Each category in which a device was seen, that with most device time first."""
     for key in sorted((key for key, ns in sums.seen.items() if ns > 0), key=lambda key: -sums.seen[key]):
         values = [one for one in sums.values.get(key, []) if len(one)]

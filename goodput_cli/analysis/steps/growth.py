@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_cli.analysis.steps.launches import Launch, launches_in, mean_of_ranks, most_of
+from goodput_cli.analysis.steps.launches import StepTimesOfAttempt, launches_in, mean_of_ranks, most_of
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import PhaseClass, class_of
 
@@ -50,7 +50,7 @@ def growth_between(analysis: AnalysisData, first_step: int, last_step: int) -> G
     return Growth(phase, round(more), more / longer) if longer > 0 and more > 0 else None
 
 
-def _by_step(launch: Launch) -> tuple[F64, dict[str, F64]]:
+def _by_step(launch: StepTimesOfAttempt) -> tuple[F64, dict[str, F64]]:
     """[S]: the net time of each record, and of each whole phase the time of its slowest rank."""
     tables = {name: most_of(values) for name, values in launch.phases.items()}
     for statistic in ("job", "max"):

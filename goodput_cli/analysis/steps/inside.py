@@ -18,7 +18,7 @@ import numpy as np
 
 from goodput_cli.analysis.insights.hosts import tails
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
-from goodput_cli.analysis.steps.launches import Launch, launches_in, mean_of_ranks, most_of, with_lengths
+from goodput_cli.analysis.steps.launches import StepTimesOfAttempt, launches_in, mean_of_ranks, most_of, with_lengths
 from goodput_cli.analysis.steps.times import processes_by_attempt
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import F64
@@ -120,7 +120,7 @@ HOSTS = Table("host_inside", "a host of the step breakdown", columns_of(HostRow,
 
 
 @dataclass(frozen=True)
-class Habit:
+class SlowestRankCounts:
     """Number of blocks of 24 steps in which a rank, or host, was the slowest."""
 
     blocks: int
@@ -137,7 +137,7 @@ class Habit:
     keys="program ranks_logged missing_ranks steps net_step_ns first_step_ns overlap_ns phases ranks hosts at_least",
 )
 @dataclass(frozen=True, kw_only=True)
-class Inside:
+class StepBreakdown:
     """Breakdown of the kept steps of one program of the job in the window."""
 
     program: str
@@ -165,9 +165,9 @@ class Inside:
     at_least: Annotated[bool, Json(optional=True)] = False
     """whether times of the slowest rank, and the costs of ranks, are lower bounds: records contain several steps, and
     the last rank in each is not logged"""
-    rank_habit: Habit = field(default_factory=lambda: Habit(0, {}, 0))
+    rank_habit: SlowestRankCounts = field(default_factory=lambda: SlowestRankCounts(0, {}, 0))
     """Number of times each rank was the slowest."""
-    host_habit: Habit = field(default_factory=lambda: Habit(0, {}, 0))
+    host_habit: SlowestRankCounts = field(default_factory=lambda: SlowestRankCounts(0, {}, 0))
     """The same for hosts."""
 
     @property
@@ -192,7 +192,7 @@ def named(row: RankRow | HostRow) -> str:
     return f"rank {row.rank}" + (f" on {row.host}" if row.host else "")
 
 
-def is_slow(habit: Habit, *names: str) -> bool:
+def is_slow(habit: SlowestRankCounts, *names: str) -> bool:
     """Return True if one of these was the slowest of blocks of steps more often than chance explains: less than 1 %,
     over all sets of as many names (Holm)."""
     if habit.blocks < _LEAST_BLOCKS or not 0 < len(names) < habit.others:
@@ -202,12 +202,12 @@ def is_slow(habit: Habit, *names: str) -> bool:
     return tail * math.comb(habit.others, len(names)) < _CHANCE
 
 
-def may_be_slow(habit: Habit, *names: str) -> bool:
+def may_be_slow(habit: SlowestRankCounts, *names: str) -> bool:
     """Return True if these are slow, or there are too few blocks of steps to decide."""
     return habit.blocks < _LEAST_BLOCKS or is_slow(habit, *names)
 
 
-def slow_ranks(inside: Inside) -> tuple[RankRow, ...]:
+def slow_ranks(inside: StepBreakdown) -> tuple[RankRow, ...]:
     """Return the ranks that held up all others, the worst first, at most five; none if chance explains it.
 
     Ranks above a tenth of the worst are named if each took a twentieth of the step time, or if they stand out: the next
@@ -228,7 +228,7 @@ def slow_ranks(inside: Inside) -> tuple[RankRow, ...]:
     return tuple(row for row in rows[:1] if may_be_slow(inside.rank_habit, str(row.rank)))
 
 
-def held_up(inside: Inside, rows: Sequence[RankRow | HostRow]) -> str:
+def held_up(inside: StepBreakdown, rows: Sequence[RankRow | HostRow]) -> str:
     """Return `rank 3 on node-1 delayed all others by at least 5 min 00 s (4.20 % of step time), rank 5 by ...`."""
     names = [named(row) for row in rows]
     amounts = [_amount(inside, row.cost_ns or 0) for row in rows]
@@ -236,7 +236,7 @@ def held_up(inside: Inside, rows: Sequence[RankRow | HostRow]) -> str:
     return f"{names[0]} delayed all others by {amounts[0]}{others}"
 
 
-def _amount(inside: Inside, ns: int) -> str:
+def _amount(inside: StepBreakdown, ns: int) -> str:
     share = share_of(ns, inside.net_step_ns)
     of_steps = "" if share is None else f" ({percent(share)} of step time)"
     return f"{inside.least}{duration(ns)}{of_steps}"
@@ -265,9 +265,9 @@ def data_in_ledger(analysis: AnalysisData) -> int:
     return sum(row.ns for row in analysis.badput if row.category == Category.DATA_LOADING_SYNC.id)
 
 
-def inside_of(analysis: AnalysisData) -> tuple[Inside, ...]:
+def inside_of(analysis: AnalysisData) -> tuple[StepBreakdown, ...]:
     """Return the breakdown of the steps of each program of the job, the one with the most step time first."""
-    groups: defaultdict[tuple[str, int], list[Launch]] = defaultdict(list)
+    groups: defaultdict[tuple[str, int], list[StepTimesOfAttempt]] = defaultdict(list)
     for launch in launches_in(analysis):
         groups[launch.pool, len(launch.ranks)].append(launch)
     one_program = len({pool for pool, _ in groups}) == 1
@@ -277,7 +277,7 @@ def inside_of(analysis: AnalysisData) -> tuple[Inside, ...]:
 
 
 @dataclass
-class _Sums:
+class _PhaseTotals:
     """Sums over launches, in ns."""
 
     steps: float = 0.0
@@ -302,9 +302,9 @@ class _Sums:
 _OTHER = PhaseName("other", "other")
 
 
-def _answer(pool: str, launches: Sequence[Launch], processes: F64 | None) -> Inside:
+def _answer(pool: str, launches: Sequence[StepTimesOfAttempt], processes: F64 | None) -> StepBreakdown:
     """processes: how many each attempt had; None where that is not logged."""
-    sums = _Sums()
+    sums = _PhaseTotals()
     ranks, hosts = _Wins(), _Wins()
     launches, untimed = with_lengths(launches)
     for launch in launches:
@@ -314,7 +314,7 @@ def _answer(pool: str, launches: Sequence[Launch], processes: F64 | None) -> Ins
     timed = sums.timed and sums.net > 0
     logged = sorted({rank for launch in launches for rank in launch.ranks})
     phases = tuple(_phase_rows(sums, timed))
-    return Inside(
+    return StepBreakdown(
         program=pool,
         ranks_logged=len(logged),
         missing_ranks=_missing_ranks(logged, launches, processes),
@@ -332,12 +332,14 @@ def _answer(pool: str, launches: Sequence[Launch], processes: F64 | None) -> Ins
     )
 
 
-def _holds_several_steps(launches: Sequence[Launch]) -> bool:
+def _holds_several_steps(launches: Sequence[StepTimesOfAttempt]) -> bool:
     """Return True if a record is of more than one step: the sum of the slowest is then no more than its steps had."""
     return any(launch.summed or bool((launch.count > 1).any()) for launch in launches)
 
 
-def _missing_ranks(logged: Sequence[int], launches: Sequence[Launch], processes: F64 | None) -> tuple[int, ...]:
+def _missing_ranks(
+    logged: Sequence[int], launches: Sequence[StepTimesOfAttempt], processes: F64 | None
+) -> tuple[int, ...]:
     """Return the ranks without times below the highest that is known. One rank alone shows no others: most programs
     log rank 0 only."""
     if len(logged) < 2:
@@ -347,7 +349,7 @@ def _missing_ranks(logged: Sequence[int], launches: Sequence[Launch], processes:
     return tuple(sorted(set(range(highest)) - set(logged)))[:_MOST_MISSING]
 
 
-def _add(sums: _Sums, launch: Launch) -> None:
+def _add(sums: _PhaseTotals, launch: StepTimesOfAttempt) -> None:
     """Step time and the time of each phase."""
     weight = launch.weight_later
     sums.steps += float((weight * launch.count).sum())
@@ -367,14 +369,14 @@ def _add(sums: _Sums, launch: Launch) -> None:
         _add_whole(sums, launch, weight)
 
 
-def _add_times(sums: _Sums, launch: Launch, took: F64, net: F64) -> None:
+def _add_times(sums: _PhaseTotals, launch: StepTimesOfAttempt, took: F64, net: F64) -> None:
     known = ~np.isnan(took)
     sums.timed |= bool(known.any())
     sums.net += float((np.where(known, net, 0) * launch.weight_later).sum())
     sums.first += float((np.where(known, took, 0) * np.where(launch.first, launch.weight, 0)).sum())
 
 
-def _add_phase(sums: _Sums, launch: Launch, name: PhaseName, values: F64, weight: F64) -> None:
+def _add_phase(sums: _PhaseTotals, launch: StepTimesOfAttempt, name: PhaseName, values: F64, weight: F64) -> None:
     """[R, S] of a phase."""
     known = ~np.isnan(values)
     present = known.any(axis=0)
@@ -386,7 +388,7 @@ def _add_phase(sums: _Sums, launch: Launch, name: PhaseName, values: F64, weight
         sums.by_rank[name][rank] += float(totals[at])
 
 
-def _add_whole(sums: _Sums, launch: Launch, weight: F64) -> None:
+def _add_whole(sums: _PhaseTotals, launch: StepTimesOfAttempt, weight: F64) -> None:
     """Add times of the whole job, or of the slowest of ranks that are not distinguished."""
     found = {**launch.whole.get("job", {}), **launch.whole.get("max", {})}
     top = np.zeros(len(weight))
@@ -412,7 +414,7 @@ def _add_whole(sums: _Sums, launch: Launch, weight: F64) -> None:
     sums.overlap += float((np.maximum(-rest, 0) * weight).sum())
 
 
-def _phase_rows(sums: _Sums, timed: bool) -> Iterator[PhaseRow]:
+def _phase_rows(sums: _PhaseTotals, timed: bool) -> Iterator[PhaseRow]:
     """Whole phases, the longest first, each with the parts that the log names."""
     groups: defaultdict[tuple[str, str], list[PhaseName]] = defaultdict(list)
     for name in sums.slowest:
@@ -439,7 +441,7 @@ def _phase_rows(sums: _Sums, timed: bool) -> Iterator[PhaseRow]:
             yield _row(sums, name.phase, name.name, [name], timed)
 
 
-def _row(sums: _Sums, phase: str, logged: str | None, names: Sequence[PhaseName], timed: bool) -> PhaseRow:
+def _row(sums: _PhaseTotals, phase: str, logged: str | None, names: Sequence[PhaseName], timed: bool) -> PhaseRow:
     slowest = sum(sums.slowest[name] for name in names)
     ranked = [name for name in names if name in sums.by_rank]
     mean = median = None
@@ -472,11 +474,11 @@ class _Wins:
                 self.slowest[names[int(totals.argmax())]] += 1
         self.others = max(self.others, len(names))
 
-    def habit(self) -> Habit:
-        return Habit(self.blocks, dict(self.slowest), self.others)
+    def habit(self) -> SlowestRankCounts:
+        return SlowestRankCounts(self.blocks, dict(self.slowest), self.others)
 
 
-def _add_ranks(sums: _Sums, launch: Launch, rank_wins: _Wins, host_wins: _Wins) -> None:
+def _add_ranks(sums: _PhaseTotals, launch: StepTimesOfAttempt, rank_wins: _Wins, host_wins: _Wins) -> None:
     """Add the cost of each rank and host, and the rank that others probably wait for."""
     weight = launch.weight_later
     sums.host_of |= dict(zip(launch.ranks, launch.hosts, strict=True))
@@ -498,7 +500,7 @@ def _add_ranks(sums: _Sums, launch: Launch, rank_wins: _Wins, host_wins: _Wins) 
         sums.likely[launch.ranks[at]] += ns
 
 
-def _own_times(launch: Launch) -> F64 | None:
+def _own_times(launch: StepTimesOfAttempt) -> F64 | None:
     """[R, S]: time of each rank without waiting for others; NaN where none of it is logged. None: of no rank."""
     own = [
         values
@@ -525,7 +527,7 @@ def _costs(own: F64, weight: F64) -> Iterator[tuple[int, float]]:
     yield from ((at, float(ns)) for at, ns in enumerate(totals.tolist()) if ns > 0)
 
 
-def _likely(launch: Launch, weight: F64) -> Iterator[tuple[int, float]]:
+def _likely(launch: StepTimesOfAttempt, weight: F64) -> Iterator[tuple[int, float]]:
     """Ranks that are above the middle one in one phase that may wait and below it in another, by 5 % of the step, in
     the same blocks; the seconds are the smaller of both."""
     mixed = [v for name, v in launch.phases.items() if not name.parent and class_of(name.phase) is PhaseClass.MIXED]
@@ -543,7 +545,7 @@ def _likely(launch: Launch, weight: F64) -> Iterator[tuple[int, float]]:
             yield at, float(ns[at])
 
 
-def _rank_rows(sums: _Sums, ranks: Sequence[int]) -> Iterator[RankRow]:
+def _rank_rows(sums: _PhaseTotals, ranks: Sequence[int]) -> Iterator[RankRow]:
     rows = [
         RankRow(
             rank,
@@ -559,12 +561,12 @@ def _rank_rows(sums: _Sums, ranks: Sequence[int]) -> Iterator[RankRow]:
     yield from sorted(rows, key=lambda row: (-(row.cost_ns or 0), -row.likely_ns, -(row.own_ns or 0), row.rank))
 
 
-def _of_rank(sums: _Sums, rank: int, chosen: Callable[[PhaseName], bool]) -> int | None:
+def _of_rank(sums: _PhaseTotals, rank: int, chosen: Callable[[PhaseName], bool]) -> int | None:
     found = [ns[rank] for name, ns in sums.by_rank.items() if chosen(name) and rank in ns]
     return round(sum(found)) if found else None
 
 
-def _host_rows(sums: _Sums) -> Iterator[HostRow]:
+def _host_rows(sums: _PhaseTotals) -> Iterator[HostRow]:
     by_host: defaultdict[str, list[int]] = defaultdict(list)
     for rank, host in sums.host_of.items():
         if host:

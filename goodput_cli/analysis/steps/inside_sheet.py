@@ -17,9 +17,9 @@ from goodput_cli.analysis.steps.inside import (
     PHASES,
     RANKS,
     HostRow,
-    Inside,
     PhaseRow,
     RankRow,
+    StepBreakdown,
     data_in_ledger,
     held_up,
     may_be_slow,
@@ -51,7 +51,7 @@ def inside_sheets(analysis: Analysis, by: By = "phase") -> Iterator[Sheet]:
         yield Sheet(title, columns, cells, summary=tuple(_summary(one)), notes=(*told, *_notes(one)))
 
 
-def _rows(one: Inside, by: By) -> tuple[tuple[Column, ...], Sequence[object], tuple[str, ...]]:
+def _rows(one: StepBreakdown, by: By) -> tuple[tuple[Column, ...], Sequence[object], tuple[str, ...]]:
     """The columns and rows of a table, and what it does not have."""
     if (by == "rank" and one.ranks) or (by == "host" and one.hosts):
         table, rows = (RANKS, one.ranks) if by == "rank" else (HOSTS, one.hosts)
@@ -69,7 +69,7 @@ def _shown(row: PhaseRow) -> PhaseRow:
     return PhaseRow(f"  {row.logged}", row.logged, row.kind, row.slowest_ns, row.mean_ns, row.median_ns, row.percent)
 
 
-def _summary(one: Inside) -> Iterator[str]:
+def _summary(one: StepBreakdown) -> Iterator[str]:
     whose = (
         f"times of {plural(one.ranks_logged, 'rank')}"
         if one.ranks_logged
@@ -86,7 +86,7 @@ def _summary(one: Inside) -> Iterator[str]:
         yield f"excluded: the first step of each attempt, which compiles ({duration(one.first_step_ns)})"
 
 
-def _notes(one: Inside) -> Iterator[str]:
+def _notes(one: StepBreakdown) -> Iterator[str]:
     yield from _slow_notes(one)
     if one.ranks and any(row.kind == "mixed" for row in one.phases):
         yield (
@@ -105,7 +105,7 @@ def _notes(one: Inside) -> Iterator[str]:
         yield f"phases overlap: they add up to {duration(one.overlap_ns)} more than their steps. Nothing is scaled"
 
 
-def _slow_notes(one: Inside) -> Iterator[str]:
+def _slow_notes(one: StepBreakdown) -> Iterator[str]:
     """Yield the ranks and hosts that held up others, or may have."""
     yield from (f"{held_up(one, [row])}: its own work took longest" for row in slow_ranks(one))
     worst = one.ranks[0].cost_ns or 0 if one.ranks else 0
@@ -133,7 +133,7 @@ def inside_line(analysis: Analysis) -> str | None:
     return f"{max(found)[1]} (counts as goodput)" if found else None
 
 
-def _waits(one: Inside, in_ledger: int) -> Iterator[tuple[float, str]]:
+def _waits(one: StepBreakdown, in_ledger: int) -> Iterator[tuple[float, str]]:
     """Share of the net step time, and what it was. in_ledger: loading of data (ns) that is badput."""
     if not one.net_step_ns:
         return
@@ -179,7 +179,7 @@ class InsideAnswer:
     """by cost, then by data; empty where no times of ranks are logged"""
     hosts: Annotated[Sequence[HostRow], HOSTS]
     """by cost"""
-    programs: Sequence[Inside]
+    programs: Sequence[StepBreakdown]
     """every program of the job, with the same and more of each; their times are never added up"""
     work: Annotated[KeptWork | None, Json(optional=True)] = None
     """amount of work of the kept steps; omitted if unknown"""
@@ -187,7 +187,7 @@ class InsideAnswer:
     """estimated end of the job; omitted if its last step is unknown"""
 
 
-_NO_PROGRAM = Inside(
+_NO_PROGRAM = StepBreakdown(
     program="", ranks_logged=0, missing_ranks=(), steps=0.0, net_step_ns=None, first_step_ns=0, overlap_ns=0, phases=()
 )
 

@@ -24,7 +24,7 @@ _SLOW_FIRST = 1.5
 
 
 @dataclass(frozen=True)
-class Launch:
+class StepTimesOfAttempt:
     """The ranks of one launch of one program side by side: R ranks and S steps. NaN: not logged."""
 
     pool: str
@@ -62,13 +62,15 @@ class Launch:
         return max(1, math.ceil(BLOCK / float(np.median(self.count)))) if len(self.count) else BLOCK
 
 
-def launches_in(analysis: AnalysisData) -> Iterator[Launch]:
+def launches_in(analysis: AnalysisData) -> Iterator[StepTimesOfAttempt]:
     """The launches of all programs of an analysed job, in its window."""
     parts = [one for one in analysis.table.inside if one.job == analysis.job.name and len(one)]
     return launches_of(analysis.timeline, parts, (analysis.window.start_ns, analysis.window.end_ns))
 
 
-def launches_of(timeline: Timeline, parts: Sequence[RankSteps], within: tuple[int, int]) -> Iterator[Launch]:
+def launches_of(
+    timeline: Timeline, parts: Sequence[RankSteps], within: tuple[int, int]
+) -> Iterator[StepTimesOfAttempt]:
     """The launches of all programs. Ranks of one launch meet by the step that they resumed from, or by their times."""
     groups: defaultdict[tuple[str, int, tuple[int, int] | None], list[tuple[RankSteps, F64]]] = defaultdict(list)
     by_process: defaultdict[tuple[str, tuple[int, int]], list[RankSteps]] = defaultdict(list)
@@ -113,7 +115,7 @@ def _kept(timeline: Timeline, attempt: I64, one: RankSteps) -> F64:
     return np.clip(limit - first, 0, one.count) / np.maximum(one.count, 1)
 
 
-def _aligned(pool: str, attempt: int, members: Sequence[tuple[RankSteps, F64]]) -> Launch:
+def _aligned(pool: str, attempt: int, members: Sequence[tuple[RankSteps, F64]]) -> StepTimesOfAttempt:
     """The records of ranks side by side, by step."""
     steps = np.unique(np.concatenate([one.step[~np.isnan(kept)] for one, kept in members]))
     size = len(steps)
@@ -143,7 +145,7 @@ def _aligned(pool: str, attempt: int, members: Sequence[tuple[RankSteps, F64]]) 
                 of[at] = values
     mean_took = mean_of_ranks(took) if len(ranks) else whole_took
     first |= _compiling(first, count, np.where(np.isnan(mean_took), whole_took, mean_took))
-    return Launch(
+    return StepTimesOfAttempt(
         pool, attempt, tuple(rank for rank, _ in ranks), tuple(host for _, host in ranks), weight, steps, count, first,
         took, phases, dict(whole), whole_took, any(one.summed > 1 for one, _ in members),
     )  # fmt: skip
@@ -153,7 +155,7 @@ def _or_nan(ns: I64) -> F64:
     return np.where(ns == NOT_LOGGED, np.nan, ns.astype(np.float64))
 
 
-def with_lengths(launches: Sequence[Launch]) -> tuple[Sequence[Launch], float]:
+def with_lengths(launches: Sequence[StepTimesOfAttempt]) -> tuple[Sequence[StepTimesOfAttempt], float]:
     """Return the launches without the steps of unknown length, if others have one, and the number of these steps:
     phases of all steps are not a share of the time of some."""
     known = [_timed(launch) for launch in launches]
@@ -163,7 +165,7 @@ def with_lengths(launches: Sequence[Launch]) -> tuple[Sequence[Launch], float]:
     return [replace(one, weight=np.where(some, one.weight, 0)) for one, some in zip(launches, known, strict=True)], left
 
 
-def _timed(launch: Launch) -> Mask:
+def _timed(launch: StepTimesOfAttempt) -> Mask:
     """Return [S]: the records whose step times are logged."""
     if launch.ranks and not np.isnan(launch.took).all():
         return np.asarray(~np.isnan(launch.took).all(axis=0))

@@ -62,7 +62,7 @@ def level_changes(seconds: F64) -> NDArray[np.intp] | None:
     for _ in range(2):  # the second time from levels that no block of two levels blurs
         bounds = _unlike(seconds, bounds)
         inner = zip(bounds[:-2], bounds[1:-1], bounds[2:], strict=True)
-        bounds = [0, *sorted({_place(seconds, *three) for three in inner}), len(seconds)]
+        bounds = [0, *sorted({_refined_position(seconds, *three) for three in inner}), len(seconds)]
     return np.array(_unlike(seconds, bounds)[1:-1], dtype=np.intp)
 
 
@@ -228,7 +228,7 @@ def _penalty(means: F64, size: int) -> float:
     return max(_FEW_STEPS / steps, 1.0) * _PENALTY * long_run_variance(means, size) * math.log(steps) / size
 
 
-def _place(seconds: F64, before: int, cut: int, after: int) -> int:
+def _refined_position(seconds: F64, before: int, cut: int, after: int) -> int:
     """Return the position near a cut between two blocks at which the squares of the distances from both sides' levels
     are least; values beyond both sides' middle halves count as their ends."""
     size = block_size(len(seconds))

@@ -52,7 +52,7 @@ _LEAST_WANDER_STEPS = 24
 
 @written("wander", "slow drift of step times: smaller changes cannot be distinguished from it")
 @dataclass(frozen=True)
-class Wander:
+class StepTimeDrift:
     """Slow drift of step times, without the noise of single steps."""
 
     percent: float
@@ -71,7 +71,7 @@ class PaceModel(Struct, frozen=True):
     """Positions at which levels change, sorted; none of the other two."""
     line: tuple[float, float] | None = None
     """Step time (s) at the beginning and the end of the line."""
-    wander: Wander | None = None
+    wander: StepTimeDrift | None = None
     """Drift around one level, if there were candidates; None if neighbors are not similar for long."""
     unseen: str = ""
     """Reason why one level is not a finding: the series is too short or too noisy; "" if it would show a change."""
@@ -231,9 +231,9 @@ def _whitened(columns: F64, rho: F64, q: F64) -> tuple[F64, F64]:
     return whitened, log_determinant
 
 
-def _wander(noise: _Noise, size: int, count: int) -> Wander | None:
+def _wander(noise: _Noise, size: int, count: int) -> StepTimeDrift | None:
     blocks = min((1 + noise.rho) / (1 - noise.rho), count)
     if blocks * size < _LEAST_WANDER_STEPS:
         return None
     deviation = math.sqrt(2 * noise.variance * (1 - noise.rho**blocks))
-    return Wander(100 * math.expm1(2 * deviation), round(blocks * size))
+    return StepTimeDrift(100 * math.expm1(2 * deviation), round(blocks * size))

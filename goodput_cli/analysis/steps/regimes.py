@@ -26,7 +26,7 @@ from goodput_cli.analysis.steps.levels import (
     level_changes,
     separate_stretches,
 )
-from goodput_cli.analysis.steps.noise import ONE_LEVEL, PaceModel, Wander, best_model
+from goodput_cli.analysis.steps.noise import ONE_LEVEL, PaceModel, StepTimeDrift, best_model
 from goodput_cli.analysis.steps.times import TimedSteps, metric_of, sizes_of_work, winsorised_mean, with_precise_times
 from goodput_cli.analysis.table import Table, attribute, column, columns_of
 from goodput_cli.arrays import F64, I64
@@ -120,7 +120,7 @@ class StepPace(Struct, frozen=True):
     """Drifts in time order. A step counts in a drift or in slow regimes, never in both."""
     more_work: tuple[str, ...]
     """Sentences about steps that would be slow or a drift, but did more work."""
-    wander: Wander | None
+    wander: StepTimeDrift | None
     """The largest one, if apparent changes of level cannot be distinguished from it; otherwise None."""
     finding: PaceFinding
     """Finding about slow regimes and drifts."""
@@ -253,9 +253,9 @@ def _why_unseen(seconds: F64, model: PaceModel) -> str:
     return f"{plural(len(seconds), 'step time')} with this noise show only changes of at least {100 * visible:.0f} %"
 
 
-def _in_steps(wander: Wander, steps: TimedSteps) -> Wander:
+def _in_steps(wander: StepTimeDrift, steps: TimedSteps) -> StepTimeDrift:
     """A wander over step times as one over steps, where not every step is logged."""
-    return Wander(wander.percent, round(wander.steps * float(steps.count.mean())))
+    return StepTimeDrift(wander.percent, round(wander.steps * float(steps.count.mean())))
 
 
 def _drift(timeline: Timeline, steps: TimedSteps, line: tuple[float, float]) -> Drift:
@@ -369,7 +369,7 @@ def drift_text(drift: Drift) -> str:
     return f"step times grew steadily from {first} to {last} over {duration(drift.end_ns - drift.start_ns)}"
 
 
-def wander_text(wander: Wander) -> str:
+def wander_text(wander: StepTimeDrift) -> str:
     """Return `step times drift by 9 % over 200 steps, which hides smaller changes`."""
     steps = number(float(f"{wander.steps:.2g}"))  # further digits are unknown
     return f"step times drift by {max(wander.percent, 1):.0f} % over {steps} steps, which hides smaller changes"

@@ -19,7 +19,7 @@ from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.steps.device_sheet import device_sheets
 from goodput_cli.analysis.steps.devices import Devices
 from goodput_cli.analysis.steps.inside_sheet import By, InsideAnswer, inside_answer, inside_sheets
-from goodput_cli.analysis.steps.noise import Wander
+from goodput_cli.analysis.steps.noise import StepTimeDrift
 from goodput_cli.analysis.steps.regimes import (
     SLOW_REGIMES,
     Drift,
@@ -178,7 +178,7 @@ class StepReport:
     """Drifts in time order; several only if steps have different numbers of samples."""
     more_work: tuple[str, ...]
     """Sentences about steps that would be slow or a drift, but did more work."""
-    wander: Wander | None
+    wander: StepTimeDrift | None
     """Drift of the step time, if apparent changes of level cannot be distinguished from it."""
     histogram: tuple[Bin, ...]
     finding: PaceFinding
@@ -455,7 +455,7 @@ class StepsAnswer:
     """accelerator activity; left out if the log has no accelerator samples"""
     pace: Annotated[PaceFinding | None, Json(optional=True)] = None
     """whether step times rose to a lasting higher level"""
-    wander: Annotated[Wander | None, Json(optional=True)] = None
+    wander: Annotated[StepTimeDrift | None, Json(optional=True)] = None
     """slow drift of step times that hides changes of level; null: none"""
 
 

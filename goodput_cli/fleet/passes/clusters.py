@@ -170,7 +170,7 @@ def local_cluster(count: int, memory: int) -> Iterator[Dask]:
         started: list[Any] = []
         try:
             security = Security.temporary()
-            with _ctrl_c_held_back():
+            with _delayed_ctrl_c():
                 started.append(_cluster(memory, folder, security))
             cluster = started[0]
             started.append(Client(cluster, security=security))
@@ -188,7 +188,7 @@ def local_cluster(count: int, memory: int) -> Iterator[Dask]:
 
 
 @contextlib.contextmanager
-def _ctrl_c_held_back() -> Iterator[None]:
+def _delayed_ctrl_c() -> Iterator[None]:
     """Ctrl-C reaches every process of a terminal, and the one that a person started decides. Threads that are started
     here, and the processes that they start, have it blocked for good; this thread has it again afterwards."""
     sys.warnoptions.append(_QUIET)
@@ -296,12 +296,12 @@ def open_dask(count: int, workers: Workers, store: Path, log: str | None = None)
             with local_cluster(count, _limit(count, workers.memory)) as engine:
                 yield engine
             return
-        with _somebodys_cluster(workers, [store] if log is None else [store, Path(log)]) as engine:
+        with _existing_cluster(workers, [store] if log is None else [store, Path(log)]) as engine:
             yield engine
 
 
 @contextlib.contextmanager
-def _somebodys_cluster(workers: Workers, shared: Sequence[Path]) -> Iterator[Dask]:
+def _existing_cluster(workers: Workers, shared: Sequence[Path]) -> Iterator[Dask]:
     address = _address(workers.scheduler or "")
     if not address.startswith("tls://") and not workers.insecure_scheduler:
         raise UsageError(

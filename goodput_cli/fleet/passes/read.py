@@ -192,7 +192,7 @@ def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow], sha
     homes = {home for one in documents if (home := home_of(one.name)) is not None}
     printed = {beside(one.name) for one in documents if rows[one.uri].has_text and not is_event_file(one.name)}
     for one in documents:
-        folder = _beside(one.name, homes, printed)
+        folder = _folder_read_with(one.name, homes, printed)
         if one.version and (rows[one.uri].has_text or folder in homes):
             folders[folder].append(one)
     of = {folder: folder for folder in folders}
@@ -249,7 +249,7 @@ def _add_samples(
 ) -> None:
     """Add samples of accelerators to the logs of the one job in the nearest folder that contains any, that folder or
     one above it. folders: documents that are read together, by the folder that names them."""
-    samples = [one for one in documents if one.version and _holds_samples_alone(rows[one.uri])]
+    samples = [one for one in documents if one.version and _has_only_samples(rows[one.uri])]
     if not samples:
         return
     of = {one.uri: folder for folder, some in folders.items() for one in some}
@@ -267,7 +267,7 @@ def _add_samples(
         together += [each for each in (*near, one) if each not in together]
 
 
-def _holds_samples_alone(row: DocumentRow) -> bool:
+def _has_only_samples(row: DocumentRow) -> bool:
     return not row.jobs and any(one.code == "devices_of_no_job" for one in row.of_lines)
 
 
@@ -298,7 +298,7 @@ def _jobs_of_folder(
         yield FolderOfLogs(folder, name or stem, name, begin, end, first, last, restores)
 
 
-def _beside(name: str, homes: Collection[str], printed: Collection[str]) -> str:
+def _folder_read_with(name: str, homes: Collection[str], printed: Collection[str]) -> str:
     """Return the folder with which a document is read. Event files may be of the run that also has a tracker next to
     their folder, or that printed into it. homes: the folders that contain folders of trackers; printed: those of text.
     """

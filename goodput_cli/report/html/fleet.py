@@ -20,11 +20,11 @@ from goodput_cli.fleet.phrases import (
     began_again,
     by_time,
     doubts_of_runs,
-    held_beside,
     lost_amount,
     measured,
     not_known,
     runs_by_loss,
+    scheduler_lines,
     title,
     trend,
     used_by_devices,
@@ -33,7 +33,7 @@ from goodput_cli.fleet.phrases import (
 )
 from goodput_cli.fleet.report import FleetSheet
 from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_rows, grouped
-from goodput_cli.fleet.sums import Sums, hours, percent
+from goodput_cli.fleet.sums import FleetTotals, hours, percent
 from goodput_cli.fleet.tables import (
     CATEGORIES,
     CAUSES,
@@ -266,7 +266,7 @@ def _said(row: RunLine, amount: float) -> str:
     return f"{job}{number}{team}: {goodput} of {tenths(amount)} h"
 
 
-def _amounts(sums: Sums, name: str, *, timed: bool) -> list[dict[str, str | float]]:
+def _amounts(sums: FleetTotals, name: str, *, timed: bool) -> list[dict[str, str | float]]:
     """Hours by category as a legend has it, productive first; what is excluded or negative is in no picture. name: of
     what they are the hours; what a mark says begins with it, and names nothing else behind its last `: `."""
     source = sums.time if timed else sums.chip
@@ -353,7 +353,7 @@ def fleet_page(
         goodput=_goodput(report),
         tiles=_tiles(report),
         lost=[
-            *([] if report.unlogged else held_beside(report)),
+            *([] if report.unlogged else scheduler_lines(report)),
             *where_lost(report),
             *hosts_that_repeat(report.hosts, report.host_test),
         ],
