@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting import claims
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts, find_attempts
 from goodput_cli.accounting.attempts.endings import (
-    Elastic,
+    ElasticPassage,
     End,
     Ending,
     Endings,
@@ -44,7 +44,7 @@ from goodput_cli.accounting.intervals import (
     steps_in_flight,
 )
 from goodput_cli.accounting.options import AccountingOptions
-from goodput_cli.accounting.order import ENDINGS, Ordered, seen_at
+from goodput_cli.accounting.order import ENDINGS, OrderedEvents, seen_at
 from goodput_cli.accounting.segments import (
     Account,
     Ledger,
@@ -59,8 +59,8 @@ from goodput_cli.accounting.sweep import Claims, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import KeptTraining, Lineage, TrainingOutcome, kept_training_of, with_stalls
 from goodput_cli.accounting.training.progress import (
-    Progress,
     ReferenceStepTime,
+    TrainingProgress,
     claim_time_after_last_record,
     credit_last_step_of_job,
     find_progress,
@@ -87,7 +87,7 @@ class Timeline:
 
     table: EventTable
     """Its events in order, each once, without those that `--as-of` hides."""
-    ordered: Ordered
+    ordered: OrderedEvents
     """Source of `table`, duplicates included."""
     rules: AccountingOptions
     start: int
@@ -227,7 +227,7 @@ class Timeline:
 
     @cached_property
     def elastic_passages(self) -> tuple[NDArray[np.int8], Rows]:
-        """Direction of the elastic passage after each attempt (`Elastic`), and the line that shows it."""
+        """Direction of the elastic passage after each attempt (`ElasticPassage`), and the line that shows it."""
         return elastic_passages(self.table, self.attempts)
 
     @cached_property
@@ -267,7 +267,7 @@ class Timeline:
     @property
     def planned(self) -> Mask:
         """True for each attempt that a scale-up or a rollback ended: listed with the disruptions, but not counted."""
-        scaled_up = self.elastic_passages[0] == Elastic.SCALE_UP
+        scaled_up = self.elastic_passages[0] == ElasticPassage.SCALE_UP
         if scaled_up.any():
             scaled_up = scaled_up & (self.preempted_saves < 0)
         return np.asarray(scaled_up | self.attempts.gone_back)
@@ -362,7 +362,7 @@ def is_step_log(table: EventTable) -> bool:
 class _Job(Struct, frozen=True):
     """A job before its time is accounted for: its events, its attempts, and its window [start, end) (ns)."""
 
-    ordered: Ordered
+    ordered: OrderedEvents
     table: EventTable
     attempts: Attempts
     endings: Endings
@@ -371,7 +371,7 @@ class _Job(Struct, frozen=True):
     ended: bool
 
 
-def build_timeline(ordered: Ordered, rules: AccountingOptions, as_of: int | None = None) -> Timeline | None:
+def build_timeline(ordered: OrderedEvents, rules: AccountingOptions, as_of: int | None = None) -> Timeline | None:
     """Account for the job of these events. Return None if they span no time.
 
     as_of: ns. Events after it are ignored. Unless the job had ended by then, the window ends there.
@@ -490,7 +490,7 @@ def _claims_of_events(
     )
 
 
-def _claim_time_after_step_ends(job: _Job, progress: Progress, sign_of_life: I64) -> Claims:
+def _claim_time_after_step_ends(job: _Job, progress: TrainingProgress, sign_of_life: I64) -> Claims:
     """Return the training lost after the last record of each attempt of a step-end log."""
     if progress.records is None or not job.attempts.step_ends:
         return join([])
@@ -501,7 +501,7 @@ def _claim_time_after_step_ends(job: _Job, progress: Progress, sign_of_life: I64
 
 
 def _kept_training(
-    job: _Job, rules: AccountingOptions, progress: Progress, overlaps: Overlaps, reference: Fraction | None
+    job: _Job, rules: AccountingOptions, progress: TrainingProgress, overlaps: Overlaps, reference: Fraction | None
 ) -> KeptTraining:
     """Return kept training with its start-up, and its stalls or its slowdown."""
     training, records, claimed_time = progress.training, progress.records, overlaps.claimed_time

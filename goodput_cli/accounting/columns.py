@@ -74,7 +74,7 @@ def latest_row(rows: Rows, floor: int, before: int) -> int:
     return max(int(rows[place - 1]), floor) if place else floor
 
 
-class Sparse(Struct, frozen=True):
+class SparseColumn(Struct, frozen=True):
     """A column of amounts (ns) that is mostly 0: `amount[i]` is in `rows[i]`, which are sorted."""
 
     rows: Rows
@@ -94,7 +94,7 @@ class Sparse(Struct, frozen=True):
         return self.rows[first:last] - start, self.amount[first:last]
 
 
-NOWHERE = Sparse(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64))
+NOWHERE = SparseColumn(np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.int64))
 """A column of zeros."""
 
 
@@ -139,13 +139,13 @@ def last_of_each(rows: Rows, owner: Rows, count: int) -> Rows:
     return result
 
 
-class Readable(Protocol):
+class ReadableColumn(Protocol):
     """A column that can be read by positions."""
 
     def __getitem__(self, places: Rows, /) -> NDArray[Any]: ...
 
 
-class Gathered(Struct, frozen=True):
+class GatheredColumn(Struct, frozen=True):
     """`column[rows]`, computed only for the values that are read."""
 
     column: NDArray[Any]
@@ -156,7 +156,7 @@ class Gathered(Struct, frozen=True):
         return np.asarray(self.column[self.rows[places]])
 
 
-def search_within(values: Readable, start: Rows, stop: Rows, targets: NDArray[Any]) -> NDArray[np.intp]:
+def search_within(values: ReadableColumn, start: Rows, stop: Rows, targets: NDArray[Any]) -> NDArray[np.intp]:
     """Return `numpy.searchsorted` from the right for many targets, each one in its sorted part values[start:stop]."""
     if len(targets) <= _HANDFUL:
         wanted = zip(targets.tolist(), start.tolist(), stop.tolist(), strict=True)

@@ -23,7 +23,7 @@ ENDINGS = (Kind.TERMINATED, Kind.CRASHED, Kind.USER_TERMINATED, Kind.JOB_FINISHE
 """Kinds that are a termination or an end line."""
 
 
-class Ordered(Struct, frozen=True):
+class OrderedEvents(Struct, frozen=True):
     """Events of one job in the order of accounting §1, each once."""
 
     table: EventTable
@@ -33,7 +33,7 @@ class Ordered(Struct, frozen=True):
     """Rows of `original` that were left out."""
 
 
-def in_order(table: EventTable) -> Ordered:
+def in_order(table: EventTable) -> OrderedEvents:
     """Return the events of one job sorted by their time, ties by kind, identical ones once."""
     table = _keep_one_kind_of_steps(table)
     order = None if is_sorted(table.time) else np.argsort(table.time, kind="stable")
@@ -47,10 +47,10 @@ def in_order(table: EventTable) -> Ordered:
     ordered = table if order is None else table.take(order)  # a log in order is not copied, another log once
     repeated = _repeated_rows(ordered, tied)
     if len(repeated) == 0:
-        return Ordered(ordered, ordered, repeated)
+        return OrderedEvents(ordered, ordered, repeated)
     kept = np.ones(len(ordered), dtype=bool)
     kept[repeated] = False
-    return Ordered(ordered.take(kept), ordered, repeated)
+    return OrderedEvents(ordered.take(kept), ordered, repeated)
 
 
 def _keep_one_kind_of_steps(table: EventTable) -> EventTable:

@@ -15,7 +15,16 @@ from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.claims import wasted
-from goodput_cli.accounting.columns import Sparse, clipped, codes_in, is_sorted, positions, row_type, run_heads, search
+from goodput_cli.accounting.columns import (
+    SparseColumn,
+    clipped,
+    codes_in,
+    is_sorted,
+    positions,
+    row_type,
+    run_heads,
+    search,
+)
 from goodput_cli.accounting.sweep import ClaimedTime, Claims, cells_inside, edges_of, join, sweep
 from goodput_cli.accounting.training.kept import KeptTraining, TrainingOutcome, split_points, startup_of
 from goodput_cli.accounting.training.spans import UsualStepTimes, usual_step_times_of
@@ -278,7 +287,7 @@ class Overlaps(Struct, frozen=True):
     """Time intervals with the claim that gets them."""
     usual_step: UsualStepTimes
     """Usual step times by net time."""
-    startup: Sparse
+    startup: SparseColumn
     """Program start-up (ns) at the beginning of each training span."""
     partial: NDArray[np.intp]
     """Training spans that are kept in part."""

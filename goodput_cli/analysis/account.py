@@ -27,7 +27,7 @@ from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.build import Timeline, build_timeline, cause_of_last_end, is_step_log, job_start
 from goodput_cli.accounting.columns import codes_in, distinct
 from goodput_cli.accounting.options import AccountingOptions
-from goodput_cli.accounting.order import Ordered, in_order
+from goodput_cli.accounting.order import OrderedEvents, in_order
 from goodput_cli.analysis.goodput.analyse import analyse_window, evaluate
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.findings import beaten_reference
@@ -101,7 +101,7 @@ def is_scheduled_alone(formats: Sequence[str]) -> bool:
     return set(formats) == {SACCT}
 
 
-def pick_run(whole: Ordered, run: str, before: int | None = None) -> tuple[Ordered, int]:
+def pick_run(whole: OrderedEvents, run: str, before: int | None = None) -> tuple[OrderedEvents, int]:
     """The events of one run of a job (accounting §10), and its number: a number from 1, or "last"; "auto": the last
     that began before an instant (ns), where runs stand apart; else, as for "all", all events, which are number 0."""
     if run == ALL:
@@ -118,7 +118,7 @@ def pick_run(whole: Ordered, run: str, before: int | None = None) -> tuple[Order
     first = starts[number - 1] if number > 1 else 0
     stop = starts[number] if number < len(starts) else len(table)
     chosen = table.take(np.arange(first, stop))
-    return Ordered(chosen, chosen, np.zeros(0, dtype=np.intp)), number
+    return OrderedEvents(chosen, chosen, np.zeros(0, dtype=np.intp)), number
 
 
 def run_starts(table: EventTable, *, apart: bool = False) -> list[int]:
@@ -317,13 +317,13 @@ def beside_ledger(analysis: Analysis) -> Iterator[Diagnostic]:
             yield Diagnostic.of("phases_overlap", text, 1)
 
 
-def _runs_of_name(ordered: Ordered, analysis: Analysis, question: Question) -> Iterator[Diagnostic]:
+def _runs_of_name(ordered: OrderedEvents, analysis: Analysis, question: Question) -> Iterator[Diagnostic]:
     """The diagnostics of an analysis, with what other readings of the runs of its name would say."""
     yield from earlier_runs(ordered, question)
     yield from with_other_readings(analysis.diagnostics, ordered, question, analysis.job.name)
 
 
-def earlier_runs(ordered: Ordered, question: Question) -> Iterator[Diagnostic]:
+def earlier_runs(ordered: OrderedEvents, question: Question) -> Iterator[Diagnostic]:
     """Report the earlier runs of a job that an answer about its last run leaves out."""
     _, number = pick_run(ordered, question.run, _until(question)) if question.run == AUTO else (ordered, 0)
     if number > 1:
@@ -337,7 +337,7 @@ def earlier_runs(ordered: Ordered, question: Question) -> Iterator[Diagnostic]:
 
 
 def with_other_readings(
-    noticed: Iterable[Diagnostic], ordered: Ordered, question: Question, name: str
+    noticed: Iterable[Diagnostic], ordered: OrderedEvents, question: Question, name: str
 ) -> Iterator[Diagnostic]:
     """Diagnostics of a job, those that doubt how it is read with what it would be otherwise: of all runs together, what
     the last run has alone; of stops that may have been planned, what there is if they were."""
@@ -359,7 +359,7 @@ def with_other_readings(
         yield one
 
 
-def _as_rollbacks(ordered: Ordered, question: Question, name: str) -> tuple[int, str]:
+def _as_rollbacks(ordered: OrderedEvents, question: Question, name: str) -> tuple[int, str]:
     """Return the number of disruptions, and the goodput in words, if processes lived on where the log does not show
     it."""
     timeline, _, _ = account_for(ordered, question, name)
@@ -368,7 +368,7 @@ def _as_rollbacks(ordered: Ordered, question: Question, name: str) -> tuple[int,
     return _share_of(timeline if other is None else other, name)
 
 
-def _reading(ordered: Ordered, question: Question, name: str) -> tuple[int, str]:
+def _reading(ordered: OrderedEvents, question: Question, name: str) -> tuple[int, str]:
     """How many disruptions a job has in one reading, and its goodput in words."""
     timeline, _, _ = account_for(ordered, question, name)
     return _share_of(timeline, name)
@@ -397,7 +397,7 @@ def _until(question: Question) -> int | None:
     return min((one.resolve(absolute) for one in named if one.kind in ("instant", "local", "now")), default=None)
 
 
-def _silence(ordered: Ordered, timeline: Timeline, question: Question, name: str) -> Iterator[Diagnostic]:
+def _silence(ordered: OrderedEvents, timeline: Timeline, question: Question, name: str) -> Iterator[Diagnostic]:
     """`--as-of` long behind the last line of a job that nothing ended: most of the window is silence."""
     silent = timeline.end - int(ordered.table.end.max())
     if question.as_of is None or timeline.ended or silent < _LONG_SILENCE_NS:
@@ -418,7 +418,7 @@ def _rolling(timeline: Timeline, question: Question, start: int, end: int) -> Ro
     return rolling(timeline, start, end, windows, question.every, question.method.hindsight)
 
 
-def account_for(ordered: Ordered, question: Question, name: str) -> tuple[Timeline, int, int]:
+def account_for(ordered: OrderedEvents, question: Question, name: str) -> tuple[Timeline, int, int]:
     """The timeline of one job, or of the run that is asked for, and the window of the question (ns) as it was asked.
 
     Raises NotEnoughData where the events span no time, UsageError where the question does not fit the job.
@@ -432,7 +432,7 @@ def account_for(ordered: Ordered, question: Question, name: str) -> tuple[Timeli
     return timeline, start, end
 
 
-def _timeline(ordered: Ordered, question: Question, name: str) -> tuple[Timeline, Anchors]:
+def _timeline(ordered: OrderedEvents, question: Question, name: str) -> tuple[Timeline, Anchors]:
     """Resolve the times that the accounting itself needs, and account for the job."""
     zone = load_zone(question.timezone)
     table = ordered.table

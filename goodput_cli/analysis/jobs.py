@@ -15,7 +15,7 @@ from goodput_cli.accounting.attempts.endings import END_NAMES, is_cancelled
 from goodput_cli.accounting.bounds import GOODPUT, Limits, limits_of
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import codes_in
-from goodput_cli.accounting.order import Ordered, in_order
+from goodput_cli.accounting.order import OrderedEvents, in_order
 from goodput_cli.analysis.account import (
     NO_TRAINING_LOG,
     account_for,
@@ -486,7 +486,7 @@ def job_summaries(job: EventLog, question: Question) -> list[JobAnswer]:
     return [_summary_of_run(job, ordered, one) for one in chosen]
 
 
-def _summary_of_run(job: EventLog, ordered: Ordered, question: Question) -> JobAnswer:
+def _summary_of_run(job: EventLog, ordered: OrderedEvents, question: Question) -> JobAnswer:
     run = 0
     try:
         chosen, run = pick_run(ordered, question.run)
@@ -518,7 +518,7 @@ def _checked(
     return _runs(ordered, timeline, whole), noticed, None
 
 
-def _runs(ordered: Ordered, timeline: Timeline, question: Question) -> int:
+def _runs(ordered: OrderedEvents, timeline: Timeline, question: Question) -> int:
     """How often the job's name was used, whichever run is asked for."""
     if question.run in (ALL, AUTO):
         return len(timeline.runs)

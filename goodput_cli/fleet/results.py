@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, run_heads
 from goodput_cli.accounting.options import RULES
-from goodput_cli.accounting.order import Ordered, in_order
+from goodput_cli.accounting.order import OrderedEvents, in_order
 from goodput_cli.analysis.account import (
     NO_TRAINING_LOG,
     account_for,
@@ -247,7 +247,7 @@ def account_runs(
 
 
 def _account(
-    job: EventLog, ordered: Ordered, question: Question, as_of: AsOf | None, documents: tuple[str, ...],
+    job: EventLog, ordered: OrderedEvents, question: Question, as_of: AsOf | None, documents: tuple[str, ...],
     run: tuple[int, int],
 ) -> RunResult:  # fmt: skip
     """Account for one run. run: its number (0 for all), and the number of runs."""
@@ -277,7 +277,7 @@ def _account(
         return structs.replace(bare, reason=well_formed(f"internal error: {type(error).__name__}: {error}"))
 
 
-def _result(bare: RunResult, timeline: Timeline, ordered: Ordered, question: Question) -> RunResult:
+def _result(bare: RunResult, timeline: Timeline, ordered: OrderedEvents, question: Question) -> RunResult:
     attempts = timeline.attempts.count
     risk = at_risk(timeline)
     noticed = findings(timeline)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline, build_timeline
 from goodput_cli.accounting.columns import (
-    Sparse,
+    SparseColumn,
     among,
     codes_in,
     owner_type,
@@ -189,7 +189,7 @@ def test_codes_in_returns_distinct_values(size: int) -> None:
 
 
 def test_sparse_column_returns_amounts() -> None:
-    column = Sparse(np.array([3, 7]), np.array([30, 70]))
+    column = SparseColumn(np.array([3, 7]), np.array([30, 70]))
     assert column.at(np.array([2, 3, 7, 8])).tolist() == [0, 30, 70, 0]
     rows, amount = column.part(4, 9)
     assert (rows.tolist(), amount.tolist()) == ([3], [70])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from goodput_cli.accounting.attempts.processes import (
     Exits,
     FirstSeen,
-    Killed,
+    KillExits,
     Processes,
     ProcessLocations,
     complete_from,
@@ -443,7 +443,7 @@ def _join_kills(
     """Join an OOM kill with the exit of the killed process. killed: all exits by a kill that were seen."""
     joined: list[FailureEvidence] = []
     killed = killed if any(one.code == "host_oom" for one in roots) else []
-    left, explained = Killed(killed), set[FailureEvidence]()
+    left, explained = KillExits(killed), set[FailureEvidence]()
     for root in roots:
         if root.code == "host_oom":
             same = [(at, one) for at, one in left.exits_near(root) if _is_exit_of_kill(root, one)]

@@ -225,7 +225,7 @@ class _ExitsOfKind(NamedTuple):
         return cls({one.rank for one in rows}, {one.pid for one in rows}, last)
 
 
-class Killed:
+class KillExits:
     """Exits by SIGKILL without an explanation so far."""
 
     def __init__(self, exits: Sequence[FailureEvidence]) -> None:

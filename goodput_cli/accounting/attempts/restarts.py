@@ -1,7 +1,7 @@
 """Attempts that no start line shows (accounting §3). In step logs: steps that go back, and activity after an end line.
 
-A region is the rows from one start burst to the next. `_Walk` reads the step records of a region in blocks and finds
-where the next attempt begins. Reports by second hosts are recognized and left out.
+A region is the rows from one start burst to the next. `_AttemptWalk` reads the step records of a region in blocks and
+finds where the next attempt begins. Reports by second hosts are recognized and left out.
 
 Most regions contain no such restart, which is checked for all of them at once.
 
@@ -63,7 +63,7 @@ def split_region(records: StepRecords, start: int, stop: int) -> tuple[list[int]
     dropped: list[int] = []
     begin = start
     while begin < stop:
-        walk = _Walk(records, begin, stop)
+        walk = _AttemptWalk(records, begin, stop)
         boundary = walk.next_boundary()
         dropped += walk.dropped_before(boundary)
         if boundary is None:
@@ -109,7 +109,7 @@ class _KeptRecords:
         return view
 
 
-class _Walk:
+class _AttemptWalk:
     """One attempt's way through its step records, from row `begin` until the next attempt begins or row `stop`."""
 
     def __init__(self, records: StepRecords, begin: int, stop: int) -> None:

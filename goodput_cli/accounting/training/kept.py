@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import NOWHERE, Sparse, among, clipped
+from goodput_cli.accounting.columns import NOWHERE, SparseColumn, among, clipped
 from goodput_cli.accounting.options import AccountingOptions
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.spans import TrainingSpans, UsualStepTimes
@@ -182,7 +182,7 @@ def merged_exclusions(exclusions: tuple[tuple[int, int], ...]) -> list[tuple[int
 
 def startup_of(
     training: TrainingOutcome, claimed_time: ClaimedTime, usual_step: UsualStepTimes, may_start: Mask
-) -> Sparse:
+) -> SparseColumn:
     """Return the start-up time (ns) at the beginning of spans: the first span's time above the usual, if it is an
     outlier.
 
@@ -197,10 +197,12 @@ def startup_of(
     with np.errstate(invalid="ignore"):
         stands_out = net / steps > usual_step.median[owner] + 3 * usual_step.deviation[owner]
     first, owner, steps, net = first[stands_out], owner[stands_out], steps[stands_out], net[stands_out]
-    return Sparse(first, net - np.rint(usual_step.median[owner] * steps).astype(np.int64))
+    return SparseColumn(first, net - np.rint(usual_step.median[owner] * steps).astype(np.int64))
 
 
-def split_points(training: TrainingOutcome, startup: Sparse, claimed_time: ClaimedTime) -> tuple[NDArray[np.intp], I64]:
+def split_points(
+    training: TrainingOutcome, startup: SparseColumn, claimed_time: ClaimedTime
+) -> tuple[NDArray[np.intp], I64]:
     """Return the spans kept in part, and the end (ns) of the kept part of each. Net time is split in proportion to
     steps, the kept part first."""
     spans = training.spans
@@ -236,9 +238,9 @@ class KeptTraining(Struct, frozen=True):
     """Share of its time that is not excluded, 0..1."""
     claimed_time: ClaimedTime
     """Time of claims; the rest of a kept part is its net time."""
-    startup: Sparse
+    startup: SparseColumn
     """Part (ns) of the net time, at its beginning, that is program start-up."""
-    stall: Sparse
+    stall: SparseColumn
     """Part (ns) of the net time, at its end, that is a stall."""
     slowdown: I64
     """Part (ns) of the time in between above steps x reference (negative = faster); 0 without a reference."""
@@ -280,7 +282,7 @@ class KeptTraining(Struct, frozen=True):
 
 
 def kept_training_of(
-    training: TrainingOutcome, partial: NDArray[np.intp], splits: I64, startup: Sparse, claimed_time: ClaimedTime
+    training: TrainingOutcome, partial: NDArray[np.intp], splits: I64, startup: SparseColumn, claimed_time: ClaimedTime
 ) -> KeptTraining:
     """Return the kept part of every span.
 
@@ -291,7 +293,7 @@ def kept_training_of(
         end = end.copy()
         end[partial] = splits
     most = claimed_time.net_between(start[startup.rows], end[startup.rows])
-    begins = Sparse(startup.rows, np.minimum(startup.amount, most))
+    begins = SparseColumn(startup.rows, np.minimum(startup.amount, most))
     nothing = np.broadcast_to(np.int64(0), (len(end),))
     return KeptTraining(
         training.spans, end, training.kept_steps, training.outside, claimed_time, begins, NOWHERE, nothing
@@ -313,4 +315,4 @@ def with_stalls(kept_training: KeptTraining, usual_step: UsualStepTimes, credite
         amounts.append(left[stalled] - np.rint(expected[stalled]).astype(np.int64))
     if not rows:
         return kept_training
-    return structs.replace(kept_training, stall=Sparse(np.concatenate(rows), np.concatenate(amounts)))
+    return structs.replace(kept_training, stall=SparseColumn(np.concatenate(rows), np.concatenate(amounts)))

@@ -53,7 +53,7 @@ MOST_UNRECORDED_NS = 300 * 10**9
 _MOST_NS = 2.0**62
 
 
-class Progress(Struct, frozen=True):
+class TrainingProgress(Struct, frozen=True):
     """The progress of a job."""
 
     records: StepRecordsByAttempt | None
@@ -74,14 +74,14 @@ class Progress(Struct, frozen=True):
 
 def find_progress(
     table: EventTable, attempts: Attempts, endings: Endings, rules: AccountingOptions, sign_of_life: I64
-) -> Progress:
+) -> TrainingProgress:
     """Return the training of a job and its kept part. sign_of_life: ns, one per attempt."""
     if attempts.step_log:
         return _of_steps(table, attempts, rules, sign_of_life)
     return _of_checkpoints(table, attempts, endings, rules)
 
 
-def _of_steps(table: EventTable, attempts: Attempts, rules: AccountingOptions, sign_of_life: I64) -> Progress:
+def _of_steps(table: EventTable, attempts: Attempts, rules: AccountingOptions, sign_of_life: I64) -> TrainingProgress:
     records = step_records(table, attempts)
     lineage = trace(records.began, records.last, records.stride)
     ending = int(attempts.first_ending[-1]) if len(attempts) else -1
@@ -99,13 +99,15 @@ def _of_steps(table: EventTable, attempts: Attempts, rules: AccountingOptions, s
     training = with_last_steps(training, last, last_of_attempt[: len(last.spans)], rules.exclusions)
     if len(attempts) and records.has_records[-1]:  # its last step gets no credit while no line states that it ended
         training.kept_steps[-1], training.credited[-1] = 0, True
-    return Progress(records, None, lineage, training)
+    return TrainingProgress(records, None, lineage, training)
 
 
-def _of_checkpoints(table: EventTable, attempts: Attempts, endings: Endings, rules: AccountingOptions) -> Progress:
+def _of_checkpoints(
+    table: EventTable, attempts: Attempts, endings: Endings, rules: AccountingOptions
+) -> TrainingProgress:
     checkpoints = checkpoint_progress(table, attempts, rules.method.async_saves)
     lineage = _limit_to_saves(trace(checkpoints.began, checkpoints.last, lambda _: 0), checkpoints, endings)
-    return Progress(None, checkpoints, lineage, apply_lineage(checkpoints.spans, lineage, rules))
+    return TrainingProgress(None, checkpoints, lineage, apply_lineage(checkpoints.spans, lineage, rules))
 
 
 def _limit_to_saves(lineage: Lineage, checkpoints: CheckpointProgress, endings: Endings) -> Lineage:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import (
-    Gathered,
+    GatheredColumn,
     clipped,
     distinct,
     first_of_each,
@@ -305,7 +305,7 @@ def _regained(progress: _Progress, stepping: NDArray[np.intp], last: I64, *, pas
     kept = positions(progress.kept)
     late = search(kept, search(progress.owner, np.arange(count), side="right"))
     whole = np.zeros(count, dtype=np.intp), np.full(count, len(kept))
-    high = search_within(Gathered(progress.step, kept), *whole, old if past else old - 1)
+    high = search_within(GatheredColumn(progress.step, kept), *whole, old if past else old - 1)
     result = np.where(has_steps, _or_none(kept, np.maximum(late, high)), -1)
     return _or_none(progress.row, np.where(result >= 0, result, len(progress.row)))
 
