@@ -115,7 +115,7 @@ def _check_is_no_source(path: Path, sources: Sequence[str], stdin: BinaryIO | No
         log = source_of_path(place, sources, stdin)
         if log is not None and not (update and snapshot.read_manifest(path) is not None):
             also = "" if log == str(place) else f" ({log})"
-            raise UsageError(f"{place}: is one of the logs to be read{also}; choose another file for the snapshot")
+            raise UsageError(f"{place}: is one of the input logs{also}; choose another file for the snapshot")
 
 
 def _check_manifest_is_own(path: Path) -> None:
