@@ -155,12 +155,12 @@ def _shown(row: ReconciledRow) -> tuple[Cell, ...]:
 
 
 def _briefer_name(name: str) -> str:
-    """Return the movements, and the text of each rule."""
+    """Return the short name of a category, short enough to leave room for the rule in 80 columns."""
     return brief_name(name).replace("initialization", "init")
 
 
 def _why(reconciliation: Reconciliation) -> Sheet:
-    """The movements, and what each rule says."""
+    """Return the movements, and the text of each rule."""
     large = _large(reconciliation)
     return Sheet(
         title="Why",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from goodput_cli.api.keywords import ReconcileOptions
 
 SLOW_EVENTS = 20_000
-"""Number of events from which on the user is told that the reference library is slow: it checks every custom event for
+"""Number of events from which on a message warns that the reference library is slow: it checks every custom event for
 every step."""
 
 

@@ -25,7 +25,7 @@ Unit = Literal["count", "seconds", "percent"]
 _ALIKE = ("checkpoints_loaded", "checkpoints_saved", "min_loaded_step", "max_saved_step", "step_difference")
 """Rows that are equal in both systems, by their names in the reference."""
 _OWN_EVENT = 1
-"""The calculator counts one event of its own: 27 for the documented run of 26 lines."""
+"""The calculator adds one event: 27 for the documented run of 26 lines."""
 
 
 @written("checkpoint_reason", "contribution of a rule to the difference", keys="rule text amount")

@@ -217,7 +217,7 @@ def phases(events: Iterable[Event], kind: Kind) -> Iterator[tuple[int, int, str 
 
 
 @dataclass
-class Loads:
+class DataLoads:
     """Data loads: the first one is badput, and so are the last one before a repeated step and the first one after it.
 
     all: every load. counted: those that are badput; a load can occur twice.
@@ -354,7 +354,7 @@ class _Reader:
     custom: list[tuple[int, int, str]]
     claims: list[LibraryClaim] = field(default_factory=list)
     steps: dict[int, int] = field(default_factory=dict)
-    loads: Loads = field(default_factory=Loads)
+    loads: DataLoads = field(default_factory=DataLoads)
     first_start: int | None = None
     start: int | None = None
     job_end: int | None = None

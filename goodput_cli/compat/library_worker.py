@@ -53,7 +53,7 @@ def compute(entries: list[dict[str, Any]], question: dict[str, Any], folder: str
             return super()._get_total_job_time(asked_at)
 
     # The name is only used for cache files: a name from a log could lead out of the folder.
-    calculator = Calculator("job", "log", cloud_logger=_Entries(entries), cache_dir=folder)
+    calculator = Calculator("job", "log", cloud_logger=_EntryReader(entries), cache_dir=folder)
     goodput, _, last_step = calculator.get_job_goodput(include_badput_breakdown=True)
     info = calculator._goodput_cache.get_goodput_info()
     return {
@@ -77,7 +77,7 @@ def _flat(amounts: dict[Any, Any]) -> list[tuple[tuple[str, str | None], float]]
     return flat
 
 
-class _Entries:
+class _EntryReader:
     """Replacement of the library's Cloud Logging client."""
 
     def __init__(self, entries: list[dict[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from goodput_cli.events.devices import Device, DevicePart, Quantity, instance_na
 from goodput_cli.events.values import number
 
 
-class Named(NamedTuple):
+class NamedQuantity(NamedTuple):
     """The device and quantity of a metric name."""
 
     device: Device
@@ -51,24 +51,24 @@ _OF_GPUS = (Quantity.POWER, Quantity.METER)
 """Quantities that an exporter repeats for each instance of a GPU."""
 
 
-def of_tracker(name: str, host: str = "", run: str = "") -> Named | None:
+def quantity_of_metric(name: str, host: str = "", run: str = "") -> NamedQuantity | None:
     """Return the device and quantity of a system metric of Weights & Biases or MLflow; None for other metrics. host: of
     the process, if the name contains none."""
     node = _OF_HOST.fullmatch(name)
     if (of_host := _HOSTS.get(name if node is None else f"system/{node['what']}")) is not None:
-        return Named(Device(host if node is None else node["host"], "0", None, run), of_host, 1.0)
+        return NamedQuantity(Device(host if node is None else node["host"], "0", None, run), of_host, 1.0)
     if (found := _WANDB.fullmatch(name)) is not None and found["what"] in _OF_WANDB:
         quantity, times = _OF_WANDB[found["what"]], 1.0
     elif (found := _MLFLOW.fullmatch(name)) is not None and found["what"] in _OF_MLFLOW:
         quantity, times = _OF_MLFLOW[found["what"]]
     else:
         return None
-    return Named(Device(found["host"] or host, found["device"], None, run), quantity, times)
+    return NamedQuantity(Device(found["host"] or host, found["device"], None, run), quantity, times)
 
 
 def take(part: DevicePart, line: int, name: str, time: int, value: Any, host: str = "", run: str = "") -> None:
     """Add the value of a tracker metric, if it belongs to a device."""
-    named = of_tracker(name, host, run)
+    named = quantity_of_metric(name, host, run)
     found = None if named is None or isinstance(value, bool) else number(value)
     if named is not None and found is not None and abs(found) < _NO_VALUE:
         part.add(line, named.device, named.quantity, time, float(found) * named.times)

@@ -52,7 +52,7 @@ _MOST_NAMELESS = 1000
 _FEW_GAPS, _AT_ONCE_NS = 4, NS_PER_SECOND // 20
 
 
-def _several_at_once(times: list[int]) -> bool:
+def _is_grouped(times: list[int]) -> bool:
     """Return True if rows come in groups, as of several devices that one query reads."""
     gaps = np.sort(np.abs(np.diff(np.array(times, dtype=np.int64))))
     if len(gaps) < _FEW_GAPS:
@@ -107,7 +107,7 @@ class DeviceTable:
                 self._refused = _NO_HEAD
             elif text and (reason := self._row(number, text, part)):
                 bad.append((number, reason))
-        if _several_at_once(self._nameless):
+        if _is_grouped(self._nameless):
             self._refused = _NO_NAME
         part.naive, part.refused = bool(self._naive), self._refused
         return Parsed((), np.empty(0, dtype=np.int64), bad, devices=part)

@@ -42,7 +42,7 @@ _ROUNDING = 0.5
 _MOST = {Quantity.MEMORY_BYTES: 1e14, Quantity.POWER: 3000.0, Quantity.METER: 3000.0}
 """Maximum of a valid power reading: no device draws 3 kW. The maximum of the other quantities, in %, is 100."""
 HOLDS = 3
-"""A sample holds until the next one, but at most for this multiple of the usual distance."""
+"""A sample is valid until the next one, but at most for this multiple of the usual distance."""
 MOST_ROWS = 2_500_000
 """Maximum number of rows (24 bytes each) of all devices; beyond it, two neighbors of each device become one."""
 MOST_DEVICES = 1 << 17
@@ -117,7 +117,7 @@ class DevicePart:
     """ns since 1970, UTC unless `naive`."""
     value: list[float] = field(default_factory=list)
     held: list[float] = field(default_factory=list)
-    """Seconds for which a value is known to hold; NaN: until the next one."""
+    """Seconds for which a value is known to be valid; NaN: until the next one."""
     bad: list[tuple[int, str]] = field(default_factory=list)
     """Line number, and why a value of the line was left out."""
 
@@ -161,7 +161,7 @@ class DeviceSamples:
     time: I64
     """ns since 1970 UTC."""
     held: I64
-    """ns for which each sample holds; after that the device is unobserved until the next sample."""
+    """ns for which each sample is valid; after that the device is unobserved until the next sample."""
     value: F32
     high: F32
     """The maximum of the merged samples."""
@@ -190,7 +190,7 @@ def _one_series(several: Sequence[DeviceSamples]) -> DeviceSamples:
 
 
 class _Columns(NamedTuple):
-    """Rows of all devices, sorted by key and time after `_ordered`."""
+    """Rows of all devices, sorted by key and time after `_sorted_rows`."""
 
     key: NDArray[np.int32]
     time: I64
@@ -205,7 +205,7 @@ class _Columns(NamedTuple):
 _EMPTY = _Columns(np.zeros(0, np.int32), np.zeros(0, np.int64), *(np.zeros(0, np.float32) for _ in range(3)))
 
 
-def _ordered(parts: Sequence[_Columns]) -> _Columns:
+def _sorted_rows(parts: Sequence[_Columns]) -> _Columns:
     """Return all rows in order of key and time, without duplicates of key and time."""
     order = np.lexsort([np.concatenate([part[at] for part in parts]) for at in (1, 0)])
     rows = _Columns(*(np.concatenate([part[at] for part in parts])[order] for at in range(len(_EMPTY))))
@@ -214,8 +214,8 @@ def _ordered(parts: Sequence[_Columns]) -> _Columns:
     return rows.take(~again) if again.any() else rows
 
 
-def _holding(time: I64, held: F32) -> F64:
-    """Return how long (s) each sample of a series holds; the last one, if unknown, for the usual distance."""
+def _durations(time: I64, held: F32) -> F64:
+    """Return how long (s) each sample of a series is valid; the last one, if unknown, for the usual distance."""
     apart = np.diff(time) / NS_PER_SECOND
     single = apart[np.isnan(held[:-1])]
     usual = float(np.median(single)) if len(single) else 0.0
@@ -225,14 +225,14 @@ def _holding(time: I64, held: F32) -> F64:
     return found
 
 
-def _merged(rows: _Columns, longest: float) -> _Columns:
+def _merge_neighbors(rows: _Columns, longest: float) -> _Columns:
     """Return the rows with pairs of neighbors of each series merged. Two neighbors are merged if no time between them
     is unobserved and both together hold for at most `longest` (s), so that old samples do not become coarser than new
     ones."""
     held = rows.held.copy()
     heads = np.flatnonzero(np.append(True, rows.key[1:] != rows.key[:-1]))
     for begin, end in zip(heads.tolist(), [*heads[1:].tolist(), len(rows.key)], strict=True):
-        held[begin : end - 1] = _holding(rows.time[begin:end], rows.held[begin:end])[:-1]
+        held[begin : end - 1] = _durations(rows.time[begin:end], rows.held[begin:end])[:-1]
     place = np.arange(len(held)) - np.repeat(heads, np.diff(np.append(heads, len(held))))
     same = np.append((rows.key[1:] == rows.key[:-1]) & ~np.isnan(held[1:]), False)
     gap = np.append(np.diff(rows.time) / NS_PER_SECOND, 0) - held
@@ -249,7 +249,7 @@ def _merged(rows: _Columns, longest: float) -> _Columns:
     return _Columns(rows.key, rows.time, held, value, high).take(kept)
 
 
-def _pieces(rows: _Columns) -> Iterator[_Columns]:
+def _groups_of_series(rows: _Columns) -> Iterator[_Columns]:
     """Yield groups of whole series, small enough that processing one takes little memory."""
     size = len(rows.key)
     bounds = np.append(np.flatnonzero(np.append(True, rows.key[1:] != rows.key[:-1])), size)
@@ -268,7 +268,7 @@ class DeviceCollector:
         self._new: list[_Columns] = []
         self._waiting = 0
         self._longest = 1.0
-        """Maximum time (s) for which merged samples hold."""
+        """Maximum time (s) that a merged sample covers."""
         self.naive: set[int] = set()
         """Sources with local times without a zone."""
         self.by_name: set[int] = set()
@@ -320,7 +320,7 @@ class DeviceCollector:
         return self._keys.setdefault(named, len(self._keys))
 
     def _settle(self) -> None:
-        self._done, self._new, self._waiting = _ordered([self._done, *self._new]), [], 0
+        self._done, self._new, self._waiting = _sorted_rows([self._done, *self._new]), [], 0
         if len(self._done.key) <= self._most:
             return
         for _ in range(_MOST_PASSES):
@@ -328,7 +328,7 @@ class DeviceCollector:
             if before <= _SETTLED * self._most:
                 return
             rows, self._done, self.summed = self._done, _EMPTY, True
-            pieces = [_merged(one, self._longest) for one in _pieces(rows)]
+            pieces = [_merge_neighbors(one, self._longest) for one in _groups_of_series(rows)]
             del rows
             self._done = _Columns(*(np.concatenate([one[at] for one in pieces]) for at in range(len(_EMPTY))))
             del pieces
@@ -382,8 +382,8 @@ class DeviceCollector:
             parts.setdefault((*whose, key % _SLOTS), []).append(rows._replace(key=np.zeros_like(rows.key)))
         found = []
         for (job, host, name, quantity), several in parts.items():
-            rows = _ordered(several)
-            held = np.rint(_holding(rows.time, rows.held) * NS_PER_SECOND).astype(np.int64)
+            rows = _sorted_rows(several)
+            held = np.rint(_durations(rows.time, rows.held) * NS_PER_SECOND).astype(np.int64)
             found.append(
                 DeviceSamples(job, host, name, ranks[job, host, name], Quantity(quantity), rows.time, held, rows.value,
                               rows.high, self.summed)

@@ -124,7 +124,7 @@ class EvidenceOfLog:
     dropped: Mapping[str, int] = field(default_factory=dict)
     """By source, the number of observations that were left out."""
     hosts_of_job: tuple[str, ...] = ()
-    """Patterns of hosts on which the user says that the job ran, in lower case."""
+    """Patterns of hosts on which the job ran, from the user, in lower case."""
     unread_steps: Mapping[str, str] = field(default_factory=dict)
     """By job, `file:line` of the first line that looks like a step but matches no rule; "" for files without a job."""
     run_names: Mapping[str, str] = field(default_factory=dict)

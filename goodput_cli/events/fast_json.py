@@ -210,7 +210,7 @@ class Slot(Struct, frozen=True):
     letters: bool = False
     """True if any plain characters may be here, not only digits."""
     has_fraction: bool = False
-    """Whether a fraction follows at `stop`."""
+    """True if a fraction follows at `stop`."""
 
 
 _SIX, _TOP, _ALL = 0x06, 0xF0, (1 << 64) - 1
@@ -474,7 +474,8 @@ class FastJson:
     TRIES = 12
     """Maximum number of templates that are learned, or tried without success, in one block."""
     FEW = 256
-    """So few lines are parsed faster than a template is learned and tried. Small logs come by the thousand."""
+    """Number of lines up to which parsing is faster than learning and trying a template. Small logs come by the
+    thousand."""
 
     def __init__(self) -> None:
         self._known: list[Template] = []

@@ -47,7 +47,7 @@ class PhaseClass(StrEnum):
     RL = "rl"
     """Work in a part of a step of reinforcement learning."""
     LEDGER = "in the ledger"
-    """Time with a category of its own, not part of the net step time."""
+    """Time with a separate category, not part of the net step time."""
     REST = "rest"
 
 

@@ -46,7 +46,7 @@ class RecordedSteps:
     def __bool__(self) -> bool:
         return bool(self._lives)
 
-    def knows(self, job: int, name: PhaseName) -> bool:
+    def counts_name(self, job: int, name: PhaseName) -> bool:
         """Return True if the name is among the counted names of the job, whose number is limited."""
         names = self._names[job]
         if name not in names and len(names) < MOST_PHASES:

@@ -34,7 +34,7 @@ MAX_WHOLE = 1 << 60
 _US_PER_SECOND = 1_000_000
 _NS_PER_US = 1000
 _EXACT_FROM = 8192.0
-"""From this value on, the fraction of a float64 has so few bits that its product with 10^6 is exact."""
+"""From this value on, the fraction of a float64 is so short that its product with 10^6 is exact."""
 _NEAR_A_HALF = 1e-9
 """Maximum error of the product (2^-34): only a product so close to a half may be rounded incorrectly."""
 _EXACT_INTEGERS = float(1 << 53)

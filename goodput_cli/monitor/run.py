@@ -173,14 +173,14 @@ class Monitor:
         if not analyses:
             if time.monotonic() - self._began >= self._plan.wait:
                 raise NotEnoughData(f"the job logged no event within {self._plan.wait:g} s (--wait)")
-            return self._until_next(), []
+            return self._seconds_to_next_poll(), []
         if self._stop.wanted or self._published + 1 == self._plan.updates or self._all_ended():
             return 0.0, analyses
         update = self.snapshots(analyses)
         for worker in self._workers:
             worker.offer(update)
         self._published += 1
-        return self._until_next(), []
+        return self._seconds_to_next_poll(), []
 
     def close(self) -> None:
         """Close the log and the targets."""
@@ -299,9 +299,9 @@ class Monitor:
         for name, job in self._jobs.items():
             found = () if job.analysis is None else job.analysis.diagnostics
             of_job = [one for one in found if (one.code, one.message) not in shared]
-            self._tell([*(one for one in found if one not in of_job), *self._about(name, of_job)])
+            self._tell([*(one for one in found if one not in of_job), *self._with_job_name(name, of_job)])
 
-    def _about(self, name: str, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+    def _with_job_name(self, name: str, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
         """Return the diagnostics with the name of their job, if there are several."""
         if len(self._jobs) == 1:
             return list(diagnostics)
@@ -315,7 +315,7 @@ class Monitor:
             for job in self._jobs.values()
         )
 
-    def _until_next(self) -> float:
+    def _seconds_to_next_poll(self) -> float:
         """Return the seconds until the next poll: fewer if a job may end before."""
         plan, ends = self._plan, [self._plan.interval]
         if not self._jobs:
@@ -354,7 +354,7 @@ class Monitor:
                 "attempts with --history",
             )
             analysis = replace(analysis, diagnostics=(*analysis.diagnostics, missing))
-            self._tell(self._about(analysis.job.name, [missing]))
+            self._tell(self._with_job_name(analysis.job.name, [missing]))
         return Snapshot(analysis, time.time_ns(), self._plan.ideal_step_time, whole, label)
 
     def _show_once(self, sentence: str) -> None:

@@ -28,7 +28,7 @@ class Snapshot:
     """An analysis and its context. Every value is computed from the log again, without counters."""
 
     analysis: Analysis
-    """Its `rolling` holds the last window of each length."""
+    """Its `rolling` has the last window of each length."""
     at_ns: int
     """The time of the analysis, ns since 1970 UTC."""
     ideal_step_seconds: float | None = None

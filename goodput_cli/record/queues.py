@@ -245,7 +245,7 @@ class Worker:
         self._most = (min(delivery.most_lines, max(1, queue_lines // 2)), min(delivery.most_bytes, queue_bytes // 2))
         """Maximum size of a batch: lines that are being sent cannot make room for more important ones."""
         self._enough = max(1, min(delivery.batch_lines, queue_lines // 2))
-        self._say_dropped = say_dropped
+        self._dropped_line = say_dropped
         self._warn = warn
         self._now = now
         self._lock = threading.RLock()
@@ -414,7 +414,7 @@ class Worker:
         drops = self._queue.drops
         if drops.lines:
             self._queue.drops = Drops()
-            line = self._say_dropped(drops, self.name)
+            line = self._dropped_line(drops, self.name)
             self._batch = [self._queue.item(line, VITAL, drops.last), *self._batch]
 
     def _warn_full(self) -> None:

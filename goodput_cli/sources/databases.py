@@ -56,7 +56,7 @@ def is_sqlite(path: str) -> bool:
 
 def read_sqlite(name: str, path: str) -> Iterator[RawBatch]:
     """Yield the runs and metrics of a database file. Raises SourceError for one without them, or a damaged one."""
-    work = _Work(path)
+    work = _OperationLimit(path)
     try:
         with _opened(path) as connection:
             connection.set_progress_handler(work.is_too_much, _OPERATIONS)
@@ -77,7 +77,7 @@ _OPERATIONS_PER_BYTE, _OPERATIONS_AT_LEAST = 20, 20_000_000
 """Limits of the operations. A row takes some dozens and has at least 50 bytes; a view may count more than once."""
 
 
-class _Work:
+class _OperationLimit:
     """Counter of SQLite operations for one file, because a view may never end. Ctrl-C works while it counts."""
 
     def __init__(self, path: str) -> None:

@@ -243,8 +243,7 @@ def logs_and_runs(names: Iterable[str]) -> SourceListing:
 
 
 def _is_redundant(name: str, names: set[str]) -> bool:
-    """Return True if a file has scalars of mmengine that another file has with times, or of which another file is a
-    copy."""
+    """Return True for scalars of mmengine that another file has with times, or has as a copy."""
     found = _SCALARS.fullmatch(name)
     if found is None:
         return False

@@ -1,4 +1,4 @@
-"""The files behind a path, a directory or a glob.
+"""The files of a path, a directory or a glob.
 
 A path that the user named fails with an error. A member of a directory that cannot be read is returned with the reason,
 and the other members are read.
@@ -41,7 +41,7 @@ _MEMORY = "/dev/shm"
 
 
 def find_files(path: str) -> SourceListing:
-    """Return the files behind a path, a directory or a glob, sorted. Raises SourceError if there are none."""
+    """Return the files of a path, a directory or a glob, sorted. Raises SourceError if there are none."""
     if os.path.isdir(path):
         return files_in_folder(path)
     if os.path.lexists(path) or not glob.has_magic(path):

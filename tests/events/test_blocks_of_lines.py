@@ -26,7 +26,7 @@ def log_file(folder: Path, **scenario: object) -> str:
     return str(path)
 
 
-def said(table: EventTable, name: str) -> list[object]:
+def contents(table: EventTable, name: str) -> list[object]:
     """Return a column, or details and entries themselves, because their codes depend on the order of the shapes."""
     values = {"detail": table.details, "entry": table.entries}.get(name)
     codes = getattr(table, name).tolist()
@@ -45,7 +45,7 @@ def test_lines_are_independent_of_part_and_block_borders(
     parts = read_events([path])
     assert parts.diagnostics == whole.diagnostics
     for name in COLUMNS:
-        assert said(parts.table, name) == said(whole.table, name), name
+        assert contents(parts.table, name) == contents(whole.table, name), name
 
 
 def test_only_one_block_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.events.device_names import of_tracker
+from goodput_cli.events.device_names import quantity_of_metric
 from goodput_cli.events.devices import Device, DeviceSamples, Quantity
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventLog
@@ -231,7 +231,7 @@ def test_logs_of_real_libraries_without_accelerators() -> None:
     ],
 )
 def test_tracker_names_are_known(name: str, found: tuple[str, str, Quantity] | None) -> None:
-    named = of_tracker(name, "h")
+    named = quantity_of_metric(name, "h")
     expected = None if found is None else (Device(found[0], found[1]), found[2])
     assert (named and (named.device, named.quantity)) == expected
 

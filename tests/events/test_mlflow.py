@@ -30,7 +30,7 @@ def worked_example() -> Rows:
 
 
 def store(root: Path, rows: Rows, run_id: str = RUN, status: int = 3, end: int | None = 61650, **metrics: Rows) -> Path:
-    """Return a run in files; `__` in the name of a metric stands for a folder."""
+    """Return a run in files; `__` in the name of a metric means a folder."""
     folder = root / "mlruns" / "0" / run_id
     (folder / "metrics").mkdir(parents=True)
     ended = "null" if end is None else str(BASE_MS + end)
@@ -135,11 +135,11 @@ class TestDatabases:
 import os, signal, sys
 from goodput_cli.cli.main import run
 from goodput_cli.sources import databases
-heard = databases._Work.is_too_much
+heard = databases._OperationLimit.is_too_much
 def interrupted(work):
     os.kill(os.getpid(), signal.SIGINT)
     return heard(work)
-databases._Work.is_too_much = interrupted
+databases._OperationLimit.is_too_much = interrupted
 sys.exit(run(["analyze", sys.argv[1]]))
 """
         command = [sys.executable, "-c", program, str(endless(tmp_path / "mlflow.db"))]

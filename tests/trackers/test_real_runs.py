@@ -72,7 +72,7 @@ def test_tracking_server_equals_its_database(tmp_path: Path) -> None:
         command, env={**os.environ, **QUIET}, cwd=tmp_path, stdout=log, stderr=log, start_new_session=True
     ) as server:  # fmt: skip
         try:
-            asked = told(f"mlflow+http://127.0.0.1:{port}")
+            asked = analysis_of_server(f"mlflow+http://127.0.0.1:{port}")
         finally:
             os.killpg(server.pid, signal.SIGTERM)
     stored = goodput_cli.analyze(str(tmp_path / "mlflow.db"))
@@ -81,7 +81,7 @@ def test_tracking_server_equals_its_database(tmp_path: Path) -> None:
     assert asked.badput == stored.badput
 
 
-def told(uri: str) -> Analysis:
+def analysis_of_server(uri: str) -> Analysis:
     """Return the analysis of a server, as soon as it answers."""
     for _ in range(60):
         try:

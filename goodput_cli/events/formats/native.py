@@ -58,7 +58,7 @@ class Native:
         return EVENT in record
 
     def any_key(self, records: Records) -> bool:
-        """Return True for records that may have any keys: metrics and phases have names of their own."""
+        """Return True for records that may have any keys: metrics and phases have their own names."""
         return all(name in (_METRICS, PHASES) for name in records.column(EVENT))
 
     def translate(self, records: Records, output: Output) -> Mask:

@@ -57,7 +57,7 @@ def read_phases(records: Records, rows: Rows, time: I64, output: Output) -> None
         own = np.array(places)
         names, table = [], []
         for name, ns in _phases(records, own, took[own], counted[life.job], output):
-            if (ns != NOT_LOGGED).any() and output.recorded_steps.knows(life.job, name):
+            if (ns != NOT_LOGGED).any() and output.recorded_steps.counts_name(life.job, name):
                 names.append(name)
                 table.append(ns)
         columns = np.column_stack(table) if table else np.zeros((len(own), 0), dtype=np.int64)
@@ -114,7 +114,7 @@ def _keys_of(records: Records, at: int) -> list[str]:
 def _phases(
     records: Records, places: I64, took: I64, counted: frozenset[str], output: Output
 ) -> Iterator[tuple[PhaseName, I64]]:
-    """Yield the phases of the records at some places, with their ns in each of them. took: of these records."""
+    """Yield the phases of some records, with their ns in each of them. took: of these records."""
     found = frozenset().union(*(_keys_of(records, at) for at in (places.tolist() if records.loose else places[:1])))
     for key in sorted(found & counted):
         ns, wrong = _seconds(records, key, places)

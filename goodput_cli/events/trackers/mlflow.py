@@ -17,7 +17,7 @@ from msgspec import structs
 from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.continued_runs import RunExtent, find_continued_runs
-from goodput_cli.events.device_names import of_tracker, take
+from goodput_cli.events.device_names import quantity_of_metric, take
 from goodput_cli.events.devices import DevicePart
 from goodput_cli.events.formats.base import MLFLOW, Output, Parsed, Records, without_records
 from goodput_cli.events.text.collector import TextPart
@@ -103,7 +103,7 @@ class MetricReader:
         """Return the rows of the next lines."""
         metric, inside = Metric(self._run_id, self._name), is_inside(self._name)
         devices = DevicePart()
-        named = of_tracker(self._name) is not None
+        named = quantity_of_metric(self._name) is not None
         bad: list[tuple[int, str]] = []
         *lines, rest = batch.data.split(b"\n")
         if rest:  # a truncated number may be another one

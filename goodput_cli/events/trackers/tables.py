@@ -128,7 +128,7 @@ def _of_history(job: str, code: int, rows: Sequence[HistoryRow], notes: Diagnost
     return Run(WANDB, job, lives=lives)
 
 
-class _Begin(NamedTuple):
+class _ProcessStart(NamedTuple):
     """The start of a process."""
 
     time: int
@@ -162,14 +162,16 @@ class _Resume(NamedTuple):
         return True if self.first.time - self.runtime < self.last - _SAME_BASE else None
 
 
-def _begins(groups: Sequence[Sequence[HistoryRow]]) -> list[_Begin | None]:
+def _begins(groups: Sequence[Sequence[HistoryRow]]) -> list[_ProcessStart | None]:
     """Return the start of each process of a history; None for unknown.
 
     A runtime that restarts counts from the start of its process. One that continues counts from its last value in the
     previous process.
     """
     runtimes = [[(row.time - row.base, row) for row in group if row.base is not None] for group in groups]
-    begins = [min((_Begin(row.time - runtime, row.line) for runtime, row in group), default=None) for group in runtimes]
+    begins = [
+        min((_ProcessStart(row.time - runtime, row.line) for runtime, row in group), default=None) for group in runtimes
+    ]
     known = [place for place, group in enumerate(runtimes) if group]
     resumes: dict[int, _Resume] = {}
     for before, after in pairwise(known):
@@ -184,7 +186,7 @@ def _begins(groups: Sequence[Sequence[HistoryRow]]) -> list[_Begin | None]:
                 stated != {False} and _is_likely_to_continue(resume, runtimes[known[0]][0][0])
             )
         if continues:
-            begins[place] = _Begin(resume.first.time - resume.growth, resume.first.line)
+            begins[place] = _ProcessStart(resume.first.time - resume.growth, resume.first.line)
     return begins
 
 

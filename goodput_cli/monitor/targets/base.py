@@ -90,7 +90,7 @@ class TargetFailed(Exception):
 
 
 class Target(Protocol):
-    """A target of publishing, used by a thread of its own: it may block."""
+    """A target of publishing, used by a separate thread: it may block."""
 
     def publish(self, update: Update, final: bool) -> None:
         """Publish an update of all jobs; `final`: True for the last one. Raises TargetFailed."""

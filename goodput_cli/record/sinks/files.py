@@ -69,7 +69,7 @@ class FileSink:
         self.name = "file"
         self.path = path
         self.has_path = descriptor is None
-        self._say_dropped = say_dropped
+        self._dropped_line = say_dropped
         self._warn = warn
         self._second = second
         self._flags = _FLAGS if follow else _FLAGS | getattr(os, "O_NOFOLLOW", 0)
@@ -110,7 +110,7 @@ class FileSink:
         """Return True: no line waits here."""
         return True
 
-    # Interface behind a queue: `Delivery`.
+    # Interface of a sink with a queue: `Delivery`.
 
     def latency(self) -> float:
         """Return the seconds that a line waits for a batch."""
@@ -271,7 +271,7 @@ class FileSink:
                     return False
                 self._torn = False
             drops, self._drops = self._drops, Drops()
-            if drops.lines and not self._whole(self._say_dropped(drops, self.name)):
+            if drops.lines and not self._whole(self._dropped_line(drops, self.name)):
                 drops.merge(self._drops)
                 self._drops = drops
                 return False
