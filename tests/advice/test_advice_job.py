@@ -124,7 +124,7 @@ def test_given_mtbf_replaces_the_rate() -> None:
 @few
 @given(st.one_of(any_logs(), messy_logs()), st.sampled_from([None, SECOND]), st.booleans())
 def test_every_log_replays_as_it_was(lines: Sequence[str], save_ns: int | None, asynchronous: bool) -> None:
-    """To 0 ns, or it is said why not; and nothing in a log makes the advice fail."""
+    """Replays differ by 0 ns or contain a reason; and no log makes the advice fail."""
     analysis = analyse(lines, async_saves=asynchronous)
     if analysis is None:
         return
@@ -159,8 +159,8 @@ def test_order_and_copies_change_nothing(lines: list[str], data: st.DataObject) 
     ("shape", "best", "failures", "most"), [(1.0, 55, 4, 1), (1.0, 55, 20, 1), (0.6, 60, 4, 10), (0.6, 60, 20, 10)]
 )
 def test_best_interval_is_rarely_advised_to_change(shape: float, best: int, failures: int, most: int) -> None:
-    """Of a hundred simulated jobs; `python -m benchmarks.advice` prints the whole table. Where lives are exponential
-    one may be told something else by chance; uneven ones err more often."""
+    """Of a hundred simulated jobs; `python -m benchmarks.advice` prints the whole table. With exponential attempts one
+    may get other advice by chance; uneven ones err more often."""
     random, told = np.random.default_rng(11), 0
     job = Job(shape, failures=failures, every=best)
     for _ in range(100):

@@ -1,4 +1,4 @@
-"""The engine against an oracle that shares no code with it, on generated step logs: lives, replays and the curve."""
+"""The engine against an oracle that shares no code with it, on generated step logs: attempts, replays and the curve."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_the_range_of_one_run_is_that_of_the_oracle(failures: int, latency: floa
 
 @pytest.mark.parametrize("failures", [1, 2, 5, 10, 17, 31])
 def test_ranges_are_those_of_the_oracle(failures: int) -> None:
-    """Of jobs whose failures come in bursts, so that either of the two ranges is the wider one somewhere."""
+    """Failures come in bursts, so that each of the two ranges is the wider one somewhere."""
     job = replace(BURSTS, failures=failures)
     exposure = exposure_of(record_of_job(job, np.random.default_rng(failures)))
     drawn = spread(Curve(exposure, EVERY, Saving(job.cost)), None, None).goodput
@@ -110,5 +110,5 @@ def test_blocks_are_as_long_as_those_of_the_oracle(lives: list[float]) -> None:
     ("job", "least"), [(Job(1.0), 92), (Job(0.7), 88), (BURSTS, 84)], ids=["alone", "wild", "bursts"]
 )
 def test_ranges_contain_the_average_of_the_job(job: Job, least: float) -> None:
-    """From ten failures on; `python -m benchmarks.advice` prints the table."""
+    """Holds from ten failures on; `python -m benchmarks.advice` prints the table."""
     assert cover(replace(job, failures=20), jobs=60) >= least

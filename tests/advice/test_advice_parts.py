@@ -1,4 +1,4 @@
-"""Parts of advice by hand: formulas, random numbers, round intervals, medians and the lever arithmetic."""
+"""Parts of advice by hand: formulas, random numbers, round intervals, medians and the arithmetic of improvements."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ HOUR = 3600.0
     [(24 * HOUR, (7200, 7001.39, 7001.40)), (6 * HOUR, (3600, 3402.78, 3402.84)), (900.0, (734.85, 548.46, 549.99))],
 )
 def test_formulas(mtbf: float, expected: tuple[float, float, float]) -> None:
-    """Daly's figures 3 to 5 say 117, 57 and 9.1 min for a save of 5 min."""
+    """Daly's figures 3 to 5 give 117, 57 and 9.1 min for a save of 5 min."""
     assert (young(300, mtbf), daly(300, mtbf), exact(300, mtbf)) == pytest.approx(expected, abs=0.006)
 
 
@@ -70,7 +70,7 @@ def exposure(lives: list[float], **changes: Any) -> Exposure:
 
 
 def test_end_of_attempt_loses_unsaved_work() -> None:
-    """00-tiny: saves every 4 steps of 10 s, 5 s each; one life of 85 s: (2728.125 - 903.125) / 85."""
+    """00-tiny: saves every 4 steps of 10 s, 5 s each; one attempt of 85 s: (2728.125 - 903.125) / 85."""
     curve = Curve(exposure([85.0], pace=10.0, budgets=160.0), [4], Saving(5.0))
     assert curve.lost[0, 0] == pytest.approx(1825 / 85)
 
@@ -87,7 +87,7 @@ def test_exponential_attempts_match_the_exact_curve(period: int) -> None:
 
 
 def test_constant_long_attempts_give_young_interval() -> None:
-    """Of lives of all lengths round one mean the best period is the square root of 2 C M, within the grid."""
+    """For attempts of all lengths around one mean, the best period is the square root of 2 C M, within the grid."""
     mean, cost = 100_000.0, 20.0
     intervals = sorted({round(1.1**power) for power in range(100)})
     curve = Curve(exposure([mean] * 10), intervals, Saving(cost))
@@ -96,7 +96,7 @@ def test_constant_long_attempts_give_young_interval() -> None:
 
 
 def test_job_that_never_ends_has_no_length() -> None:
-    """Saves that cost nothing are made always; lives shorter than a save lead nowhere."""
+    """Free saves are made always; attempts shorter than a save make no progress."""
     free = Curve(exposure([1000.0]), [1, 10, 100], Saving(0.0)).average
     assert np.argmin(free) == 0
     assert Curve(exposure([10.0] * 9), [1], Saving(1e5)).average[0] == math.inf
@@ -177,7 +177,7 @@ def test_time_logged_past_the_next_save_is_a_hang() -> None:
 
 
 def test_one_run_varies_more_than_the_average_of_many() -> None:
-    """Ten lives of equal length: the average is known, and how one run fares still depends on where each dies."""
+    """Ten attempts of equal length: the average is known, and a single run still depends on where each fails."""
     curve = Curve(exposure([7200.0] * 10, gaps=3000.0, behind=np.full(10, 300.0)), [1200], Saving(15.0))
     drawn = spread(curve, None, None).goodput[:, 0]
     alone = one_run(curve)
@@ -189,7 +189,7 @@ def test_one_run_varies_more_than_the_average_of_many() -> None:
 
 
 def background(completes_after: float) -> list[dict[str, object]]:
-    """150 steps, a save in the background after 50 and 100 of them; the job dies 20 s behind the second."""
+    """Return a log of 150 steps with background saves after 50 and 100; the job fails 20 s after the second."""
     job = Job(1, noise=0.0)
     job.start()
     for number in range(2):
@@ -208,7 +208,7 @@ def background(completes_after: float) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("after", [1.0, 200.0])
 def test_background_save_is_usable_when_logged_complete(after: float) -> None:
-    """200 s behind the second save the job was dead: it came back at the first, which was then the newest."""
+    """The job failed before 200 s after the second save: it resumed at the first, which was then the newest."""
     record = record_of(goodput_cli.analyze(background(after)).timeline, "sim")
     assert check_replay(record).ok
     assert [end.kind for end in record.ends] == [EndKind.NEWEST, EndKind.END]

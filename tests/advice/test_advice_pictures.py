@@ -72,7 +72,7 @@ def test_every_dot_of_the_chart_is_a_curve_point(night: Path) -> None:
 
 
 def test_the_table_and_the_advice_agree(night: Path) -> None:
-    """What is as good is best by the numbers that choose, and every average lies in its own range."""
+    """Equally good intervals are best by the deciding numbers, and every average is in its own range."""
     found = answer(night)
     low, high = found["interval"]["plateau_steps"]
     best = max(point["chosen_by_percent"] for point in found["curve"])

@@ -1,4 +1,4 @@
-"""Samples of accelerators beside the ledger: who is named, what energy adds up to, and what stays the same."""
+"""Samples of accelerators next to the ledger: named devices, sums of energy, and unchanged results."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_host_with_idle_devices_is_named(tmp_path: Path) -> None:
 
 
 def test_no_device_is_named_when_unclear(tmp_path: Path) -> None:
-    """All spin, two on two hosts stand, waiting devices do not spin, all stand, or one does that never did anything."""
+    """All spin, two on two hosts are idle, waiting devices do not spin, all are idle, or one is that was never busy."""
     for seed in range(100):
         rng = random.Random(seed)
         unclear: list[DeviceJob] = [
@@ -139,7 +139,7 @@ def test_hostile_lines_give_diagnostics_and_lose_nothing(tmp_path: Path) -> None
 
 
 def collected(parts: int) -> tuple[DeviceCollector, int]:
-    """So many parts of ten samples of 64 devices, and the most memory (bytes) that took."""
+    """Collect this many parts of ten samples of 64 devices; return also the peak memory (bytes)."""
     found = DeviceCollector(most=20_000)
     tracemalloc.start()
     for at in range(parts):
@@ -177,7 +177,7 @@ def test_energy_per_token_needs_complete_samples(tmp_path: Path) -> None:
     ]  # fmt: skip
     with (folder / "log.jsonl").open("a", encoding="utf-8") as file:
         file.write("".join(json.dumps(one) + "\n" for one in extra))
-    unknown = goodput_cli.analyze(str(folder)).work  # nobody says how many there are
+    unknown = goodput_cli.analyze(str(folder)).work  # their number is not logged
     assert unknown is not None
     assert unknown.kwh_per_million_tokens is None
     analysis = goodput_cli.analyze(str(folder), accelerators=8, price_per_hour=2)

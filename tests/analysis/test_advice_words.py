@@ -1,4 +1,4 @@
-"""Advice and counts agree with the numbers beside them: advice needs seconds that it would save."""
+"""Advice and counts agree with the numbers next to them: advice requires seconds that it would save."""
 
 from __future__ import annotations
 

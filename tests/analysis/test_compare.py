@@ -1,4 +1,4 @@
-"""Two runs side by side: where the difference in goodput comes from, and what nobody can know."""
+"""Two runs side by side: the sources of the difference in goodput, and inconclusive results."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PREP = "training_prep"
 
 
 def side(name: str, *events: Lines, **options: Any) -> Side:
-    """A side that was told as a story."""
+    """Return a side built from a story."""
     return as_side(name, summary_of(account(*events, **options).analysis))
 
 
@@ -177,13 +177,13 @@ def test_every_other_side_is_compared_with_the_baseline() -> None:
     assert len(found.thresholds) == 2
 
 
-# What holds for every two logs.
+# Properties of any two logs.
 
 LOGS = st.one_of(any_logs(), messy_logs())
 
 
 def test_it_reads_forward_the_largest_first() -> None:
-    """What got worse and better, in words, by how much of what."""
+    """The changes in words, largest first, with amounts."""
     pair = compare([NIGHT_LOG, SECOND_LOG]).pairs[0]
     worse, better = moved_lines(pair)
     assert worse == "worse for the same work: recovery by 5 min 22 s, custom:EVAL_STEP by 4 min 54 s"  # and 2 % of it

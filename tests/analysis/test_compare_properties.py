@@ -1,4 +1,4 @@
-"""Comparisons of any two logs: the properties that always hold."""
+"""Comparisons of any two logs: properties that are always true."""
 
 from __future__ import annotations
 

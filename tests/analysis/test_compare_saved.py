@@ -1,4 +1,4 @@
-"""A saved answer of `analyze` as a side: told by what is in it, believed only where it adds up."""
+"""A saved answer of `analyze` as a side: detected by its contents, accepted only if it adds up."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def folder(folder: Path) -> Path:
 
 
 def kinds(*sources: str) -> list[bool]:
-    """Which sides were taken for saved answers."""
+    """Return, for each side, True if it was read as a saved answer."""
     return [side.saved for side in compare(sources).sides]
 
 
@@ -198,7 +198,7 @@ def test_similar_file_is_an_error_without_traceback(folder: Path, text: str, wor
 
 
 def test_saved_analysis_in_a_folder_is_not_a_log(folder: Path) -> None:
-    """What goodput wrote beside the logs is not one of them: the folder is what its log says."""
+    """A file that goodput wrote next to the logs is not a log: the directory is read as its log."""
     (folder / "all").mkdir()
     (folder / "all" / "a.json").write_text(json.dumps(saved(), indent=2))
     (folder / "all" / "b.jsonl").write_text(LOG)
@@ -214,7 +214,7 @@ VALUES = st.recursive(
 
 
 def places(value: Any, path: str = "") -> list[str]:
-    """Every place in a JSON value, as `damaged` takes it."""
+    """Return every location in a JSON value, as `damaged` takes it."""
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [place for key, inner in parts for place in (f"{path}{key}", *places(inner, f"{path}{key}."))]
 

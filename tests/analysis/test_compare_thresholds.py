@@ -1,4 +1,4 @@
-"""Thresholds on changes: what can be asked, and that they are judged unrounded."""
+"""Thresholds on changes: accepted expressions, judged unrounded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AFTER = summary_of(
 
 
 def shares(goodput: int, total: int) -> Summary:
-    """So much goodput, the rest `other`."""
+    """Return a summary with this goodput and the rest as `other`."""
     return replace(BEFORE, window=Window(0, total, 0), goodput_ns=goodput, badput={("other", None): total - goodput})
 
 

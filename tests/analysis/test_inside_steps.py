@@ -1,4 +1,4 @@
-"""What filled steps, and which rank all others waited for: the barrier model on jobs whose culprit is known."""
+"""The step breakdown, and the rank that all others waited for: the barrier model on jobs with a known slow rank."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_slow_period_is_reported_as_its_phase() -> None:
 
 
 def in_blocks(analysis: Analysis, size: int) -> Analysis:
-    """The same times as means of blocks of steps."""
+    """Return the same times as means of blocks of steps."""
 
     def summed(one: RankSteps) -> RankSteps:
         last, count = np.arange(len(one) // size) * size + size - 1, np.full(len(one) // size, size)
@@ -188,7 +188,7 @@ def test_ranks_that_take_turns_are_all_named(slow: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("ranks", [2, 3, 8])
 def test_two_ranks_that_cost_much_are_named(ranks: int) -> None:
-    """Of two ranks no insight can say that one is slow, and each costs 76 s."""
+    """No insight can name one of two slow ranks, and each costs 76 s."""
     (inside,) = with_ranks(alternating(np.random.default_rng(1), (0, 1), ranks)).step_phases
     assert {row.rank for row in slow_ranks(inside)} == {0, 1}
 

@@ -22,7 +22,7 @@ from tests.support.work_logs import BEGIN
 
 
 def series(seed: int, count: int, noise: float, change: float = 0.0) -> F64:
-    """Step times of 8 s; those from a place on, 8 or more, are longer by a share."""
+    """Return step times of 8 s; from a random position on, 8 or more are longer by a share."""
     random = np.random.default_rng(seed)
     seconds = 8 * np.exp(noise * random.standard_normal(count))
     seconds[int(random.integers(8, count - 7)) if count >= 16 else count // 2 :] *= 1 + change
@@ -91,7 +91,7 @@ def megatron(path: Path, records: int, each: float, later: float) -> Analysis:
 
 
 def test_stated_step_times_beat_whole_seconds(tmp_path: Path) -> None:
-    """0.211 s and 0.25 s: timestamps say 0.2 or 0.3 s of either."""
+    """0.211 s and 0.25 s: timestamps give 0.2 or 0.3 s for both."""
     report = step_report(megatron(tmp_path / "train.log", 40, 0.211, 0.25))
     (slow,) = report.regimes
     assert slow.first_step == 201

@@ -62,7 +62,7 @@ def test_size_is_unknown_when_not_logged(tmp_path: Path) -> None:
 
 
 def test_slowdown_in_small_stairs_is_a_drift(tmp_path: Path) -> None:
-    """Twelve stairs of 75 steps, each 8 % slower than the one before: a line says as much."""
+    """Twelve stairs of 75 steps, each 8 % slower than the one before: a line describes it as well."""
     log = megatron(tmp_path / "train.log", lambda _: 256, lambda step: 2 * 1.08 ** ((step - 1) // 75))
     (slow,) = [one for one in goodput_cli.analyze(log, timezone="UTC").insights if one.code == "drift"]
     lost = sum(75 * 2 * (1.08**stair - 1) for stair in range(12))

@@ -1,4 +1,4 @@
-"""A size that a starting process states holds for the steps of its attempt (accounting §8)."""
+"""The size that a starting process logs is valid for the steps of its attempt (accounting §8)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def of_recorder(before: int, after: int, pace: Pace) -> Iterator[str]:
 
 
 def of_slices(before: int, after: int, pace: Pace) -> Iterator[str]:
-    """Lines that MaxText's recorder writes: the process lives on with another number of slices."""
+    """Yield lines of MaxText's recorder: the process continues with another number of slices."""
     now, of_job = BEGIN.timestamp(), {"job_name": "j"}
     yield json.dumps({**of_job, "job_start_time": now})
     for step in range(2 * STEPS):
@@ -90,7 +90,7 @@ def test_slow_steps_of_the_new_size_are_slow(tmp_path: Path, log: str) -> None:
 
 
 def test_slow_steps_on_fewer_active_slices_ask_for_the_slices(tmp_path: Path) -> None:
-    """The job still has four: what its steps take longer is lost, and by no fault of hosts or data."""
+    """The job still has four: the extra time of its steps is lost, without a fault of hosts or data."""
     lines = list(of_slices(4, 3, lambda step: 3.0 if step < STEPS else 4.0))
     analysis = analysed(tmp_path / "run.log", [one.replace('"total_slices": 3', '"total_slices": 4') for one in lines])
     (slow,) = [one for one in analysis.insights if one.code == "slow_steps"]

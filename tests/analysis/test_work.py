@@ -1,4 +1,4 @@
-"""How much work kept steps were, and when all of it will be done: worked out by hand (docs/inside-steps.md)."""
+"""Work of kept steps, and the estimated end of the job: computed by hand (docs/inside-steps.md)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_torchtitan_logs_batch_length_and_steps(read: Read, sizes: tuple[str, ..
 
 
 def test_rates_of_torchtitan_are_of_wall_time_since_its_last_line(read: Read) -> None:
-    """4 devices, 32768 tokens a step of 1 s; a save of 5 s within steps 21 to 30, an evaluation of 6 s behind 30."""
+    """4 devices, 32768 tokens per step of 1 s; a save of 5 s within steps 21 to 30, an evaluation of 6 s after 30."""
     text = torchtitan(
         (0, "Starting job: example"),
         (4, "Peak FLOPS used for computing MFU: 9.890e+14"),
@@ -170,7 +170,7 @@ def test_mfu_of_nanogpt_is_of_an_a100(read: Read) -> None:
 
 
 def test_wasted_steps_are_left_out(read: Read) -> None:
-    """200 steps, of which the second hundred is trained again from a checkpoint, at a smaller batch."""
+    """200 steps, where the second hundred is trained again from a checkpoint, at a smaller batch."""
     again = [f"  successfully loaded checkpoint from /c [ t 1/1, p 1/1 ] at iteration {100}"]
     lines = [*megatron(200), *again, *megatron(150, first=100, at=300.0, batch=128)]
     analysis = read(lines)
@@ -228,7 +228,7 @@ def test_a_window_has_its_own_work(read: Read, tmp_path: Path) -> None:
     [
         (300, 2.4, {}, "ETA: 30 min 00 s at this goodput (14:10 UTC), at least 24 min 00 s"),
         (300, 2.4, {"total_steps": 300}, ""),  # all are done
-        (20, 2.4, {"total_steps": 900}, ""),  # nobody knows the pace
+        (20, 2.4, {"total_steps": 900}, ""),  # the pace is unknown
     ],
 )
 def test_when_it_will_be_done(read: Read, steps: int, seconds: float, options: dict[str, Any], says: str) -> None:
@@ -377,7 +377,7 @@ def numbers(value: object) -> Iterable[float]:
     values=st.lists(st.sampled_from(HOSTILE), min_size=1, max_size=8),
 )
 def test_bad_input_makes_no_bad_number(names: list[str], values: list[object], read: Read) -> None:
-    """Whatever a log says: no exception, no number that is none, nothing below 0, and the ledger is the same."""
+    """Any log contents: no exception, no invalid number, nothing below 0, and the ledger is the same."""
     metrics = {name: (lambda step, at=at: values[(step + at) % len(values)]) for at, name in enumerate(names)}
     plain = read([*recorded(30, lambda _: 1.0)])
     analysis = read([*recorded(30, lambda _: 1.0, **metrics)], accelerators=8, price_per_hour=1e-9)

@@ -1,4 +1,4 @@
-"""Runs of other sizes are held against each other by what their work took, and more work a step is not slow."""
+"""Runs of other sizes are compared by the time of their work, and more work per step is not slow."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_of_one_accelerator_where_these_differ(compared: Compared) -> None:
 
 
 def test_tokens_that_hardly_differ_are_the_same_work(compared: Compared) -> None:
-    """Programs count tokens that are no padding."""
+    """Programs count tokens without padding."""
     usual = [*recorded(200, lambda _: 1.0, tokens_per_step=lambda step: 1000 + step % 5)]
     more = [*recorded(200, lambda _: 1.0, tokens_per_step=lambda step: 1003 + step % 5)]
     check(compared(usual, more), "step", 0.0, 0.5)
@@ -76,7 +76,7 @@ def test_amount_of_one_side_alone_is_shown(compared: Compared) -> None:
 
 
 def slow(path: Path, lines: list[str]) -> bool:
-    """Whether an insight says that steps were slow."""
+    """Return True if an insight reports slow steps."""
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return "slow_steps" in {one.code for one in goodput_cli.analyze(path, timezone="UTC").insights}
 
@@ -100,7 +100,7 @@ def test_steps_that_are_slower_by_themselves_are_slow(tmp_path: Path) -> None:
 def test_more_tokens_per_step_are_more_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], tokens: float, is_slow: bool
 ) -> None:
-    """Steps of 1.5 x the time, with so many times the tokens, which vary from step to step."""
+    """Steps of 1.5 x the time, with a multiple of the tokens, which vary from step to step."""
 
     def within(step: int) -> bool:
         return 300 <= step < 600

@@ -1,5 +1,5 @@
-"""Why the attempts of a fleet died, and on which hosts: failures by cause in a thousand accelerator days, with their
-interval, and hosts that repeat over all jobs."""
+"""Causes and hosts of failed attempts of a fleet: failures by cause per thousand accelerator days, with their interval,
+and hosts that repeat over all jobs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def job(name: str, *said: str) -> None:
 
 @pytest.fixture
 def answered(folder: Path) -> None:
-    """Two deaths for want of memory, one for want of room, one of which no line says why."""
+    """Write two failures from lack of memory, one from lack of disk space, and one without a logged cause."""
     job("a", *raised(3, OUT_OF_MEMORY))
     job("b", *raised(1, OUT_OF_MEMORY))
     job("c", *raised(0, FULL))
@@ -64,7 +64,7 @@ def test_the_page_draws_what_each_cause_lost() -> None:
 
 @pytest.mark.usefixtures("answered")
 def test_without_accelerators_there_is_no_rate() -> None:
-    """No evidence is null, never a rate of 1 accelerator."""
+    """A missing value is null, never a rate of 1 accelerator."""
     row = fleet("logs")["causes"][0]
     assert (row["failures"], row["per_1000_accelerator_days"], row["per_1000_low"], row["accelerator_hours"]) == (
         2, None, None, None,
@@ -80,8 +80,8 @@ def test_no_table_of_causes_without_logged_causes() -> None:
 
 CHANCES = [1 - (63 / 64) ** deaths for deaths in (2, 2, 3)]
 P_OF_3 = 64 * math.prod(CHANCES)
-"""By hand: each of three runs that died twice, twice and three times died at least once on one of 64 hosts that were up
-alike, over 64 hosts."""
+"""By hand: each of three runs with two, two and three failures had at least one on one of 64 hosts with equal up time,
+over 64 hosts."""
 
 
 P_OF_2 = 64 * (CHANCES[0] * CHANCES[1] * (1 - 1 / 64) + 1 / 64 * (CHANCES[0] + CHANCES[1] - CHANCES[0] * CHANCES[1]))
@@ -122,7 +122,7 @@ def test_host_repeats_over_jobs_that_alone_are_inconclusive() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_hosts_below_the_limit_are_listed_and_not_accused() -> None:
-    """Two runs died on node-7: with so few, no host could be told from chance."""
+    """Two runs failed on node-7: with so few, no host can be distinguished from chance."""
     three_jobs()
     shutil.rmtree("logs/c")
     lives(Path("logs/c"), 64, ["node-8"], name="c", day="2026-03-03")
@@ -212,7 +212,7 @@ def test_a_store_keeps_hosts() -> None:
 
 
 def run_text(*arguments: str) -> str:
-    """What people read."""
+    """Return the report for people."""
     out = Path("fleet.txt")
     assert run(["fleet", *arguments, "--accelerators", "512", "--workers", "1", "-q", "-o", str(out), "--force"]) == 0
     return out.read_text()

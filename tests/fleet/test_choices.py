@@ -1,4 +1,4 @@
-"""What the options of `goodput fleet` choose, on fleets whose amounts are worked out by hand."""
+"""Effects of the options of `goodput fleet`, on fleets whose amounts are computed by hand."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_inactive_slices_are_not_allocated() -> None:
 
 
 def test_queued_job_has_no_allocation() -> None:
-    """Scheduled at 0, started at 2 h, 10 h in all: 8 x 8 h are held, and those lost of them cost."""
+    """Scheduled at 0, started at 2 h, 10 h in all: 8 x 8 h are allocated, and the lost part of them costs."""
     lines = [*told(scheduled(0), started(2 * HOUR)), *told(steps(0, 241, at=6 * HOUR, every=60), end(10 * HOUR))]
     put(Path("a.jsonl"), of_job(lines, "a"))
     answer = fleet("a.jsonl", "--accelerators", "8", "--price-per-hour", "2")
@@ -85,7 +85,7 @@ def test_queued_job_has_no_allocation() -> None:
 
 
 def test_availability_is_unknown_without_request_times() -> None:
-    """No line of a queue is no proof that nothing waited."""
+    """A missing queue line does not prove that nothing waited."""
     put(Path("a.jsonl"), training("a", 10, 6))
     assert fleet("a.jsonl", "--accelerators", "8")["mpg"]["availability_percent"] is None
 
@@ -96,7 +96,7 @@ def with_allocations(*rows: str, more: Sequence[str] = ()) -> Any:
 
 
 def test_allocations_without_a_log_count_on_request() -> None:
-    """a holds 8 for 10 h; b, of which there is no log, waits 1 h for 4 and holds them for 2 h in a's time."""
+    """a has 8 for 10 h; b, without a log, waits 1 h for 4 and has them for 2 h during a's time."""
     put(Path("a.jsonl"), training("a", 10, 6))
     rows = (
         "a,2026-01-01T00:00:00,2026-01-01T10:00:00,8,",
@@ -111,7 +111,7 @@ def test_allocations_without_a_log_count_on_request() -> None:
 
 
 def test_allocation_belongs_to_first_run_and_fills_gaps() -> None:
-    """Two runs of a name, of which an allocation covers both; of the second 4 h are covered by nothing but the past."""
+    """An allocation covers two runs of a name; 4 h of the second are covered only by the earlier number."""
     first, second = training("a", 10, 6), training("a", 10, 6, at=30 * HOUR)
     put(Path("a.jsonl"), [*first, *second])
     answer = with_allocations(
@@ -149,7 +149,7 @@ def test_one_name_in_two_folders_is_one_job_by_default() -> None:
 
 
 def test_as_of_counts_for_recently_active_runs() -> None:
-    """Neither run ended. a was heard of 2 h before the instant, b 20 days: b keeps its end and is lost sight of."""
+    """Neither run ended. a has events 2 h before the time, b 20 days: b keeps its end and is reported as lost."""
     for name, at in (("a", 20 * DAY), ("b", 0)):
         put(Path(f"{name}.jsonl"), training(name, 10, 6, at=at)[:-1])
     answer = fleet("a.jsonl", "b.jsonl", "--as-of", "2026-01-21T12:00:00")
@@ -169,7 +169,7 @@ def test_the_last_days_end_with_the_last_run() -> None:
 
 
 def test_week_is_compared_with_a_large_enough_week() -> None:
-    """Goodput 60, 50, 40 and 30 % in four weeks of 5, 5, 4 and 5 runs: the third says too little, of itself and to the
+    """Goodput 60, 50, 40 and 30 % in four weeks of 5, 5, 4 and 5 runs: the third is too small to compare, also with the
     fourth."""
     for week, (runs, hours) in enumerate([(5, 6), (5, 5), (4, 4), (5, 3)]):
         for number in range(runs):
@@ -179,7 +179,7 @@ def test_week_is_compared_with_a_large_enough_week() -> None:
 
 
 def test_final_crash_counts_as_failure() -> None:
-    """Three jobs of 10 h: one crashed at its end, one ended well, of one no line says how it ended."""
+    """Three jobs of 10 h: one crashed at its end, one ended well, and the end of one is not logged."""
     for name, last in (("a", crashed(10 * HOUR)), ("b", job_finished(10 * HOUR)), ("c", step(99, 10 * HOUR))):
         put(Path(f"{name}.jsonl"), of_job(told(start(0), steps(0, 60, at=0, every=600), last), name))
     answer = fleet("a.jsonl", "b.jsonl", "c.jsonl", "--accelerators", "8")

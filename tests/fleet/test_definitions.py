@@ -1,4 +1,4 @@
-"""What the numbers of docs/fleet.md mean, on fleets whose amounts are worked out by hand."""
+"""Definitions of the numbers in docs/fleet.md, on fleets whose amounts are computed by hand."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_run_across_new_year_is_in_the_weeks_of_both_years() -> None:
 
 
 def mpg_fleet(*ideal: str) -> Any:
-    """8 accelerators for 10 h of which 6 were kept, 24 for 5 h of which 4 were kept, 32 that there are."""
+    """Return 8 accelerators for 10 h with 6 h kept, 24 for 5 h with 4 h kept, and a capacity of 32."""
     put(Path("logs/a.jsonl"), training("a", 10, 6))
     put(Path("logs/b.jsonl"), training("b", 5, 4))
     Path("labels.csv").write_text(text_of("job,accelerators,ideal_step_seconds", *ideal))
@@ -133,7 +133,7 @@ def test_mpg_counts_a_run_with_all_it_was_allocated() -> None:
 
 
 def test_saved_only_excludes_unsaved_progress() -> None:
-    """10 h, of which 6 trained; the only save came after 4 of these, so that 2 h are at risk."""
+    """10 h with 6 h of training; the only save came after 4 of these, so 2 h are at risk."""
     lines = told(
         start(0), steps(0, 241, at=4 * HOUR, every=60), save(8 * HOUR + 60, 0.001, 240),
         steps(241, 120, at=8 * HOUR + 60.001, every=60), end(10 * HOUR),

@@ -1,4 +1,4 @@
-"""What accelerators of a fleet used and idled: by team, in every output with the same words; not known is not 0."""
+"""Used and idle accelerators of a fleet: by team, with the same words in every output; unknown is not 0."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ BUSY, IDLE, SILENT = DeviceJob(1, hosts=2, hung_at=100), DeviceJob(2, hosts=1, i
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """A job of eight devices that hung for 4 of 14 minutes, one of four of which one did nothing for 10 minutes, and
-    one of which nobody took samples; each in its folder."""
+    """Write a job of eight devices that hung for 4 of 14 minutes, one of four with one device idle for 10 minutes, and
+    one without samples; each in its folder."""
     for name, job in (("busy", BUSY), ("idle", IDLE), ("silent", SILENT)):
         folder = job.write(tmp_path / "logs" / name)
         log = (folder / "log.jsonl").read_text(encoding="utf-8").replace('"j"', f'"{name}"')
@@ -102,7 +102,7 @@ def test_people_read_the_same_words_everywhere(logs: Path, capsys: pytest.Captur
 
 
 def _one_folder(logs: Path) -> None:
-    """Logs of two jobs in the folder of the samples: nobody knows whose they are."""
+    """Put logs of two jobs in the folder of the samples, so that the owner of the samples is unknown."""
     (logs / "busy" / "other.jsonl").write_text((logs / "silent" / "log.jsonl").read_text(encoding="utf-8"))
 
 
@@ -122,7 +122,7 @@ def test_samples_without_a_job_are_reported_and_omitted(logs: Path, change: Call
 
 
 def test_a_job_in_several_documents_and_a_store(logs: Path) -> None:
-    """Parts of a log in folders of their own, each with its samples, and again from the store."""
+    """Parts of a log in separate folders, each with its samples, and again from the store."""
     before = by_team(logs)["red"]
     folder = logs / "busy"
     for place in ("1", "2"):

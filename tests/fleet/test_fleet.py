@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 @pytest.fixture(scope="module")
 def listed(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What `goodput jobs` says of it."""
+    """Return the output of `goodput jobs`."""
     out = tmp_path_factory.mktemp("jobs") / "jobs.json"
     assert run(["jobs", str(logs), "-q", "-o", str(out)]) == 0
     return json.loads(out.read_text())
@@ -122,7 +122,7 @@ def test_the_plan_reads_nothing(logs: Path, read: list[str], capsys: Output) -> 
 
 
 def test_document_without_read_permission_is_listed(logs: Path) -> None:
-    """As a person sees it: root may read everything, so its right to do so is taken from the command."""
+    """Run as an unprivileged user: root may read everything, so its right to do so is removed from the command."""
     shutil.copytree(logs / "part-0", "some")
     shutil.copy(logs / "job-0001.jsonl", "some/locked.jsonl")
     Path("some/locked.jsonl").chmod(0)

@@ -56,7 +56,7 @@ def test_wrong_usage_is_reported_before_reading(
 
 
 def test_sacct_rows_are_allocations() -> None:
-    """A requeued job: two rows with the same name; the first waited an hour. One that nobody logged is counted."""
+    """A requeued job: two rows with the same name; the first waited an hour. A job without a log is counted."""
     put(Path("a.jsonl"), training("a", 10, 6))
     rows = (
         "JobIDRaw|JobName|Account|User|Partition|Cluster|State|Submit|Eligible|Start|End|AllocTRES|NNodes",

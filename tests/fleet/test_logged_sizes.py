@@ -1,4 +1,4 @@
-"""What logs say of accelerators and operations counts where neither labels nor options do."""
+"""Accelerators and operations in logs count if neither labels nor options contain them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.support.work_logs import megatron
 
 @pytest.fixture
 def logs(tmp_path: Path) -> Path:
-    """A run of 3000 s on 8 accelerators behind 600 s of start-up, of which the log says how fast it was; and one of
-    which no line says anything."""
+    """Write a run of 3000 s on 8 accelerators after 600 s of start-up, whose log contains its speed; and one without
+    such lines."""
     folder = tmp_path / "logs"
     for name, world, tflops in (("said", 8, 400.0), ("unsaid", None, None)):
         (folder / name).mkdir(parents=True)

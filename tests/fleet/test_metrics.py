@@ -1,4 +1,4 @@
-"""The metrics of a fleet: what there is of each, that it adds up, and that there is never too much of it."""
+"""The metrics of a fleet: their presence, their sums, and the limit on their number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COST, BY_CATEGORY = "goodput_fleet_cost", "goodput_fleet_cost_by_category"
 
 
 def metrics(*arguments: str) -> dict[str, list[tuple[Labels, float]]]:
-    """By family, the labels and values that `-o fleet.prom` has."""
+    """Return the labels and values of `-o fleet.prom`, by family."""
     assert run(["fleet", "logs", *arguments, "--workers", "1", "-q", "-o", "fleet.prom", "--force"]) == 0
     found: dict[str, list[tuple[Labels, float]]] = {}
     for name, labels, value in re.findall(r"(?m)^(\w+)\{(.*)\} (\S+)$", Path("fleet.prom").read_text()):
@@ -31,7 +31,7 @@ def metrics(*arguments: str) -> dict[str, list[tuple[Labels, float]]]:
 
 
 def by_team_and_currency(samples: list[tuple[Labels, float]]) -> dict[tuple[str, str], float]:
-    """What they add up to over all other labels; without a team: the whole."""
+    """Return the sums over all other labels; without a team: the whole."""
     sums: dict[tuple[str, str], float] = {}
     for labels, value in samples:
         key = labels.get("team", ""), labels["currency"]
@@ -53,7 +53,7 @@ def priced(folder: Path) -> FleetReport:
 
 
 NO_COST = {"productive", "excluded", "queued", "stopped"}
-"""What is progress, what is left out, and where nothing is held."""
+"""Progress, excluded time, and categories without allocated resources."""
 
 
 def test_a_category_costs_its_accelerators_times_the_price(priced: FleetReport) -> None:
@@ -68,7 +68,8 @@ def test_a_category_costs_its_accelerators_times_the_price(priced: FleetReport) 
 
 
 def test_only_what_an_allocation_covers_costs() -> None:
-    """10 h of which the first 4 were no training; 8 accelerators are held from the third hour on: two hours cost."""
+    """10 h that begin with 4 h without training; 8 accelerators are allocated from the third hour on: two
+    hours cost."""
     put(Path("logs/a.jsonl"), training("a", 10, 6))
     held = text_of("job,start,end,accelerators", "a,2026-01-01T02:00:00,2026-01-01T10:00:00,8")
     Path("held.csv").write_text(held)
@@ -79,7 +80,7 @@ def test_only_what_an_allocation_covers_costs() -> None:
 
 
 def test_a_sum_over_categories_is_the_cost(priced: FleetReport) -> None:
-    """In a family of its own: what asks for `goodput_fleet_cost` today gets what it got."""
+    """A separate family: queries of `goodput_fleet_cost` keep their results."""
     found = metrics("--labels", "labels.csv", "--by", "team")
     assert {frozenset(labels) for labels, _ in found[COST]} == {
         frozenset({"job_name", "currency"}), frozenset({"job_name", "currency", "team"})
@@ -106,7 +107,7 @@ def test_costs_are_omitted_without_a_price() -> None:
 
 
 def test_of_many_teams_the_smallest_are_one() -> None:
-    """200 teams have series of their own, all others one; what they add up to is the whole."""
+    """200 teams have their own series, all others share one; their sum is the whole."""
     count = MOST_GROUPS + 7
     put(Path("logs/all.jsonl"), [line for number in range(count) for line in training(f"j{number}", 2, 0.1)])
     Path("labels.csv").write_text(

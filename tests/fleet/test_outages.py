@@ -1,4 +1,4 @@
-"""Where the outages of a fleet went (accounting §10, Links): what formats say of it, and that it is the runs'."""
+"""Recovery phases of the outages of a fleet (accounting §10): agreement of formats, and with those of the runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_phases_add_up_to_losses_and_match_numpy_percentiles(jobs: list[str]) ->
     redone = [one.chain.redone_ns / 1e9 for one in every if one.chain is not None]
     assert links["redone work"]["p50_seconds"] == pytest.approx(float(np.percentile(redone, 50)))
     assert links["redone work"]["p90_seconds"] == pytest.approx(float(np.percentile(redone, 90)))
-    assert links["detected"]["p50_seconds"] == 1800  # of the one of which a line says when it failed
+    assert links["detected"]["p50_seconds"] == 1800  # for the failure whose time is logged
     assert links["detected"]["longest_seconds"] == 1800
     assert links["allocated"]["lost_seconds"] == 0  # the queue
 

@@ -1,4 +1,4 @@
-"""A fleet of which only a scheduler tells: what was held and waited for is exact, and goodput is not known, never 0."""
+"""A fleet known only from a scheduler: allocated time and waits are exact, and goodput is unknown, never 0."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ PODS = [
 
 
 def same_amounts(answer: dict[str, Any]) -> None:
-    """What is the same, whoever the scheduler is."""
+    """Check the amounts that are the same for every scheduler."""
     held = answer["allocations"]
     total = held["total"]
     assert round(total["accelerator_hours"], 4) == 145.8889
@@ -146,7 +146,7 @@ def test_waiting_job_waits_until_the_last_time_of_the_table(capsys: Output) -> N
 
 
 def test_scheduler_jobs_end_with_the_logged_state(capsys: Output) -> None:
-    """Also one that never started (job 3), and why, where it says so."""
+    """Also one that never started (job 3), and the cause if it is in the table."""
     rows = (("0", "z", "u1", "pre", "CANCELLED by 1002", "09:00:00", "09:10:00", "09:15:00", 8), *ROWS)
     assert run(["jobs", table(rows=rows), "-q", "--format", "json"]) == 0
     answer = json.loads(capsys.readouterr().out)
@@ -198,7 +198,7 @@ def test_unknown_dimension_is_rejected(capsys: Output) -> None:
 
 
 def test_goodput_covers_only_jobs_with_logs() -> None:
-    """a trained 6 of 10 h on 8; b held 16 x 4 h and has no log."""
+    """a trained 6 of 10 h on 8; b was allocated 16 x 4 h and has no log."""
     put(Path("a.jsonl"), training("a", 10, 6))
     day = "2026-01-01T"
     rows = [f"{n}|{name}|u|x|gpu|c|COMPLETED|{day}00:00:00|{day}00:00:00|{day}00:00:00|{day}{end}|gres/gpu={count}|1|n"
@@ -279,7 +279,7 @@ def test_a_thousand_teams_are_201_series_that_add_up(capsys: Output) -> None:
 
 
 def test_scheduler_only_group_is_a_row_without_goodput(capsys: Output) -> None:
-    """Team x trained (a), and held 16 x 4 h without a log (b); of team y no log tells at all (c)."""
+    """Team x trained (a), and was allocated 16 x 4 h without a log (b); team y has no log at all (c)."""
     put(Path("a.jsonl"), training("a", 10, 6))
     at = "2026-01-01T00:00:00"
     jobs = ((1, "a", "x", "10:00:00", 8), (2, "b", "x", "04:00:00", 16), (3, "c", "y", "02:00:00", 4))
@@ -299,7 +299,7 @@ def test_scheduler_only_group_is_a_row_without_goodput(capsys: Output) -> None:
 
 
 def test_of_many_groups_the_smallest_wait_as_one(capsys: Output) -> None:
-    """250 accounts of one job each, that waited 10 min: 200 series of their own, and `other`."""
+    """250 accounts of one job each, that waited 10 min: 200 have their own series, and `other` has the rest."""
     rows = tuple(
         (str(n), f"j{n}", "u", f"team{n:03}", "COMPLETED", "10:00:00", "10:10:00", "11:10:00", 1) for n in range(250)
     )
@@ -318,7 +318,7 @@ def test_table_of_one_job_joins_the_log_next_to_it() -> None:
 
 
 def test_one_job_of_a_table_alone_is_not_judged(tmp_path: Path) -> None:
-    """Nor is one that failed: nobody knows what it trained before."""
+    """Also one that failed: its training before that is unknown."""
     table = tmp_path / "sacct.txt"
     table.write_text(
         "JobID|JobName|State|Submit|Start|End|NNodes\n"
@@ -330,6 +330,6 @@ def test_one_job_of_a_table_alone_is_not_judged(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_table_are_in_the_order_of_their_jobs(capsys: Output) -> None:
-    """A requeued job ends behind the begin of the next one: no clock went back."""
+    """A requeued job ends after the beginning of the next one: no clock went back."""
     run(["check", table()])
     assert "stamps_go_back" not in capsys.readouterr().out

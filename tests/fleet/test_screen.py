@@ -1,4 +1,4 @@
-"""What a terminal shows first of a fleet: 24 lines of 80 columns, with the figures and words of JSON and the page."""
+"""First screen of a fleet: 24 lines of 80 columns, with the figures and words of JSON and the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LINES, COLUMNS = 24, 80
 
 
 def logs(count: int) -> None:
-    """Runs of 4 to 9 h, of which 1 to 4 were training, over ten weeks; each in one of nine teams."""
+    """Write runs of 4 to 9 h with 1 to 4 h of training, over ten weeks; each in one of nine teams."""
     for number in range(count):
         at = number * 6_000_000 // count
         put(Path(f"logs/{number:04d}.jsonl"), training(f"llm-{number:04d}", 4 + number % 6, 1 + number % 4, at=at))
@@ -51,7 +51,7 @@ def test_screen_fits_24_lines_of_80_columns(count: int, labelled: bool) -> None:
 
 
 def test_screen_of_2000_runs_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The screen of a fleet is as long as its groups and doubts allow, and no longer: a report of many of both."""
+    """The length of the screen is limited for a report with many groups and warnings."""
     report = fleet_of(60, labels=["labels.csv"], by=["team"])
     many = report.runs * 34
     object.__setattr__(report, "runs", many)

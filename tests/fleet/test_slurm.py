@@ -1,4 +1,4 @@
-"""What a real Slurm printed (`tests/real/slurm`): `sacct` rows as allocations, and folders of its jobs' output."""
+"""Output of a real Slurm (`tests/real/slurm`): `sacct` rows as allocations, and folders of its jobs' output."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ pytestmark = pytest.mark.usefixtures("folder")
 
 
 def test_rows_of_a_real_sacct_are_allocations() -> None:
-    """Requeued and preempted jobs have a row each time they ran; arrays and the parts of a job one each. A name may
-    hold what parts the columns, or the end of a line. What never started, or held no accelerator, is none."""
+    """Requeued and preempted jobs have a row for each time they ran; arrays and the parts of a job have one each. A
+    name may contain the column separator, or a line break. Rows that never started, or had no accelerator, are omitted.
+    """
     found = read_allocations((), (str(SLURM / "allocations.txt"),), load_zone("UTC"))
     times = {
         job: [(one.accelerators, None if one.end == STILL_HELD else (one.end - one.start) // 10**9) for one in held]
@@ -59,7 +60,7 @@ def test_file_that_is_not_sacct_output_is_reported(rows: list[str], words: str, 
 
 
 def test_running_job_is_allocated_until_the_last_fleet_event() -> None:
-    """a holds 8 until its log ends, and b, of which nobody has a log, 4 from 02:00 on: both end at 10:00, as a does."""
+    """a has 8 until its log ends, and b, without a log, 4 from 02:00 on: both end at 10:00, as a does."""
     put(Path("a.jsonl"), training("a", 10, 6))
     rows = [
         f"{number}|{job}|search|ann|gpu|west|RUNNING|{at}|{at}|{at}|Unknown|gres/gpu={count}|1"
@@ -108,7 +109,8 @@ def test_text_files_of_a_folder_give_the_same_job_in_a_list(name: str) -> None:
 
 
 def test_text_of_two_folders_is_two_stored_jobs(read: list[str]) -> None:
-    """Neither output names its job; both folders hold files of the same names. A new file is read with its folder."""
+    """Neither output names its job; both folders contain files of the same names. A new file is read with
+    its folder."""
     for name in ("run-a", "run-b"):
         shutil.copytree(SLURM / "llm-20b", name, ignore=shutil.ignore_patterns("sacct.txt"))
         for path in Path(name).iterdir():
@@ -132,7 +134,7 @@ def test_text_of_two_folders_is_two_stored_jobs(read: list[str]) -> None:
 
 
 def test_a_job_of_text_in_two_folders_is_one_job() -> None:
-    """Its own words name it: what two folders say of it is joined, each file's lines at their place."""
+    """Its output names it: the facts in the two folders are joined, the lines of each file at their position."""
     shutil.copytree(SLURM / "llm-20b", "all")
     shutil.copytree(SLURM / "llm-20b", "parts/one", ignore=shutil.ignore_patterns("slurm-4*", "sacct.txt"))
     shutil.copytree(SLURM / "llm-20b", "parts/two", ignore=shutil.ignore_patterns("slurm-3*", "sacct.txt"))

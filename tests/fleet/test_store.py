@@ -64,7 +64,7 @@ def test_damaged_part_of_the_store_is_rebuilt(logs: Path, read: list[str]) -> No
 
 @pytest.mark.parametrize("length", [0, 9000])
 def test_full_disk_is_reported_and_store_stays_intact(logs: Path, length: int) -> None:
-    """The limit of the length of a file stands for the disk: at the first byte, and in results."""
+    """A limit on the length of a file simulates the disk: at the first byte, and in results."""
     plain = fleet(str(logs))
     done = subprocess.run(
         [sys.executable, "-m", "goodput_cli", "fleet", str(logs), "-q", "--store", "store", "--workers", "1"],
@@ -154,7 +154,7 @@ def damaged(data: bytes, dice: random.Random) -> bytes:
 
 
 def test_damage_is_reported_and_changes_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At hundreds of places in all files: each answer is that of the whole store, and what is damaged is named."""
+    """At hundreds of positions in all files: each answer is that of the whole store, and the damaged file is named."""
     monkeypatch.setattr(os, "fsync", lambda _: None)  # the machine does not crash meanwhile
     for number in range(3):
         put(Path(f"logs/{number}.jsonl"), training(f"job-{number}", 10 + number, 6))

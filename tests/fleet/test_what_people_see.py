@@ -1,4 +1,4 @@
-"""What a platform manager looks for first: causes, groups and sizes that lost most, group by group and week by week."""
+"""Views of a platform manager: causes, groups and sizes that lost most, by group and by week."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_page_lists_worst_runs_and_fits_long_names(two_teams: tuple[str, ...]) -
 
 
 def test_the_page_has_its_contents_under_its_title(two_teams: tuple[str, ...]) -> None:
-    """In the order of its sections, none left out."""
+    """In the order of its sections, and complete."""
     assert run(["fleet", *two_teams, "--workers", "1", "-q", "-o", "fleet.html"]) == 0
     page = Path("fleet.html").read_text()
     (contents,) = re.findall(r'(?s)<nav aria-label="Contents">(.*?)</nav>', page)
@@ -103,7 +103,7 @@ def test_empty_log_and_broken_link_are_listed(capsys: Output) -> None:
 
 
 def test_changes_since_last_week_add_up(capsys: Output) -> None:
-    """Six runs a week: in the second, one of them holds its accelerators for 12 h longer without progress."""
+    """Six runs per week: in the second, one of them has its accelerators for 12 h longer without progress."""
     for week in range(2):
         for number in range(6):
             idle = 12 if (week, number) == (1, 4) else 0
@@ -130,7 +130,8 @@ def test_weeks_with_few_runs_are_not_compared(two_teams: tuple[str, ...]) -> Non
 
 
 def test_info_diagnostics_are_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of five logs that name no job: where the first three are, and how many more; `--verbose` and JSON have each."""
+    """For five logs that name no job: the locations of the first three, and the number of others; `--verbose` and JSON
+    have each."""
     for number in range(5):
         put(Path(f"logs/run-{number}/train.log"), life(3000 * number).splitlines())
     said = {}
@@ -148,7 +149,7 @@ def test_info_diagnostics_are_printed_once(capsys: pytest.CaptureFixture[str]) -
 def test_unknown_values_are_one_sentence_at_the_end(
     two_teams: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With what would tell; figures stand there only where they are known."""
+    """With the missing inputs; figures are printed only if they are known."""
     assert run(["fleet", *two_teams, "--workers", "1", "-q"]) == 0
     (summary, *_) = capsys.readouterr().out.split("\n\n")
     said = " ".join(summary.split())

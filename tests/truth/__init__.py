@@ -1,5 +1,5 @@
-"""Jobs whose truth is known, in the formats of seven trainers: how often what is said of them is right.
+"""Jobs with known truth, in the formats of seven trainers: the share of correct reports.
 
-A story (`stories.py`) is lived second by second in a `World`, a writer prints what a program of one format prints of
-it, and the judge holds the answer against what such a log can show. `make test-truth` has the whole measure.
+A story (`stories.py`) runs second by second in a `World`, a writer prints the output of a program of one format, and
+the judge compares the answer with the facts that such a log can show. `make test-truth` has the whole measure.
 """

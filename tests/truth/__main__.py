@@ -1,4 +1,4 @@
-"""How often what is said is right, by story and by program: `python -m tests.truth [FIRST] [LAST] [-v] [STORY]`."""
+"""Share of correct reports, by story and by program: `python -m tests.truth [FIRST] [LAST] [-v] [STORY]`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST, LEAST_OF_A_KIND = 97.0, 90.0
 
 
 def judged(all_cases: Iterable[Case]) -> dict[Case, list[str]]:
-    """What is wrong of each, on two processes."""
+    """Return the errors of each case, on two processes."""
     chosen = list(all_cases)
     keys = [(STORIES.index(one.story), PROGRAMS.index(one.program), one.seed) for one in chosen]
     with ProcessPoolExecutor(2) as pool:
@@ -28,7 +28,7 @@ def _judged(key: tuple[int, int, int]) -> list[str]:
 
 
 def shares(found: dict[Case, list[str]]) -> dict[str, tuple[int, int]]:
-    """How many are right, of how many: of all, by story, by program."""
+    """Return the number of correct cases and of all: in total, by story, by program."""
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for case, wrong in found.items():
         for name in ("all", case.story.name, case.program.name):
@@ -55,7 +55,7 @@ def table(found: dict[Case, list[str]]) -> Iterable[str]:
 
 
 def failing(found: dict[Case, list[str]]) -> list[str]:
-    """Which shares are below what is asked for."""
+    """Return the shares below the required ones."""
     return [
         f"{name}: {right} of {of} right"
         for name, (right, of) in shares(found).items()

@@ -1,7 +1,7 @@
-"""What programs that draw a progress bar print of a world: Hugging Face's Trainer, Lightning, and a loop with tqdm.
+"""Output of programs that draw a progress bar: Hugging Face's Trainer, Lightning, and a loop with tqdm.
 
-A bar shows whole seconds since it began, and no time of day: lines of a logger around it have one. What its program
-does between two steps is in the time of the bar.
+A bar shows whole seconds since it began, and no time of day: logger lines around it have one. Its time includes
+everything that its program does between two steps.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _LOGGED = 10
 
 
 class _Bar:
-    """A bar of tqdm: what it counts, from when, to how many."""
+    """A bar of tqdm: its label, its beginning, and its total."""
 
     def __init__(self, name: str, total: int, begin: float, more: str = "") -> None:
         self.name, self.total, self.begin, self.more = name, total, begin, more
 
     def drawn(self, done: int, now: float) -> str:
-        """A state of it behind what it overwrites."""
+        """Return a state of it, after the state that it overwrites."""
         minutes, seconds = divmod(int(now - self.begin), 60)
         hours, minutes = divmod(minutes, 60)
         clock = f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"
@@ -34,15 +34,15 @@ class _Bar:
 
 
 def trainer(world: World) -> Iterator[str]:
-    """Hugging Face's Trainer in a script of its examples: a bar of all steps, whose first state behind a resume jumps;
-    losses every ten steps, evaluations with how long they took, saves when they begin."""
+    """Yield the output of Hugging Face's Trainer in a script of its examples: a bar of all steps, whose first state
+    after a resume jumps; losses every ten steps, evaluations with their time, saves when they begin."""
     program = _Trainer()
     for one in world.happenings:
         yield from program.says(one)
 
 
 class _Trainer:
-    """What it keeps between two lines: its bar, and from where it resumed."""
+    """State between two lines: its bar, and the step from which it resumed."""
 
     def __init__(self) -> None:
         self.bar: _Bar | None = None
@@ -110,7 +110,7 @@ def lightning(world: World) -> Iterator[str]:
 
 
 class _Epochs:
-    """What Lightning keeps between two lines: the bar of its epoch."""
+    """State of Lightning between two lines: the bar of its epoch."""
 
     def __init__(self) -> None:
         self.bar: _Bar | None = None
@@ -145,7 +145,7 @@ class _Epochs:
                 yield _hydra(one.end, "Best ckpt path: /ckpt/last.ckpt")
 
     def _of_epoch(self, done: int, at: float) -> Iterator[str]:
-        """A new bar, if so many steps done are those of another epoch."""
+        """Yield a new bar, if this number of finished steps belongs to another epoch."""
         name = f"Epoch {done // EPOCH}: "
         if self.bar is None or self.bar.name != name:
             self.bar = _Bar(name, EPOCH, at, ", v_num=0, train_loss=2.130")

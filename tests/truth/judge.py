@@ -1,8 +1,8 @@
-"""What an answer says beside what is true: right, or what is wrong of it.
+"""Comparison of an answer with the truth: correct, or its errors.
 
-Right is an answer whose largest insight is true (a cause that is within a quarter of the largest one), with its seconds
-within a quarter or 90 s; without an insight where a job is healthy; with goodput within one point, and exact counts.
-An insight that no cause explains is wrong wherever it stands.
+An answer is correct if its largest insight is true (a cause that is within a quarter of the largest one), with its
+seconds within a quarter or 90 s; without an insight if a job is healthy; with goodput within one point, and exact
+counts. An insight without a true cause is an error everywhere.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Case:
 
 
 def cases(seeds: range) -> Iterator[Case]:
-    """All that can be told: each story as each program prints it that shows what it needs."""
+    """Yield all cases: each story in the format of each program that shows what it needs."""
     for story in STORIES:
         for program in PROGRAMS:
             if story.needs <= program.shows:
@@ -82,7 +82,7 @@ def answered(log: str) -> Analysis:
 
 
 def wrongs(case: Case) -> list[str]:
-    """What is wrong of the answer; nothing: it is right."""
+    """Return the errors of the answer; empty if it is correct."""
     world = case.world()
     truth = case.story.live(world)
     analysis = answered(case.program.log(world))

@@ -11,12 +11,12 @@ BEGIN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 
 
 def time(at: float) -> datetime:
-    """The time of day, so many seconds after the world began."""
+    """Return the time of day, this many seconds after the world began."""
     return BEGIN + timedelta(seconds=at)
 
 
 def failed(one: Happening, prefix: str, launcher: str = "") -> Iterator[str]:
-    """An exception that nobody caught, and the line of a launcher."""
+    """Yield an uncaught exception, and the line of a launcher."""
     yield f"{prefix}Traceback (most recent call last):"
     yield f'{prefix}  File "/opt/train/main.py", line 88, in <module>'
     yield f"{prefix}    main()"

@@ -1,4 +1,4 @@
-"""What ten kinds of programs print of a world, after what they really print, and what such a log can show."""
+"""Output of ten kinds of programs for a world, modeled on their real output, and the facts that such a log can show."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ JOB = "truth"
 _EVERY = 10
 """Steps between two records of programs that do not log each."""
 _TOKENS = 136.0
-"""Of a sample, over the number of devices."""
+"""Tokens per sample, over the number of devices."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A kind of program: what it prints of a world, and what can be told from that."""
+    """A kind of program: its output for a world, and the facts in it."""
 
     name: str
     print: Callable[[World], Iterator[str]]
     shows: frozenset[str]
-    """What of: `steps` (their times), `each` step, `saves`, `restores`, `evals`, `loads`, `starts` (of processes that
-    never step), `inits`, `epochs`, `deaths` (that the last attempt died), `times` and `causes` of deaths, `process`
-    (that it lives on), `beats`, `plans` (that an end was meant), `batch`, `finish`."""
+    """Facts: `steps` (their times), `each` step, `saves`, `restores`, `evals`, `loads`, `starts` (of processes that
+    never step), `inits`, `epochs`, `deaths` (that the last attempt failed), `times` and `causes` of failures, `process`
+    (that it continues), `beats`, `plans` (that an end was planned), `batch`, `finish`."""
     draws: bool = False
-    """Whether it draws a bar: what it prints has its own ends of lines."""
+    """True if it draws a bar: its output has its own line ends."""
     hides: frozenset[str] = frozenset()
-    """Kinds of happenings that lie in its step times: what a bar does not show goes on in its time."""
+    """Kinds of happenings that are part of its step times, because a bar does not show them."""
     blocking_save: float = 1.0
     has_reference: bool = False
-    """Whether slow steps are no goodput, because the log is of checkpoints."""
+    """True if slow steps are not goodput, because the log is of checkpoints."""
 
     def log(self, world: World) -> str:
         """The log of a world."""
@@ -78,7 +78,7 @@ def _facts(one: Happening) -> Iterator[dict[str, object]]:
 
 
 def recorder(world: World) -> Iterator[str]:
-    """Goodput's own recorder: deaths, ends that were meant, heartbeats, metrics; beside Orbax."""
+    """Yield the output of goodput's own recorder: failures, planned ends, heartbeats, metrics; next to Orbax."""
     batch, beat = BATCH, 0.0
     for one in world.happenings:
         at, run = _epoch(one.end), f"run{one.process}"
@@ -149,7 +149,7 @@ def megatron(world: World) -> Iterator[str]:
 
 
 class _Megatron:
-    """What it keeps between two lines: time and steps since its last record, samples, and whether its loop runs."""
+    """State between two lines: time and steps since its last record, samples, and whether its loop runs."""
 
     def __init__(self) -> None:
         self.batch, self.since, self.count, self.samples, self.looping = BATCH, 0.0, 0, 0, True

@@ -1,6 +1,6 @@
-"""Stories: how a job is lived through, and what is true of it.
+"""Stories: the events of a job, and the truth about it.
 
-Each function lives one and says its causes with their seconds; lengths, places and amounts are drawn by the seed.
+Each function runs one and returns its causes with their seconds; the seed draws lengths, positions and amounts.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ CAUSES = {SIGTERM: "killed", OUT_OF_MEMORY: "device_oom", DISK_FULL: "disk_full"
 
 
 class Cause(NamedTuple):
-    """A true cause: the codes of insights that say it, and its seconds."""
+    """A true cause: the codes of its insights, and its seconds."""
 
     codes: str
     seconds: float
 
 
 class Truth(NamedTuple):
-    """What is true of a story."""
+    """The truth of a story."""
 
     causes: tuple[Cause | tuple[Cause, ...], ...] = ()
-    """None: healthy. Several in a tuple are ways to say one of them."""
+    """Empty if healthy. Several in a tuple are alternative descriptions of one."""
     disruptions: int = 0
     also: str = ""
     """Codes of insights that are true too, and small."""
     may_be_silent: bool = False
-    """Whether saying nothing is right too: noise hides it, or it is little."""
+    """True if no insight is also correct, because noise hides it or it is small."""
     attempts: int | None = None
-    """None where a log need not tell."""
+    """None if a log need not show it."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class Story:
 
     live: Callable[[World], Truth]
     needs: frozenset[str]
-    """What a log must show to tell it."""
+    """Facts that a log must show for it."""
     noise: str
-    """Which kinds of noise it is lived with (`judge.NOISES`)."""
+    """Kinds of noise that it runs with (`judge.NOISES`)."""
 
     @property
     def name(self) -> str:
@@ -81,19 +81,19 @@ def _count(world: World, low: int, high: int) -> int:
 
 
 def _undone(world: World) -> tuple[Cause, ...]:
-    """What deaths took back and how long nothing ran, as one or as two insights; a program that does not say when it
-    starts shows that as downtime too."""
+    """Return the losses of failures and the downtime, as one or as two insights; a program that does not log its start
+    shows that as downtime too."""
     wasted, down = world.wasted(), world.down
     ways = Cause("disruptions", wasted + down), Cause("rare_saves", wasted), Cause("disruptions", max(down, wasted))
     return *ways, Cause("disruptions", wasted + down + world.restarting)
 
 
-# Deaths and lives
+# Failures and attempts
 
 
 @story("deaths")
 def died_for_good(world: World) -> Truth:
-    """Nobody started it again: a failure, and no disruption."""
+    """A crash without a restart: a failure, but not a disruption."""
     world.start()
     world.steps(_count(world, 1005, 1300), saves=50)
     world.save()
@@ -122,7 +122,7 @@ def starts_that_die(world: World) -> Truth:
 
 @story("causes starts")
 def starts_that_never_step(world: World) -> Truth:
-    """No start of the job comes as far as a step."""
+    """Starts of the job that all end before a step."""
     many = _count(world, 4, 9)
     for number in range(many):
         world.fail_to_start(DISK_FULL, _between(world, 25, 50))
@@ -133,7 +133,7 @@ def starts_that_never_step(world: World) -> Truth:
 
 @story("")
 def killed_silently(world: World) -> Truth:
-    """No line says that it died, and minutes pass until the next process prints one."""
+    """An end without a message, minutes before the next process prints a line."""
     world.start()
     for _ in range(3):
         world.steps(_count(world, 300, 500), saves=50)
@@ -147,7 +147,7 @@ def killed_silently(world: World) -> Truth:
 
 @story("process")
 def rollback_of_a_loss_spike(world: World) -> Truth:
-    """The process goes back to a checkpoint by itself: it lives on."""
+    """A process that returns to a checkpoint by itself and continues."""
     world.start()
     world.steps(_count(world, 900, 1100), saves=100)
     back = _count(world, 200, 400)
@@ -182,7 +182,7 @@ def preempted_with_a_save(world: World) -> Truth:
 
 
 def _saved_and_restarted(world: World, lives: Sequence[int], text: str, after: float) -> Truth:
-    """Lives of so many steps, each of which ends right behind a save."""
+    """Run attempts of these lengths in steps, each of which ends right after a save."""
     world.start()
     for steps in lives[:-1]:
         world.steps(steps, saves=100)
@@ -197,7 +197,7 @@ def _saved_and_restarted(world: World, lives: Sequence[int], text: str, after: f
 
 @story("finish", "any")
 def two_runs_of_one_name(world: World) -> Truth:
-    """The name is used again from the start, behind an end that says finished: the last run is shown."""
+    """A name used again from the start, after an end that is logged as finished: the last run is shown."""
     world.start()
     world.steps(600, saves=100)
     world.finish()
@@ -225,7 +225,7 @@ def older_checkpoint(world: World) -> Truth:
 
 @story("")
 def long_outage(world: World) -> Truth:
-    """One of four restarts came hours later."""
+    """Four restarts, one of them hours later."""
     world.start()
     hours = _between(world, 3, 6)
     for number in range(4):
@@ -240,7 +240,7 @@ def long_outage(world: World) -> Truth:
 
 @story("")
 def nobody_restarted_it(world: World) -> Truth:
-    """A single death, and most of an hour until somebody came."""
+    """A single failure, and most of an hour until the restart."""
     world.start()
     world.steps(1502, saves=100)
     world.die(OUT_OF_MEMORY)
@@ -264,7 +264,7 @@ def dies_in_one_step(world: World) -> Truth:
         lost += 120 + world.steps(fatal % 50) * 0 + fatal % 50 * world.usual
     world.steps(600, saves=50)
     world.finish()
-    # a program that does not say when it initialises shows that as downtime
+    # a program that does not log its initialization shows that as downtime
     ways = Cause("same_step", lost), Cause("same_step", lost + world.restarting)
     return Truth((ways,), 6, also="startups disruptions", attempts=7)
 
@@ -328,7 +328,7 @@ def one_slow_save(world: World) -> Truth:
 
 @story("saves", "any")
 def saves_that_grow(world: World) -> Truth:
-    """From 30 to 200 s."""
+    """Saves that grow from 30 to 200 s."""
     world.start()
     for number in range(40):
         world.steps(60)
@@ -353,7 +353,7 @@ def long_evaluations(world: World) -> Truth:
 
 @story("batch steps")
 def batch_that_triples(world: World) -> Truth:
-    """Meant, and the lines say so: no slowness."""
+    """A planned larger batch that is logged: not a slowdown."""
     world.start()
     world.steps(1000, saves=200)
     world.happens("batch", step=3 * BATCH)
@@ -385,7 +385,7 @@ def slower_from_then_on(world: World) -> Truth:
 
 @story("steps", "calm")
 def stairs(world: World) -> Truth:
-    """Slower in so many stairs, up to 1.8 times."""
+    """Slowdown in several stairs, up to 1.8 times."""
     world.start()
     many = _count(world, 3, 17)
     lost = sum(world.steps(2000 // many, 1 + 0.8 * stair / (many - 1), saves=100) for stair in range(many))
@@ -501,7 +501,7 @@ def slow_restores(world: World) -> Truth:
 
 @story("steps saves", "calm")
 def hang_slow_steps_and_a_slow_save(world: World) -> Truth:
-    """Three causes, of which any may be the largest."""
+    """Three causes, each of which may be the largest."""
     world.start()
     world.steps(600, saves=100)
     hang = _between(world, 900, 3000)
@@ -568,7 +568,7 @@ def healthy_with_evaluations(world: World) -> Truth:
 
 @story("", "any")
 def healthy_and_restarted_once(world: World) -> Truth:
-    """A death right behind a save, and a quick restart."""
+    """A failure right after a save, and a quick restart."""
     return _saved_and_restarted(world, (2000, 2000), OUT_OF_MEMORY, 45)
 
 
@@ -584,7 +584,7 @@ def healthy_and_still_running(world: World) -> Truth:
 
 @story("epochs")
 def dies_where_an_epoch_ends(world: World) -> Truth:
-    """What comes behind it is no step that was there before."""
+    """An end at the end of an epoch, after which no step is repeated."""
     world.start()
     for _ in range(3):
         world.steps(EPOCH * _count(world, 1, 3))

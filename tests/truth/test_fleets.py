@@ -1,5 +1,5 @@
-"""Fleets of known truth: deaths are failures, also those that nobody restarted; ends that were meant and jobs that
-still run are censored."""
+"""Fleets of known truth: crashes are failures, also those without a restart; planned ends and jobs that still run are
+censored."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def test_report_of_a_story_is_correct(story: Story) -> None:
     drawn = [case for case in cases(SEEDS) if case.story == story]
     found = {case: wrongs(case) for case in drawn[:: len(SEEDS) + 1] + drawn[len(SEEDS) - 1 :: len(SEEDS) + 1]}
     wrong = {str(case): reasons for case, reasons in found.items() if reasons}
-    allowed = len(found) * (100 - LEAST_OF_A_KIND) / 100 + 1  # of so few draws, one more may be the odd one
+    allowed = len(found) * (100 - LEAST_OF_A_KIND) / 100 + 1  # with few draws, one more may be wrong by chance
     assert len(wrong) <= allowed, wrong
 
 

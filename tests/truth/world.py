@@ -14,7 +14,7 @@ from goodput_cli.arrays import F64
 USUAL = 8.0
 """Step time (s) without noise."""
 _LONG = 5.0
-"""Times the usual step: what a step takes beyond it is a stall (accounting §4)."""
+"""Multiple of the usual step: time of a step beyond it is a stall (accounting §4)."""
 _AT_ONCE = 4096
 _MOST = 7.5
 """Times the usual step: noise makes no step that is a minute longer, which would be a hang by its definition."""
@@ -36,9 +36,9 @@ class Happening:
     step: int = 0
     """Steps done by then; of a restore, those of the checkpoint."""
     text: str = ""
-    """What a program says of its death."""
+    """Message of a program about its failure."""
     process: int = 0
-    """Which process of the job: a restart is another one."""
+    """Process of the job: a restart is another one."""
 
 
 @dataclass(frozen=True)
@@ -51,21 +51,21 @@ class Trained:
     undisturbed: float
     """Without what is slow (s)."""
     odd: float = 0.0
-    """Of its time: compiling, or hanging (s)."""
+    """Part of its time: compiling, or hanging (s)."""
     stalled: float = 0.0
-    """The same of a step that takes so long by chance: only a log of each step shows it."""
+    """The same for a step that takes so long by chance: only a log of each step shows it."""
 
 
 @dataclass
 class World:
-    """A job with a clock. What happens moves the clock and is remembered."""
+    """A job with a clock. Every event moves the clock and is recorded."""
 
     seed: int
     noise: Noise
     blocking_save: float = 1.0
-    """What of a save training waits for: 1, or next to nothing where the program saves in the background."""
+    """Part of a save that training waits for: 1, or next to nothing if the program saves in the background."""
     compiles: tuple[float, float] = (15.0, 45.0)
-    """What the first step of a process takes longer (s)."""
+    """Range of the extra time of a process's first step (s)."""
     now: float = 0.0
     done: int = 0
     happenings: list[Happening] = field(default_factory=list)
@@ -73,7 +73,7 @@ class World:
     process: int = 0
     failures: int = 0
     planned: int = 0
-    """Ends that were meant, behind which another attempt follows."""
+    """Planned ends that are followed by another attempt."""
     starts: int = 0
     down: float = 0.0
     """Time from a death to the next start (s)."""
@@ -82,7 +82,7 @@ class World:
     saved: int = 0
     """The newest checkpoint: steps done."""
     counted_from: float = 0.0
-    """Where the job begins that is asked about (s)."""
+    """Beginning of the analyzed job (s)."""
     usual: float = USUAL
 
     def __post_init__(self) -> None:
@@ -125,7 +125,7 @@ class World:
         self.restarting += seconds
 
     def again(self, after: float, step: int | None = None) -> None:
-        """What died is started again after some time, from the newest checkpoint."""
+        """Restart the job after some time, from the newest checkpoint."""
         self.now += after
         self.start()
         self.restore(step)
@@ -146,7 +146,7 @@ class World:
 
     def steps(self, count: int, factor: float = 1.0, *, saves: int = 0, save: float = 6.0, evals: int = 0,
               evaluation: float = 40.0) -> float:  # fmt: skip
-        """Many of them; saves, evals: every so many steps one. Returns what they took too long."""
+        """Run steps; saves, evals: one every this many steps. Returns the excess time."""
         lost = 0.0
         for _ in range(count):
             lost += self.step(factor)
@@ -162,8 +162,8 @@ class World:
         self.saved = self.done
 
     def die(self, text: str = "", *, after: float = 0.0, follows: bool = True) -> None:
-        """The process dies in a step, some time into it; text: what it says. follows: whether it is started again; of
-        the last death, the log decides whether it is a failure."""
+        """End the process in a step, some time into it; text: its message. follows: True if it is restarted; for the
+        last end, the log decides whether it is a failure."""
         self._begins()
         self.now += after
         self.happens("crash" if text else "killed", text=text)
@@ -179,7 +179,7 @@ class World:
         self._died = self.now
 
     def stop(self, text: str = "") -> None:
-        """An end that was meant, with the time that stands in its line."""
+        """End as planned, with the time in the line."""
         self.happens("stop", text=text)
         self.planned += 1
 
@@ -196,7 +196,7 @@ class World:
         self._begun = True
 
     def lives_on(self, seconds: float) -> None:
-        """A step is in flight, and nothing but heartbeats says so."""
+        """Leave a step in flight, which only heartbeats show."""
         self._begins()
         until = self.now + seconds
         while self.now + BEAT <= until:
@@ -214,13 +214,13 @@ class World:
         return kept
 
     def wasted(self) -> float:
-        """Training that is no part of the final progress (s)."""
+        """Return the training that is not part of the final progress (s)."""
         return sum(one.end - one.begin for one in self.trained) - sum(one.end - one.begin for one in self.kept())
 
     def goodput(self, *, of_undisturbed: bool, of_each: bool, hidden: frozenset[str] = frozenset()) -> float:
-        """Percent of the job's time. of_undisturbed: where slow steps are no goodput, beyond a reference step time.
-        of_each: where each step is logged, so that one that takes far too long by chance is a stall. hidden: kinds of
-        happenings that lie in the times of steps."""
+        """Return percent of the job's time. of_undisturbed: slow steps are not goodput, beyond a reference step time.
+        of_each: each step is logged, so one that takes far too long by chance is a stall. hidden: kinds of happenings
+        that are part of step times."""
         kept = self.kept()
         spent = sum(
             one.undisturbed if of_undisturbed else one.end - one.begin - one.odd - of_each * one.stalled for one in kept
@@ -229,7 +229,7 @@ class World:
         return 100 * spent / (self.now - self.counted_from)
 
     def _between(self, kept: list[Trained]) -> Iterator[Happening]:
-        """What happened between two steps that followed each other and were kept."""
+        """Yield the happenings between two successive kept steps."""
         pairs = {(one.begin, other.begin) for one, other in pairwise(kept)}
         before, held = 0.0, list[Happening]()
         for one in self.happenings:
