@@ -1,1 +1,1 @@
-"""What tests share: logs in a few words, servers, readers of documents."""
+"""Shared helpers of tests: short log builders, servers, readers of documents."""

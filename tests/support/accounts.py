@@ -1,4 +1,4 @@
-"""The account of a story: what its events come to, in seconds."""
+"""The account of a story: the totals of its events, in seconds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CATEGORY = {
 
 @dataclass(frozen=True)
 class Account:
-    """What the accounting made of a story."""
+    """Result of the accounting for a story."""
 
     analysis: Analysis
 
@@ -69,15 +69,15 @@ class Account:
 
     @property
     def overlapped(self) -> float:
-        """Seconds of data loading beside the ledger."""
+        """Return the seconds of data loading that overlap the ledger."""
         return sum(row.ns for row in self.analysis.overlapped) / SECOND
 
     def found(self, code: str) -> int:
-        """How many cases the diagnostics of a code count; 0 without any."""
+        """Return the number of cases that the diagnostics of a code count; 0 without any."""
         return sum(one.count for one in self.analysis.diagnostics if one.code == code)
 
     def message(self, code: str) -> str:
-        """What the diagnostics of a code say."""
+        """Return the message of the diagnostics of a code."""
         return " ".join(one.message for one in self.analysis.diagnostics if one.code == code)
 
     def lines(self, code: str) -> list[int]:
@@ -114,7 +114,7 @@ def account(
 
 
 def ledger(custom: Mapping[str, float] | None = None, /, **seconds: float) -> dict[str, float]:
-    """What `Account.seconds` is expected to be: `CATEGORY` has the names; custom events go by their label."""
+    """Return the expected value of `Account.seconds`: `CATEGORY` has the names; custom events go by their label."""
     labels = {f"custom_badput_events:{label}": amount for label, amount in (custom or {}).items()}
     return {CATEGORY.get(name, name): amount for name, amount in seconds.items()} | labels
 

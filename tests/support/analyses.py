@@ -46,7 +46,7 @@ def primer_timeline() -> Timeline:
 
 
 def primer(**changes: Any) -> Analysis:
-    """The worked example of accounting §6, as its figures stand there."""
+    """Return the worked example of accounting §6, with its figures."""
     total = 200 * MINUTE
     badput = (
         amount("wasted_progress_from_disruption", 40 * MINUTE, total),
@@ -75,7 +75,7 @@ def primer(**changes: Any) -> Analysis:
 
 
 def hostile() -> Analysis:
-    """Everything at once, with text that tries to act: names, labels, places and messages."""
+    """Return an analysis with hostile text everywhere: names, labels, locations and messages."""
     total = 90_061 * 10**9 + 123_456_789
     rows = (
         amount("custom_badput_events", 4000 * 10**9, total, "=HYPERLINK(1)"),

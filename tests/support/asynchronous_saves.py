@@ -1,4 +1,4 @@
-"""A log format of the tests alone: JSON lines that say of a checkpoint that it was saved while training went on.
+"""A log format for tests only: JSON lines that report a checkpoint saved while training continued.
 
 {"job_name": "j", "saved_asynchronously": 30, "saved_asynchronously_time": 1767225600}
 """

@@ -29,11 +29,11 @@ PAGE = 100
 
 @dataclass
 class Fault:
-    """What goes wrong with requests whose path and query match.
+    """Failure of requests whose path and query match.
 
-    match: a regular expression. times: how often; -1 for ever. after: how many such requests go well before.
-    kind: `status` (answer with it), `reset` (drop the connection), `cut` (half of the body), `slow` (wait `seconds`),
-    `flip` (one wrong byte), `blanks` (`size` of them), `replace` and `delete` (change the object, then go on).
+    match: a regular expression. times: how often; -1 forever. after: number of successful requests before. kind:
+    `status` (answer with it), `reset` (drop the connection), `cut` (half of the body), `slow` (wait `seconds`), `flip`
+    (one wrong byte), `blanks` (`size` of them), `replace` and `delete` (change the object, then continue).
     """
 
     match: str
@@ -49,7 +49,7 @@ class Fault:
 
 @dataclass
 class State:
-    """What the server holds: content and generation by bucket and name."""
+    """State of the server: content and generation by bucket and name."""
 
     buckets: dict[str, dict[str, tuple[bytes, int]]] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Handler(BaseHTTPRequestHandler):
     wbufsize = 1 << 16
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing: tests read the log by request."""
+        """Print nothing: tests read the log by request."""
 
     def do_GET(self) -> None:
         if self.path == "/control/log":
@@ -113,7 +113,7 @@ class Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def _amazon(self, bucket: str, name: str, query: dict[str, str], fault: Fault | None) -> None:
-        """The same bucket in S3's language: an ETag instead of a generation, XML instead of JSON."""
+        """Answer as S3 for the same bucket: an ETag instead of a generation, XML instead of JSON."""
         if bucket not in STATE.buckets:
             return self._answer(404, b"<Error><Code>NoSuchBucket</Code></Error>", {})
         held = STATE.buckets[bucket]
@@ -246,13 +246,13 @@ def _hashes(content: bytes) -> str:
 
 
 class Server(ThreadingHTTPServer):
-    """Many clients at once, none of which is waited for at the end."""
+    """Server for many clients at once that does not wait for them at the end."""
 
     daemon_threads = True
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news."""
+        """Ignore clients that disconnected."""
 
 
 def serve() -> None:

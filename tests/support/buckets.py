@@ -1,4 +1,4 @@
-"""What the tests of buckets share: the servers as processes of their own, and a client for the orders of ours."""
+"""Shared helpers of the bucket tests: the servers as separate processes, and a client for their commands."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def read_steps(log: EventLog) -> list[int]:
 
 
 def goodput(arguments: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
+    """Run the command in a separate process."""
     return subprocess.run(
         [sys.executable, "-m", "goodput_cli", *arguments],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What the tests of `goodput check` share: a log in the current folder, and the findings on it."""
+"""Shared helpers of the tests of `goodput check`: a log in the current folder, and the findings on it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def flat(events: Any) -> list[str]:
 
 
 def checked(*events: Any, more: tuple[str, ...] = (), job_name: str | None = None, **question: Any) -> CheckReport:
-    """What a check of the story finds; `more` are further files."""
+    """Return the check of a story; `more` are further files."""
     log = read_events([written(*events), *more])
     return check_log(log, make_question(**question), job_name=job_name)
 

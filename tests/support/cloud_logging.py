@@ -1,4 +1,4 @@
-"""What the tests of Cloud Logging share: the library asked through the ordinary client, with a cache of its own."""
+"""Shared helpers of the tests of Cloud Logging: the library called through the ordinary client, with its own cache."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def read(*uris: str, job: str | None = "j", notices: list[str] | None = None, **
 
 
 def answer(*sources: str, **options: Any) -> tuple[int, dict[str, int], int]:
-    """What must be equal, to the nanosecond: goodput, badput by category, window."""
+    """Return the values that must be equal, to the nanosecond: goodput, badput by category, window."""
     analysis = analyze(list(sources), **{"job_name": "j", **options})
     badput = {f"{share.category}:{share.label}": share.ns for share in analysis.badput}
     return analysis.goodput.ns, badput, analysis.window.ns

@@ -15,7 +15,7 @@ MONITORING = ROOT / "docs" / "monitoring.md"
 
 
 def dashboard_queries() -> list[str]:
-    """Of the panels of the Grafana dashboard, for all jobs."""
+    """Return the queries of the panels of the Grafana dashboard, for all jobs."""
     dashboard = json.loads((DASHBOARDS / "grafana.json").read_text(encoding="utf-8"))
     targets = [target for panel in dashboard["panels"] for target in panel["targets"]]
     return [target["expr"].replace("$job", ".+") for target in targets]
@@ -29,7 +29,7 @@ def alert_rules() -> list[dict[str, Any]]:
 
 
 def documented_queries() -> list[str]:
-    """Of the blocks ```promql in the document."""
+    """Return the queries of the blocks ```promql in the document."""
     blocks = re.findall(r"^```promql\n(.*?)^```", MONITORING.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     return [line for block in blocks for line in block.splitlines() if line and not line.startswith("#")]
 

@@ -23,13 +23,13 @@ class DeviceJob:
     """The step that hangs."""
     hung_seconds: int = 240
     stood: frozenset[tuple[int, int]] = frozenset()
-    """(host, device) that stand still in the hang, while others spin."""
+    """(host, device) that are idle in the hang, while others spin."""
     idle: frozenset[tuple[int, int]] = frozenset()
     """Devices that never do anything."""
     throttled: frozenset[tuple[int, int]] = frozenset()
     """Devices that work at half their power."""
     spins: bool = True
-    """Whether devices that wait spin; else they are at 30 to 70 %."""
+    """True if waiting devices spin; otherwise they are at 30 to 70 %."""
     missing: float = 0.05
     """Share of samples that are missing."""
     apart: float = 5.0
@@ -37,10 +37,10 @@ class DeviceJob:
     every: float = 5.0
     watts: float = 400.0
     joules: float = field(default=0.0, init=False)
-    """What all devices used, from the first step to the last."""
+    """Energy of all devices, from the first step to the last."""
 
     def write(self, folder: Path) -> Path:
-        """The log and the files beside it."""
+        """Write the log and the files next to it; return its path."""
         folder.mkdir(parents=True, exist_ok=True)
         rng, self.joules = random.Random(self.seed), 0.0
         lines = [{"job_name": "j", "job_start_time": T0}]

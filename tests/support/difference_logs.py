@@ -18,7 +18,7 @@ OPTIONS: dict[str, list[str]] = {
 
 
 class Log(Recorder):
-    """With the events that only a few logs need. Ten steps of 10 s from second 100 on are the usual job."""
+    """A log with the events that only a few logs need. The usual job has ten steps of 10 s from second 100 on."""
 
     def phase(self, name: str, start: float, end: float) -> Log:
         self.add(**{f"{name}_start_time": EPOCH + start})

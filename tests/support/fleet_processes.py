@@ -1,4 +1,4 @@
-"""`goodput fleet` as a process of its own, and what can be seen of it from outside."""
+"""`goodput fleet` as a separate process, observed from outside."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def read(folder: Path, name: str) -> dict[str, bytes]:
 
 
 def answers(folder: Path, name: str, *more: str, silent: bool = True) -> dict[str, bytes]:
-    """silent: nothing is said. A worker that dies may be mentioned by the library that started it, at its leisure."""
+    """Return the written files. silent: nothing is printed. The library that started a worker may report
+    its end later."""
     process = start(folder, name, *more)
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said.decode(errors="replace")
@@ -51,7 +52,7 @@ def answers(folder: Path, name: str, *more: str, silent: bool = True) -> dict[st
 
 
 def workers_of(process: subprocess.Popen[bytes], least: int, *, working: bool = False) -> list[psutil.Process]:
-    """The worker processes, once there are so many; working: that have done something."""
+    """Return the worker processes, when there are at least this many; working: that have already worked."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
         children = [one for one in psutil.Process(process.pid).children(recursive=True) if _is_worker(one, working)]

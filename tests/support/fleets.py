@@ -66,7 +66,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def fleet(*arguments: str, code: int = 0, out: Path = Path("fleet.out.json"), quiet: bool = True) -> Any:
-    """The JSON that `goodput fleet` answers, in this process unless the arguments say otherwise."""
+    """Return the JSON answer of `goodput fleet`, in this process unless the arguments select another."""
     where = () if any(one in ("--workers", "--scheduler") for one in arguments) else ("--workers", "1")
     more = ("-q",) if quiet else ()
     assert run(["fleet", *arguments, *where, *more, "-o", str(out), "--force"]) == code
@@ -74,7 +74,7 @@ def fleet(*arguments: str, code: int = 0, out: Path = Path("fleet.out.json"), qu
 
 
 def training(name: str, hours: float, productive: float, at: float = 0) -> list[str]:
-    """A job of so many hours of which so many were kept training, in steps of a minute; the rest is before it."""
+    """Return a job of this many hours, with a part kept as training in steps of a minute; the rest is before it."""
     count = round(productive * 60)
     first = (hours - productive) * HOUR
     lines = told(start(0), steps(0, count + 1, at=first, every=60), end(hours * HOUR))

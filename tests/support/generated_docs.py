@@ -65,15 +65,15 @@ def verdict_table() -> str:
 
 
 def folders() -> str:
-    """The layers of the import contract, the highest first: each folder, and the first sentence of what it says of
-    itself. Folders inside a layer follow it."""
+    """Return the layers of the import contract, the highest first: each folder, and the first sentence of its
+    docstring. Folders inside a layer follow it."""
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
     rows = [row for layer in contract[0]["layers"] for name in layer.split(" | ") for row in _folder_rows(name)]
     return "\n".join([*rows, ""])
 
 
 def code_sections() -> str:
-    """A heading for each diagnostic code, with what the registry says of it."""
+    """Return a heading for each diagnostic code, with its text from the registry."""
     return "\n".join(_code_section(*row) for row in CODES.items())
 
 

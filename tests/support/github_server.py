@@ -22,13 +22,14 @@ _BOT = {"type": "Bot", "login": "github-actions[bot]"}
 
 @contextmanager
 def github_server(kept: Path) -> Iterator[str]:
-    """The address of a server in a process of its own. kept: the file of the comments, a list."""
+    """Yield the address of a server in a separate process. kept: the file of the comments, a list."""
     with ServerProcess("tests.support.github_server", str(kept)) as server:
         yield server.url
 
 
 class Handler(QuietHandler):
-    """Lists, writes and changes comments. Who the token belongs to it does not say, as to a token of the runner."""
+    """Handler that lists, writes and changes comments. As for a token of the runner, it does not return the owner of
+    the token."""
 
     def do_GET(self) -> None:  # noqa: N802
         asked = urlsplit(self.path)

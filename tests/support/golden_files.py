@@ -1,4 +1,4 @@
-"""Text that people read is compared with files in tests/golden; `UPDATE_GOLDEN=1 pytest` writes them anew."""
+"""Comparison of text for people with files in tests/golden; `UPDATE_GOLDEN=1 pytest` rewrites them."""
 
 from __future__ import annotations
 

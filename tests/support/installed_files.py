@@ -23,7 +23,7 @@ COMPLETIONS = {
     "zsh": "share/zsh/site-functions/_goodput",
     "fish": "share/fish/vendor_completions.d/goodput.fish",
 }
-"""Where each shell looks, below the folder that the package is installed into."""
+"""Location of the completions of each shell, below the folder into which the package is installed."""
 MAN_PAGE = "share/man/man1/goodput.1"
 PICTURES: dict[str, tuple[int, int | None]] = {
     "docs/images/terminal.svg": (80, None),
@@ -50,7 +50,7 @@ def completion(shell: str) -> str:
 
 
 def man_page() -> str:
-    """All commands with their help, as troff."""
+    """Return all commands with their help, as troff."""
     return "\n".join(_man_lines()) + "\n"
 
 
@@ -73,7 +73,7 @@ def _troff(line: str) -> str:
 
 
 def terminal_picture(log: str, width: int, lines: int | None) -> str:
-    """What the command prints of a log, in colour, as SVG without fonts from elsewhere."""
+    """Return the output of the command for a log, in color, as SVG without external fonts."""
     text = render(goodput_cli.analyze(log), Page(width, colour=True, depth="truecolor"))
     return picture_of("\n".join(text.splitlines()[:lines]), width, f"$ goodput {log}")
 

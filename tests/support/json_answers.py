@@ -1,4 +1,4 @@
-"""docs/schema.json in tests: one place that reads it and holds answers against it."""
+"""Use of docs/schema.json in tests: reads it and validates answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA_FILE = Path(__file__).parent.parent.parent / "docs" / "schema.json"
 
 
 def check_answer(answer: Any, kind: str) -> None:
-    """The answer is of this kind, and as the schema says."""
+    """Check that the answer is of this kind and valid."""
     assert answer["kind"] == kind
     _validator(kind).validate(answer)
 
@@ -28,7 +28,7 @@ def check_any_answer(answer: Any) -> None:
 
 
 def json_of(analysis: Analysis) -> Any:
-    """What JSON says of an analysis."""
+    """Return the JSON of an analysis."""
     return json.loads(render(analysis, Page()))
 
 
@@ -40,7 +40,8 @@ def schema() -> Any:
 
 @cache
 def _validator(kind: str | None) -> Any:
-    """For one kind of answer, or for any: made once, as checking the schema itself takes longer than any answer."""
+    """Return the validator of one kind of answer, or of any: made once, because checking the schema itself takes longer
+    than any answer."""
     if kind is None:
         return jsonschema.Draft202012Validator(schema())
     (definition,) = (one for one in schema()["$defs"].values() if _kind(one) == kind)

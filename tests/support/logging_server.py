@@ -1,6 +1,6 @@
-"""A Cloud Logging server for tests: gRPC on loopback, in a process of its own, told over a pipe what to hold and break.
+"""A Cloud Logging server for tests: gRPC on loopback, in a separate process, controlled through a pipe.
 
-It speaks `google.logging.v2.LoggingServiceV2.ListLogEntries`: filters (clauses joined by AND; anything else is
+It implements `google.logging.v2.LoggingServiceV2.ListLogEntries`: filters (clauses joined by AND; anything else is
 INVALID_ARGUMENT, as a name that escaped from its quotes would be), ascending order, page tokens bound to their filter.
 It ends by itself when the pipe closes. `LoggingServer` is the handle for tests.
 """
@@ -40,7 +40,7 @@ class LoggingServer(ServerProcess):
         self._ask({"add": entries})
 
     def reset(self) -> None:
-        """Hold nothing, break nothing."""
+        """Delete all entries and faults."""
         self._ask({"reset": True})
 
     def fault(self, code: str, *, after: int = 0, times: int = 1, details: str = "", seconds: float = 0) -> None:
@@ -227,7 +227,7 @@ def _serve(service: _Service, port: int) -> tuple[Any, int]:
 
 
 def _watch(service: _Service, server: Any, port: int) -> None:
-    """Break connections when a fault says so."""
+    """Break connections when a fault requires it."""
     while True:
         time.sleep(0.05)
         if service.restart:

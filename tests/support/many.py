@@ -1,4 +1,4 @@
-"""Logs that hold very many of one thing: so many ranks of a failure, pods, custom types, jobs, files and the like."""
+"""Logs with very many of one thing: ranks of a failure, pods, custom types, jobs, files and the like."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _failed(rank: int) -> tuple[str, ...]:
 
 
 def failing_ranks(folder: Path, count: int) -> None:
-    """Each rank tells of its own exception."""
+    """Write an exception for each rank."""
     said = [
         line
         for rank in range(count)
@@ -61,7 +61,7 @@ def failing_ranks(folder: Path, count: int) -> None:
 
 
 def bystanders(folder: Path, count: int) -> None:
-    """Each rank dies of something else, and its agent says which, on hosts of their own."""
+    """Write a different failure for each rank, reported by its agent, each on a separate host."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     said = [
         line
@@ -107,7 +107,7 @@ def nccl_ranks(folder: Path, count: int) -> None:
 
 
 def ray_actors(folder: Path, count: int) -> None:
-    """Ray names each actor of a job with its pid and host, and each one dies of its own."""
+    """Write actors of a job with pid and host, as Ray names them, each with its own failure."""
     said = [
         line
         for at in range(count)
@@ -136,7 +136,7 @@ def kernel_logs(folder: Path, count: int) -> None:
 
 
 def clock(at: float) -> str:
-    """Seconds behind `START` as Kubernetes writes them."""
+    """Return seconds after `START` in Kubernetes notation."""
     return datetime.fromtimestamp(START + at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -165,28 +165,28 @@ def _objects(folder: Path, items: list[dict[str, Any]]) -> None:
 
 
 def failed_pods(folder: Path, count: int) -> None:
-    """All pods of one attempt failed."""
+    """Write failed pods of one attempt."""
     _objects(folder, [pod(at, 2 + at / count, 40 + at % 7, 1) for at in range(count)])
 
 
 def finished_pods(folder: Path, count: int) -> None:
-    """All pods of one attempt completed."""
+    """Write completed pods of one attempt."""
     _objects(folder, [pod(at, 2 + at / count, 40 + at % 7, 0) for at in range(count)])
 
 
 def pods_in_turn(folder: Path, count: int) -> None:
-    """Each pod is an attempt of its own."""
+    """Write pods that are one attempt each."""
     _objects(folder, [pod(at, 2 + 10 * at, 8 + 10 * at, 1) for at in range(count)])
 
 
 def watched_pod(folder: Path, count: int) -> None:
-    """A pod of which the cluster told at each of its restarts."""
+    """Write a pod that the cluster reported at each of its restarts."""
     items = [pod(0, 2 + 10 * at, 8 + 10 * at, 1) for at in range(count)]
     _objects(folder, items)
 
 
 def pods_in_a_watch(folder: Path, count: int) -> None:
-    """`kubectl get pods -o json -w` prints each pod anew whenever it changes."""
+    """Write `kubectl get pods -o json -w`, which prints each pod again whenever it changes."""
     job(folder, 4)
     changes = []
     for at in range(count):
@@ -222,7 +222,7 @@ def workloads(folder: Path, count: int) -> None:
 
 
 def steps(name: str, first: int, count: int, at: float) -> Iterator[dict[str, Any]]:
-    """Steps of ten seconds, the first one at so many seconds behind `START`."""
+    """Yield steps of ten seconds, the first one `at` seconds after `START`."""
     for step in range(count):
         yield {"job_name": name, "step_count": first + step, "step_start_time": START + at + 10 * step}
 
@@ -243,12 +243,12 @@ def begun(name: str, at: float) -> list[dict[str, Any]]:
 
 
 def job(folder: Path, count: int) -> None:
-    """A job of so many steps."""
+    """Write a job of this many steps."""
     lines(folder / "run.jsonl", [*begun("j", 0), *steps("j", 0, count, 5)])
 
 
 def devices(folder: Path, count: int) -> None:
-    """Samples of so many accelerators, as `nvidia-smi` prints them."""
+    """Write samples of this many accelerators, as `nvidia-smi` prints them."""
     job(folder, 20)
     times = [f"{datetime.fromtimestamp(START + at, UTC):%Y/%m/%d %H:%M:%S}.000" for at in range(10, 200, 60)]
     rows = [f"{time}, GPU-{at:08x}, {50 + at % 50} %, 300.00 W" for time in times for at in range(count)]
@@ -257,7 +257,7 @@ def devices(folder: Path, count: int) -> None:
 
 
 def custom_types(folder: Path, count: int) -> None:
-    """Each event of a custom type of its own."""
+    """Write events with a separate custom type each."""
     records = begun("j", 0)
     for at in range(count):
         records += steps("j", at, 1, 10 + 10 * at)
@@ -279,7 +279,7 @@ def custom_events(folder: Path, count: int) -> None:
 
 
 def phase_names(folder: Path, count: int) -> None:
-    """Each line of the recorder has ten phases with names of its own."""
+    """Write recorder lines with ten phases each, all with different names."""
     records = begun("j", 0)
     for at in range(count):
         own = {f"phase_{at}_{number}": 0.5 for number in range(10)}
@@ -292,7 +292,7 @@ def phase_names(folder: Path, count: int) -> None:
 
 
 def attempts(folder: Path, count: int) -> None:
-    """So many attempts, each of which redoes a step."""
+    """Write this many attempts, each of which repeats a step."""
     records: list[dict[str, Any]] = []
     for at in range(count):
         records += [*begun("j", 100 * at), *steps("j", 2 * at, 4, 100 * at + 5)]
@@ -300,7 +300,7 @@ def attempts(folder: Path, count: int) -> None:
 
 
 def jobs(folder: Path, count: int) -> None:
-    """So many jobs in one file."""
+    """Write this many jobs in one file."""
     records: list[dict[str, Any]] = []
     for at in range(count):
         records += [*begun(f"j-{at}", at), *steps(f"j-{at}", 0, 3, at + 5)]
@@ -308,18 +308,18 @@ def jobs(folder: Path, count: int) -> None:
 
 
 def files(folder: Path, count: int) -> None:
-    """So many files of one job, each an attempt."""
+    """Write this many files of one job, each an attempt."""
     for at in range(count):
         lines(folder / f"run-{at}.jsonl", [*begun("j", 100 * at), *steps("j", 2 * at, 4, 100 * at + 5)])
 
 
 def files_of_jobs(folder: Path, count: int) -> None:
-    """So many files, each of a job of its own."""
+    """Write this many files, each of a separate job."""
     for at in range(count):
         lines(folder / f"run-{at}.jsonl", [*begun(f"j-{at}", at), *steps(f"j-{at}", 0, 3, at + 5)])
 
 
 def rank_logs(folder: Path, count: int) -> None:
-    """So many logs of text, one of each rank."""
+    """Write this many text logs, one for each rank."""
     for at in range(count):
         (folder / f"rank-{at}.log").write_text("\n".join([*list(life(0, 10))[:6], f"[rank{at}]: ValueError: x"]) + "\n")

@@ -1,6 +1,6 @@
-"""The project's documents as tests see them: fenced blocks, headings and links, and the shell that runs the examples.
+"""The project's documents for tests: fenced blocks, headings and links, and the shell that runs the examples.
 
-`UPDATE_DOCS=1 pytest tests/docs/test_docs.py` writes the output of every example and every generated part anew.
+`UPDATE_DOCS=1 pytest tests/docs/test_docs.py` rewrites the output of every example and every generated part.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROMPT = "$ "
 ELISION = "..."
-"""A line of an example's output that stands for any number of lines."""
+"""A line of an example's output that matches any number of lines."""
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
@@ -42,7 +42,7 @@ class Block:
 
 
 def updating() -> bool:
-    """Whether documents are to be written anew instead of compared."""
+    """Return True if documents are rewritten instead of compared."""
     return bool(os.environ.get("UPDATE_DOCS"))
 
 
@@ -84,7 +84,7 @@ def links(path: Path) -> list[str]:
 
 
 def section(path: Path, heading: str) -> str:
-    """What stands under a heading, up to the next one of any level."""
+    """Return the text below a heading, up to the next one of any level."""
     match = re.search(rf"^#+ {re.escape(heading)} *\n(.*?)(?=^#|\Z)", read(path), re.DOTALL | re.MULTILINE)
     assert match is not None, f"{path.name} has no heading {heading!r}"
     return match[1]
@@ -139,13 +139,13 @@ def run_console(block: Block, folder: Path) -> str:
 
 
 def shows(expected: str, actual: str) -> bool:
-    """Whether an example shows what was printed; a line `...` stands for any number of lines."""
+    """Return True if an example matches the output; a line `...` matches any number of lines."""
     parts = re.split(rf"^{re.escape(ELISION)}\n", expected, flags=re.MULTILINE)
     return re.fullmatch("(?:.*\n)*?".join(re.escape(part) for part in parts), actual) is not None
 
 
 def rewrite(block: Block, text: str) -> None:
-    """Put `text` in the place of a block's text."""
+    """Replace a block's text with `text`."""
     old, new = (f"```{block.language}\n{body}```" for body in (block.text, text))
     document = read(block.path)
     assert document.count(old) == 1, f"{block}: two examples are the same, or the document has changed meanwhile"

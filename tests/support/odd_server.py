@@ -1,9 +1,9 @@
-"""A server on loopback that does what no server should, by the first part of the path, in a process of its own.
+"""A server on loopback with faulty behavior, selected by the first part of the path, in a separate process.
 
     python -m tests.support.odd_server [CERTIFICATE KEY]   prints its port, serves until its standard input ends
 
 `/moved-STATUS-SCHEME-PORT[-GET]/` leads to another port (-GET: only that method). Any other path is answered well: with
-an empty object, or as MLflow's server with one run of 30 steps of 2 s. `GET /log` gives what was asked.
+an empty object, or that of MLflow's server with one run of 30 steps of 2 s. `GET /log` returns the requests.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _RAW = {
 }
 RAW = tuple(_RAW)
 ENDLESS_BYTES = 200 << 20
-"""After so many the endless answer does end, for who reads it whole."""
+"""Length at which the endless answer ends, for clients that read all of it."""
 
 
 class OddServer(ServerProcess):
@@ -51,7 +51,7 @@ class OddServer(ServerProcess):
         super().__init__("tests.support.odd_server", *map(str, certificate))
 
     def log(self) -> list[list[str]]:
-        """What was asked: method, path, account; of an endless answer also the bytes that were taken."""
+        """Return the requests: method, path, account; for an endless answer also the bytes that were read."""
         with urllib.request.urlopen(f"{self.url}/log", timeout=60) as answer:
             found: list[list[str]] = json.load(answer)
             return found

@@ -35,7 +35,7 @@ class Element:
 
     @property
     def text(self) -> str:
-        """All text in it; what is folded stands in it once, in full."""
+        """Return all text in it; folded text appears once, in full."""
         if self.name == "details" and self.attributes.get("class") == "long":
             return self.all("bdi")[-1].text
         return "".join(child if isinstance(child, str) else child.text for child in self.children).strip()

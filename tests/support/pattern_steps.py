@@ -1,6 +1,7 @@
-"""How many steps a backtracking matcher takes, counted by one of our own that tries what Python's does, in its order.
+"""Number of steps of a backtracking matcher, counted by a model that tries the same alternatives as Python's, in the
+same order.
 
-A clock would say the same, sometimes. What a bounded repeat costs is a constant, so that a count takes each bound as at
+A clock would show the same, sometimes. The cost of a bounded repeat is a constant, so a count takes each bound as at
 most `BOUND`.
 """
 
@@ -44,7 +45,7 @@ class Steps:
         self.taken = 0
 
     def found(self, text: str, method: str) -> list[tuple[int, int]]:
-        """Where the pattern is found; `taken` counts on. method: of `re.Pattern`. Raises TooManySteps."""
+        """Return the positions of the matches; `taken` keeps counting. method: of `re.Pattern`. Raises TooManySteps."""
         self._text, begin, spans = text, 0, []
         whole = method == "fullmatch"
         while begin <= len(text):
@@ -62,7 +63,7 @@ class Steps:
             raise TooManySteps
 
     def _run(self, items: Any, first: int, at: int, then: Then, flags: int) -> int | None:
-        """Where a match of the items ends; None: there is none."""
+        """Return the end of a match of the items; None without a match."""
         for place in range(first, len(items)):
             self._step()
             op, value = items[place]
@@ -102,7 +103,7 @@ class Steps:
         return self._repeat(op, least, most, inside, 0, at, then, flags)
 
     def _characters(self, op: Any, least: int, most: int, one: Any, at: int, then: Then, flags: int) -> int | None:
-        """A repeat of one character, which has no frames of its own."""
+        """Match a repeat of one character, which has no separate frames."""
         count, room = 0, min(len(self._text) - at, most)
         while (
             count < room
@@ -174,14 +175,14 @@ class Steps:
         return self.reads(_WORD, character, flags)
 
     def reads(self, item: Any, character: str, flags: int | None = None) -> bool:
-        """Whether an item of one character reads this one."""
+        """Return True if an item of one character matches this one."""
         flags = self._flags if flags is None else flags
         op, value = item
         if op is ops.ANY:
             return bool(flags & re.DOTALL) or character != "\n"
         if op in (ops.LITERAL, ops.NOT_LITERAL):
             return (value in _cases(character, flags)) == (op is ops.LITERAL)
-        key = (id(value), character, flags)  # the tree is held, and with it what has this id
+        key = (id(value), character, flags)  # the tree stays in memory, so that its ids stay unique
         if key not in self._known:
             negated = value[0][0] is ops.NEGATE
             known = any(self._in(part, one, flags) for part in value[negated:] for one in _cases(character, flags))
@@ -208,7 +209,7 @@ def _cases(character: str, flags: int) -> set[int]:
 
 
 class Attacks:
-    """Texts made from a pattern: what stands before each of its repeats, then what that reads, again and again."""
+    """Texts made from a pattern: the text before each of its repeats, then the repeated text many times."""
 
     def __init__(self, steps: Steps) -> None:
         self._steps = steps
@@ -217,10 +218,10 @@ class Attacks:
         for character in CHARACTERS:
             kinds.setdefault(tuple(steps.reads(one, character) for one in self._ones), character)
         self._kinds = [one for one in kinds.values() if not steps.is_bytes or one.isascii()]
-        """A character of each kind that the pattern tells apart."""
+        """A character of each kind that the pattern distinguishes."""
 
     def parts(self) -> list[tuple[str, str]]:
-        """What stands before, and what is repeated."""
+        """Return the text before each repeat, and the repeated text."""
         return list(dict.fromkeys([*(("", one) for one in self._kinds), *self._walk(self._steps.tree, "")]))
 
     def _walk(self, items: Any, before: str) -> Iterator[tuple[str, str]]:
@@ -270,7 +271,7 @@ class Attacks:
 
 
 def _items(items: Any) -> Iterator[Any]:
-    """Every item of one character, wherever it stands."""
+    """Yield every item of one character, at every level."""
     for item in items:
         op, value = item
         if op in _ONE:

@@ -1,4 +1,4 @@
-"""What the tests of the reader share: writing small logs and looking at the rows that come out."""
+"""Shared helpers of the reader tests: write small logs and check the resulting rows."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def codes(log: EventLog) -> set[str]:
 
 
 class Told(Progress):
-    """Remembers what it is told."""
+    """Recorder of messages."""
 
     def __init__(self) -> None:
         self.bytes = self.lines = self.expected = 0

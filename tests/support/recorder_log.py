@@ -49,9 +49,10 @@ class Recorder:
 
 
 def outage() -> Recorder:
-    """Steps 0 to 9 of 10 s from second 100 on, an outage to second 1000, steps 6 to 19 from 1010 on, an end at 1150.
+    """Record steps 0 to 9 of 10 s from second 100 on, an outage to second 1000, steps 6 to 19 from 1010 on, an end at
+    1150.
 
-    Steps 6 to 9 of the first life are redone.
+    Steps 6 to 9 of the first attempt are repeated.
     """
     log = Recorder().start(90).steps(0, 9, 100, 10)
     return log.start(1000).steps(6, 19, 1010, 10).end(1150)

@@ -9,7 +9,7 @@ from goodput_cli.report.base import Page, load_renderer
 
 
 def rendered(name: str, analysis: Analysis, page: Page) -> str:
-    """In any format that writes text."""
+    """Render in any text format."""
     text = load_renderer(name)(analysis, page)
     assert isinstance(text, str)
     return text
@@ -28,7 +28,7 @@ def as_markdown(analysis: Analysis, page: Page) -> str:
 
 
 def losses(analysis: Analysis) -> Losses:
-    """What was lost, as terminal and Markdown get it."""
+    """Return the losses, as terminal and Markdown receive them."""
     return next(block for block in AnalysisDocument(analysis).blocks() if isinstance(block, Losses))
 
 

@@ -1,7 +1,7 @@
-"""Servers on loopback in processes of their own: how a test starts one, and how an HTTP one serves.
+"""Servers on loopback in separate processes: starting one, and serving HTTP.
 
-A server is a module that is run as a program: it prints its port, and serves until its standard input ends, so that it
-stops with the test run however that ends.
+A server is a module that is run as a program: it prints its port, and serves until its standard input ends, so it stops
+with the test run however that ends.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class ServerProcess:
 
     @property
     def url(self) -> str:
-        """Of an HTTP server."""
+        """Return the address of an HTTP server."""
         return f"http://127.0.0.1:{self.port}"
 
     def write_line(self, line: str) -> None:
-        """To its standard input."""
+        """Write a line to its standard input."""
         assert self._process.stdin is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
     def read_line(self) -> str:
-        """From its standard output."""
+        """Read a line from its standard output."""
         assert self._process.stdout is not None
         return self._process.stdout.readline()
 
@@ -70,10 +70,10 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
 
 
 class QuietHandler(BaseHTTPRequestHandler):
-    """Answers requests, and says nothing about them."""
+    """Handler that answers requests without logging."""
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing."""
+        """Print nothing."""
 
     def answer(
         self, status: int, content: dict[str, Any] | str, kind: str = "application/json", **headers: str

@@ -1,4 +1,4 @@
-"""Signs of a recovery that tests put beside the events of a job."""
+"""Signs of a recovery that tests add to the events of a job."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from goodput_cli.events.signs import Sign
 
 
 def with_signs(timeline: Timeline, *signs: Sign) -> Timeline:
-    """The timeline of a log that holds these signs, and no others."""
+    """Return the timeline of a log with these signs, and no others."""
     observed = replace(timeline.table.observed, signs=signs)
     return replace(timeline, table=replace(timeline.table, observed=observed))

@@ -1,4 +1,4 @@
-"""A log format of the tests alone: JSON lines that say how many steps were done by when, and how long one took.
+"""A log format for tests only: JSON lines with the number of finished steps at a time, and the length of one.
 
 {"job_name": "j", "steps_done": 30, "steps_done_time": 1767225600, "mean_seconds": 0.5}
 """

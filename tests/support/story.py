@@ -1,4 +1,4 @@
-"""Small logs told in words, and what the accounting makes of them: what the tests of the rules are written in.
+"""Small logs built from short function calls, and their accounting: the language of the tests of the rules.
 
 >>> told = account(start(0), steps(0, 6, at=10), end(70))
 >>> told.seconds == ledger(productive=60, other=10)
@@ -41,7 +41,7 @@ def instant(at: float) -> str:
     return (_EPOCH + timedelta(seconds=BASE) + timedelta(microseconds=round(at * 10**6))).isoformat()
 
 
-# What a step recorder writes (format A).
+# Lines of a step recorder (format A).
 
 
 def start(at: float) -> Line:
@@ -50,7 +50,7 @@ def start(at: float) -> Line:
 
 
 def end(at: float) -> Line:
-    """The recorder's job end: clean or not, the accounting says."""
+    """Return the recorder's job end: the accounting decides whether it is clean."""
     return _line(job_end_time=at)
 
 
@@ -65,8 +65,8 @@ def steps(first: int, count: int, *, at: float, every: float = 10, stride: int =
 
 
 def done(number: int, at: float, each: float | None = None) -> Line:
-    """The end of a step: so many are done. each: the mean time of one since the record before, s. Read by the format
-    of `step_end_lines` alone."""
+    """Return the end of a step: this number is done. each: the mean time of one since the record before, s. Read by the
+    format of `step_end_lines` alone."""
     return _line(steps_done=number, steps_done_time=at, **({} if each is None else {"mean_seconds": each}))
 
 
@@ -76,19 +76,19 @@ def dones(*records: tuple[int, float]) -> list[Line]:
 
 
 def heartbeat(at: float) -> Line:
-    """The recorder's sign of life."""
+    """Return the recorder's heartbeat."""
     return _line(goodput_event="heartbeat", goodput_time=at)
 
 
 def clock_step(at: float, seconds: float, rank: int | None = None) -> Line:
-    """The recorder says that its clock was set just before."""
+    """Return the recorder's message that its clock was set just before."""
     return _line(
         goodput_event="clock_step", goodput_time=at, seconds=seconds, **({} if rank is None else {"rank": rank})
     )
 
 
 def dropped(at: float, since: float, until: float, lost: int = 1, reason: str = "queue full") -> Line:
-    """The recorder says that it lost lines of so many steps."""
+    """Return the recorder's message that it lost lines of this many steps."""
     return _line(
         **{
             "goodput_event": "dropped",
@@ -118,7 +118,7 @@ def prep(begin: float | None, finish: float | None = None) -> list[Line]:
 
 
 def loading(begin: float | None, finish: float | None = None, *, between_steps: bool = False) -> list[Line]:
-    """A data load; between_steps: the recorder says that training waited for it."""
+    """Return a data load; between_steps: the recorder reports that training waited for it."""
     said = {"between_steps": True} if between_steps else {}
     return _phase("data_loading", begin, finish, **said)
 
@@ -152,7 +152,7 @@ def _phase(name: str, begin: float | None, finish: float | None, **label: str | 
     return [_line(**label, **{f"{name}_{edge}_time": at}) for edge, at in times if at is not None]
 
 
-# What a checkpoint library writes between a recorder's lines (format B).
+# Lines of a checkpoint library between a recorder's lines (format B).
 
 
 def save(at: float, seconds: float, number: int = 0) -> Line:
@@ -215,11 +215,11 @@ def job_finished(at: float) -> Line:
     return _event("job_finished", at)
 
 
-# What comes of it.
+# Results of a story.
 
 
 def told(*events: Lines) -> list[Line]:
-    """The lines of a story, in the order in which it is told."""
+    """Return the lines of a story, in its order."""
     return [line for event in events for line in ([event] if isinstance(event, str) else event)]
 
 

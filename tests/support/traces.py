@@ -13,7 +13,7 @@ BEGIN = 1_780_272_000_000_000
 
 @dataclass
 class TracedRank:
-    """One process of a rank; times are ms unless they say otherwise."""
+    """One process of a rank; times are ms unless stated otherwise."""
 
     rank: int
     host: str = "node-a"
@@ -29,7 +29,7 @@ class TracedRank:
         self.steps = self.resumed
 
     def record(self, name: str, value: float | None = None, *, event: bool = True, tags: Sequence[str] = ()) -> None:
-        """One line, at the time that it is."""
+        """Record one line, at the current time."""
         about: dict[str, object] = {
             "delta_ms": 0.1, "tid": 7, "rank": self.rank, "global_rank": self.rank, "local_rank": 0,
             "source": self.pool, "host_name": self.host, "pid": 7000 + self.rank,
@@ -53,13 +53,13 @@ class TracedRank:
         self.record(f"{name}_end", ms, tags=tags)
 
     def started(self) -> TracedRank:
-        """Behind 4 s of initialisation."""
+        """Start after 4 s of initialization."""
         self.span("torch_distributed_init", 4000.0)
         self.record("training_start", event=False)
         return self
 
     def step(self, ms: float, phases: Mapping[str, float], tags: Sequence[str] = (), *, done: bool = True) -> None:
-        """A step of that length, with these spans one behind the other."""
+        """Record a step of that length, with these spans one after the other."""
         begin = self.now
         self.steps += 1
         self.record("step_start", tags=tags)
@@ -79,9 +79,9 @@ class TracedRank:
 
 
 def slow_loader(ranks: int = 4, steps: int = 48) -> Iterator[TracedRank]:
-    """Ranks of two hosts, of which rank 1 fetches batches for 300 ms and others for 20; 10 s for the first step, then
-    steps of 1 s, in the second half of 1.2 s, with a save of 4 s in the middle. Rank 3 is 200 ms longer in its passes
-    there, and as much shorter in its optimiser."""
+    """Yield ranks of two hosts, where rank 1 fetches batches for 300 ms and others for 20; 10 s for the first step,
+    then steps of 1 s, in the second half of 1.2 s, with a save of 4 s in the middle. Rank 3 is 200 ms longer in its
+    passes there, and shorter by as much in its optimizer."""
     for rank in range(ranks):
         one = TracedRank(rank, "node-a" if rank < ranks // 2 else "node-b").started()
         one.step(10_000.0, {"fetching_batch": 20.0, "fwd_bwd": 9000.0, "optim": 150.0})

@@ -11,7 +11,8 @@ LONG_ENOUGH = 120.0
 
 
 def until(condition: Callable[[], object]) -> None:
-    """Return as soon as the condition holds; it is looked at every few milliseconds. TimeoutError if it never does."""
+    """Return as soon as the condition is true; it is checked every few milliseconds. Raises TimeoutError if it never
+    is."""
     deadline = time.monotonic() + LONG_ENOUGH
     while not condition():
         if time.monotonic() > deadline:
@@ -20,12 +21,12 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def connections(listening: socket.socket) -> int:
-    """How often a server that never answers was called."""
+    """Return how often a server that never answers was called."""
     listening.setblocking(False)
     count = 0
     while True:
         try:
             listening.accept()[0].close()
-        except OSError:  # nobody is waiting, or nobody listens
+        except OSError:  # no client is waiting, or no server listens
             return count
         count += 1

@@ -1,4 +1,4 @@
-"""Writes `.wandb` files as Weights & Biases does, so that tests can say which records are in one."""
+"""Writer of `.wandb` files in the format of Weights & Biases, so that tests can choose their records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run_record(run_id: str, start: float, name: str = "", host: str = "node0") -
 
 
 def row(timestamp: float, runtime: float | None = None, **values: Any) -> bytes:
-    """A row of the history; `__` in a name stands for a slash."""
+    """Return a row of the history; `__` in a name stands for a slash."""
     values = {name.replace("__", "/"): value for name, value in values.items()}
     values["_timestamp"] = timestamp
     if runtime is not None:

@@ -1,4 +1,4 @@
-"""Small logs of programs that say how much work their steps are."""
+"""Small logs of programs that contain the amount of work per step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def megatron(
     steps: int, seconds: float = 1.0, *, start_up: float = 0.0, every: int = 10, batch: int = 256, length: int = 4096,
     world: int | None = 8, tflops: float | None = 400.0, total: int = 10_000, first: int = 0, at: float = 0.0,
 ) -> list[str]:  # fmt: skip
-    """stdout of Megatron-LM, behind so many seconds of start-up."""
+    """Return the stdout of Megatron-LM, after this many seconds of start-up."""
     lines = ["------------------------ arguments ------------------------", f"  seq_length {'.' * 38} {length}"]
     lines += [] if world is None else [f"  world_size {'.' * 38} {world}"]
     lines.append("-------------------- end of arguments ---------------------")
@@ -36,7 +36,7 @@ def megatron(
 
 
 def torchtitan(*lines: tuple[float, str]) -> str:
-    """stdout of torchtitan: seconds, and what is said then."""
+    """Return the stdout of torchtitan: seconds, and the text printed then."""
     form = "%Y-%m-%d %H:%M:%S,%f"
     return "".join(f"[titan] {stamp(at, form)[:-3]} - root - INFO - {text}\n" for at, text in lines)
 

@@ -207,12 +207,12 @@ class Pair:
     points: Annotated[Fraction, Json(key="goodput_points")]
     """change of goodput (+ rise, - fall), in percentage points"""
     contributions: Annotated[tuple[Contribution, ...], Json(key="waterfall")]
-    """every kind of badput that one of the two has or alone records, the largest change first, those that one side
-    does not record last"""
+    """every kind of badput that a side has or records, the largest change first; kinds that one side
+    does not record are last"""
     one_sided: Annotated[Fraction, Json(key="one_sided_points")]
     """sum of the categories that only one side records; with all points of the waterfall it is goodput_points"""
     changes: Annotated[tuple[Change, ...], Json(key="facts")]
-    """what else there is to compare"""  # other changes
+    """other changes"""  # every measure except the shares of categories
     thresholds: tuple[Threshold, ...]
     """Judged on this pair."""
 
