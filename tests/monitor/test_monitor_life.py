@@ -281,6 +281,6 @@ def test_update_reads_only_new_lines(folder: Path, monkeypatch: pytest.MonkeyPat
 def test_settings_file_cannot_set_targets(folder: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
     Path("goodput.toml").write_text(f"[monitor]\n{text}\n", encoding="utf-8")
     assert monitor(ended(folder / "run.jsonl"), "--publish", "prom:m.prom") == 2
-    assert "is said on the command line, not in a file" in capsys.readouterr().err
+    assert "can only be set on the command line" in capsys.readouterr().err
     Path("goodput.toml").write_text("[monitor]\nfail-under = 99\nsettle = '1s'\n", encoding="utf-8")
     assert monitor(folder / "run.jsonl", "--publish", "prom:m.prom") == 3

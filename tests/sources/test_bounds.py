@@ -161,7 +161,7 @@ def test_decompression_bomb_is_not_read_further(tmp_path: Path, monkeypatch: pyt
     path.write_bytes(gzip.compress(PRIMER.read_bytes()) + gzip.compress(bytes(1 << 26)) * 30)
     log = read_events([str(path)])
     (cut,) = [one for one in log.diagnostics if one.code == "truncated_file"]
-    assert "grows to more than 100 times its size" in cut.message
+    assert "expands to more than 100 times its size" in cut.message
     assert len(log.table) == len(read_events([str(PRIMER)]).table)
 
 
@@ -186,7 +186,7 @@ def test_very_many_names_give_one_message(tmp_path: Path) -> None:
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
     )  # fmt: skip
     assert done.returncode == UsageError.exit_code
-    assert "the log holds 200000 jobs; pick one with -j NAME" in done.stderr
+    assert "the log contains 200000 jobs; select one with -j NAME" in done.stderr
     assert len(done.stderr) < 1000
 
 
