@@ -121,7 +121,7 @@ def report_of(
     )
 
 
-def held_of(fleet: Fleet, rows: Sequence[SchedulerRow]) -> Scheduled | None:
+def scheduled_part(fleet: Fleet, rows: Sequence[SchedulerRow]) -> Scheduled | None:
     """Return the summary of a scheduler's tables, next to the runs of the fleet. A row has a training log if a run of
     that name overlaps it."""
     runs: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)

@@ -247,7 +247,7 @@ def sentences(found: Scheduled, most: int | None = None) -> Iterator[tuple[str, 
     """Yield the allocated time, how it ended and how long it waited, each as a label and a value, the same everywhere.
     most: number of end states; None: all."""
     total = found.total
-    yield "ALLOCATED", _held(total)
+    yield "ALLOCATED", _allocated_text(total)
     if found.jobs_with_log == 0:
         yield "GOODPUT", NOT_KNOWN
     states = [one for one in found.states if one.accelerator_hours]
@@ -261,7 +261,7 @@ def sentences(found: Scheduled, most: int | None = None) -> Iterator[tuple[str, 
         yield "waiting", _waiting(waiting)
 
 
-def _held(total: AllocationGroup) -> str:
+def _allocated_text(total: AllocationGroup) -> str:
     if total.accelerator_hours is None and total.node_hours is None:
         amount = "unknown" if total.allocations else "nothing"
     elif total.accelerator_hours is None:
@@ -305,7 +305,7 @@ def without_log(found: Scheduled) -> str | None:
     return f"goodput covers the {of} accelerator h with a training log; {rest} h ({share}) have none"
 
 
-def held_sections(found: Scheduled) -> Iterator[Sheet]:
+def allocation_sections(found: Scheduled) -> Iterator[Sheet]:
     """The tables: one a --by; of tables that have nothing to group by, one of all rows; and the jobs."""
     for table in found.groups or (AllocationGroups(("of",), (found.total,)),):
         columns = HELD_TABLE.sheet_columns(without=_empty(table.rows))

@@ -45,7 +45,7 @@ def metrics(report: FleetData) -> Iterator[Family]:
         ("cost", "Cost of allocated time without progress, by currency.", _costs(groups)),
         ("cost_by_category", "The cost by category, adding up to goodput_fleet_cost.", _costs_by_category(groups)),
         ("wait_seconds", "Queue waits in scheduler tables.", _waits(held)),
-        ("held_hours", "Allocated accelerator hours, by state.", _held(held)),
+        ("held_hours", "Allocated accelerator hours, by state.", _allocation_samples(held)),
     ]
     for name, meaning, samples in families:
         found = [(labels, exact(value)) for labels, value in samples]
@@ -133,21 +133,21 @@ def _costs_by_category(groups: Sequence[tuple[Labels, FleetTotals]]) -> Iterator
 
 
 def _waits(held: Scheduled | None) -> Iterator[Sample]:
-    for labels, amounts in _held_groups(held):
+    for labels, amounts in _allocation_groups(held):
         for percentile in _QUANTILES:
             wait = amounts.wait(percentile)
             if wait is not None:
                 yield {**labels, "quantile": f"{percentile / 100:g}"}, float(wait / NS_PER_SECOND)
 
 
-def _held(held: Scheduled | None) -> Iterator[Sample]:
+def _allocation_samples(held: Scheduled | None) -> Iterator[Sample]:
     if held is not None:
         for one in held.states:
             if one.accelerator_hours is not None:
                 yield {"state": one.state}, one.accelerator_hours
 
 
-def _held_groups(held: Scheduled | None) -> Iterator[tuple[Labels, SchedulerTotals]]:
+def _allocation_groups(held: Scheduled | None) -> Iterator[tuple[Labels, SchedulerTotals]]:
     """Yield the whole, and its groups; those beyond the first are merged."""
     if held is None:
         return

@@ -45,14 +45,14 @@ def summary(report: FleetData) -> Iterator[str]:
         return
     yield from measured(report)
     yield from headline(report)
-    yield from used_by_devices(report)
+    yield from device_usage_lines(report)
     if report.recoveries is not None and (words := recovery_words(report.recoveries)) is not None:
         yield words
     yield from scheduler_lines(report)
     yield from hosts_that_repeat(report.hosts, report.host_test)
-    yield from began_again(report)
+    yield from reused_name_lines(report)
     yield from log_fact_lines(report.coverage)
-    yield from doubts_of_runs(report)
+    yield from warnings_of_runs(report)
     if not report.complete:
         yield "incomplete: the totals leave out what could not be analyzed (listed below)"
     if lacking := list(not_known(report)):
@@ -80,7 +80,7 @@ def log_fact_lines(coverage: Coverage) -> Iterator[str]:
         yield f"{' and '.join(parts)} come from their logs; --labels and --accelerators override them"
 
 
-def began_again(report: FleetData) -> Iterator[str]:
+def reused_name_lines(report: FleetData) -> Iterator[str]:
     """Yield a sentence about runs that use a name again whose earlier run has no logged end, if any."""
     again = sum(one.redone for one in report.runs)
     if again:
@@ -89,7 +89,7 @@ def began_again(report: FleetData) -> Iterator[str]:
         yield f"{runs} of {jobs}: {again} restarted at the first step (--runs auto counts such runs as one job)"
 
 
-def used_by_devices(report: FleetData) -> Iterator[str]:
+def device_usage_lines(report: FleetData) -> Iterator[str]:
     """Yield a sentence about used and idle accelerators, if samples exist."""
     sums, of = report.sums, f"of {plural(report.coverage.runs, 'run')}"
     parts = []
@@ -114,7 +114,7 @@ def headline(report: FleetData) -> Iterator[str]:
         timed = _percent(total.time_goodput_percent)
         yield f"GOODPUT {timed}{trend(report)} by job time (by chip time: unknown, because accelerators are)"
     else:
-        yield f"GOODPUT {percent_text(total.goodput_percent)}{trend(report)}; lost {_lost_and_held(report)}"
+        yield f"GOODPUT {percent_text(total.goodput_percent)}{trend(report)}; lost {_lost_and_allocated(report)}"
     yield from where_lost(report)
     by_time = f"by job time, every size counted alike: {_percent(total.time_goodput_percent)}"
     low, median, high = (total.quartile_low_percent, total.median_goodput_percent, total.quartile_high_percent)
@@ -141,7 +141,7 @@ def scheduler_lines(report: FleetData) -> Iterator[str]:
         yield from filter(None, [without_log(report.allocations)])
 
 
-def _lost_and_held(report: FleetData) -> str:
+def _lost_and_allocated(report: FleetData) -> str:
     """Return `13,538.0 h = 32,366.42 USD`, with the allocated part if accelerators were not allocated all the time."""
     sums, cost = report.sums, report.total.cost
     amount = f"{lost_amount(sums, by_time=False)} h"
@@ -160,7 +160,7 @@ def by_time(report: FleetData) -> bool:
 def lost_words(report: FleetData, *, by_time: bool) -> str:
     """Return the loss and its largest part. by_time: every run counts by its time alone."""
     sums = report.sums
-    amount = f"{lost_amount(sums, by_time=True)} job h" if by_time else _lost_and_held(report)
+    amount = f"{lost_amount(sums, by_time=True)} job h" if by_time else _lost_and_allocated(report)
     worst = sums.worst(by_time=by_time)
     if worst is None:
         return amount
@@ -224,7 +224,7 @@ def not_known(report: FleetData) -> Iterator[str]:
         yield "availability (queue events in the log, or --sacct)"
 
 
-def doubts_of_runs(report: FleetData) -> tuple[str, ...]:
+def warnings_of_runs(report: FleetData) -> tuple[str, ...]:
     """Return a sentence for each of the first runs with a warning next to goodput."""
     doubted = [row for row in runs_by_loss(report) if row.doubts]
     more = len(doubted) - _MOST_DOUBTS

@@ -273,8 +273,8 @@ class _Fleet:
         self, fleet: Fleet, outcome: Outcome, lost: list[NotAnalysed], of_listing: list[Diagnostic], store: Store,
         rows: Sequence[SchedulerRow],
     ) -> FleetReport:  # fmt: skip
-        from goodput_cli.fleet.build import held_of, report_of
-        from goodput_cli.fleet.passes.plan import doubts_of_reading, reading_diagnostics, two_clusters
+        from goodput_cli.fleet.build import report_of, scheduled_part
+        from goodput_cli.fleet.passes.plan import reading_diagnostics, two_clusters, warnings_of_reading
         from goodput_cli.fleet.rows import NotAnalysed
 
         asked, labels = self._asked, self._labels
@@ -298,7 +298,7 @@ class _Fleet:
         return report_of(
             fleet, documents=documents, unreadable=(*unread, *empty, *lost),
             timezone=asked.question.timezone, method=asked.method(), diagnostics=diagnostics,
-            doubts=doubts_of_reading(outcome.rows), allocations=held_of(fleet, rows),
+            doubts=warnings_of_reading(outcome.rows), allocations=scheduled_part(fleet, rows),
         )  # fmt: skip
 
 

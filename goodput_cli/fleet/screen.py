@@ -12,9 +12,9 @@ from fractions import Fraction
 
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.fleet.answer import FleetData
-from goodput_cli.fleet.held import MOST_STATES, held_sections, sentences
+from goodput_cli.fleet.held import MOST_STATES, allocation_sections, sentences
 from goodput_cli.fleet.hosts import hosts_that_repeat
-from goodput_cli.fleet.phrases import by_time, lost_words, title, trend, used_by_devices, warnings_line
+from goodput_cli.fleet.phrases import by_time, device_usage_lines, lost_words, title, trend, warnings_line
 from goodput_cli.fleet.report import FleetSheet
 from goodput_cli.fleet.rows import WEEK_TABLE, category_name
 from goodput_cli.fleet.sums import PRODUCTIVE, hours, percent
@@ -64,7 +64,7 @@ def _lines(report: FleetData) -> Iterator[str]:
         yield from (
             f"{name:<8} {words}" for name, words in sentences(report.allocations) if name in ("waited", "waiting")
         )
-    yield from used_by_devices(report)
+    yield from device_usage_lines(report)
     yield from list(hosts_that_repeat(report.hosts, report.host_test))[:1]
     if (warnings := warnings_line(report)) is not None:
         yield f"{warnings} (--full lists them)"
@@ -88,7 +88,7 @@ def _losses(report: FleetData, *, timed: bool) -> Iterator[str]:
 def _table(report: FleetData) -> tuple[Sheet, str]:
     """The first --by, else the latest weeks; and how many rows it leaves out, in words."""
     if report.unlogged and report.allocations is not None:
-        table = next(iter(held_sections(report.allocations)))
+        table = next(iter(allocation_sections(report.allocations)))
     elif report.groups:
         table = group_section(report, report.groups[0])
     else:

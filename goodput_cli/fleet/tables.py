@@ -10,7 +10,7 @@ from typing import Any
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.analysis.table import Table
 from goodput_cli.fleet.answer import FleetData
-from goodput_cli.fleet.held import held_sections
+from goodput_cli.fleet.held import allocation_sections
 from goodput_cli.fleet.hosts import hosts_judged
 from goodput_cli.fleet.phrases import changed, runs_by_loss
 from goodput_cli.fleet.recovery import OUTAGE_GROUP_TABLE, OUTAGE_LINK_TABLE, several_note
@@ -76,7 +76,7 @@ def sections_of_runs(report: FleetData) -> Iterator[Sheet]:
 def sections_of_tables(report: FleetData) -> Iterator[Sheet]:
     """Yield the tables that come from a scheduler alone."""
     if report.allocations is not None:
-        yield from held_sections(report.allocations)
+        yield from allocation_sections(report.allocations)
     yield from _left_out(report)
 
 

@@ -134,7 +134,7 @@ def test_every_log_replays_as_it_was(lines: Sequence[str], save_ns: int | None, 
         return
     found = advise_job(analysis.timeline, "j", Options(), save_ns=save_ns)
     if any(end.died >= record.end for end in record.ends[: record.last]):
-        assert found.record.replay.ok or found.record.replay.reason  # an earlier life was done already
+        assert found.record.replay.ok or found.record.replay.reason  # an earlier attempt was done already
         return
     assert replay(record, AsRecorded(record)).ns == record.window
     assert found.record.replay.ok or "replay_too_short" in str(found.record.replay.reason)
@@ -168,7 +168,7 @@ def test_best_interval_is_rarely_advised_to_change(shape: float, best: int, fail
         found = interval_advice(record, exposure_of(record)).advice
         if found.verdict == "change" and found.every_steps is not None:
             told += 1
-            # One short life among four may mislead where lives are uneven; how far is printed by the benchmark.
+            # One short attempt among four may mislead if attempts are uneven; the benchmark prints by how much.
             assert shape < 1 or true_goodput(job, found.every_steps) > true_goodput(job, best) - 0.5
     assert told <= most
 

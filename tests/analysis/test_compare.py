@@ -83,7 +83,7 @@ def test_the_points_add_up_to_the_change_of_goodput_exactly() -> None:
     assert sum(one.points or 0 for one in made.contributions) + made.one_sided == made.points
 
 
-def test_the_largest_change_comes_first_whether_it_is_a_gain_or_a_loss() -> None:
+def test_largest_change_comes_first() -> None:
     made = pair(FAST_SAVES, SLOW_SAVES)
     sizes = [abs(one.points) for one in made.contributions if one.points is not None]
     assert sizes == sorted(sizes, reverse=True)
@@ -182,7 +182,7 @@ def test_every_other_side_is_compared_with_the_baseline() -> None:
 LOGS = st.one_of(any_logs(), messy_logs())
 
 
-def test_it_reads_forward_the_largest_first() -> None:
+def test_changes_are_listed_largest_first() -> None:
     """The changes in words, largest first, with amounts."""
     pair = compare([NIGHT_LOG, SECOND_LOG]).pairs[0]
     worse, better = moved_lines(pair)

@@ -136,7 +136,7 @@ def noisy(count: int, seed: int, jitter: float = 0.05) -> F64:
 
 @settings(deadline=None)
 @given(st.integers(1, 20_000), st.integers(0, 10**6), st.sampled_from([0.0, 0.01, 0.05, 0.1]))
-def test_a_steady_job_has_no_regimes_whatever_its_jitter_and_outliers(count: int, seed: int, jitter: float) -> None:
+def test_steady_job_with_outliers_has_no_slow_period(count: int, seed: int, jitter: float) -> None:
     times = noisy(count, seed, jitter)
     assert pace_model(times).kind == "level"
     parts = [times[at : at + 1000] for at in range(0, count, 1000)]

@@ -95,7 +95,7 @@ def test_torchtitan_logs_batch_length_and_steps(read: Read, sizes: tuple[str, ..
     assert analysis.job.attempts == 1
 
 
-def test_rates_of_torchtitan_are_of_wall_time_since_its_last_line(read: Read) -> None:
+def test_torchtitan_rates_use_wall_time_since_the_last_line(read: Read) -> None:
     """4 devices, 32768 tokens per step of 1 s; a save of 5 s within steps 21 to 30, an evaluation of 6 s after 30."""
     text = torchtitan(
         (0, "Starting job: example"),
@@ -118,7 +118,7 @@ def test_rates_of_torchtitan_are_of_wall_time_since_its_last_line(read: Read) ->
     assert found.effective_mfu_percent == pytest.approx(100 * 40 * 393.22 / (64 * 989), rel=1e-3)
 
 
-def test_tokens_of_torchtitan_without_its_size_need_the_accelerators(read: Read) -> None:
+def test_torchtitan_tokens_need_accelerators_without_size(read: Read) -> None:
     lines = torchtitan((0, "Starting job: x"), *((10 + 10 * k, titan_step(10 * k + 10, 8192, "N/A", "N/A"))
                        for k in range(6)))  # fmt: skip
     assert read(lines).work is None
@@ -133,7 +133,7 @@ def test_verl_tokens_are_counted_and_give_accelerators(read: Read) -> None:
     assert found.tokens_per_second == pytest.approx(20_000)
 
 
-def test_a_log_that_begins_with_a_step_has_its_tokens_and_not_its_time(read: Read) -> None:
+def test_first_step_counts_tokens_without_time(read: Read) -> None:
     """50 steps of 1.25 s, a line each ten: that of step 10 is the first."""
     lines = [
         f"[{stamp(12.5 * k, '%Y-%m-%d %H:%M:%S')},{'500' if k % 2 else '000'}] [    INFO] - global step {10 * k}, "

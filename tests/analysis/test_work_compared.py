@@ -56,7 +56,7 @@ def test_without_tokens_a_sample_counts(compared: Compared) -> None:
     check(compared(*without), "sample", -5.0)
 
 
-def test_of_one_accelerator_where_these_differ(compared: Compared) -> None:
+def test_time_is_per_accelerator_if_counts_differ(compared: Compared) -> None:
     """Half the accelerators, twice the time: as fast."""
     check(compared(megatron(1000), megatron(1000, 2.0, world=4)), "accelerators", 0.0)
 

@@ -46,7 +46,7 @@ def test_failures_by_cause_with_unknown_causes_last() -> None:
 
 
 @pytest.mark.usefixtures("answered")
-def test_rates_are_of_accelerator_days_up_with_garwood_s_interval() -> None:
+def test_rates_per_accelerator_day_use_garwood_interval() -> None:
     answer = fleet("logs", "--accelerators", "8")
     row, days = answer["causes"][0], sum(size["accelerator_days"] for size in answer["sizes"])
     found = (row["per_1000_accelerator_days"], row["per_1000_low"], row["per_1000_high"])

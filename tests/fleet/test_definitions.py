@@ -106,7 +106,7 @@ def test_mttf_by_hand() -> None:
     assert quiet["mttf_low_seconds"] == pytest.approx(up / poisson_interval(0)[1])
 
 
-def test_without_labels_chip_time_is_not_recorded_and_job_time_is(logs: Path, capsys: Output) -> None:
+def test_without_labels_only_job_time_is_recorded(logs: Path, capsys: Output) -> None:
     answer = fleet(str(logs))
     assert (answer["totals"]["goodput_percent"], answer["totals"]["accelerator_hours"]) == (None, None)
     assert answer["totals"]["time_goodput_percent"] > 0

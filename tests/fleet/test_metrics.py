@@ -106,7 +106,7 @@ def test_costs_are_omitted_without_a_price() -> None:
     assert not {COST, BY_CATEGORY} & set(metrics("--accelerators", "8"))
 
 
-def test_of_many_teams_the_smallest_are_one() -> None:
+def test_smallest_of_many_teams_are_merged() -> None:
     """200 teams have their own series, all others share one; their sum is the whole."""
     count = MOST_GROUPS + 7
     put(Path("logs/all.jsonl"), [line for number in range(count) for line in training(f"j{number}", 2, 0.1)])

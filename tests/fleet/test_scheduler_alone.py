@@ -298,7 +298,7 @@ def test_scheduler_only_group_is_a_row_without_goodput(capsys: Output) -> None:
     assert ["y", "0", "-", "-", "-", "0", "8.0"] in said
 
 
-def test_of_many_groups_the_smallest_wait_as_one(capsys: Output) -> None:
+def test_waits_of_small_groups_are_merged(capsys: Output) -> None:
     """250 accounts of one job each, that waited 10 min: 200 have their own series, and `other` has the rest."""
     rows = tuple(
         (str(n), f"j{n}", "u", f"team{n:03}", "COMPLETED", "10:00:00", "10:10:00", "11:10:00", 1) for n in range(250)

@@ -353,7 +353,7 @@ class JobRecord:
         return self.lives[0].begin - self.start
 
     @property
-    def made_behind(self) -> int:
+    def save_offset(self) -> int:
         """Offset from a save's step to the position at which it is made."""
         return 1 if self.step_log and not self.step_ends else 0
 

@@ -82,7 +82,7 @@ class SaveEvery:
 
     def __init__(self, record: JobRecord, every: int) -> None:
         self._record, self.every = record, every
-        self._behind, self._origin = record.made_behind, record.lives[0].first
+        self._behind, self._origin = record.save_offset, record.lives[0].first
         self._usual, self._delay = record.cost_ns, record.latency
         self.waits = self._delay > 0
         self._saves_at_end = bool(np.any(record.first_saves.made_at == record.end))

@@ -234,13 +234,13 @@ class JobTraining:
         if self._job.step_log:
             last = self._job.bounds[1:][self._job.bounds[1:] > self._job.bounds[:-1]] - 1
             complete[last] = training.credited[last]
-            self._seen_by_its_save(last[own.attempt[last] < len(self._job.bounds) - 2], start, end, complete)
+            self._complete_last_steps(last[own.attempt[last] < len(self._job.bounds) - 2], start, end, complete)
         return TrainingColumns(
             start, end, own.first.astype(np.int64), np.array(own.stop, dtype=np.int64), own.attempt.astype(np.int64),
             complete, kept,
         )  # fmt: skip
 
-    def _seen_by_its_save(self, last: NDArray[np.intp], start: I64, end: I64, complete: Mask) -> None:
+    def _complete_last_steps(self, last: NDArray[np.intp], start: I64, end: I64, complete: Mask) -> None:
         """Mark the last step of a failed attempt without a logged end as complete from when its save began, if that
         save was completed; earlier time, such as an eval, belongs to the step."""
         own, lines = self._job.timeline.training.spans, self._log.lines

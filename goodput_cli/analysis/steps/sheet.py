@@ -258,7 +258,7 @@ def _slowest(timeline: Timeline, steps: TimedSteps, most: int) -> tuple[SlowStep
     order = slow[np.argsort(-steps.seconds[slow], kind="stable")][:most]
     slowest = steps.take(order)
     columns = (slowest.number, slowest.count, timeline.attempts.number[slowest.attempt], slowest.time)
-    held = _held(timeline, slowest.time, slowest.end)
+    held = _dominant_categories(timeline, slowest.time, slowest.end)
     return tuple(
         SlowStep(step, count, attempt, time_ns, seconds, holds, timeline.table.where(row))
         for step, count, attempt, time_ns, seconds, holds, row in zip(
@@ -267,7 +267,7 @@ def _slowest(timeline: Timeline, steps: TimedSteps, most: int) -> tuple[SlowStep
     )
 
 
-def _held(timeline: Timeline, start: I64, end: I64) -> list[str | None]:
+def _dominant_categories(timeline: Timeline, start: I64, end: I64) -> list[str | None]:
     """Return, by step, the non-training category with more of it than training has; None without one."""
     amounts = timeline.ledger.between(start, end)
     nothing = np.zeros(len(start), dtype=np.int64)

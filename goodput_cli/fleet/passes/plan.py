@@ -65,7 +65,7 @@ def reading_diagnostics(rows: Sequence[DocumentRow], of_listing: Sequence[Diagno
     return (*of_listing, *of_sources, *sorted(shortened, key=lambda one: (one.code, one.message)))
 
 
-def doubts_of_reading(rows: Sequence[DocumentRow]) -> dict[str, list[str]]:
+def warnings_of_reading(rows: Sequence[DocumentRow]) -> dict[str, list[str]]:
     """Return why the files of each document may belong to another job, by its URI."""
     found: defaultdict[str, list[str]] = defaultdict(list)
     for row in rows:

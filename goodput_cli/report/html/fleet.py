@@ -13,22 +13,22 @@ from typing import Any
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines
 from goodput_cli.analysis.sheet import Column, Sheet
 from goodput_cli.fleet.answer import FleetData
-from goodput_cli.fleet.held import NOT_KNOWN, Scheduled, held_sections, sentences
+from goodput_cli.fleet.held import NOT_KNOWN, Scheduled, allocation_sections, sentences
 from goodput_cli.fleet.hosts import hosts_that_repeat
 from goodput_cli.fleet.phrases import (
     NOT_KNOWN_HERE,
-    began_again,
     by_time,
-    doubts_of_runs,
+    device_usage_lines,
     lost_amount,
     measured,
     not_known,
+    reused_name_lines,
     runs_by_loss,
     scheduler_lines,
     title,
     trend,
-    used_by_devices,
     warnings_line,
+    warnings_of_runs,
     where_lost,
 )
 from goodput_cli.fleet.report import FleetSheet
@@ -358,7 +358,7 @@ def fleet_page(
             *hosts_that_repeat(report.hosts, report.host_test),
         ],
         warnings=warnings_line(report),
-        warnings_of_runs=doubts_of_runs(report),
+        warnings_of_runs=warnings_of_runs(report),
         parts=list(_parts(report, sheet, pages, every_run=every_run)),
         method=[
             ("time zone", report.window.timezone),
@@ -373,7 +373,7 @@ def _coverage(report: FleetData) -> list[str]:
     """Of which time and which runs the page is."""
     if report.unlogged and report.allocations is not None:
         return [f"{name} {words}" for name, words in sentences(report.allocations) if name != "GOODPUT"]
-    return [*measured(report), *began_again(report), *used_by_devices(report)]
+    return [*measured(report), *reused_name_lines(report), *device_usage_lines(report)]
 
 
 def _goodput(report: FleetData) -> tuple[str, str]:
@@ -427,7 +427,7 @@ def _amount(value: float) -> str:
 def _parts(report: FleetData, sheet: FleetSheet, pages: Mapping[RunKey, str], *, every_run: bool) -> Iterator[_Part]:
     """The sections in the order of the page: what a scheduler says, then what logs do."""
     if report.allocations is not None:
-        yield from (_Part(one.title, (), _table(one)) for one in held_sections(report.allocations))
+        yield from (_Part(one.title, (), _table(one)) for one in allocation_sections(report.allocations))
     if not report.unlogged:
         yield from _parts_of_logs(report, sheet, pages, every_run=every_run)
     else:
