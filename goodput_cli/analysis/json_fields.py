@@ -1,8 +1,8 @@
-"""How JSON writes a result: said once, at its fields, beside what they hold.
+"""Annotations that declare, once per field, how JSON writes a result.
 
-A result is a frozen dataclass. Amounts of time are ns in it, and instants ns since 1970 UTC; what JSON has instead, a
-field's annotation says (`Annotated[int, Json("seconds")]`), and what its values are held to (`Bounds(ge=0)`). The
-string under a field is what docs/schema.json says of it. `wire.py` reads all this once per class, to write an answer,
+A result is a frozen dataclass. It has amounts of time in ns, and times in ns since 1970 UTC. A field's annotation
+declares what JSON has instead (`Annotated[int, Json("seconds")]`), and the limits of its values (`Bounds(ge=0)`). The
+string under a field is its description in docs/schema.json. `wire.py` reads these once per class: to write an answer,
 to read a saved one, and for the schema.
 """
 
@@ -14,77 +14,76 @@ from typing import Annotated, Any, Literal, TypeVar
 
 Class = TypeVar("Class", bound=type)
 Unit = Literal["seconds", "seconds and ns", "percent", "instant", "whole"]
-"""What JSON has in the place of a number. `seconds`: ns in seconds, `lost_ns` as `lost_seconds`; `seconds and ns`: in
-both, and a bound holds for the ns; `percent`: of a share, exact or not, `runtime` as `runtime_percent`; `instant`: ns
-since 1970 UTC as ISO 8601, `start_ns` as `start`; `whole`: a number that is an integer where it is whole, and null
-where it is none."""
+"""Form of a number in JSON. `seconds`: ns in seconds, `lost_ns` as `lost_seconds`; `seconds and ns`: both, and a bound
+applies to the ns; `percent`: a share, exact or not, `runtime` as `runtime_percent`; `instant`: ns since 1970 UTC as ISO
+8601, `start_ns` as `start`; `whole`: an integer if the number is whole, and null if it is not a number."""
 
 
 @dataclass(frozen=True)
 class Json:
-    """How JSON has a field, where it does not have it as it is."""
+    """JSON form of a field that is not written as it is."""
 
     unit: Unit | None = None
-    """What it has of a number."""
+    """Form of a number."""
     key: str | None = None
-    """The field's name in JSON, where that is another one."""
+    """The field's name in JSON, if it differs."""
     ns: str = ""
-    """What the schema says of the ns beside the seconds."""
+    """Description in the schema of the value in ns, next to the one in seconds."""
     made: Callable[[Any], Any] | None = None
-    """From the value to what is written of it."""
+    """Function from the value to the written value."""
     kind: Any = None
-    """The type of that."""
+    """Type of the written value."""
     back: Callable[[Any], Any] | None = None
-    """From what was written to the value, for a saved answer; None: that stays what was written."""
+    """Function from the written value to the value, for a saved answer; None keeps the written value."""
     missing: Any = ...
-    """What an object of nulls, or a saved answer without the key, has in its place; `...` for nothing."""
+    """Replacement for an object of nulls, or for a missing key in a saved answer; `...` for none."""
     optional: bool = False
-    """Whether JSON leaves the field out where it is None."""
+    """True if JSON omits the field when it is None."""
     later: bool = False
-    """Whether answers of older versions of the schema lack the key, so that the schema does not require it."""
+    """True if answers of older schema versions lack the key, so that the schema does not require it."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the values of a field are held to, in the words of `msgspec.Meta`, which is loaded for JSON alone."""
+    """Limits of a field's values, named as in `msgspec.Meta`, which is loaded for JSON alone."""
 
     ge: int | None = None
-    """The least."""
+    """Smallest allowed value."""
     min_length: int | None = None
-    """So many items at least."""
+    """Minimum number of items."""
     pattern: str | None = None
-    """Text that fits this regular expression."""
+    """Regular expression that text must match."""
     enum: tuple[str, ...] = ()
-    """One of these; only the schema says it."""
+    """Allowed values; only the schema lists them."""
 
 
 Instant = Annotated[int, Json("instant")]
 Count = Annotated[int, Bounds(ge=0)]
 FromOne = Annotated[int, Bounds(ge=1)]
 Amount = Annotated[float, Bounds(ge=0)]
-"""A number that is not below 0."""
+"""A number of at least 0."""
 
 
 @dataclass(frozen=True)
 class SchemaEntry:
-    """What is said of a class."""
+    """Schema entry of a class."""
 
     name: str
-    """What the schema calls it."""
+    """Name in the schema."""
     words: str = ""
-    """What the schema says of it."""
+    """Description in the schema."""
     keys: tuple[str, ...] = ()
-    """The fields and properties that JSON has, in its order; none: all fields in theirs."""
+    """Fields and properties in JSON, in this order; empty for all fields in their order."""
     kind: str | None = None
-    """Of a whole answer, what JSON has under `kind`; None for a part of one."""
+    """Value of `kind` in JSON for a whole answer; None for a part of one."""
     indented: bool = False
-    """Whether an answer's objects and short lists are spread over several lines."""
+    """True if an answer's objects and short lists are spread over several lines."""
     nulls: bool = False
-    """Whether JSON has an object of nulls where there is no such result; a saved answer may be without it."""
+    """True if JSON has an object of nulls for a missing result; a saved answer may lack it."""
 
 
 def written(name: str, words: str = "", *, keys: str = "", **more: Any) -> Callable[[Class], Class]:
-    """A dataclass that JSON writes. The arguments are the fields of `SchemaEntry`; keys: with blanks between them."""
+    """Mark a dataclass that JSON writes. The arguments are the fields of `SchemaEntry`; keys: separated by blanks."""
 
     def mark(cls: Class) -> Class:
         cls.__written__ = SchemaEntry(name, words, tuple(keys.split()), **more)  # type: ignore[attr-defined]

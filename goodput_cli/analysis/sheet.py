@@ -1,10 +1,10 @@
-"""A sheet: rows and columns that any format can show. What commands other than `analyze` answer with.
+"""Sheets: rows and columns that any format can show. Commands other than `analyze` return one.
 
-A command makes a `Sheet`; one renderer a format shows it. The sheet holds exact values (ns, percent), never text made
-from them. Each column is declared once: its name, what it holds and who sees it give the head in the terminal, the key
-in JSON, the head in CSV, the type in Parquet and the entry in docs/schema.json.
+A command makes a `Sheet`, and one renderer per format shows it. The sheet contains exact values (ns, percent), never
+text made from them. Each column is declared once: its name, kind and audience give the heading in the terminal, the key
+in JSON, the heading in CSV, the type in Parquet and the entry in docs/schema.json.
 
-What a session or a notebook shows of an answer: the same table that its command writes.
+Sessions and notebooks show the same table that the command writes.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 
 
 SCHEMA_VERSION: Literal[2] = 2
-"""The version of what programs read: JSON answers (docs/schema.json) and what Parquet files say of themselves."""
+"""Version of machine-readable output: JSON answers (docs/schema.json) and the metadata of Parquet files."""
 READ_VERSIONS = (1, SCHEMA_VERSION)
-"""Versions of saved answers that are read, and that the schema takes: those of version 1 have no bounds."""
+"""Versions of saved answers that are read and that the schema accepts. Answers of version 1 have no bounds."""
 Cell = str | int | float | None
 ColumnKind = Literal["text", "count", "number", "duration", "change", "instant", "percent", "points", "share"]
-"""What a cell holds. `text`; `count` an int; `number` a float; `duration` ns (int); `change` ns (int) that were gained
-(+) or lost (-); `instant` ns since 1970 UTC (int); `percent` a float; `points` a float, percentage points that were
-gained or lost; `share` a float 0..1 that is drawn as a bar, for people only."""
+"""Kind of the values in a cell. `text`; `count` an int; `number` a float; `duration` ns (int); `change` ns (int) gained
+(+) or lost (-); `instant` ns since 1970 UTC (int); `percent` a float; `points` a float, percentage points gained or
+lost; `share` a float 0..1 that is drawn as a bar, for people only."""
 SECONDS = {"duration": "_seconds", "change": "_seconds", "percent": "_percent", "points": "_points"}
-"""What follows a column's name where amounts of time are written in seconds."""
+"""Suffix of a column's name, by kind, where amounts of time are written in seconds."""
 NS = {"duration": "_ns", "change": "_ns", "percent": "_percent", "points": "_points"}
-"""The same where they are written in ns."""
+"""Suffix of a column's name, by kind, where amounts of time are written in ns."""
 
 
 Tone = Literal["good", "bad"]
 
 
 class Audience(Flag):
-    """Who sees a column."""
+    """Readers for which a column is shown."""
 
     PEOPLE = 1
     """Readers of the terminal, Markdown and HTML."""
@@ -62,8 +62,8 @@ Item = TypeVar("Item")
 
 
 class Lazy(Sequence[Item], Generic[Item]):
-    """A sequence whose items are made when they are read, each time anew: a format costs only what it shows, and a
-    million rows need not be in memory at once. size: how many `make` gives."""
+    """A sequence whose items are made again at each read. A format costs only what it shows, and a million rows need
+    not be in memory at once. size: the number of items that `make` returns."""
 
     def __init__(self, size: int, make: Callable[[], Iterable[Item]]) -> None:
         self._size = size
@@ -80,7 +80,7 @@ class Lazy(Sequence[Item], Generic[Item]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Item]: ...
     def __getitem__(self, index: int | slice) -> Item | Sequence[Item]:
-        """By making all of them: meant for tests and short answers."""
+        """Return items by making all of them; meant for tests and short answers."""
         return list(self)[index]
 
     def __eq__(self, other: object) -> bool:
@@ -91,92 +91,92 @@ class Lazy(Sequence[Item], Generic[Item]):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, as it is declared."""
+    """Declaration of a table column."""
 
     name: str
-    """As in the vocabulary; the head of the column in every format, with the unit where programs read it."""
+    """The name in the vocabulary; the heading of the column in every format, with the unit where programs read it."""
     kind: ColumnKind
-    """What a cell holds."""
+    """Kind of the values."""
     audience: Audience = Audience.ALL
-    """Who sees it."""
+    """Readers for which the column is shown."""
     values: Callable[[Any], Any] | None = None
-    """From a part of the rows to the cells of this column: a list, or int64 with `UNKNOWN` (analysis/table.py) for what
-    is not known. What a part is, the table says. None where the rows are filled by hand."""
+    """Function from a part of the rows to the cells of this column: a list, or int64 with `UNKNOWN` (analysis/table.py)
+    for unknown values. The table defines its parts. None where the rows are filled by hand."""
     words: str = ""
-    """What it means, for the schema of JSON."""
+    """Description for the JSON schema."""
     key: str | None = None
-    """Its key in JSON, where that is not the name with the unit."""
+    """Key in JSON if it differs from the name with the unit."""
     json: Mapping[str, Any] | None = None
-    """The JSON schema of its values where the kind does not say it: of lists, objects, choices. They are written as
-    they are."""
+    """JSON schema of the values if the kind does not determine it: for lists, objects, choices. They are written
+    unchanged."""
     json_values: Callable[[Any], Any] | None = None
-    """As `values`, where JSON has something else than tables."""
+    """Like `values`, where JSON differs from tables."""
     nullable: bool = False
-    """Whether a value may be unknown."""
+    """True if a value may be unknown."""
     least: int | None = None
-    """What no value is below."""
+    """Smallest allowed value."""
     later: bool = False
-    """Whether it came later: answers that were saved before have no such key."""
+    """True if the column was added later: answers saved earlier have no such key."""
     people_values: Callable[[Any], Any] | None = None
-    """As `values`, where people see something else than programs."""
+    """Like `values`, where people see something other than programs."""
     title: str | None = None
-    """The heading that people read, one of `analysis/table.py`, where it is not the name."""
+    """Heading for people, from `analysis/table.py`, if it differs from the name."""
     brief: Callable[[str], str] | None = None
-    """From a cell of text to a shorter one, for tables that have no room for it."""
+    """Function that shortens a cell of text, for tables that have no room for it."""
 
     spare: bool = False
-    """Whether tables leave it out first where there is no room for all columns."""
+    """True if tables omit the column first when there is no room for all columns."""
 
     wraps: bool = False
-    """Whether a cell of text goes on in a further line where there is no room, instead of losing its middle."""
+    """True if long text wraps onto a further line instead of being cut in the middle."""
 
     tone: Callable[[Cell], Tone | None] | None = None
-    """Whether a cell is good news or bad, for tables in colour; None where no cell is either."""
+    """Function that rates a cell as good or bad news, for tables in color; None if no cell is either."""
 
     @property
     def heading(self) -> str:
-        """What people read above it."""
+        """Return the heading for people."""
         return self.name if self.title is None else self.title
 
     def head(self, units: Mapping[str, str] = SECONDS) -> str:
-        """The name as programs read it, `down time` as `down_time_seconds`. units: by kind, what follows the name."""
+        """Return the name for programs: `down time` as `down_time_seconds`. units: the suffix by kind."""
         unit = units.get(self.kind, "")
         name = self.name.replace(" ", "_")
         return name if f"_{name}".endswith(unit) else name + unit
 
     @property
     def json_key(self) -> str:
-        """The name as JSON has it."""
+        """Return the key in JSON."""
         return self.head() if self.key is None else self.key
 
 
 @dataclass(frozen=True)
 class Chart:
-    """What a chart of a sheet shows, as data. Each kind of chart is a class of its own, which `report/html` draws."""
+    """Data of a sheet's chart. Each kind of chart has its own class, which `report/html` draws."""
 
     words: str
-    """What is to be seen, for those who do not see it."""
+    """Text alternative, for people who do not see the chart."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """An answer at a glance: what a page for people opens with."""
+    """An answer at a glance, at the top of a page for people."""
 
     figure: str
     """A few characters, shown large: `-1.08 points`."""
     words: tuple[str, ...]
-    """What the figure is, a line each."""
+    """Description of the figure, one line each."""
     facts: tuple[tuple[str, str], ...]
-    """What stands beside it: a name, and a few words."""
+    """Facts shown next to it: a name, and a few words."""
     tone: Tone | None = None
-    """Whether it is good news or bad; None for neither."""
+    """`good` or `bad` news; None for neither."""
     covers: tuple[str, ...] = ()
-    """Lines of the summary that it says as well."""
+    """Lines of the summary that the card repeats."""
 
 
 Outcome = Literal["passed", "failed", "not_judged"]
 Labels = dict[str, str]
-"""Of a sample, beside the job's name."""
+"""Labels of a sample, in addition to the job's name."""
 
 
 @dataclass(frozen=True)
@@ -185,9 +185,9 @@ class Family:
 
     name: str
     meaning: str
-    """A sentence for people who read the metrics."""
+    """Description for people who read the metrics."""
     samples: list[tuple[Labels, str]]
-    """Labels beside the job's name, and the value as text; none where it is not recorded."""
+    """Labels in addition to the job's name, and the value as text. Empty if the metric is not recorded."""
 
 
 @dataclass(frozen=True)
@@ -197,85 +197,86 @@ class Published:
     job: str
     """The job's name, as in the log."""
     end_ns: int
-    """End of the window, since 1970 UTC: when the answer holds."""
+    """End of the window, ns since 1970 UTC: the time of the answer."""
     headline: str
-    """The answer in a line."""
+    """The answer in one line."""
     said: tuple[str, ...]
     """Further lines, above those of the thresholds."""
     properties: tuple[tuple[str, str], ...]
-    """Names and values of every figure that is known."""
+    """Names and values of every known figure."""
     thresholds: tuple[Threshold, ...]
     diagnostics: tuple[Diagnostic, ...]
-    """What may be wrong with the log."""
+    """Possible problems of the log."""
     families: tuple[Family, ...] = ()
     """The figures as metrics, without those of thresholds and diagnostics, which every answer has."""
     verdict: tuple[str, ...] = ()
-    """What a gate that failed should say beside its numbers, in lines: what cost most and why, what to do, and the
-    command that shows more. None where `said` says it."""
+    """Lines of a failed gate in addition to its numbers: the largest cost and its cause, what to do, and the command
+    that shows more. Empty if `said` contains them."""
 
     @property
     def outcome(self) -> Outcome:
-        """What all thresholds together come to, the worst first: one that could not be judged fails a run too."""
+        """Return the worst outcome of all thresholds: one that could not be judged also fails a run."""
         verdicts = {one.verdict for one in self.thresholds if one.fails}
         return "failed" if "failed" in verdicts else "not_judged" if "not_recorded" in verdicts else "passed"
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table with what stands above and below it."""
+    """A table with the text above and below it."""
 
     title: str
     """The heading."""
     columns: tuple[Column, ...]
-    """Of every row, in the order of its cells."""
+    """Columns, in the order of the cells of a row."""
     rows: Sequence[tuple[Cell, ...]]
-    """Every row, a cell a column; None is "not recorded"."""
+    """All rows, one cell per column; None means "not recorded"."""
     answer: Callable[[], object] | None = None
-    """Makes the whole answer as JSON writes it; None for a sheet that is only a section of another."""
+    """Function that makes the whole answer for JSON; None for a sheet that is only a section of another."""
     summary: tuple[str, ...] = ()
     """Lines above the rows."""
     notes: tuple[str, ...] = ()
     """Lines below the rows."""
     details: tuple[tuple[str, ...], ...] = ()
-    """Lines that belong to the first rows for people: a terminal shows them below each row."""
+    """Lines that belong to the first rows, for people: a terminal shows them below each row."""
     grouped_rows: Sequence[tuple[Cell, ...]] | None = None
-    """Rows for people where they are shown fewer than there are, else None."""
+    """Rows for people if some are grouped, otherwise None."""
     sections: tuple[Sheet, ...] = ()
     """Further tables below, for people."""
     chart: Chart | None = None
-    """The picture of it, in HTML, SVG and PNG; None where there is none."""
+    """Chart in HTML, SVG and PNG; None if there is none."""
     card: Card | None = None
-    """What its page opens with; None where the summary is enough."""
+    """Card at the top of the page; None if the summary is enough."""
     published: Callable[[], Published] | None = None
-    """Its gates and figures for JUnit and OpenMetrics; None for answers that have none."""
+    """Function that makes gates and figures for JUnit and OpenMetrics; None for answers without them."""
     remark: str = ""
-    """What a last line of CSV says, behind a `#`: it has no headline beside which it could stand."""
+    """Last line of CSV, after a `#`: CSV has no headline."""
 
     @property
     def every_note(self) -> tuple[str, ...]:
-        """The notes, and the details of each row after its number, for formats that show all of them below the rows."""
+        """Return the notes, and the details of each row after its number, for formats that show all of them below the
+        rows."""
         rows = enumerate(self.details, 1)
         return (*self.notes, *(f"no. {number}: {line}" for number, lines in rows for line in lines))
 
     def tables(self) -> tuple[Sheet, ...]:
-        """As `document.Document` has it, and so are the others."""
+        """Return the tables, as `document.Document` does; the same holds for the methods below."""
         return (self,)
 
     def gates(self) -> Published | None:
-        """Its thresholds, if it has any."""
+        """Return the thresholds; None if there are none."""
         return None if self.published is None else self.published()
 
     def figures(self) -> tuple[Family, ...]:
-        """Its metrics."""
+        """Return the metrics."""
         gates = self.gates()
         return () if gates is None else gates.families
 
     def blocks(self) -> tuple[Sheet, ...]:
-        """It is a block itself, with the tables below it."""
+        """Return the sheet itself, a block with the tables below it."""
         return (self,)
 
     def json_answer(self) -> object:
-        """The whole answer. `UsageError` for a sheet that has none."""
+        """Return the whole answer. Raise `UsageError` for a sheet that has none."""
         if self.answer is None:
             raise UsageError(f"{self.title}: this table is a part of an answer and cannot be written as JSON")
         return self.answer()
@@ -287,29 +288,29 @@ _MOST_IN_A_NOTEBOOK = 60
 
 
 class Shown(ABC):
-    """An answer that shows itself. It is a mixin of frozen dataclasses, which are declared with `repr=False`."""
+    """An answer that displays itself: a mixin of frozen dataclasses, which are declared with `repr=False`."""
 
     @abstractmethod
     def sheet(self) -> Sheet:
-        """The answer as a table, made when somebody looks at it."""
+        """Return the answer as a table, made on demand."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}:\n{self._text(_MOST_LINES)}\n more: .to_frame(), {self._more()}>"
 
     def _repr_html_(self) -> str:
-        """The same with more lines. No style, no script; text of the log is escaped."""
-        from html import escape  # with a table of all entities, for notebooks alone
+        """Return the text of `repr` with more lines. It has no style and no script; text of the log is escaped."""
+        from html import escape  # Only notebooks need it, and it loads a table of all entities.
 
         return f"<pre>{escape(self._text(_MOST_IN_A_NOTEBOOK))}</pre>"
 
     def to_frame(self) -> pd.DataFrame:
-        """Every row as a DataFrame, with the columns that Parquet has: exact, instants in UTC."""
+        """Return all rows as a DataFrame with the columns of the Parquet file: exact values, times in UTC."""
         import pandas as pd
 
         return pd.read_parquet(BytesIO(_written(self.rows_sheet(), "parquet")))
 
     def rows_sheet(self) -> Sheet:
-        """The table that a DataFrame has."""
+        """Return the table of which `to_frame` makes a DataFrame."""
         return self.sheet()
 
     def _more(self) -> str:
@@ -322,10 +323,10 @@ class Shown(ABC):
 
 
 class Answered(Shown):
-    """One that is a whole answer."""
+    """A whole answer that displays itself."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as `--format json` writes it (docs/schema.json)."""
+        """Return the answer as `--format json` writes it (docs/schema.json)."""
         answer: dict[str, Any] = json.loads(_written(self.sheet(), "json"))
         return answer
 
@@ -334,6 +335,6 @@ class Answered(Shown):
 
 
 def _written(sheet: Sheet, format_name: str) -> Any:
-    """As a renderer writes it. It is looked up by its name, as a plug-in is: results know none."""
+    """Render the sheet. The renderer is looked up by name, like a plug-in: results do not import renderers."""
     registry = import_module("goodput_cli.report.base")
     return registry.load_sheet_renderer(format_name)(sheet, registry.Page(width=_WIDTH))

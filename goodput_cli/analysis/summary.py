@@ -1,6 +1,6 @@
-"""The numbers of an analysis of which measures are taken, the same whether a log was analysed now or an answer saved.
+"""Numbers from which measures are computed, the same for an analyzed log and for a saved answer.
 
-Every number is one that JSON holds exactly: ns as integers, seconds as the floats that are written.
+Every number is one that JSON represents exactly: ns as integers, seconds as the floats that are written.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ class DisruptionSummary:
 
 
 class Blocks(Lazy[float]):
-    """Mean step times of stretches of an analysis, made when they are read: most measures look at none."""
+    """Mean step times of stretches of an analysis, made on demand: most measures use none."""
 
     def __init__(self, analysis: AnalysisData) -> None:
         self._analysis = analysis
 
     @cached_property
     def values(self) -> tuple[float, ...]:
-        """Seconds, in time order."""
-        from goodput_cli.analysis.steps.times import pace_blocks, step_times  # NumPy's work is for comparisons alone
+        """Return the step times in seconds, in time order."""
+        from goodput_cli.analysis.steps.times import pace_blocks, step_times  # Only comparisons need NumPy's work.
 
         analysis, window = self._analysis, self._analysis.window
         times = step_times(analysis.timeline, window.start_ns, window.end_ns)
@@ -90,40 +90,42 @@ class Size:
 
 @dataclass(frozen=True)
 class Work:
-    """Kept steps, and the time that they took all in, what was lost on the way included."""
+    """Kept steps, and all the time that they took, including losses between them."""
 
     steps: float
-    """How many."""
+    """Number of steps."""
     ns: int
-    """Without what is excluded."""
+    """Time in ns, without excluded time."""
     badput: Mapping[CategoryKey, int] | None
-    """The part of it that was lost, by category and label; None where a saved answer does not say it."""
+    """Lost part of the time, by category and label; None if a saved answer lacks it."""
 
 
 _POINTS = 64
 _MOST = 2.0**62
-"""Larger numbers are no sizes."""
+"""Limit of sizes: larger numbers are not plausible."""
 
 
 class Progress(Protocol):
-    """When the kept steps of a window were done."""
+    """Times at which the kept steps of a window ended."""
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The first and the last kept step, as the log counts them."""
+        """Return the first and the last kept step, in the numbering of the log."""
 
     def work(self, last: int, behind: int | None = None) -> Work:
-        """From the start of the window, or from when the step `behind` was done, to when the step `last` was done."""
+        """Return the work from the end of the step `behind` (None: the start of the window) to the end of the step
+        `last`."""
 
 
 class LoggedProgress:
-    """Of an analysis that was made now, each time looked up when a comparison asks."""
+    """Progress of an analysis made now, looked up when a comparison needs it."""
 
     def __init__(self, analysis: AnalysisData, bounds: tuple[int, int]) -> None:
         self._analysis, self.bounds = analysis, bounds
 
     def work(self, last: int, behind: int | None = None) -> Work:
-        """To the nanosecond; of several steps that one record stands for, each takes its share."""
+        """Return the work to the nanosecond; a step gets its share of the time of a record that stands for several
+        steps."""
         timeline = self._analysis.timeline
         begin = self._analysis.window.start_ns if behind is None else self._done(behind)
         end = max(self._done(last), begin)
@@ -138,14 +140,14 @@ class LoggedProgress:
         return Work(steps, end - begin - excluded, badput)
 
     def _between(self, begin: int, end: int, only: Collection[Category] | None = None) -> dict[Key, int]:
-        """Amount (ns) of each category, or of some."""
-        import numpy as np  # thresholds are read without it
+        """Return the amount (ns) of each category, or of some."""
+        import numpy as np  # Thresholds are read without it.
 
         amounts = self._analysis.timeline.ledger.between(np.array([begin]), np.array([end]), only)
         return {key: int(ns[0]) for key, ns in amounts.items()}
 
     def _seconds(self, last: int) -> float:
-        """Until a step was done, without what is excluded."""
+        """Return the seconds until a step was done, without excluded time."""
         begin, end = self._analysis.window.start_ns, self._done(last)
         excluded = self._between(begin, end, (Category.EXCLUDED,)).get((Category.EXCLUDED, -1), 0)
         return (end - begin - excluded) / 1e9
@@ -155,7 +157,7 @@ class LoggedProgress:
         return (self._analysis.timeline.kept_training.kept_steps > 0).nonzero()[0]
 
     def _done(self, step: int) -> int:
-        """When (ns) a kept step was done, cut to the window."""
+        """Return when (ns) a kept step was done, limited to the window."""
         import numpy as np
 
         timeline, window = self._analysis.timeline, self._analysis.window
@@ -170,8 +172,10 @@ class LoggedProgress:
 
     @cached_property
     def points(self) -> tuple[tuple[int, float], ...]:
-        """The step before the first, and others at equal distances, the last one among them, with the seconds until
-        each was done: what a saved answer holds."""
+        """Return steps at equal distances, with the seconds until each was done, for a saved answer.
+
+        The first is the step before the first kept one; the last kept step is always included.
+        """
         first, last = self.bounds
         count = min(last - first + 1, _POINTS)
         steps = [first - 1 + (last - first + 1) * (place + 1) // count for place in range(count)]
@@ -185,18 +189,18 @@ class LoggedProgress:
 
 @dataclass(frozen=True)
 class SavedProgress:
-    """Of a saved answer: straight lines between some steps."""
+    """Progress of a saved answer: straight lines between some steps."""
 
     points: tuple[tuple[int, float], ...]
-    """The step before the first kept one, and others, rising, with the seconds from the start of the window until each
-    was done."""
+    """The step before the first kept one, and others, ascending, with the seconds from the start of the window until
+    each was done."""
 
     @property
     def bounds(self) -> tuple[int, int]:
         return self.points[0][0] + 1, self.points[-1][0]
 
     def work(self, last: int, behind: int | None = None) -> Work:
-        """What lies between two points is spread evenly."""
+        """Return the work; steps between two points are spread evenly."""
         begin = 0.0 if behind is None else self._done(behind)
         steps = last - (self.bounds[0] - 1 if behind is None else behind)
         return Work(steps, round((self._done(last) - begin) * 1e9), None)
@@ -213,34 +217,34 @@ class SavedProgress:
 
 @dataclass(frozen=True)
 class Summary:
-    """The numbers of one analysis. None is "not recorded", or that there was nothing to average; never zero."""
+    """Numbers of one analysis. None is "not recorded", or that there was nothing to average; never zero."""
 
     job: str
-    """Its name."""
+    """Name of the job."""
     window: Window
-    """Of the question."""
+    """Window of the question."""
     goodput_ns: int | None
-    """With `badput` it adds up to `window.counted_ns`; None where it cannot be judged, or only bounds are known."""
+    """Goodput; with `badput` it adds up to `window.counted_ns`. None if it is unknown, or only bounds are known."""
     bounds: Sequence[Bound]
-    """Limits of what the log leaves open."""
+    """Limits of values that the log does not determine."""
     badput: Mapping[CategoryKey, int]
-    """ns by category and label, those that are not zero."""
+    """ns by category and label, without zeros."""
     not_recorded: frozenset[str]
     """Categories without evidence."""
     overlapped_ns: int | None
-    """Data loading beside the ledger."""
+    """Data loading that overlaps training, outside the ledger."""
     attempts: int
-    """How many attempts."""
+    """Number of attempts."""
     runs: int
-    """How often the job name was used."""
+    """Number of runs with the job name."""
     kept_steps: float | None
     """Steps of the final progress inside the window."""
     step_range: tuple[int, int] | None
-    """The first and the last recorded one of them; None where none was."""
+    """First and last recorded step of the final progress; None if no step was recorded."""
     disruptions: int
-    """How many."""
+    """Number of disruptions."""
     failures: int
-    """These, and the crash of the last attempt, if the window has it."""
+    """Disruptions, plus the crash of the last attempt if it is in the window."""
     each_disruption: Sequence[DisruptionSummary] | None
     """Each disruption; None where only their number is known."""
     mtbf_seconds: float | None
@@ -250,56 +254,56 @@ class Summary:
     mean_time_to_regain_seconds: float | None
     """Mean time until the progress before a disruption was reached again."""
     longest_unproductive_seconds: float | None
-    """Longest time without progress; 0 where all is productive."""
+    """Longest time without progress; 0 if all time is productive."""
     recoveries: Recoveries | None
-    """How long it took to notice and to recover; None where nothing was disrupted, or a saved answer does not say."""
+    """Time to detect and to recover; None without a disruption, or if a saved answer lacks it."""
     steps: StepStatistics
     """Step times."""
     step_blocks: Sequence[float]
-    """Mean step times (s) of up to 64 stretches of the window; none where they are not known."""
+    """Mean step times (s) of up to 64 stretches of the window; empty if unknown."""
     progress: Progress | None
-    """When each kept step was done; None where none was, or a saved answer does not say it."""
+    """When each kept step was done; None without one, or if a saved answer lacks it."""
     size: Size
-    """How large the job is, as far as anybody says."""
+    """Size of the job, as far as it is logged."""
     saves: Saves | None
-    """Checkpoints that were saved."""
+    """Saved checkpoints."""
     at_risk_seconds: float | None
-    """Training time that no completed save holds yet."""
+    """Training time since the last completed save."""
     at_risk_steps: float | None
-    """Steps that no completed save holds yet."""
+    """Steps since the last completed save."""
     elastic: Elastic
     """Slice efficiency."""
     reference_seconds: float | None
     """The reference step time in use."""
     origin: Literal["given", "auto"] | None
-    """Where that is from."""
+    """Origin of the reference step time."""
     method: Method | None
-    """None where a saved answer does not say how it was made."""
+    """Options of the analysis; None if a saved answer lacks them."""
     rules: int
-    """Which version of the rules made it."""
+    """Version of the accounting rules."""
     diagnostics: tuple[Diagnostic, ...]
-    """What looked wrong or had to be assumed."""
+    """Possible problems of the log, and assumptions."""
     kept_work: Callable[[], KeptWork | None] = field(default=lambda: None, compare=False)
-    """How much work the kept steps were, made when it is asked for: most measures look at none of it."""
+    """Function that returns the work of the kept steps. It is called on demand: most measures do not use it."""
 
     @property
     def work(self) -> KeptWork | None:
-        """How much work the kept steps were; None where nobody says it."""
+        """Return the work of the kept steps; None if it is unknown."""
         return self.kept_work()
 
     @property
     def ledger_goodput_ns(self) -> int:
-        """Productive time of the ledger, which has one reading where only bounds are known."""
+        """Return the productive time of the ledger, which has one value even if only bounds are known."""
         return self.window.counted_ns - sum(self.badput.values())
 
     @property
     def crashed(self) -> bool:
-        """Whether the window ends with a failure that nothing followed."""
+        """Return True if the window ends with a failure that no attempt followed."""
         return self.failures > self.disruptions
 
 
 def _failures(answer: Answer) -> int:
-    """Failures in the window; of an answer that was saved without them, the disruptions and a crash at the end."""
+    """Count the failures in the window. A saved answer may lack them: count disruptions and a crash at the end."""
     if answer.reliability is not None and answer.reliability.failures is not None:
         return answer.reliability.failures
     job = answer.job
@@ -307,8 +311,8 @@ def _failures(answer: Answer) -> int:
 
 
 def summary_of(analysis: AnalysisData) -> Summary:
-    """The summary of an analysis that was made now. A disruption is made when it is read: a long job has tens of
-    thousands, and few measures look at them."""
+    """Return the summary of an analysis made now. Disruptions are made on demand: a long job has tens of thousands, and
+    few measures use them."""
     disruptions = analysis.disruptions
     return summary_from(
         analysis,
@@ -335,8 +339,8 @@ def _work_of(analysis: AnalysisData) -> KeptWork | None:
 
 
 class Answer(Protocol):
-    """What an analysis and what was read back of a saved one (`wire.json_type`) hold in the same form. Rows of badput
-    have category, label and ns; what overlaps has ns."""
+    """Parts that an analysis and a saved answer (`wire.json_type`) have in the same form. Rows of badput have category,
+    label and ns; overlapping rows have ns."""
 
     @property
     def job(self) -> Job: ...
@@ -377,13 +381,14 @@ def summary_from(
     size: Size,
     kept_work: Callable[[], KeptWork | None],
 ) -> Summary:
-    """The summary of an analysis, or of a saved one. The keywords are what the two hold in different forms."""
+    """Return the summary of an analysis, or of a saved one. The keywords are the parts whose form differs between the
+    two."""
     job, reliability, risk, reference = answer.job, answer.reliability, answer.at_risk, answer.reference
     badput: dict[CategoryKey, int] = {}
     for row in answer.badput:
         badput[row.category, row.label] = badput.get((row.category, row.label), 0) + row.ns
     known = reference.step_time_seconds is not None
-    start, stop = (reliability and reliability.longest_unproductive) or (0, 0)  # none where all is productive
+    start, stop = (reliability and reliability.longest_unproductive) or (0, 0)  # Both are 0 if all time is productive.
     return Summary(
         job=job.name,
         window=answer.window,
@@ -422,7 +427,7 @@ def summary_from(
 
 
 def progress_of(analysis: AnalysisData) -> LoggedProgress | None:
-    """None where no whole step was kept, and of checkpoint logs, which show no single steps."""
+    """Return the progress; None without a whole kept step, and for checkpoint logs, which show no single steps."""
     bounds = analysis.job.kept_range
     if bounds is None or bounds[1] < bounds[0] or analysis.timeline.records is None:
         return None
@@ -430,8 +435,8 @@ def progress_of(analysis: AnalysisData) -> LoggedProgress | None:
 
 
 def size_of(analysis: AnalysisData) -> Size:
-    """How large the job is, of what it recorded in the window."""
-    from goodput_cli.analysis.disruptions.find import ranks_of  # NumPy's work is for comparisons and JSON alone
+    """Return the size of the job, from its records in the window."""
+    from goodput_cli.analysis.disruptions.find import ranks_of  # Only comparisons and JSON need NumPy's work.
     from goodput_cli.events.schema import ACCELERATORS, SAMPLES, Kind
 
     timeline, table = analysis.timeline, analysis.timeline.table
@@ -446,7 +451,7 @@ def size_of(analysis: AnalysisData) -> Size:
 
 
 def _tokens_of_step(analysis: AnalysisData, samples: float | None) -> float | None:
-    """What is said of it, and nothing that rates of rounded numbers make: these differ from run to run."""
+    """Return the logged tokens per step, never computed from rates of rounded numbers: these differ from run to run."""
     said = analysis.work_options.tokens_per_step or _recorded_number(analysis, ("tokens_per_step",))
     length = _recorded_number(analysis, ("sequence_length",)) if said is None and samples is not None else None
     found = said if samples is None or length is None else samples * length
@@ -454,7 +459,8 @@ def _tokens_of_step(analysis: AnalysisData, samples: float | None) -> float | No
 
 
 def _recorded_number(analysis: AnalysisData, names: Sequence[str]) -> float | None:
-    """The median of the first metric of these names that the window has; None without, or where it is no size."""
+    """Return the median of the first of these metrics in the window; None without one, or if it is not a plausible
+    size."""
     window = analysis.window
     for name in names:
         for metric in analysis.table.metrics:

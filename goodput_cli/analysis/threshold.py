@@ -1,8 +1,9 @@
-"""Thresholds: how `--fail-if` and its kin are written, whatever they are about, and what was found when one was judged.
+"""Thresholds: the syntax of `--fail-if` and similar options, and the result of judging one.
 
-An expression says what must not be: `--fail-if 'goodput<90'` fails when it holds. It names a measure, and each command
-has its own (`Subject`): a job, a change between two, advice, a fleet. Everything is parsed before any work, and judged
-on exact numbers; what is not recorded neither passes nor fails. No NumPy here, as `--help` reads this.
+An expression describes the state that must not occur: `--fail-if 'goodput<90'` fails if it is true. It names a measure,
+and each command has its own (`Subject`): a job, a change between two, advice, a fleet. All expressions are parsed
+before any work, and judged on exact numbers. A value that is not recorded neither passes nor fails. This module does
+not import NumPy, because `--help` reads it.
 """
 
 from __future__ import annotations
@@ -19,101 +20,102 @@ from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.option import bounded_text
 
 Dimension = Literal["share", "ratio", "time", "count", "losses"]
-"""What is measured: time that has a share of the whole; a share of something else; a plain time; a number; a number of
+"""Kind of measure: time with a share of the whole; a share of something else; a plain time; a number; a number of
 things that lost time."""
 Verdict = Literal["failed", "warning", "passed", "not_recorded"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 NUMBER = r"[+-]?\d{1,18}(?:\.\d{1,18})?"
-"""How a limit is written, as a pattern."""
+"""Pattern of a limit."""
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 COMPARISONS: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
 POINTS, PERCENT = "pp", "%"
 _LONGEST = 1000
-"""Characters of an expression."""
+"""Maximum length of an expression, in characters."""
 VALUE = re.compile(rf"\s*(\S.*?)\s*(<=|>=|==|!=|<|>)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL)
 """`NAME OP VALUE[UNIT]`, in four groups."""
 CHANGE = re.compile(rf"\s*(\S.*)(:)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL)
-"""`NAME:CHANGE[UNIT]`, in four groups; the sign of the change says whether a fall or a rise is meant."""
+"""`NAME:CHANGE[UNIT]`, in four groups; the sign of the change selects a fall or a rise."""
 
 
 @dataclass(frozen=True)
 class Named:
-    """What the name in an expression stands for."""
+    """Meaning of the name in an expression."""
 
     name: str
-    """Of a measure."""
+    """Name of the measure."""
     dimension: Dimension
-    """Decides the units."""
+    """Kind of measure; it decides the units."""
     label: str | None = None
-    """Which part of the measure: of `custom:LABEL`, upper case; of `insight:CODE`."""
+    """Part of the measure: the label of `custom:LABEL`, upper case; the code of `insight:CODE`."""
     is_floor: bool = False
-    """Whether people set a least percentage for it, which is nearly never below 1 % nor above 100 %."""
+    """True if people set a minimum percentage for it, which is rarely below 1 % or above 100 %."""
     is_part: bool = True
-    """Whether a percentage of it lies between 0 and 100."""
+    """True if a percentage of it lies between 0 and 100."""
 
 
 @dataclass(frozen=True)
 class Expression:
-    """One expression as parsed."""
+    """A parsed expression."""
 
     text: str
-    """As it was written."""
+    """The expression as written."""
     named: Named
     comparison: str
     """One of < <= > >= == !=."""
     limit: Fraction
-    """In percent, points, seconds or a plain number, as `unit` says; of a change, with its sign."""
+    """Limit in percent, points, seconds or as a plain number, according to `unit`; with a sign for a change."""
     unit: str
     """ "%", "pp" (points), "s" or ""."""
     fails: bool = True
-    """Whether the run fails (`--fail-…`) or is only warned of (`--warn-if`)."""
+    """True if the run fails (`--fail-…`); False for a warning (`--warn-if`)."""
     each: tuple[str, ...] = ()
-    """Of `any(DIM):`, the dimensions of whose groups each is judged; empty for the whole."""
+    """Dimensions of `any(DIM):`, each of whose groups is judged; empty for the whole."""
 
     @property
     def name(self) -> str:
-        """Of the measure."""
+        """Name of the measure."""
         return self.named.name
 
     @property
     def label(self) -> str | None:
-        """Which part of it; None for all."""
+        """Part of the measure; None for all."""
         return self.named.label
 
     def holds(self, value: Fraction) -> bool:
-        """Whether `value OP limit` is true, compared unrounded."""
+        """Return True if `value OP limit` is true, compared unrounded."""
         return COMPARISONS[self.comparison](value, self.limit)
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What the thresholds of a command are about."""
+    """Domain of a command's thresholds."""
 
     noun: str
-    """What an expression is called."""
+    """Noun for an expression."""
     accepted: str
-    """How one is written, with examples."""
+    """Syntax of an expression, with examples."""
     find: Callable[[str, str], Named]
-    """What a name stands for; the second argument is the whole expression. `UsageError` where it is none."""
+    """Function from a name to its meaning; the second argument is the whole expression. It raises `UsageError` for an
+    unknown name."""
     units: Mapping[Dimension, tuple[str, ...]]
-    """Those that a measure may have; the first is that of an expression without one."""
+    """Units by kind of measure; the first one applies to an expression without a unit."""
     shape: re.Pattern[str] = VALUE
     of_name: str = ""
-    """What stands before a name in messages about its unit."""
+    """Words before a name in messages about its unit."""
     only_positive: bool = True
-    """Whether no value is below 0."""
+    """True if no value is below 0."""
     groups: bool = False
-    """Whether `any(DIM):` may stand before it."""
+    """True if `any(DIM):` may precede an expression."""
     instead: Callable[[str, str], str] = lambda _, accepted: f"write {accepted}"
-    """What to do about a text that is no expression, from it and `accepted`."""
+    """Function that returns the advice for text that is not an expression, from the text and `accepted`."""
 
 
 def parse(text: str, subject: Subject, *, fails: bool = True) -> Expression:
-    """An expression about a subject, whatever its limit.
+    """Return an expression about a subject, whatever its limit.
 
-    `UsageError`: not an expression, an unknown name, a unit that the name cannot have.
+    Raise `UsageError` for invalid syntax, an unknown name, or a unit that the name cannot have.
     """
     bounded_text(text, _LONGEST)
     every = _EVERY.match(text) if subject.groups else None
@@ -138,7 +140,10 @@ def parse(text: str, subject: Subject, *, fails: bool = True) -> Expression:
 
 
 def read(text: str, subject: Subject, *, fails: bool = True) -> Expression:
-    """The same as a person wrote it: `UsageError` also for one that never holds, or was probably meant otherwise."""
+    """Parse an expression that a person wrote.
+
+    Raise `UsageError` also if it can never be true, or if it probably means something else.
+    """
     parsed = parse(text, subject, fails=fails)
     if subject.shape is CHANGE:
         beyond = parsed.unit == POINTS and abs(parsed.limit) >= 100
@@ -152,7 +157,7 @@ def read(text: str, subject: Subject, *, fails: bool = True) -> Expression:
 
 
 def read_fail_under(text: str, subject: Subject) -> Expression:
-    """`--fail-under PCT`, which is `goodput<PCT`. `UsageError` if it is not a number."""
+    """Return the expression of `--fail-under PCT`, which is `goodput<PCT`. Raise `UsageError` if it is not a number."""
     number = bounded_text(text).strip().removesuffix(PERCENT).strip()
     if not re.fullmatch(NUMBER, number):
         raise UsageError(f"{text!r} is not a percentage; write a number such as 85 or 92.5")
@@ -165,7 +170,7 @@ _EVERY = re.compile(r"\s*any\(([^)]*)\):", re.DOTALL)
 
 
 def _check_can_hold(text: str, parsed: Expression, subject: Subject) -> None:
-    """`UsageError` for an expression that no value makes true, such as 'goodput<0': a gate that never fails."""
+    """Raise `UsageError` for an expression that no value makes true, such as 'goodput<0': a gate that never fails."""
     comparison, limit = parsed.comparison, parsed.limit
     most = 100 if parsed.unit == PERCENT and parsed.named.is_part else math.inf
     above = (comparison == ">" and limit >= most) or (comparison in (">=", "==") and limit > most)
@@ -176,8 +181,10 @@ def _check_can_hold(text: str, parsed: Expression, subject: Subject) -> None:
 
 
 def _check_percentage(number: str) -> None:
-    """`UsageError` for a percentage that was probably meant as a share, or lacks its point: such a gate never fails, or
-    always. With its sign, `0.8%`, it is meant."""
+    """Reject a percentage that was probably meant as a share, or lacks its decimal point.
+
+    Such a gate fails never or always. A percentage with its sign, `0.8%`, is accepted. Raise `UsageError`.
+    """
     percent = Fraction(number)
     if percent < 0:
         raise UsageError(f"{number} is below 0 %: no value is below it")
@@ -195,33 +202,33 @@ def _check_percentage(number: str) -> None:
 
 
 NOT_JUDGED = "not judged: "
-"""How the hint of a threshold begins that was not judged though what it asks for is recorded; why stands behind it."""
+"""Prefix of a hint if a threshold was not judged although its value is recorded; the reason follows."""
 INCONCLUSIVE = "inconclusive: "
-"""The same of a threshold on a value of which only bounds are known, between which the limit lies."""
+"""Prefix of a hint if only bounds of the value are known, and the limit lies between them."""
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """One `--fail-…`/`--warn-if` expression."""
+    """The result of one `--fail-…`/`--warn-if` expression."""
 
     expression: str
-    """As it was written."""
+    """The expression as written."""
     fails: bool
-    """Whether the run fails when it holds, or is only warned of."""
+    """True if the run fails when the expression is true; False for a warning."""
     met: bool | None
-    """Whether what it says holds; None: it was not recorded."""
+    """True if the expression is true; None if the value is not recorded."""
     value: float | None
-    """What was found, in the unit."""
+    """The value, in the unit."""
     limit: float
-    """In the unit."""
+    """The limit, in the unit."""
     unit: str
     """ "%", "pp" (points), "s", or "" for a plain number."""
     hint: str | None = None
-    """Where it was not recorded, what may have been meant; it may hold text of the log."""
+    """What may have been meant, if the value is not recorded. It may contain text of the log."""
 
     @property
     def verdict(self) -> Verdict:
-        """What the expression did: fail the run, warn, nothing (passed), or it could not be judged."""
+        """Return the effect of the expression: fail the run, warn, nothing (passed), or not recorded."""
         if self.met is None:
             return "not_recorded"
         if not self.met:
@@ -230,7 +237,7 @@ class Threshold:
 
 
 def judged(expression: Expression, value: Fraction | None, hint: str | None = None) -> Threshold:
-    """The expression judged on a value in its unit; None where that is not recorded."""
+    """Judge the expression on a value in its unit; None if that is not recorded."""
     met = None if value is None else expression.holds(value)
     shown = None if value is None else telling_float(value, expression.limit)
     return Threshold(expression.text, expression.fails, met, shown, float(expression.limit), expression.unit, hint)
@@ -239,10 +246,10 @@ def judged(expression: Expression, value: Fraction | None, hint: str | None = No
 def judged_between(
     expression: Expression, low: Fraction | None, high: Fraction | None, range_text: str, reason: str
 ) -> Threshold:
-    """Judge an expression on a value of which only bounds are known, both in its unit. None: no bound on that side.
+    """Judge an expression on a value with only known bounds, both in its unit. None: no bound on that side.
 
-    It is decided where it is for every value between them; then its value is the bound that decides. range_text: the
-    bounds in words. reason: why there is no number, and what to do.
+    It is decided if the result is the same for every value between the bounds. Its value is then the bound that
+    decides. range_text: the bounds in words. reason: why there is no number, and what to do.
     """
     decided = _deciding(expression, low, high)
     if decided is None:
@@ -251,12 +258,12 @@ def judged_between(
 
 
 def _deciding(expression: Expression, low: Fraction | None, high: Fraction | None) -> Fraction | None:
-    """The bound by which an expression is decided; None where it is not."""
+    """Return the bound that decides an expression; None if it is undecided."""
     if low is not None and low == high:
         return low
     below = high is not None and high < expression.limit
     above = low is not None and low > expression.limit
-    if expression.comparison in ("<", ">="):  # the limit itself is on the upper side
+    if expression.comparison in ("<", ">="):  # The limit itself counts as above it.
         above = low is not None and low >= expression.limit
     elif expression.comparison in ("<=", ">"):
         below = high is not None and high <= expression.limit
@@ -264,8 +271,8 @@ def _deciding(expression: Expression, low: Fraction | None, high: Fraction | Non
 
 
 def telling_float(value: Fraction, limit: Fraction) -> float:
-    """The float nearest to `value` that lies on the same side of the limit, so that what is shown agrees with what
-    was judged."""
+    """Return the float nearest to `value` on the same side of the limit, so that the shown value agrees with the
+    verdict."""
     shown, edge = float(value), float(limit)
     if shown == edge and value != limit:
         return math.nextafter(shown, math.inf if value > limit else -math.inf)

@@ -1,7 +1,7 @@
-"""Chains (accounting §10, Links): every outage as links from one known point to the next, with what each of them lost.
+"""Recovery chains (accounting §10, Links): each outage as phases between known points, with the loss of each.
 
-A link is called after the point that it ends in. Its amounts are the ledger's between its two points, by the parts of
-`AttemptCosts`: over all links, and the work that is done once more, they add up to the disruption's own, in ns.
+A link is named after the point at which it ends. Its amounts are the ledger's between its two points, by the parts of
+`AttemptCosts`. The amounts of all links, plus the redone work, add up to those of the disruption, in ns.
 """
 
 from __future__ import annotations
@@ -24,59 +24,59 @@ from goodput_cli.events.signs import Point, Sign
 from goodput_cli.vocabulary.categories import Category
 
 REDONE = "redone work"
-"""What stands before the first link: training of earlier steps that the disruption took back."""
+"""Name of the loss before the first link: training of earlier steps that the disruption took back."""
 _BY_ITSELF = ("launcher", "agent")
 _OF_SCHEDULER = frozenset({Point.REQUEUED, Point.ALLOCATED})
-"""Points that do not occur where a launcher or an agent starts processes again in the same allocation."""
+"""Points that do not occur if a launcher or an agent restarts processes in the same allocation."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """From one known point of an outage to the next (ns)."""
+    """A recovery phase: from one known point of an outage to the next (ns)."""
 
     point: Point
-    """The one in which it ends, after which it is called."""
+    """Point at which it ends, and after which it is named."""
     start_ns: int
-    """ns since 1970 UTC."""
+    """Start, ns since 1970 UTC."""
     end_ns: int
-    """ns since 1970 UTC."""
+    """End, ns since 1970 UTC."""
     where: str
-    """The line that names that point."""
+    """Location of the line that shows the point."""
     wasted_ns: int = 0
-    """Training that this disruption took back: the step in flight."""
+    """Training that this disruption took back in it: the step in flight."""
     downtime_ns: int = 0
-    """Until the next attempt was up."""
+    """Time until the next attempt was up."""
     restart_ns: int = 0
-    """Starting again, until it trained."""
+    """Time of starting again, until it trained."""
     queued_ns: int = 0
-    """In the queue, which is a category of its own: the job lost it, and no link."""
+    """Time in the queue, which has its own category: a loss of the job, and not of the link."""
     elsewhere_ns: int = 0
     """Training in it that another disruption took back, which has these seconds."""
     undetermined_ns: int = 0
-    """The part of the downtime that may have been training."""
+    """Part of the downtime that may have been training."""
     at_most: bool = False
-    """Whether nobody knows when it began: it is at most so long."""
+    """True if its start is unknown, so that the length is an upper limit."""
     alone: bool = True
-    """Whether the point right before this one is known or cannot occur; else it holds several, not told apart."""
+    """True if the point right before this one is known or cannot occur. Otherwise the link covers several phases."""
     missing: tuple[Point, ...] = ()
-    """Points between its two that no line names: their time is in it."""
+    """Points between its two without a log line; the link includes their time."""
     moved_ns: int = 0
-    """By how much the line of its point stands before that of an earlier point."""
+    """Time (ns) by which the line of its point precedes that of an earlier point."""
 
     @property
     def ns(self) -> int:
-        """Its length."""
+        """Return its length."""
         return self.end_ns - self.start_ns
 
     @property
     def lost_ns(self) -> int:
-        """wasted + downtime + restart."""
+        """Return wasted + downtime + restart."""
         return self.wasted_ns + self.downtime_ns + self.restart_ns
 
     @property
     def beside_ns(self) -> int:
-        """What of it is in none of the amounts: a save, what no line explains, a restore inside the first step's span.
-        Of what was caught up, only the length counts."""
+        """Return the time in none of the amounts: a save, unexplained time, a restore inside the first step's span.
+        Zero for time that was caught up, of which only the length counts."""
         if self.point is Point.CAUGHT_UP:
             return 0
         return self.ns - self.lost_ns - self.queued_ns - self.elsewhere_ns
@@ -84,64 +84,65 @@ class Link:
 
 @dataclass(frozen=True)
 class Chain:
-    """An outage as links that touch."""
+    """An outage as a sequence of touching links."""
 
     ended: int
-    """The attempt that ended, from 0."""
+    """Index of the attempt that ended, from 0."""
     number: int | None
-    """Of the disruption, from 1; None for a planned stop, and for the end of the last attempt, which nothing
-    followed."""
+    """Number of the disruption, from 1. None for a planned stop, and for the end of the last attempt."""
     start: Moment
     """The last progress."""
     links: tuple[Link, ...]
-    """In order; the end of one is the start of the next."""
+    """Links in order; the end of one is the start of the next."""
     redone_ns: int
-    """Training that this disruption took back, beyond what its links have of it."""
+    """Training that this disruption took back, in addition to the part in its links."""
     followed: bool
-    """Whether another attempt came."""
+    """True if another attempt followed."""
     trained: bool
-    """Whether that one trained; else the next disruption's chain goes on."""
+    """True if that attempt trained; otherwise the next disruption's chain continues it."""
     signs: tuple[Sign, ...] = ()
-    """The lines that name its points."""
+    """Lines that show its points."""
     caught_up_later: bool = False
-    """Whether progress was regained behind the next disruption only."""
+    """True if progress was regained only after the next disruption."""
     at_most: bool = False
-    """Whether nobody knows when progress ended, as in checkpoint logs."""
+    """True if the end of progress is unknown, as in checkpoint logs."""
     stepped: bool = False
-    """Whether the attempt that ended had finished a step: else it may still have been starting up, for as long as that
-    takes."""
+    """True if the attempt that ended had finished a step. Otherwise it may still have been starting up, for as long as
+    that takes."""
     nodes: Nodes | None = None
-    """Who left, who came and who stood by; None where no line says it."""
+    """Nodes that left, joined and were on standby; None if not logged."""
     times: Mapping[Point, int] = field(default_factory=dict, repr=False)
-    """When (ns) each point was that a line names."""
+    """Time (ns) of each point that a line shows."""
 
     def when(self, point: Point) -> int | None:
-        """When (ns) a point was; None where no line names it."""
+        """Return the time (ns) of a point; None if no line shows it."""
         return self.times.get(point)
 
     def link(self, point: Point) -> Link | None:
-        """The link that ends in a point; None where no line names that."""
+        """Return the link that ends at a point; None if no line shows that point."""
         return next((one for one in self.links if one.point is point), None)
 
     @property
     def failed_is_known(self) -> bool:
-        """Whether a line says when it failed: without one, times from then on are at most so long."""
+        """Return True if a line shows the time of the failure; without one, times from then on are upper limits."""
         return Point.FAILED in self.times
 
     @property
     def silence_is_known(self) -> bool:
-        """Whether the time until it was noticed was silence: since it failed, or since a step of a step log. Behind a
-        checkpoint it trained, and a start takes its time."""
+        """Return True if the time until detection was silence: since the failure, or since a step of a step log.
+
+        After a checkpoint the job trained, and a start takes its time.
+        """
         return self.failed_is_known or (self.stepped and not self.at_most)
 
     @property
     def detect_ns(self) -> int | None:
-        """Time to detect: from the failure, else from the last progress; None where no line says that it was seen."""
+        """Return the time to detect, from the failure or else the last progress; None if detection is not logged."""
         return self._since_failure(Point.DETECTED)
 
     @property
     def recover_ns(self) -> int | None:
-        """Time to recover, the queue included; None where the next attempt did not train."""
+        """Return the time to recover, with the queue; None if the next attempt did not train."""
         return self._since_failure(Point.TRAINING_AGAIN)
 
     def _since_failure(self, point: Point) -> int | None:
@@ -150,7 +151,7 @@ class Chain:
 
     @property
     def lost_ns(self) -> int:
-        """What the disruption lost: the redone work, and all links."""
+        """Return the disruption's loss: the redone work, and all links."""
         return self.redone_ns + sum(one.lost_ns for one in self.links)
 
     @property
@@ -169,25 +170,27 @@ class Chain:
 
     @property
     def by(self) -> str | None:
-        """`launcher`, `agent` or `scheduler`: what started it again; None where no line says it."""
+        """Return what restarted the job: `launcher`, `agent` or `scheduler`; None if not logged."""
         by = {str(one.facts.get("by", "")) for one in self.signs}
         return next((one for one in (*_BY_ITSELF, "scheduler") if one in by), None)
 
     def fact(self, name: str) -> str | int | None:
-        """What the last line that says it says of something; None where none does."""
+        """Return a fact from the last line that states it; None without one."""
         return next((one.facts[name] for one in reversed(self.signs) if name in one.facts), None)
 
     @property
     def budget(self) -> tuple[int, int | None] | None:
-        """How many restarts were left when this one was decided, it included where the launcher counts so, and of how
-        many; None where no line says it."""
+        """Return how many restarts were left, and of how many, when this one was decided; None if not logged.
+
+        The first number includes this restart if the launcher counts it.
+        """
         left, of = self.fact("left"), self.fact("of")
         return (left, of if isinstance(of, int) else None) if isinstance(left, int) else None
 
     @property
     def left_after(self) -> int | None:
-        """How many restarts are left behind this one. A launcher that says how many it allows counts this one among
-        those left."""
+        """Return how many restarts are left after this one. A launcher that logs its limit counts this one among those
+        left."""
         budget = self.budget
         if budget is None:
             return None
@@ -196,14 +199,16 @@ class Chain:
 
     @property
     def timeout_ns(self) -> int | None:
-        """The timeout that was set of the watchdog that noticed it."""
+        """Return the timeout (ns) of the watchdog that detected it; None if not logged."""
         value = self.fact("timeout_ns")
         return value if isinstance(value, int) else None
 
 
 def chains_of(timeline: Timeline, *, last: bool = False, costs: AttemptCosts | None = None) -> list[Chain]:
-    """The chains of a job in time order, those of planned stops too; scale-ups and rollbacks have none. last: whether
-    its last attempt failed, so that a chain ends in it. costs: of the whole job."""
+    """Return the chains of a job in time order, with those of planned stops; scale-ups and rollbacks have none.
+
+    last: whether its last attempt failed, so that a chain ends in it. costs: of the whole job.
+    """
     costs = AttemptCosts(timeline) if costs is None else costs
     passages = passages_of(timeline, costs, last=last)
     if not passages:
@@ -229,7 +234,7 @@ def chains_of(timeline: Timeline, *, last: bool = False, costs: AttemptCosts | N
 
 @cache
 def _missing(known: Point, point: Point, inside: bool) -> tuple[Point, ...]:
-    """The points between two known ones. inside: the same allocation, where not all of them occur."""
+    """Return the points between two known ones. inside: in the same allocation, where some points cannot occur."""
     if point is Point.CAUGHT_UP:
         return ()
     return tuple(Point(one) for one in range(known + 1, point) if not (inside and one in _OF_SCHEDULER))
@@ -237,7 +242,7 @@ def _missing(known: Point, point: Point, inside: bool) -> tuple[Point, ...]:
 
 @cache
 def _before(point: Point, inside: bool) -> int:
-    """The last point that can come right before one. inside: the same allocation."""
+    """Return the last point that can come right before one. inside: in the same allocation."""
     before = point - 1
     while inside and before in _OF_SCHEDULER:
         before -= 1
@@ -245,7 +250,7 @@ def _before(point: Point, inside: bool) -> int:
 
 
 class _Amounts:
-    """What the links of all passages hold of the ledger, looked up at once."""
+    """Ledger amounts of the links of all passages, looked up at once."""
 
     def __init__(self, timeline: Timeline, costs: AttemptCosts, passages: Sequence[Passage]) -> None:
         self._ledger, self._passages = timeline.ledger, passages
@@ -254,14 +259,14 @@ class _Amounts:
         self._owner = np.array([one.ended for one, _, _ in pairs], dtype=np.intp)
         self._start = np.array([begin.time for _, begin, _ in pairs], dtype=np.int64)
         self._end = np.array([end.time for _, _, end in pairs], dtype=np.int64)
-        # nothing is lost in what was caught up, and nobody knows what the end of the last attempt cost
+        # Time that was caught up is not a loss, and the cost of the end of the last attempt is unknown.
         counts = [one.followed and end.point is not Point.CAUGHT_UP for one, _, end in pairs]
         self._counts = np.array(counts, dtype=bool)
         self._costs, self._timeline = costs, timeline
-        self._unsure = timeline.progress is not None  # nobody knows when progress of a checkpoint log ended
+        self._unsure = timeline.progress is not None  # Checkpoint logs do not show when progress ended.
 
     def links(self) -> Iterator[list[Link]]:
-        """By passage, its links."""
+        """Yield the links of each passage."""
         left, up, trained = (np.append(one, 0)[self._owner] for one in self._costs.behind)
         queued, down, unsure = self._within(left, up, (Category.QUEUED,), DOWN, (Category.UNDETERMINED,))
         (restart,) = self._within(left, trained, STARTING)
@@ -280,7 +285,7 @@ class _Amounts:
             yield links
 
     def _within(self, begin: I64, end: I64, *sets: Sequence[Category]) -> list[I64]:
-        """Time of each of some sets of categories in each link, as far as it lies in [begin, end)."""
+        """Return the time of each set of categories in each link, within [begin, end)."""
         begin, end = np.maximum(self._start, begin), np.minimum(self._end, end)
         amounts = self._ledger.between(begin, np.maximum(begin, end), {one for some in sets for one in some})
         nothing = np.zeros_like(begin)
@@ -288,16 +293,16 @@ class _Amounts:
         return [np.asarray(np.where(self._counts, one, 0)) for one in found]
 
     def _startup(self) -> I64:
-        """The start-up of the next attempt's first span in each link."""
+        """Return the start-up time of the next attempt's first span in each link."""
         attempt, start, end = self._costs.startups
         return self._covered(np.asarray(attempt) - 1, start, end, None)
 
     def _wasted(self) -> I64:
-        """Training in each link that the disruption took back."""
+        """Return the training in each link that the disruption took back."""
         return self._covered(*spans_taken_back(self._timeline), (Category.WASTED,))
 
     def _covered(self, owner: I64, start: I64, end: I64, only: tuple[Category, ...] | None) -> I64:
-        """How much of each link lies in intervals of its own passage, in some categories or in any."""
+        """Return how much of each link lies in intervals of its own passage, in some categories or in any."""
         order = np.argsort(owner, kind="stable")
         owner, start, end = owner[order], start[order], end[order]
         first, stop = np.searchsorted(owner, self._owner, "left"), np.searchsorted(owner, self._owner, "right")
@@ -320,7 +325,7 @@ def _link(
     known: Point, inside: bool, at_most: bool, moment: Moment, start: int, wasted: int, down: int, restart: int,
     queued: int, elsewhere: int, unsure: int,
 ) -> Link:  # fmt: skip
-    """known: the point in which it begins. inside: the same allocation."""
+    """Return the link to a moment. known: the point at which it begins. inside: in the same allocation."""
     missing = _missing(known, moment.point, inside)
     alone = not missing or missing[-1] < _before(moment.point, inside)
     return Link(
