@@ -1,4 +1,4 @@
-"""A log that no format reads: rules are drafted from it, proven on all of it, and read with."""
+"""Rules for logs in an unknown format: they are inferred from the log, checked on all of it, and used to read it."""
 
 from __future__ import annotations
 
@@ -31,24 +31,25 @@ if TYPE_CHECKING:
     from goodput_cli.events.schema import EventLog
 
 _MOST_BYTES, _MOST_LINES = 64 << 20, 1_000_000
-"""So much of a log is guessed from and proven on; all of it is read with the guess."""
+"""Upper limits for the part of a log that rules are inferred from. The rules are then used to read the whole log."""
 _LARGEST = 1 << 30
-"""Bytes of files of which nothing is drafted unasked."""
+"""Maximum size of a file in bytes for inferring rules without being asked."""
 _STDIN = "-"
 _NO_TEXT = (".parquet", ".db", ".wandb")
-"""Endings of files that hold no lines."""
+"""Suffixes of files without lines of text."""
 _KINDS = (("PK\x03\x04", "a zip (as docx, xlsx, npz and PyTorch's checkpoints are)"), ("%PDF-", "a PDF"))
-"""How files begin that are taken for logs, and what they are."""
+"""First characters of files that are mistaken for logs, and the type of each."""
 _HEAD_LINES, _HEAD, _ODD = 100, 4096, 10
-"""So much of a file is looked at; one character of so many that no text holds shows that it is none."""
+"""Size of the examined head, in lines and in characters. A file is binary if more than one in `_ODD` characters cannot
+occur in text."""
 _CONTROLS = "\t\r\n\x08\x0c\x1b"
 _KNOWN = frozenset({"bad_value", "rows_lost_at_kill", "tracker_runs_left_out"})
 _MOST_KEPT, _IN_MEMORY = 256 << 20, 16 << 20
-"""Bytes of standard input that are kept to be read again; of these so many in memory."""
+"""Maximum number of bytes of standard input kept for reading again, and the part of it kept in memory."""
 _NO_STEPS = frozenset({"no_time_in_log", "cycles_alone"})
-"""What is noticed of a log of a format that is known, and gives no steps all the same."""
+"""Diagnostics of logs in a known format that contain no steps."""
 _FEW_UNREAD = 10
-"""Fewer lines that are not read hold no steps worth a word."""
+"""Minimum number of unread lines for a warning about missing steps."""
 _BAR = re.compile(r"\dit/s|s/it|\|[^|]*\| *\d+/\d+ \[")
 _SAVING = re.compile(r"sav|writ|wrote|dump|stor|ckpt|checkpoint|snapshot", re.IGNORECASE)
 _NOT_CHECKED = "the rules were drafted; check them in and name them with --mapping"
@@ -56,30 +57,30 @@ _NOT_CHECKED = "the rules were drafted; check them in and name them with --mappi
 
 @dataclass
 class DraftedReading:
-    """Reads logs; with drafted rules where no format gives steps."""
+    """Reader of logs that infers rules if no format gives steps."""
 
     sources: Any
     reading: Reading
     timezone: str
     draft: Draft | None = None
-    """The rules that the log was read with; None: it needed none."""
+    """The rules used to read the log; None if it needed none."""
     _plain: EventLog | None = None
     """The log as formats read it, before any rule was inferred, if no answer can be made of it."""
     _refused: bool = False
     """True if no rule could be inferred."""
     _read: list[EventLog] = field(default_factory=list)
     _taken: int = 0
-    """How many lines were guessed from."""
+    """Number of lines that rules were inferred from."""
 
     def log(self) -> EventLog:
-        """The log. Raises NotEnoughData where nothing in it is an event and no rules can be proven."""
+        """Return the log. Raises NotEnoughData if it has no events and no rules can be inferred."""
         with self._kept():
             log = self._log()
         self.forget()
         return log
 
     def forget(self) -> None:
-        """Drop the logs that were read, so that they are not held next to the answer."""
+        """Drop the logs that were read, to free their memory."""
         self._plain = None
         self._read.clear()
 
@@ -98,7 +99,7 @@ class DraftedReading:
             return replace(log, diagnostics=(*log.diagnostics, *noticed))
 
     def notice(self, asked: Sequence[str]) -> Diagnostic | None:
-        """Return the warning that the log was read with drafted rules; None if it needed none."""
+        """Return the warning that the log was read with inferred rules; None if it needed none."""
         return None if self.draft is None else _notice_of(_answer(self.draft), asked)
 
     def _log(self) -> EventLog:
@@ -120,7 +121,7 @@ class DraftedReading:
         return _not_drafted(log, names, self._taken, made.refused[0])
 
     def suggested(self) -> Draft:
-        """A mapping to edit, or why none can be drafted."""
+        """Return a mapping to edit, or the reason why none can be inferred."""
         with self._kept():
             log, names = self.reading.read(self.sources, self.timezone), _names(self.sources)
             reads_all = _gives_steps(log) and _saves_in_bars(log, names, self._from_its_begin) is None
@@ -128,7 +129,7 @@ class DraftedReading:
 
     @contextmanager
     def _kept(self) -> Iterator[None]:
-        """While this holds, what is read of standard input is kept."""
+        """Keep the bytes read from standard input while the context is open."""
         stream = self.reading.stdin or getattr(sys.stdin, "buffer", None)
         if _names(self.sources) != [_STDIN] or stream is None:
             yield
@@ -142,19 +143,20 @@ class DraftedReading:
                 self.reading = given
 
     def _can_be_read_again(self, name: str) -> bool:
-        """Whether a source is what rules are drafted of unasked: a file or a folder of a size, or what was kept."""
+        """Return True if rules may be inferred from a source without being asked: a small local source, or kept
+        standard input."""
         stream = self.reading.stdin
         return stream.whole if isinstance(stream, _Kept) else _is_local(name)
 
     def _from_its_begin(self) -> BinaryIO | None:
-        """The stream behind `-`, which begins again where it was kept."""
+        """Return the stream of `-`, rewound if it was kept."""
         stream = self.reading.stdin
         if isinstance(stream, _Kept):
             stream.rewind()
         return stream
 
     def marked(self, analysis: Analysis) -> Analysis:
-        """An analysis with what is said of its drafted rules; gates are not judged by them."""
+        """Return an analysis with its inferred rules and their warning. Failed gates become unjudged."""
         if self.draft is None:
             return analysis
         from goodput_cli.diagnostics.diagnostic import merge
@@ -182,7 +184,7 @@ class DraftedReading:
         return replace(made, doubts=(*made.doubts, *part))
 
     def _account(self, mapping: str) -> Whole | str:
-        """What the accounting makes of the log with a mapping, or why it makes nothing."""
+        """Return the result of the accounting with a mapping, or the reason why there is none."""
         from goodput_cli.analysis.account import analyze_log
         from goodput_cli.analysis.question import Question
 
@@ -250,15 +252,15 @@ def infer_rules(names: Sequence[str], reading: Reading, timezone: str) -> tuple[
 
 @dataclass
 class SharedDraft:
-    """Rules that are drafted from the first of several logs that no format reads, for all of them."""
+    """Rules inferred from the first of several logs in an unknown format, used for all of them."""
 
     draft: Draft | None = None
     source: str = ""
-    """The log that they are drafted from."""
+    """The log that the rules were inferred from."""
 
     def log(self, log: EventLog, source: str, reading: Reading, timezone: str) -> EventLog:
-        """A log of a source as it was read, or as it is with the rules if no format gives steps. Raises NotEnoughData
-        where none can be proven, or the log contradicts one."""
+        """Return the log of a source as read, or read with the rules if no format gives steps. Raises NotEnoughData if
+        no rule can be inferred or the log contradicts one."""
         if not _is_local(source):
             return log
         if _gives_steps(log):
@@ -283,7 +285,7 @@ class SharedDraft:
         return read
 
     def marked(self, comparison: Comparison) -> Comparison:
-        """A comparison with what is said of its drafted rules; gates are not judged by them."""
+        """Return a comparison with its inferred rules and their warning. Failed gates become unjudged."""
         if self.draft is None:
             return comparison
         drafted = _answer(self.draft)
@@ -295,17 +297,17 @@ class SharedDraft:
 
 
 class _Kept:
-    """A stream that can be read again from its begin, once it came to its end, if it was not too long."""
+    """Stream that can be read again from its beginning after its end was reached, if it was not too long."""
 
     def __init__(self, stream: BinaryIO, file: BinaryIO) -> None:
         self.whole = True
-        """Whether all that was read is kept."""
+        """True if all that was read is kept."""
         self._file = file
         self._look = getattr(stream, "read1", stream.read)
         self._rewound = False
 
     def read(self, size: int = -1) -> bytes:
-        """At most so many bytes: what a pipe gives at a time."""
+        """Return at most `size` bytes: as many as a pipe gives at a time."""
         if self._rewound:
             return self._file.read(size)
         piece: bytes = self._look(size)
@@ -315,14 +317,14 @@ class _Kept:
         return piece
 
     def rewind(self) -> None:
-        """Begin again, with what was kept."""
+        """Restart from the kept beginning."""
         self._rewound = True
         self._file.seek(0)
 
 
 def _refuse_others(log: EventLog, names: Sequence[str]) -> None:
-    """Raises NotEnoughData where no stretch of time was read, since what was named are programs, settings or pictures:
-    a line of theirs may look like one of a log. Entries of Cloud Logging that were printed as YAML are no settings."""
+    """Raise NotEnoughData if the log spans no time because the sources are programs, settings or images, which may
+    contain a line that looks like one of a log. Cloud Logging entries printed as YAML are not settings."""
     table = log.table
     if len(table) and int(table.time.min()) < int(table.end.max()):
         return
@@ -340,7 +342,7 @@ def _refuse_others(log: EventLog, names: Sequence[str]) -> None:
 
 
 def _no_text(lines: Sequence[tuple[str, str]]) -> str:
-    """What lines are of which no text is made; empty for text."""
+    """Return the file type of lines that are not text; empty for text."""
     head = "".join(text for _, text in lines[:_HEAD_LINES])[:_HEAD]
     kind = next((kind for begin, kind in _KINDS if head.startswith(begin)), "")
     odd = sum(char == "\N{REPLACEMENT CHARACTER}" or (char < " " and char not in _CONTROLS) for char in head)
@@ -348,16 +350,16 @@ def _no_text(lines: Sequence[tuple[str, str]]) -> str:
 
 
 class _Taken(NamedTuple):
-    """Lines of logs, as many as rules are drafted from."""
+    """Lines of logs for inferring rules, up to the limit."""
 
     lines: list[tuple[str, str]]
     """Each with its FILE:LINE."""
     whole: bool
-    """Whether these are all."""
+    """True if these are all lines."""
 
 
 def _lines(names: Sequence[str], stdin: BinaryIO | None, mappings: Sequence[Mapped] = ()) -> _Taken:
-    """The lines of logs, without those of kernels, which tell of hosts. mappings: those that read tables."""
+    """Return the lines of logs except kernel logs, which are about hosts. mappings: the mappings that read tables."""
     from goodput_cli.events.mappings.explained import lines_of
 
     taken: dict[str, list[tuple[str, str]]] = {}
@@ -382,8 +384,9 @@ def _is_of_kernel(lines: Sequence[tuple[str, str]]) -> bool:
 def contradicted(
     sources: Any, mappings: Sequence[Mapped], log: EventLog, question: Question, job: str | None = None
 ) -> Iterator[Diagnostic]:
-    """What a log of files says against the rules of mappings, and against the answer with them, as a draft is tested.
-    log: as it is read with them; job: its name, where it holds several."""
+    """Yield a diagnostic for each rule of a mapping that a log, or the analysis with the mapping, contradicts. The
+    tests are those for inferred rules. log: as read with the mappings; job: its name if the log contains several
+    jobs."""
     from goodput_cli.analysis.account import analyze_log
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.mappings.draft.contradicted import contradictions
@@ -409,8 +412,8 @@ def contradicted(
 def _saves_in_bars(
     log: EventLog, names: Sequence[str], stdin: Callable[[], BinaryIO | None] = lambda: None
 ) -> Diagnostic | None:
-    """What to say of a log whose steps are those of progress bars, between whose states lines that nothing reads seem
-    to say that something was saved: the clock of a bar holds that time, as if it were training."""
+    """Return the warning that progress bars count saves as training: lines between their states that no format reads
+    seem to report saves. None if there are no such lines."""
     import numpy as np
 
     from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -441,7 +444,7 @@ def _with_doubt(log: EventLog, doubt: Diagnostic | None) -> EventLog:
 
 
 def _answer(draft: Draft) -> Drafted:
-    """What an answer says of a draft."""
+    """Return the part of an answer that describes inferred rules."""
     from goodput_cli.analysis.results import Drafted, LeftOut
 
     left = tuple(LeftOut(one.event, one.line, one.reason) for one in draft.left_out)
@@ -449,7 +452,7 @@ def _answer(draft: Draft) -> Drafted:
 
 
 def _not_judged(gates: Sequence[Threshold]) -> tuple[Threshold, ...]:
-    """Gates of an answer of drafted rules."""
+    """Return gates for an answer with inferred rules: those that fail become unjudged."""
     from goodput_cli.analysis.threshold import NOT_JUDGED
 
     hint = f"{NOT_JUDGED}{_NOT_CHECKED}"
@@ -457,7 +460,7 @@ def _not_judged(gates: Sequence[Threshold]) -> tuple[Threshold, ...]:
 
 
 def _names(sources: Any) -> list[str]:
-    """The sources, if all have names."""
+    """Return the names of the sources; empty if one has no name."""
     from goodput_cli.api.options import addresses
 
     try:
@@ -467,7 +470,7 @@ def _names(sources: Any) -> list[str]:
 
 
 def _is_local(name: str) -> bool:
-    """Whether a source is a file or a folder, of a size of which rules are drafted unasked."""
+    """Return True for a directory, or a file small enough for inferring rules without being asked."""
     path = Path(name)
     try:
         named = path.is_file() and path.suffix.lower() not in _NO_TEXT
@@ -485,8 +488,8 @@ def _gives_steps(log: EventLog) -> bool:
 
 
 def _not_drafted(log: EventLog, names: Sequence[str], lines: int, reason: str) -> EventLog:
-    """A log without steps of which no rules could be drafted, with what is said of it; as it is where nearly all of
-    its lines are read. lines: how many it has. Raises NotEnoughData where it spans no time."""
+    """Return a log without steps with the warning that no rules could be inferred; unchanged if nearly all of its lines
+    are read. lines: the number of its lines. Raises NotEnoughData if it spans no time."""
     from goodput_cli.accounting.build import cause_of_last_end
     from goodput_cli.accounting.order import in_order
     from goodput_cli.analysis.account import end_in_words, no_events
@@ -515,7 +518,7 @@ def _not_drafted(log: EventLog, names: Sequence[str], lines: int, reason: str) -
 
 
 def _native(log: EventLog) -> Draft:
-    """What stands for a draft of a log that needs none."""
+    """Return the draft for a log that needs none: a comment."""
     import numpy as np
 
     from goodput_cli.events.mappings.draft.write import Draft
@@ -532,7 +535,7 @@ def _stem(source: str) -> str:
 
 
 def _changed(names: Sequence[str]) -> int:
-    """When a file was last written to (ns); now, where that is not known."""
+    """Return the time of the last change of the files (ns); the current time if unknown."""
     try:
         return max(Path(one).stat().st_mtime_ns for one in names)
     except (OSError, ValueError):
@@ -540,7 +543,7 @@ def _changed(names: Sequence[str]) -> int:
 
 
 def _whole(analysis: Analysis) -> Whole:
-    """What the proof of a draft looks at."""
+    """Return the part of an analysis that is used to check inferred rules."""
     from goodput_cli.events.mappings.draft.proof import Whole
     from goodput_cli.events.text.folders import launch_of
 
@@ -552,8 +555,8 @@ def _whole(analysis: Analysis) -> Whole:
 
 
 def _longest(analysis: Analysis) -> tuple[str, int]:
-    """The longest single span of what should be short beside training, and its ns. What lies between two attempts, a
-    planned stop and the start-up of a program may take as long as they like."""
+    """Return the longest segment that should be short compared with training, with its length in ns. Excluded because
+    they may take any time: the time between two attempts, planned stops and program start-up."""
     from goodput_cli.analysis.timeline.rows import segment_rows
     from goodput_cli.vocabulary.categories import Category
 

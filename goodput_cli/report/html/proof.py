@@ -1,6 +1,5 @@
-"""What proves a number of the report, and what leads to it: the rows behind each number of the waterfall (when a
-category was, and the lines of the log that say so), and the disruptions, the first ones with all their evidence.
-"""
+"""Evidence for the numbers of the report: the rows of each number of the waterfall (times of a category with the log
+lines that prove them), and the disruptions, the first ones with all their evidence."""
 
 from __future__ import annotations
 
@@ -33,30 +32,32 @@ _OF_DISRUPTIONS = ("disruptions", "mtbf", "mttr", "time_to_detect", "mean_", "lo
 
 
 Link = tuple[str, str, str]
-"""Words, the id of what they lead to, and what is left of the words behind a link of the same kind; empty where that is
-nothing."""
+"""Words, the id of the link target, and the short form of the words after a link of the same kind; empty if nothing
+remains."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """The rows that a page holds. ids: of rows of its tables. ledger: ids of the rows behind each category, by its name
-    with the label."""
+    """The rows of a page. ids: of the rows of its tables. ledger: ids of the rows of each category, by its name with
+    the label."""
 
     ids: frozenset[str]
     ledger: Mapping[str, str]
 
     def of_disruption(self, number: int) -> str | None:
-        """Where a disruption is shown, with its lines if they are there; None where the page does not hold it."""
+        """Return the id of a disruption: with its log lines if the page has them, else its row; None if neither is on
+        the page."""
         return next((one for one in (f"disruption-{number}", f"disruption-row-{number}") if one in self.ids), None)
 
     def of_step(self, number: int, table: str) -> str | None:
-        """The row of a step in a table: of single ones (`step`), or of slow regimes that begin with one (`slow`)."""
+        """Return the id of the row of a step in a table: `step` for single steps, `slow` for slow periods by their
+        first step."""
         identity = f"{table}-{number}"
         return identity if identity in self.ids else None
 
 
 def insight_links(insight: Insight, proof: Proof) -> tuple[list[Link], int]:
-    """Links to the rows of an insight, and how many rows more it is about."""
+    """Return links to the rows of an insight, and the number of further rows."""
     rows = [(words, target) for words, target in _rows_of(insight, proof) if target is not None]
     shown = rows[:_MOST_LINKS]
     links = [(words, target, _short(words) if place else "") for place, (words, target) in enumerate(shown)]
@@ -64,7 +65,7 @@ def insight_links(insight: Insight, proof: Proof) -> tuple[list[Link], int]:
 
 
 def _short(words: str) -> str:
-    """`4` of `disruption 4`."""
+    """Return the number in the words of a link: `4` for `disruption 4`."""
     number = words.rpartition(" ")[2]
     return number if number.isdigit() else ""
 
@@ -80,7 +81,7 @@ def _rows_of(insight: Insight, proof: Proof) -> Iterator[tuple[str, str | None]]
 
 
 def threshold_target(threshold: Threshold, proof: Proof, insights: frozenset[str]) -> str | None:
-    """What shows the value of a threshold; insights: the codes that the page holds."""
+    """Return the id of the element that shows the value of a threshold. insights: the codes on the page."""
     name = re.split("[<>=!]", threshold.expression)[0].strip()
     kind, _, label = name.partition(":")
     if kind == "insight":
@@ -95,7 +96,7 @@ def threshold_target(threshold: Threshold, proof: Proof, insights: frozenset[str
 
 
 def _custom_target(expression: str, proof: Proof) -> str | None:
-    """The rows of a label, which may hold what ends other names."""
+    """Return the id of the rows of a label. A label may contain characters that end other names."""
     prefix = f"{Category.CUSTOM.id}:"
     labels = [name.removeprefix(prefix) for name in proof.ledger if name.startswith(prefix)]
     named = [label for label in labels if expression.startswith(f"custom:{label}")]
@@ -103,7 +104,7 @@ def _custom_target(expression: str, proof: Proof) -> str | None:
 
 
 def command_line(analysis: Analysis, name: str, *options: str) -> str:
-    """A command on the logs of an analysis as it is typed."""
+    """Return a shell command for the logs of an analysis."""
     logs = shlex.join(analysis.options) or "LOG"
     return " ".join(("goodput", name, logs, *map(shlex.quote, options)))
 
@@ -113,8 +114,8 @@ _MOST_ROWS = 50
 
 @dataclass(frozen=True)
 class LedgerPart:
-    """The rows of a category. id: of them in the page. left_out: what the table does not show, in a sentence; None
-    where it shows all. command: shows all. table: None where the category is no place in time."""
+    """The rows of a category. id: of the rows in the page. left_out: a sentence about rows missing in the table; None
+    if it shows all. command: shows all rows. table: None if the category has no position in time."""
 
     id: str
     name: str
@@ -127,7 +128,7 @@ class LedgerPart:
 
 
 def ledger(analysis: Analysis) -> list[LedgerPart]:
-    """By category, in the order of the waterfall, the longest rows of each in the order of time."""
+    """Return the rows of each category in the order of the waterfall: the longest ones, sorted by time."""
     window = analysis.window
     runs = find_runs(analysis.timeline, window.start_ns, window.end_ns)
     named = [(row.name, row.title, row.ns) for row in facts.category_rows(analysis)]
@@ -152,7 +153,7 @@ def _part(analysis: Analysis, runs: SegmentRows, own: Rows, place: int, name: st
 
 
 def _runs_by_name(analysis: Analysis, runs: SegmentRows) -> dict[str, Rows]:
-    """The runs of each category by its name, those of custom events by their type."""
+    """Return the segments of each category by its name; custom events by their type."""
     found = {Category(code).id: rows for code, rows in alike(runs.category).items()}
     custom = found.pop(Category.CUSTOM.id, _NO_ROWS)
     labels = analysis.timeline.table.labels
@@ -161,7 +162,7 @@ def _runs_by_name(analysis: Analysis, runs: SegmentRows) -> dict[str, Rows]:
 
 
 def _sheet(analysis: Analysis, rows: SegmentRows) -> Sheet:
-    """As `goodput timeline` shows them, without what is the same in all rows."""
+    """Return the rows as `goodput timeline` shows them, without columns that are equal in all rows."""
     window = (analysis.window.start_ns, analysis.window.end_ns)
     sheet = timeline_sheet(analysis, rows, window, None, filtered=False)
     columns = (
@@ -172,9 +173,9 @@ def _sheet(analysis: Analysis, rows: SegmentRows) -> Sheet:
 
 
 MOST_ROWS = 500
-"""How many rows a table of the report holds; the pages of the single commands hold more."""
+"""Maximum number of rows in a table of the report. Pages of single commands show more."""
 MOST_DETAILS = 100
-"""How many disruptions are shown with all their evidence."""
+"""Maximum number of disruptions with all their evidence."""
 _EVIDENCE = {
     "last_step": "last step",
     "last_sign_of_life": "last log activity",
@@ -189,25 +190,25 @@ _EVIDENCE = {
 
 
 Fact = tuple[str, str, str]
-"""What it is, what is known of it, and the same exactly where that is more; else empty."""
+"""Name, value, and the exact value if it differs; else empty."""
 Details = tuple[int, str, OutageOnPage | None, list[Fact], list[tuple[str, str]]]
-"""One disruption: its number and title, where it went, everything that is known of it, and the lines that show it."""
+"""One disruption: its number and title, its recovery phases, all its facts, and the log lines that show it."""
 
 
 @dataclass(frozen=True)
 class Disruptions:
-    """The disruptions as a table, the summary above, and the first ones one by one."""
+    """The disruptions as a table, the summary above it, and the details of the first ones."""
 
     summary: tuple[str, ...]
     by_cause: HtmlTable | None
-    """What each cause lost; None where no line says why."""
+    """Losses by cause; None if no log line shows a cause."""
     table: HtmlTable
     details: list[Details]
     left_out: int
 
 
 def disruptions(analysis: Analysis) -> Disruptions:
-    """All disruptions of the window."""
+    """Return all disruptions of the window."""
     sheet = disruptions_sheet(analysis, None)
     rows = analysis.disruptions
     return Disruptions(
@@ -228,7 +229,7 @@ def _details(analysis: Analysis, row: Disruption) -> Details:
 
 
 def _disruption_facts(row: Disruption) -> Iterator[Fact]:
-    """Everything that JSON holds of a disruption."""
+    """Yield all facts of a disruption that are in JSON."""
     yield "last step", _step(row.last_step), ""
     yield "last log activity", iso(row.last_sign_of_life_ns), ""
     yield "failed before", iso(row.death_latest_ns), ""
@@ -254,7 +255,7 @@ def _disruption_facts(row: Disruption) -> Iterator[Fact]:
 
 
 def _facts_of_cause(row: Disruption) -> Iterator[tuple[str, str]]:
-    """Why and where it died, as far as a line says so."""
+    """Yield the cause of a failure and where it happened, as far as logged."""
     if row.cause is None or row.cause_certainty is None:
         return
     yield "cause", row.cause if row.cause_certainty == "confirmed" else f"likely {row.cause}"

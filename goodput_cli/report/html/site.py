@@ -1,8 +1,9 @@
-"""A fleet as a site: `index.html` with every run in a table that sorts and filters, and a page a run, for any server.
+"""A fleet as a site for any web server: `index.html` with a table of all runs that sorts and filters, and a page per
+run.
 
-Every page is put in place whole, the pages of runs before the index that leads to them, and pages of runs that left go
-last: whoever reads the folder meanwhile finds no half and no dead link. `site.json` says what each page was made of, so
-that only what changed is drawn again.
+Every page is written atomically. The pages of runs come before the index that links to them, and pages of removed runs
+are deleted last. So nobody who reads the directory meanwhile finds an incomplete page or a dead link. `site.json`
+records the input of each page, so that only changed pages are drawn again.
 """
 
 from __future__ import annotations
@@ -46,19 +47,19 @@ _DASH = "-"
 
 @dataclass(frozen=True)
 class ListedRun:
-    """A run as the table of runs has it."""
+    """A run as a row of the table of runs."""
 
     row: RunLine
     href: str | None
-    """Where its own page is; None where it could not be drawn."""
+    """Address of its page; None if it could not be drawn."""
     costs: Mapping[str, int]
-    """By kind of insight, what it cost the run: ns; nothing where the run has no page."""
+    """Cost in ns by kind of insight; empty if the run has no page."""
 
 
 @dataclass(frozen=True)
 class RunColumn:
-    """A column of the table of runs. key: as addresses of the page name it. text: of a cell, empty where it is not
-    recorded. number: whether it is sorted by size."""
+    """A column of the table of runs. key: its name in addresses of the page. text: of a cell, empty if not recorded.
+    number: True if sorted by size."""
 
     head: str
     key: str
@@ -81,25 +82,25 @@ COLUMNS = (
     RunColumn("ended", "ended", lambda row: (row.ending or "").replace("_", " ")),
 )
 _BY_TIME, _BY_CHIPS = "lost job h", "lost h"
-"""Columns of which one says it: where accelerators are known, and where they are not."""
+"""Columns of which only one is shown: lost hours if accelerators are known, else lost job hours."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """What is known of a page that was drawn."""
+    """Record of a page that was drawn."""
 
     made_of: str
     costs: dict[str, int]
-    """By kind of insight, what it cost the run: ns."""
+    """Cost to the run in ns, by kind of insight."""
 
 
 def make_folder(folder: Path) -> None:
-    """Make it; `UsageError` unless it is a site of ours, or is empty: nothing else is ever written over. `GoodputError`
-    where nothing can be written."""
+    """Create the directory. Raises UsageError unless it is empty or a site of this program, since nothing else is ever
+    overwritten; GoodputError if it is not writable."""
     if not folder.parent.is_dir():
         raise UsageError(f"{folder}/: the folder {folder.parent} does not exist; create it first")
     _make(folder)
-    begun = f".{_MADE_OF}."  # by another that writes the first file of the same site now
+    begun = f".{_MADE_OF}."  # by another process that writes the first file of the same site
     if any(not path.name.startswith(begun) for path in folder.iterdir()) and _made_of(folder) is None:
         raise UsageError(f"{folder}/: contains files that are not a goodput fleet site; use an empty folder")
     if not os.access(folder, os.W_OK):
@@ -107,7 +108,7 @@ def make_folder(folder: Path) -> None:
 
 
 def _make(folder: Path) -> None:
-    """Make a folder, unless it is there."""
+    """Create a directory, unless it exists."""
     try:
         folder.mkdir(exist_ok=True)
     except FileExistsError:
@@ -119,11 +120,11 @@ def _make(folder: Path) -> None:
 def write_site(
     folder: Path, sheet: FleetSheet, analyse: Callable[[RunLine], Analysis], versions: Mapping[str, str], made_by: str
 ) -> list[str]:
-    """Write the site. Sentences: what was done, then which runs have no page, and why.
+    """Write the site and return sentences: what was done, and which runs have no page, with the reason.
 
-    analyse: the analysis of a run. versions: by URI, what changes with a document; a run whose documents have none is
-    drawn each time. made_by: what else pages depend on, such as options and the code. Raises GoodputError where
-    something cannot be written.
+    analyse: returns the analysis of a run. versions: by URI, a value that changes with the document; a run without such
+    values is drawn each time. made_by: further input of the pages, such as options and the version of the code. Raises
+    GoodputError if a file cannot be written.
     """
     make_folder(folder)
     with lock_folder(folder) as alone:
@@ -134,12 +135,12 @@ def _write(
     folder: Path, sheet: FleetSheet, analyse: Callable[[RunLine], Analysis], versions: Mapping[str, str], made_by: str,
     *, alone: bool,
 ) -> list[str]:  # fmt: skip
-    """The same in a folder that is there. alone: no other process writes this site now."""
+    """Write the site into an existing directory. alone: True if no other process writes this site at the same time."""
     report = sheet.report
     assert report is not None
     before, now, failed = _made_of(folder) or {}, dict[str, Drawn](), list[str]()
     listed, drawn = list[ListedRun](), 0
-    _note(folder, before)  # first: by it another that comes now knows the folder
+    _note(folder, before)  # first: other processes recognize the directory by it
     _make(folder / _RUNS)
     of_job: defaultdict[str, list[RunLine]] = defaultdict(list)
     for row in report.runs:
@@ -164,27 +165,27 @@ def _write(
             drawn += 1
         listed.append(ListedRun(row, name, now[name].costs))
     with_pages = [one.row for one in listed if one.href is not None]
-    for row in (row for row in with_pages if failed and row.runs > 1):  # no page leads to one that is not there
+    for row in (row for row in with_pages if failed and row.runs > 1):  # no links to failed pages
         page = _page_of(row, of_job[row.job])
         write_whole(folder / _page_name(row), render_run(analyse(row), page), force=True)
     write_whole(folder / INDEX, _index(sheet, listed), force=True)
     _note(folder, now)
     there = {f"{_RUNS}/{path.name}" for path in (folder / _RUNS).iterdir()} if alone else set()
     gone = [name for name in {**before, **dict.fromkeys(filter(_PAGE.fullmatch, there))} if name not in now]
-    for name in gone:  # those that a run drew which was interrupted are among them
+    for name in gone:  # includes pages of an interrupted run
         (folder / name).unlink(missing_ok=True)
     left = f", {plural(len(gone), 'page')} of former runs removed" if gone else ""
     return [f"{INDEX} and {plural(len(now), 'run page')} ({drawn} updated{left})", *failed]
 
 
 def _index(sheet: FleetSheet, listed: Sequence[ListedRun]) -> str:
-    """The page that leads to all others."""
+    """Return the page that links to all others."""
     report = sheet.report
     assert report is not None
     timed = by_time(report)
     costs = cost_rows(((one.row, one.href, one.costs) for one in listed if one.href is not None), by_time=timed)
     cells = {column: [column.text(one.row) for one in listed] for column in COLUMNS}
-    nothing = {"", UNKNOWN_CAUSE}  # that nobody says why is no column
+    nothing = {"", UNKNOWN_CAUSE}  # an unknown cause needs no column
     kept = [one for one in COLUMNS if set(cells[one]) - nothing and one.head != (_BY_CHIPS if timed else _BY_TIME)]
     rows = zip(listed, zip(*(cells[column] for column in kept), strict=True), strict=True)
     return fleet_page(
@@ -203,18 +204,18 @@ def _index(sheet: FleetSheet, listed: Sequence[ListedRun]) -> str:
 
 
 def _places(weeks: Sequence[WeekRow], row: RunLine) -> str:
-    """The weeks in which something of a run lies, by their numbers from 1."""
+    """Return the numbers, from 1, of the weeks that a run overlaps."""
     inside = (week.start_ns < row.end_ns and row.start_ns < week.end_ns for week in weeks)
     return " ".join(str(number) for number, lies in enumerate(inside, 1) if lies)
 
 
 def _kinds(costs: Sequence[Mapping[str, Any]], one: ListedRun) -> str:
-    """Which kinds of those that cost most cost this run something, by their numbers from 1."""
+    """Return the numbers, from 1, of the most costly kinds of insight that have a cost in this run."""
     return " ".join(str(number) for number, row in enumerate(costs, 1) if one.costs.get(row["code"], 0) > 0)
 
 
 def _pages(drawn: Iterable[tuple[RunLine, str]]) -> Iterator[tuple[RunKey, str]]:
-    """Where tables that name a run lead; no name or number that several runs have."""
+    """Yield the page for each key that names one run only; keys that several runs share are left out."""
     keys: dict[RunKey, list[str]] = {}
     for row, page in drawn:
         for key in ((row.job, row.run), run_name(row)):
@@ -223,8 +224,8 @@ def _pages(drawn: Iterable[tuple[RunLine, str]]) -> Iterator[tuple[RunKey, str]]
 
 
 def _columns_style(columns: Sequence[RunColumn]) -> str:
-    """Numbers stand at the right and keep their unit, and in cards each cell says what it is: once for a column, not in
-    each of its cells, which would be half of the page."""
+    """Return the style of the columns: numbers are aligned right and keep their unit, and cells in cards begin with
+    their heading. It is set once per column: once per cell would be half of the page."""
     rules = []
     for place, column in enumerate(columns, 1):
         cell = f"#every-run tbody tr > :nth-child({place})"
@@ -235,7 +236,7 @@ def _columns_style(columns: Sequence[RunColumn]) -> str:
 
 
 def costs_of(analysis: Analysis) -> dict[str, int]:
-    """By kind of insight, ns."""
+    """Return the cost in ns by kind of insight."""
     costs: Counter[str] = Counter()
     for insight in analysis.insights:
         costs[insight.code] += insight.ns
@@ -243,12 +244,12 @@ def costs_of(analysis: Analysis) -> dict[str, int]:
 
 
 def cost_rows(costs: Iterable[tuple[RunLine, str, Mapping[str, int]]], *, by_time: bool) -> list[dict[str, Any]]:
-    """What cost most over all runs, the dearest kind of insight first: no second is in two insights, so kinds do not
-    overlap. amount: in whole hours of accelerators or of jobs. job, href: the run that it cost most, and its page;
-    share: that run's part of the whole.
+    """Return the most costly kinds of insight over all runs, most costly first. Kinds do not overlap, since no second
+    is in two insights. amount: accelerator hours or job hours, in tenths. job, href: the run with the highest cost, and
+    its page; share: its part of the sum.
 
-    costs: a run, its page and `costs_of` it. by_time: every run counts by its time alone; else a run of which nobody
-    knows the accelerators is left out.
+    costs: a run, its page and its `costs_of`. by_time: every run counts by its time alone; otherwise runs with an
+    unknown number of accelerators are left out.
     """
     parts: dict[str, list[tuple[int, RunLine, str]]] = {}
     for row, href, of_run in costs:
@@ -276,7 +277,7 @@ def cost_rows(costs: Iterable[tuple[RunLine, str, Mapping[str, int]]], *, by_tim
 
 
 def _made_of(folder: Path) -> dict[str, Drawn] | None:
-    """By page, what it was made of; None where the folder is no site, and nothing where that cannot be told."""
+    """Return the input of each page by name; None if the directory is not a site, empty if the record is unreadable."""
     try:
         said = json.loads((folder / _MADE_OF).read_bytes())
     except FileNotFoundError:
@@ -293,11 +294,11 @@ def _made_of(folder: Path) -> dict[str, Drawn] | None:
 
 
 _OURS = re.compile(rf"{_RUNS}/[a-z0-9-]+\.html")
-"""What may be taken away again: a file that says more names nothing."""
+"""Files that may be deleted: an edited record cannot name others."""
 
 
 _PAGE = re.compile(rf"{_RUNS}/[a-z0-9-]+-\d+-[0-9a-f]{{8}}\.html")
-"""How `_page_name` names a page."""
+"""Names that `_page_name` makes."""
 
 
 def _note(folder: Path, pages: Mapping[str, Drawn]) -> None:
@@ -306,14 +307,14 @@ def _note(folder: Path, pages: Mapping[str, Drawn]) -> None:
 
 
 def _page_name(row: RunLine) -> str:
-    """The page of a run: the same each day, and different for runs of one name."""
+    """Return the file name of the page of a run: stable over time, and unique among runs of one name."""
     slug = re.sub(r"[^a-z0-9]+", _DASH, row.job.lower()).strip(_DASH)[:_SLUG].strip(_DASH) or "run"
     first = min(row.documents, default="")
     return f"{_RUNS}/{slug}-{row.run}-{_hash(row.job, first)[:8]}.html"
 
 
 def _page_of(row: RunLine, runs: Sequence[RunLine]) -> Page:
-    """What the page of a run says beside its report. runs: of the same job, those that have a page."""
+    """Return the frame of the page of a run. runs: the runs of the same job that have a page."""
     if row.runs < 2 or not row.run:
         return Page(back=_BACK)
     others = tuple(
