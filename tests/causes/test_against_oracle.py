@@ -1,5 +1,5 @@
-"""Endings of all kinds, generated: what is named is what the rules say, by an oracle that shares no code with them; and
-whatever was observed, no second of the account is another one."""
+"""Compare causes of generated failures with an oracle that shares no code with the product. Observations never
+change the accounted seconds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WHY = {"TIME LIMIT": "time_limit", "PREEMPTION": "preempted", "NODE FAILURE": "n
 
 
 class Log:
-    """A job's files while they are written, and what each line is."""
+    """A job's files while they are written, and the kind of each line."""
 
     def __init__(self) -> None:
         self.files: dict[str, list[str]] = {}
@@ -54,7 +54,7 @@ def clock(time: float) -> str:
 
 
 def raises(log: Log, rank: int, time: int, what: str, stamped: bool, role: str = "root", code: str = "") -> None:
-    """What the interpreter of a rank prints on its way out."""
+    """Write the lines that the interpreter of a rank prints at exit."""
     head = f"[2026-03-01 {clock(time)}.000000] " if stamped else ""
     log.write(f"{head}[rank{rank}]: Traceback (most recent call last):", time=time if stamped else None)
     log.write(f'[rank{rank}]:   File "/opt/train.py", line 8, in step')
@@ -62,7 +62,7 @@ def raises(log: Log, rank: int, time: int, what: str, stamped: bool, role: str =
 
 
 def agents(log: Log, time: int, ended: list[tuple[int, int]]) -> None:
-    """The lines of an agent about the ranks that failed, in the order in which it saw them, and its block."""
+    """Write the lines of an agent about the failed ranks, in the order in which it saw them, and its block."""
     for at, (rank, code) in enumerate(ended):
         cause, role = EXITS[code]
         if at == 0:
@@ -99,12 +99,12 @@ def agents(log: Log, time: int, ended: list[tuple[int, int]]) -> None:
     log.write("=" * 60)
 
 
-def says(draw: st.DrawFn, log: Log, kind: str, who: int, time: int, said: Counter[tuple[int, str]]) -> None:
-    """One thing that a process says behind the last step."""
+def write_message(draw: st.DrawFn, log: Log, kind: str, who: int, time: int, said: Counter[tuple[int, str]]) -> None:
+    """Write one message of a process after the last step."""
     if kind in ("raise", "caught"):
         code = draw(st.sampled_from(sorted(RAISED)))
         said[who, code] += 1
-        if said[who, code] > 2:  # of three that say the same, of which one was caught, the last one counts
+        if said[who, code] > 2:  # Of three equal messages, one of which was caught, the last one counts.
             return
         raises(log, who, time, RAISED[code], draw(st.booleans()), code=code)
         if kind == "caught":
@@ -123,7 +123,7 @@ def says(draw: st.DrawFn, log: Log, kind: str, who: int, time: int, said: Counte
 
 
 def cancels(draw: st.DrawFn, log: Log, time: int) -> None:
-    """What Slurm says when it ends a step."""
+    """Write the lines that Slurm prints when it ends a step."""
     why = draw(st.sampled_from([*WHY, ""]))
     due = f" DUE TO {why}" if why else ""
     log.write(
@@ -134,7 +134,7 @@ def cancels(draw: st.DrawFn, log: Log, time: int) -> None:
 
 @st.composite
 def endings(draw: st.DrawFn) -> Log:
-    """What is said behind the last step of the first life."""
+    """Write the lines after the last step of the first attempt."""
     log = Log()
     for text in life(0, 10):
         log.write(text)
@@ -146,8 +146,8 @@ def endings(draw: st.DrawFn) -> Log:
         if kind == "cancel" and not cancelled:
             cancelled = True
             cancels(draw, log, time)
-        elif kind != "cancel" and not (cancelled and kind == "watchdog"):  # its line is a sign of life
-            says(draw, log, kind, draw(rank), time, said)
+        elif kind != "cancel" and not (cancelled and kind == "watchdog"):  # the rank still runs
+            write_message(draw, log, kind, draw(rank), time, said)
     time += draw(st.sampled_from([0, 2, 8, 90]))
     if draw(st.booleans()):
         log.write(
@@ -162,8 +162,8 @@ def endings(draw: st.DrawFn) -> Log:
 
 
 def ending_of(log: Log) -> Ending:
-    """The facts of the attempt, as the log was written. The stamps of the last step and of the next start bound what
-    stands between them."""
+    """Return the facts of the attempt. The timestamps of the last step and of the next start are the bounds of the
+    time between them."""
     progress = len(list(life(0, 10)))
     step = LoggedLine(TRAIN, progress, "quiet", time=PROGRESS)
     behind = LoggedLine(TRAIN, len(log.files[TRAIN]) + 2, "quiet", time=NEXT)
@@ -198,8 +198,8 @@ def test_engine_and_oracle_name_the_same(log: Log) -> None:
 
 
 def account(log: Log, folder: Path, *, words: bool, hosts: bool) -> str:
-    """What `analyze` answers as JSON, but for causes. words: with the lines that only say why; without them their
-    places stay. hosts: with logs of hosts and a cluster beside it."""
+    """Return the JSON output of `analyze` without causes. words: include the lines that only explain the failure;
+    otherwise their locations stay. hosts: add logs of hosts and of a cluster."""
     told = {one.line for one in log.said if one.time is None and one.role != "exit" and one.speaker == "process"}
     for name, lines in log.files.items():
         kept = [line if words or at not in told or at <= FIRST else "" for at, line in enumerate(lines, 1)]
@@ -224,9 +224,9 @@ OF_CAUSES = (
     "first_peer", "also", "also_seen", "silent_ranks", "echoes",
 )  # fmt: skip
 OF_ENDINGS = ("ended", "steps_lost_is")
-"""An exception that nobody caught says how an attempt ended, too."""
+"""An uncaught exception also marks the end of an attempt."""
 OF_CHAINS = ("links", "time_to_detect_seconds", "time_to_detect_is", "time_to_recover_seconds", "time_to_recover_is")
-"""The line of a cause says when it failed: links are cut there, and hold the same seconds."""
+"""The line of a cause contains the time of the failure. It splits recovery phases but keeps their total."""
 EVENT = {
     "kind": "Event", "reason": "Evicted", "message": "The node was low on resource: memory.",
     "lastTimestamp": "2026-03-01T10:10:50Z", "involvedObject": {"kind": "Pod", "name": "job-0-3"},
@@ -238,7 +238,7 @@ HOSTS = {
     "before.log": f"2026-03-01T08:10:47+00:00 {XID}",
     "events.json": json.dumps({"kind": "List", "items": [EVENT]}) + "\n",
 }
-"""Logs of hosts, one of them of long before, and of a cluster."""
+"""Logs of hosts, one of them much older, and of a cluster."""
 
 
 @slowly

@@ -1,4 +1,5 @@
-"""What watching for deaths costs: of a healthy log no line is looked at by itself; a storm is kept as one."""
+"""Cost of looking for failures: no line of a healthy log is examined individually, and a storm of one failure is one
+observation."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from tests.causes.wordings import life, wordings
 
 
 @pytest.fixture
-def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of the lines that were looked at one by one."""
+def examined_lines(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the numbers of the lines that are examined individually."""
     seen: list[int] = []
     take = Observer.take
 
@@ -32,23 +33,23 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-def test_no_line_of_a_healthy_log_is_looked_at(tmp_path: Path, looked_at: list[int]) -> None:
+def test_healthy_log_has_no_line_examined(tmp_path: Path, examined_lines: list[int]) -> None:
     words = [f"[rank{at % 8}] INFO loaded shard {at} with 4096 documents, no error, 0 timeouts" for at in range(20_000)]
     (tmp_path / "train.log").write_text("\n".join([*life(0, 10), *words, *life(30, 160)]) + "\n")
     assert not read_events([str(tmp_path)]).table.observed.listed
-    assert len(looked_at) <= 2  # where NCCL says on which host it runs
+    assert len(examined_lines) <= 2  # NCCL reports the host on which it runs.
 
 
-def test_only_what_stands_with_a_death_is_looked_at(tmp_path: Path, looked_at: list[int]) -> None:
+def test_only_lines_about_a_failure_are_examined(tmp_path: Path, examined_lines: list[int]) -> None:
     words = [f"[rank{at % 8}] INFO loaded shard {at}" for at in range(20_000)]
     said = ["[rank3]: Traceback (most recent call last):", '[rank3]:   File "/opt/train.py", line 8, in step',
             "[rank3]: ValueError: wrong shape"]  # fmt: skip
     (tmp_path / "train.log").write_text("\n".join([*words, *life(0, 10), *said, *life(30, 160)]) + "\n")
     assert [one.code for one in read_events([str(tmp_path)]).table.observed.listed] == ["python_error"]
-    assert len(looked_at) <= 100
+    assert len(examined_lines) <= 100
 
 
-def test_a_storm_of_one_failure_is_one_observation(tmp_path: Path) -> None:
+def test_storm_of_one_failure_is_one_observation(tmp_path: Path) -> None:
     with (tmp_path / "train.log").open("w") as file:
         file.write("\n".join(life(0, 10)) + "\n")
         for at in range(20_000):
@@ -62,7 +63,7 @@ def test_a_storm_of_one_failure_is_one_observation(tmp_path: Path) -> None:
 
 
 def storm(lines: int) -> list[str]:
-    """A line of one failure by 64 ranks, again and again."""
+    """Return the line of one failure for 64 ranks, repeated."""
     return [
         f"[rank{at % 64}]:[E301 10:20:{50 + at // 8000}.{at % 999:03d}000123 ProcessGroupNCCL.cpp:616] "
         f"[Rank {at % 64}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={1000 + at % 9000}, "
@@ -71,19 +72,19 @@ def storm(lines: int) -> list[str]:
     ]  # fmt: skip
 
 
-def test_the_work_of_a_storm_does_not_grow_with_it(tmp_path: Path, looked_at: list[int]) -> None:
+def test_storm_does_not_increase_the_work(tmp_path: Path, examined_lines: list[int]) -> None:
     def work(lines: int) -> int:
-        looked_at.clear()
+        examined_lines.clear()
         (tmp_path / "train.log").write_text("\n".join([*life(0, 10), *storm(lines)]) + "\n")
         (one,) = read_events([str(tmp_path)]).table.observed.listed
         assert (one.count, len(one.ranks)) == (lines, 64)
-        return len(looked_at)
+        return len(examined_lines)
 
     assert work(40_000) <= work(4_000) + 2 * 64
 
 
-def test_what_a_storm_says_is_what_its_lines_say_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every last word that the tests know, each six times with other numbers, in any order, with steps between."""
+def test_storm_gives_the_same_as_its_lines_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each known failure message comes six times with other numbers, in random order, with steps between."""
     rng = random.Random(3)
     words = [line for one in wordings("failures") if not one.host_log for line in one.text.split("\n")]
     said = [re.sub(r"\d", lambda _: str(rng.randrange(10)), line) for line in words for _ in range(6)]
@@ -99,7 +100,7 @@ def test_what_a_storm_says_is_what_its_lines_say_one_by_one(tmp_path: Path, monk
     assert seen == read_events([str(tmp_path)]).table.observed
 
 
-def test_of_very_many_failures_the_first_and_the_last_are_kept(tmp_path: Path) -> None:
+def test_first_and_last_of_many_failures_are_kept(tmp_path: Path) -> None:
     words = ["alpha", "beta", "gamma", "delta", "eps", "zeta", "eta", "theta", "iota", "kappa", "lam", "mu"]
     with (tmp_path / "train.log").open("w") as file:
         file.write("\n".join(life(0, 10)) + "\n")
@@ -111,7 +112,7 @@ def test_of_very_many_failures_the_first_and_the_last_are_kept(tmp_path: Path) -
     assert len(observed.listed) + observed.dropped[str(tmp_path / "train.log")] == 12_000
 
 
-def test_the_automaton_of_many_literals_is_not_given_up(capfd: pytest.CaptureFixture[str]) -> None:
+def test_automaton_of_many_literals_is_kept(capfd: pytest.CaptureFixture[str]) -> None:
     literals = [f"{anchor}~" for anchor in shipped_rows().anchors]
     text = " ".join(literal[:-1] for literal in literals)
     assert any_of(literals).search(text.encode()) is None

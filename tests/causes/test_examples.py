@@ -1,4 +1,4 @@
-"""Twelve small jobs, worked out by hand: why each attempt died, and where (docs/causes.md)."""
+"""Twelve small jobs, solved by hand: why each attempt died, and where (docs/causes.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JOBS = [name for name in EXPECTED if EXPECTED[name]["disruptions"]]
 
 
 def causes(folder: Path, join: bool = False) -> list[dict[str, Any]]:
-    """Cause and place of each disruption, as expected.json has them."""
+    """Return cause and location of each disruption in the format of expected.json."""
     found = []
     for one in goodput_cli.analyze(str(folder), job_name="job", join=join).disruptions:
         row: dict[str, Any] = {
@@ -40,7 +40,7 @@ def causes(folder: Path, join: bool = False) -> list[dict[str, Any]]:
 
 
 def changed(name: str, to: Path, change: Callable[[bytes], bytes]) -> Path:
-    """An example with its files changed."""
+    """Copy an example and change its files."""
     for file in sorted((EXAMPLES / name).iterdir()):
         to.mkdir(exist_ok=True)
         (to / file.name).write_bytes(change(file.read_bytes()))
@@ -48,18 +48,18 @@ def changed(name: str, to: Path, change: Callable[[bytes], bytes]) -> Path:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_cause_and_place_of_each_disruption(name: str) -> None:
+def test_each_disruption_has_its_cause_and_location(name: str) -> None:
     assert causes(EXAMPLES / name) == EXPECTED[name]["disruptions"]
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_lines_may_end_as_in_windows(name: str, tmp_path: Path) -> None:
+def test_windows_line_endings_change_nothing(name: str, tmp_path: Path) -> None:
     folder = changed(name, tmp_path / "crlf", lambda data: data.replace(b"\n", b"\r\n"))
     assert causes(folder) == EXPECTED[name]["disruptions"]
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_files_may_be_packed(name: str, tmp_path: Path) -> None:
+def test_packed_files_change_nothing(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "packed"
     folder.mkdir()
     for file in (EXAMPLES / name).iterdir():
@@ -68,7 +68,7 @@ def test_files_may_be_packed(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_what_is_there_twice_counts_once(name: str, tmp_path: Path) -> None:
+def test_duplicate_files_count_once(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "twice"
     for copy in ("a", "b"):
         shutil.copytree(EXAMPLES / name, folder / copy)
@@ -77,7 +77,7 @@ def test_what_is_there_twice_counts_once(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 @pytest.mark.parametrize("prefix", [b"0: ", b"[pod/llm-0/main] "])
-def test_launchers_may_put_a_prefix_before_each_line(name: str, prefix: bytes, tmp_path: Path) -> None:
+def test_launcher_prefixes_change_nothing(name: str, prefix: bytes, tmp_path: Path) -> None:
     def prefixed(data: bytes) -> bytes:
         if data.startswith(b"{"):
             return data
@@ -86,17 +86,17 @@ def test_launchers_may_put_a_prefix_before_each_line(name: str, prefix: bytes, t
     assert causes(changed(name, tmp_path / "prefixed", prefixed)) == EXPECTED[name]["disruptions"]
 
 
-def test_a_kernel_log_alone_is_no_job() -> None:
+def test_kernel_log_alone_is_not_a_job() -> None:
     with pytest.raises(NotEnoughData):
         goodput_cli.analyze(str(EXAMPLES / "09-kernel-log-alone"))
 
 
-def test_secrets_and_escapes_are_not_shown() -> None:
+def test_secrets_and_escapes_are_hidden() -> None:
     (row,) = goodput_cli.analyze(str(EXAMPLES / "12-hostile-words"), job_name="job").disruptions
     assert row.cause_text == "ValueError: <script>alert(1)</script> token=*** https://***@host/x =cmd|' /C calc'!A0"
 
 
-def test_one_of_eight_ranks_that_raise_the_same_is_named_by_its_agent() -> None:
+def test_agent_names_one_of_eight_ranks_with_the_same_error() -> None:
     (row,) = goodput_cli.analyze("sample_logs/trainers/nemo-ft_launcher.log").disruptions
     assert (row.cause, row.cause_certainty, row.first_rank, row.first_host) == (
         "python_error",
@@ -107,7 +107,7 @@ def test_one_of_eight_ranks_that_raise_the_same_is_named_by_its_agent() -> None:
     assert row.evidence.cause == "sample_logs/trainers/nemo-ft_launcher.log:215"
 
 
-def test_check_lists_what_was_seen_in_a_file_that_holds_no_job(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_lists_observations_of_a_file_without_a_job(capsys: pytest.CaptureFixture[str]) -> None:
     log = str(EXAMPLES / "09-kernel-log-alone" / "kern.log")
     assert run(["check", log, "--format", "json"]) == NotEnoughData.exit_code
     out, err = capsys.readouterr()
@@ -131,7 +131,7 @@ def test_disruptions_add_up_by_cause(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("by", ["cause", "group", "host"])
-def test_one_table_in_the_place_of_the_list(by: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_single_table_replaces_a_list(by: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["disruptions", str(EXAMPLES / "07-next-start-fails"), "--by", by, "-q"]) == 0
     out = capsys.readouterr().out
     assert f"by {by}: 2, 1 with a known cause" in out
@@ -150,15 +150,15 @@ def test_one_table_in_the_place_of_the_list(by: str, capsys: pytest.CaptureFixtu
         ("06-caught", "cause:device_oom>0", 0),
     ],
 )
-def test_gates_on_causes(name: str, gate: str, code: int) -> None:
+def test_gates_accept_causes(name: str, gate: str, code: int) -> None:
     assert run(["analyze", str(EXAMPLES / name), "-q", "--fail-if", gate]) == code
 
 
-def test_a_log_without_any_words_cannot_be_judged() -> None:
+def test_gate_on_causes_without_failure_lines_is_unjudged() -> None:
     assert run(["analyze", "sample_logs/primer-50-percent.jsonl", "-q", "--fail-if", "cause:oom>0"]) == 4
 
 
-def test_why_the_last_attempt_died(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_last_attempt_has_its_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (EXAMPLES / "12-hostile-words" / "train.log").read_text()
     log = tmp_path / "train.log"
     log.write_text(text[: text.index("time to initialize", 10)])
@@ -168,7 +168,8 @@ def test_why_the_last_attempt_died(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def entries(name: str, to: Path) -> Path:
-    """An example as Cloud Logging keeps it: an entry a line, taken at the last time that a line had named."""
+    """Write an example as Cloud Logging keeps it: one entry per line, with the timestamp of the last line that has
+    one."""
     dated = re.compile(r"(\d{4}-\d\d-\d\d)[ T_](\d\d:\d\d:\d\d)(?:[.,](\d{1,6}))?")
     glog = re.compile(r"[EWIF](\d\d)(\d\d) (\d\d:\d\d:\d\d)\.(\d{6})")
     to.mkdir()
@@ -190,8 +191,9 @@ def entries(name: str, to: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", [name for name in JOBS if name != "05-time-limit"])
-def test_a_collector_may_keep_each_line_as_an_entry(name: str, tmp_path: Path) -> None:
-    """A collector's time says when the exception of 01 was, which its own line does not: then it is said."""
+def test_collector_entries_give_the_same_causes(name: str, tmp_path: Path) -> None:
+    """The collector's timestamp dates the exception of example 01, whose own line has none. The cause is then
+    confirmed."""
     expected = [dict(one) for one in EXPECTED[name]["disruptions"]]
     if name.startswith("01"):
         expected[0]["certainty"] = "confirmed"

@@ -1,4 +1,4 @@
-"""Type and message of an uncaught exception, and where it was raised, give its cause."""
+"""The cause of an uncaught exception depends on its type, its message and where it was raised."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WHERE: list[dict[str, Any]] = tomllib.loads((wordings.HERE / "exceptions.toml").
     ("where", "words", "may_be"),
     [pytest.param(one, words, may_be, id=words[:60]) for one in WHERE for words, *may_be in one["said"]],
 )
-def test_an_uncaught_exception_says_why(where: dict[str, Any], words: str, may_be: list[str]) -> None:
+def test_uncaught_exception_has_its_cause(where: dict[str, Any], words: str, may_be: list[str]) -> None:
     file, function, code = where["frame"]
     frame = f'  File "{file}", line 8, in {function}'
     lines = ("Traceback (most recent call last):", frame, f"    {code}", words)

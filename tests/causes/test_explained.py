@@ -1,4 +1,4 @@
-"""`goodput check --explain FILE:LINE` says which row of evidence reads a line (docs/causes.md)."""
+"""`goodput check --explain FILE:LINE` names the row of evidence that reads a line (docs/causes.md)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def explained(log: Path, number: int) -> list[str]:
 
 
 @pytest.mark.parametrize("log", TEXTS, ids=lambda log: f"{log.parent.name[:2]}-{log.stem}")
-def test_it_says_of_each_line_what_check_lists(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_agrees_with_check_for_each_line(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(["check", str(log), "--format", "json", "-q"])
     listed: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["observations"]
     for one in listed:
@@ -38,24 +38,24 @@ def test_it_says_of_each_line_what_check_lists(log: Path, capsys: pytest.Capture
             assert f"device: {one['device']}" in said
 
 
-def test_the_row_its_code_its_role_and_its_fields() -> None:
+def test_explain_shows_row_code_role_and_fields() -> None:
     said = explained(OOM, line_of(OOM, "CUDA out of memory"))
     assert "evidence: row 'device out of memory', code device_oom, role root, printed by: process" in said
     assert said[-2:] == ["rank: 3", "device: 3"]
 
 
-def test_a_later_line_that_says_the_same_has_its_own_rank_and_wait() -> None:
+def test_repeated_line_has_its_own_rank_and_wait() -> None:
     said = explained(OOM, line_of(OOM, "[Rank 2] Watchdog"))
     assert "evidence: row 'watchdog', code collective_timeout, role echo, printed by: process" in said
     assert said[-2:] == ["rank: 2", "waited: 600.06 s"]
 
 
-def test_a_line_of_a_traceback_is_read_with_it() -> None:
+def test_traceback_line_is_explained_with_its_traceback() -> None:
     (said,) = (one for one in explained(OOM, line_of(OOM, "loss.backward()")) if one.startswith("evidence"))
     assert said == "evidence: no separate row; it is part of a block, such as a traceback, that is read as a whole"
 
 
-def test_a_line_that_a_collector_keeps(tmp_path: Path) -> None:
+def test_line_of_a_collector_is_explained(tmp_path: Path) -> None:
     log = tmp_path / "docker.log"
     entry = {"log": "[rank1]: RuntimeError: CUDA error: an illegal memory access was encountered\n"}
     log.write_text(json.dumps(entry | {"stream": "stderr", "time": "2026-03-01T10:00:00Z"}) + "\n", encoding="utf-8")
@@ -64,7 +64,7 @@ def test_a_line_that_a_collector_keeps(tmp_path: Path) -> None:
     assert "rank: 1" in said
 
 
-def test_what_says_nothing_of_a_death_has_no_row_and_a_step_no_sentence(tmp_path: Path) -> None:
+def test_unrelated_line_has_no_row_and_step_has_no_sentence(tmp_path: Path) -> None:
     log = tmp_path / "words.log"
     log.write_text("hello\nif you see CUDA out of memory, use a smaller batch\n", encoding="utf-8")
     assert explained(log, 1)[-1] == explained(log, 2)[-1] == "evidence: no row"
@@ -85,6 +85,6 @@ def test_what_says_nothing_of_a_death_has_no_row_and_a_step_no_sentence(tmp_path
     ],
     ids=["cause", "echo", "caught", "scheduler"],
 )
-def test_it_says_what_a_line_was_used_for(log: Path, words: str, used: str) -> None:
+def test_explain_shows_the_use_of_a_line(log: Path, words: str, used: str) -> None:
     (said,) = (one for one in explained(log, line_of(log, words)) if one.startswith("used for: "))
     assert used in said

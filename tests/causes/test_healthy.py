@@ -1,4 +1,4 @@
-"""Logs without a death say nothing of one: no root in any sample of the repository but those known to have died."""
+"""Healthy logs contain no failure: no root cause in any sample of the repository except in those known to have died."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIED = {
     "tests/real/slurm/llm-20b/slurm-37.out": {"preempted"},
     "tests/real/slurm/llm-20b/slurm-42.out": {"time_limit"},
 }
-"""What their lines say, as a person reads them."""
+"""Causes of the samples that died, as a person reads them."""
 LOGS = sorted(
     str(path.relative_to(ROOT))
     for folder in ("sample_logs", "tests/real")
@@ -34,7 +34,7 @@ LOGS = sorted(
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_a_log_says_only_what_it_says(name: str) -> None:
+def test_sample_logs_have_only_known_causes(name: str) -> None:
     try:
         observed = read_events([str(ROOT / name)]).table.observed
     except GoodputError:

@@ -1,4 +1,4 @@
-"""A kernel's line of a host that no line of the job names is joined by pid, program and time of a logged exit
+"""A kernel line from a host that the job's log does not name is joined by pid, program and time of a logged exit
 (docs/causes.md, Sources of evidence)."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def oom(at: str, pid: int = 103, program: str = "python3") -> str:
 
 
 def died(tmp_path: Path, exited: str, **kernels: str) -> Disruption:
-    """The death of a job next to kernel logs of hosts that none of its lines names, by host."""
+    """Return the failure of a job next to kernel logs of hosts that its log does not name. kernels: lines by host."""
     files: dict[str, Any] = {f"dmesg__{host}_log": text for host, text in kernels.items()}
     return job(tmp_path, exited, **files)
 

@@ -1,4 +1,4 @@
-"""Every word that names a secret, in every form in which a log has it, and 200 lines that contain none."""
+"""Every word that marks a secret, in every form that logs use, and 200 lines without a secret."""
 
 from __future__ import annotations
 
@@ -199,34 +199,34 @@ def hidden(text: str, value: str) -> bool:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_each_word_of_a_secret_hides_its_value(form: str) -> None:
+def test_secret_word_hides_its_value(form: str) -> None:
     assert [word for word in WORDS if not hidden(form.format(word, VALUE), VALUE)] == []
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_secret_in_words_is_hidden(way: str) -> None:
+def test_secret_in_a_sentence_is_hidden(way: str) -> None:
     assert [word for word in SPOKEN if not hidden(way.format(word, VALUE), VALUE)] == []
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_a_command_with_a_secret_hides_it(line: str) -> None:
+def test_secret_in_a_command_is_hidden(line: str) -> None:
     assert hidden(line, HEX if HEX in line else VALUE), without_secrets(line)
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_a_prefix_of_tokens_hides_the_token(prefix: str) -> None:
+def test_token_prefix_hides_the_token(prefix: str) -> None:
     assert hidden(f"rejected {prefix}{VALUE} by host", VALUE)
 
 
 @pytest.mark.parametrize(
     "name", ["password", "PGPASSWORD", "dbpassword", "DB_PASS", "SSHPASS", "passcode", "MYSQL_PWD"]
 )
-def test_a_short_password_is_hidden(name: str) -> None:
+def test_short_password_is_hidden(name: str) -> None:
     assert hidden(f"{name}=hunter", "hunter")
     assert hidden(f'{{"{name}": "a b"}}', "a b")
 
 
-def test_the_table_is_large_enough() -> None:
+def test_table_of_secrets_is_large_enough() -> None:
     assert len(WORDS) * len(FORMS) + len(SPOKEN) * len(WAYS) + len(COMMANDS) + len(PREFIXES) >= 77
     assert len({*ORDINARY, *ORDINARY_TOO}) >= 200
 
@@ -235,8 +235,8 @@ def test_ordinary_lines_are_unchanged() -> None:
     assert [line for line in (*ORDINARY, *ORDINARY_TOO) if without_secrets(line) != line] == []
 
 
-def test_time_grows_with_the_text_only() -> None:
-    """A line of one word repeated: each place of it is looked at a bounded number of times."""
+def test_time_is_linear_in_the_text() -> None:
+    """For a line of one repeated word, each position is examined a bounded number of times."""
     for word in ("token ", "mysql -", "echo ", "password for a", "%3D", "wandb login --a "):
         without_secrets(word * 20_000)
 

@@ -1,4 +1,4 @@
-"""What programs read of causes: the columns of CSV and Parquet, and the metrics."""
+"""Causes in output for programs: columns of CSV and Parquet, and metrics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OF_CAUSE = (
 
 
 def outputs(name: str, to: Path) -> tuple[list[dict[str, str]], Any, list[dict[str, Any]]]:
-    """The disruptions of an example: rows of CSV, the table of Parquet, objects of JSON."""
+    """Return the disruptions of an example: rows of CSV, the table of Parquet, objects of JSON."""
     files = [to / f"out.{ending}" for ending in ("csv", "parquet", "json")]
     asked = ["disruptions", str(EXAMPLES / name), "-j", "job", "-q"]
     assert run([*asked, *(word for file in files for word in ("-o", str(file)))]) == 0
@@ -38,7 +38,7 @@ def outputs(name: str, to: Path) -> tuple[list[dict[str, str]], Any, list[dict[s
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_tables_hold_the_cause_its_place_and_its_line(name: str, tmp_path: Path) -> None:
+def test_tables_contain_cause_location_and_line(name: str, tmp_path: Path) -> None:
     rows, table, answer = outputs(name, tmp_path)
     assert len(rows) == len(answer) == table.num_rows == len(EXPECTED[name]["disruptions"])
     for row, columns, said in zip(rows, table.to_pylist(), answer, strict=True):
@@ -53,7 +53,7 @@ def test_tables_hold_the_cause_its_place_and_its_line(name: str, tmp_path: Path)
         }
 
 
-def test_what_nobody_says_is_empty_and_null_and_no_zero(tmp_path: Path) -> None:
+def test_unknown_values_are_empty_or_null_but_not_zero(tmp_path: Path) -> None:
     (row,), table, _ = outputs("06-caught", tmp_path)
     assert (row["cause"], row["cause_group"]) == ("unknown", "unknown")
     rest = [key for key in OF_CAUSE if key not in ("cause", "cause_group")]
@@ -61,7 +61,7 @@ def test_what_nobody_says_is_empty_and_null_and_no_zero(tmp_path: Path) -> None:
     assert {table.to_pylist()[0][key] for key in rest} == {None}
 
 
-def test_ranks_of_parquet_are_numbers_and_the_first_one_is_0(tmp_path: Path) -> None:
+def test_parquet_ranks_are_numbers_from_0(tmp_path: Path) -> None:
     (row,), table, _ = outputs("12-hostile-words", tmp_path)
     assert row["first_rank"] == "0"
     assert table["first_rank"].to_pylist() == [0]
@@ -70,7 +70,7 @@ def test_ranks_of_parquet_are_numbers_and_the_first_one_is_0(tmp_path: Path) -> 
 
 
 def metrics(log: Path, to: Path) -> tuple[str, dict[tuple[str, str], float]]:
-    """The text of metrics, and how many disruptions it has by cause and group."""
+    """Return the text of the metrics, and the number of disruptions by cause and group."""
     assert run(["analyze", str(log), "-q", "-o", str(to / "m.prom")]) == 0
     text = (to / "m.prom").read_text("utf-8")
     parse: Any = parse_openmetrics
@@ -79,7 +79,7 @@ def metrics(log: Path, to: Path) -> tuple[str, dict[tuple[str, str], float]]:
 
 
 @pytest.mark.parametrize("name", ["02-killed-by-the-kernel", "07-next-start-fails", "11-same-step"])
-def test_metrics_count_disruptions_by_cause_and_add_up(name: str, tmp_path: Path) -> None:
+def test_metrics_by_cause_add_up(name: str, tmp_path: Path) -> None:
     text, found = metrics(EXAMPLES / name, tmp_path)
     causes = [row["cause"] for row in EXPECTED[name]["disruptions"]]
     assert {cause: value for (cause, _), value in found.items() if value} == {one: causes.count(one) for one in causes}
@@ -88,12 +88,12 @@ def test_metrics_count_disruptions_by_cause_and_add_up(name: str, tmp_path: Path
     assert ("unknown", "unknown") in found
 
 
-def test_a_metric_names_the_group_of_its_cause(tmp_path: Path) -> None:
+def test_metric_names_the_group_of_its_cause(tmp_path: Path) -> None:
     _, found = metrics(EXAMPLES / "07-next-start-fails", tmp_path)
     assert found == {("environment", "software"): 1, ("unknown", "unknown"): 1}
 
 
-def test_where_no_line_says_why_there_is_no_metric_of_causes(tmp_path: Path) -> None:
+def test_metrics_have_no_causes_if_none_is_known(tmp_path: Path) -> None:
     log = Path(__file__).parent.parent.parent / "sample_logs" / "primer-50-percent.jsonl"
     for one in (EXAMPLES / "06-caught", log):
         text, found = metrics(one, tmp_path)
@@ -103,7 +103,7 @@ def test_where_no_line_says_why_there_is_no_metric_of_causes(tmp_path: Path) -> 
         (tmp_path / "m.prom").unlink()
 
 
-def test_a_timeline_says_why_attempts_died(capsys: pytest.CaptureFixture[str]) -> None:
+def test_timeline_shows_causes_of_attempts(capsys: pytest.CaptureFixture[str]) -> None:
     examples = Path(__file__).parent / "examples"
     assert run(["timeline", str(examples / "02-killed-by-the-kernel"), "--job-name", "job", "-q"]) == 0
     assert "disruption 1: host_oom (dmesg-node-02.log:1)\n" in capsys.readouterr().out
@@ -112,7 +112,7 @@ def test_a_timeline_says_why_attempts_died(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_without_quotes_only_the_words_are_missing(name: str, tmp_path: Path) -> None:
+def test_without_quotes_only_quotes_are_missing(name: str, tmp_path: Path) -> None:
     with_words, without_words = (
         goodput_cli.analyze(str(EXAMPLES / name), job_name="job", quotes=quotes).disruptions for quotes in (True, False)
     )
@@ -121,7 +121,7 @@ def test_without_quotes_only_the_words_are_missing(name: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("command", ["analyze", "disruptions", "timeline", "check"])
-def test_no_output_holds_the_words_of_a_line_without_quotes(command: str, tmp_path: Path) -> None:
+def test_without_quotes_no_output_contains_log_lines(command: str, tmp_path: Path) -> None:
     asked = [command, str(EXAMPLES / "12-hostile-words"), "-j", "job", "-q"]
     endings = ("txt", "json", "csv", "md", "html") if command != "analyze" else ("txt", "json", "html", "xml")
     for more in ((), ("--no-quotes",)):
@@ -133,7 +133,7 @@ def test_no_output_holds_the_words_of_a_line_without_quotes(command: str, tmp_pa
 
 
 def crashed_at_the_end(to: Path) -> Path:
-    """The example whose process the kernel killed, without the start behind it."""
+    """Write the example whose process the kernel killed, without the following start."""
     folder = to / "crashed"
     folder.mkdir()
     for file in (EXAMPLES / "02-killed-by-the-kernel").iterdir():
@@ -141,9 +141,7 @@ def crashed_at_the_end(to: Path) -> Path:
     return folder
 
 
-def test_why_a_job_crashed_at_its_end_stands_in_what_watches_it_and_in_what_judges_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_crash_at_the_end_has_its_cause_in_watch_and_gates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = str(crashed_at_the_end(tmp_path))
     assert run(["watch", log, "-q", "--updates", "1"]) == 0
     assert "crashed (host_oom)" in capsys.readouterr().out
@@ -155,10 +153,8 @@ def test_why_a_job_crashed_at_its_end_stands_in_what_watches_it_and_in_what_judg
     assert "Killed process" not in capsys.readouterr().out
 
 
-def test_an_exception_that_nobody_caught_ends_the_job_where_no_event_does(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The log of a job that nobody restarted often ends with it: 100 % is not all there is to say."""
+def test_uncaught_exception_ends_a_job_without_an_end_event(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The log of a job without a restart often ends with its exception: 100 % goodput needs that warning."""
     log = tmp_path / "train.log"
     steps = "".join(
         f"[2026-03-01 10:{at // 12:02d}:{at % 12 * 5:02d}] iteration {at:8d}/ 100 | consumed samples: {at * 8} | "
@@ -197,7 +193,7 @@ def page_of(name: str, to: Path) -> str:
     return (to / "page.html").read_text("utf-8")
 
 
-def test_a_page_adds_disruptions_up_by_cause_where_a_line_says_why(tmp_path: Path) -> None:
+def test_page_adds_disruptions_up_by_known_cause(tmp_path: Path) -> None:
     page = page_of("07-next-start-fails", tmp_path)
     by_cause = page.partition('id="by-cause"')[2].partition("</table>")[0]
     rows = [re.sub(r"<[^>]+>", " ", row).split() for row in by_cause.split("<tr>")[1:]]
@@ -205,20 +201,20 @@ def test_a_page_adds_disruptions_up_by_cause_where_a_line_says_why(tmp_path: Pat
     assert "ModuleNotFoundError: No module named" in page
 
 
-def test_a_page_has_no_such_table_where_nobody_says_why(tmp_path: Path) -> None:
+def test_page_has_no_table_of_causes_if_none_is_known(tmp_path: Path) -> None:
     page = page_of("06-caught", tmp_path)
     assert "by-cause" not in page
     assert "why it died" not in page
 
 
-def test_a_page_shows_words_of_a_log_as_words(tmp_path: Path) -> None:
+def test_page_escapes_words_of_a_log(tmp_path: Path) -> None:
     page = page_of("12-hostile-words", tmp_path)
     assert "log line" in page
     assert "<script>alert(1)" not in page
 
 
-def test_a_job_of_which_nobody_heard_again_says_what_its_last_lines_say(tmp_path: Path) -> None:
-    """Nothing ended it, and much later than its last line a person asks what it does."""
+def test_silent_job_shows_its_last_lines(tmp_path: Path) -> None:
+    """The job has no end, and the question comes much later than its last line."""
     (tmp_path / "train.log").write_text("\n".join([*life(0, 10), *OTHER_END]) + "\n")
     asked = {one.code: one.text for one in goodput_cli.analyze(str(tmp_path), as_of="2026-03-05").insights}
     assert "the job may be dead; its last lines report likely disk_full" in asked["dead_job"]

@@ -1,4 +1,4 @@
-"""A user's own rows of evidence, in a mapping: read first, checked with their samples, refused with their place."""
+"""Rows of evidence in a user's mapping: read first, checked with their samples, rejected with their location."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def died(folder: Path, mapping: str, said: str = SAID) -> Disruption:
     return found
 
 
-def test_a_row_of_a_mapping_names_a_cause(tmp_path: Path) -> None:
+def test_mapping_row_names_a_cause(tmp_path: Path) -> None:
     found = died(tmp_path, OWN)
     assert (found.cause, found.first_rank) == ("storage_error", 7)
     assert found.cause_text == "ObjectStoreError: read timeout after 30 s, rank=7"
     assert goodput_cli.analyze(str(tmp_path / "train.log")).disruptions[0].cause == "unknown"
 
 
-def test_its_rows_are_asked_before_those_that_are_shipped(tmp_path: Path) -> None:
+def test_mapping_rows_precede_shipped_rows(tmp_path: Path) -> None:
     own = 'name = "acme"\n[[cause]]\ncode = "network"\nline = "No space left on device{_:rest}"\n'
     said = "OSError: [Errno 28] No space left on device"
     assert died(tmp_path, own.replace("{_:rest}", ""), said).cause == "network"
 
 
-def test_a_line_may_be_written_as_a_template(tmp_path: Path) -> None:
+def test_row_can_be_a_template(tmp_path: Path) -> None:
     own = 'name = "acme"\n[[cause]]\ncode = "data_loader"\nline = "shard server gone, rank {rank:int}"\n'
     assert died(tmp_path, own, "shard server gone, rank 5").first_rank == 5
 
@@ -66,23 +66,23 @@ gives = { cause = "network", role = "root", rank = 2 }
 
 
 @pytest.mark.parametrize(("status", "cause"), [(3, "storage_error"), (7, "network"), (9, "killed"), (0, "unknown")])
-def test_a_field_may_give_code_and_role(status: int, cause: str, tmp_path: Path) -> None:
+def test_field_can_set_code_and_role(status: int, cause: str, tmp_path: Path) -> None:
     assert died(tmp_path, BY, f"shard server says {status} to rank 2").cause == cause
 
 
-def test_a_value_that_is_not_listed_says_nothing_unless_there_is_another(tmp_path: Path) -> None:
+def test_unlisted_value_is_ignored_without_a_default(tmp_path: Path) -> None:
     said = "shard server says 8 to rank 2"
     assert died(tmp_path, BY, said).cause == "unknown"
     assert died(tmp_path, BY.replace('"0" =', 'other = "data_loader", "0" ='), said).cause == "data_loader"
 
 
-def test_exit_codes_need_no_values_of_their_own(tmp_path: Path) -> None:
+def test_exit_codes_need_no_values(tmp_path: Path) -> None:
     own = 'name = "acme"\n[[cause]]\nby = "exit"\nline = "worker {rank:int} left with {exit:int}"\n'
     assert died(tmp_path, own, "worker 3 left with 139").cause == "native_crash"
     assert died(tmp_path, own, "worker 3 left with 0").cause == "unknown"
 
 
-def test_a_row_without_a_literal_may_be_tried_on_every_line(tmp_path: Path) -> None:
+def test_row_without_a_literal_is_tried_on_every_line(tmp_path: Path) -> None:
     own = 'name = "acme"\n[[cause]]\ncode = "network"\nslow = true\nregex = "^E(?:17|18) @(?P<rank>[0-9]+)$"\n'
     found = died(tmp_path, own, "E18 @5")
     assert (found.cause, found.first_rank) == ("network", 5)
@@ -103,7 +103,7 @@ def test_explain_names_the_row(tmp_path: Path) -> None:
         ("code =", "role = 'boot'\ncode =", "5:1", "`role` is root, exit, echo, teardown or context"),
     ],
 )
-def test_a_mistake_is_said_with_its_place(old: str, new: str, place: str, words: str, tmp_path: Path) -> None:
+def test_error_in_a_row_has_its_location(old: str, new: str, place: str, words: str, tmp_path: Path) -> None:
     assert old in OWN
     with pytest.raises(UsageError) as refused:
         died(tmp_path, OWN.replace(old, new, 1))
@@ -122,7 +122,7 @@ def test_a_mistake_is_said_with_its_place(old: str, new: str, place: str, words:
         ('values = { "3"', 'valuse = { "3"', "7:1", "did you mean values"),
     ],
 )
-def test_a_mistake_in_values_is_said_with_its_place(old: str, new: str, place: str, words: str, tmp_path: Path) -> None:
+def test_error_in_values_has_its_location(old: str, new: str, place: str, words: str, tmp_path: Path) -> None:
     assert old in BY
     with pytest.raises(UsageError) as refused:
         died(tmp_path, BY.replace(old, new, 1))
@@ -130,17 +130,17 @@ def test_a_mistake_in_values_is_said_with_its_place(old: str, new: str, place: s
     assert words in str(refused.value)
 
 
-def test_a_field_without_values_gives_nothing(tmp_path: Path) -> None:
+def test_field_without_values_is_ignored(tmp_path: Path) -> None:
     own = 'name = "acme"\n[[cause]]\nby = "status"\nline = "shard server says {status:int}"\n'
     with pytest.raises(UsageError, match="`by` needs `values`"):
         died(tmp_path, own)
 
 
-def test_a_row_needs_words_that_every_line_has(tmp_path: Path) -> None:
+def test_row_needs_words_common_to_all_its_lines(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no text of"):
         died(tmp_path, 'name = "acme"\n[[cause]]\ncode = "killed"\nregex = "\\\\w+: \\\\d+"\n')
 
 
-def test_a_word_of_healthy_logs_is_no_row(tmp_path: Path) -> None:
+def test_row_of_a_healthy_word_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="appears in too many healthy lines"):
         died(tmp_path, 'name = "acme"\n[[cause]]\ncode = "killed"\nline = "Killed"\n')

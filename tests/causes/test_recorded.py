@@ -1,4 +1,4 @@
-"""What a recorder and a scheduler say of a death in records: shown as the cause, with rank and host."""
+"""Failures in records of a recorder or scheduler are shown as the cause, with rank and host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import goodput_cli
 
 
 def log(tmp_path: Path, event: str, reason: str) -> Path:
-    """A recorder's log: five steps, an end with a reason, and a second attempt."""
+    """Write a recorder's log: five steps, an end with a reason, and a second attempt."""
     records: list[dict[str, object]] = [
         {"goodput_event": "attempt", "run_id": "a", "rank": 0, "host": "node-3", "pid": 7, "goodput_time": 1000.0}
     ]
@@ -38,7 +38,9 @@ def log(tmp_path: Path, event: str, reason: str) -> Path:
         ("terminated", "SIGTERM", "killed", "confirmed"),
     ],
 )
-def test_a_recorded_reason(event: str, reason: str, cause: str, certainty: str | None, tmp_path: Path) -> None:
+def test_recorded_reason_is_the_cause(
+    event: str, reason: str, cause: str, certainty: str | None, tmp_path: Path
+) -> None:
     (found,) = goodput_cli.analyze(str(log(tmp_path, event, reason))).disruptions
     assert (found.cause, found.cause_certainty) == (cause, certainty)
     if certainty is not None:
@@ -47,7 +49,7 @@ def test_a_recorded_reason(event: str, reason: str, cause: str, certainty: str |
         assert found.evidence.cause == f"{tmp_path / 'run.jsonl'}:8"
 
 
-def test_a_word_that_says_no_cause_is_shown(tmp_path: Path) -> None:
+def test_recorded_reason_without_a_cause_is_shown(tmp_path: Path) -> None:
     (found,) = goodput_cli.analyze(str(log(tmp_path, "crashed", "OOM"))).disruptions
     assert (found.cause, found.cause_certainty, found.cause_text) == ("unknown", None, "OOM")
 
@@ -61,7 +63,7 @@ def test_a_word_that_says_no_cause_is_shown(tmp_path: Path) -> None:
         ("OUT_OF_MEMORY", "host_oom"),
     ],
 )
-def test_the_state_of_an_allocation(state: str, cause: str, tmp_path: Path) -> None:
+def test_allocation_state_is_the_cause(state: str, cause: str, tmp_path: Path) -> None:
     rows = [
         "JobID|JobName|State|Submit|Start|End|ExitCode",
         f"7|llm|{state}|2026-03-01T10:00:00|2026-03-01T10:00:10|2026-03-01T11:00:00|0:0",
@@ -74,7 +76,7 @@ def test_the_state_of_an_allocation(state: str, cause: str, tmp_path: Path) -> N
     assert found[0].evidence.cause == f"{tmp_path / 'sacct.txt'}:2"
 
 
-def test_a_signal_behind_a_notice_of_preemption_is_of_the_preemption(tmp_path: Path) -> None:
+def test_signal_after_a_preemption_notice_is_preemption(tmp_path: Path) -> None:
     path = log(tmp_path, "terminated", "SIGTERM")
     lines = path.read_text().splitlines(keepends=True)
     notice = {"job_name": "llm", "goodput_event": "preemption_notice", "goodput_time": 1054.0, "reason": "spot"}

@@ -1,4 +1,4 @@
-"""Hosts on which a job dies again and again: the exact test, by hand and against other implementations, and a job."""
+"""Hosts with repeated failures: the exact test, by hand and against other implementations, and a job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from goodput_cli.events.text.entries import nodes_in
 
 
 def runs(hosts: int, size: int, on: int, of: int) -> list[HostDraw[str]]:
-    """`of` runs of `size` hosts each with one death, `on` of them on node-5; all of them had that host."""
+    """Return `of` runs of `size` hosts with one failure each. `on` of them failed on node-5, which all of them had."""
     names, found = [f"node-{number}" for number in range(hosts)], []
     for run in range(of):
         others = [names[6 + (run * (size - 1) + at) % (hosts - 6)] for at in range(size - 1)]
@@ -26,8 +26,9 @@ def runs(hosts: int, size: int, on: int, of: int) -> list[HostDraw[str]]:
 
 
 @pytest.mark.parametrize(("on", "p", "named"), [(6, 0.000849064, True), (5, 0.0194137, False)])
-def test_nine_runs_of_sixteen_hosts(on: int, p: float, named: bool) -> None:
-    """Of 200 hosts, a death each: 0.56 are expected on one. By hand: 200 times the sum of C(9,k) 15^(9-k) / 16^9."""
+def test_repeats_of_nine_runs_of_sixteen_hosts(on: int, p: float, named: bool) -> None:
+    """A fleet of 200 hosts, one failure per run: 0.56 are expected on one host. By hand: 200 times the sum of C(9,k)
+    15^(9-k) / 16^9."""
     assert p == pytest.approx(200 * sum(math.comb(9, k) * 15 ** (9 - k) for k in range(on, 10)) / 16**9, rel=2e-5)
     first = repeats(runs(200, 16, on, 9), 200)[0]
     assert (first.host, first.runs, first.of, first.named) == ("node-5", on, 9, named)
@@ -36,15 +37,15 @@ def test_nine_runs_of_sixteen_hosts(on: int, p: float, named: bool) -> None:
     assert least_seen(runs(200, 16, on, 9), 200) == 6
 
 
-def test_a_run_counts_once_however_often_it_died_there() -> None:
-    """Two runs that die nine times each on a host of sixteen are two runs, and each was likely to die there once."""
+def test_run_counts_once_for_repeated_failures() -> None:
+    """Two runs that fail nine times each on one of sixteen hosts are two runs. Each was likely to fail there once."""
     often = [HostDraw(9, one.shares, one.died) for one in runs(200, 16, 2, 2)]
     (first, *_) = repeats(often, 200)
     assert (first.runs, first.named, least_seen(often, 200)) == (2, False, None)
     assert first.expected == pytest.approx(2 * (1 - (15 / 16) ** 9))
 
 
-def test_a_host_that_was_up_longer_may_die_more_often() -> None:
+def test_host_with_more_uptime_may_fail_more() -> None:
     def three(share: float) -> list[HostDraw[str]]:
         return [HostDraw(1, {"a": share, "b": 1 - share}, frozenset({"a"}))] * 4
 
@@ -52,8 +53,8 @@ def test_a_host_that_was_up_longer_may_die_more_often() -> None:
     assert [one.named for one in repeats(three(0.7), 3)] == [False]
 
 
-def test_where_rank_0_always_is_no_host_is_accused() -> None:
-    """Code that dies at rank 0 takes the first host of every run, and looks like a bad one."""
+def test_host_of_rank_0_is_not_accused() -> None:
+    """A bug at rank 0 fails on the first host of every run, which then looks like a bad host."""
     always = [HostDraw(1, one.shares, one.died, "node-5") for one in runs(200, 16, 9, 9)]
     (first, *_) = repeats(always, 200)
     assert (first.host, first.runs, first.as_rank_0, first.named) == ("node-5", 9, 9, False)
@@ -61,13 +62,13 @@ def test_where_rank_0_always_is_no_host_is_accused() -> None:
 
 
 def steps_down(values: list[float]) -> list[float]:
-    """Holm's adjustment from its definition: the largest of the products of all that are smaller or equal."""
+    """Return Holm's adjusted p-values from the definition: the largest product of all that are smaller or equal."""
     order = sorted(values)
     products = [min(1.0, (len(order) - at) * value) for at, value in enumerate(order)]
     return [max(products[: order.index(value) + order.count(value)]) for value in values]
 
 
-def test_holm_is_that_of_its_definition() -> None:
+def test_holm_agrees_with_its_definition() -> None:
     rng = random.Random(7)
     for _ in range(200):
         values = [rng.random() ** 4 for _ in range(rng.randint(1, 30))]
@@ -75,8 +76,8 @@ def test_holm_is_that_of_its_definition() -> None:
         assert holm(values, len(values) + others) == pytest.approx(steps_down(values + [1.0] * others)[: len(values)])
 
 
-def test_the_tail_is_that_of_exact_fractions_far_out() -> None:
-    """Against whole numbers alone, event by event."""
+def test_tail_agrees_with_exact_fractions() -> None:
+    """Compare with integer arithmetic, event by event."""
     rng = random.Random(5)
     for _ in range(100):
         chances = [Fraction(rng.randint(1, 40), rng.randint(41, 4000)) for _ in range(rng.choice((1, 3, 12, 40)))]
@@ -91,11 +92,11 @@ def test_the_tail_is_that_of_exact_fractions_far_out() -> None:
 @pytest.mark.parametrize(("place", "shuffled"), [(anywhere, False), (anywhere, True), (first, False)])
 @pytest.mark.parametrize("fleet", [FleetOfRuns(9, 32, 16), FleetOfRuns(30, 64, 8)])
 def test_healthy_fleets_name_no_host(fleet: FleetOfRuns, place: Place, shuffled: bool) -> None:
-    """Of 100 fleets whose deaths are on any host by chance, or at rank 0 whatever its host, at most one names one."""
+    """At most one of 100 fleets names a host if failures are on random hosts, or at rank 0 on any host."""
     assert naming(fleet, place, shuffled, fleets=100, seed=11) <= 1
 
 
-def test_a_host_that_breaks_often_is_named_given_enough_runs() -> None:
+def test_bad_host_is_named_given_enough_runs() -> None:
     assert naming(FleetOfRuns(100, 200, 16, deaths=1.0, bad=50), anywhere, fleets=20) >= 6
 
 
@@ -111,7 +112,7 @@ def test_a_host_that_breaks_often_is_named_given_enough_runs() -> None:
         ("node[0-99999999]", ()),
     ],
 )
-def test_nodes_as_slurm_lists_them(text: str, nodes: tuple[str, ...]) -> None:
+def test_slurm_node_lists_are_read(text: str, nodes: tuple[str, ...]) -> None:
     assert nodes_in(text) == nodes
 
 
@@ -122,8 +123,9 @@ def lives(
     folder: Path, hosts: int, deaths: list[str], node_list: str = "", name: str = "llm", day: str = "2026-03-01",
     lists: list[str] | None = None, tasks: list[int] | None = None, said: str = "",
 ) -> None:  # fmt: skip
-    """A job of one allocation a life, each of which ends half an hour after it began, on every hour from 08:00.
-    lists: of each life, else all have one. tasks: of each death, else 3. said: by the rank that died."""
+    """Return a job of one allocation per attempt. Each attempt ends half an hour after it began, every hour from
+    08:00. lists: hosts of each attempt, else the same for all. tasks: the task of each failure, else 3. said: by
+    the rank that died."""
     folder.mkdir(parents=True, exist_ok=True)
     listed = node_list or f"node-[1-{hosts}]"
     how = "Exited with exit code 1" if said else "Segmentation fault (core dumped)"
@@ -146,13 +148,13 @@ def lives(
 
 
 def job(folder: Path, hosts: int, deaths: list[str], node_list: str = "") -> dict[str, str]:
-    """The insights of such a job, by kind."""
+    """Return the insights of such a job, by kind."""
     lives(folder, hosts, deaths, node_list)
     return {one.code: one.text for one in goodput_cli.analyze(str(folder), job_name="llm").insights}
 
 
-def test_ranks_that_stay_on_a_host_do_not_accuse_it(tmp_path: Path) -> None:
-    """Task 3 died on node-7 four times: the host may be bad, or what task 3 does."""
+def test_fixed_ranks_do_not_accuse_their_host(tmp_path: Path) -> None:
+    """Task 3 died on node-7 four times: either the host is bad or the code of task 3."""
     found = job(tmp_path, 64, ["node-7", "node-7", "node-3", "node-7", "node-7"])
     assert found["repeat_host"].startswith(
         "4 of 5 failures were on node-7, one of 64 hosts (likely native_crash); rank 3 always ran on node-7, so either "
@@ -163,7 +165,7 @@ def test_ranks_that_stay_on_a_host_do_not_accuse_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("lists", "deaths", "advice"),
-    [  # of a node a place further, and of a life without it
+    [  # node-7 holds another rank in one attempt, and one attempt does not use it.
         (["node-[1-64]", "node-[2-65]", "node-[3-66]", "node-[4-67]"], ["node-7"] * 3, "drain node-7 and test it"),
         (["node-[1-64]", "node-[1-64]", "node-[1-6,8-65]", "node-[1-64]", "node-[1-64]"],
          ["node-7", "node-7", "node-3", "node-7"], "start once without node-7"),
@@ -172,7 +174,7 @@ def test_ranks_that_stay_on_a_host_do_not_accuse_it(tmp_path: Path) -> None:
     ],
     ids=["its ranks moved", "it died without it too", "it lived without it", "nothing changed"],
 )  # fmt: skip
-def test_what_tells_a_host_from_its_ranks(tmp_path: Path, lists: list[str], deaths: list[str], advice: str) -> None:
+def test_moved_ranks_accuse_their_host(tmp_path: Path, lists: list[str], deaths: list[str], advice: str) -> None:
     moved = lists[0] != lists[1]
     lives(tmp_path, 64, deaths, lists=lists, tasks=[3, 67, 131] if moved else None)
     (found,) = [one for one in goodput_cli.analyze(str(tmp_path), job_name="llm").insights if one.code == "repeat_host"]
@@ -180,22 +182,22 @@ def test_what_tells_a_host_from_its_ranks(tmp_path: Path, lists: list[str], deat
     assert ("probability by chance" in found.text) == advice.startswith("drain")
 
 
-def test_said_faults_of_its_hardware_accuse_a_host(tmp_path: Path) -> None:
-    """Whatever the ranks do: no code makes memory of a GPU fail."""
+def test_hardware_faults_accuse_their_host(tmp_path: Path) -> None:
+    """Code cannot make the memory of a GPU fail, so the ranks do not matter."""
     lives(tmp_path, 64, ["node-7"] * 3, said=ECC)
     (found,) = [one for one in goodput_cli.analyze(str(tmp_path), job_name="llm").insights if one.code == "repeat_host"]
     assert found.advice == "drain node-7 and test it"
 
 
-def test_hosts_that_change_are_no_repetition(tmp_path: Path) -> None:
+def test_changing_hosts_are_not_repeats(tmp_path: Path) -> None:
     assert "repeat_host" not in job(tmp_path, 64, ["node-7", "node-7", "node-3", "node-4", "node-5"])
 
 
-def test_without_a_list_of_all_hosts_nothing_is_said(tmp_path: Path) -> None:
+def test_missing_host_lists_give_no_insight(tmp_path: Path) -> None:
     assert "repeat_host" not in job(tmp_path, 64, ["node-7"] * 5, node_list="None assigned")
 
 
-def test_each_death_of_that_job_has_its_host(tmp_path: Path) -> None:
+def test_each_failure_of_the_job_has_its_host(tmp_path: Path) -> None:
     job(tmp_path, 64, ["node-7", "node-7", "node-7"])
     rows = goodput_cli.analyze(str(tmp_path), job_name="llm").disruptions
     assert [(row.cause, row.first_host) for row in rows] == [("native_crash", "node-7")] * 3

@@ -1,4 +1,4 @@
-"""Rows of evidence: every one reads its sample, and says of it what it declares."""
+"""Each row of evidence reads its sample and gives the declared result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TOO_COMMON = ("Error", "WARN", "Killed", "rank")
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_a_row_reads_its_sample(row: CauseRow) -> None:
+def test_row_reads_its_sample(row: CauseRow) -> None:
     rows = shipped_rows()
     found = rows.read_exception(row.sample, [row.sample_frame]) if row.of_exceptions else rows.read(row.sample)
     assert found is not None
@@ -23,7 +23,7 @@ def test_a_row_reads_its_sample(row: CauseRow) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.of_exceptions], ids=lambda row: row.name)
-def test_a_row_of_exceptions_reads_no_other_line(row: CauseRow) -> None:
+def test_exception_row_reads_no_other_line(row: CauseRow) -> None:
     found = shipped_rows().read(row.sample)
     assert found is None or found.row != row.name
     assert not row.anchors
@@ -31,12 +31,12 @@ def test_a_row_of_exceptions_reads_no_other_line(row: CauseRow) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if not row.of_exceptions], ids=lambda row: row.name)
-def test_an_anchor_is_in_the_sample_and_rare(row: CauseRow) -> None:
+def test_anchor_is_rare_and_in_the_sample(row: CauseRow) -> None:
     assert any(anchor in row.sample for anchor in row.anchors)
     assert all(len(anchor) >= 4 and anchor not in TOO_COMMON for anchor in row.anchors)
 
 
-def test_names_of_rows_are_their_own() -> None:
+def test_row_names_are_unique() -> None:
     names = [row.name for row in ROWS]
     assert len(set(names)) == len(names)
 
@@ -60,5 +60,5 @@ def test_causes_are_26_in_nine_groups() -> None:
         "srun: error: node-3: tasks 0-7: Exited with exit code 0",
     ],
 )
-def test_what_is_a_guess_or_a_word_of_the_source_says_nothing(line: str) -> None:
+def test_guesses_and_source_words_are_not_evidence(line: str) -> None:
     assert shipped_rows().read(line) is None

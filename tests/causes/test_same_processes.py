@@ -1,4 +1,4 @@
-"""Rows of one process are found by an index, which answers what a look at each pair of rows would."""
+"""The index of rows of one process gives the same result as a comparison of each pair of rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from goodput_cli.events.evidence import FailureEvidence
 
 
 def same_process(one: FailureEvidence, other: FailureEvidence) -> bool:
-    """By pid, where one names none by rank, and where the first names no rank by stream."""
+    """Return True if both rows are of one process: by pid, by rank if a pid is missing, by stream if the first rank
+    is missing."""
     if one.pid is not None and other.pid is not None:
         return one.pid == other.pid
     if one.rank is not None:
@@ -33,7 +34,7 @@ def row(chance: random.Random, line: int) -> FailureEvidence:
 
 
 @pytest.mark.parametrize("seed", range(50))
-def test_the_index_finds_what_pairs_show(seed: int) -> None:
+def test_index_agrees_with_pairs(seed: int) -> None:
     chance = random.Random(seed)
     rows = [row(chance, chance.randrange(1, 99)) for _ in range(chance.randrange(6))]
     processes = Processes(rows)
@@ -43,7 +44,7 @@ def test_the_index_finds_what_pairs_show(seed: int) -> None:
 
 
 def lines_run(ranks: int) -> int:
-    """How many lines of Python it takes to judge as many ranks, half of which only logged an exception."""
+    """Return the number of Python lines that judge `n` ranks, half of which only logged an exception."""
     rows = [
         FailureEvidence(
             "python_error", "root", f"RuntimeError: boom {rank}", "exception", "process", "train.log", rank + 1, None,
@@ -67,6 +68,6 @@ def lines_run(ranks: int) -> int:
     return lines
 
 
-def test_the_work_for_ranks_that_raise_is_linear() -> None:
-    _, one, two, four = (lines_run(ranks) for ranks in (100, 100, 200, 400))  # the first one fills what is kept
+def test_work_for_raising_ranks_is_linear() -> None:
+    _, one, two, four = (lines_run(ranks) for ranks in (100, 100, 200, 400))  # The first call fills the caches.
     assert four - two <= 2**1.2 * (two - one)

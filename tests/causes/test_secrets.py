@@ -1,4 +1,4 @@
-"""No quoted line shows a secret, wherever it is quoted, and an ordinary one is quoted as it stands (docs/causes.md)."""
+"""No output quotes a secret, and ordinary lines are quoted unchanged (docs/causes.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from goodput_cli.cli.main import run
 
 ALNUM, HEX, PHRASE = "q7Zk2mVx9RtB4nLc8WsY6dHf", "0f9a3c71d2e84b56a7c80d1e2f3a4b5c", "correct horse battery"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiI0MiJ9.c2lnbmVkLWJ5LW1l"
-SECRETS: dict[str, tuple[str, ...]] = {  # what is said, and what must not be shown of it
+SECRETS: dict[str, tuple[str, ...]] = {  # Each row has the log line and the text that must stay hidden.
     "AWS_SECRET_ACCESS_KEY": (f"AWS_SECRET_ACCESS_KEY={ALNUM}/a+b", ALNUM, "a+b"),
     "AWS_SESSION_TOKEN": (f"AWS_SESSION_TOKEN={ALNUM}==", ALNUM),
     "aws_access_key_id": (f"aws_access_key_id = AKIA{ALNUM.upper()}", ALNUM.upper()),
@@ -160,7 +160,7 @@ def test_no_kind_of_secret_is_quoted(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert all("***" in text for text in shown)
 
 
-def test_ordinary_lines_are_quoted_as_they_stand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ordinary_lines_are_quoted_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(ORDINARY) >= 50
     log = tmp_path / "train.log"
     log.write_text(STEPS + "".join(raised(f"{number} {text}") for number, text in enumerate(ORDINARY)))
@@ -169,7 +169,7 @@ def test_ordinary_lines_are_quoted_as_they_stand(tmp_path: Path, capsys: pytest.
 
 @pytest.fixture(scope="module")
 def died(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A job that dies of a line with a secret and starts again."""
+    """Write a job that dies with a secret in its last line and starts again."""
     log = tmp_path_factory.mktemp("died") / "train.log"
     hostile = Path(__file__).parent / "examples" / "12-hostile-words" / "train.log"
     died, count = re.subn(r"(?<=ValueError: ).*", f"AWS_SECRET_ACCESS_KEY={ALNUM} is wrong", hostile.read_text())
@@ -183,7 +183,7 @@ WAYS = [(command, ending) for command in ("analyze", "disruptions", "timeline", 
 
 
 @pytest.mark.parametrize(("command", "ending"), [*WAYS, ("analyze", "xml"), ("analyze", "prom"), ("fleet", "json")])
-def test_no_way_out_shows_it(command: str, ending: str, died: Path, tmp_path: Path) -> None:
+def test_no_output_shows_the_secret(command: str, ending: str, died: Path, tmp_path: Path) -> None:
     out = tmp_path / f"answer.{ending}"
     assert run([command, str(died), *(() if command == "fleet" else ("--job-name", "job")), "-q", "-o", str(out)]) in (
         0,
@@ -199,7 +199,7 @@ def test_no_way_out_shows_it(command: str, ending: str, died: Path, tmp_path: Pa
     [["analyze", "--full"], ["analyze", "--strict"], ["disruptions"], ["timeline"], ["check", "-v"], ["advise"]],
     ids=" ".join,
 )
-def test_no_terminal_shows_it(asked: list[str], died: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_terminal_shows_the_secret(asked: list[str], died: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run([asked[0], str(died), "--job-name", "job", *asked[1:]])
     said = "".join(capsys.readouterr())
     assert said
@@ -222,7 +222,7 @@ took = { unit = "s" }
 """
 
 
-def test_what_helps_with_mappings_does_not_show_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mapping_helpers_hide_the_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, mapping, rejects = tmp_path / "train.log", tmp_path / "own.toml", tmp_path / "rejects.csv"
     refused = f"2026-03-01 10:01:00 uploaded with ghp_{ALNUM} to https://u:hunter2@host\n"
     other = f"2026-03-01 10:01:01 nobody reads secret_key={ALNUM} here\n"
@@ -244,7 +244,7 @@ def test_what_helps_with_mappings_does_not_show_it(tmp_path: Path, capsys: pytes
         assert [one for one in (ALNUM, "hunter2", "correcthorse") if one in text] == [], text
 
 
-def test_a_draft_of_lines_with_a_secret_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inferred_rules_read_lines_with_a_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, draft = tmp_path / "train.log", tmp_path / "draft.toml"
     log.write_text(LINES)
     assert run(["check", "--suggest", str(log), "-o", str(draft)]) == 0

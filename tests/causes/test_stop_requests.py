@@ -70,11 +70,11 @@ LINES = {
     "scancel": f"slurmstepd: error: *** JOB 77 ON node-3 CANCELLED AT {iso(REQUEST)} ***",
     "Ray": line(REQUEST, "Node 10.0.0.7 will be terminated soon (reason: kubernetes-pod-termination)"),
 }
-"""Requests that stand in a log."""
+"""Requests in the job's log."""
 
 
 def workload(reason: str, seconds: float = REQUEST) -> dict[str, Any]:
-    """A Workload of Kueue that was evicted."""
+    """Return an evicted Workload of Kueue."""
     evicted = {"type": "Evicted", "status": "True", "reason": reason, "lastTransitionTime": f"{iso(seconds)}Z"}
     about = {"name": "jobset-llm-1f2", "uid": "w", "ownerReferences": [{"kind": "JobSet", "name": "llm"}]}
     return {"kind": "Workload", "metadata": about, "status": {"conditions": [evicted]}}
@@ -86,7 +86,7 @@ def event(reason: str, pod: str = "llm-0-0") -> dict[str, Any]:
 
 
 def pod(seconds: float = EXIT) -> dict[str, Any]:
-    """A pod whose container exited with 0."""
+    """Return a pod whose container exited with 0."""
     ended = {"exitCode": 0, "reason": "Completed", "startedAt": f"{iso(0)}Z", "finishedAt": f"{iso(seconds)}Z"}
     about = {"name": "llm-0-0", "uid": "p", "labels": {"jobset.sigs.k8s.io/jobset-name": "llm"}}
     status = {"containerStatuses": [{"name": "train", "state": {"terminated": ended}}]}
@@ -99,7 +99,7 @@ OBJECTS = {
     "autoscaler": event("ScaleDown"),
     "kubelet": event("Evicted"),
 }
-"""Requests that a cluster keeps beside a log."""
+"""Requests in objects of the cluster."""
 CAUSES = {
     "SIGTERM": "killed", "SIGINT": "cancelled", "time limit": "time_limit", "scancel": "cancelled", "Ray": "evicted",
     "Kueue": "preempted", "PodsReadyTimeout": "evicted", "autoscaler": "evicted", "kubelet": "evicted",
@@ -107,7 +107,7 @@ CAUSES = {
 
 
 def analyzed(folder: Path, lines: Sequence[str], beside: Sequence[str] = (), objects: Sequence[Any] = ()) -> Analysis:
-    """The analysis of a log, with another log or objects beside it."""
+    """Return the analysis of a log, together with another log or objects."""
     (folder / "llm.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
     if beside:
         (folder / "agent.log").write_text("\n".join(beside) + "\n", encoding="utf-8")
@@ -117,7 +117,7 @@ def analyzed(folder: Path, lines: Sequence[str], beside: Sequence[str] = (), obj
 
 
 def cause(analysis: Analysis) -> str:
-    """Why the last attempt ended; a clean end has no cause."""
+    """Return the cause of the last attempt's end; None after a clean end."""
     assert analysis.job.ending != "clean"
     return analysis.timeline.causes.why[-1].code
 
@@ -183,7 +183,7 @@ def test_totals_end_a_job_that_left_by_itself(lines: list[str], ending: str, tmp
 
 
 def test_signal_of_a_launcher_is_no_request(tmp_path: Path) -> None:
-    """Rank 3 fails, its launcher stops the others, and one of these reports the signal."""
+    """Rank 3 fails, its launcher stops the others, and one of them reports the signal."""
     failed = glog("E", EXIT, f"{API} failed (exitcode: 1) local_rank: 3 (pid: 2010) of binary: /usr/bin/python")
     log = [*TRAINED, *EXITS["traceback"], failed, line(EXIT + 1, "Received SIGTERM, saving a checkpoint")]
     assert cause(analyzed(tmp_path, log)) == "python_error"
@@ -198,5 +198,5 @@ STOPS = {
 
 @pytest.mark.parametrize(("lines", "ending"), STOPS.values(), ids=STOPS)
 def test_user_ends_a_job_after_a_notice_but_an_exit_does_not(lines: tuple[str, ...], ending: str) -> None:
-    """The recorder's own words for a stop go before a notice of preemption; its exit is no word of anybody."""
+    """The recorder's reason for a stop precedes a notice of preemption; its exit event has no reason."""
     assert account(start(0), steps(0, 20, at=60), notice(255), *lines).analysis.job.ending == ending

@@ -1,5 +1,4 @@
-"""Stories of failures, told before there were rows for them: what is said is what somebody says who knows all of it, or
-that nobody says."""
+"""Stories of failures that are older than the rows of evidence: the answer agrees with an engineer's, or is unknown."""
 
 from __future__ import annotations
 
@@ -15,19 +14,19 @@ ALL = stories.stories()
 
 
 @pytest.mark.parametrize("story", ALL, ids=lambda story: story.name)
-def test_the_first_cause_is_named_where_it_began(story: Story, tmp_path: Path) -> None:
+def test_story_names_the_first_cause_and_its_location(story: Story, tmp_path: Path) -> None:
     found = stories.told(story, tmp_path)
     assert stories.verdict(story, found) == "right", (found.cause, found.first_rank, found.first_host, found.cause_text)
 
 
 @pytest.mark.parametrize("story", [one for one in ALL if not one.start], ids=lambda story: story.name)
-def test_what_it_lost_is_what_was_not_saved(story: Story, tmp_path: Path) -> None:
+def test_story_loses_the_unsaved_work(story: Story, tmp_path: Path) -> None:
     found = stories.told(story, tmp_path)
     assert (found.last_step, found.resumed_step, found.steps_lost) == (150, 100, 50)
 
 
 def shown(name: str, folder: Path, capsys: pytest.CaptureFixture[str], command: str = "disruptions") -> str:
-    """What a command prints of a story, as one line."""
+    """Return the output of a command on a story, as one line."""
     (story,) = (one for one in ALL if one.name == name)
     assert run([command, str(stories.written(story, folder)), "-j", "llm", "-q"]) == 0
     return " ".join(capsys.readouterr().out.split())
@@ -52,24 +51,22 @@ def shown(name: str, folder: Path, capsys: pytest.CaptureFixture[str], command: 
         ),
     ],
 )
-def test_a_cause_that_is_only_likely_says_what_is_missing(
+def test_likely_cause_names_the_missing_evidence(
     name: str, doubt: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert doubt in shown(name, tmp_path, capsys)
 
 
-def test_where_nobody_says_why_it_stands_there_and_what_may(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_cause_suggests_a_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown("a throttled processor and a socket of Ceph, then silence", tmp_path, capsys)
     assert "cause not logged; add the output of all ranks, and the scheduler or kernel log" in text
 
 
-def test_a_kill_for_memory_is_quoted_in_the_words_that_name_the_process(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_memory_kill_is_quoted_with_its_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown("a task of JAX that its kernel killed, and the others first in the log", tmp_path, capsys)
     assert "host_oom: `Memory cgroup out of memory: Killed process 913 (python3)" in text
 
 
-def test_a_long_outage_names_what_it_followed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_outage_names_its_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown("a Gaudi card that cannot be acquired", tmp_path, capsys, "analyze")
     assert "nothing ran for 15 min 40 s after disruption 2 (likely environment), 10:14 to 10:30 UTC" in text

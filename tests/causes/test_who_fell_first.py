@@ -1,5 +1,5 @@
-"""Who was seen to fail first is blamed, not whom the launcher killed later; and nothing that ends no process changes a
-cause that is said (docs/causes.md)."""
+"""The process that failed first is the cause, not those that the launcher killed later. Lines that end no process do
+not change a confirmed cause (docs/causes.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEAD = ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", "
 
 
 def entry(number: int, at: str, rank: int, code: int) -> tuple[str, ...]:
-    """A process in an agent's block."""
+    """Return the entry of a process in an agent's block."""
     return (
         f"[{number}]:",
         f"  time      : 2026-03-01_{at}",
@@ -36,52 +36,52 @@ def entry(number: int, at: str, rank: int, code: int) -> tuple[str, ...]:
 
 
 def block(*ended: tuple[str, int, int], cut: int = 0) -> tuple[str, ...]:
-    """The block in which an agent tells of its processes, the first one last. cut: lines missing at its end."""
+    """Return an agent's block about its processes, the first failure last. cut: number of lines missing at its end."""
     others = [line for at, one in enumerate(ended[1:], 1) for line in entry(at, *one)]
     lines = [*HEAD, "Failures:", *others, "-" * 60, "Root Cause (first observed failure):", *entry(0, *ended[0])]
     return (*lines, "=" * 60) if not cut else tuple(lines[:-cut])
 
 
 @pytest.mark.parametrize("later", [-9, -15, -6, -11])
-def test_what_an_agent_does_to_those_that_are_left_is_no_cause(later: int, tmp_path: Path) -> None:
-    """Rank 1 exits with 1 at 10:10:46 and says nothing; rank 0 is killed 31 s later."""
+def test_processes_killed_by_the_agent_are_no_cause(later: int, tmp_path: Path) -> None:
+    """Rank 1 exits with 1 at 10:10:46 without a message; rank 0 is killed 31 s later."""
     found = job(tmp_path, *block(("10:10:46", 1, 1), ("10:11:17", 0, later)))
     assert verdict(found) == ("unknown", None)
     assert (found.first_rank, found.first_host) == (1, "node-01")
 
 
 @pytest.mark.parametrize("cut", [2, 4, 6, 9])
-def test_nor_is_it_where_the_end_of_its_block_is_missing(cut: int, tmp_path: Path) -> None:
+def test_processes_killed_by_the_agent_with_a_cut_block(cut: int, tmp_path: Path) -> None:
     found = job(tmp_path, *block(("10:10:46", 1, 1), ("10:11:17", 0, -9), cut=cut))
     assert verdict(found) == ("unknown", None)
     assert found.first_rank != 0
 
 
-def test_clocks_of_another_zone_order_a_block_as_well(tmp_path: Path) -> None:
-    """The block is in Berlin's time, the log in UTC."""
+def test_block_in_another_time_zone_is_ordered(tmp_path: Path) -> None:
+    """The block has Berlin's time, the log UTC."""
     found = job(tmp_path, *block(("11:10:46", 1, 1), ("11:11:17", 0, -9)))
     assert (found.cause, found.first_rank) == ("unknown", 1)
 
 
-def test_a_kill_that_was_seen_first_is_how_it_ended(tmp_path: Path) -> None:
+def test_first_observed_kill_is_the_cause(tmp_path: Path) -> None:
     found = job(tmp_path, *block(("10:10:46", 0, -9), ("10:10:46", 1, 1)))
     assert verdict(found) == ("killed", "confirmed")
     assert found.first_rank == 0
 
 
-def test_an_error_of_another_rank_than_the_first_is_only_likely(tmp_path: Path) -> None:
+def test_error_of_another_rank_is_only_likely(tmp_path: Path) -> None:
     found = job(tmp_path, *raised(3, DISK), *block(("10:10:46", 1, 1), ("10:10:46", 3, 1)))
     assert verdict(found) == ("disk_full", "likely")
     assert found.first_rank == 3
 
 
-def test_the_first_one_s_own_error_is_said(tmp_path: Path) -> None:
+def test_error_of_the_first_rank_is_confirmed(tmp_path: Path) -> None:
     found = job(tmp_path, *raised(3, "ValueError: wrong shape"), *raised(1, DISK), *block(("10:10:46", 3, 1)))
     assert (found.cause, found.first_rank) == ("python_error", 3)
     assert [(one.rank, one.code) for one in found.also_seen] == [(1, "disk_full")]
 
 
-def test_a_launcher_of_mpi_names_rank_and_host(tmp_path: Path) -> None:
+def test_mpi_launcher_names_rank_and_host(tmp_path: Path) -> None:
     found = job(
         tmp_path,
         "[node-09:4711:0:4711] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x18)",
@@ -90,18 +90,18 @@ def test_a_launcher_of_mpi_names_rank_and_host(tmp_path: Path) -> None:
     assert (found.cause, found.first_rank, found.first_host) == ("native_crash", 21, "node-05")
 
 
-def test_the_mpi_process_that_exited_first(tmp_path: Path) -> None:
+def test_first_exited_mpi_process_is_the_cause(tmp_path: Path) -> None:
     said = "prterun detected that one or more processes exited with non-zero status. The first process to do so was:"
     found = job(tmp_path, said, "", "   Process name: [prterun-node-05-31337@1,6]", "   Exit code:    139")
     assert (found.cause, found.first_rank, found.first_host) == ("native_crash", 6, "node-05")
 
 
-def test_a_process_of_ray_is_placed_by_what_stands_before_its_lines(tmp_path: Path) -> None:
+def test_ray_process_has_the_location_of_its_prefix(tmp_path: Path) -> None:
     found = job(tmp_path, "(TrainWorker pid=913, ip=10.0.0.7) *** SIGABRT received at time=1772359846 on cpu 12 ***")
     assert (found.cause, found.first_host) == ("native_crash", "10.0.0.7")
 
 
-def test_a_peer_is_named(tmp_path: Path) -> None:
+def test_peer_of_a_lost_connection_is_named(tmp_path: Path) -> None:
     found = job(
         tmp_path,
         "libfabric:913:1772359846::efa:cq:efa_rdm_txe_handle_error():737<warn> err: 5, message: Unresponsive receiver "
@@ -120,13 +120,13 @@ def kernel(pid: int, at: str) -> str:
     ("10:10:43", 103, True), ("10:10:52", 103, True), ("10:12:40", 103, False), ("10:14:00", 103, False),
     ("10:10:43", 977, False),
 ])  # fmt: skip
-def test_a_kernel_s_line_without_a_host_is_joined_by_its_pid(at: str, pid: int, named: bool, tmp_path: Path) -> None:
-    """5 s around the exit of that pid, not minutes behind it."""
+def test_kernel_line_without_a_host_is_joined_by_pid(at: str, pid: int, named: bool, tmp_path: Path) -> None:
+    """The time must be within 5 s of the exit of that pid."""
     found = job(tmp_path, failed("10:10:47", -9, 3, 103), dmesg_log=kernel(pid, at))
     assert verdict(found) == (("host_oom", "likely") if named else ("killed", "confirmed"))
 
 
-def test_a_preemption_that_puts_the_job_back_is_no_cancel(tmp_path: Path) -> None:
+def test_preemption_with_requeue_is_no_cancellation(tmp_path: Path) -> None:
     found = job(
         tmp_path,
         "submitit WARNING (2026-03-01 10:10:47,453) - Caught signal SIGUSR2 on node-03: this job is preempted.",
@@ -156,7 +156,7 @@ WAYS = st.sampled_from(["warning", "warning", "caught", "logged", "kill"])
 
 @st.composite
 def noise(draw: st.DrawFn) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What ends nothing: lines before the agent's block, and how the agent ended other ranks, later."""
+    """Lines that end no process: before the agent's block, and about ranks that the agent ended later."""
     lines: list[str] = []
     kills: list[str] = []
     for way in draw(st.lists(WAYS, min_size=1, max_size=4)):
@@ -175,7 +175,7 @@ def noise(draw: st.DrawFn) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def judged(before: tuple[str, ...], behind: tuple[str, ...], kills: tuple[str, ...]) -> Disruption:
-    """A job whose rank 1 dies of a full disk, as its agent says, among other words."""
+    """Return the disruption of a job whose rank 1 dies of a full disk, as its agent reports, among other lines."""
     agent = (*HEAD, "Failures:", *kills, "-" * 60, "Root Cause (first observed failure):", *entry(0, "10:10:48", 1, 1))
     with tempfile.TemporaryDirectory() as folder:
         return job(Path(folder), *before, *raised(1, DISK), *behind, failed("10:10:48", 1, 1, 101), *agent, "=" * 60)
@@ -193,13 +193,13 @@ def test_what_ends_nothing_never_changes_what_is_said(
 
 
 @pytest.mark.parametrize("row", PROCESS_ROWS, ids=lambda row: row.name)
-def test_a_warning_in_its_words_is_no_cause(row: object, tmp_path: Path) -> None:
-    """Each way of warning, behind the last record, and then nothing."""
+def test_warning_line_is_no_cause(row: object, tmp_path: Path) -> None:
+    """Each form of warning is the only line after the last record."""
     lines = [way.format(row.sample.strip()) for way in WARNINGS]  # type: ignore[attr-defined]
     assert verdict(job(tmp_path, *lines)) == ("unknown", None)
 
 
-def test_the_words_say_rank_host_and_line_of_what_else_was_seen(tmp_path: Path) -> None:
+def test_other_observations_show_rank_host_and_line(tmp_path: Path) -> None:
     from goodput_cli.analysis.disruptions.sheet import cause_text_of
 
     job(tmp_path, *raised(3, "ValueError: wrong shape"), *raised(1, DISK), *block(("10:10:46", 3, 1)))
@@ -210,7 +210,7 @@ def test_the_words_say_rank_host_and_line_of_what_else_was_seen(tmp_path: Path) 
     assert "`OSError: [Errno 28] No space left on device: '/ckpt/step_150'`, disk_full" in text
 
 
-def test_the_words_of_a_kill_say_how_and_not_why(tmp_path: Path) -> None:
+def test_kill_without_a_reason_is_described(tmp_path: Path) -> None:
     from goodput_cli.analysis.disruptions.sheet import cause_text_of
 
     job(tmp_path, *block(("10:10:46", 0, -9)))
@@ -218,7 +218,7 @@ def test_the_words_of_a_kill_say_how_and_not_why(tmp_path: Path) -> None:
     assert "killed: received SIGKILL; the log does not show the sender" in cause_text_of(found.why[0])
 
 
-def test_the_words_of_no_cause_say_where_to_look(tmp_path: Path) -> None:
+def test_unknown_cause_suggests_where_to_look(tmp_path: Path) -> None:
     from goodput_cli.analysis.disruptions.sheet import cause_text_of
 
     job(tmp_path, *block(("10:10:46", 1, 1), ("10:11:17", 0, -9)))

@@ -1,4 +1,4 @@
-"""Other wordings: what many programs print when they die is named, and ordinary words in their place are not."""
+"""Failure messages of many programs have the right cause, and ordinary messages have none."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ORDINARY = wordings.wordings("ordinary")
 
 
 @pytest.mark.parametrize("one", FAILURES, ids=lambda one: one.name)
-def test_last_words_are_named(one: Wording, tmp_path: Path) -> None:
+def test_failure_message_has_its_cause(one: Wording, tmp_path: Path) -> None:
     found = wordings.judged(one, tmp_path)
     assert wordings.verdict(one, found) == "named", (found.cause, found.cause_text)
 
 
 @pytest.mark.parametrize("one", THREADS, ids=lambda one: one.name)
-def test_last_words_of_public_threads_are_named(one: Wording, tmp_path: Path) -> None:
+def test_failure_message_of_a_public_thread_has_its_cause(one: Wording, tmp_path: Path) -> None:
     found = wordings.judged(one, tmp_path)
     assert wordings.verdict(one, found) == "named", (found.cause, found.cause_text)
     assert one.rank in (None, found.first_rank)
@@ -33,7 +33,7 @@ def test_last_words_of_public_threads_are_named(one: Wording, tmp_path: Path) ->
 @pytest.mark.parametrize(
     "one", [one for one in THREADS if one.rank is not None and one.host is None], ids=lambda one: one.name
 )
-def test_an_agent_that_saw_the_rank_fail_says_no_other_cause(one: Wording, shown: int, tmp_path: Path) -> None:
+def test_agent_that_saw_the_rank_fail_keeps_the_cause(one: Wording, shown: int, tmp_path: Path) -> None:
     words = "\n".join((one.text, *wordings.agent(one.rank or 0)[:shown]))
     found = wordings.judged(replace(one, text=words), tmp_path)
     assert wordings.verdict(one, found) == "named", (found.cause, found.cause_text)
@@ -61,8 +61,8 @@ ENDED_LATER = (
 @pytest.mark.parametrize(
     "one", [one for one in THREADS if one.rank is not None and one.at != "start"], ids=lambda one: one.name
 )
-def test_what_was_survived_and_who_was_ended_later_change_nothing_that_is_said(one: Wording, tmp_path: Path) -> None:
-    """A warning, an error that was caught, and a kill of another rank half a minute later."""
+def test_survived_errors_and_later_kills_keep_the_cause(one: Wording, tmp_path: Path) -> None:
+    """The log has a warning, a caught error, and a kill of another rank half a minute later."""
     words = (one.text, *wordings.agent(one.rank or 0))
     plain = wordings.judged(replace(one, text="\n".join(words)), tmp_path)
     told = wordings.judged(replace(one, text="\n".join((*SURVIVED, *WARNINGS, *words, *ENDED_LATER))), tmp_path)
@@ -73,12 +73,12 @@ def test_what_was_survived_and_who_was_ended_later_change_nothing_that_is_said(o
 
 @pytest.mark.parametrize("where", ["middle", "end"])
 @pytest.mark.parametrize("one", ORDINARY, ids=lambda one: one.name)
-def test_ordinary_words_are_no_cause(one: Wording, where: str, tmp_path: Path) -> None:
+def test_ordinary_message_is_no_cause(one: Wording, where: str, tmp_path: Path) -> None:
     found = wordings.beside(one, where, tmp_path)
     assert (found.cause, found.cause_text) == ("unknown", None)
 
 
 @pytest.mark.parametrize("one", ORDINARY, ids=lambda one: one.name)
-def test_ordinary_words_do_not_hide_the_cause(one: Wording, tmp_path: Path) -> None:
+def test_ordinary_message_does_not_hide_the_cause(one: Wording, tmp_path: Path) -> None:
     found = wordings.beside(one, "other", tmp_path)
     assert (found.cause, found.first_rank) == ("disk_full", 5)

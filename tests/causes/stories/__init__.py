@@ -1,7 +1,7 @@
-"""Small logs of failures in clusters that nobody here has seen (`stories.toml`), each with what an engineer says of it
-who knows the whole story: why the job died, on which rank and host, and what it lost.
+"""Small logs of real failures (`stories.toml`), each with the expected answer of an engineer who knows the story:
+why the job died, on which rank and host, and what it lost.
 
-`python -m tests.causes.stories` prints what is said of each.
+`python -m tests.causes.stories` prints the verdict on each story.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from goodput_cli.analysis.disruptions.rows import Disruption
 
 STORIES = Path(__file__).parent / "stories.toml"
 STARTS = 10
-"""Lines before the first record of a life."""
+"""Log lines before the first record of an attempt."""
 EARLY = 6
-"""Behind so many records of the life that dies stands what was survived."""
+"""Number of records of the failing attempt after which the survived lines are inserted."""
 
 
 @dataclass(frozen=True)
 class Story:
-    """How one job died."""
+    """A job's failure and its expected cause."""
 
     name: str
     truth: str
-    """What happened, in a sentence."""
+    """One sentence that describes the failure."""
     cause: tuple[str, ...]
-    """What may be named, the best one first."""
+    """Accepted causes, the best one first."""
     text: str = ""
-    """What stands behind the last record of the log of the job."""
+    """Log lines after the last record of the job's log."""
     early: str = ""
-    """What stands in the middle of its steps."""
+    """Log lines between the job's steps."""
     start: str = ""
-    """What an attempt says that makes no step: the one that the story is about."""
+    """Log lines of an attempt without steps: the attempt that the story is about."""
     rank: int | None = None
     host: str | None = None
     files: Mapping[str, str] = field(default_factory=dict)
-    """Further files of the folder, by name."""
+    """Other files of the directory, by name."""
 
 
 def stories() -> list[Story]:
-    """All of them."""
+    """Return all stories."""
     rows = tomllib.loads(STORIES.read_text("utf-8"))["story"]
     return msgspec.convert(rows, list[Story])
 
 
 def life(minute: int, first: int) -> Iterator[str]:
-    """A process on node-03 and node-04 with eight ranks: its start lines at a minute behind 10:00, then fifteen records
-    of ten steps, of which the tenth is saved. The last one comes ten minutes and 45 s later."""
+    """Return an attempt on node-03 and node-04 with eight ranks: its start lines at a minute after 10:00, then
+    fifteen records of ten steps. The tenth is saved. The last record comes ten minutes and 45 s later."""
     yield "time to initialize megatron (seconds): 20.000"
     yield f"[after megatron is initialized] datetime: 2026-03-01 10:{minute:02d}:20.000000 "
     for local in range(4):
@@ -70,7 +70,7 @@ def life(minute: int, first: int) -> Iterator[str]:
 
 
 def lines_of(story: Story) -> list[str]:
-    """The log of the job."""
+    """Return the lines of the job's log."""
     first = list(life(0, 10))
     behind = STARTS + EARLY
     first[behind:behind] = story.early.strip("\n").split("\n") if story.early else []
@@ -85,7 +85,7 @@ def lines_of(story: Story) -> list[str]:
 
 
 def written(story: Story, folder: Path) -> Path:
-    """The folder with the files of a story."""
+    """Write the files of a story and return their directory."""
     (folder / "train.log").write_text("\n".join(lines_of(story)) + "\n")
     for name, text in story.files.items():
         (folder / name).write_text(text.strip("\n") + "\n")
@@ -93,12 +93,12 @@ def written(story: Story, folder: Path) -> Path:
 
 
 def told(story: Story, folder: Path) -> Disruption:
-    """The disruption that the story is about."""
+    """Return the disruption that the story is about."""
     return goodput_cli.analyze(str(written(story, folder)), job_name="llm").disruptions[-1]
 
 
 def verdict(story: Story, found: Disruption) -> str:
-    """`right`, `not known`, or what is wrong of it."""
+    """Return `right`, `not known`, or a description of the error."""
     if found.cause in (None, "unknown"):
         return "right" if "unknown" in story.cause else "not known"
     if found.cause not in story.cause:
@@ -111,7 +111,7 @@ def verdict(story: Story, found: Disruption) -> str:
 
 
 def main(part: str = "") -> None:
-    """Print what is said of each."""
+    """Print the verdict on each story."""
     for story in (one for one in stories() if part in one.name):
         with tempfile.TemporaryDirectory() as folder:
             found = told(story, Path(folder))

@@ -1,8 +1,7 @@
-"""Last words of jobs in the wordings of many programs (`failures.toml`, `threads.toml`), and ordinary ones
-(`ordinary.toml`): each is put into the log of a small job, and what is named as the cause is compared with what an
-engineer reads in it.
+"""Failure messages of many programs (`failures.toml`, `threads.toml`), and ordinary messages (`ordinary.toml`): each
+is put into the log of a small job, and the reported cause is compared with an engineer's.
 
-`python -m tests.causes.wordings failures` says how many are named, missed and wrong.
+`python -m tests.causes.wordings failures` counts the named, missed and wrong causes.
 """
 
 from __future__ import annotations
@@ -20,31 +19,31 @@ from goodput_cli.analysis.disruptions.rows import Disruption
 
 HERE = Path(__file__).parent
 Verdict = Literal["named", "general", "missed", "wrong"]
-"""named: as an engineer reads it; general: the type of an exception or a signal, where the line says more; missed:
-nobody says; wrong: something else is named."""
+"""named: the engineer's cause; general: the type of an exception or a signal, although the line has more; missed: no
+cause; wrong: another cause."""
 GENERAL = ("python_error", "native_crash")
 MISSED = ("unknown", "killed", "collective_timeout")
 
 
 @dataclass(frozen=True)
 class Wording:
-    """Last words."""
+    """A failure message and its expected cause."""
 
     name: str
     text: str
     cause: tuple[str, ...] = ()
-    """What may be named, the best one first."""
+    """Accepted causes, the best one first."""
     at: str = "end"
-    """`start`: of a start that made no step."""
+    """`start`: in an attempt without steps."""
     host_log: str = ""
-    """The file of a host in which it stands; "" for the log of the job."""
+    """Name of the host's file that contains the message; an empty string for the job's log."""
     rank: int | None = None
     host: str | None = None
-    """Where the words say so."""
+    """Source of the message."""
 
 
 def wordings(kind: str) -> list[Wording]:
-    """Those of a file."""
+    """Return the wordings of a file."""
     declared = tomllib.loads((HERE / f"{kind}.toml").read_text("utf-8"))
     rows = declared.get("failure") or declared.get("ordinary") or []
     return [
@@ -54,8 +53,8 @@ def wordings(kind: str) -> list[Wording]:
 
 
 def life(minute: int, first: int) -> Iterator[str]:
-    """The start lines of a process on node-03 at a minute behind 10:00, and fifteen records of ten steps: the last one
-    ten minutes and 45 s later."""
+    """Return the start lines of a process on node-03 at a minute after 10:00, and fifteen records of ten steps. The
+    last record comes ten minutes and 45 s later."""
     yield "time to initialize megatron (seconds): 20.000"
     yield f"[after megatron is initialized] datetime: 2026-03-01 10:{minute:02d}:20.000000 "
     yield "node-03:812:812 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.3<0>"
@@ -68,7 +67,7 @@ def life(minute: int, first: int) -> Iterator[str]:
 
 
 def lines_of(one: Wording) -> list[str]:
-    """The log of a job that says these words."""
+    """Return the log of a job that contains this message."""
     said = [] if one.host_log else one.text.split("\n")
     if one.at == "start":
         begun = list(life(16, 10))[:3]
@@ -77,7 +76,7 @@ def lines_of(one: Wording) -> list[str]:
 
 
 def judged(one: Wording, folder: Path) -> Disruption:
-    """The disruption at whose end the words stand."""
+    """Return the disruption after the message."""
     (folder / "train.log").write_text("\n".join(lines_of(one)) + "\n")
     if one.host_log:
         (folder / one.host_log).write_text(one.text + "\n")
@@ -85,7 +84,7 @@ def judged(one: Wording, folder: Path) -> Disruption:
 
 
 def agent(rank: int) -> tuple[str, ...]:
-    """What the agent of a node says that saw a rank leave with 1."""
+    """Return the lines of a node's agent that saw a rank exit with 1."""
     return (
         f"E0301 10:10:51.000000 7 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) "
         f"local_rank: {rank} (pid: {812 + rank}) of binary: /usr/bin/python",
@@ -105,7 +104,7 @@ def agent(rank: int) -> tuple[str, ...]:
 
 
 def verdict(one: Wording, found: Disruption) -> Verdict:
-    """How what was named compares with what an engineer reads."""
+    """Return the comparison of the reported cause with the engineer's."""
     code = found.cause or "unknown"
     if code in one.cause:
         return "named"
@@ -115,7 +114,7 @@ def verdict(one: Wording, found: Disruption) -> Verdict:
 
 
 def main(kind: str) -> None:
-    """Say what is named of each."""
+    """Print the reported cause of each wording."""
     counts: Counter[str] = Counter()
     for one in wordings(kind):
         with tempfile.TemporaryDirectory() as folder:
@@ -132,12 +131,12 @@ OTHER_END = (
     '[rank5]:   File "/opt/train.py", line 8, in save',
     "[rank5]: OSError: [Errno 28] No space left on device: '/ckpt/step_150'",
 )
-"""Of what a job dies that said ordinary things before."""
+"""The final failure of a job that logged ordinary messages before."""
 
 
 def beside(one: Wording, where: str, folder: Path) -> Disruption:
-    """The disruption of a job that says ordinary things: `middle`, between two steps; `end`, behind the last one, and
-    then nothing; `other`, before it dies of a full disk."""
+    """Return the disruption of a job with ordinary messages: `middle`, between two steps; `end`, after the last one;
+    `other`, before it dies of a full disk."""
     said = [] if one.host_log else one.text.split("\n")
     first = list(life(0, 10))
     if where == "middle":
