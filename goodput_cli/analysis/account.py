@@ -1,9 +1,9 @@
-"""From a question and the events of a job to its timeline, and to the analysis of a window of it.
+"""Build the timeline of a job from its events and a question, and analyze a window of it.
 
-Which events the question is about: one job of the log, and one run of it.
+Select the events of the question: one job of the log, and one run of it.
 
-A log of many jobs as one log a job, for one sort of the whole table: thousands of jobs must not cost thousands of
-passes over it.
+Split a log of many jobs into one log per job, with one sort of the whole table. Thousands of jobs must not cost
+thousands of passes over it.
 """
 
 from __future__ import annotations
@@ -52,14 +52,15 @@ if TYPE_CHECKING:
 
 _LISTED = 10
 NO_TRAINING_LOG = "no training log"
-"""Why a job that only appears in a scheduler table has no goodput."""
+"""Reason for unknown goodput of a job that only appears in a scheduler table."""
 _NOTHING = "no events found"
 
 
 def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[LogFormat, ...]]:
-    """The events of one job, its name, and the formats they came in.
+    """Return the events of one job, its name, and their formats.
 
-    `NotEnoughData`: no events at all, or none of that job. `UsageError`: no name given, and several jobs.
+    Raise `NotEnoughData` without any events, or without events of that job. Raise `UsageError` if no name is given and
+    there are several jobs.
     """
     jobs = log.table.jobs
     if len(log.table) == 0:
@@ -91,19 +92,22 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
 
 
 def format_names(log: EventLog, code: int) -> tuple[str, ...]:
-    """The names of the formats that a job's events came in. code: of the job."""
+    """Return the names of the formats of a job's events. code: of the job."""
     return log.format_names[code] if code < len(log.formats) else ()
 
 
 def is_scheduled_alone(formats: Sequence[str]) -> bool:
-    """Whether nothing but a scheduler's table tells of a job: what it did with its time is not known, and never 0.
-    formats: the names of those that its events came in."""
+    """Return True if a job appears only in a scheduler table: its use of time is unknown, and never 0. formats: the
+    names of the formats of its events."""
     return set(formats) == {SACCT}
 
 
 def pick_run(whole: OrderedEvents, run: str, before: int | None = None) -> tuple[OrderedEvents, int]:
-    """The events of one run of a job (accounting §10), and its number: a number from 1, or "last"; "auto": the last
-    that began before an instant (ns), where runs stand apart; else, as for "all", all events, which are number 0."""
+    """Return the events of one run of a job (accounting §10), and its number.
+
+    run: a number from 1; "last"; "all" for all events, with number 0; or "auto", the last run that began before a time
+    (ns). "auto" is the same as "all" if runs are not separate.
+    """
     if run == ALL:
         return whole, 0
     table, starts = whole.table, run_starts(whole.table, apart=run == AUTO)
@@ -122,8 +126,8 @@ def pick_run(whole: OrderedEvents, run: str, before: int | None = None) -> tuple
 
 
 def run_starts(table: EventTable, *, apart: bool = False) -> list[int]:
-    """Rows at which runs of a job begin (accounting §10), the first at row 0. apart: only if these are judged one by
-    one."""
+    """Return the rows at which runs of a job begin (accounting §10), the first at row 0. apart: only if the runs are
+    judged separately."""
     if apart and not may_have_separate_runs(table):
         return [0]
     attempts = find_attempts(table, is_step_log(table))
@@ -132,16 +136,16 @@ def run_starts(table: EventTable, *, apart: bool = False) -> list[int]:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a log holds of a job, at a glance."""
+    """Summary of a log's events of one job."""
 
     events: int
     last_ns: int
-    """The end of its last event."""
+    """End of the last event, ns."""
 
 
 def jobs_seen(log: EventLog, names: Sequence[str] = ()) -> dict[str, Seen]:
-    """The jobs of a log that have events and match one of the globs, without those that were earlier runs of another.
-    One pass, however many there are."""
+    """Return the jobs of a log that have events and match one of the globs, without earlier runs of another job. It
+    takes one pass for any number of jobs."""
     table = log.table
     counts = np.bincount(table.job, minlength=len(table.jobs))
     last = np.full(len(table.jobs), np.iinfo(np.int64).min)
@@ -152,26 +156,26 @@ def jobs_seen(log: EventLog, names: Sequence[str] = ()) -> dict[str, Seen]:
 
 
 def is_wanted(job: str, names: Sequence[str]) -> bool:
-    """Whether a job's name matches one of the globs, if there are some."""
+    """Return True if a job's name matches one of the globs, or if there are no globs."""
     return not names or any(name == job or fnmatchcase(job, name) for name in names)
 
 
 def no_job(log: EventLog, names: Sequence[str]) -> NotEnoughData:
-    """What to say of a log without any event of the jobs that match globs."""
+    """Return the error for a log without any event of the jobs that match globs."""
     if len(log.table) == 0:
         return no_events(log.diagnostics, log.table.observed)
     return no_such_job(", ".join(names), log.table.jobs)
 
 
 def no_such_job(name: str, jobs: Iterable[str]) -> NotEnoughData:
-    """What to say where the log holds other jobs than the one that was named."""
+    """Return the error for a log that contains other jobs than the named one."""
     known = sorted(jobs)
     meant = did_you_mean(name, known)
     return NotEnoughData(f"no events for job {name!r}; {meant and f'{meant} '}the log contains {_listed(known)}")
 
 
 def _listed(names: Sequence[str], run_names: Mapping[str, str] = MappingProxyType({})) -> str:
-    """run_names: by job, the name that its user gave its run."""
+    """Return the names as a list in words. run_names: the name that the user gave a run, by job."""
     shown = ", ".join(
         _quoted(name) + (f" ({_quoted(run_names[name])})" if run_names.get(name, name) != name else "")
         for name in names[:_LISTED]
@@ -184,8 +188,8 @@ def _quoted(name: str) -> str:
 
 
 def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: EvidenceOfLog = NO_EVIDENCE) -> NotEnoughData:
-    """What to say of a log without any event, of which no rules were drafted: what its sources hold instead. observed:
-    what lines say of deaths, and which of them look like steps."""
+    """Return the error for a log without events and without inferred rules: the actual content of its sources.
+    observed: lines about failures, and lines that look like steps."""
     for place in observed.unread_steps.values():
         return NeedsMapping(_may_be_drafted(f"{place} looks like a step, but the format is unknown", place))
     seen = observed.listed
@@ -226,16 +230,16 @@ def end_in_words(why: FailureCause) -> str:
 
 
 def _may_be_drafted(what: str, place: str) -> str:
-    """What to say of a log of which nobody drafted rules yet, with the commands that make and use a mapping. place:
+    """Return the advice for a log without inferred rules yet, with the commands that make and use a mapping. place:
     FILE:LINE of a line of it."""
     make = f"`goodput check --suggest {shlex.quote(place.rpartition(':')[0])} > my.toml`"
     return f"{what}. Create a mapping with {make}, then pass `--mapping my.toml`"
 
 
 def by_job(log: EventLog) -> Iterator[EventLog]:
-    """The log of each job that has events, in order of their first event; rows in order of arrival.
+    """Yield the log of each job that has events, in order of their first event; rows in order of arrival.
 
-    The diagnostics of reading are of the whole log and stay out.
+    The diagnostics of reading belong to the whole log and are omitted.
     """
     table = log.table
     if len(table) == 0:
@@ -257,14 +261,15 @@ def by_job(log: EventLog) -> Iterator[EventLog]:
 
 
 def _slice(table: EventTable, job: int, start: int, stop: int) -> EventTable:
-    """The rows of one job, sorted by job before, with only those labels, details, entries and writers that they use."""
+    """Return the rows of one job, sorted by job before, with only the labels, details, entries and writers that they
+    use."""
     columns = {name: getattr(table, name)[start:stop] for name in COLUMNS}
     columns["job"] = np.zeros(stop - start, dtype=np.int32)
     named: dict[str, Any] = {"jobs": (table.jobs[job],)}
     for column, name in (("label", "labels"), ("detail", "details"), ("entry", "entries"), ("writer", "writers")):
         codes = columns[column]
         used = distinct(codes[codes >= 0])
-        if len(used):  # numbered anew without holes; NONE stays
+        if len(used):  # Numbers become contiguous; NONE stays.
             columns[column] = np.where(codes >= 0, np.searchsorted(used, codes), codes).astype(np.int32)
         named[name] = tuple(getattr(table, name)[code] for code in used.tolist())
     return replace(table, **columns, **named)
@@ -282,15 +287,17 @@ def analyze_log(
     price: Price | None = None,
     asked: tuple[str, ...] = (),
 ) -> Analysis:
-    """The analysis of one job in a log that was read; price and asked are those of `Analysis`. The log is let go as
-    soon as the job's events are in order: its table is large, so that the caller should not keep it either."""
+    """Return the analysis of one job in a log that was read; price and asked are those of `Analysis`.
+
+    The log is released as soon as the job's events are in order: its table is large, so the caller should not keep it.
+    """
     events, name, formats = pick_job(log, job_name)
     of_reading = log.diagnostics
     del log
     ordered = in_order(events)
     del events
     last = int(ordered.table.end.max())
-    question = replace(question, now_ns=max(question.now_ns, last))  # a clock that was set back hides no event
+    question = replace(question, now_ns=max(question.now_ns, last))  # A clock that was set back must not hide an event.
     timeline, start, end = account_for(ordered, question, name)
     known = timeline if question.method.hindsight else as_known_at(timeline, end)
     analysis = analyse_window(known, name, formats, start, end, of_reading)
@@ -318,7 +325,7 @@ def beside_ledger(analysis: Analysis) -> Iterator[Diagnostic]:
 
 
 def _runs_of_name(ordered: OrderedEvents, analysis: Analysis, question: Question) -> Iterator[Diagnostic]:
-    """The diagnostics of an analysis, with what other readings of the runs of its name would say."""
+    """Yield the diagnostics of an analysis, with the results of other readings of the runs with its name."""
     yield from earlier_runs(ordered, question)
     yield from with_other_readings(analysis.diagnostics, ordered, question, analysis.job.name)
 
@@ -339,8 +346,11 @@ def earlier_runs(ordered: OrderedEvents, question: Question) -> Iterator[Diagnos
 def with_other_readings(
     noticed: Iterable[Diagnostic], ordered: OrderedEvents, question: Question, name: str
 ) -> Iterator[Diagnostic]:
-    """Diagnostics of a job, those that doubt how it is read with what it would be otherwise: of all runs together, what
-    the last run has alone; of stops that may have been planned, what there is if they were."""
+    """Yield the diagnostics of a job. Those that question its reading get the result of the other reading.
+
+    For all runs together this is the result of the last run alone. For stops that may have been planned it is the
+    result if they were.
+    """
     for one in noticed:
         if one.code == "restarted_from_scratch":
             alone = replace(question, run="last", start=None, end=None)
@@ -360,7 +370,7 @@ def with_other_readings(
 
 
 def _as_rollbacks(ordered: OrderedEvents, question: Question, name: str) -> tuple[int, str]:
-    """Return the number of disruptions, and the goodput in words, if processes lived on where the log does not show
+    """Return the number of disruptions, and the goodput in words, if processes survived where the log does not show
     it."""
     timeline, _, _ = account_for(ordered, question, name)
     rules = replace(timeline.rules, unknown_falls="rollbacks")
@@ -369,7 +379,7 @@ def _as_rollbacks(ordered: OrderedEvents, question: Question, name: str) -> tupl
 
 
 def _reading(ordered: OrderedEvents, question: Question, name: str) -> tuple[int, str]:
-    """How many disruptions a job has in one reading, and its goodput in words."""
+    """Return the number of disruptions of a job in one reading, and its goodput in words."""
     timeline, _, _ = account_for(ordered, question, name)
     return _share_of(timeline, name)
 
@@ -381,7 +391,7 @@ def _share_of(timeline: Timeline, name: str) -> tuple[int, str]:
 
 
 def _table_of(name: str) -> str:
-    """`[job.llm-7b]`, quoted where TOML wants it."""
+    """Return the TOML table of a job, `[job.llm-7b]`, quoted if TOML requires it."""
     shown = name if len(name) <= _LONGEST_KEY else f"{name[:_LONGEST_KEY]}…"
     bare = shown.isascii() and shown.replace("-", "").replace("_", "").isalnum()
     return f"[job.{shown}]" if bare else f"[job.{json.dumps(shown, ensure_ascii=False)}]"
@@ -391,14 +401,14 @@ _LONGEST_KEY = 80
 
 
 def _until(question: Question) -> int | None:
-    """Before which instant (ns) runs began that a question may be about; None: at any time."""
+    """Return the time (ns) before which the runs of a question began; None without a limit."""
     absolute = Anchors(0, 0, (), question.now_ns, load_zone(question.timezone))
     named = [one for one in (question.end, question.as_of) if one is not None]
     return min((one.resolve(absolute) for one in named if one.kind in ("instant", "local", "now")), default=None)
 
 
 def _silence(ordered: OrderedEvents, timeline: Timeline, question: Question, name: str) -> Iterator[Diagnostic]:
-    """`--as-of` long behind the last line of a job that nothing ended: most of the window is silence."""
+    """Report `--as-of` long after the last line of a job without a logged end: most of the window is silence."""
     silent = timeline.end - int(ordered.table.end.max())
     if question.as_of is None or timeline.ended or silent < _LONG_SILENCE_NS:
         return
@@ -412,16 +422,16 @@ def _silence(ordered: OrderedEvents, timeline: Timeline, question: Question, nam
 
 
 def _rolling(timeline: Timeline, question: Question, start: int, end: int) -> Rolling:
-    """The rolling windows that end inside the window of the question, [start, end) (ns)."""
+    """Return the rolling windows that end inside the window of the question, [start, end) (ns)."""
     start, end = max(start, timeline.start), min(end, timeline.end)
     windows = [window or default_window(end - start) for window in question.window]
     return rolling(timeline, start, end, windows, question.every, question.method.hindsight)
 
 
 def account_for(ordered: OrderedEvents, question: Question, name: str) -> tuple[Timeline, int, int]:
-    """The timeline of one job, or of the run that is asked for, and the window of the question (ns) as it was asked.
+    """Return the timeline of one job, or of the selected run, and the window of the question (ns) as asked.
 
-    Raises NotEnoughData where the events span no time, UsageError where the question does not fit the job.
+    Raises NotEnoughData if the events span no time, UsageError if the question does not fit the job.
     """
     ordered, _ = pick_run(ordered, question.run, _until(question))
     timeline, anchors = _timeline(ordered, question, name)

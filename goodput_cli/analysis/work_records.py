@@ -1,7 +1,7 @@
-"""Amounts of work in the records of a log, step by step: how much one kept step was, and of which time its rate is.
+"""Amounts of work in the records of a log, by step: the work of one kept step, and the time of its rate.
 
-A record stands for the steps since the one before, never across attempts. Steps behind the last record of an attempt,
-and those whose time no record says, are as those of the record beside them.
+A record covers the steps since the previous one, never across attempts. Steps after the last record of an attempt, and
+steps whose time no record contains, get the values of the record next to them.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
 
 _MOST = 1e30
-"""Larger numbers are none that a program counted."""
+"""Upper limit: a program does not count larger numbers."""
 _FAR = 2
-"""A first record that is farther than so many usual distances from 0 stands for one usual distance."""
+"""Multiple of the usual distance: a first record that is farther from 0 covers one usual distance."""
 _RATES_SINCE_EVALUATIONS = frozenset({"torchtitan"})
-"""Formats whose rates are of the time since the last line of a step or of an evaluation, whichever was later."""
+"""Formats whose rates cover the time since the last line of a step or of an evaluation, whichever was later."""
 
 
 class KeptSteps(NamedTuple):
-    """The kept steps of a window: columns of one row a training span that has some."""
+    """Kept steps of a window: columns with one row per training span that has some."""
 
     attempt: I64
-    """From 0."""
+    """Attempt, from 0."""
     number: I64
-    """The last step, as the log counts it."""
+    """Last step, in the numbering of the log."""
     end: I64
-    """ns."""
+    """End, ns."""
     inside: F64
-    """How many kept steps of it lie in the window."""
+    """Number of kept steps inside the window."""
     counted: F64
-    """The same, and those that the first line of the log stands for: their time is not in the log."""
+    """Number of kept steps inside the window, plus those before the first line of the log, whose time is not logged."""
 
     @property
     def without_time(self) -> float:
-        """Steps whose time is not in the log."""
+        """Number of steps whose time is not in the log."""
         return float((self.counted - self.inside).sum())
 
 
 def kept_steps_of(timeline: Timeline, start: int, end: int) -> KeptSteps:
-    """Those of [start, end) (ns)."""
+    """Return the kept steps of [start, end) (ns)."""
     kept, ends = timeline.kept_training, timeline.attempts.step_ends
     steps = kept.counted_between(start, end)
     rows = np.flatnonzero(steps > 0)
@@ -70,7 +70,8 @@ def kept_steps_of(timeline: Timeline, start: int, end: int) -> KeptSteps:
 
 
 def _first_line(timeline: Timeline, start: int) -> tuple[int, float] | None:
-    """Of a log that begins with the end of a step: which one, and for how many it stands; None for other logs."""
+    """Return the first step and the number of steps that its line covers, if the log begins with the end of a step.
+    None for other logs."""
     records, attempts = timeline.records, timeline.attempts
     if start > timeline.start or records is None or not attempts.step_ends or not len(records.rows):
         return None
@@ -83,21 +84,21 @@ def _first_line(timeline: Timeline, start: int) -> tuple[int, float] | None:
 
 
 class Rows(NamedTuple):
-    """Values of one metric, by attempt and step; one a step."""
+    """Values of one metric, by attempt and step, one per step."""
 
     attempt: I64
     step: I64
     time: I64
-    """ns."""
+    """Time, ns."""
     value: F64
 
     def take(self, chosen: Mask | I64) -> Rows:
-        """Some of them."""
+        """Return the chosen rows."""
         return Rows(self.attempt[chosen], self.step[chosen], self.time[chosen], self.value[chosen])
 
 
 class Each(NamedTuple):
-    """What one step of each kept row was, and of how many seconds of it that is a rate."""
+    """Value of one step of each kept row, and the seconds of the step that its rate covers."""
 
     value: F64
     seconds: F64
@@ -105,13 +106,13 @@ class Each(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WorkRecords:
-    """What the log of one job says of work, in a window of it, and what a person says."""
+    """Work that the log and the options report for one job, in a window."""
 
     timeline: Timeline
     name: str
-    """Of the job."""
+    """Name of the job."""
     formats: tuple[str, ...]
-    """Names of those of the log."""
+    """Names of the log's formats."""
     start_ns: int
     end_ns: int
     known: WorkOptions = NOTHING_SAID
@@ -119,7 +120,7 @@ class WorkRecords:
 
     @staticmethod
     def of(analysis: AnalysisData) -> WorkRecords:
-        """Those of an analysis."""
+        """Return the records of an analysis."""
         formats = tuple(one.name for one in analysis.job.log_formats)
         window = analysis.window
         return WorkRecords(
@@ -129,12 +130,12 @@ class WorkRecords:
 
     @cached_property
     def kept(self) -> KeptSteps:
-        """The kept steps of the window."""
+        """Kept steps of the window."""
         return kept_steps_of(self.timeline, self.start_ns, self.end_ns)
 
     @cached_property
     def _metrics(self) -> dict[str, list[Metric]]:
-        """Those of the job, by name."""
+        """Metrics of the job, by name."""
         found: dict[str, list[Metric]] = {}
         for one in self.timeline.table.metrics:
             if one.job == self.name:
@@ -143,15 +144,15 @@ class WorkRecords:
 
     @property
     def says_anything(self) -> bool:
-        """Whether there is any metric."""
+        """True if there is any metric."""
         return bool(self._metrics)
 
     def has(self, *names: str) -> bool:
-        """Whether one of these is there."""
+        """Return True if the job has one of these metrics."""
         return any(len(self._rows(name).value) for name in names)
 
     def _rows(self, name: str) -> Rows:
-        """The values of a metric that can be amounts: numbers above 0."""
+        """Return the values of a metric that can be amounts: numbers above 0."""
         metrics = self._metrics.get(name, [])
         none = np.zeros(0, dtype=np.int64)
         time = np.concatenate([none, *(one.time for one in metrics)])
@@ -166,15 +167,15 @@ class WorkRecords:
         return np.maximum(found, 0).astype(np.int64)
 
     def unit(self, name: str) -> str:
-        """Of a metric, as it was written."""
+        """Return the unit of a metric, as written."""
         return next((one.unit for one in self._metrics.get(name, ())), "")
 
     def values(self, name: str) -> F64:
-        """All of a metric."""
+        """Return all values of a metric."""
         return self._rows(name).value
 
     def stated(self, names: Iterable[str]) -> Rows | None:
-        """Return the first of these metrics that is there; each value holds from its `time` (ns) until the next."""
+        """Return the first available metric of these; each value applies from its `time` (ns) until the next."""
         for name in names:
             rows = self._rows(name)
             if len(rows.value):
@@ -182,16 +183,16 @@ class WorkRecords:
         return None
 
     def _holding(self, rows: Rows) -> Rows:
-        """Return values in order of the time (ns) from which each holds, which becomes their time."""
+        """Return values in order of the time (ns) from which each applies, which becomes their time."""
         since = holds_from(self.timeline, rows.time, rows.step)
         return rows._replace(time=since).take(np.lexsort((rows.value, rows.time, since)))
 
     def at(self, stated: Rows) -> F64:
-        """Return the value that holds for each kept row; before the first, the first."""
+        """Return the value that applies to each kept row; before the first, the first."""
         return HeldValues(stated.time, stated.value).at(self.kept.end)
 
     def each(self, name: str) -> F64 | None:
-        """An amount of one step; None where no record says it."""
+        """Return an amount of one step; None if no record contains it."""
         rows = self._rows(name)
         if not len(rows.value):
             return None
@@ -199,7 +200,7 @@ class WorkRecords:
         return self._of_steps(of_steps, of_steps.value) if len(of_steps.value) else self.at(self._holding(rows))
 
     def differences(self, name: str) -> F64 | None:
-        """What a running count grew by in one step."""
+        """Return the increase of a running count in one step."""
         rows = _last_of_step(self._rows(name))
         if not len(rows.value):
             return None
@@ -207,13 +208,13 @@ class WorkRecords:
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.where(steps > 0, grown / steps, np.nan)
             whole = np.where(rows.step > 0, rows.value / rows.step, np.nan)
-        first = np.arange(len(found)) == 0  # the log may begin in the middle: its count is from the first step on
+        first = np.arange(len(found)) == 0  # The log may begin in the middle, so its count starts at the first step.
         found = np.where(first | ~(found > 0).any(), whole, found)
         good = found > 0
         return self._of_steps(rows.take(good), found[good]) if good.any() else None
 
     def rate(self, name: str) -> Each | None:
-        """A rate of each kept row, and the seconds of one step that it is of; None where no time is known of any."""
+        """Return the rate of each kept row, and the seconds of one step that it covers; None if no time is known."""
         rows = _last_of_step(self._rows(name))
         seconds = self._seconds(rows)
         good = (seconds > 0) & np.isfinite(seconds)
@@ -223,8 +224,10 @@ class WorkRecords:
         return Each(self._of_steps(rows, rows.value), self._of_steps(rows, seconds))
 
     def _seconds(self, rows: Rows) -> F64:
-        """The time of one step that the rates of some rows are of: what the line says, else the time of a step in it,
-        else wall time since the row before. NaN where it is not known."""
+        """Return the step time that the rates of some rows cover; NaN if unknown.
+
+        It is the time in the line, otherwise a step time inside it, otherwise the wall time since the previous row.
+        """
         own = self._at_same_step(rows, self._rows(RATE_SECONDS))
         timed = self._at_same_step(rows, self._step_times)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -233,18 +236,18 @@ class WorkRecords:
         return np.where(np.isfinite(own), own, np.where(np.isfinite(timed), timed, wall))
 
     def _wall_before(self, rows: Rows) -> F64:
-        """Seconds since the row before of the same attempt."""
+        """Return the seconds since the previous row of the same attempt."""
         took = _since_before(rows, rows.time)
         ends = self._evaluation_ends if _RATES_SINCE_EVALUATIONS & {*self.formats} else took[:0]
         if len(ends):
             latest = np.searchsorted(ends, rows.time, side="right") - 1
             since = np.where(latest >= 0, rows.time - ends[np.maximum(latest, 0)], np.inf)
-            took = np.minimum(took, since)  # NaN stays
+            took = np.minimum(took, since)  # NaN is kept.
         return took / 1e9
 
     @property
     def _evaluation_ends(self) -> I64:
-        """When (ns) evaluations were over, in order."""
+        """Return the times (ns) at which evaluations ended, in order."""
         table = self.timeline.table
         codes = [code for code, label in enumerate(table.labels) if label == EVAL_LABEL]
         over = (table.kind == Kind.CUSTOM) & (table.edge != Edge.BEGIN) & np.isin(table.label, codes)
@@ -252,7 +255,7 @@ class WorkRecords:
 
     @cached_property
     def _step_times(self) -> Rows:
-        """Times of one step that step ends say, in seconds."""
+        """Return the times of one step that step ends contain, in seconds."""
         table = self.timeline.table
         said = np.flatnonzero((table.kind == Kind.STEP) & (table.edge == Edge.END) & (table.step_time > 0))
         time = table.time[said]
@@ -261,7 +264,7 @@ class WorkRecords:
 
     @staticmethod
     def _at_same_step(rows: Rows, of: Rows) -> F64:
-        """The value of the same attempt and step; NaN without one."""
+        """Return the value of the same attempt and step; NaN without one."""
         found = np.full(len(rows.step), np.nan)
         if len(of.value):
             keys, others = _keys(of, rows)
@@ -271,8 +274,8 @@ class WorkRecords:
         return found
 
     def _of_steps(self, rows: Rows, value: F64) -> F64:
-        """By kept row the value of the first row of its attempt at its step or behind it; without one, of the last
-        before."""
+        """Return, by kept row, the value of the first row of its attempt at or after its step; without one, of the last
+        row before it."""
         kept = self.kept
         keys, others = _keys(rows, Rows(kept.attempt, kept.number, kept.end, kept.inside))
         at = np.searchsorted(keys, others, side="left")
@@ -282,7 +285,7 @@ class WorkRecords:
 
 
 def _keys(rows: Rows, others: Rows) -> tuple[I64, I64]:
-    """By attempt and step: the places of rows, and of others among them."""
+    """Return sort keys by attempt and step: of rows, and of others among them."""
     steps = np.unique(rows.step)
     width = len(steps) + 1
     mine = rows.attempt * width + np.searchsorted(steps, rows.step)
@@ -290,7 +293,7 @@ def _keys(rows: Rows, others: Rows) -> tuple[I64, I64]:
 
 
 def _last_of_step(rows: Rows) -> Rows:
-    """One row a step of an attempt: the last."""
+    """Return one row per step of an attempt: the last."""
     if len(rows.step) < 2:
         return rows
     more = (rows.step[1:] != rows.step[:-1]) | (rows.attempt[1:] != rows.attempt[:-1])
@@ -298,7 +301,7 @@ def _last_of_step(rows: Rows) -> Rows:
 
 
 def _since_before(rows: Rows, column: I64) -> F64:
-    """How much a column grew since the row before of the same attempt; NaN without one."""
+    """Return the increase of a column since the previous row of the same attempt; NaN without one."""
     grown = np.full(len(column), np.nan)
     same = rows.attempt[1:] == rows.attempt[:-1]
     grown[1:][same] = (column[1:] - column[:-1])[same]
@@ -306,7 +309,8 @@ def _since_before(rows: Rows, column: I64) -> F64:
 
 
 def mean_over(stated: Rows, pieces: Iterable[tuple[int, int]]) -> float | None:
-    """The mean of what was stated, over time; before the first value it is the first. pieces: [start, end) in ns."""
+    """Return the time-weighted mean of a stated value; before the first value it is the first. pieces: [start, end) in
+    ns."""
     total, weighted = 0, 0.0
     for start, end in pieces:
         inner = stated.time[(stated.time > start) & (stated.time < end)]

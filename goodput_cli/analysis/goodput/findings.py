@@ -1,6 +1,6 @@
-"""What looked wrong or was assumed in one job's events: diagnostics of the accounting (docs/diagnostics.md).
+"""Diagnostics of the accounting: problems and assumptions in one job's events (docs/diagnostics.md).
 
-And what a log could not have shown: a category without evidence is "not recorded", which is not zero.
+Also lists the categories without evidence: these are "not recorded", which is not zero.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 def diagnostic_at(
     code: str, table: EventTable, rows: Rows, message: str, count: int | None = None, *, mild: bool = False
 ) -> Diagnostic:
-    """A diagnostic at some rows of a table, its places sorted by source and line.
+    """Return a diagnostic at some rows of a table, its locations sorted by source and line.
 
-    count: how often, where it is not once a row. mild: a mild case of its code. Raises ValueError for a code without a
-    row in the table of codes.
+    count: how often it occurred, if not once per row. mild: a mild case of its code. Raises ValueError for a code
+    without a row in the table of codes.
     """
-    named = distinct(rows)[:MAX_PLACES].tolist() if len(rows) else []  # as a rule there is nothing to say
+    named = distinct(rows)[:MAX_PLACES].tolist() if len(rows) else []  # Most checks find nothing.
     places = sorted({(table.sources[table.source[row]], int(table.line[row]), table.where(row)) for row in named})
     number = len(rows) if count is None else count
     return Diagnostic.of(code, message, number, tuple(place for _, _, place in places), mild=mild)
@@ -43,24 +43,24 @@ def diagnostic_at(
 _AT_ONCE_NS = 10 * NS_PER_SECOND
 """Starts without a rank that follow each other within this time may be one start of several hosts."""
 _MOST_GAPS = 5
-"""So many gaps between step ends are named."""
+"""Maximum number of named gaps between step ends."""
 _UNEXPLAINED = (Category.RECOVERY, Category.UNDETERMINED, Category.OTHER)
 _LEAST_GAP_NS = 3600 * NS_PER_SECOND
 _LARGE_GAP = 0.25
-"""Of the job: a gap between two files that is as large is named."""
+"""Share of the job: a gap between two files of at least this share is named."""
 _FAR_NS = 30 * NS_PER_DAY
-"""No line for so long: whatever the lines on both sides say, a person would ask."""
+"""A gap without lines of this length (ns) is reported, whatever the lines on both sides contain."""
 _SLIGHTLY = 0.01
-"""A reference that is beaten by less is as good as right."""
+"""A reference that is beaten by a smaller share counts as correct."""
 
 
 def findings(timeline: Timeline) -> tuple[Diagnostic, ...]:
-    """Everything the accounting noticed, in a fixed order."""
+    """Return all diagnostics of the accounting, in a fixed order."""
     return tuple(diagnostic for check in _CHECKS for diagnostic in check(timeline) if diagnostic.count)
 
 
 def _evidence(timeline: Timeline) -> Iterator[Diagnostic]:
-    """Lines about deaths that were used for nothing (docs/causes.md)."""
+    """Report unused lines about failures (docs/causes.md)."""
     causes = timeline.causes
     for code, rows, message in (
         ("evidence_of_other_hosts", causes.other_hosts, "failure messages from hosts that did not run the job"),
@@ -84,7 +84,7 @@ def _identity(timeline: Timeline) -> Iterator[Diagnostic]:
 
 
 def _gap(timeline: Timeline) -> Iterator[Diagnostic]:
-    """The longest stretch that no line explains, behind which the job goes on: two jobs may have been read as one."""
+    """Report the longest unexplained stretch after which the job continues: two jobs may have been read as one."""
     segments, table = timeline.segments, timeline.table
     far = _far_apart(timeline)
     if far is not None:
@@ -113,7 +113,7 @@ def _gap(timeline: Timeline) -> Iterator[Diagnostic]:
 
 
 def _far_apart(timeline: Timeline) -> Diagnostic | None:
-    """A month or more without a line, but for what was excluded: a stamp is wrong, or lines are missing."""
+    """Report a month or more without a line, apart from excluded time: a timestamp is wrong, or lines are missing."""
     table, segments = timeline.table, timeline.segments
     if timeline.end - timeline.start < _FAR_NS or len(table) < 2:
         return None
@@ -136,11 +136,11 @@ def _far_apart(timeline: Timeline) -> Diagnostic | None:
 
 
 def _is_one_job(timeline: Timeline, start: int, end: int, files: bool) -> bool:
-    """Whether the attempts on the two sides of a gap from `start` to `end` (ns) are one job's by what they say.
+    """Return True if the log shows that the attempts on both sides of a gap from `start` to `end` (ns) are one job's.
 
-    They are if the step numbers go on behind it from a step that the attempt before it had reached. In one file a
-    logged end is enough: somebody ended that attempt and started the next. Such a gap is an outage, and what it cost
-    is said without a doubt.
+    The step numbers must continue after the gap from a step that the previous attempt had reached. In one file a logged
+    end is enough, because the attempt was ended on purpose and the next one was started. Such a gap is an outage, and
+    its cost is reported without a warning.
     """
     attempts = timeline.attempts
     began, last = first_and_last_steps(timeline)
@@ -157,7 +157,7 @@ def _is_one_job(timeline: Timeline, start: int, end: int, files: bool) -> bool:
 
 
 def _says_that_it_begins(timeline: Timeline) -> bool:
-    """Whether the log says where its first attempt began, in a format that has no start line."""
+    """Return True if the log shows where its first attempt began, in a format that has no start line."""
     table = timeline.table
     if BEGINS_RUN not in table.details:
         return False
@@ -235,9 +235,11 @@ def _ends_and_runs(timeline: Timeline) -> Iterator[Diagnostic]:
 
 
 def _stops(timeline: Timeline) -> Iterator[Diagnostic]:
-    """Disruptions of attempts that saved behind their last step, of which one of the two conditions of a planned stop
-    holds (accounting §3): a line says that the job ends, or nothing was done again. Not where something is known to
-    have ended it."""
+    """Report disruptions that may have been planned stops.
+
+    Their attempt saved after its last step, and one of the two conditions of a planned stop is true (accounting §3):
+    the job's end is logged, or no work was repeated. Attempts with a known cause of their end are omitted.
+    """
     attempts, table = timeline.attempts, timeline.table
     if not attempts.step_log or timeline.rules.method.planned is not None:
         return
@@ -262,7 +264,7 @@ def _stops(timeline: Timeline) -> Iterator[Diagnostic]:
 
 
 def _saved_last(table: EventTable, attempts: Attempts) -> Mask:
-    """By attempt, whether a save was made behind its last step, and over before it ended."""
+    """Return, by attempt, True if a save was made after its last step and completed before the attempt ended."""
     rows = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
     rows = rows[attempts.of_row[rows] >= 0]
     owner = attempts.of_row[rows]
@@ -274,7 +276,7 @@ def _saved_last(table: EventTable, attempts: Attempts) -> Mask:
 
 
 def _starts_without_rank(timeline: Timeline) -> Iterator[Diagnostic]:
-    """Attempts that did nothing and ended without a word before another start came at once."""
+    """Report attempts that did nothing and ended without a logged end right before another start."""
     table, attempts = timeline.table, timeline.attempts
     idle = (attempts.last_recorded[:-1] < 0) & (timeline.endings.how[:-1] == End.NOT_LOGGED)
     before = np.flatnonzero(idle & (np.diff(attempts.begin) <= _AT_ONCE_NS))
@@ -310,7 +312,7 @@ def _intervals(timeline: Timeline) -> Iterator[Diagnostic]:
 
 
 def _unrecorded(timeline: Timeline) -> Iterator[Diagnostic]:
-    """Attempts of step logs from which the job resumed above all that they recorded."""
+    """Report attempts of step logs whose last steps are not logged although the job resumed after them."""
     records, lineage = timeline.records, timeline.lineage
     if records is None:
         return
@@ -331,7 +333,7 @@ def _unrecorded(timeline: Timeline) -> Iterator[Diagnostic]:
 
 
 def _step_ends(timeline: Timeline) -> Iterator[Diagnostic]:
-    """Where the means of step ends and the time between them differ: the largest gaps that nothing explains."""
+    """Report the largest unexplained gaps where the mean step times and the time between step ends differ."""
     table, records = timeline.table, timeline.records
     if records is None or records.beginnings is None:
         return
@@ -387,15 +389,15 @@ def _reference(timeline: Timeline) -> Iterator[Diagnostic]:
         )
     negative = bool(timeline.kept_training.slowdown.sum() < 0)
     if timeline.origin == "auto" and not negative:
-        return  # a tenth of the steps were faster, no more
+        return  # Only a tenth of the steps were faster.
     median = _median_step_time(timeline)
     if negative or (median is not None and median < float(reference)):
         yield _too_slow(timeline, median)
 
 
 def beaten_reference(timeline: Timeline, diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The diagnostics of an answer that shows more than 100 % for some window, with `reference_too_slow` among them:
-    over the whole job the steps may be slower than the reference."""
+    """Return the diagnostics of an answer that shows more than 100 % for some window, with `reference_too_slow` added.
+    Over the whole job the steps may be slower than the reference."""
     said = any(diagnostic.code == "reference_too_slow" for diagnostic in diagnostics)
     if said or timeline.reference_ns is None:
         return tuple(diagnostics)
@@ -403,7 +405,7 @@ def beaten_reference(timeline: Timeline, diagnostics: Sequence[Diagnostic]) -> t
 
 
 def _median_step_time(timeline: Timeline) -> float | None:
-    """Of the steps that are measured, net (ns); None without any."""
+    """Return the median net time (ns) of the measured steps; None without any."""
     training = timeline.training
     chosen = training.sample & ~training.spans.opening
     rates = timeline.kept_training.net(chosen) / training.spans.steps[chosen]
@@ -411,7 +413,7 @@ def _median_step_time(timeline: Timeline) -> float | None:
 
 
 def _too_slow(timeline: Timeline, median_ns: float | None) -> Diagnostic:
-    """What was measured: the median of steps, and the mean of kept training, whichever beats the reference."""
+    """Report the measured value that beats the reference: the median of steps, or the mean of kept training."""
     assert timeline.reference_ns is not None
     reference = float(timeline.reference_ns)
     steps = float(timeline.kept_training.counted_steps.sum())
@@ -428,7 +430,7 @@ def _too_slow(timeline: Timeline, median_ns: float | None) -> Diagnostic:
 
 
 def _loading(timeline: Timeline) -> Iterator[Diagnostic]:
-    """`input_bound`: loading covers more than half of the time in which steps were in flight."""
+    """Report `input_bound`: loading covers more than half of the time in which steps were in flight."""
     if len(timeline.loading[0]) == 0 or timeline.records is None:
         return
     covered = union_length(*timeline.loading)
@@ -446,30 +448,30 @@ _CHECKS = (
     _identity, _gap, _starts, _starts_without_rank, _ends_and_runs, _intervals, _unrecorded, _step_ends, _progress,
     _reference, _loading, _evidence,
 )  # fmt: skip
-"""In the order of their findings."""
+"""All checks, in the order of their findings."""
 
 
 class Covered:
-    """How much of the time up to an instant is covered by intervals, which may overlap."""
+    """Time covered by intervals, which may overlap, up to a given time."""
 
     def __init__(self, start: I64, end: I64) -> None:
         order = np.argsort(start, kind="stable")
         self._start, self._end = start[order], np.maximum.accumulate(end[order])
-        self._start[1:] = np.maximum(self._start[1:], self._end[:-1])  # what an earlier one covers counts once
+        self._start[1:] = np.maximum(self._start[1:], self._end[:-1])  # Overlapping time counts once.
         self._total = np.append(0, np.cumsum(np.maximum(self._end - self._start, 0)))
 
     def upto(self, time: I64) -> I64:
-        """ns covered before each instant."""
+        """Return the ns covered before each time."""
         place = np.searchsorted(self._start, time, side="right")
         return np.asarray(self._total[place] - np.maximum(np.append(0, self._end)[place] - time, 0) * (place > 0))
 
     def within(self, start: I64, end: I64) -> I64:
-        """ns covered in each interval."""
+        """Return the ns covered in each interval."""
         return self.upto(end) - self.upto(start)
 
 
 def union_length(start: I64, end: I64) -> int:
-    """Length (ns) of the union of intervals."""
+    """Return the length (ns) of the union of intervals."""
     some = start < end
     if not some.all():
         start, end = start[some], end[some]
@@ -484,22 +486,22 @@ def union_length(start: I64, end: I64) -> int:
 
 
 _EVIDENCE = {category: frozenset(Kind[name] for name in category.row.evidence) for category in Category}
-"""Kinds of events of which a log must hold one; empty where a category needs no line of its own."""
+"""Kinds of events that are evidence of a category; empty if a category needs no separate line."""
 
 
 def not_recorded(timeline: Timeline) -> tuple[str, ...]:
-    """Names of the categories that the job's events hold no evidence for, in the order of `Category`.
+    """Return the names of the categories without evidence in the job's events, in the order of `Category`.
 
-    A category whose lines the job never wrote is unknown. So is what could not be measured: startup without a usual
-    step time, stalls where they are not looked for, slowdown without a reference.
+    A category whose lines the job never wrote is unknown. So is a value that could not be measured: startup without a
+    usual step time, stalls if they are not looked for, slowdown without a reference.
     """
     table, progress = timeline.table, timeline.progress
     kinds = {Kind(value) for value in codes_in(table.kind)}
-    for kind in (Kind.SAVE, Kind.RESTORE):  # of which no line says how long they took
+    for kind in (Kind.SAVE, Kind.RESTORE):  # The log does not show how long they took.
         if not (table.edge[table.kind == kind] == Edge.INTERVAL).any():
             kinds.discard(kind)
     missing = {category for category, evidence in _EVIDENCE.items() if evidence and not kinds & evidence}
-    if progress is not None:  # shown without a line: a save between a step's end and its line, a restore before a load
+    if progress is not None:  # A save between a step's end and its line, or a restore before a load, has no line.
         missing -= {Category.SAVE} if len(progress.saves) else set()
         missing -= {Category.RESTORE} if (progress.load_row >= 0).any() else set()
     missing |= _not_measured(timeline)
@@ -508,7 +510,7 @@ def not_recorded(timeline: Timeline) -> tuple[str, ...]:
 
 
 def _not_measured(timeline: Timeline) -> set[Category]:
-    """What follows from the usual step time or a reference, where there is none."""
+    """Return the categories that cannot be measured because the usual step time or a reference is missing."""
     missing: set[Category] = set()
     progress, no_usual_step = timeline.progress, np.isnan(timeline.usual_step.median).all()
     if no_usual_step or (progress is not None and progress.asynchronous):

@@ -1,7 +1,7 @@
-"""What a report for the eye says, in words, once for all such formats.
+"""Wording of reports for people, shared by all such formats.
 
-The strings hold text of the log as it is: a renderer escapes them in the way of its format (`safe`, Markdown escapes).
-Only the lines for standard error, diagnostics and thresholds, are made safe here.
+The strings contain unescaped text of the log: each renderer escapes it for its format (`safe`, Markdown escapes). Only
+the lines for standard error, diagnostics and thresholds, are made safe here.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData, CategoryTime, Drafted, Elastic, Job, StepStatistics
 
 DRAFTED = "drafted"
-"""What stands for a category in the row of a table that says that rules were drafted."""
+"""Value in the category column of a table row that reports inferred rules."""
 PLACES = 3
-"""How many places of a diagnostic are shown if not all are asked for."""
+"""Number of locations of a diagnostic that are shown by default."""
 _LONGEST = 400
-"""Characters of a message or a place that are shown."""
+"""Maximum length of a shown message or location, in characters."""
 _FEW = 10
-"""Steps: of fewer tenths are shown."""
+"""Steps: smaller numbers are shown with tenths."""
 _UNKNOWN = "unknown"
 DOUBTS = (
     "same_steps_in_files",
@@ -63,7 +63,7 @@ DOUBTS = (
     "long_gap",
     "not_drafted",
 )
-"""Diagnostics that stand beside the share of goodput: it may be that of another job, or of two."""
+"""Diagnostics shown next to the share of goodput: it may be that of another job, or of two."""
 _ENDINGS = {
     "clean": "clean end",
     "cancelled": "cancelled",
@@ -80,11 +80,11 @@ _VERDICTS: dict[Verdict, str] = {
 }
 
 LimitsByCategory = dict[tuple[str, str | None], list[float]]
-"""By category and label: limits in percent."""
+"""Limits in percent, by category and label."""
 
 
 def category_rows(analysis: AnalysisData) -> list[LedgerRow]:
-    """Every category that is not zero, goodput among them, by time, the largest first."""
+    """Return every category that is not zero, with goodput, the largest first."""
     amounts = sorted((analysis.goodput, *analysis.badput), key=lambda row: -row.ns)
     limits = _limits(analysis)
     return [_row(analysis, amount, limits) for amount in amounts]
@@ -112,7 +112,7 @@ def headline(analysis: AnalysisData) -> tuple[str, str]:
 
 
 def goodput_text(analysis: AnalysisData) -> str:
-    """Goodput in percent, its bounds, or `unknown`: `50.00 %`, `50.00 to 60.00 %`, `<= 60.00 %`."""
+    """Return goodput in percent, its bounds, or `unknown`: `50.00 %`, `50.00 to 60.00 %`, `<= 60.00 %`."""
     if analysis.goodput_percent is not None:
         return percent(analysis.goodput_percent)
     if not analysis.is_bounded:
@@ -121,7 +121,7 @@ def goodput_text(analysis: AnalysisData) -> str:
 
 
 def limits_text(limits: Limits, whole_ns: int | None = None) -> str:
-    """Limits in words: `1 h to 2 h`, `<= 2 h`, `>= 1 h`. whole_ns: what is 100 %, for shares: `50.00 to 60.00 %`."""
+    """Return limits in words: `1 h to 2 h`, `<= 2 h`, `>= 1 h`. whole_ns: the base of shares: `50.00 to 60.00 %`."""
     low, high = (
         None if ns is None else duration(ns) if whole_ns is None else percent(100 * ns / whole_ns)
         for ns in (limits.at_least, limits.at_most)
@@ -132,12 +132,12 @@ def limits_text(limits: Limits, whole_ns: int | None = None) -> str:
 
 
 def open_question(analysis: AnalysisData) -> str | None:
-    """Why only bounds of goodput are known, and what decides; None where it has a number or cannot be judged."""
+    """Return why only bounds of goodput are known, and what decides it; None if goodput is a number or unknown."""
     return question_of(analysis.bounds) if analysis.is_bounded else None
 
 
 def doubts(analysis: AnalysisData) -> tuple[str, ...]:
-    """What stands beside the share of goodput: why it may be that of another job."""
+    """Return the warnings next to the share of goodput: why it may be that of another job."""
     noticed = tuple(one.message for one in analysis.diagnostics if one.code in DOUBTS)
     if (question := open_question(analysis)) is not None:
         noticed = (question, *noticed)
@@ -146,13 +146,14 @@ def doubts(analysis: AnalysisData) -> tuple[str, ...]:
 
 
 def drafted_rules(drafted: Drafted, asked: Sequence[str]) -> Family:
-    """How many rules were drafted, as a metric whose comment says how to keep them. asked: see `Drafted.sentence`."""
+    """Return the number of inferred rules as a metric whose comment explains how to keep them. asked: see
+    `Drafted.sentence`."""
     said = drafted.sentence(asked)
     return Family("goodput_drafted_rules", f"{said[:1].upper()}{said[1:]}.", [({}, str(drafted.rules))])
 
 
 def every_doubt(analysis: AnalysisData) -> tuple[str, ...]:
-    """The same, behind why the share says little, or nothing."""
+    """Return the warnings of `doubts`, after the reasons for which the share is not meaningful."""
     _, amount = headline(analysis)
     unknown = f"goodput is unknown: {amount}" if analysis.goodput_unknown and not analysis.is_bounded else ""
     little = amount.partition("; ")[2] if analysis.is_too_short and not unknown else ""
@@ -160,42 +161,42 @@ def every_doubt(analysis: AnalysisData) -> tuple[str, ...]:
 
 
 def window_text(analysis: AnalysisData) -> str:
-    """The window asked for and its length."""
+    """Return the window of the question and its length."""
     window = analysis.window
     return f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
 
 
 def place_text(where: str, sources: Sequence[str]) -> str:
-    """A place without what is the same everywhere: its file, or the folder of all files."""
+    """Return a location without the common part: without its file, or without the directory of all files."""
     line = where.rpartition(":")[2]
     return line if len(sources) == 1 and line.isdigit() else where.removeprefix(folder_of(sources))
 
 
 def folder_of(sources: Sequence[str]) -> str:
-    """The folder that holds all files, with a slash behind it; nothing where there is one file, or no such folder."""
+    """Return the common directory of all files, with a final slash; "" for one file, or without such a directory."""
     folder = "" if len(sources) < 2 else commonprefix(list(sources)).rpartition("/")[0]  # noqa: RUF071
     return f"{folder}/" if folder and not folder.endswith("/") else ""  # `gs://` is none
 
 
 def evidence_text(sources: Sequence[str]) -> str | None:
-    """`evidence: lines of night/`: what `place_text` leaves out."""
+    """Return the part that `place_text` omits: `evidence: lines of night/`."""
     left_out = sources[0] if len(sources) == 1 else folder_of(sources)
     return f"evidence: lines of {left_out}" if left_out else None
 
 
 def attempts_text(analysis: AnalysisData) -> str:
-    """How many attempts the job had; said so where the window is a part of it."""
+    """Return the number of attempts of the job, and that it is the whole job's if the window is a part of it."""
     return plural(analysis.job.attempts, "attempt") + (" in the whole job" if is_part(analysis) else "")
 
 
 def is_part(analysis: AnalysisData) -> bool:
-    """Whether the window is less than the job."""
+    """Return True if the window is shorter than the job."""
     job, window = analysis.job, analysis.window
     return (job.start_ns, job.end_ns) != (window.start_ns, window.end_ns)
 
 
 def progress_text(analysis: AnalysisData) -> str:
-    """Disruptions, kept steps, how the job ended if it did so in the window, runs and log formats."""
+    """Return disruptions, kept steps, the end of the job if it is in the window, runs and log formats."""
     job = analysis.job
     parts = [
         plural(job.disruptions, "disruption"),
@@ -216,8 +217,8 @@ _FEW_RESTARTS = 1
 
 
 def restarts_left_text(analysis: AnalysisData) -> str | None:
-    """`1 restart left`, of a job that goes on, as the last line says that counts them; None where there are more, or
-    no line counts them."""
+    """Return the last logged number of restarts left, `1 restart left`, for a job that continues. None if there are
+    more, or if they are not logged."""
     left = [one.left_after for one in analysis.disruptions.chains if one is not None and one.left_after is not None]
     if not left or left[-1] > _FEW_RESTARTS or analysis.job.ending != "not_logged":
         return None
@@ -225,9 +226,11 @@ def restarts_left_text(analysis: AnalysisData) -> str | None:
 
 
 def kept_text(analysis: AnalysisData, words: str = "") -> str:
-    """Kept steps as people count them, and from which to which. Over a whole job without exclusions a last step that
-    ended early is a step too; otherwise steps count in part (docs/accounting.md, Stretches of step logs), and their sum
-    is rounded."""
+    """Return the kept steps for people, with the first and the last.
+
+    Over a whole job without exclusions a last step that ended early counts as a step. Otherwise steps count in part
+    (docs/accounting.md, Stretches of step logs), and their sum is rounded.
+    """
     job = analysis.job
     whole = not is_part(analysis) and not analysis.window.excluded_ns
     kept = math.ceil(round(job.kept_steps, 6)) if whole else round(job.kept_steps, 6)
@@ -239,17 +242,18 @@ def kept_text(analysis: AnalysisData, words: str = "") -> str:
 
 
 def has_ending(analysis: AnalysisData) -> bool:
-    """Whether the window reaches the end of the job."""
+    """Return True if the window reaches the end of the job."""
     return analysis.window.end_ns >= analysis.job.end_ns
 
 
 def ending_text(job: Job) -> str:
-    """How the job ended, in words."""
+    """Return the end of the job in words."""
     return _ENDINGS.get(job.ending, job.ending)
 
 
 def last_cause(analysis: AnalysisData) -> FailureCause | None:
-    """Why the last attempt ended, where it did so in the window and not clean, and a line says why."""
+    """Return the logged cause of the last attempt's end; None if it is unknown, outside the window, or for a clean
+    end."""
     return analysis.timeline.last_cause if has_ending(analysis) else None
 
 
@@ -260,13 +264,13 @@ def last_cause_text(analysis: AnalysisData) -> str:
 
 
 def at_the_end(analysis: AnalysisData) -> str:
-    """How it ended, in front of why."""
+    """Return how the job ended, as words before the cause."""
     ending = analysis.job.ending
     return "end not logged, after the last step" if ending == "not_logged" else f"{ending} at the end"
 
 
 def outside_window_text(analysis: AnalysisData) -> str | None:
-    """The whole job, where the question was about a part of it."""
+    """Return the figures of the whole job if the question was about a part of it."""
     job = analysis.job
     if not is_part(analysis):
         return None
@@ -274,18 +278,18 @@ def outside_window_text(analysis: AnalysisData) -> str | None:
 
 
 def step_text(analysis: AnalysisData) -> str | None:
-    """Step times in one line; None where there are none."""
+    """Return the step times in one line; None without any."""
     known = step_times_text(analysis.steps)
     return f"{analysis.steps.count} timed: {known}" if known else None
 
 
 def step_times_text(steps: StepStatistics) -> str:
-    """Those that are known: `mean 2 s, p99 5 s`."""
+    """Return the known step times: `mean 2 s, p99 5 s`."""
     return ", ".join(f"{name} {duration_of_seconds(value)}" for name, value in steps.known.items())
 
 
 def beside_ledger(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
-    """(name, words) of all that is reported beside the ledger."""
+    """Yield (name, words) of everything reported outside the ledger."""
     if analysis.window.excluded_ns:
         yield Category.EXCLUDED.id, f"{duration(analysis.window.excluded_ns)}, not part of the 100 %"
     for row in analysis.overlapped:
@@ -309,7 +313,7 @@ def beside_ledger(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
 
 
 def elastic_text(elastic: Elastic) -> str:
-    """Slice efficiency, goodput times it, and how much of the window it does not know."""
+    """Return slice efficiency, goodput times it, and the part of the window for which it is unknown."""
     parts = [f"{percent(100 * (elastic.stepping or 0.0))} of them stepping"]
     if elastic.available is not None:
         parts.append(f"{percent(100 * elastic.available)} available")
@@ -321,7 +325,7 @@ def elastic_text(elastic: Elastic) -> str:
 
 
 def reference_text(analysis: AnalysisData) -> str | None:
-    """The reference step time and where it comes from; None without one."""
+    """Return the reference step time and its origin; None without one."""
     reference = analysis.reference
     if reference.step_time_seconds is None:
         return None
@@ -330,7 +334,7 @@ def reference_text(analysis: AnalysisData) -> str | None:
 
 
 def pin_option(analysis: AnalysisData) -> str | None:
-    """The option that pins a reference step time that was taken from the log itself; None if it was not."""
+    """Return the option that pins a reference step time taken from the log itself; None otherwise."""
     reference = analysis.reference
     if reference.origin != "auto" or reference.step_time_seconds is None:
         return None
@@ -338,7 +342,7 @@ def pin_option(analysis: AnalysisData) -> str | None:
 
 
 def reference_rows(analysis: AnalysisData) -> list[tuple[str, str]]:
-    """The resiliency calculator's table, by its names (accounting §6); empty without a reference."""
+    """Return the resiliency calculator's table, with its names (accounting §6); empty without a reference."""
     reference = analysis.reference
     if reference.step_time_seconds is None or reference.effective_computation_ns is None:
         return []
@@ -357,13 +361,13 @@ def reference_rows(analysis: AnalysisData) -> list[tuple[str, str]]:
 
 
 def threshold_verdict(threshold: Threshold) -> str:
-    """`FAILED`, `warning`, `passed`, `not recorded`, `not judged` or `inconclusive`."""
+    """Return `FAILED`, `warning`, `passed`, `not recorded`, `not judged` or `inconclusive`."""
     undecided = _undecided(threshold)
     return _VERDICTS[threshold.verdict] if undecided is None else undecided[0]
 
 
 def _undecided(threshold: Threshold) -> tuple[str, str] | None:
-    """Why a threshold was not judged though what it asks for is recorded: a word, and the reason; None otherwise."""
+    """Return a word and the reason if a threshold was not judged although its value is recorded; None otherwise."""
     for prefix in (NOT_JUDGED, INCONCLUSIVE):
         if threshold.met is None and (threshold.hint or "").startswith(prefix):
             return prefix.removesuffix(": "), (threshold.hint or "").removeprefix(prefix)
@@ -390,7 +394,7 @@ def threshold_limit(threshold: Threshold) -> str:
 
 
 def _limit_as_duration(threshold: Threshold) -> str | None:
-    """Return the limit as a duration; None if it is no time, needs more digits, or looks like a different value."""
+    """Return the limit as a duration; None if it is not a time, needs more digits, or looks like a different value."""
     if threshold.unit != "s":
         return None
     text = _as_duration(threshold.limit)
@@ -420,13 +424,14 @@ def threshold_reason(threshold: Threshold) -> str:
 
 
 def threshold_line(threshold: Threshold) -> str:
-    """A threshold in a line: `goodput<90: FAILED (70.43 %, limit 90 %)`."""
+    """Return a threshold in one line: `goodput<90: FAILED (70.43 %, limit 90 %)`."""
     return f"{threshold.expression}: {threshold_verdict(threshold)} ({threshold_reason(threshold)})"
 
 
 def _restores_are_inferred(analysis: AnalysisData) -> bool:
-    """Checkpoint logs have a restore's end but not its start (accounting §2); with the recorder's steps it is none."""
-    from goodput_cli.events.schema import REFERENCE_LIBRARY  # numpy comes with it, which no --help needs
+    """Return True if restores are inferred: checkpoint logs have a restore's end but not its start (accounting §2).
+    With the recorder's steps it is False."""
+    from goodput_cli.events.schema import REFERENCE_LIBRARY  # This loads NumPy, which `--help` must not need.
 
     formats = analysis.job.log_formats
     recorded = any(one.other_system == REFERENCE_LIBRARY for one in formats)
@@ -437,7 +442,7 @@ def _row(analysis: AnalysisData, amount: CategoryTime, limits: LimitsByCategory)
     share = max(finite(amount.percent) or 0.0, 0.0)
     text = "unknown" if amount is analysis.goodput and analysis.goodput_unknown else _percent(amount, limits)
     bounds = analysis.limits_of(amount)
-    if bounds.at_least != bounds.at_most:  # the ledger has one of them
+    if bounds.at_least != bounds.at_most:  # The ledger contains one of them.
         text = f"{'>=' if bounds.at_least == amount.ns else '<='} {_percent(amount, limits)}"
     return LedgerRow(
         amount.category, amount.name, title(amount.category), amount.ns, text, share, amount is analysis.goodput
@@ -445,13 +450,13 @@ def _row(analysis: AnalysisData, amount: CategoryTime, limits: LimitsByCategory)
 
 
 def _percent(amount: CategoryTime, limits: LimitsByCategory) -> str:
-    """Percent with two decimals, or as many as it takes to see why a threshold was met."""
+    """Return percent with two decimals, or with as many as are needed to see why a threshold was met."""
     concerned = limits.get((amount.category, amount.label), [])
     return percent(amount.percent, max((telling_decimals(amount.percent, limit) for limit in concerned), default=2))
 
 
 def _limits(analysis: AnalysisData) -> LimitsByCategory:
-    """The limits in percent that thresholds set, by category and label."""
+    """Return the limits in percent of all thresholds, by category and label."""
     limits: LimitsByCategory = {}
     for threshold in analysis.thresholds:
         asked = parse_threshold(threshold.expression)
@@ -470,7 +475,7 @@ def _step(value: int | None) -> str:
 
 
 def diagnostic_lines(diagnostics: Iterable[Diagnostic], *, every_place: bool = False) -> Iterator[str]:
-    """`severity: code (count): message`, the worst first, the places under it."""
+    """Yield `severity: code (count): message`, the worst first, each followed by its locations."""
     for diagnostic in worst_first(diagnostics):
         count = f" ({diagnostic.count})" if diagnostic.count != 1 else ""
         message = safe(diagnostic.message)
@@ -482,7 +487,7 @@ def diagnostic_lines(diagnostics: Iterable[Diagnostic], *, every_place: bool = F
 
 
 def explaining_line(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
-    """How to learn more about the worst of the diagnostics; nothing where there are none."""
+    """Yield how to learn more about the worst diagnostic; nothing without diagnostics."""
     for worst in list(worst_first(diagnostics))[:1]:
         yield f"Run `goodput help {worst.code}` for its effect on the numbers and how to fix it."
 
@@ -497,7 +502,7 @@ def places_text(diagnostic: Diagnostic, most: int = PLACES) -> str:
 
 
 def strict_lines(diagnostics: Iterable[Diagnostic], *, quiet: bool) -> Iterator[str]:
-    """Why `--strict` fails a run; nothing where it does not. quiet: whether the diagnostics are not said."""
+    """Yield why `--strict` fails a run; nothing if it does not. quiet: the diagnostics themselves are not printed."""
     codes = dict.fromkeys(diagnostic.code for diagnostic in worst_first(problems(diagnostics)))
     if codes:
         more = " (run without --quiet for details)" if quiet else ""
@@ -505,14 +510,14 @@ def strict_lines(diagnostics: Iterable[Diagnostic], *, quiet: bool) -> Iterator[
 
 
 def threshold_lines(thresholds: Iterable[Threshold], *, with_passes: bool = True) -> Iterator[str]:
-    """One line per threshold: what was asked, how it ended, the value and the limit."""
+    """Yield one line per threshold: the expression, the verdict, the value and the limit."""
     for threshold in thresholds:
         if with_passes or threshold.verdict != "passed":
             yield f"threshold {safe(threshold_line(threshold))}"
 
 
 def reference_caution(analysis: AnalysisData) -> Iterator[str]:
-    """A warning where thresholds were judged with a reference step time that the log itself gave (accounting §6)."""
+    """Yield a warning if thresholds were judged with a reference step time from the log itself (accounting §6)."""
     option = pin_option(analysis)
     if option and analysis.thresholds:
         yield f"warning: thresholds use a reference step time taken from this log; fix it with {option}"
