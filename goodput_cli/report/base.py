@@ -1,8 +1,8 @@
-"""The one registry of output formats, and the plug-in point for those of other packages.
+"""The registry of output formats, and the plug-in point for formats of other packages.
 
-A package registers a format under the entry-point group `goodput_cli.renderers`: the entry point's name is the name of
-the format, its object an `OutputFormat`, or just a function that writes an analysis. Modules are imported only when
-their format is asked for.
+A package registers a format under the entry-point group `goodput_cli.renderers`: the name of the entry point is the
+name of the format, its object an `OutputFormat` or a function that writes an analysis. Modules are imported only when
+their format is used.
 """
 
 from __future__ import annotations
@@ -26,77 +26,77 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "goodput_cli.renderers"
 Offer = Literal["chart", "published"]
-"""What only some answers have, by its name in a `Sheet`: a chart, gates and figures."""
+"""Optional parts of answers by their name in a `Sheet`: a chart, or gates and figures."""
 Depth = Literal["standard", "256", "truecolor"]
-"""Colours of a terminal: 16, 256 or all."""
+"""Colors of a terminal: 16, 256 or all."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """Where the text will be read."""
+    """Properties of the output device or page."""
 
     width: int = 80
     """In columns."""
     colour: bool = False
-    """Whether escape sequences may be used."""
+    """True if escape sequences may be used."""
     unicode: bool = True
-    """Whether bars and rules may use more than ASCII."""
+    """True if bars and rules may use characters outside ASCII."""
     depth: Depth = "standard"
-    """How many colours there are, where there are any."""
+    """The number of colors, if there are any."""
     back: str = ""
-    """Of a page in a site: where the page is that led to it. Its charts are drawn by its script alone."""
+    """For a page in a site: the address of the page that links to it. Only its script draws its charts."""
     which: str = ""
-    """Of a page in a site: `run 2 of 3`, where the job has several."""
+    """For a page in a site: `run 2 of 3`, if the job has several runs."""
     others: tuple[tuple[str, str], ...] = ()
-    """The other runs of that job: what each is called, and where its page is."""
+    """The other runs of that job: name and address of the page of each."""
     height: int = 24
     """Lines of the terminal."""
 
 
 class Renderer(Protocol):
-    """An analysis as text, ending with a newline, or as bytes. Only formats for people look at the page; the function
-    of a plug-in may leave it out.
+    """Function that returns an analysis as text ending with a newline, or as bytes. Only formats for people use the
+    page; the function of a plug-in may omit it.
 
-    `UsageError` where the analysis has nothing that the format could show.
+    Raises UsageError if the analysis has nothing that the format could show.
     """
 
     def __call__(self, analysis: Analysis, page: Page) -> str | bytes: ...
 
 
 class SheetRenderer(Protocol):
-    """The answer of any other command, a table, as text or bytes; otherwise as `Renderer`."""
+    """Function that returns the answer of any other command, a table, as text or bytes. Otherwise like `Renderer`."""
 
     def __call__(self, sheet: Sheet, page: Page) -> str | bytes: ...
 
 
 @dataclass(frozen=True)
 class OutputFormat:
-    """What a format can write. A function may be given as `package.module:function`, which is imported when the format
-    is asked for and not before."""
+    """Functions of a format. A function may be given as `package.module:function`, which is imported when the format is
+    used."""
 
     analysis: Callable[..., str | bytes] | str | None = None
-    """Writes what `analyze` answers: a `Renderer`. None: the format is not for it."""
+    """Writes the answer of `analyze`: a `Renderer`. None: not supported."""
     sheet: Callable[..., str | bytes] | str | None = None
-    """Writes what every other command answers: a `SheetRenderer`. None: the format is for `analyze` only."""
+    """Writes the answer of every other command: a `SheetRenderer`. None: the format is for `analyze` only."""
     endings: tuple[str, ...] = ()
-    """Of the files that `-o` writes in this format, without the first dot; the format's name where none is given."""
+    """File extensions of the format for `-o`, without the first dot; the name of the format by default."""
     binary: bool = False
-    """Whether it writes bytes, which no terminal should see."""
+    """True if it writes bytes, which must not go to a terminal."""
     needs: Offer | None = None
-    """What a sheet must have for it; None: any sheet will do."""
+    """Required part of a sheet; None: every sheet will do."""
     fleet: Callable[..., str | bytes] | str | None = None
-    """Writes what `fleet` answers, a `FleetSheet`, where that is more than a table. None: as `sheet` does."""
+    """Writes the answer of `fleet`, a `FleetSheet`, if that is more than a table. None: uses `sheet`."""
     draws: bool = False
-    """Whether our charts are drawn for it, where an answer has one."""
+    """True if it shows the charts of an answer."""
 
 
 @dataclass(frozen=True)
 class _OwnFormat(OutputFormat):
-    """One of ours, by names of modules in `goodput_cli.report`. Most write what every answer offers; some write an
-    answer as it is, for what a page of its own shows of it."""
+    """Built-in format, by names of modules in `goodput_cli.report`. Most write the common parts of every answer; some
+    write an answer itself, to show more on a page of their own."""
 
     document: str | None = None
-    """Writes any `Document`, unless one of the other functions is for it."""
+    """Writes any `Document`, unless one of the other functions does."""
 
 
 _BUILT_IN = {
@@ -119,27 +119,27 @@ _BUILT_IN = {
 
 
 def format_names() -> list[str]:
-    """Every format that can be asked for, our own first."""
+    """Return the names of all formats, built-in ones first."""
     return [*_BUILT_IN, *(name for name in sorted(_plug_ins()) if name not in _BUILT_IN)]
 
 
 def no_such_format(name: str) -> UsageError:
-    """What to say of a format that there is not, which may be called by the ending of its files."""
+    """Return the error for an unknown format name, with a hint if it is a file extension of a format."""
     meant = next((own for own, known in _BUILT_IN.items() if name.lower() in known.endings), None)
     hint = f"did you mean {meant}?" if meant else f"use one of {', '.join(format_names())}"
     return UsageError(f"unknown format {name!r}; {hint}")
 
 
 def is_format(name: str) -> bool:
-    """Whether a format can be asked for. Plug-ins are looked for only where it is none of our own."""
+    """Return True if a format exists. Plug-ins are searched only if it is not built in."""
     return name in _BUILT_IN or name in _plug_ins()
 
 
 def format_of(path: str) -> str:
-    """The format that a file's ending stands for: `report.json`, or a longer one such as `run.events.parquet` where a
-    format claims it. `UsageError` if none does.
+    """Return the format of a file extension: `report.json`, or a longer one such as `run.events.parquet` if a format
+    claims it. Raises UsageError if no format does.
 
-    A plug-in is loaded, to see which endings it has, only where neither ours nor the names of plug-ins fit.
+    Plug-ins are loaded for their extensions only if neither a built-in extension nor the name of a plug-in matches.
     """
     file = PurePath(path).name.lower()
     ours = {ending: name for name, known in _BUILT_IN.items() for ending in known.endings}
@@ -156,24 +156,24 @@ def format_of(path: str) -> str:
 
 
 def is_binary(name: str) -> bool:
-    """Whether the format writes bytes. Errors as in `load_renderer`."""
+    """Return True if the format writes bytes. Errors as in `load_renderer`."""
     return _format(name).binary
 
 
 def draws(name: str) -> bool:
-    """Whether the format shows our charts. Errors as in `load_renderer`."""
+    """Return True if the format shows charts. Errors as in `load_renderer`."""
     return _format(name).draws
 
 
 def load_renderer(name: str) -> Renderer:
-    """The function that writes an analysis in a format. `UsageError` if there is no such format, it is for other
-    answers, or its plug-in cannot be loaded."""
+    """Return the function that writes an analysis in a format. Raises UsageError if the format does not exist, is for
+    other answers, or its plug-in cannot be loaded."""
     asked = _format(name)
     if isinstance(asked, _OwnFormat) and asked.analysis is None:
         write: Callable[[Document, Page], str | bytes] = _load(name, asked.document)
 
         def render(analysis: Analysis, page: Page) -> str | bytes:
-            from goodput_cli.analysis.goodput.document import AnalysisDocument  # numpy, which --help does without
+            from goodput_cli.analysis.goodput.document import AnalysisDocument  # imports numpy; --help does without
 
             return write(AnalysisDocument(analysis), page)
 
@@ -185,8 +185,8 @@ def load_renderer(name: str) -> Renderer:
 
 
 def load_sheet_renderer(name: str, offers: Sequence[Offer] = ()) -> SheetRenderer:
-    """The function that writes a table in a format. offers: what the sheets of this command have beside their rows.
-    Errors as in `load_renderer`."""
+    """Return the function that writes a table in a format. offers: optional parts of the sheets of this command. Errors
+    as in `load_renderer`."""
     asked = _format(name)
     function = _of_sheets(asked)
     if function is None or asked.needs not in (None, *offers):
@@ -197,7 +197,7 @@ def load_sheet_renderer(name: str, offers: Sequence[Offer] = ()) -> SheetRendere
 
 
 def load_fleet_renderer(name: str) -> SheetRenderer:
-    """The function that writes what `fleet` answers in a format. Errors as in `load_renderer`."""
+    """Return the function that writes the answer of `fleet` in a format. Errors as in `load_renderer`."""
     function = _format(name).fleet
     if function is None:
         return load_sheet_renderer(name, ("published",))
@@ -206,7 +206,7 @@ def load_fleet_renderer(name: str) -> SheetRenderer:
 
 
 def _of_sheets(asked: OutputFormat) -> Callable[..., str | bytes] | str | None:
-    """What writes a sheet: a sheet is a document too."""
+    """Return the function that writes a sheet: either its own or the one for documents."""
     return asked.sheet or (asked.document if isinstance(asked, _OwnFormat) else None)
 
 
@@ -238,7 +238,7 @@ def _longest_ending(file: str, formats: dict[str, str]) -> str | None:
 def _endings_of_plug_in(name: str) -> tuple[str, ...]:
     try:
         return _loaded_plug_in(name).endings
-    except UsageError:  # said when that format itself is asked for
+    except UsageError:  # reported when that format itself is used
         return ()
 
 
@@ -257,18 +257,18 @@ def _loaded_plug_in(name: str) -> OutputFormat:
 
 
 def _taking_a_page(function: Callable[..., str | bytes]) -> Renderer:
-    """The function of a plug-in, which may take the analysis alone, as a `Renderer`."""
+    """Return the function of a plug-in as a `Renderer`. It may accept the analysis alone."""
     try:
         inspect.signature(function).bind(None, None)
     except TypeError:
         return lambda analysis, page: function(analysis)  # noqa: ARG005 - a renderer's signature
-    except ValueError:  # a function without a signature: it takes what the protocol says
+    except ValueError:  # a function without a signature: assume that it follows the protocol
         pass
     return function
 
 
 @cache
 def _plug_ins() -> dict[str, EntryPoint]:
-    from importlib.metadata import entry_points  # slow to import, and to ask: only if a plug-in may be meant
+    from importlib.metadata import entry_points  # slow to import and to search: only if needed
 
     return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}

@@ -1,10 +1,10 @@
-"""The analysis as an HTML page: one file that needs no network, and no script to read the numbers.
+"""The analysis as an HTML page: one file that needs no network, and no script for reading the numbers.
 
-Every number stands in a table or in text. What the time went to is one bar below the headline, and a waterfall from the
-wall clock down to goodput. Charts are drawn here, as SVG; where scripts run, the same charts take their place, with
-more points, and can be zoomed and asked.
+Every number is in a table or in text. A bar below the headline shows all time by category, and a waterfall goes from
+the wall clock down to goodput. Charts are drawn here as SVG. If scripts run, the same charts replace them, with more
+points, zoom and tooltips.
 
-What stands in each section of a report, in words: made from the analysis for templates that only lay it out.
+The words of each section are made here from the analysis; templates only lay them out.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ _MARKS_OF_VERDICTS = {"failed": "\N{BALLOT X}", "passed": "\N{CHECK MARK}", "war
 
 
 TemplateRow = dict[str, Any]
-"""What the template lays out in one place, by the names that it has there."""
+"""Values of one element of a template, by their names there."""
 
 
 def insights(analysis: Analysis, proof: Proof) -> Iterator[TemplateRow]:
-    """All insights in words, the most costly first. id: in the page, of the first one of its kind. links: to the rows
-    that show it; more: how many the page does not link."""
+    """Yield all insights in words, most costly first. id: in the page, of the first insight of its kind. links: to the
+    rows that show it; more: the number of rows without a link."""
     for one in analysis.insights:
         links, more = insight_links(one, proof)
         yield {
@@ -87,7 +87,7 @@ def insights(analysis: Analysis, proof: Proof) -> Iterator[TemplateRow]:
 
 
 def lost(analysis: Analysis) -> tuple[str, str] | None:
-    """What was lost: share, and amount with its cost; nothing where that cannot be judged."""
+    """Return the loss as share and as amount with its cost; None if unknown."""
     if analysis.is_bounded:
         limits = analysis.lost_limits
         return facts.limits_text(limits, analysis.window.counted_ns), facts.limits_text(limits)
@@ -98,7 +98,7 @@ def lost(analysis: Analysis) -> tuple[str, str] | None:
 
 
 def key_facts(analysis: Analysis, proof: Proof) -> list[tuple[str, str, str | None]]:
-    """What stands beside the headline, a few short facts: name, words, and the id of what shows it."""
+    """Return the short facts next to the headline: name, words, and the id of the element that shows it."""
     job, reliability = analysis.job, analysis.reliability
     attempts = "attempts in the whole job" if facts.is_part(analysis) else "attempts"
     rows = [(attempts, str(job.attempts), None), ("disruptions", str(job.disruptions), "disruptions")]
@@ -118,7 +118,7 @@ def key_facts(analysis: Analysis, proof: Proof) -> list[tuple[str, str, str | No
 
 
 def find_steps(analysis: Analysis) -> StepReport | str:
-    """The step times of the window, or why there are none."""
+    """Return the step times of the window, or the reason why there are none."""
     try:
         return step_report(analysis)
     except NotEnoughData as reason:
@@ -126,7 +126,7 @@ def find_steps(analysis: Analysis) -> StepReport | str:
 
 
 def step_tables(analysis: Analysis, report: StepReport | str) -> HtmlTable | str:
-    """The step statistics as `goodput steps` shows them, or why there are none."""
+    """Return the step statistics as `goodput steps` shows them, or the reason why there are none."""
     if isinstance(report, str):
         return report
     table = html_table(steps_sheet(analysis, report, with_metrics=False))
@@ -135,15 +135,15 @@ def step_tables(analysis: Analysis, report: StepReport | str) -> HtmlTable | str
 
 
 def metric_table(analysis: Analysis, report: StepReport | str) -> HtmlTable | None:
-    """What the program measured; None where it recorded nothing."""
+    """Return the metrics that the program recorded; None without any."""
     metrics = measured(analysis)
     regimes = () if isinstance(report, str) else report.regimes
     return html_table(metric_sheet(metrics, falls_of_mfu(analysis, regimes))) if metrics else None
 
 
 def thresholds(analysis: Analysis, proof: Proof) -> list[TemplateRow]:
-    """The thresholds as they were asked and judged. look: a class of the style sheet. mark: says without a colour what
-    it says. target: the id of what shows the value."""
+    """Return the thresholds with their verdicts. look: a class of the style sheet. mark: shows the verdict without
+    color. target: the id of the element that shows the value."""
     codes = frozenset(one.code for one in analysis.insights) if analysis.thresholds else frozenset()
     return [
         {
@@ -160,7 +160,8 @@ def thresholds(analysis: Analysis, proof: Proof) -> list[TemplateRow]:
 
 
 def diagnostics(analysis: Analysis) -> Iterator[tuple[Diagnostic, list[str], int, str, str]]:
-    """What was found: some of its places and how many more there are, what it does to the numbers, what to do."""
+    """Yield the diagnostics with some locations, the number of further ones, the effect on the numbers, and the
+    advice."""
     for one in analysis.diagnostics:
         code = code_texts(one.code)
         places = list(islice(one.where, _MOST_PLACES))
@@ -169,13 +170,13 @@ def diagnostics(analysis: Analysis) -> Iterator[tuple[Diagnostic, list[str], int
 
 
 def definitions() -> list[tuple[str, Look | None, str]]:
-    """Every number that a report can hold in a sentence, categories first."""
+    """Return every number that a report can contain with its definition, categories first."""
     categories = [(category.id, category.look, category.row.meaning) for category in Category]
     return [*categories, *((name, None, meaning) for name, meaning in DEFINITIONS.items())]
 
 
 def method(analysis: Analysis) -> list[tuple[str, str]]:
-    """Which question was asked, with which options, of which logs."""
+    """Return the question, its options and the logs."""
     job, window = analysis.job, analysis.window
     choices = [(one.option, getattr(analysis.method, one.name)) for one in declared(Method)]
     reference = facts.reference_text(analysis)
@@ -201,8 +202,8 @@ _OTHERS = "#6b7075"
 
 
 def pieces(analysis: Analysis, proof: Proof) -> Iterator[TemplateRow]:
-    """The bar below the headline: goodput and the largest categories; what is small is one piece. left, width: of 1000.
-    target: the id of the rows behind it."""
+    """Yield the parts of the bar below the headline: goodput and the largest categories; small ones are joined. left,
+    width: of 1000. target: the id of its rows."""
     rows = [row for row in facts.category_rows(analysis) if row.ns > 0]
     rows.sort(key=lambda row: not row.is_goodput)
     whole = sum(row.ns for row in rows) or 1
@@ -231,8 +232,8 @@ def pieces(analysis: Analysis, proof: Proof) -> Iterator[TemplateRow]:
 
 
 def waterfall(analysis: Analysis, proof: Proof) -> list[TemplateRow]:
-    """From the wall clock down to goodput: every badput takes its part from what is left. left, width: of 1000, where
-    the bar stands. kind: `total`, `badput` or `goodput`. proof: the id of the rows behind it."""
+    """Return the rows of the waterfall from the wall clock down to goodput. Every badput is subtracted from the rest.
+    left, width: position of the bar, of 1000. kind: `total`, `badput` or `goodput`. proof: the id of its rows."""
     window, badput = analysis.window, [row for row in facts.category_rows(analysis) if not row.is_goodput]
     scale = 1000 / max(window.ns, analysis.goodput.ns, 1)
     whole = "" if window.excluded_ns else "100.00 %"
@@ -265,17 +266,17 @@ def waterfall(analysis: Analysis, proof: Proof) -> list[TemplateRow]:
 
 
 MOVING_COLUMNS = 1500
-"""Columns of the data that scripts draw from: more than fit, so that zooming in shows more."""
+"""Columns of the data for scripts: more than fit, so that zooming in shows more detail."""
 
 
-@garbage_collection_paused()  # a page is hundreds of thousands of small objects, and none of them a cycle
+@garbage_collection_paused()  # a page is hundreds of thousands of small objects without cycles
 def render(analysis: Analysis, page: Page) -> str:
-    """The analysis as one HTML page. One of a site's many pages leaves its charts to its script: three quarters of its
-    processor time would be drawing, for a page that may never be opened."""
+    """Return the analysis as one HTML page. A page of a site leaves its charts to its script: drawing would take three
+    quarters of the CPU time for a page that may never be opened."""
     share, amount = facts.headline(analysis)
     pictures = pictures_of(analysis, *([] if page.back else [STILL_COLUMNS]), MOVING_COLUMNS)
     coarse = None if page.back else chart_columns(next(pictures))
-    progress = progress_drawing(coarse)  # as soon as can be: another process draws it while this one goes on
+    progress = progress_drawing(coarse)  # early: another process draws it while this one continues
     picture = next(pictures)
     fine, steps = chart_columns(picture), find_steps(analysis)
     shown = figures(analysis, picture, steps if isinstance(steps, StepReport) else None, fine, coarse, progress)
@@ -332,7 +333,7 @@ def render(analysis: Analysis, page: Page) -> str:
 
 
 def _proof(rows: Disruptions, steps: HtmlTable | str, parts: list[LedgerPart]) -> Proof:
-    """What the page holds."""
+    """Return the rows of the page."""
     tables = [rows.table, *(() if isinstance(steps, str) else (steps, *steps.more))]
     ids = {identity for table in tables for identity in table.ids if identity is not None}
     ids |= {f"disruption-{number}" for number, *_ in rows.details}
@@ -340,7 +341,7 @@ def _proof(rows: Disruptions, steps: HtmlTable | str, parts: list[LedgerPart]) -
 
 
 def _commands(analysis: Analysis, rows: Disruptions) -> dict[str, str]:
-    """What shows that for which the page has no room."""
+    """Return the commands that show what does not fit on the page."""
     return {
         "rolling": command_line(analysis, "rolling", "-o", "rolling.csv"),
         "disruptions": command_line(analysis, "disruptions", "-o", "disruptions.csv"),

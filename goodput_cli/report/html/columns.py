@@ -1,6 +1,6 @@
-"""A picture as the charts take it: small columns of plain numbers, for the drawing in the page and for its scripts.
+"""Data of the charts: short columns of plain numbers, for drawing in the page and for its scripts.
 
-Instants are milliseconds since the start of the window, so that a number takes few digits. NaN becomes None.
+Times are milliseconds since the start of the window, which takes few digits. NaN becomes None.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Table = Mapping[str, Sequence[Any]]
 """Columns by name, all of one length."""
 _MS = 1_000_000
 _DIGIT, _BETWEEN = 0.0085, 0.008
-"""How much of the width a digit takes, and the space behind a number; disruptions that are nearer share one."""
+"""Width of a digit and of the space after a number, as share of the chart. Disruptions that are closer share a
+label."""
 _PHONE = 4.5
-"""How much more of it on a phone."""
+"""Factor of these widths on a phone."""
 _DOTS = 12
-"""How many dots high a bar is that fills its lane. Heights are rounded up to a dot: what is there is seen."""
+"""Height in dots of a bar that fills its lane. Heights are rounded up to a dot, so that nothing is invisible."""
 WHOLE, SAVES, DISRUPTIONS = "the whole job", "saves completed", "disruptions"
 
 
 @dataclass(frozen=True)
 class ChartColumns:
-    """Tables by name, and what they hold: lanes are the rows of the bands, from the top; rolling the window lengths
-    (ns) by number."""
+    """Tables by name. lanes: titles of the rows of the bands, from the top; rolling: window lengths (ns) by number."""
 
     start_ns: int
     end_ns: int
@@ -40,11 +40,11 @@ class ChartColumns:
     lanes: tuple[str, ...]
 
     def has(self, name: object) -> bool:
-        """Whether a table holds anything; what is no table of ours is taken to."""
+        """Return True if a table has rows; unknown tables count as such."""
         return name not in self.tables or len(self.tables[str(name)]["t"]) > 0
 
     def rows(self, name: str) -> list[dict[str, Any]]:
-        """A table row by row, instants as ms since 1970 UTC: what Vega-Lite draws."""
+        """Return the rows of a table for Vega-Lite, with times in ms since 1970 UTC."""
         table = self.tables[name]
         zero = self.start_ns / _MS
         columns = [[zero + value for value in column] if key in ("t", "u") else column for key, column in table.items()]
@@ -52,7 +52,8 @@ class ChartColumns:
 
 
 def chart_columns(picture: Picture) -> ChartColumns:
-    """All tables of the charts. Columns: t, u: instants (u the end). The others are named where they are drawn."""
+    """Return all tables of the charts. Columns: t, u: times (u is the end). The functions of the tables describe the
+    others."""
     lanes, bands = _lanes(picture)
     return ChartColumns(
         start_ns=picture.start_ns,
@@ -76,15 +77,15 @@ def chart_columns(picture: Picture) -> ChartColumns:
 
 
 def _ms(picture: Picture, time: NDArray[np.int64]) -> list[float]:
-    """Instants in ms since the start; whole ones, unless the picture is so short that it shows less."""
+    """Return times in ms since the start: integers, unless the chart is so short that fractions are visible."""
     passed = (time - picture.start_ns) / _MS
     whole: list[float] = np.rint(passed).astype(np.int64).tolist()
     return whole if picture.bucket_ns >= 10 * _MS else list(map(_short, np.round(passed, 6).tolist()))
 
 
 def _numbers(values: NDArray[np.floating[Any]], digits: int = 6) -> list[float | None]:
-    """Numbers of at most some significant digits, as short as they can be written."""
-    written = (f"%.{digits}g " * len(values) % tuple(values.tolist())).split()  # at once: half the time of one by one
+    """Return numbers with at most `digits` significant digits, in their shortest form."""
+    written = (f"%.{digits}g " * len(values) % tuple(values.tolist())).split()  # one call: half the time
     return [None if math.isnan(value) else _short(value) for value in map(float, written)]
 
 
@@ -93,7 +94,7 @@ def _short(value: float) -> float:
 
 
 def _curve(picture: Picture) -> Table:
-    """line: which line; step; lost: 0 or 1. Behind each line a row without a step ends it."""
+    """Return the table of the curve. line: its number; step; lost: 0 or 1. A row without a step ends each line."""
     curve = picture.curve
     last = np.flatnonzero(curve.line[1:] != curve.line[:-1]) + 1
     return {
@@ -105,7 +106,7 @@ def _curve(picture: Picture) -> Table:
 
 
 def _broken(values: list[Any], places: NDArray[np.intp], *, repeated: bool = False) -> list[Any]:
-    """A column with a row more in front of some places: None, or what is before it once more."""
+    """Return a column with an additional row before some positions: None, or a copy of the row before it."""
     made: list[Any] = []
     for start, stop in zip((0, *places.tolist()), (*places.tolist(), len(values)), strict=True):
         made += values[start:stop]
@@ -115,7 +116,7 @@ def _broken(values: list[Any], places: NDArray[np.intp], *, repeated: bool = Fal
 
 
 def _falls(picture: Picture) -> Table:
-    """From where one attempt ended to where the next one began: two rows, and one without a step behind them."""
+    """Return lines from the end of one attempt to the beginning of the next: two rows, then one without a step."""
     curve = picture.curve
     last = np.flatnonzero((curve.line[1:] != curve.line[:-1]) & (curve.attempt[1:] != curve.attempt[:-1]))
     ends = np.column_stack((last, last + 1)).ravel()
@@ -127,7 +128,8 @@ def _falls(picture: Picture) -> Table:
 
 
 def _lanes(picture: Picture) -> tuple[tuple[str, ...], Table]:
-    """Titles of the lanes, and the bars in them: low and high edge in lanes from the top, kind the category's code."""
+    """Return the titles of the lanes, and their bars: low and high edge in lanes from the top; kind is the category's
+    code."""
     bands = picture.bands
     kinds = [code for code in range(len(CATEGORIES)) if np.any(bands.category == code)]
     titles = (WHOLE, *(title(CATEGORIES[code]) for code in kinds), *([SAVES] if len(picture.saves) else []))
@@ -153,7 +155,7 @@ def _lanes(picture: Picture) -> tuple[tuple[str, ...], Table]:
 
 
 def _strip(picture: Picture) -> Table:
-    """Which category (kind, its code) has most of each interval; neighbours of one category are one."""
+    """Return the largest category (kind, its code) of each interval; equal neighbors are joined."""
     bands = picture.bands
     most = np.flatnonzero(bands.most)
     heads = most[run_heads(bands.category[most])]
@@ -166,8 +168,8 @@ def _strip(picture: Picture) -> Table:
 
 
 def _disruptions(picture: Picture) -> Table:
-    """text: the number of the disruption, or of several that lie close together at the first of them; few: the same on
-    a phone. Where there are many, worst: whether it is one of those that cost most, which alone have numbers."""
+    """Return the table of disruptions. text: the number, or the range of numbers for disruptions close to each other;
+    few: the same on a phone. If there are many, worst: True for the most costly ones; only these have numbers."""
     marks = picture.disruptions
     last = (marks.number + marks.count - 1).tolist()
     share = ((marks.time - picture.start_ns) / (picture.end_ns - picture.start_ns)).tolist()
@@ -186,8 +188,8 @@ def _disruptions(picture: Picture) -> Table:
 
 
 def _worst_labels(places: list[float], numbers: list[int], worst: list[int], larger: float) -> list[str]:
-    """The numbers of those that cost most, the worst first: one that would run into another, or out of the picture, has
-    none. larger: than in a wide picture."""
+    """Return the numbers of the most costly disruptions. Labels that would overlap a more costly one or leave the chart
+    are empty. larger: factor of widths compared with a wide chart."""
     texts = [""] * len(places)
     taken: list[tuple[float, float]] = []
     for _, row in sorted((rank, row) for row, rank in enumerate(worst) if rank):
@@ -199,8 +201,8 @@ def _worst_labels(places: list[float], numbers: list[int], worst: list[int], lar
 
 
 def _labels(places: list[float], first: list[int], last: list[int], larger: float = 1) -> list[str]:
-    """A label a mark, `4` or `4-6`; where it would run into the next mark's, or out of the picture, that one has none
-    and is named by the one before. larger: than in a wide picture."""
+    """Return the label of each mark: `4` or `4-6`. A label that would overlap the next or leave the chart is empty; the
+    one before covers its mark. larger: factor of widths compared with a wide chart."""
     texts = [""] * len(places)
     shown = 0
     for row, place in enumerate(places):
@@ -210,7 +212,7 @@ def _labels(places: list[float], first: list[int], last: list[int], larger: floa
         texts[shown] = _label(first[shown], last[row])
     labelled = [row for row, text in enumerate(texts) if text]
     while len(labelled) > 1 and places[labelled[-1]] + _room(texts[labelled[-1]]) * larger > 1 + _BETWEEN:
-        texts[labelled.pop()] = ""  # it grew out of the picture
+        texts[labelled.pop()] = ""  # its range made it leave the chart
         texts[labelled[-1]] = _label(first[labelled[-1]], last[-1])
     return texts
 
@@ -228,7 +230,7 @@ def _shares(picture: Picture, shares: Shares) -> Table:
 
 
 def _rolling(picture: Picture) -> Table:
-    """All rolling windows; line: which of them."""
+    """Return all rolling windows. line: the number of the window."""
     tables = [_shares(picture, shares) for shares in picture.rolling]
     return {
         "t": [value for table in tables for value in table["t"]],
@@ -238,7 +240,8 @@ def _rolling(picture: Picture) -> Table:
 
 
 def _steps(picture: Picture) -> Table:
-    """number: the first step of each row; count: how many it stands for; low, level, high: seconds."""
+    """Return the table of step times. number: first step of each row; count: its number of steps; low, level, high:
+    seconds."""
     times = picture.step_times
     return {
         "t": _ms(picture, times.time),
@@ -251,14 +254,14 @@ def _steps(picture: Picture) -> Table:
 
 
 def _busy(picture: Picture) -> dict[str, Table]:
-    """percent: how busy accelerators were, where samples of them lie beside the log."""
+    """Return the utilization of accelerators in percent, if the log comes with samples."""
     if picture.busy is None:
         return {}
     return {"busy": {"t": _ms(picture, picture.busy.time), "percent": _numbers(picture.busy.value, 4)}}
 
 
 def _metrics(picture: Picture) -> Table:
-    """All metrics that are drawn; line: which of `DRAWN`."""
+    """Return all drawn metrics. line: the index in `DRAWN`."""
     names = list(DRAWN)
     return {
         "t": [time for line in picture.metrics for time in _ms(picture, line.time)],

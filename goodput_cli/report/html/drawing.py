@@ -1,12 +1,12 @@
-"""How every chart looks, the words of Vega-Lite that it is written with, and what draws it as SVG and PNG.
+"""Common style of all charts, the words of Vega-Lite that they use, and the functions that draw them as SVG and PNG.
 
-Why Vega-Lite: vl-convert draws SVG and PNG without a browser and without the network, so that a page shows its charts
-also where scripts are off; the library that makes them move adds 0.9 MB to a page (plotly: 4.8 MB, and its pictures
-need a browser); and it runs under a content security policy without `unsafe-eval`. Charts hold no text of a log but for
-the title of a picture that stands alone.
+Vega-Lite was chosen because vl-convert draws SVG and PNG without a browser or network, so that a page shows its charts
+without scripts. The library for interactive charts adds 0.9 MB to a page (plotly: 4.8 MB, and its images need a
+browser). It runs under a content security policy without `unsafe-eval`. The only log text in charts is the title of a
+single chart.
 
-Specifications are plain dictionaries. Altair would write them too, with a check of each word, but its import alone
-takes as long as all else that a report needs: it checks them in the tests only.
+Specifications are plain dictionaries. Altair would write and check them, but its import alone takes as long as the rest
+of a report. Only the tests check them with it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _SCHEMA = f"https://vega.github.io/schema/vega-lite/v{VERSION}.json"
 
 
 def field(name: str, kind: str = "Q", **more: Any) -> Spec:
-    """A column as a channel. kind: `Q`uantitative, `N`ominal, `O`rdinal or `T`emporal."""
+    """Return a column as a channel. kind: `Q`uantitative, `N`ominal, `O`rdinal or `T`emporal."""
     return {"field": name, "type": _TYPES[kind], **more}
 
 
 def sum_of(name: str, **more: Any) -> Spec:
-    """The sum of a column as a channel."""
+    """Return the sum of a column as a channel."""
     return {"aggregate": "sum", **field(name), **more}
 
 
@@ -41,8 +41,8 @@ def marks(
     data: str | Sequence[Mapping[str, Any]], kind: str, look: Mapping[str, Any], transform: Sequence[Spec] = (),
     **channels: Spec | str,
 ) -> Spec:  # fmt: skip
-    """A layer. data: the name of a table, or rows. kind, look: of its marks. channels: a second end (`x2`, `y2`) is
-    the name of a column."""
+    """Return a layer. data: the name of a table, or rows. kind, look: of its marks. channels: a second end (`x2`, `y2`)
+    is the name of a column."""
     return {
         "data": {"name": data} if isinstance(data, str) else {"values": list(data)},
         "mark": {"type": kind, **look},
@@ -52,32 +52,32 @@ def marks(
 
 
 def calculated(**columns: str) -> list[Spec]:
-    """Columns made from expressions."""
+    """Return the transform that adds columns made from expressions."""
     return [{"calculate": expression, "as": name} for name, expression in columns.items()]
 
 
 def only(expression: str) -> list[Spec]:
-    """Rows of which it is true."""
+    """Return the transform that keeps rows for which an expression is true."""
     return [{"filter": expression}]
 
 
 def layered(*layers: Spec, **properties: Any) -> Spec:
-    """Layers over each other."""
+    """Return layers on top of each other."""
     return {"layer": list(layers), **properties}
 
 
 def independent(*channels: str) -> Spec:
-    """What layers or panels do not share."""
+    """Return the setting that gives each layer or panel its own channels."""
     return {"resolve": {"scale": dict.fromkeys(channels, "independent")}}
 
 
 def title(text: str, *subtitle: str, offset: int) -> Spec:
-    """Of a picture that stands alone. offset: dots below it."""
+    """Return the title of a single chart. offset: dots below it."""
     return {"title": {"text": text, "subtitle": list(subtitle), "offset": offset}}
 
 
 def texts(words: Sequence[str]) -> str:
-    """Words as an array of Vega's expression language, in which no text of a log can end the string it is in."""
+    """Return words as an array of Vega's expression language, escaped so that log text cannot end its string."""
     return "[" + ",".join(f"'{_quoted(text)}'" for text in words) + "]"
 
 
@@ -86,22 +86,22 @@ def _quoted(text: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    """A character as units of UTF-16, as JavaScript writes them."""
+    """Return a character as UTF-16 units in the notation of JavaScript."""
     units = char.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 _WHITE = "#ffffff"
 LEFT = 148
-"""Width of what stands at the left of a plot, in dots."""
+"""Width left of a plot, in dots."""
 INK = "currentColor"
-"""The colour of text, of the page or of the picture."""
+"""The text color of the page or of the chart."""
 _NARROW = {"width": 225, "minExtent": 108, "maxExtent": 108, "labelLimit": 104, "tickCount": 4, "columns": 2}
-"""The most of each on a phone."""
+"""Maximum values on a phone."""
 _CLIP = re.compile(r'clip(?:(?<=\bid="clip)|(?<=url\(#clip))(\d+)')
-"""The id of a clipping path, and what refers to it: found by its letters, which is quicker than by what is before."""
+"""The id of a clipping path, and references to it. Its own letters are matched first, which is faster."""
 _ROOM = {"left": 14, "right": 34, "top": 5, "bottom": 5}
-"""Around charts whose names stand at their edges: a reader's font may be wider than the one measured here."""
+"""Margin of charts with names at their edges: the reader's font may be wider than the one measured here."""
 _FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'Liberation Sans', Arial, sans-serif"
 _CONFIG: Spec = {
     "aria": False,
@@ -125,8 +125,8 @@ _CONFIG: Spec = {
 
 
 def finished(chart: Spec, zoomed: Sequence[str] = ()) -> Spec:
-    """The specification of a chart in our style. zoomed: views whose time axis moves: by drags with Shift, by a wheel
-    with Ctrl (alone it scrolls the page), and by scripts, with the signal `zoom_t`."""
+    """Return the specification of a chart in the common style. zoomed: views with a movable time axis: by dragging with
+    Shift, by the wheel with Ctrl (the wheel alone scrolls the page), and by scripts, with the signal `zoom_t`."""
     select = {
         "type": "interval", "encodings": ["x"], "clear": False, "zoom": "wheel![event.ctrlKey||event.metaKey]",
         "translate": "[pointerdown[event.shiftKey], window:pointerup] > window:pointermove!",
@@ -137,10 +137,10 @@ def finished(chart: Spec, zoomed: Sequence[str] = ()) -> Spec:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart as an SVG element of a page: it is being drawn until a template shows it.
+    """A chart as an SVG element of a page. It is drawn in another process until a template shows it.
 
-    svg: waits for what vl-convert drew. name: of the chart; ids in the element begin with it, and so are its own.
-    finish: what is done to the element last.
+    svg: waits for the result of vl-convert. name: of the chart; prefix of all ids in the element. finish: the last
+    change of the element.
     """
 
     svg: Callable[[], bytes]
@@ -148,13 +148,13 @@ class Drawing:
     finish: Callable[[str], str] = str
 
     def __html__(self) -> str:
-        """The element, as Jinja shows it."""
+        """Return the element for Jinja."""
         try:
             drawn_svg = self.svg().decode()
         except NoEngineError as error:  # a page without charts still has all numbers
             return f'<p class="note">{escape(str(error))}</p>'
-        svg = re.sub(r"(?<=\.\d\d)\d+", "", drawn_svg)  # a hundredth of a dot is fine enough
-        numbers: dict[str, str] = {}  # Vega counts on from chart to chart; a page should not depend on what came before
+        svg = re.sub(r"(?<=\.\d\d)\d+", "", drawn_svg)  # a hundredth of a dot is precise enough
+        numbers: dict[str, str] = {}  # Vega counts ids across charts: renumber them
 
         def own(match: re.Match[str]) -> str:
             return f"{self.name}-clip{numbers.setdefault(match[1], str(len(numbers)))}"
@@ -166,12 +166,12 @@ _EMPTY = re.compile(r'<path class="(?:background|foreground)" aria-hidden="true"
 _MARKS = re.compile(r"<g ([^>]*)>((?:<(path|line|text)\b[^>]*(?:/>|>(?:[^<]|<title>[^<]*</title>)*</\3>))+)</g>")
 _TAG = re.compile(r'<(?:path|line|text)((?: [\w:-]+="[^"]*")*)')
 _LOOK = re.compile(r' (?:stroke(?:-width|-opacity|-dasharray)?|fill(?:-opacity)?|font-(?:family|size|weight))="[^"]*"')
-"""What an element has of the group that it is in."""
+"""Attributes that an element can inherit from its group."""
 
 
 def shortened(svg: str) -> str:
-    """A drawing that looks the same, in fewer bytes: Vega writes the look of every line, and empty backgrounds; what
-    all marks of a group have in common is written once."""
+    """Return an equal drawing in fewer bytes. Vega repeats the style of every line and writes empty backgrounds; the
+    common style of all marks in a group is written once."""
     return _MARKS.sub(_with_look_of_all, _EMPTY.sub("", svg))
 
 
@@ -193,13 +193,14 @@ def _with_look_of_all(group: re.Match[str]) -> str:
 
 
 def drawing(spec: Spec, columns: ChartColumns | None, name: str, finish: Callable[[str], str] = str) -> Drawing:
-    """Begins to draw a chart for a page. columns: the data, of charts that name theirs. The others as in `Drawing`."""
+    """Begin to draw a chart for a page. columns: the data of charts that refer to tables by name. Other arguments as in
+    `Drawing`."""
     roomy = {"padding": _ROOM, **spec} if columns is None else spec
     return Drawing(begin_to_draw("svg", _filled(roomy, columns)), name, finish)
 
 
 def left_to_script(name: str) -> Drawing:
-    """A chart that the page's own script draws, and nobody before: drawing takes longer than all else of a page."""
+    """Return a chart that the script of the page draws: drawing here takes longer than the rest of the page."""
 
     def undrawn() -> bytes:
         raise NoEngineError("This chart needs JavaScript, which does not run here.")
@@ -208,18 +209,18 @@ def left_to_script(name: str) -> Drawing:
 
 
 def drawn(spec: Spec, columns: ChartColumns | None) -> str:
-    """A chart that stands alone as SVG text, on white."""
+    """Return a single chart as SVG text on white."""
     return begin_to_draw("svg", _filled(spec, columns, _WHITE))().decode() + "\n"
 
 
 def untitled(spec: Spec) -> Spec:
-    """A chart for a page, which has a title of its own."""
+    """Return a chart for a page, which has its own title."""
     return {name: value for name, value in spec.items() if name != "title"}
 
 
 def narrowed(spec: Spec) -> Spec:
-    """A chart for a phone: a narrow plot, less room for names, and no title. report.js does the same to charts that
-    move."""
+    """Return a chart for a phone: narrow, with less room for names, without title. report.js does the same to
+    interactive charts."""
     return {name: _narrow(name, value) for name, value in untitled(spec).items()}
 
 
@@ -234,19 +235,19 @@ def _narrow(name: str, value: Any) -> Any:
 
 
 def painted(spec: Spec, columns: ChartColumns | None) -> bytes:
-    """A chart as PNG, two dots a unit, on white."""
+    """Return a chart as PNG on white, two dots per unit."""
     return begin_to_draw("png", _filled(spec, columns, _WHITE))()
 
 
 def _filled(spec: Spec, columns: ChartColumns | None, background: str | None = None) -> str:
-    """The specification with its data, as JSON."""
+    """Return the specification with its data as JSON."""
     named = {} if columns is None else {name: columns.rows(name) for name in sorted({*_data(spec)} & {*columns.tables})}
     alone = {"background": background, "padding": 16} if background else {}
     return orjson.dumps({**spec, "datasets": named, **alone}, option=orjson.OPT_SERIALIZE_NUMPY).decode()
 
 
 def _data(part: Any) -> Iterator[str]:
-    """The names of the tables that a specification shows."""
+    """Yield the names of the tables that a specification uses."""
     if isinstance(part, dict):
         if isinstance(data := part.get("data"), dict) and "name" in data:
             yield data["name"]
@@ -257,13 +258,13 @@ def _data(part: Any) -> Iterator[str]:
 
 
 def left_axis(title: str | None = None, **changes: Any) -> Spec:
-    """An axis at the left, as wide in all charts: instants stand above each other. Its title stands on top of it."""
+    """Return a left axis of the same width in all charts, so that timestamps are aligned. Its title is above it."""
     place = {"titleAngle": 0, "titleAlign": "right", "titleBaseline": "bottom", "titleX": -8, "titleY": -8}
     return {"title": title, "minExtent": LEFT, "maxExtent": LEFT, **place, **changes}
 
 
 def legend() -> Spec:
-    """Names above the chart."""
+    """Return a legend above the chart."""
     return {
         "title": None,
         "orient": "top",

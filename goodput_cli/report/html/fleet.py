@@ -1,4 +1,4 @@
-"""The page of a fleet: one file, its charts drawn as SVG, no script; names of groups are only text that is drawn."""
+"""The page of a fleet: one file without scripts, with charts drawn as SVG. Names of groups are drawn as text only."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ _SHORT = {"labelExpr": "datum.label && format(datum.value, datum.value < 1000 ? 
 """Labels of an axis: 0.5, 20 and 4k. An empty label stays empty."""
 _BASE = "https://vega.github.io/vega-datasets/"
 _LABELLED = re.compile(r'<path aria-label="([^"]*)" role="[^"]*" aria-roledescription="[^"]*"([^>]*)/>')
-"""A mark with a label; what is in it is escaped, for an attribute and so for a text."""
+"""A mark with a label. The label is escaped for an attribute, so it is safe as text too."""
 
 
 def factors_chart(report: FleetData) -> Drawings:
-    """Capacity, allocated, kept and ideal chip time, as far as they are known."""
+    """Return the chart of capacity, allocated, kept and ideal accelerator time, as far as known."""
     sums, mpg = report.sums, report.mpg
     amounts = {
         "capacity": None if not mpg.scheduling else hours(sums.allocated / mpg.scheduling),
@@ -104,11 +104,11 @@ def factors_chart(report: FleetData) -> Drawings:
 
 
 def _bars(rows: Sequence[Mapping[str, Any]], axis: str, colour: str, name: str) -> Drawings:
-    """A bar a row, with words behind it."""
+    """Return a chart with one bar per row and text after each bar."""
     names = [str(row["name"]) for row in rows]
     y = field("name", "N", sort=names, axis={"title": None, "labelLimit": 240, "minExtent": _room_for(names)})
     widest = max(float(row["hours"]) for row in rows)
-    scale = {"domain": [0, 1.45 * widest or 1], "nice": False}  # room for the words behind the widest
+    scale = {"domain": [0, 1.45 * widest or 1], "nice": False}  # room for the text after the widest bar
     x = field("hours", axis={"title": axis, "tickCount": 6, **_SHORT}, scale=scale)
     word = {"align": "left", "dx": 4, "color": INK, "fontSize": 12}
     said: dict[str, Any] = {"description": _SAID} if "said" in rows[0] else {}
@@ -120,16 +120,16 @@ def _bars(rows: Sequence[Mapping[str, Any]], axis: str, colour: str, name: str) 
 
 
 def _of_above(share: Fraction | None) -> str:
-    """What a bar is of the one above it: a factor of MPG."""
+    """Return the share of a bar in the bar above it: a factor of MPG."""
     return "" if share is None else f" ({percent_text(float(100 * share))} of the bar above)"
 
 
 def weeks_chart(report: FleetData) -> Drawings | None:
-    """Accelerator hours a week by category, and goodput over them; of one week there is nothing to compare."""
+    """Return the chart of accelerator hours per week by category with goodput; None for a single week."""
     timed = by_time(report)
     if len(report.weeks) < 2:
         return None
-    weeks = [week.week + ("~" if week.partial else "") for week in report.weeks]  # those without a run too
+    weeks = [week.week + ("~" if week.partial else "") for week in report.weeks]  # includes weeks without a run
     rows = [
         {"week": name, "order": order, **row}
         for name, week, sums in zip(weeks, report.weeks, report.week_sums, strict=True)
@@ -164,7 +164,7 @@ def weeks_chart(report: FleetData) -> Drawings | None:
 
 
 def groups_chart(report: FleetData) -> Drawings | None:
-    """Lost accelerator hours of the first --by, by category."""
+    """Return the chart of lost accelerator hours of the first --by, by category."""
     table = report.groups[0]
     timed = by_time(report)
     rows: list[dict[str, str | float]] = []
@@ -184,7 +184,7 @@ def groups_chart(report: FleetData) -> Drawings | None:
 
 
 def _colour(rows: Sequence[Mapping[str, Any]]) -> Spec:
-    """Categories by their colours, named below."""
+    """Return the colors of the categories, with a legend below."""
     names = list(dict.fromkeys(str(row["category"]) for row in rows))
     colours = {category_title(name): category.look.colour for name, category in BY_NAME.items()}
     scale = {"domain": names, "range": [colours[name] for name in names]}
@@ -193,7 +193,7 @@ def _colour(rows: Sequence[Mapping[str, Any]]) -> Spec:
 
 
 def failures_chart(report: FleetData) -> Drawings | None:
-    """Mean time to failure by size, with its interval; an arrow where only the lower end is known."""
+    """Return the chart of mean time to failure by size, with its interval; an arrow if only the lower end is known."""
     rows = [
         {
             "size": row.size,
@@ -221,7 +221,7 @@ def failures_chart(report: FleetData) -> Drawings | None:
 
 
 def causes_chart(report: FleetData) -> Drawings | None:
-    """What failures lost, by cause: a bar a cause, with how often it was."""
+    """Return the chart of losses through failures: one bar per cause, with the number of failures."""
     rows = report.causes
     if not rows:
         return None
@@ -238,7 +238,7 @@ def causes_chart(report: FleetData) -> Drawings | None:
 
 
 def runs_chart(report: FleetData, pages: Mapping[RunKey, str] = MappingProxyType({})) -> Drawings | None:
-    """Goodput of the runs that lost most, against their length; each leads to its page, if it has one."""
+    """Return the chart of goodput against length of the runs that lost most. Each links to its page, if it has one."""
     known = [row for row in runs_by_loss(report) if row.goodput_percent is not None]
     timed = by_time(report)
     rows = []
@@ -255,11 +255,11 @@ def runs_chart(report: FleetData, pages: Mapping[RunKey, str] = MappingProxyType
     look = {"size": 36, "filled": True, "fillOpacity": 0.6, "strokeWidth": 0, "color": _GOOD}
     more: dict[str, Any] = {"href": field("page", "N")} if pages else {}
     chart = marks(rows, "point", look, x=x, y=y, description=field("name", "N"), **more)
-    return _drawn({**chart, "width": _WIDTH, "height": 260}, "runs")[:1]  # a point a run: once is enough for a page
+    return _drawn({**chart, "width": _WIDTH, "height": 260}, "runs")[:1]  # one point per run: keep the page small
 
 
 def _said(row: RunLine, amount: float) -> str:
-    """`llm-7b #2, search: 74.20 % of 1,024.0 h`."""
+    """Return the label of a run: `llm-7b #2, search: 74.20 % of 1,024.0 h`."""
     number = f" #{row.run}" if row.runs > 1 and row.run else ""
     team = f", {shorten(safe(row.team), _NAME)}" if row.team else ""
     job, goodput = shorten(safe(row.job), _NAME), percent_text(row.goodput_percent or 0.0)
@@ -267,14 +267,14 @@ def _said(row: RunLine, amount: float) -> str:
 
 
 def _amounts(sums: FleetTotals, name: str, *, timed: bool) -> list[dict[str, str | float]]:
-    """Hours by category as a legend has it, productive first; what is excluded or negative is in no picture. name: of
-    what they are the hours; what a mark says begins with it, and names nothing else behind its last `: `."""
+    """Return hours by category with the titles of the legend, productive first. Excluded and negative time is left out.
+    name: the owner of the hours; the label of a mark begins with it, and only the category follows its last `: `."""
     source = sums.time if timed else sums.chip
     keys = sorted(source, key=lambda key: (key[0] != Category.PRODUCTIVE, key[0]))
     found: dict[str, float] = {}
     for key in keys:
         if key[0] != Category.EXCLUDED and source[key] > 0:
-            title = category_title(key[0].id)  # custom events are one
+            title = category_title(key[0].id)  # all custom events share one title
             found[title] = found.get(title, 0.0) + hours(source[key])
     return [
         {"category": title, "hours": amount, "said": f"{name}: {tenths(amount)} h of {title}"}
@@ -283,13 +283,13 @@ def _amounts(sums: FleetTotals, name: str, *, timed: bool) -> list[dict[str, str
 
 
 def _room_for(names: Iterable[str]) -> int:
-    """Dots for names beside an axis: the page's letters are wider than those that the chart is laid out with."""
+    """Return the width in dots for names next to an axis: letters of the page are wider than those of the layout."""
     return _LETTER * max(map(len, names), default=0) + 8
 
 
 def _drawn(chart: Spec, name: str) -> Drawings:
-    """The chart, and the same for a phone. Each mark says what it is where the mouse rests on it: its label is its
-    title; a phone has no mouse."""
+    """Return the chart and its version for a phone. The label of each mark is its tooltip, except on a phone without a
+    mouse."""
     spec, name = finished(chart), f"fleet-{name}"
     titled, unlabelled = (
         partial(_labels_become, r"<path\2><title>\1</title></path>"),
@@ -299,23 +299,23 @@ def _drawn(chart: Spec, name: str) -> Drawings:
 
 
 def _labels_become(written: str, svg: str) -> str:
-    """A chart whose marks say what they are as the page does. Links of the site are relative: what draws puts an
-    address of its own before them."""
+    """Return a chart with tooltips and links in the form of the page. Links in a site are relative: the library
+    prepends its base URL."""
     return _LABELLED.sub(written, svg).replace(f'xlink:href="{_BASE}', 'href="')
 
 
 _MOST_ROWS = 200
 RunKey = tuple[str, int] | str
-"""A run by its job and number, or by the name that tells it apart."""
+"""A run by its job and number, or by its unique name."""
 
 
 _Figure = tuple[str, Drawings, str]
-"""Its name, the chart, and what it shows in words."""
+"""Name, chart, and its content in words."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A section: charts, a table, and one that opens."""
+    """A section: charts, a table, and a folded table."""
 
     title: str
     figures: tuple[_Figure, ...] = ()
@@ -324,12 +324,12 @@ class _Part:
 
     @property
     def first(self) -> bool:
-        """Whether a site shows it before its runs: the weeks, where there are some to compare."""
+        """Return True if a site shows it before its runs: weeks, if there are several."""
         return self.title == WEEKS and bool(self.figures)
 
 
 def render(sheet: FleetSheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """The report as one HTML page."""
+    """Return the report as one HTML page."""
     return fleet_page(sheet, "fleet.html")
 
 
@@ -341,8 +341,8 @@ def fleet_page(
     pages: Mapping[RunKey, str] = MappingProxyType({}),
     **more: Any,
 ) -> str:
-    """The same by a template that shows more. every_run: it has a table of all runs, which needs no second one.
-    pages: of runs, which tables that name one lead to."""
+    """Return the page by a template that may show more. every_run: the template has a table of all runs, so the page
+    needs no second one. pages: addresses for the runs that tables name."""
     report = sheet.report
     assert report is not None
     return document(
@@ -370,7 +370,7 @@ def fleet_page(
 
 
 def _coverage(report: FleetData) -> list[str]:
-    """Of which time and which runs the page is."""
+    """Return the time and the runs that the page covers."""
     if report.unlogged and report.allocations is not None:
         return [f"{name} {words}" for name, words in sentences(report.allocations) if name != "GOODPUT"]
     return [*measured(report), *reused_name_lines(report), *device_usage_lines(report)]
@@ -388,7 +388,7 @@ def _goodput(report: FleetData) -> tuple[str, str]:
 
 
 def _tiles(report: FleetData) -> list[tuple[str, str, bool]]:
-    """Names and figures; what is a sentence is small."""
+    """Return names and figures; True for sentences, which are printed small."""
     sums = report.sums
     if report.unlogged and report.allocations is not None:
         return _tiles_held(report.allocations)
@@ -409,7 +409,7 @@ def _tiles(report: FleetData) -> list[tuple[str, str, bool]]:
 
 
 def _tiles_held(found: Scheduled) -> list[tuple[str, str, bool]]:
-    """Of a fleet of which only a scheduler tells."""
+    """Return the tiles of a fleet with scheduler data only."""
     total = found.total
     tiles = (
         [("accelerator hours allocated", _amount(total.accelerator_hours), False)] if total.accelerator_hours else []
@@ -425,7 +425,7 @@ def _amount(value: float) -> str:
 
 
 def _parts(report: FleetData, sheet: FleetSheet, pages: Mapping[RunKey, str], *, every_run: bool) -> Iterator[_Part]:
-    """The sections in the order of the page: what a scheduler says, then what logs do."""
+    """Yield the sections in the order of the page: scheduler data before logs."""
     if report.allocations is not None:
         yield from (_Part(one.title, (), _table(one)) for one in allocation_sections(report.allocations))
     if not report.unlogged:
@@ -437,7 +437,7 @@ def _parts(report: FleetData, sheet: FleetSheet, pages: Mapping[RunKey, str], *,
 def _parts_of_logs(
     report: FleetData, sheet: FleetSheet, pages: Mapping[RunKey, str], *, every_run: bool
 ) -> Iterator[_Part]:
-    """The sections in the order of the page."""
+    """Yield the sections from logs in the order of the page."""
     sections = {part.title: part for part in sheet.sections}
     known = bool(report.sums.known_time)
     if known:
@@ -475,7 +475,7 @@ def _parts_of_logs(
 
 
 def _categories_of_weeks(report: FleetData) -> Sheet:
-    """The share of each category in each week: a row a category, a column a week that has runs."""
+    """Return the share of each category in each week: one row per category, one column per week with runs."""
     timed = by_time(report)
     weeks = [(week.week, sums) for week, sums in zip(report.weeks, report.week_sums, strict=True) if week.runs]
     shares = [

@@ -1,10 +1,8 @@
-"""A sheet as an HTML page: the frame of the report, and tables. It needs no script.
+"""A sheet as an HTML page: the frame of the report with tables, without scripts; and the charts of sheets.
 
-The charts of sheets: each kind of `Chart` and what draws it.
-
-Goodput against the interval of saves: shapes differ, so that no colour needs to be known: a line on average, a band of
-95 %, dots for the job's own failures again, a circle for the advice, diamonds for today. What made the difference
-between two runs: which side a bar is on and its sign say what its colour says.
+The chart of goodput against the save interval uses shapes, so that it can be read without colors: a line for the mean,
+a band of 95 %, dots for the replay of the job's own failures, a circle for the recommendation, diamonds for today. In
+the chart of the differences between two runs, the side and the sign of a bar repeat the meaning of its color.
 """
 
 from __future__ import annotations
@@ -48,17 +46,17 @@ _HEIGHT = 320
 _LONGEST_TITLE = 80
 _KEY = "line: expected goodput; band: 95 % range; dots: replay of this run's failures; bar on the axis: equally good"
 _KEYS: dict[type[Chart], str] = {IntervalChart: f"{_KEY[0].upper()}{_KEY[1:]}."}
-"""Of a chart without its title: a page has one of its own, and says the answer once."""
+"""Key of a chart without its title: the page shows the title and the answer once."""
 _MARKS = {
     "recommended": ("circle", KEPT_COLOUR, KEPT_COLOUR),
     "today (expected)": ("diamond", LOST_COLOUR, LOST_COLOUR),
     "today (this run)": ("diamond", "transparent", LOST_COLOUR),
 }
-"""Shape, filling and line."""
+"""Shape, fill and outline."""
 
 
 def interval_spec(chart: IntervalChart) -> Spec:
-    """The picture, with its data."""
+    """Return the specification of the interval chart with its data."""
     rows = [
         {"n": one.every_steps, "p": one.goodput_percent, "low": one.ci95_percent[0], "high": one.ci95_percent[1],
          "again": one.replayed_percent}
@@ -85,7 +83,7 @@ def interval_spec(chart: IntervalChart) -> Spec:
 
 
 def _x(chart: IntervalChart) -> Spec:
-    """Steps between two saves on a logarithmic axis, below them the training that this is."""
+    """Return the axis of steps between two saves, logarithmic, with the equivalent training time."""
     least, most = chart.points[0].every_steps, chart.points[-1].every_steps
     seconds = f"datum.value*{chart.pace_seconds!r}"
     time = f"({seconds}<90?format({seconds},'.2~r')+' s':{seconds}<5400?format({seconds}/60,'.2~r')+' min':"
@@ -98,7 +96,7 @@ def _x(chart: IntervalChart) -> Spec:
 
 
 def _y(chart: IntervalChart, name: str = "p") -> Spec:
-    """From a tenth below the lowest value of the line: a scale from 0 alone would show no difference."""
+    """Return the axis of goodput. It starts a tenth below the lowest value: from 0, no difference would be visible."""
     shown = [one.goodput_percent for one in chart.points]
     shown += [point[1] for point in (chart.advised, chart.today, chart.recorded) if point is not None]
     low = min(shown) - (max(shown) - min(shown) or 1) / 10
@@ -108,7 +106,7 @@ def _y(chart: IntervalChart, name: str = "p") -> Spec:
 
 
 def _plateau(chart: IntervalChart) -> Spec | None:
-    """A thick piece of the axis: intervals that are as good."""
+    """Return a thick part of the axis that marks equally good intervals."""
     if chart.plateau is None:
         return None
     values = [{"n": chart.plateau[0], "m": max(chart.plateau[1], chart.plateau[0] + 0.5)}]
@@ -117,7 +115,7 @@ def _plateau(chart: IntervalChart) -> Spec | None:
 
 
 def _formulas(chart: IntervalChart) -> Spec | None:
-    """Young's and Daly's intervals as dashed lines; the names of lines that lie close stand below each other."""
+    """Return Young's and Daly's intervals as dashed lines. The names of close lines are below each other."""
     if not chart.formulas:
         return None
     values = [{"n": n, "text": name, "row": 4 + 14 * at} for at, (name, n) in enumerate(chart.formulas)]
@@ -132,7 +130,7 @@ def _formulas(chart: IntervalChart) -> Spec | None:
 
 
 def _luck(chart: IntervalChart) -> Spec | None:
-    """From today on average to what this job had by chance."""
+    """Return the line from the expected value today to the value of this run: the effect of chance."""
     if chart.today is None or chart.recorded is None:
         return None
     n, low, high = *chart.today, chart.recorded[1]
@@ -163,11 +161,11 @@ _ROW = 24
 _LONGEST_NAME = 24
 _LONGEST_LINE = 90
 _UNJUDGED = "#9aa0a6"
-"""No more than noise, or judged by nothing."""
+"""Color of changes that are no more than noise, or that have no verdict."""
 
 
 def change_spec(chart: ChangeChart) -> Spec:
-    """The picture, with its data."""
+    """Return the specification of the chart of changes with its data."""
     values = [
         {"place": place + 0.5, "low": place + 0.15, "high": place + 0.85, "points": moved, "zero": 0,
          "text": f"{points(moved)}{' %' if chart.of_work else ''}", "right": int(moved > 0), "word": word or ""}
@@ -208,13 +206,13 @@ _SPECIFICATIONS: dict[type[Chart], Callable[[Any], Spec]] = {
 
 
 def svg(sheet: Sheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """The chart of an answer alone, as SVG text that holds no script and loads nothing. `UsageError` where it has
-    nothing to show."""
+    """Return the chart of an answer as SVG text without scripts and links. Raises UsageError if there is nothing to
+    show."""
     return drawn(_standing_alone(sheet), None)
 
 
 def png(sheet: Sheet, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signature
-    """The same as PNG, two dots a unit."""
+    """Return the chart of an answer as PNG, two dots per unit."""
     return painted(_standing_alone(sheet), None)
 
 
@@ -225,20 +223,19 @@ def _standing_alone(sheet: Sheet) -> Spec:
 
 
 MOST_ROWS = 5000
-"""How many rows of a table a page holds: a browser opens more of them slowly, and nobody reads them."""
+"""Maximum number of rows of a table on a page: browsers open more rows slowly, and people do not read them."""
 _NARROW = 36
-"""Characters that fit a phone beside each other: rows of wider tables are cards there."""
+"""Characters per row that fit on a phone: rows of wider tables become cards there."""
 _BAR = 8
 _WHOLE, _LONG = 24, 60
-"""Characters of a text that stay on one line, and of one that may be broken anywhere."""
+"""Maximum length of a text that stays on one line, and minimum length of one that may be broken anywhere."""
 _TONES = {"worse": "bad", "better": "good"}
 
 
 @dataclass(frozen=True)
 class HtmlCell:
-    """text: in words. share: 0 to 1 for a bar, else None. left: whether it is aligned at its left. tone: `good` or
-    `bad` where it says that something got better or worse; words and signs say so too. href: the page that it leads
-    to, empty without one."""
+    """A cell. text: in words. share: 0 to 1 for a bar, else None. left: True if aligned left. tone: `good` or `bad` for
+    improvements and regressions; words and signs show it too. href: the linked page, else empty."""
 
     text: str
     share: float | None
@@ -248,7 +245,7 @@ class HtmlCell:
 
     @property
     def look(self) -> str:
-        """Its classes of the style sheet. What is short is not broken: a range, a file, the name of a job."""
+        """Return its classes of the style sheet. Short texts are not broken: ranges, files, names of jobs."""
         length = len(self.text)
         broken = "whole" if length <= _WHOLE else "long" if length > _LONG else ""
         names = ("" if self.left else "number", broken, self.tone)
@@ -257,7 +254,7 @@ class HtmlCell:
 
 @dataclass(frozen=True)
 class HtmlTable:
-    """A sheet as the templates take it. left_out: how many rows the page does not hold."""
+    """A sheet in the form of the templates. left_out: the number of rows missing on the page."""
 
     title: str
     summary: tuple[str, ...]
@@ -267,29 +264,29 @@ class HtmlTable:
     notes: tuple[str, ...]
     more: tuple[HtmlTable, ...]
     drawings: tuple[Drawing, ...] = ()
-    """The chart, and the same for a phone."""
+    """The chart, and its version for a phone."""
     words: str = ""
-    """What the chart shows, for those who do not see it."""
+    """Text alternative of the chart."""
     ids: tuple[str | None, ...] = ()
-    """Of the rows, where something leads to them."""
+    """Ids of the rows that are link targets."""
 
     @property
     def wide(self) -> bool:
-        """Whether its columns are too wide for a phone."""
+        """Return True if its columns are too wide for a phone."""
         columns = zip(self.heads, *self.rows, strict=True)
         widths = [max(len(cell.text) if cell.share is None else _BAR for cell in column) for column in columns]
         return sum(widths) + 2 * len(widths) > _NARROW
 
 
 def render(sheet: Sheet, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """An answer that is a table as one HTML page."""
+    """Return a table as one HTML page."""
     covered = () if sheet.card is None else sheet.card.covers
     shown = replace(sheet, summary=tuple(line for line in sheet.summary if line not in covered))
     return document("sheet.html", title=sheet.title, card=sheet.card, table=html_table(shown))
 
 
 def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
-    """What people are shown of a sheet, in words, and of long tables the first `most` rows."""
+    """Return the visible part of a sheet in words, with at most `most` rows per table."""
     every, columns = shown_rows(sheet), shown_columns(sheet)
     rows = list(islice(every, most))
     judged = any(column.name in _TONES for _, column in columns)
@@ -309,7 +306,7 @@ def html_table(sheet: Sheet, most: int = MOST_ROWS) -> HtmlTable:
 
 
 def with_ids(table: HtmlTable, prefix: str) -> HtmlTable:
-    """The table with an id for each row: the prefix, and the number in its first column, or the first of a range."""
+    """Return the table with an id per row: the prefix, and the number in its first column or the first of a range."""
     ids: list[str | None] = []
     seen: set[str] = set()
     for number in (row[0].text.partition("-")[0] for row in table.rows):
@@ -319,7 +316,7 @@ def with_ids(table: HtmlTable, prefix: str) -> HtmlTable:
 
 
 def with_links(table: HtmlTable, head: str, pages: Iterable[str | None]) -> HtmlTable:
-    """The table with links in the column of this head. pages: where that of each row leads; None for nowhere."""
+    """Return the table with links in one column. pages: the target of each row; None for no link."""
     place = [one.text for one in table.heads].index(head)
     rows = [
         (*row[:place], replace(row[place], href=page or ""), *row[place + 1 :])
@@ -329,7 +326,7 @@ def with_links(table: HtmlTable, head: str, pages: Iterable[str | None]) -> Html
 
 
 def _cells(column: Column, values: list[Cell], *, judged: bool) -> list[HtmlCell]:
-    """judged: whether gains and losses are better and worse."""
+    """Return the cells of a column. judged: True if gains are better and losses worse."""
     if column.kind != "share":
         texts = cell_texts(column, values)
         texts = texts if column.brief is None else list(map(column.brief, texts))
