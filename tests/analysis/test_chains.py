@@ -1,4 +1,4 @@
-"""Chains of outages (accounting §10, Links): worked by hand, in the shapes that programs write them in."""
+"""Recovery phases of outages (accounting §10, Links), calculated by hand from logs in the format of real programs."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ RANK = "[INFO] [node-03] [workload:None(None) infra:0(0)] profiling.py:93   -"
 
 
 def at(seconds: float) -> int:
-    """ns of an instant of a story."""
+    """Return the time in ns of a position in the log."""
     return round((BASE + seconds) * SECOND)
 
 
 def clock(seconds: int, dot: str = ".") -> str:
-    """Of the first of March: `2026-03-01 10:00:00.000`."""
+    """Return a time on the first of March: `2026-03-01 10:00:00.000`."""
     return f"2026-03-01 {10 + seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{dot}000"
 
 
 def iteration(seconds: int, number: int, ms: int = 10_000) -> str:
-    """A line of Megatron-LM's."""
+    """Return a line of Megatron-LM."""
     return (
         f" [{clock(seconds)}] iteration {number:8d}/     400 | consumed samples: {64 * number:12d} | elapsed time per "
         f"iteration (ms): {ms}.0 | learning rate: 1.0E-04 | global batch size:    64 | lm loss: 2.0E+00 |"
@@ -46,14 +46,14 @@ def iteration(seconds: int, number: int, ms: int = 10_000) -> str:
 
 
 def iterations(begin: int, first: int, last: int, *, every: int = 10) -> list[str]:
-    """Steps of so many seconds; the first one ends at `begin`."""
+    """Return lines of steps of `every` seconds; the first one ends at `begin`."""
     return [
         iteration(begin + every * place, number, 1000 * every) for place, number in enumerate(range(first, last + 1))
     ]
 
 
 def cycle(seconds: int, number: int, event: str, node: str = "node-03") -> str:
-    """A line of NVRx' launcher."""
+    """Return a line of the NVRx launcher."""
     host = RANK.replace("node-03", node)
     return (
         f"{clock(seconds, ',')} {host} Cycle: {number} Event: {event} Node: {node}_4100_0 Rank: 0 "
@@ -62,7 +62,7 @@ def cycle(seconds: int, number: int, event: str, node: str = "node-03") -> str:
 
 
 def agent(seconds: int, words: str) -> str:
-    """A line of torchrun's agent."""
+    """Return a line of the torchrun agent."""
     return f"[{clock(seconds, ',')}] torch.distributed.elastic.agent.server.api: [INFO] [default] {words}"
 
 
@@ -77,7 +77,7 @@ def chains(timeline: Timeline) -> list[Chain]:
 
 
 def seconds(chain: Chain) -> dict[str, float]:
-    """How long each link was."""
+    """Return the length of each recovery phase in seconds."""
     return {one.point.words: one.ns / SECOND for one in chain.links}
 
 
@@ -98,10 +98,10 @@ HANG = [
     cycle(1021, 1, "worker_start_completed"),
     *iterations(1120, 21, 60),
 ]
-"""Steps 1 to 30 end every 10 s from 70 s on; then nothing for 10 min, and the launcher starts again from step 20."""
+"""Steps 1 to 30 end every 10 s from 70 s on. After 10 min without lines the launcher restarts from step 20."""
 
 
-def test_a_hang_that_the_launcher_notices(tmp_path: Path) -> None:
+def test_hang_detected_by_launcher_has_all_phases(tmp_path: Path) -> None:
     analysis = analysis_of(tmp_path, HANG)
     (chain,) = chains(analysis.timeline)
     assert chain.redone_ns == 100 * SECOND
@@ -122,7 +122,7 @@ def test_a_hang_that_the_launcher_notices(tmp_path: Path) -> None:
     assert not detected.alone
 
 
-def test_the_hang_is_shown_link_by_link(tmp_path: Path) -> None:
+def test_hang_is_shown_phase_by_phase(tmp_path: Path) -> None:
     analysis = analysis_of(tmp_path, HANG)
     (sheet,) = chain_sheets(analysis)
     assert sheet.title == "Disruption 1, 2026-03-01: 14 min 10 s lost"
@@ -149,8 +149,8 @@ def test_the_hang_is_shown_link_by_link(tmp_path: Path) -> None:
     "event",
     ["failure_detected", "worker_terminated", "rendezvous_started", "health_check_completed", "rendezvous_completed"],
 )
-def test_a_sign_less_is_not_logged_and_the_next_link_grows_by_it(tmp_path: Path, event: str) -> None:
-    """The signs alone are taken away: what its line is beside, an end or a start, stays."""
+def test_missing_sign_adds_its_phase_to_the_next(tmp_path: Path, event: str) -> None:
+    """Only the signs are removed: an end or a start in the same line stays."""
     timeline = analysis_of(tmp_path, HANG).timeline
     (whole,) = chains(timeline)
     place = next(n for n, line in enumerate(HANG, 1) if event in line and "Cycle: 1" in line)
@@ -167,7 +167,7 @@ def test_a_sign_less_is_not_logged_and_the_next_link_grows_by_it(tmp_path: Path,
     assert (less.lost_ns, less.redone_ns) == (whole.lost_ns, whole.redone_ns)
 
 
-def test_one_clock_that_is_ahead_moves_links_by_so_much_and_is_said(tmp_path: Path) -> None:
+def test_clock_ahead_moves_phases_and_is_reported(tmp_path: Path) -> None:
     """Four nodes; node-04's clock is 3 s ahead."""
     timeline = analysis_of(tmp_path, HANG).timeline
     told = [one for one in timeline.table.observed.signs if one.facts.get("cycle") == 1]
@@ -187,7 +187,7 @@ def test_one_clock_that_is_ahead_moves_links_by_so_much_and_is_said(tmp_path: Pa
     )
 
 
-def test_nodes_that_left_came_and_stood_by(tmp_path: Path) -> None:
+def test_nodes_that_left_joined_and_stood_by_are_counted(tmp_path: Path) -> None:
     timeline = analysis_of(tmp_path, HANG).timeline
     begin = timeline.start
     job = timeline.table.jobs[0]
@@ -223,8 +223,8 @@ SACCT = [
 REQUEUE = [*iterations(140, 1, 50, every=20), WATCHDOG, CANCELLED, *iterations(3660, 41, 95, every=20)]
 
 
-def test_a_node_fails_and_the_job_waits_in_the_queue(tmp_path: Path) -> None:
-    """The watchdog says when it failed: its line less the 30 min that it ran."""
+def test_failed_node_and_wait_in_the_queue_are_phases(tmp_path: Path) -> None:
+    """The time of the failure is the time of the watchdog's line minus its timeout of 30 min."""
     analysis = analysis_of(tmp_path, REQUEUE, sacct=SACCT)
     (chain,) = chains(analysis.timeline)
     assert chain.redone_ns == 200 * SECOND
@@ -234,7 +234,7 @@ def test_a_node_fails_and_the_job_waits_in_the_queue(tmp_path: Path) -> None:
     allocated = chain.link(Point.ALLOCATED)
     assert allocated is not None
     assert (allocated.lost_ns, allocated.queued_ns) == (0, 360 * SECOND)
-    assert chain.link(Point.WORKERS_STARTED) is None  # the start of the allocation is no start of processes
+    assert chain.link(Point.WORKERS_STARTED) is None  # the start of the allocation does not start processes
     assert (chain.detect_ns, chain.failed_is_known) == (1800 * SECOND, True)
     assert (chain.recovery, chain.timeout_ns) == ("by the scheduler", 1800 * SECOND)
     assert chain.lost_ns == analysis.disruptions[0].lost_ns
@@ -242,7 +242,7 @@ def test_a_node_fails_and_the_job_waits_in_the_queue(tmp_path: Path) -> None:
 
 
 def storm(deaths: int) -> list[str]:
-    """Dies 5 s after step 45, each time from step 40."""
+    """Return attempts that fail 5 s after step 45, each from step 40."""
     lines = [agent(0, "Rendezvous'ing worker group"), agent(6, "Starting worker group"), *iterations(70, 1, 45)]
     for death in range(1, deaths + 1):
         died = 515 + 135 * (death - 1)
@@ -260,8 +260,8 @@ def storm(deaths: int) -> list[str]:
     return lines
 
 
-def test_starts_that_die_behind_the_same_step(tmp_path: Path) -> None:
-    """The start-up of a life that is redone is wasted, and in the redone work of the next disruption."""
+def test_start_up_of_repeated_attempts_is_redone_work(tmp_path: Path) -> None:
+    """The start-up of a redone attempt is wasted and belongs to the redone work of the next disruption."""
     found = chains(analysis_of(tmp_path, storm(6)).timeline)
     *some, last = found
     assert [one.redone_ns / SECOND for one in some] == [50, 104, 104, 104, 104]
@@ -282,7 +282,7 @@ def test_starts_that_die_behind_the_same_step(tmp_path: Path) -> None:
     assert seconds(last) == {"detected": 5}
 
 
-def test_totals_by_link_are_what_the_disruptions_lost(tmp_path: Path) -> None:
+def test_totals_by_phase_equal_losses_of_disruptions(tmp_path: Path) -> None:
     timeline = analysis_of(tmp_path, storm(6)).timeline
     some = [one for one in chains(timeline) if one.number is not None]
     rows = {one.link: one for one in link_totals(some)}
@@ -294,7 +294,7 @@ def test_totals_by_link_are_what_the_disruptions_lost(tmp_path: Path) -> None:
     assert rows["redone work"].p90_ns == round(float(np.percentile([50, 104, 104, 104, 104], 90)) * SECOND)
 
 
-def test_the_mean_time_to_recover(tmp_path: Path) -> None:
+def test_mean_time_to_recover_has_an_expected_value(tmp_path: Path) -> None:
     timeline = analysis_of(tmp_path, storm(4)).timeline
     one = recoveries_of([chain for chain in chains(timeline) if chain.number is not None])
     assert (one.mttr_seconds, one.p50_seconds, one.p90_seconds) == (85, 85, 85)
@@ -302,7 +302,7 @@ def test_the_mean_time_to_recover(tmp_path: Path) -> None:
     assert (one.mean_time_to_detect_seconds, one.detected, one.automatic) == (5, 3, 3)
 
 
-# Goldens of stories.
+# Golden files of simulated jobs.
 
 
 def story(*events: Lines, signs: Sequence[Sign] = ()) -> list[Chain]:
@@ -313,8 +313,8 @@ def sign(point: Point, when: float, line: int = 900, **facts: str | int) -> Sign
     return Sign("", point, at(when), f"agent.log:{line}", facts=facts)
 
 
-def test_two_deaths_before_any_step() -> None:
-    """The first chain goes on where the next attempt was up; the second has what comes after."""
+def test_two_failures_before_any_step_have_separate_phases() -> None:
+    """The phases of the first end when the next attempt is up; those of the second cover the rest."""
     found = story(
         start(0), steps(0, 6, at=10), crashed(70), start(100), crashed(130), start(160), crashed(190),
         start(250), steps(6, 4, at=300), end(340),
@@ -330,7 +330,7 @@ def test_two_deaths_before_any_step() -> None:
     assert (one.recovered, one.not_recovered) == (1, 2)
 
 
-def test_a_job_that_crashed_at_its_end_has_no_more_than_its_end() -> None:
+def test_crash_at_the_end_of_a_job_has_only_its_end() -> None:
     (chain,) = story(
         start(0), steps(0, 6, at=10), crashed(75), signs=[sign(Point.DETECTED, 80), sign(Point.WORKERS_STARTED, 90)]
     )
@@ -338,7 +338,7 @@ def test_a_job_that_crashed_at_its_end_has_no_more_than_its_end() -> None:
     assert seconds(chain) == {"detected": 20}
 
 
-def test_a_planned_stop_has_a_chain_in_no_total() -> None:
+def test_planned_stop_has_phases_but_is_in_no_total() -> None:
     planned = account(start(0), steps(0, 6, at=10), end(75), start(100), steps(6, 6, at=110), end(180))
     (chain,) = chains(planned.analysis.timeline)
     assert (chain.number, chain.followed) == (None, True)
@@ -347,7 +347,7 @@ def test_a_planned_stop_has_a_chain_in_no_total() -> None:
     assert planned.analysis.reliability.recoveries is None
 
 
-def test_in_a_checkpoint_log_nobody_knows_when_progress_ended() -> None:
+def test_checkpoint_log_has_unknown_end_of_progress() -> None:
     (chain,) = story(
         start(0), loaded(10, 0), finished(60, 5), saved(62, 5), start(200), loaded(230, 5), finished(290, 10),
         saved(292, 10), signs=[sign(Point.DETECTED, 120)],
@@ -359,7 +359,7 @@ def test_in_a_checkpoint_log_nobody_knows_when_progress_ended() -> None:
     assert chain.at_most
 
 
-def test_a_hundred_disruptions_are_all_counted_and_shown() -> None:
+def test_hundred_disruptions_are_all_counted_and_shown() -> None:
     lives = [(start(1000 * n), steps(6 * n, 6, at=1000 * n + 10)) for n in range(101)]
     analysis = account(*(line for life in lives for line in life), end(100_080)).analysis
     found = [one for one in analysis.disruptions.chains if one is not None]
@@ -373,7 +373,7 @@ def test_a_hundred_disruptions_are_all_counted_and_shown() -> None:
     assert recoveries.p90_seconds == float(np.percentile(np.array(times, dtype=np.int64), 90)) / 1e9
 
 
-def test_the_queue_is_no_loss() -> None:
+def test_queue_time_is_no_loss() -> None:
     (chain,) = story(
         start(0), steps(0, 6, at=10), crashed(70), scheduled(80), start(200), steps(6, 6, at=210), end(280),
         signs=[sign(Point.ALLOCATED, 190)],
@@ -392,7 +392,7 @@ def test_the_queue_is_no_loss() -> None:
         ("", None),
     ],
 )
-def test_who_started_it_again(by: str, recovery: str | None) -> None:
+def test_recovery_shows_the_component_that_restarted(by: str, recovery: str | None) -> None:
     facts: dict[str, str | int] = {"by": by} if by else {}
     (chain,) = story(
         start(0), steps(0, 6, at=10), crashed(70), start(200), steps(6, 6, at=210), end(280),
@@ -401,7 +401,7 @@ def test_who_started_it_again(by: str, recovery: str | None) -> None:
     assert chain.recovery == recovery
 
 
-def test_a_line_before_an_earlier_point_is_put_there_and_said() -> None:
+def test_line_before_an_earlier_point_is_moved_and_reported() -> None:
     (chain,) = story(
         start(0), steps(0, 6, at=10), crashed(70), start(200), steps(6, 6, at=210), end(280),
         signs=[sign(Point.DETECTED, 100, 1), sign(Point.TERMINATED, 96, 2)],

@@ -1,4 +1,4 @@
-"""`goodput check`: every finding on a small log that shows it, and its absence on one that must not."""
+"""`goodput check`: a small log for every finding, and a similar log without it."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ Output = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("folder")
 
 
-def test_nothing_is_wrong_with_a_good_log() -> None:
+def test_good_log_has_no_findings() -> None:
     report = checked(FINE)
     assert report.findings == ()
     assert (report.jobs, report.runs, report.events) == (1, 1, 17)
 
 
-# What a log does not tell.
+# Information that a log lacks.
 
 
-def test_an_end_that_was_not_logged() -> None:
+def test_end_that_is_not_logged_is_found() -> None:
     assert lines_of(the(checked(FINE[:-1]), "end_not_logged")) == [16]
     assert "end_not_logged" not in codes(checked(FINE))
 
 
-def test_a_death_without_a_word() -> None:
+def test_failure_without_a_message_is_found() -> None:
     again = (start(200.5), steps(12, 3, at=210.25), end(240.5))
     assert lines_of(the(checked(FINE[:-1], again), "silent_death")) == [16]
     assert "silent_death" not in codes(checked(FINE[:-1], crashed(150.5), again))
 
 
-def test_time_that_a_checkpoint_log_cannot_place() -> None:
+def test_time_without_category_in_a_checkpoint_log_is_found() -> None:
     before = (started(0.5), loaded(0, 5.5), finished(10, 65), saved(10, 66))
     after = (started(300.5), loaded(10, 305.5), finished(20, 365), terminated(366))
     found = the(checked(before, after), "undetermined_time")
@@ -66,7 +66,7 @@ def test_time_that_a_checkpoint_log_cannot_place() -> None:
     assert "undetermined_time" not in codes(checked(before, terminated(70), after))
 
 
-def test_a_log_without_checkpoints_says_so() -> None:
+def test_log_without_checkpoints_is_found() -> None:
     lines = FINE
     found = the(checked([line for line in lines if "checkpoint_manager" not in line]), "no_checkpoint_events")
     assert "unknown, not 0" in found.effect
@@ -74,7 +74,7 @@ def test_a_log_without_checkpoints_says_so() -> None:
     assert found.advice.startswith("Turn on Orbax")  # as for other logs of the recorder
 
 
-def test_advice_fits_the_log_that_was_read() -> None:
+def test_advice_fits_the_log_format() -> None:
     code = CODES["no_checkpoint_events"]
     assert code.advice_for(("launcher", "megatron")).startswith("Megatron prints them")
     assert code.advice_for(("a-plug-in",)) == code.advice
@@ -82,7 +82,7 @@ def test_advice_fits_the_log_that_was_read() -> None:
     assert {name for one in CODES.values() for names in one.of_formats for name in names.split()} <= known
 
 
-def test_saves_without_their_duration() -> None:
+def test_saves_without_duration_are_found() -> None:
     lines = (started(0.5), loaded(0, 5.5), saved(10, 65), saved(20, 125), terminated(130))
     report = checked(lines)
     assert the(report, "save_time_unknown").count == 2
@@ -90,18 +90,18 @@ def test_saves_without_their_duration() -> None:
     assert "save_time_unknown" not in codes(checked(started(0.5), loaded(0, 5.5), finished(10, 60), saved(10, 65)))
 
 
-def test_silence_inside_an_attempt() -> None:
+def test_silence_inside_an_attempt_is_found() -> None:
     late = (start(0.1), *steps(0, 6, at=10.25), *steps(6, 6, at=1000.25), save(1052, 1), end(1060.5))
     assert lines_of(the(checked(late), "log_gap")) == [7]
 
 
-def test_silence_that_a_phase_or_an_outage_explains_is_no_gap() -> None:
+def test_silence_with_an_explanation_is_no_gap() -> None:
     phase = (start(0.1), *steps(0, 6, at=10.25), *custom("EVAL", 61, 990), *steps(6, 6, at=1000.25), save(1052, 1))
     outage = (start(0.1), *steps(0, 6, at=10.25), crashed(61), start(990.5), *steps(6, 6, at=1000.25), save(1052, 1))
     assert "log_gap" not in codes(checked(phase)) | codes(checked(outage))
 
 
-def test_step_numbers_that_jump() -> None:
+def test_jump_of_step_numbers_is_found() -> None:
     lines = (start(0.1), *steps(0, 6, at=10.25), *steps(9, 6, at=100.25), save(151, 1), end(160.5))
     found = the(checked(lines), "missing_steps")
     assert lines_of(found) == [8]
@@ -113,13 +113,13 @@ def test_every_tenth_step_is_no_jump() -> None:
     assert "missing_steps" not in codes(checked(lines))
 
 
-def test_much_time_that_nothing_explains() -> None:
+def test_large_unexplained_time_is_found() -> None:
     found = the(checked(start(0.1), steps(0, 6, at=100.25), save(151, 1), end(160.5)), "unexplained_time")
     assert found.severity == "info"
     assert lines_of(found)[0] == 1
 
 
-def test_a_job_of_one_instant() -> None:
+def test_job_without_duration_is_found() -> None:
     report = checked(FINE, renamed([start(7)], "other"))
     found = the(report, "job_without_duration")
     assert (found.job, lines_of(found)) == ("other", [18])
@@ -129,7 +129,7 @@ def test_a_job_of_one_instant() -> None:
 # Hosts and names.
 
 
-def test_ranks_that_write_and_one_that_is_missing() -> None:
+def test_missing_rank_is_found() -> None:
     lines = [*hosts(0.0), started(400, 0), finished(500, 460, 0), terminated(470, 0)]
     report = checked(lines)
     assert the(report, "several_hosts").count == 2
@@ -138,7 +138,7 @@ def test_ranks_that_write_and_one_that_is_missing() -> None:
     assert "rank_missing" not in codes(checked(hosts(0.0)))
 
 
-def test_starts_of_hosts_that_nobody_can_tell_apart() -> None:
+def test_indistinguishable_starts_of_hosts_are_found() -> None:
     together = [start(0.1), start(0.4), start(1.2), *FINE[1:]]
     found = the(checked(together), "starts_without_rank")
     assert (found.count, lines_of(found)) == (2, [1, 2, 3])
@@ -147,7 +147,7 @@ def test_starts_of_hosts_that_nobody_can_tell_apart() -> None:
     assert "starts_without_rank" not in codes(checked(hosts(0.4)))
 
 
-def test_names_that_are_almost_the_same() -> None:
+def test_similar_names_are_found() -> None:
     lines = FINE
     found = the(checked(lines, renamed(lines, "J "), renamed(lines, "other")), "similar_job_names")
     assert found.job is None
@@ -155,10 +155,10 @@ def test_names_that_are_almost_the_same() -> None:
     assert "similar_job_names" not in codes(checked(lines, renamed(lines, "j2")))
 
 
-# What the reader and the accounting notice.
+# Findings of the reader and the accounting.
 
 
-def test_a_name_that_is_used_twice_counts_two_runs() -> None:
+def test_reused_name_counts_two_runs() -> None:
     again = (start(1000.1), steps(0, 12, at=1010.25), end(1140.5))
     report = checked(FINE, again)
     assert report.runs == 2
@@ -168,12 +168,12 @@ def test_a_name_that_is_used_twice_counts_two_runs() -> None:
     assert "restarted_from_scratch" not in codes(last)
 
 
-def test_a_reference_that_the_steps_beat() -> None:
+def test_reference_slower_than_the_steps_is_found() -> None:
     assert "reference_too_slow" in codes(checked(FINE, reference_step_time=20))
     assert "reference_too_slow" not in codes(checked(FINE, reference_step_time=9.5))
 
 
-def test_bad_lines_duplicates_and_unknown_keys_come_from_the_reader() -> None:
+def test_findings_of_the_reader_are_included() -> None:
     extra = json.dumps(json.loads(step(50, 200)) | {"mood": "fine"})
     report = checked(FINE, FINE[0], extra, "{broken", '{"no": "event"}')
     assert {"malformed_lines", "duplicate_events", "unknown_keys", "unrecognised_lines"} <= codes(report)
@@ -193,7 +193,7 @@ def test_all_jobs_are_checked_unless_one_is_named() -> None:
         checked()
 
 
-def test_a_run_that_no_job_has_is_wrong_usage_and_one_that_some_have_is_not() -> None:
+def test_run_number_must_exist_in_at_least_one_job() -> None:
     with pytest.raises(UsageError, match="run 2 does not exist"):
         checked(FINE, run=2)
     again = (start(1000.1), steps(0, 12, at=1010.25), end(1130.5))
@@ -224,7 +224,7 @@ def test_every_log_can_be_checked_and_every_place_is_a_line_of_it(lines: list[st
 # The registry.
 
 
-def test_a_code_without_a_row_is_refused() -> None:
+def test_code_without_a_row_is_refused() -> None:
     with pytest.raises(ValueError, match="'of_nobody': a new one needs a table"):
         Diagnostic.of("of_nobody", "what nobody described")
 
@@ -236,5 +236,5 @@ def test_every_text_is_a_sentence() -> None:
             assert text.endswith("."), code
 
 
-def test_a_code_of_a_plug_in_has_neutral_texts() -> None:
+def test_code_of_a_plug_in_has_neutral_texts() -> None:
     assert code_texts("of_a_plug_in").advice

@@ -1,4 +1,4 @@
-"""Insights: what cost most, in seconds that were worked out by hand, and none where nothing was lost."""
+"""Insights: the largest losses, in seconds calculated by hand, and none if nothing was lost."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
 PAGE = Page()
 
 
-def test_a_kept_step_that_hangs_is_the_stall_of_the_ledger() -> None:
+def test_hanging_step_that_is_kept_is_the_stall_of_the_ledger() -> None:
     seen = insights(start(0), steps(0, 50, at=0), step(50, 2000), steps(51, 50, at=2010), end(2510))
     assert seen["hang"].text == "step 49 hung for 25 min 10 s (usually 10.0 s)"
     assert seen["hang"].seconds == 1500
@@ -55,9 +55,9 @@ def test_a_kept_step_that_hangs_is_the_stall_of_the_ledger() -> None:
     assert seen["hang"].command == ("timeline", "--around", "step:49", "--events")
 
 
-def test_a_lost_step_that_hung_is_the_hangs_and_not_the_disruptions() -> None:
-    """Step 39 takes 1510 s and is lost with steps 30 to 49: the hang has 1500 s, the disruption the other 19 steps (a
-    last one is in flight) of 10 s, its usual time, and 100 s of downtime."""
+def test_lost_step_that_hung_is_not_in_the_disruption() -> None:
+    """Step 39 takes 1510 s and is lost with steps 30 to 49. The hang has 1500 s. The disruption has the other 19 steps
+    of 10 s (one more is in flight), the usual time of step 39, and 100 s of downtime."""
     seen = insights(
         start(0), steps(0, 40, at=0), steps(40, 11, at=1900), start(2100), steps(30, 200, at=2100), end(4100)
     )
@@ -66,7 +66,7 @@ def test_a_lost_step_that_hung_is_the_hangs_and_not_the_disruptions() -> None:
     assert seen["disruptions"].seconds == 300
 
 
-def test_an_evaluation_in_lost_training_is_no_hang() -> None:
+def test_evaluation_in_lost_training_is_no_hang() -> None:
     seen = insights(
         start(0), steps(0, 40, at=0), custom("EVAL", 400, 1900), steps(40, 11, at=1900),
         start(2100), steps(30, 200, at=2100), end(4100),
@@ -74,13 +74,13 @@ def test_an_evaluation_in_lost_training_is_no_hang() -> None:
     assert "hang" not in seen
 
 
-def test_a_silence_at_the_end_is_a_dead_job() -> None:
+def test_silence_at_the_end_is_a_dead_job() -> None:
     seen = insights(start(0), steps(0, 100, at=0), as_of=4600)
     assert seen["dead_job"].seconds == 4600 - 990
     assert "hang" not in seen
 
 
-def test_evaluations_beyond_a_tenth() -> None:
+def test_evaluations_above_a_tenth_are_an_insight() -> None:
     evals = [custom("EVAL_LOSS", at, at + 40) for at in range(200, 2000, 200)]
     seen = insights(start(0), *(step(number, 10 * number) for number in range(200)), *evals, end(2000))
     assert seen["evals"].seconds == 9 * 40
@@ -88,7 +88,7 @@ def test_evaluations_beyond_a_tenth() -> None:
     assert seen["evals"].about.categories == ("custom_badput_events:EVAL_LOSS",)
 
 
-def test_the_night_of_the_sample_log() -> None:
+def test_insights_of_sample_log_have_the_expected_seconds() -> None:
     found = goodput_cli.analyze(NIGHT).insights
     assert [one.code for one in found] == [
         "older_checkpoint",
@@ -103,7 +103,7 @@ def test_the_night_of_the_sample_log() -> None:
     assert found[4].advice == "restore the missing slices: 3 of 4 were active"
 
 
-def test_the_first_twenty_lines_answer_three_questions() -> None:
+def test_first_twenty_lines_answer_three_questions() -> None:
     lines = table(goodput_cli.analyze(NIGHT, accelerators=256, price_per_hour=4.2), Page()).splitlines()[:20]
     first = "\n".join(lines)
     for answer in (
@@ -113,11 +113,12 @@ def test_the_first_twenty_lines_answer_three_questions() -> None:
         "goodput timeline ", "goodput advise ",
     ):  # fmt: skip
         assert answer in first, answer
-    assert max(len(line) for line in lines if "goodput " not in line) <= 80  # a command is never cut
+    assert max(len(line) for line in lines if "goodput " not in line) <= 80  # a command is never truncated
 
 
-def test_how_often_to_save_is_what_advise_says() -> None:
-    """Young's formula is within half and twice of the best: an insight that has the interval changed takes advise's."""
+def test_save_interval_is_that_of_advise() -> None:
+    """Young's interval is at most twice or half the best one. An insight to change the interval uses the one of
+    advise."""
     (found,) = (one for one in goodput_cli.analyze(NIGHT).insights if one.code == "rare_saves")
     interval = goodput_cli.advise(NIGHT).interval
     assert interval.verdict == "change"
@@ -125,8 +126,8 @@ def test_how_often_to_save_is_what_advise_says() -> None:
 
 
 @pytest.mark.parametrize(("lines", "said"), [(4500, True), (7500, False)])
-def test_of_very_many_attempts_only_advise_says_how_often_to_save(tmp_path: Path, lines: int, said: bool) -> None:
-    """To weigh thousands of lives takes longer than to account for them."""
+def test_only_advise_gives_the_interval_for_many_attempts(tmp_path: Path, lines: int, said: bool) -> None:
+    """Weighing thousands of attempts takes longer than accounting for them."""
     log = tmp_path / "many.jsonl"
     with log.open("wb") as stream:
         write_log(Scenario(seed=7, disruption_every=10, save_every=5, lines=lines), stream)
@@ -137,14 +138,14 @@ def test_of_very_many_attempts_only_advise_says_how_often_to_save(tmp_path: Path
     assert "goodput advise" in found.command_line()
 
 
-def test_insights_of_a_long_log_hold_few_columns_of_all_steps(tmp_path: Path) -> None:
+def test_insights_of_a_long_log_use_little_memory(tmp_path: Path) -> None:
     log = tmp_path / "long.jsonl"
     with log.open("wb") as stream:
         write_log(Scenario(seed=7, disruption_every=2000, save_every=100, eval_every=50, lines=120_000), stream)
     analysis = goodput_cli.analyze(log)
     steps = analysis.steps.count
     assert steps > 100_000
-    assert len(analysis.timeline.segments) > 0  # what is accounted for is there before
+    assert len(analysis.timeline.segments) > 0  # the accounting is complete before the measurement
     tracemalloc.start()
     try:
         begin, _ = tracemalloc.get_traced_memory()
@@ -155,7 +156,7 @@ def test_insights_of_a_long_log_hold_few_columns_of_all_steps(tmp_path: Path) ->
     assert (most - begin) / steps < 40, "bytes a step: a column of numbers is 8"
 
 
-def test_commands_are_those_that_were_named(tmp_path: Path) -> None:
+def test_commands_contain_the_named_logs(tmp_path: Path) -> None:
     log = tmp_path / "it's a log.jsonl"
     log.write_text(Path(NIGHT).read_text())
     older = goodput_cli.analyze(log, job_name="llm-pretrain-7b").insights[0]
@@ -164,7 +165,7 @@ def test_commands_are_those_that_were_named(tmp_path: Path) -> None:
     assert older.command_line("LOG") == "goodput timeline LOG --around disruption:4"
 
 
-def test_they_are_made_when_somebody_reads_them() -> None:
+def test_insights_are_created_on_first_access() -> None:
     analysis = goodput_cli.analyze(NIGHT)
     assert "insights" not in vars(analysis)
     assert analysis.insights is analysis.insights
@@ -173,8 +174,8 @@ def test_they_are_made_when_somebody_reads_them() -> None:
 @given(any_logs())
 @slowly
 def test_no_second_is_in_two_insights(log: list[str]) -> None:
-    """They add up to at most what was lost. Slow steps without a reference lie inside productive time, and loading
-    beside steps outside the ledger."""
+    """The sum is at most the loss. Slow steps without a reference are in productive time, and data loading during steps
+    is outside the ledger."""
     analysis = analyse(log, exclude=())
     if analysis is None:
         return
@@ -206,7 +207,7 @@ def judged(expression: str, analysis: Analysis | None = None, **options: Any) ->
     return found.met, found.value
 
 
-def test_gates_in_seconds_and_percent() -> None:
+def test_gates_accept_seconds_and_percent() -> None:
     older, hang = judged("insight:older_checkpoint>5%"), judged("insight:hang>10m")
     assert (older[0], hang[0]) == (True, True)
     assert older[1] == pytest.approx(8.1157, abs=1e-4)
@@ -214,28 +215,28 @@ def test_gates_in_seconds_and_percent() -> None:
     assert judged("insight:hang>30m")[0] is False
 
 
-def test_a_gate_on_what_did_not_happen_is_zero_and_on_what_nobody_can_know_is_not_judged() -> None:
+def test_gate_is_zero_when_absent_and_unjudged_when_unknown() -> None:
     assert judged("insight:long_outage>0") == (False, 0.0)
     assert judged("insight:queued>0") == (None, None)
 
 
-def test_a_checkpoint_log_cannot_tell_hangs() -> None:
+def test_checkpoint_log_shows_no_hangs() -> None:
     log = account(started(0), finished(0, 100), saved(0, 110), finished(10, 1000), terminated(1100))
     assert not is_judged(BY_CODE["hang"], log.analysis)
     assert is_judged(BY_CODE["older_checkpoint"], log.analysis)
 
 
-def test_a_gate_on_an_unknown_kind_is_refused_with_the_nearest() -> None:
+def test_gate_on_unknown_kind_is_refused_with_a_suggestion() -> None:
     with pytest.raises(UsageError, match="did you mean older_checkpoint"):
         goodput_cli.analyze(NIGHT, thresholds=["insight:old_checkpoint>0"])
 
 
-def test_every_kind_needs_what_can_be_measured() -> None:
+def test_every_kind_declares_its_required_measurements() -> None:
     assert [name for kind in BY_CODE.values() for name in kind.needs if name not in MEASURES] == []
 
 
-def test_text_of_a_log_does_not_act(tmp_path: Path) -> None:
-    """A label is the only text of a log in an insight."""
+def test_log_text_in_insights_is_escaped(tmp_path: Path) -> None:
+    """A label is the only log text in an insight."""
     label = "EVAL\x1b[31m<b>|`x`"
     evals = [custom(label, at, at + 40) for at in range(200, 2000, 200)]
     analysis = account(start(0), *(step(n, 10 * n) for n in range(200)), *evals, end(2000)).analysis
@@ -252,16 +253,17 @@ def goodput_json(analysis: Analysis) -> str:
     return str(render(analysis, PAGE))
 
 
-def test_a_start_with_several_phases_is_one_start() -> None:
+def test_start_with_several_phases_is_one_start() -> None:
     log = [start(0), *init(0, 30), *prep(30, 100), *steps(0, 10, at=100), end(200)]
     (insight,) = account(*log).analysis.insights
     assert (insight.code, insight.count) == ("startups", 1)
     assert insight.text == "1 start-up: initialization, preparation and first steps"
 
 
-def test_steps_that_are_slow_since_they_wait_for_data() -> None:
-    """100 steps of 10 s, then 100 of 20 s, of which 8 s each are data. The last one is not timed: 99 loads, 792 s, lie
-    in the regime of 1980 s; the other load of 8 s in the other 1020 s makes 15.5 s of that usual."""
+def test_slow_steps_that_wait_for_data_are_attributed() -> None:
+    """100 steps of 10 s, then 100 of 20 s with 8 s of data loading each. The last step has no duration: 99 loads, 792
+    s, are in the slow period of 1980 s. The other load of 8 s in the other 1020 s means that 15.5 s of loading would be
+    usual there."""
     slow = [event for number in range(100) for event in (
         *loading(1001 + 20 * number, 1009 + 20 * number), *steps(100 + number, 1, at=1000 + 20 * number)
     )]  # fmt: skip
@@ -275,7 +277,7 @@ def test_steps_that_are_slow_since_they_wait_for_data() -> None:
     assert insight.advice == "prefetch more data, or read it from nearer storage"
 
 
-def test_without_insights_the_screen_says_what_the_most_was_lost_to() -> None:
+def test_screen_without_insights_shows_the_largest_loss() -> None:
     crash = [start(0), *steps(0, 7, at=10), end(75), start(100), *steps(4, 5, at=110), end(160)]
     text = "\n".join(line.plain for line in insight_lines(losses(account(*crash).analysis), 78, Page()))
     assert text.startswith("LOST     43.75 %  1 min 10 s: recovery 25.0 s, wasted progress 25.0 s,\n         other")

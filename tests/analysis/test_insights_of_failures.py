@@ -1,4 +1,4 @@
-"""Insights of failures: what each kind has, in seconds that were worked out by hand, and what it advises."""
+"""Insights of failures: the seconds of each kind, calculated by hand, and its advice."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ WEEK = 7 * 86_400
 
 
 def saves(first: int, last: int, *, every: int, at: float = 60) -> list[str]:
-    """A save of a second behind each `every`-th step, of steps that take `at` seconds from 0 on."""
+    """Return a save of one second after each `every`-th step, for steps of `at` seconds from 0 on."""
     return told(*(save((number + 1) * at, 1, number) for number in range(first, last + 1, every)))
 
 
-def test_a_healthy_run_has_none() -> None:
+def test_insights_of_healthy_run_are_empty() -> None:
     assert insights(start(0), steps(0, 200, at=20, every=60), saves(9, 190, every=10), end(12_020)) == {}
 
 
-def test_an_older_checkpoint_costs_what_the_newest_would_have_kept() -> None:
-    """Steps of 60 s, saved every tenth; the job dies in step 38, after the save of step 29, and restores step 9. Steps
-    10 to 29 are trained again: 1200 s. Steps 30 to 37 were lost in any case."""
+def test_older_checkpoint_costs_the_steps_saved_after_it() -> None:
+    """Steps of 60 s with a save every ten. The job fails in step 38, after the save of step 29, and restores step 9.
+    Steps 10 to 29 are trained again: 1200 s. Steps 30 to 37 would be lost in any case."""
     seen = insights(
         start(0), steps(0, 39, at=0, every=60), saves(9, 29, every=10),
         start(2400), restore(2400, 10, 9), steps(10, 60, at=2430, every=60), end(6030),
@@ -46,7 +46,7 @@ def test_an_older_checkpoint_costs_what_the_newest_would_have_kept() -> None:
     assert older.about.disruptions == seen["disruptions"].about.disruptions == (1,)
 
 
-def test_the_newest_checkpoint_is_no_insight() -> None:
+def test_newest_checkpoint_gives_no_insight() -> None:
     seen = insights(
         start(0), steps(0, 39, at=0, every=60), saves(9, 29, every=10),
         start(2400), restore(2400, 10, 29), steps(30, 60, at=2430, every=60), end(6030),
@@ -54,8 +54,8 @@ def test_the_newest_checkpoint_is_no_insight() -> None:
     assert "older_checkpoint" not in seen
 
 
-def test_a_checkpoint_that_was_given_up_before_is_not_missed_again() -> None:
-    """Step 9 is restored though 19 and 29 were saved; the next attempt dies and restores its own newest, step 19."""
+def test_abandoned_checkpoint_is_missed_only_once() -> None:
+    """Step 9 is restored although 19 and 29 were saved. The next attempt fails and restores its own newest, step 19."""
     seen = insights(
         start(0), steps(0, 39, at=0, every=60), saves(9, 29, every=10),
         start(2400), restore(2400, 10, 9), steps(10, 15, at=2430, every=60), save(3030, 1, 19),
@@ -65,13 +65,13 @@ def test_a_checkpoint_that_was_given_up_before_is_not_missed_again() -> None:
 
 
 def bad_day(deaths: int) -> list[str]:
-    """Ten hours in which a job starts again and again: it dies 20 s after each start, before a first step."""
+    """Return ten hours of restarts: the job fails 20 s after each start, before its first step."""
     apart = 36_000 // deaths
     lives = [(start(3600 + i * apart), restore(3600 + i * apart, 20, 59)) for i in range(deaths)]
     return told(start(0), steps(0, 60, at=0, every=60), *lives, start(39_600), steps(60, 100, at=39_600, every=60))
 
 
-def test_a_name_that_was_used_again_is_no_long_outage_and_no_older_checkpoint() -> None:
+def test_reused_name_is_neither_outage_nor_older_checkpoint() -> None:
     """40 steps of a minute with saves, an end, and a week later the same again from step 0."""
     seen = insights(
         start(0), steps(0, 40, at=0, every=60), saves(9, 39, every=10), end(2400),
@@ -79,11 +79,11 @@ def test_a_name_that_was_used_again_is_no_long_outage_and_no_older_checkpoint() 
     )  # fmt: skip
     assert list(seen) == ["several_runs"]
     runs = seen["several_runs"]
-    assert runs.seconds == WEEK  # what the first run had trained, and the time from its end on
+    assert runs.seconds == WEEK  # the training of the first run, and the time after its end
     assert runs.command_line().endswith("--run last")
 
 
-def test_starts_that_die_again_and_again_are_one_insight() -> None:
+def test_repeated_failed_starts_are_one_insight() -> None:
     seen = insights(bad_day(68), end(45_600))
     again = seen["failing_starts"]
     assert (again.count, again.text) == (68, "68 of 70 starts failed within 20.0 s, 01:00 to 11:00 UTC")
@@ -92,8 +92,8 @@ def test_starts_that_die_again_and_again_are_one_insight() -> None:
     assert 0.97 * 36_000 - 68 * 20 <= again.seconds <= 36_000
 
 
-def test_the_last_start_that_dies_is_counted_with_the_others() -> None:
-    """Nothing followed it that it could have cost."""
+def test_last_failed_start_is_counted_with_the_others() -> None:
+    """No next attempt shows what it lost."""
     again = insights(
         start(0),
         steps(0, 100, at=10, every=5),
@@ -104,7 +104,7 @@ def test_the_last_start_that_dies_is_counted_with_the_others() -> None:
     assert again["failing_starts"].seconds == 300
 
 
-def test_a_bad_day_is_summed_up_in_three_lines() -> None:
+def test_ten_hours_of_failed_starts_take_three_lines() -> None:
     analysis = account(bad_day(68), end(45_600)).analysis
     first, *rest = table(analysis, PAGE).split(" LOST ")[1].split("\n\n")[0].splitlines()[1:]
     assert "68 of 70 starts failed within 20.0 s" in first
@@ -112,23 +112,23 @@ def test_a_bad_day_is_summed_up_in_three_lines() -> None:
 
 
 def crashing(lives: int, at: float, first: int) -> list[str]:
-    """Lives of 20 steps of 60 s from a step on, each saved after its fifth step; each loses 14 steps and is down for
-    120 s: it is up again 1320 s after it began."""
+    """Return attempts of 20 steps of 60 s from a step on, each saved after its fifth step. Each loses 14 steps and is
+    down for 120 s: the next is up 1320 s after it began."""
     log: list[str] = []
     for begin, step_number in ((at + 1320 * life, first + 5 * life) for life in range(lives)):
         log += told(start(begin), steps(step_number, 20, at=begin, every=60), save(begin + 300, 1, step_number + 4))
     return log
 
 
-def test_what_others_explain_is_said() -> None:
-    """Four starts that die, and three disruptions of which no other insight says anything."""
+def test_insight_of_disruptions_names_those_of_other_insights() -> None:
+    """Four failed starts, and three disruptions without another insight."""
     seen = insights(crashing(3, 0, 0), bad_starts(4, 3960), start(9000), steps(15, 100, at=9000, every=60), end(15_000))
     assert seen["failing_starts"].text.startswith("4 of 8 starts failed")
     assert seen["disruptions"].text.startswith("3 other disruptions (3 silent)")
 
 
-def test_a_disruption_outside_of_the_window_is_said_to_be_there() -> None:
-    """Silent from 1740 until 3000, and back at step 20, which began at 1200."""
+def test_disruption_outside_the_window_is_mentioned() -> None:
+    """No events from 1740 until 3000; the job resumes at step 20, which began at 1200."""
     log = (start(0), steps(0, 30, at=0, every=60), start(3000), steps(20, 30, at=3000, every=60), end(4800))
     before = insights(*log, window=(2400, 4800))["disruptions"]
     assert (before.seconds, before.text) == (600, "1 disruption before the window (silent)")
@@ -140,29 +140,29 @@ def test_a_disruption_outside_of_the_window_is_said_to_be_there() -> None:
 
 
 def bad_starts(deaths: int, at: float) -> list[str]:
-    """Starts that die within 20 s, one every 1000 s."""
+    """Return starts that fail within 20 s, one every 1000 s."""
     return told(*((start(at + 1000 * i), restore(at + 1000 * i, 20, 14)) for i in range(deaths)))
 
 
-def test_a_window_has_its_own_disruptions() -> None:
+def test_window_counts_only_its_disruptions() -> None:
     log = [*crashing(3, 0, 0), *told(start(3960)), *steps(15, 100, at=3960, every=60), *told(end(9960))]
     assert insights(log)["disruptions"].text.startswith("3 disruptions")
     assert insights(log, window=(2400, 9960))["disruptions"].text.startswith("2 disruptions")
 
 
-def test_saves_too_rare() -> None:
-    """Four lives of 100 steps of 10 s, each saved once in its middle at a cost of 5 s: Young says sqrt(2 x 5 x MTBF),
-    about 100 s, and 255 s of training lie between saves."""
+def test_rare_saves_are_an_insight() -> None:
+    """Four attempts of 100 steps of 10 s, each saved once in its middle at a cost of 5 s. Young's interval is sqrt(2 x
+    5 x MTBF), about 100 s, but 255 s of training are between saves."""
     seen = insights(lives_saved_twice([1200 * life for life in range(4)]), start(4800),
                     steps(200, 100, at=4800), end(5800))  # fmt: skip
     assert seen["rare_saves"].text.endswith("lost the work since the last checkpoint; checkpoints are 4 min 20 s apart")
-    assert seen["rare_saves"].advice == BY_CODE["rare_saves"].advice  # `advise` is not sure either
+    assert seen["rare_saves"].advice == BY_CODE["rare_saves"].advice  # `advise` is inconclusive, too
     assert "wasted" not in seen["disruptions"].text
 
 
 def lives_saved_twice(begins: Sequence[float]) -> list[str]:
-    """Lives of 95 steps of 10 s, each saved behind its 25th and 50th step at a cost of 5 s: 44 are lost, a last one is
-    in flight."""
+    """Return attempts of 95 steps of 10 s, each saved after its 25th and 50th step at a cost of 5 s. Each loses 44
+    steps and one in flight."""
     log: list[str] = []
     for life, at in enumerate(begins):
         first = life * 50
@@ -173,17 +173,18 @@ def lives_saved_twice(begins: Sequence[float]) -> list[str]:
     return log
 
 
-def test_training_that_rare_saves_lost_is_not_the_outages() -> None:
-    """The third life is followed by two hours of nothing: from 960 s behind its start (its last step) to the next."""
+def test_training_lost_by_rare_saves_is_not_in_outages() -> None:
+    """Two hours without events follow the third attempt: from 960 s after its start (its last step) to the next
+    start."""
     seen = insights(lives_saved_twice([0, 1200, 2400, 10_800]), start(12_000), steps(200, 100, at=12_000), end(13_000))
     assert seen["rare_saves"].seconds == 4 * 44 * 10
     assert seen["long_outage"].seconds == 10_800 - (2400 + 960)
     assert "undid" not in seen["long_outage"].text
 
 
-def test_one_save_an_attempt_is_enough_to_call_saves_rare() -> None:
-    """Lives of 100 steps of 10 s, saved once behind the 50th at a cost of 1 s, with an MTBF of about 1000 s: Young says
-    45 s, and 500 s of training lie between saves."""
+def test_rare_saves_need_only_one_save_per_attempt() -> None:
+    """Attempts of 100 steps of 10 s, saved once after the 50th at a cost of 1 s, with an MTBF of about 1000 s. Young's
+    interval is 45 s, but 500 s of training are between saves."""
     log: list[str] = []
     for at, first in ((1200 * life, 50 * life) for life in range(4)):
         log += told(start(at), steps(first, 50, at=at), save(at + 500, 1, first + 49))
@@ -192,8 +193,8 @@ def test_one_save_an_attempt_is_enough_to_call_saves_rare() -> None:
     assert seen["rare_saves"].text.endswith("lost the work since the last checkpoint; checkpoints are 8 min 20 s apart")
 
 
-def test_no_advice_to_save_more_often_where_it_would_not_pay() -> None:
-    """Two deaths with saves at about Young's interval; the same without a save; and with saves of unknown cost."""
+def test_rare_saves_are_absent_if_more_saves_would_not_pay() -> None:
+    """Two failures with saves at about Young's interval; the same without a save; and with saves of unknown cost."""
     night = [start(0), steps(0, 100, at=0), start(1200), steps(60, 100, at=1200), start(2400), steps(120, 9, at=2400)]
     advice = [
         insights(*night, *blocking, end(2500))["disruptions"].advice
@@ -207,9 +208,9 @@ def test_no_advice_to_save_more_often_where_it_would_not_pay() -> None:
     assert shlex.split(crash["disruptions"].command_line("LOG"))[1] == "advise"
 
 
-def test_a_save_that_was_not_complete_is_not_blamed_on_the_restore() -> None:
-    """Where lines say when saves are complete, the blocking part of a save says that it began: the save of step 59 was
-    under way when the job died, so that step 29 was the newest. 30 steps of 60 s were lost to it, and 5 more."""
+def test_incomplete_save_is_not_expected_to_be_restored() -> None:
+    """If the log shows when saves are complete, the blocking part of a save marks its begin. The save of step 59 was
+    not complete at the failure, so step 29 was the newest. This lost 30 steps of 60 s, and 5 more."""
     log = told(
         start(0), steps(0, 30, at=0, every=60), save(1800, 2, 29), saved(29, 1850), steps(30, 30, at=1810, every=60),
         save(3610, 2, 59), steps(60, 6, at=3620, every=60),
@@ -222,8 +223,8 @@ def test_a_save_that_was_not_complete_is_not_blamed_on_the_restore() -> None:
     assert seen["failed_saves"].seconds == pytest.approx(30 * 60 + 10, abs=15)
 
 
-def test_a_step_in_flight_at_a_death_hung_if_heartbeats_went_on() -> None:
-    """Step 99 begins at 990; heartbeats go on for an hour."""
+def test_step_in_flight_hung_if_heartbeats_continued() -> None:
+    """Step 99 begins at 990; heartbeats continue for an hour."""
     beats = [heartbeat(990 + 60 * beat) for beat in range(1, 61)]
     again = [start(5000), *steps(90, 100, at=5000), end(6000)]
     seen = insights(start(0), steps(0, 100, at=0), beats, again)
@@ -233,20 +234,20 @@ def test_a_step_in_flight_at_a_death_hung_if_heartbeats_went_on() -> None:
 
 
 def lives(every: int) -> list[str]:
-    """Eight lives of 90 steps of 10 s, which begin so far (s) from one another."""
+    """Return eight attempts of 90 steps of 10 s, which begin `every` seconds apart."""
     told_ = (line for life in range(8) for line in (start(every * life), *steps(90 * life, 90, at=every * life + 2)))
     return [*told_, end(8 * every)]
 
 
-def test_restarts_are_to_become_quicker_only_where_they_cost_something() -> None:
-    """A fiftieth of the window: 10 s of 910 and more are down."""
+def test_faster_restarts_are_advised_only_if_costly() -> None:
+    """Limit: a fiftieth of the window. 10 s of 910 s and more are down."""
     assert insights(*lives(1000))["disruptions"].advice == "detect failures sooner, and restart automatically"
     assert insights(*lives(915))["disruptions"].advice == "find the cause of each disruption"
 
 
-def test_three_deaths_in_the_same_step_are_no_reason_to_save_more_often() -> None:
-    """Each life runs from step 50 to 89 and dies in it, 10 s into it; the fourth gets past it. Of each 40 steps of 10 s
-    are trained again, and 100 s pass."""
+def test_three_failures_in_one_step_do_not_advise_more_saves() -> None:
+    """Each attempt runs from step 50 to 89 and fails in it, 10 s after its begin; the fourth gets past it. Each attempt
+    repeats 40 steps of 10 s, and 100 s pass."""
     lives = [(start(1000 * life), *steps(50 * (life > 0), 90 - 50 * (life > 0), at=1000 * life)) for life in range(4)]
     log = [line for life in lives for line in life] + [start(4000), *steps(50, 200, at=4000), end(6000)]
     seen = insights(*log)
@@ -259,8 +260,8 @@ def test_three_deaths_in_the_same_step_are_no_reason_to_save_more_often() -> Non
     assert "same_step" not in insights(*log)
 
 
-def test_waiting_for_a_rank_that_was_gone_is_a_hang_and_the_cause_names_what_to_do() -> None:
-    """A rank had no memory left, and the others waited 10 min for it until their watchdog ended them."""
+def test_wait_for_a_failed_rank_is_a_hang_with_advice_on_cause() -> None:
+    """A rank ran out of memory, and the others waited 10 min for it until their watchdog ended them."""
     found = {one.code: one for one in goodput_cli.analyze(ROOT / "tests/causes/examples/01-oom-then-timeouts").insights}
     text = "step 151 hung for 10 min 04 s, until a timeout (disruption 1) (usually 4.00 s)"
     noticed = "10 min 00 s of 15 min 00 s passed before the failure was detected (a timeout of 10 min 00 s was set)"
@@ -272,8 +273,8 @@ def test_waiting_for_a_rank_that_was_gone_is_a_hang_and_the_cause_names_what_to_
     assert "smaller batch" in found["disruptions"].advice
 
 
-def test_a_hang_is_as_long_as_the_watchdog_waited_where_its_words_are_cut() -> None:
-    """The last step begins at 2800 s, and dies at 3500 s: 600 s before, the watchdog began to wait."""
+def test_hang_with_truncated_message_lasts_the_watchdog_timeout() -> None:
+    """The last step begins at 2800 s and fails at 3500 s. The watchdog began to wait 600 s earlier."""
     words = (
         "torch.distributed.DistBackendError: [Rank 5] Watchdog caught collective operation timeout: WorkNCCL("
         "SeqNum=912, OpType=_ALLGATHER_BASE, NumelIn=26214400, NumelOut=209715200, Timeout(ms)=600000) ran for 600046 "
@@ -285,8 +286,8 @@ def test_a_hang_is_as_long_as_the_watchdog_waited_where_its_words_are_cut() -> N
     assert told["hang"].seconds + told["disruptions"].seconds == 3560 - 2700
 
 
-def test_an_outage_of_decades_is_weighed_as_one_of_days() -> None:
-    """Thirty years down between lives of minutes: fifty times as much in ns is no number of 64 bits."""
+def test_outage_of_decades_does_not_overflow() -> None:
+    """30 years of downtime between attempts of minutes: fifty times as many ns exceed 64 bits."""
     years = 30 * 365 * 86_400
     seen = insights(
         start(0), steps(0, 20, at=0, every=60), start(1300), steps(10, 20, at=1300, every=60),
@@ -296,8 +297,8 @@ def test_an_outage_of_decades_is_weighed_as_one_of_days() -> None:
 
 
 @pytest.mark.parametrize("begins_a_step", [False, True])
-def test_every_start_that_dies_before_a_step_finishes_counts_and_is_no_life_of_advice(begins_a_step: bool) -> None:
-    """14 starts, of which the first trained, 12 died after five minutes and the last came to its end."""
+def test_failed_starts_are_no_attempts_in_advice(begins_a_step: bool) -> None:
+    """14 starts: the first trained, 12 failed after five minutes, and the last ended normally."""
     lines, at = [start(0), *steps(0, 100, at=120, every=5), save(130, 2, 1), save(420, 2, 58), crashed(650)], 650.0
     for _ in range(12):
         lines += [start(at + 30), *([step(59, at + 320)] if begins_a_step else []), crashed(at + 330)]
@@ -315,8 +316,8 @@ def test_every_start_that_dies_before_a_step_finishes_counts_and_is_no_life_of_a
     assert advice.interval.counted_lives == 1
 
 
-def test_the_initialisation_of_starts_that_die_is_theirs() -> None:
-    """Five starts that initialise for 40 s and die; 60 s later the next one begins."""
+def test_initialization_belongs_to_failed_starts() -> None:
+    """Five starts that initialize for 40 s and fail; the next begins 60 s later."""
     lines = [start(0), *steps(0, 100, at=0, every=10), crashed(1000)]
     for at in range(1060, 1560, 100):
         lines += [start(at), *init(at, at + 40), crashed(at + 40)]

@@ -1,4 +1,4 @@
-"""Insights say where outages went (accounting §10, Links), and give no false advice."""
+"""Insights show the phases of outages (accounting §10, Links), and give no wrong advice."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def every_word(analysis: Analysis) -> str:
     return "; ".join(one.text for one in found(analysis).values())
 
 
-def test_that_a_hang_was_noticed_late_stands_where_its_seconds_are(tmp_path: Path) -> None:
+def test_late_detection_is_shown_with_the_seconds_of_the_hang(tmp_path: Path) -> None:
     seen = found(analysis_of(tmp_path, HANG))
-    assert seen["disruptions"].seconds == 721  # as without: no sentence takes seconds
+    assert seen["disruptions"].seconds == 721  # as without the sentence, which adds no seconds
     assert seen["disruptions"].text.endswith(
         "10 min 00 s of 14 min 10 s passed before the failure was detected: a watchdog of 2 min 00 s would have saved "
         "8 min 00 s"
     )
 
 
-def test_a_configured_timeout_is_named_and_the_queue_has_what_it_waited_for(tmp_path: Path) -> None:
+def test_configured_timeout_is_named_and_queue_shows_its_reason(tmp_path: Path) -> None:
     seen = found(analysis_of(tmp_path, REQUEUE, sacct=SACCT))
     assert (
         "(a timeout of 30 min 00 s was set): a watchdog of 2 min 00 s would have saved 28 min 00 s" in seen["hang"].text
@@ -50,8 +50,8 @@ def test_a_configured_timeout_is_named_and_the_queue_has_what_it_waited_for(tmp_
     assert WATCHDOG not in seen["disruptions"].text
 
 
-def test_a_restart_storm_is_said_with_what_stopping_would_have_saved(tmp_path: Path) -> None:
-    """Six deaths; the second at 10:10:50, the last at 10:19:50."""
+def test_restart_storm_shows_what_stopping_would_have_saved(tmp_path: Path) -> None:
+    """Six failures; the second at 10:10:50, the last at 10:19:50."""
     analysis = analysis_of(tmp_path, storm(6))
     text = "6 failures after step 45, each resumed from step 40; stopping after the second would have saved 9 min 00 s"
     assert text in found(analysis)["same_step"].text
@@ -60,13 +60,13 @@ def test_a_restart_storm_is_said_with_what_stopping_would_have_saved(tmp_path: P
 
 
 @pytest.mark.parametrize("deaths", [2, 3, 4])
-def test_three_deaths_are_a_storm(tmp_path: Path, deaths: int) -> None:
+def test_three_failures_are_a_storm(tmp_path: Path, deaths: int) -> None:
     one = find_storm(analysis_of(tmp_path, storm(deaths)).timeline)
     assert (one is not None) == (deaths >= 3)
 
 
 def test_restarts_that_helped_are_no_storm() -> None:
-    """Dies three times in step 5, and then gets past it."""
+    """Three failures in step 5, then a restart that gets past it."""
     lives = [(start(200 * n), steps(0, 6, at=200 * n + 10), crashed(200 * n + 75)) for n in range(3)]
     story = [line for life in lives for line in life]
     assert find_storm(account(*story).analysis.timeline) is not None
@@ -75,14 +75,14 @@ def test_restarts_that_helped_are_no_storm() -> None:
     assert "stopping after" not in every_word(past)
 
 
-def test_progress_between_deaths_is_no_storm() -> None:
-    """Each life resumes from a later step: a save in between got it on."""
+def test_progress_between_failures_is_no_storm() -> None:
+    """Each attempt resumes from a later step, because a save in between succeeded."""
     lives = [(start(200 * n), steps(3 * n, 6, at=200 * n + 10), crashed(200 * n + 75)) for n in range(4)]
     assert find_storm(account(*(line for life in lives for line in life)).analysis.timeline) is None
 
 
 def healthy(save_seconds: float, *more: Lines) -> list[Lines]:
-    """Steps of 10 s, and every tenth with a save that blocks."""
+    """Return steps of 10 s with a blocking save after every tenth."""
     lines: list[Lines] = [start(0)]
     clock = 10.0
     for number in range(60):
@@ -94,21 +94,21 @@ def healthy(save_seconds: float, *more: Lines) -> list[Lines]:
     return [*lines, *more]
 
 
-def test_a_watchdog_is_as_patient_as_saves_ask_for() -> None:
-    """A save of 90 s keeps two records of steps 100 s apart: no watchdog of less than 4 min 30 s is offered."""
+def test_advised_watchdog_timeout_respects_saves() -> None:
+    """A save of 90 s puts two records of steps 100 s apart: a timeout below 4 min 30 s would be too short."""
     timeline = account(*healthy(90), end(1300)).analysis.timeline
     assert longest_silence(timeline) == 100 * SECOND
     assert watchdog_ns(timeline) == 300 * SECOND
 
 
-def test_a_healthy_job_gets_no_advice() -> None:
+def test_healthy_job_gets_no_advice() -> None:
     analysis = account(*healthy(90), end(1300)).analysis
     assert WATCHDOG not in every_word(analysis)
     assert "noticed" not in every_word(analysis)
 
 
 def noticed_after(seconds: float, save_seconds: float = 90) -> Sequence[Insight]:
-    """A job with such saves, whose death was noticed so many seconds later."""
+    """Return the insights of a job with saves of a duration, whose failure was detected after some seconds."""
     died = 1140.0
     analysis = account(
         *healthy(save_seconds), crashed(died), start(died + seconds + 20), steps(50, 30, at=died + seconds + 40),
@@ -119,14 +119,14 @@ def noticed_after(seconds: float, save_seconds: float = 90) -> Sequence[Insight]
     return find_insights(replace(analysis, timeline=signed, disruptions=answer), ())
 
 
-def test_a_watchdog_that_would_save_less_than_a_minute_is_not_offered() -> None:
+def test_watchdog_that_saves_less_than_a_minute_is_not_advised() -> None:
     texts = "; ".join(one.text for one in noticed_after(250))
     assert "passed before the failure was detected" in texts
     assert WATCHDOG not in texts
     assert "a watchdog of 5 min 00 s would have saved" in "; ".join(one.text for one in noticed_after(900))
 
 
-def test_one_restart_left_is_said_while_the_job_goes_on(tmp_path: Path) -> None:
+def test_last_remaining_restart_is_reported_in_a_running_job(tmp_path: Path) -> None:
     lines = storm(6)
     last = max(n for n, line in enumerate(lines) if "2/5 attempts left" in line)
     running = analysis_of(tmp_path, lines[: last + 6])
@@ -134,8 +134,8 @@ def test_one_restart_left_is_said_while_the_job_goes_on(tmp_path: Path) -> None:
     assert "restart left" not in progress_text(analysis_of(tmp_path, lines[:60]))
 
 
-def test_a_start_that_takes_long_is_no_silence() -> None:
-    """It dies 20 min after its start, in its first step: a start-up has a timeout of its own."""
+def test_slow_start_is_no_silence() -> None:
+    """It fails 20 min after its start, in its first step: start-up has a separate timeout."""
     story = [start(0), steps(0, 30, at=10), crashed(310), start(400), steps(30, 1, at=420), crashed(1600)]
     analysis = account(*story, start(1700), steps(30, 30, at=1720), end(2100)).analysis
     signed = with_signs(analysis.timeline, sign(Point.DETECTED, 1599, by="launcher"))
@@ -144,8 +144,8 @@ def test_a_start_that_takes_long_is_no_silence() -> None:
     assert "noticed" not in texts
 
 
-def test_behind_a_checkpoint_it_trained() -> None:
-    """Nothing but checkpoints is logged: from the last of them to its end it was not silent."""
+def test_time_after_the_last_checkpoint_is_no_silence() -> None:
+    """Only checkpoints are logged: the job trained from the last one to its end."""
     story = [
         start(0),
         loaded(10, 0),

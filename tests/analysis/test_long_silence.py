@@ -1,4 +1,4 @@
-"""An answer as of long after a log fell silent says so."""
+"""Warnings about answers long after the last line of a log."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from tests.support.story import end, start, steps, terminated
 DAY = 86_400
 
 
-def test_days_of_silence_are_said_with_the_answer_without_them() -> None:
+def test_silence_of_days_is_reported_with_goodput_without_it() -> None:
     story = account(start(0), steps(0, 7, at=10), as_of=3 * DAY)
     assert story.found("long_silence") == 1
     assert "no log lines for 71 h 59 min" in story.message("long_silence")
     assert f"{account(start(0), steps(0, 7, at=10)).percent:.2f} %" in story.message("long_silence")
 
 
-def test_a_job_that_ended_is_not_silent() -> None:
+def test_finished_job_has_no_silence() -> None:
     assert account(start(0), steps(0, 7, at=10), end(80), as_of=3 * DAY).found("long_silence") == 0
 
 
-def test_a_pause_within_a_day_is_ordinary() -> None:
+def test_pause_within_a_day_has_no_warning() -> None:
     assert account(start(0), steps(0, 7, at=10), as_of=DAY).found("long_silence") == 0
 
 
-def test_an_instant_inside_the_log_is_not_behind_it() -> None:
+def test_as_of_time_inside_the_log_has_no_warning() -> None:
     assert account(start(0), steps(0, 3, at=10), steps(3, 2, at=3 * DAY), as_of=2 * DAY).found("long_silence") == 0
 
 
@@ -43,10 +43,11 @@ def test_an_instant_inside_the_log_is_not_behind_it() -> None:
     ("ago", "written", "ended", "said"),
     [(1800, 1800, False, True), (1800, 1800, True, False), (2 * DAY, 60, False, False), (1800, 2 * DAY, False, False)],
 )
-def test_a_log_that_is_written_has_more_to_count(
+def test_log_that_still_grows_gets_a_hint(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], ago: int, written: int, ended: bool, said: bool
 ) -> None:
-    """No end, and lately a line: the answer is that of its events, and a remark says how to count what came after."""
+    """No end, and a recent line: the answer covers the events, and a warning explains how to count the time after
+    them."""
     last, log = time.time() - ago, tmp_path / "run.jsonl"
     events: list[dict[str, float]] = [{"job_start_time": last - 100}]
     events += [{"step_count": n, "step_start_time": last - 60 + 10 * n} for n in range(7)]
@@ -61,8 +62,8 @@ def test_a_log_that_is_written_has_more_to_count(
         assert remark not in capsys.readouterr().err
 
 
-def test_a_gap_of_a_day_stands_beside_goodput_in_every_format() -> None:
-    """Two jobs may have been read as one: a person who sees the share alone would not know."""
+def test_gap_of_a_day_is_next_to_goodput_in_every_format() -> None:
+    """Two jobs may have been read as one. The share alone would not show it."""
     again = 2 * DAY
     lines = [start(0), *steps(0, 20, at=10), start(again), *steps(0, 20, at=again + 10), end(again + 300)]
     analysis = goodput_cli.analyze([json.loads(line) for line in lines])
@@ -72,20 +73,20 @@ def test_a_gap_of_a_day_stands_beside_goodput_in_every_format() -> None:
     assert any(doubt in one for one in analysis.to_dict()["doubts"])
 
 
-def test_a_gap_of_hours_in_one_file_is_an_outage() -> None:
+def test_gap_of_hours_in_one_file_is_an_outage() -> None:
     story = account(start(0), steps(0, 20, at=10), start(18_000), steps(20, 20, at=18_010), end(18_300))
     assert story.found("long_gap") == 0
 
 
-def test_an_outage_of_days_of_one_job_is_no_doubt() -> None:
-    """The numbers go on where the attempt before had come to: what it cost is said as a disruption, once."""
+def test_outage_of_days_in_one_job_has_no_warning() -> None:
+    """The step numbers continue those of the attempt before: the loss is reported once, as a disruption."""
     again = 2 * DAY
     story = account(start(0), steps(0, 20, at=10), start(again), steps(15, 20, at=again + 10), end(again + 300))
     assert story.found("long_gap") == 0
     assert [insight.code for insight in story.analysis.insights][:1] == ["disruptions"]
 
 
-def test_a_stop_of_days_that_a_line_says_is_no_doubt() -> None:
+def test_logged_stop_of_days_has_no_warning() -> None:
     again = 2 * DAY
     story = account(
         start(0), steps(0, 20, at=10), terminated(220), start(again), steps(0, 20, at=again + 10), end(again + 300)
@@ -93,13 +94,13 @@ def test_a_stop_of_days_that_a_line_says_is_no_doubt() -> None:
     assert story.found("long_gap") == 0
 
 
-def test_numbers_that_begin_far_above_the_last_ones_may_be_another_jobs() -> None:
+def test_step_numbers_far_above_the_last_may_be_another_job() -> None:
     again = 2 * DAY
     assert account(start(0), steps(0, 20, at=10), start(again), steps(900, 20, at=again + 10)).found("long_gap") == 1
 
 
-def test_a_month_without_a_line_is_a_doubt_whatever_the_lines_say() -> None:
-    """One stamp of another year makes a hang of ages of a run without a fault."""
+def test_month_without_lines_always_has_a_warning() -> None:
+    """A single timestamp of another year turns a run without failures into a very long hang."""
     far = 126 * 365 * DAY
     story = account(start(0), steps(0, 20, at=10), steps(20, 2, at=far), end(far + 30))
     assert story.found("long_gap") == 1

@@ -1,4 +1,4 @@
-"""Saves: how many, and how far apart."""
+"""Saves: their number and the time between them."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ def test_saves_are_counted_with_the_time_between_them() -> None:
     assert told.analysis.saves == Saves(3, 35.0)
 
 
-def test_the_reports_of_several_hosts_are_one_save() -> None:
+def test_reports_of_several_hosts_are_one_save() -> None:
     hosts = [save(20 + late, 2, 2) for late in (0, 0.1, 0.2)]
     told = account(start(0), steps(0, 10, at=0), hosts, save(50, 2, 5), saved(5, 52), end(110))
     assert told.analysis.saves == Saves(2, 29.8)
 
 
-def test_a_step_saved_again_by_the_next_attempt_is_another_save_and_the_outage_is_no_interval() -> None:
+def test_save_of_a_repeated_step_counts_without_the_outage() -> None:
     first = [start(0), steps(0, 5, at=0), save(20, 2, 2), save(30, 2, 3)]
     second = [start(1000), steps(2, 5, at=1000), save(1010, 2, 3), save(1030, 2, 5), end(1060)]
     assert account(*first, *second).analysis.saves == Saves(4, 15.0)
 
 
-def test_saves_of_a_checkpoint_log() -> None:
+def test_saves_of_a_checkpoint_log_are_counted() -> None:
     told = account(
         started(0), loaded(0, 10), finished(10, 100), saved(10, 105), finished(20, 200), saved(20, 207), terminated(210)
     )
     assert told.analysis.saves == Saves(2, 102.0)
 
 
-def test_only_saves_of_the_window_count() -> None:
+def test_only_saves_in_the_window_count() -> None:
     told = account(start(0), steps(0, 10, at=0), save(20, 2, 2), save(50, 2, 5), end(110), window=(30, 80))
     assert told.analysis.saves == Saves(1, None)
 
 
-def test_none_in_the_window_is_not_the_same_as_none_in_the_log() -> None:
+def test_no_save_in_the_window_differs_from_none_in_the_log() -> None:
     told = account(start(0), steps(0, 10, at=0), save(20, 2, 2), end(110), window=(30, 80))
     assert told.analysis.saves == Saves(0, None)
     assert account(start(0), steps(0, 10, at=0), end(110)).analysis.saves is None
 
 
-def test_an_analysis_says_how_it_was_made() -> None:
+def test_analysis_contains_its_question() -> None:
     asked = account(
         start(0), steps(0, 10, at=0), end(110), data_loading="blocking", stall_factor=0.0, no_hindsight=True
     )
@@ -66,8 +66,8 @@ def nameless(at: float, seconds: float) -> str:
     return json.dumps({key: value for key, value in json.loads(save(at, seconds)).items() if key != "step"})
 
 
-def test_saves_without_a_step_are_saves_of_their_own_and_one_interval_is_said_everywhere() -> None:
-    """34 saves of 8 s, 60 steps of 5 s apart; two hosts tell of each."""
+def test_saves_without_a_step_count_and_have_one_interval() -> None:
+    """34 saves of 8 s, 60 steps of 5 s apart; two hosts report each."""
     lines, at = [start(0)], 0.0
     for number in range(34):
         lines += steps(60 * number, 60, at=at, every=5)
@@ -80,8 +80,9 @@ def test_saves_without_a_step_are_saves_of_their_own_and_one_interval_is_said_ev
     assert (record.every, record.cost, saves_made(told.analysis.timeline).apart_steps) == (60, 8.0, 60)
 
 
-def test_a_save_on_the_way_out_says_nothing_of_how_far_saves_are_apart() -> None:
-    """Lives of 52 to 70 steps of 10 s, saves 40 steps apart; the last one ends with a save of its own, 12 behind."""
+def test_final_save_does_not_change_the_interval() -> None:
+    """Attempts of 52 to 70 steps of 10 s with saves 40 steps apart. The last one ends with a save 12 steps after the
+    one before."""
     lines: list[str] = []
     for life, count in enumerate((60, 70, 52)):
         at, first = 1000.0 * life, 40 * life
