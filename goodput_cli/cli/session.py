@@ -60,7 +60,7 @@ _LOGS = ("source", "log_file", "baseline", "history")
 
 @dataclass(frozen=True)
 class FilesRead:
-    """All files that a command reads: it writes over none of them, whatever they are called where it would."""
+    """All files that a command reads. It never overwrites them, under whatever path they are given."""
 
     logs: tuple[str, ...]
     others: tuple[tuple[str, str], ...]
@@ -68,7 +68,7 @@ class FilesRead:
 
     @classmethod
     def of_command(cls) -> FilesRead:
-        """Those of the command that runs: by its parameters, the settings that count and the mappings among them."""
+        """Return the files of the running command, from its parameters, the active settings and the mappings."""
         context = click.get_current_context()
         logs: list[str] = []
         others = [("--mapping", one) for one in every_mapping(context.params.get(NAME) or ())[1]]
@@ -85,7 +85,7 @@ class FilesRead:
         return cls(tuple(logs), tuple(others))
 
     def check(self, path: Path) -> None:
-        """`UsageError` for a file that is read."""
+        """Raise UsageError for a file that is read."""
         from goodput_cli.sources.files import source_of_path
 
         if source_of_path(path, self.logs) is not None:
@@ -93,7 +93,7 @@ class FilesRead:
         self.check_others(path)
 
     def check_others(self, path: Path) -> None:
-        """The same, but for logs."""
+        """Raise UsageError for an input file other than a log."""
         from goodput_cli.sources.files import source_of_path
 
         for option, name in self.others:
@@ -110,8 +110,8 @@ def start_to_draw() -> None:
 
 
 def writable(path: Path, *, force: bool) -> Path:
-    """The same path, if a file can be written there: one that exists with `force` alone. Raises UsageError, and
-    GoodputError for a folder that cannot be written to."""
+    """Return the path if a file can be written there. Existing files need `force`. Raises UsageError, and GoodputError
+    for a directory that is not writable."""
     folder = path.parent
     if path.is_dir():
         raise UsageError(f"{path}: is a folder; use a file in it")
@@ -127,13 +127,13 @@ def writable(path: Path, *, force: bool) -> Path:
 
 
 class NewDiagnostics:
-    """Lets each diagnostic through once: an answer that is given again and again finds the same ones."""
+    """Filter that lets each diagnostic through once. Repeated answers find the same ones."""
 
     def __init__(self) -> None:
         self._known: set[tuple[str, str]] = set()
 
     def new(self, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-        """Those that were not there before."""
+        """Return those that were not there before."""
         new = [one for one in diagnostics if (one.code, one.message) not in self._known]
         self._known.update((one.code, one.message) for one in new)
         return new
@@ -148,10 +148,11 @@ def remarks(
     verbose: bool = False,
     strict: bool = False,
 ) -> Iterator[str]:
-    """Diagnostics, cautions about how thresholds are judged, and the thresholds, each as lines that are safe to show.
+    """Yield diagnostics, cautions about how thresholds are judged, and the thresholds, each as lines that are safe to
+    show.
 
-    thresholds: the lines of them, called with whether those that passed are said too. quiet: only what fails the run.
-    verbose: every place of every diagnostic. strict: what looks wrong fails the run.
+    thresholds: returns their lines, called with True to include those that passed. quiet: only what fails the run.
+    verbose: every location of every diagnostic. strict: warnings fail the run.
     """
     if not quiet:
         yield from diagnostic_lines(diagnostics, every_place=verbose)
@@ -170,16 +171,17 @@ class Session(Generic[Answer]):
     stdout: AnswerRenderer[Answer] | None
     """The renderer for standard output; None if it stays empty."""
     files: tuple[tuple[Path, AnswerRenderer[Answer]], ...]
-    """Each file to write, and what writes it."""
+    """Each file to write, with its renderer."""
 
     @property
     def shows_progress(self) -> bool:
-        """Whether a line shows how long work goes on."""
+        """Return True if a progress line is shown."""
         return not (self.line.output.no_progress or self.line.output.quiet)
 
     @contextmanager
     def reading(self, then: str = "accounting") -> Iterator[JobOptions]:
-        """The options with what reading needs: standard input, and a line that shows how far it is (and `then`)."""
+        """Yield the options for reading: with standard input, and a progress line (which shows `then` after
+        reading)."""
         with reading_progress(wanted=self.shows_progress, then=then) as progress:
             yield {**self.line.library, "stdin": self.stdin, "progress": progress, "notice": print_safely}
 
@@ -191,7 +193,7 @@ class Session(Generic[Answer]):
         every: int | None = None,
         price: Price | None = None,
     ) -> Analysis:
-        """Read the sources and analyse one job."""
+        """Read the sources and analyze one job."""
         from goodput_cli.api.analyze import analyze
 
         priced = {} if price is None else {"accelerators": price.accelerators, "price_per_hour": price.per_hour}
@@ -210,10 +212,10 @@ class Session(Generic[Answer]):
         lines_of_thresholds: Callable[[bool], Iterable[str]] | None = None,
         cautions: Iterable[str] = (),
     ) -> int:
-        """Write the answer, say what there is to say about it (see `remarks`), and return the exit code.
+        """Write the answer, print its messages (see `remarks`), and return the exit code.
 
-        lines_of_thresholds: as in `remarks`; None: those of `thresholds`. What thresholds say comes before what
-        `--strict` finds. Raises `GoodputError` if a file cannot be written, `UsageError` if one appeared meanwhile.
+        lines_of_thresholds: as in `remarks`; None: those of `thresholds`. Lines of thresholds come before findings of
+        `--strict`. Raises `GoodputError` if a file cannot be written, `UsageError` if one appeared meanwhile.
         """
         raise_what_was_lost()
         output, strict = self.line.output, self.line.strict
@@ -244,13 +246,13 @@ def open_session(
     *,
     charts: bool = False,
 ) -> Session[Answer]:
-    """A session from a command line; nothing is read yet, but where to write is checked. Standard output gets the
-    format asked for, or the table if nothing else is asked, else nothing.
+    """Open a session from a command line. Nothing is read yet, but the outputs are checked. Standard output gets the
+    requested format, or the table if no output is requested, else nothing.
 
-    load: from a format's name to the function that writes the command's answer in it; `UsageError` if there is none.
-    jobs: those named, in comparisons. charts: whether the answer has one; what draws it is started, if a format shows
-    it. `UsageError` also: an ending that names no format, a file that exists (without `force`) or is itself read, a
-    file named twice, bytes for a terminal. `GoodputError`: a folder that does not exist or cannot be written to.
+    load: returns the function that writes the answer in a format; raises `UsageError` if there is none. jobs: those
+    named, in comparisons. charts: True if the answer has one; the chart renderer is started if a format shows it.
+    Raises `UsageError` also for an unknown file extension, a file that exists (without `force`) or is read, a file
+    named twice, or bytes for a terminal. Raises `GoodputError` for a directory that does not exist or is not writable.
     """
     sources, output = sources_of(line, jobs), line.output
     files = [(Path(path), format_of(path)) for path in output.output]
@@ -279,9 +281,9 @@ def open_sheet_session(line: CommandLine, jobs: Sequence[str] = (), *, offers: S
 def sources_of(
     line: CommandLine, jobs: Sequence[str] = (), hint: str = "pass a log file, a folder, or - for standard input"
 ) -> list[str]:
-    """The sources named; with none, Cloud Logging for the job that is named (or, in comparisons, for several).
+    """Return the named sources; without any, Cloud Logging for the named job (or, in comparisons, for several).
 
-    hint: what to do where neither is named.
+    hint: advice if neither is named.
     """
     if line.sources:
         return list(line.sources)

@@ -1,4 +1,4 @@
-"""Insights on a terminal: what it cost, what happened, what to do, and the command that shows more."""
+"""Insights on a terminal: cost, description, advice, and the command that shows more."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from goodput_cli.vocabulary.categories import Category, brief_name
 from goodput_cli.vocabulary.text import duration, number, percent, safe, shorten, wrapped
 
 MOST = 5
-"""How many insights a screen shows."""
+"""Maximum number of insights on a screen."""
 _INDENT = 3
 _GAP = "  "
 _LONGEST_TEXT = 200
 _LEAST_TEXT = 28
-"""Columns beside the numbers, without which the text stands below them."""
+"""Minimum width of text next to the numbers; with less room it is below them."""
 _LOGS = "LOG"
 _ROOM_FOR_ALL = 98
 _MOST_CATEGORIES = 3
@@ -31,12 +31,13 @@ _LOST = "LOST     "
 _WHERE_TO_LOOK = (("timeline", "show when it was lost", ""), ("disruptions", "show what each disruption cost", ""))
 _PLANNED = ("analyze", "exclude planned stops between attempts", " --exclude-stopped")
 _MUCH = 0.1
-"""Share of the window from which on somebody wants to know more of what was lost."""
+"""Share of the window from which losses are worth a closer look."""
 
 
 def insight_lines(losses: Losses, width: int, page: Page, *, most: int = MOST, commands: int = MOST) -> Iterator[Text]:
-    """What was lost and the most costly insights, in lines of at most `width` columns; where there are none, what the
-    most was lost to. most: how many of them. commands: how many of them with the command that shows more."""
+    """Yield the loss and the most costly insights in lines of at most `width` columns; without insights, the largest
+    categories. most: maximum number of insights. commands: maximum number of insights with the command that shows
+    more."""
     insights = losses.insights
     if not insights:
         yield from _most_lost(losses, width, page)
@@ -55,7 +56,7 @@ def insight_lines(losses: Losses, width: int, page: Page, *, most: int = MOST, c
 
 
 def _most_lost(losses: Losses, width: int, page: Page) -> Iterator[Text]:
-    """The largest categories; and where to look, if it is much."""
+    """Yield the largest categories; and where to look, if they are large."""
     if losses.ns <= 0:
         return
     largest = sorted(losses.badput, key=lambda row: -row.ns)[:_MOST_CATEGORIES]
@@ -83,9 +84,9 @@ def _most_lost(losses: Losses, width: int, page: Page) -> Iterator[Text]:
 
 
 def _titles(losses: Losses, width: int) -> Iterator[Text]:
-    """What was lost; and what was slow though it counts as goodput, or an insight of it would seem to be more than all
-    that was lost."""
-    slow = max(one.in_goodput_ns for one in losses.insights)  # of two kinds that may be the same time
+    """Yield the loss, and the slow time that counts as goodput: otherwise an insight of it could exceed the whole
+    loss."""
+    slow = max(one.in_goodput_ns for one in losses.insights)  # two kinds may cover the same time
     title, words = _title(losses), f"(+ {duration(slow)} in slow steps, which count as goodput)"
     if slow and title.cell_len + len(" " + words) <= width:
         yield title.append(f" {words}")
@@ -106,8 +107,8 @@ def _title(losses: Losses) -> Text:
 
 
 def cost_text(insight: Insight, *, words: bool = True) -> str:
-    """Money where the price is known, else accelerator hours; empty where neither is. words: what it is of, where no
-    line above says so."""
+    """Return money if the price is known, else accelerator hours; empty if neither is known. words: True to name the
+    unit, if no line above does."""
     if insight.cost is not None:
         return f"cost {insight.cost:,.2f}" if words else f"{insight.cost:,.2f}"
     hours, unit = insight.accelerator_hours, "accelerator h" if words else "h"
@@ -115,7 +116,7 @@ def cost_text(insight: Insight, *, words: bool = True) -> str:
 
 
 def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int], page: Page) -> Iterator[Text]:
-    """place: the width, and where commands begin."""
+    """Yield the lines of an insight. place: the width, and the column where commands begin."""
     width, begin = place
     under = cell_len(head) + len(_GAP)
     if width - under < _LEAST_TEXT:
@@ -144,7 +145,7 @@ def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int],
 
 
 def _heads(insights: tuple[Insight, ...], width: int) -> list[str]:
-    """Share, time and cost, below each other; with a cost the share goes where there is little room."""
+    """Return share, time and cost, aligned. With a cost, the share is left out if there is little room."""
     columns, costs = [[duration(one.ns) for one in insights]], [cost_text(one, words=False) for one in insights]
     columns += [costs] if any(costs) else []
     if not any(costs) or width >= _ROOM_FOR_ALL:
@@ -160,7 +161,7 @@ def _command(command: str, indent: int = 0) -> Text:
 
 
 def amount_text(price: Price | None, ns: int) -> str:
-    """A time that was lost, and what it cost as far as that is known."""
+    """Return lost time with its cost as far as known."""
     parts = [duration(ns)]
     if price is not None:
         parts.append(f"{number(round(price.hours(ns), 2))} accelerator hours")

@@ -1,7 +1,7 @@
-"""Markdown (GitHub's), made for the summary of a CI step: what matters first, the rest folded.
+"""GitHub Markdown for the summary of a CI step: the most important parts first, the rest folded.
 
-Text of the log is escaped so that none of it is markup, HTML or a link. The report of a job stays under 1 MB, which is
-as much as GitHub takes, whatever is in the log: rows and names have a limit, and what is left out is said.
+Text of the log is escaped, so that it cannot be markup, HTML or a link. The report of a job stays below GitHub's limit
+of 1 MB for every log: rows and names are limited, and the report shows how many are left out.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _MOST_ROWS = 100
 _MOST_DIAGNOSTICS = 50
 _MOST_INSIGHTS = 20
 _LONGEST_NAME = 200
-"""Characters of a name from a log that a document shows; what is longer loses its middle."""
+"""Maximum length of a name from a log; the middle of longer ones is cut."""
 _LONGEST_MESSAGE = 400
 _LONGEST_PLACES = 300
 _WHOLE = "`--format json` lists all"
@@ -63,8 +63,8 @@ Item = TypeVar("Item")
 
 
 def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """What people read of an answer as a Markdown document; what is folded stands at its end. HTML there is closed by
-    a blank line: another document may be appended."""
+    """Return an answer as a Markdown document, with the folded parts at its end. A blank line closes HTML there,
+    because another document may be appended."""
     gates = document.gates()
     text = "\n".join(_lines(tuple(document.blocks()), gates))
     return text + ("\n\n" if text.endswith(">") else "\n")
@@ -81,7 +81,7 @@ def _lines(blocks: Sequence[Block], gates: Published | None) -> Iterator[str]:
 
 
 def _block(block: Block, gates: Published | None) -> Iterator[str]:
-    """A block that stands for itself. What heads the document says whether a gate failed."""
+    """Yield a block that is not part of a list. The title of the document shows if a gate failed."""
     match block:
         case Sheet():
             yield from _sheet(block, gates)
@@ -96,7 +96,7 @@ def _block(block: Block, gates: Published | None) -> Iterator[str]:
 
 
 def _items(block: Block) -> Iterator[str]:
-    """A block as items of the list below all those."""
+    """Yield a block as items of the list below the other blocks."""
     match block:
         case Facts():
             yield from (f"- `{name}`: {words}" for name, words in block.rows)
@@ -108,7 +108,7 @@ def _items(block: Block) -> Iterator[str]:
 
 
 def _folded(block: Block) -> Iterator[str]:
-    """A block that a reader unfolds."""
+    """Yield a block that a reader can unfold."""
     match block:
         case Ledger():
             yield from _unfolding("Time by category", _ledger(block))
@@ -133,7 +133,7 @@ def _headline(block: Headline, gates: Published | None) -> Iterator[str]:
 
 
 def _outcome(gates: Published | None) -> str:
-    """What stands before a title, where a gate did not pass: `FAILED: `."""
+    """Return the text before a title if a gate did not pass: `FAILED: `."""
     return "" if gates is None else _OUTCOMES[gates.outcome]
 
 
@@ -151,7 +151,7 @@ def _gates(block: Gates) -> Iterator[str]:
 
 
 def _losses(block: Losses) -> Iterator[str]:
-    """What cost most and what to do, the most costly first."""
+    """Yield the insights with their advice, most costly first."""
     if not block.insights:
         return
     yield from ("", "What cost most, and what to do:", "")
@@ -159,7 +159,7 @@ def _losses(block: Losses) -> Iterator[str]:
     for insight in shown:
         cost = ", ".join(filter(None, (percent(insight.percent), duration(insight.ns), cost_text(insight))))
         typed = shorten(safe(insight.command_line()), _LONGEST_MESSAGE)
-        command = escape(typed) if "`" in typed else f"`{typed}`"  # it would end the code
+        command = escape(typed) if "`" in typed else f"`{typed}`"  # a backtick would end the code
         advice = escape(insight.advice_sentence)
         yield " ".join(filter(None, (f"- **{cost}**: {_name_text(insight.text)}.", advice, command)))
     if rest:
@@ -167,7 +167,7 @@ def _losses(block: Losses) -> Iterator[str]:
 
 
 def _picture(block: Picture) -> Iterator[str]:
-    """The picture of the job. It holds words of our own only, so that nothing can end the block."""
+    """Yield the chart of the job. It contains no text of the log, so nothing can end the block."""
     lines = [line.plain.rstrip() for line in strip_lines(block, _STRIP_WIDTH, Page())]
     if lines:
         yield from ("", "```text", *lines, "```")
@@ -234,7 +234,7 @@ def _diagnostic_lines(block: Findings) -> Iterator[str]:
 
 
 def _split(rows: Sequence[Item], most: int = _MOST_ROWS) -> tuple[Sequence[Item], Sequence[Item]]:
-    """What is shown, and what is left out."""
+    """Return the rows to show, and the rows left out."""
     return rows[:most], rows[most:]
 
 
@@ -256,7 +256,7 @@ def _sheet(sheet: Sheet, gates: Published | None = None, level: int = 1) -> Iter
 
 
 def _table(sheet: Sheet, most: int | None = None) -> Iterator[str]:
-    """The rows that people are shown as a table, or the first `most` of them."""
+    """Yield the rows for people as a table, at most `most` of them."""
     columns = shown_columns(sheet)
     yield _table_row(*(escape(full_heading(column)) for _, column in columns))
     yield _table_row(*("---" if is_left(column) else "---:" for _, column in columns))
@@ -273,18 +273,18 @@ def _cells(column: Column, values: list[Cell]) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """Text as Markdown that shows exactly this text, in one line."""
+    """Return Markdown that shows exactly this text, in one line."""
     escaped = _SPECIAL.sub(r"\\\g<0>", "".join(_ENTITIES.get(char, char) for char in safe(text)))
     return escaped.replace("://", "\\://").replace("www.", "www\\.")
 
 
 def _name_text(text: str, longest: int = _LONGEST_NAME) -> str:
-    """As `escape`, at most `longest` characters of it."""
+    """Return at most `longest` characters of a text, escaped as by `escape`."""
     return escape(shorten(safe(text), longest))
 
 
 def _category_text(name: str) -> str:
-    """The full name of a category, as code; its label, and a sign before it, are text."""
+    """Return the full name of a category as code; its label, and a sign before it, as text."""
     sign, category, label = name_parts(name)
     if category not in BY_NAME:
         return _name_text(name)
@@ -292,18 +292,18 @@ def _category_text(name: str) -> str:
 
 
 def _table_head(*columns: str, left: int = 1) -> Iterator[str]:
-    """Header and rule; the first `left` columns are text, the others numbers."""
+    """Yield header and rule; the first `left` columns are text, the others numbers."""
     yield _table_row(*columns)
     yield _table_row(*("---" if i < left else "---:" for i in range(len(columns))))
 
 
 def _table_row(*cells: str) -> str:
-    """A row; the cells are Markdown already."""
+    """Return a row. The cells are Markdown already."""
     return f"| {' | '.join(cells)} |"
 
 
 def _unfolding(summary: str, lines: Iterable[str], *, is_open: bool = False) -> Iterator[str]:
-    """A part of the document that a reader unfolds. summary: words of our own, nothing from a log."""
+    """Yield a part that a reader can unfold. summary: constant text, nothing from a log."""
     yield from ("", f"<details{' open' if is_open else ''}><summary>{summary}</summary>", "")
     yield from lines
     yield from ("", "</details>")

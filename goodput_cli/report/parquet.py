@@ -1,10 +1,10 @@
 """Parquet: the segments of an analysis, its events, and the most detailed table of every other answer.
 
-The kind of a column gives its type: instants are timestamps (ns, UTC), an amount of time is `NAME_ns` (int64), a
-percentage `NAME_percent` (float64). What was not recorded is null. Segments and events are written from the columns of
-the timeline and of the log, a row group at a time: there may be millions.
+The kind of a column determines its type: times are timestamps (ns, UTC), amounts of time are `NAME_ns` (int64),
+percentages are `NAME_percent` (float64). Unrecorded values are null. Segments and events may have millions of rows, so
+they are written from the columns of the timeline and of the log by row group.
 
-This module is imported only when Parquet is asked for, before any log is read.
+This module is imported only for Parquet output, before any log is read.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from goodput_cli.vocabulary.categories import CATEGORIES
 from goodput_cli.vocabulary.text import finite, iso, well_formed
 
 ROWS = 131_072
-"""Rows of a row group: all that is in memory as Arrow columns at a time."""
+"""Rows of a row group: the maximum that is in memory as Arrow columns."""
 
 _INSTANT = pa.timestamp("ns", tz="UTC")
 _TEXT = pa.dictionary(pa.int32(), pa.string())
-"""Text that repeats: each value is stored once a row group."""
+"""Repeated text: each value is stored once per row group."""
 _TYPES: dict[ColumnKind, pa.DataType] = {
     "text": _TEXT,
     "count": pa.int64(),
@@ -66,7 +66,7 @@ SEGMENTS = pa.schema(
         pa.field("evidence", pa.list_(pa.string()), nullable=False),
     ]
 )
-"""The columns of `Analysis.segments`, with the job's name in front."""
+"""The job name and the columns of `Analysis.segments`."""
 EVENTS = pa.schema(
     [
         pa.field("job", _TEXT, nullable=False),
@@ -82,11 +82,11 @@ EVENTS = pa.schema(
         pa.field("evidence", pa.string(), nullable=False),
     ]
 )
-"""The columns of `Analysis.events`, with the job's name in front."""
+"""The job name and the columns of `Analysis.events`."""
 
 
 def render(document: Document, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signature
-    """The most detailed table that the answer offers."""
+    """Return the most detailed table of the answer."""
     table = document.tables()[-1]
     columns = table_columns(table)
     schema = pa.schema([pa.field(well_formed(column.head(NS)), _TYPES[column.kind]) for _, column in columns])
@@ -108,7 +108,7 @@ def _array(kind: ColumnKind, cells: Sequence[Cell]) -> pa.Array:
 
 
 def segments(analysis: Analysis, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signature
-    """The segments of the window, in time order."""
+    """Return the segments of the window, sorted by time."""
     return _write(SEGMENTS, _of_segments(analysis), _about_analysis(analysis, "segments"))
 
 
@@ -137,7 +137,7 @@ def _of_segments(analysis: Analysis) -> Iterator[Sequence[pa.Array]]:
 
 
 def events(analysis: Analysis, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signature
-    """All events of the job, in time order."""
+    """Return all events of the job, sorted by time."""
     return _write(EVENTS, _of_events(analysis), _about_analysis(analysis, "events"))
 
 
@@ -165,7 +165,8 @@ def _of_events(analysis: Analysis) -> Iterator[Sequence[pa.Array]]:
 
 
 def _write(schema: pa.Schema, row_groups: Iterable[Sequence[pa.Array]], about: Mapping[str, str]) -> bytes:
-    """A Parquet file of the row groups; `about` becomes its key-value metadata, each key behind `goodput.`."""
+    """Return a Parquet file of the row groups. `about` becomes its key-value metadata, with `goodput.` before each
+    key."""
     metadata = {f"goodput.{key}": well_formed(value) for key, value in about.items()}
     out = io.BytesIO()
     with pq.ParquetWriter(out, schema.with_metadata(metadata), compression="zstd") as writer:
@@ -175,12 +176,12 @@ def _write(schema: pa.Schema, row_groups: Iterable[Sequence[pa.Array]], about: M
 
 
 def _chunks(size: int) -> Iterator[slice]:
-    """The rows of a table, a row group at a time."""
+    """Yield the rows of each row group of a table."""
     return (slice(start, min(start + ROWS, size)) for start in range(0, size, ROWS))
 
 
 def _about_analysis(analysis: Analysis, table: str) -> dict[str, str]:
-    """What a table of an analysis says about itself: the job, the window, the headline and the method behind it."""
+    """Return the metadata of a table of an analysis: job, window, headline and method."""
     window = analysis.window
     method = {
         "reference_step_time_seconds": analysis.reference.step_time_seconds,
@@ -207,7 +208,7 @@ def _known(ns: int | None) -> str:
 
 
 def _made_by(table: str) -> dict[str, str]:
-    """What every table says about itself. version: such as `goodput-cli 0.2.0`."""
+    """Return the metadata of every table. version: such as `goodput-cli 0.2.0`."""
     try:
         program = f"goodput-cli {version('goodput-cli')}"
     except PackageNotFoundError:
@@ -216,17 +217,17 @@ def _made_by(table: str) -> dict[str, str]:
 
 
 def _instants(values: NDArray[np.int64]) -> pa.Array:
-    """ns since 1970 UTC as timestamps."""
+    """Return ns since 1970 UTC as timestamps."""
     return pa.array(values, pa.int64()).cast(_INSTANT)
 
 
 def _whole(values: NDArray[np.signedinteger], known: NDArray[np.bool_] | None = None) -> pa.Array:
-    """Whole numbers; null where not `known`."""
+    """Return integers; null where `known` is False."""
     return pa.array(np.ascontiguousarray(values, dtype=np.int64), pa.int64(), mask=None if known is None else ~known)
 
 
 def _texts_of(names: Sequence[str]) -> Callable[[NDArray[np.signedinteger]], pa.Array]:
-    """From codes to the names that they stand for; null for codes below 0."""
+    """Return a function from codes to names; null for codes below 0."""
     dictionary = pa.array([well_formed(name) for name in names], pa.string())
 
     def texts(codes: NDArray[np.signedinteger]) -> pa.Array:
@@ -237,7 +238,8 @@ def _texts_of(names: Sequence[str]) -> Callable[[NDArray[np.signedinteger]], pa.
 
 
 def places_of(table: EventTable) -> Callable[[Rows], pa.Array]:
-    """From rows of the table to `EventTable.where` of each; null for rows below 0. By columns: a million at once."""
+    """Return a function from rows of the table to their `EventTable.where`; null for rows below 0. It works on columns,
+    for millions of rows."""
     sources = pa.array([well_formed(source) for source in table.sources], pa.string())
     entries = pa.array([well_formed(insert_id) for _, _, insert_id in table.entries], pa.string())
 
@@ -256,7 +258,7 @@ def places_of(table: EventTable) -> Callable[[Rows], pa.Array]:
 
 
 def lists_of_two(first: pa.Array, second: pa.Array) -> pa.Array:
-    """Two columns of places as one of lists: what is null is left out, and what is the same stands once."""
+    """Return two columns of locations as one column of lists, without nulls and duplicates."""
     size = len(first)
     has_first, has_second = (~column.is_null().to_numpy(zero_copy_only=False) for column in (first, second))
     same = pa.compute.fill_null(pa.compute.equal(first, second), False).to_numpy(zero_copy_only=False)

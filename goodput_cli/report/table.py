@@ -1,8 +1,8 @@
-"""The table on the terminal: reads well at 80 columns, without colour, and piped.
+"""The table on the terminal: readable at 80 columns, without color, and piped.
 
 Text of the log goes into `rich.text.Text`, never into markup, and is made safe first. Rows of tables are laid out here
-and not by rich: ten thousand of them must not take seconds. Columns are as wide as they need to be where there is room;
-else they do step by step without what can be done without.
+and not by rich, because ten thousand of them would take seconds. Columns have their full width if there is room;
+otherwise they are reduced step by step.
 """
 
 from __future__ import annotations
@@ -57,54 +57,54 @@ from goodput_cli.vocabulary.text import duration, safe, seconds_text, shorten, t
 LEAST_BAR, WIDEST_BAR = 5, 30
 _GOOD_BAR = 12
 _LEAST_TEXT = 24
-"""A shorter name or place is of no use to anybody."""
+"""Minimum width of a shortened text: shorter names and locations are useless."""
 _ELLIPSIS = "..."
 
 
 @dataclass
 class LaidOut:
-    """A column whose cells are text, and how it is shown."""
+    """A column with cells as text, and its layout."""
 
     place: int
-    """Of its cells in a row."""
+    """Position of its cells in a row."""
     heading: str
     cells: Sequence[str]
     left: bool
-    """Whether it is aligned at its left."""
+    """True if it is aligned left."""
     is_text: bool
-    """Whether its cells may be shortened."""
+    """True if its cells may be shortened."""
     brief: Sequence[str] | None
-    """Shorter cells, for want of room."""
+    """Shorter cells, used if there is too little room."""
     spare: bool = False
-    """Whether it is left out first."""
+    """True if it is left out first."""
     wraps: bool = False
-    """Whether its cells go on in further lines."""
+    """True if its cells continue in further lines."""
     head: tuple[str, ...] = ()
     """The heading, line by line."""
     width: int = field(default=0)
 
     def __post_init__(self) -> None:
-        """As wide as its widest cell."""
+        """Set the width to that of its widest cell."""
         self.head = self.head or (self.heading,)
         self.width = max(map(text_width, (*self.head, *self.cells)))
 
     def shorten_cells(self) -> None:
-        """Take the shorter cells."""
+        """Use the shorter cells."""
         self.cells, self.brief = self.brief or self.cells, None
         self.__post_init__()
 
     def stack_head(self) -> None:
-        """Let the heading stand in two lines."""
+        """Break the heading into two lines."""
         self.head = self._two_lines()
         self.__post_init__()
 
     @property
     def slack(self) -> int:
-        """How much narrower its texts may be."""
+        """Return how much narrower its texts may become."""
         return max(self.width - _LEAST_TEXT, 0) if self.is_text else 0
 
     def gain(self) -> int:
-        """How much narrower that makes the column."""
+        """Return how much narrower that makes the column."""
         return self.width - max(map(text_width, (*self._two_lines(), *self.cells)))
 
     def _two_lines(self) -> tuple[str, ...]:
@@ -113,14 +113,14 @@ class LaidOut:
         return min(splits, key=lambda two: max(map(text_width, two)), default=self.head)
 
     def lines(self, head_lines: int) -> list[str]:
-        """Heading and cells, all of one width; what is too long loses its middle."""
+        """Return heading and cells with one width. Texts that are too long are cut in the middle."""
         head = ("",) * (head_lines - len(self.head)) + self.head
         cells = [_shortened(cell, self.width) for cell in (*head, *self.cells)]
         blanks = (" " * (self.width - text_width(cell)) for cell in cells)
         return [cell + blank if self.left else blank + cell for cell, blank in zip(cells, blanks, strict=True)]
 
     def wrapped(self) -> list[list[str]]:
-        """The lines of each cell, each as wide as the column; none where all of them fit or are shortened."""
+        """Return the lines of each cell, each as wide as the column; None if all fit or are shortened."""
         if not self.wraps or all(text_width(cell) <= self.width for cell in self.cells):
             return []
         parts = ([cell[start:end] for start, end in wrap_spans(cell, self.width)] for cell in self.cells)
@@ -132,10 +132,10 @@ def _padded(cell: str, width: int) -> str:
 
 
 def fit(columns: list[LaidOut], bars: int, room: int) -> list[str]:
-    """Make columns fit into `room` beside a number of bars; returns the headings of those that were left out.
+    """Make columns fit into `room` next to a number of bars. Return the headings of columns left out.
 
-    First shorter cells, from the right; then headings in two lines. Bars give way then, the widest text is narrowed,
-    and spare columns are left out, then the last ones.
+    The steps are: shorter cells from the right, headings in two lines, no bars, narrower widest text, no spare columns,
+    and then fewer columns from the right.
     """
     with_bars = room - bars * (_GOOD_BAR + GAP)
     for column in reversed(columns):
@@ -148,7 +148,7 @@ def fit(columns: list[LaidOut], bars: int, room: int) -> list[str]:
 
 
 def _narrowed(columns: list[LaidOut], room: int) -> list[str]:
-    """Narrow texts as far as they still say something; else leave out columns, spare ones first."""
+    """Narrow texts as far as they stay readable; then leave out columns, spare ones first."""
     left_out: list[LaidOut] = []
     while len(columns) > 1 and _needed(columns) - sum(column.slack for column in columns) > room:
         spare = [at for at, column in enumerate(columns) if column.spare]
@@ -169,7 +169,7 @@ def _needed(columns: Sequence[LaidOut]) -> int:
 
 
 def room_for_bar(columns: Sequence[LaidOut], bars: int, room: int) -> int:
-    """Columns for each bar; 0 where there are none or no room."""
+    """Return the width of each bar; 0 without bars or room."""
     if not bars:
         return 0
     free = (room - _needed(columns) - GAP * bars) // bars
@@ -177,7 +177,7 @@ def room_for_bar(columns: Sequence[LaidOut], bars: int, room: int) -> int:
 
 
 def _shortened(cell: str, width: int) -> str:
-    """At most `width` columns."""
+    """Return a cell in at most `width` columns."""
     if text_width(cell) <= width:
         return cell
     for length in range(width, 0, -1):
@@ -188,8 +188,8 @@ def _shortened(cell: str, width: int) -> str:
 
 
 _ROOM_FOR_TITLES = 132
-_NAME_WIDTH = 39  # of the longest category name
-_LABEL_WIDTH = 52  # where there is room for titles
+_NAME_WIDTH = 39  # width of the longest category name
+_LABEL_WIDTH = 52  # used if there is room for titles
 _BAR_WIDTH = 30
 _ANY_WIDTH = 1000
 _LEAST_EXPRESSION = 24
@@ -199,15 +199,14 @@ _COLOURS: dict[Tone, str] = {"good": "\x1b[32m", "bad": "\x1b[31m"}
 
 
 def render(document: Document, page: Page) -> str:
-    """What people read of an answer, as lines of at most `page.width` columns (40 at least); a blank line between two
-    blocks."""
+    """Return an answer in lines of at most `page.width` columns (at least 40), with a blank line between two blocks."""
     width = max(page.width, NARROWEST)
     parts = (_block(block, width, page) for block in document.blocks())
     return "\n".join(part for part in parts if part)
 
 
 def _block(block: Block, width: int, page: Page) -> str:
-    """A block in lines; empty for one that a terminal does without."""
+    """Return a block in lines; empty for one that the terminal does not show."""
     match block:
         case Sheet():
             return _sheet(block, width, page)
@@ -246,7 +245,7 @@ def _printed(contents: Iterable[RenderableType], width: int, page: Page) -> str:
 
 
 def _headline(block: Headline, width: int) -> Iterator[Text]:
-    """Job, window and attempts, in one line where they fit; then the answer."""
+    """Yield job, window and attempts, in one line if they fit; then the answer."""
     name = shorten(safe(block.subject), width - 2, "...")
     rest = f"{block.window}  {block.attempts}"
     if cell_len(f"{name}  {rest}") < width:
@@ -261,7 +260,7 @@ def _headline(block: Headline, width: int) -> Iterator[Text]:
 
 
 def _gates(block: Gates, width: int) -> Table:
-    """One line a threshold: verdict, what was asked, the value and the limit."""
+    """Return one line per threshold: verdict, expression, value and limit."""
     rows = [
         (one.verdict, phrases.threshold_verdict(one), safe(one.expression), phrases.threshold_reason(one))
         for one in block.thresholds
@@ -282,7 +281,7 @@ def _gates(block: Gates, width: int) -> Table:
 
 
 def _ledger(block: Ledger, width: int, page: Page) -> Table:
-    """One row per category, the largest first, and the sum; titles and seconds where there is room."""
+    """Return one row per category, the largest first, and the sum; titles and seconds if there is room."""
     wide = width >= _ROOM_FOR_TITLES
     rows, total = block.rows, block.total_ns
     lines = [
@@ -307,7 +306,7 @@ def _ledger(block: Ledger, width: int, page: Page) -> Table:
 
 
 def _width_of(lines: Sequence[Sequence[str]]) -> int:
-    """How wide a table of these cells is."""
+    """Return the width of a table of these cells."""
     return sum(GAP + max(map(cell_len, column)) for column in zip(*lines, strict=True)) - GAP
 
 
@@ -317,7 +316,7 @@ def _texts(name: str, title: str, seconds: str, time: str, share: str, wide: boo
 
 
 def _curves(block: Curves, width: int, page: Page) -> Iterator[Text]:
-    """Per window length: a sparkline of goodput, its lowest and its last window."""
+    """Yield per window length: a sparkline of goodput, its minimum and its last window."""
     for place, row in enumerate(block.rows):
         if place:
             yield Text()
@@ -327,7 +326,7 @@ def _curves(block: Curves, width: int, page: Page) -> Iterator[Text]:
 
 
 def _pairs(block: Pairs, width: int, page: Page) -> str:
-    """Two columns of pairs; one below the other where they do not fit."""
+    """Return two columns of pairs; one below the other if they do not fit."""
     console = collecting_console(width, page)
     put(console, Text(block.title, style="bold"))
     if block.pin:
@@ -339,7 +338,7 @@ def _pairs(block: Pairs, width: int, page: Page) -> str:
 
 
 def _columns_of_pairs(rows: Sequence[tuple[str, str]], columns: int) -> Table:
-    """Names and values, column by column."""
+    """Return names and values, column by column."""
     grid = Table.grid(padding=(0, GAP, 0, 0))
     for _ in range(columns):
         grid.add_column(no_wrap=True)
@@ -354,7 +353,7 @@ def _columns_of_pairs(rows: Sequence[tuple[str, str]], columns: int) -> Table:
 
 
 def _sheet(sheet: Sheet, width: int, page: Page) -> str:
-    """A table with its title, what stands above and below it, and the tables below."""
+    """Return a table with its title, the lines above and below it, and the tables below."""
     before = collecting_console(width, page)
     put(before, Text(safe(sheet.title), style="bold"))
     for line in sheet.summary:
@@ -378,7 +377,7 @@ def _sheet(sheet: Sheet, width: int, page: Page) -> str:
 
 
 def _rows(sheet: Sheet, page: Page, width: int) -> tuple[list[str], list[str], int]:
-    """Header and rows as lines, the headings of columns for which there is no room, and how many lines are header."""
+    """Return header and rows as lines, the headings of columns without room, and the number of header lines."""
     rows = list(shown_rows(sheet))
     if not rows:
         return [], [], 0
@@ -421,7 +420,7 @@ _DETAIL_INDENT = 4
 def _lines_of(
     first: dict[int, str], further: dict[int, list[list[str]]], widths: dict[int, int], row: int
 ) -> Iterator[dict[int, str]]:
-    """The lines of a row, by column: cells that go on have their words in all of them, others in the first."""
+    """Yield the lines of a row, by column. Wrapped cells have words in all of them, others in the first."""
     parts = {place: more[row] for place, more in further.items()} if row >= 0 else {}
     yield first | {place: part[0] for place, part in parts.items()}
     for at in range(1, max(map(len, parts.values()), default=1)):
@@ -429,7 +428,7 @@ def _lines_of(
 
 
 def _toned(cell: str, tone: Tone | None) -> str:
-    """A cell in colour."""
+    """Return a cell in color."""
     return cell if tone is None or not cell.strip() else f"{_COLOURS[tone]}{cell}\x1b[0m"
 
 
@@ -448,7 +447,7 @@ def _laid_out(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int, column: 
 
 
 def _bars(column: Column, rows: Sequence[Sequence[Cell]], place: int, size: tuple[int, int], page: Page) -> list[str]:
-    """Heading and bars. size: the width, and how many lines headings have."""
+    """Return heading and bars. size: the width, and the number of heading lines."""
     width, heads = size
     shares = (row[place] for row in rows)
     drawn = (bar(100 * share, width, page.unicode) if isinstance(share, int | float) else "" for share in shares)

@@ -1,7 +1,7 @@
-"""Drawing for a terminal, without colour and piped too: the console that collects text, bars, sparklines, and the strip
-of a window: cells, marks of disruptions, a clock and a legend. Letters say what colours say.
+"""Drawing for terminals, also without colors and piped: a console that collects text, bars, sparklines, and the strip
+of a window: cells, marks of disruptions, a clock and a legend. Letters repeat the meaning of colors.
 
-Cells of a sheet as people read them, for the table and for Markdown. Text is left as it is: the renderer escapes.
+Also the cells of a sheet in words, for the table and for Markdown. Renderers escape the text.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from goodput_cli.vocabulary.text import change, clock, duration, finite, number,
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_SECOND
 
 NARROWEST = 40
-"""Columns that every table takes for granted."""
+"""Minimum width in columns for every table."""
 WIDEST_TEXT = 160
-"""Columns beyond which no sentence goes: nobody finds the next line of a longer one."""
+"""Maximum width of a sentence: the next line of a longer one is hard to find."""
 GAP = 2
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _LEVELS = "▁▂▃▄▅▆▇█"
@@ -32,7 +32,7 @@ _ASCII_LEVELS = "_.:-=+*#"
 
 
 def collecting_console(width: int, page: Page) -> Console:
-    """A console that keeps what is printed, for `collected`."""
+    """Return a console that keeps what is printed, for `collected`."""
     return Console(
         file=io.StringIO(),
         width=width,
@@ -49,10 +49,10 @@ def collecting_console(width: int, page: Page) -> Console:
 
 
 def put(console: Console, content: RenderableType, indent: int = 0) -> None:
-    """Print one column in from the left, and `indent` more, continuation lines too.
+    """Print with a margin of one column plus `indent`, also for continuation lines.
 
-    Text is broken between words unless its `no_wrap` is set. Text with the `overflow` "ignore" stays on one line,
-    however long it is: a command must paste.
+    Text is broken between words unless its `no_wrap` is set. Text with the `overflow` "ignore" stays on one line of any
+    length, so that commands can be pasted.
     """
     parts: list[RenderableType] = [content]
     if isinstance(content, Text) and content.overflow == "ignore":
@@ -66,14 +66,14 @@ def put(console: Console, content: RenderableType, indent: int = 0) -> None:
 
 
 def collected(console: Console) -> str:
-    """Everything printed, without blanks at the ends of lines."""
+    """Return everything printed, without trailing blanks."""
     output = console.file
     assert isinstance(output, io.StringIO)
     return "".join(f"{line.rstrip()}\n" for line in output.getvalue().splitlines())
 
 
 def colour_of(category: str, page: Page) -> str:
-    """The category's colour as the terminal can show it; empty where it shows none."""
+    """Return the color of a category for this terminal; empty without colors."""
     if not page.colour:
         return ""
     look = BY_NAME[category].look
@@ -81,7 +81,7 @@ def colour_of(category: str, page: Page) -> str:
 
 
 def bar(share: float, width: int, unicode: bool) -> str:
-    """A bar for 0 to 100 percent; what is not zero shows."""
+    """Return a bar for 0 to 100 percent. Values above zero are always visible."""
     if width <= 0 or not share > 0:
         return ""
     if not unicode:
@@ -91,8 +91,8 @@ def bar(share: float, width: int, unicode: bool) -> str:
 
 
 def sparkline(shares: Sequence[float | None], width: int, unicode: bool) -> str:
-    """Shares of 0 to 100 percent as one line of at most `width` characters: where they do not fit, each character is
-    the lowest of its neighbours. What is not known (None) is a blank."""
+    """Return shares of 0 to 100 percent as one line of at most `width` characters. If they do not fit, each character
+    is the minimum of several. None is a blank."""
     levels = _LEVELS if unicode else _ASCII_LEVELS
     size = -(-len(shares) // width) if shares else 1
     groups = [[share for share in shares[at : at + size] if share is not None] for at in range(0, len(shares), size)]
@@ -107,11 +107,11 @@ _TICKS = (
     *(n * NS_PER_DAY for n in (1, 2, 7, 14, 28, 91, 364, 728, 1820, 3640)),
 )
 _ROOM_OF_TICK = 10
-"""Columns from one label of the clock to the next, at least."""
+"""Minimum number of columns between two labels of the clock."""
 
 
 def strip_lines(picture: Picture, width: int, page: Page) -> Iterator[Text]:
-    """A window in lines of at most `width` columns (40 at least: the legend needs them)."""
+    """Yield a window in lines of at most `width` columns (at least 40, for the legend)."""
     if picture.end_ns <= picture.start_ns:
         return
     width = max(width, NARROWEST)
@@ -127,7 +127,8 @@ def strip_lines(picture: Picture, width: int, page: Page) -> Iterator[Text]:
 
 
 def _cells(strip: Strip, page: Page) -> Text:
-    """A letter a cell. In colour it stands on the category's colour, and productive cells are left without one."""
+    """Return one letter per cell. With colors, the background is the color of the category, and productive cells have
+    none."""
     text = Text(no_wrap=True)
     for category, alike in groupby(strip.categories):
         text.append(_sign(category, page) * len(list(alike)), _style(category, page))
@@ -147,13 +148,13 @@ def _style(category: str, page: Page) -> str:
 
 
 def _ink_on(colour: str) -> str:
-    """Black or white, whichever is easier to read on the colour (relative luminance, ITU-R BT.709)."""
+    """Return black or white, whichever has more contrast (relative luminance, ITU-R BT.709)."""
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 110 else "bright_white"
 
 
 def _mark(disruptions: int, unicode: bool) -> str:
-    """One disruption is a pointer, several are their number."""
+    """Return a pointer for one disruption, or the number of several."""
     if disruptions == 0:
         return " "
     if disruptions == 1:
@@ -162,7 +163,7 @@ def _mark(disruptions: int, unicode: bool) -> str:
 
 
 def _clock(strip: Strip, width: int) -> str:
-    """Round times (UTC) below the cells in which they lie: `|21:00`; days as `|01-13`, months as `|2026-01`."""
+    """Return round times (UTC) below the cells that contain them: `|21:00`; days as `|01-13`, months as `|2026-01`."""
     length = strip.end_ns - strip.start_ns
     step = next((tick for tick in _TICKS if length * _ROOM_OF_TICK <= tick * width), None)
     if step is None:
@@ -186,7 +187,7 @@ def _label(instant: int, step: int) -> str:
 
 
 def _legend(strip: Strip, page: Page) -> Iterator[tuple[str, str, str]]:
-    """Sign, style and words of what the strip shows: categories in the fixed order, then disruptions."""
+    """Yield sign, style and words of the strip's content: categories in their fixed order, then disruptions."""
     for name in CATEGORIES:
         if name in strip.categories:
             yield _sign(name, page), _style(name, page), title(name)
@@ -196,7 +197,7 @@ def _legend(strip: Strip, page: Page) -> Iterator[tuple[str, str, str]]:
 
 
 def _filled(entries: Iterable[tuple[str, str, str]], width: int) -> Iterator[Text]:
-    """Entries side by side, as many a line as fit."""
+    """Yield lines with as many entries as fit."""
     line = Text(no_wrap=True)
     for sign, style, words in entries:
         entry = Text.assemble((sign, style), (f" {words}", "dim"))
@@ -214,27 +215,27 @@ _LEFT: tuple[ColumnKind, ...] = ("text", "share")
 
 
 def shown_rows(sheet: Sheet) -> Sequence[tuple[Cell, ...]]:
-    """The rows that people are shown."""
+    """Return the rows for people."""
     return sheet.rows if sheet.grouped_rows is None else sheet.grouped_rows
 
 
 def shown_columns(sheet: Sheet) -> list[tuple[int, Column]]:
-    """The columns that people are shown, each with its position."""
+    """Return the columns for people, each with its position."""
     return [(position, column) for position, column in enumerate(sheet.columns) if column.audience & Audience.PEOPLE]
 
 
 def is_left(column: Column) -> bool:
-    """Whether a column is aligned at its left: text and bars are, numbers are not."""
+    """Return True if a column is aligned left: text and bars are, numbers are not."""
     return column.kind in _LEFT
 
 
 def full_heading(column: Column) -> str:
-    """The heading where there is room: it says of which zone instants are."""
+    """Return the long heading, which contains the time zone."""
     return column.heading + (" (UTC)" if column.kind == "instant" else "")
 
 
 def cell_text(kind: ColumnKind, value: Cell) -> str:
-    """A cell in words; what was not recorded is `-`, or nothing in a column of text. Bars are not text."""
+    """Return a cell in words. Unrecorded values are `-`, or empty in a text column. Bars are not text."""
     if value is None or (isinstance(value, float) and finite(value) is None):
         return "" if kind in _LEFT else NOT_RECORDED
     if kind == "text" or isinstance(value, str):
@@ -257,7 +258,7 @@ def cell_text(kind: ColumnKind, value: Cell) -> str:
 
 
 def cell_texts(column: Column, values: Sequence[Cell]) -> list[str]:
-    """The cells of a column in words; numbers of at most two decimals all have as many of them."""
+    """Return the cells of a column in words. Numbers with at most two decimals all get the same number of decimals."""
     texts = [cell_text(column.kind, value) for value in values]
     if column.kind != "number" or any(isinstance(value, str) for value in values):
         return texts
@@ -268,8 +269,8 @@ def cell_texts(column: Column, values: Sequence[Cell]) -> list[str]:
 
 
 def instant_texts(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int) -> tuple[list[str], list[str] | None]:
-    """The instants of a column as `2026-01-31 10:00:00` without what the lines above the table say already, the day or
-    the year; and without the year where there is one only, for narrow terminals."""
+    """Return the times of a column as `2026-01-31 10:00:00`, without the day or year if the lines above the table
+    contain it; and, for narrow terminals, without the year if there is only one."""
     above = " ".join((sheet.title, *sheet.summary))
     places = [position for position, column in shown_columns(sheet) if column.kind == "instant"]
     days = {clock(value)[0] for row in rows for position in places if isinstance(value := row[position], int)}
@@ -288,6 +289,6 @@ def _instant(value: Cell, start: int) -> str:
 
 
 def table_columns(sheet: Sheet) -> list[tuple[int, Column]]:
-    """The columns that programs read as CSV or Parquet, each with its position; what only draws bars is left out."""
+    """Return the columns of CSV and Parquet, each with its position. Columns that only draw bars are left out."""
     columns = enumerate(sheet.columns)
     return [(at, column) for at, column in columns if column.audience & Audience.TABLES and column.kind != "share"]

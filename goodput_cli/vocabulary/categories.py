@@ -1,6 +1,6 @@
-"""The categories of accounting §2, with one row of declarations each, in the order of reports.
+"""The categories of accounting §2, with one declaration each, in the order of reports.
 
-Pictures, titles, the glossary, "not recorded" and the schema of saved answers use these rows. A new category is a row
+Charts, titles, the glossary, "not recorded" and the schema of saved answers use these rows. A new category is a row
 here and the rule that claims its time (`accounting/claims`).
 
 Also the names of categories in tables, and how an attempt can end before a disruption (docs/accounting.md §10).
@@ -16,33 +16,35 @@ from typing import Any, Literal, get_args
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
 Group = Literal["training", "starting", "down", "apart"]
-"""`training`: steps were in flight, or should have been. `starting`: an attempt came up and did not train yet. `down`:
-no attempt ran that should have, or was stopped. `apart`: none of these, or a part of training that a line names."""
+"""`training`: steps were in flight, or should have been. `starting`: an attempt started but did not train yet. `down`:
+no attempt ran although it should have, or the job was stopped. `apart`: none of these, or a part of training that a
+line names."""
 
 
 CategoryKey = tuple[str, str | None]
-"""Name of a category and, of `custom_badput_events`, the label."""
+"""Name of a category and, for `custom_badput_events`, the label."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a category is shown in every picture, on the terminal and in files.
+    """Style of a category in every chart, on the terminal and in files.
 
-    Colours are after Okabe and Ito: families differ in hue also for people who see fewer colours, members of a family
-    in lightness. Nothing is told by colour alone: a legend has the letter, a picture a label or a pattern beside it.
+    Colors are from the palette of Okabe and Ito: families differ in hue also for people with color blindness, members
+    of a family in lightness. Color is never the only sign: a legend has the letter, a chart a label or pattern next to
+    it.
     """
 
     colour: str
-    """`#rrggbb`, to be seen on white and on black."""
+    """`#rrggbb`, visible on white and on black."""
     basic: str
-    """One of a terminal's 16 colours, where a family shares one or two."""
+    """One of a terminal's 16 colors; a family shares one or two."""
     letter: str
-    """One ASCII character, no two alike."""
+    """One unique ASCII character."""
 
 
 @dataclass(frozen=True)
 class CategoryRow:
-    """All that is declared of a category."""
+    """The declaration of a category."""
 
     name: str
     """Its name in every answer, option and document."""
@@ -51,16 +53,16 @@ class CategoryRow:
     meaning: str
     """The definition, as in docs/accounting.md §2; a test compares them."""
     look: Look
-    """How it is shown in pictures."""
+    """Its style in charts."""
     title: str = ""
-    """A short title, made of the words of the name, for tables where the name has no room; without one, the name."""
+    """A short title, made of words of the name, for tables without room for the name; the name if empty."""
     group: Group = "apart"
     """The part of an attempt that it belongs to."""
     evidence: tuple[str, ...] = ()
-    """Kinds of events (names in `events.schema.Kind`) of which a log must hold one: without, the category is not
-    recorded. None: it needs no line of its own (`analysis/goodput/findings.py` has the exceptions)."""
+    """Kinds of events (names in `events.schema.Kind`). If a log has none of them, the category is not recorded. Empty:
+    it needs no event of its own (`analysis/goodput/findings.py` has the exceptions)."""
     may_be_negative: bool = False
-    """Whether it is a difference, and not time that was measured."""
+    """True if it is a difference, not measured time."""
     has_labels: bool = False
     """True if it has one row per label of the user."""
 
@@ -71,7 +73,7 @@ class Category(IntEnum):
     row: CategoryRow
 
     def __new__(cls, row: Any) -> Category:
-        """A member is made of its `CategoryRow`. `Category(code)` finds one that is there and never comes here."""
+        """Make a member from its `CategoryRow`. `Category(code)` finds existing members and never comes here."""
         member = int.__new__(cls, len(cls.__members__))
         member._value_ = len(cls.__members__)
         member.row = row
@@ -84,7 +86,7 @@ class Category(IntEnum):
 
     @property
     def look(self) -> Look:
-        """How it is shown."""
+        """Its style."""
         return self.row.look
 
     PRODUCTIVE = CategoryRow(
@@ -94,7 +96,7 @@ class Category(IntEnum):
         look=Look("#009e73", "green", "="),
         group="training",
     )
-    # Coming up: blues.
+    # Start-up: blues.
     PROGRAM_STARTUP = CategoryRow(
         name="program_startup",
         title="program startup",
@@ -235,7 +237,7 @@ class Category(IntEnum):
         look=Look("#f0a878", "bright_red", "?"),
         group="down",
     )
-    # Nobody trained, nobody tried: greys.
+    # No training and no attempt: grays.
     STOPPED = CategoryRow(
         name="stopped",
         brief="planned downtime",
@@ -274,10 +276,10 @@ CATEGORIES: tuple[str, ...] = tuple(category.id for category in Category)
 """Names by code: `CATEGORIES[Category.WASTED] == "wasted_progress_from_disruption"`."""
 
 BY_NAME: Mapping[str, Category] = {category.id: category for category in Category}
-"""In the order in which people are shown them."""
+"""Categories by name, in the order of reports."""
 
 NOT_BADPUT = (Category.PRODUCTIVE, Category.EXCLUDED)
-"""Every other category is badput."""
+"""Categories that are not badput; all others are."""
 
 OVERLAPPED = "data_loading_async"
 """Time that is in no category: data loading inside a step."""
@@ -286,12 +288,12 @@ OVERLAPPED_REMARK = "overlaps training, not badput"
 
 
 def is_eval(label: str) -> bool:
-    """Whether a custom event is an evaluation."""
+    """Return True if a custom event is an evaluation."""
     return "EVAL" in label
 
 
 def in_group(group: Group) -> tuple[Category, ...]:
-    """The categories of a group."""
+    """Return the categories of a group."""
     return tuple(category for category in Category if category.row.group == group)
 
 
@@ -310,31 +312,32 @@ NAMES = (*(one.id for one in Category), *(one.row.title for one in Category if o
 
 
 def full_name(category: str, label: str | None) -> str:
-    """A category with its label: `custom_badput_events:LABEL`."""
+    """Return a category with its label: `custom_badput_events:LABEL`."""
     return category if label is None else f"{category}:{label}"
 
 
 def short_title(name: str, label: str | None) -> str:
-    """The short title of a category; a labelled one as `custom:LABEL`, as it is asked for."""
+    """Return the short title of a category; `custom:LABEL` with a label, as in options."""
     return title(name) if label is None else f"{_CUSTOM_TITLE}:{label}"
 
 
 def name_parts(name: str) -> tuple[str, str, str]:
-    """Of a full name: a sign and a blank before it, the category, and the label; empty where there is none."""
+    """Return the parts of a full name: a sign and a blank before it, the category, and the label; missing parts are
+    empty."""
     sign = name[:2] if name[1:2] == " " else ""
     category, _, label = name.removeprefix(sign).partition(":")
     return sign, category, label
 
 
 def brief_name(name: str) -> str:
-    """A full name as its short title; a sign before it stays."""
+    """Return a full name as its short title; a sign before it stays."""
     sign, category, label = name_parts(name)
     return sign + short_title(category, label or None)
 
 
 def category_named(name: str) -> tuple[Category, str | None] | None:
-    """The category that is meant by a name as it stands in any table, full or short, and its label in upper case; None
-    where it names none."""
+    """Return the category of a full or short name as in any table, and its label in upper case; None if it names
+    none."""
     words, colon, label = name.partition(":")
     plain, label = " ".join(words.replace("_", " ").lower().split()), label.strip().upper()
     category = (
@@ -348,4 +351,4 @@ def category_named(name: str) -> tuple[Category, str | None] | None:
 Ended = Literal["crashed", "terminated", "silent", "preempted", "slice_down", "scale_up", "rolled_back"]
 ENDED: tuple[Ended, ...] = get_args(Ended)
 UNCOUNTED: frozenset[str] = frozenset(("scale_up", "rolled_back"))
-"""How attempts end that nothing disrupted: listed with the disruptions, and counted nowhere."""
+"""Ends of attempts without a disruption: listed with the disruptions, but not counted."""

@@ -1,7 +1,7 @@
-"""What looks like a secret in words of a log, by the name before it or by its form (docs/causes.md).
+"""Detection of secrets in log text, by the name before them or by their form (docs/causes.md).
 
-Who hides too much hides the evidence: hashes of commits, checksums, numbers and the names of models stay. The time that
-this takes grows with the text and not with its square: whatever may be looked at twice is bounded.
+Hiding too much would hide evidence: commit hashes, checksums, numbers and model names stay. The run time is linear in
+the length of the text, not quadratic: everything that may be matched twice is bounded.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import re
 HIDDEN = "***"
 
 _PASSWORDS = frozenset({"password", "passwords", "passwd", "passw", "passphrase", "passcode", "pwd", "userpass"})
-"""What is behind such a word is short now and then."""
+"""Words before passwords, which are sometimes short."""
 _ENDS_OF_PASSWORDS = ("password", "passwd", "passphrase", "passcode", "sshpass", "dbpass", "rootpass", "rediscli_auth")
-"""Ends of names without a mark between their words: `PGPASSWORD`."""
+"""Ends of names without a separator between their words: `PGPASSWORD`."""
 _ENDS = ("secret", "token", "apikey", "secretkey", "accesskey")
 _SHORT = frozenset({"pass", "pw", "auth"})
-"""Last words of names of passwords, and of much else: `forward_pass`."""
+"""Last words of names of passwords, but of other names too: `forward_pass`."""
 _WORDS = _PASSWORDS | {
     "secret", "secrets", "token", "key", "apikey", "accesskey", "secretkey", "privatekey", "authkey", "authtoken",
     "accesstoken", "credential", "credentials", "signature", "sig",
@@ -24,18 +24,18 @@ _WORDS = _PASSWORDS | {
 _OF_NO_SECRET = frozenset(
     {"error", "exception", "warning", "type", "dtype", "name", "path", "file", "dir", "size", "shape", "length"}
 )
-"""The last part of a name that tells of a secret and holds none: `KeyError`, `token_file`."""
+"""Last parts of names that mention a secret without containing one: `KeyError`, `token_file`."""
 _NO_PASSWORD = frozenset({"", "none", "null", "true", "false", "yes", "no"})
 _LEAST = 8
-"""Characters of a secret that is known by the name before it."""
+"""Minimum length of a secret that is detected by its name."""
 _LEAST_MIXED, _LEAST_SPOKEN = 6, 20
-"""The same after `pass` if it has letters and digits, and of one in words that has only letters or only digits."""
+"""The same after `pass` if it has letters and digits, and in sentences if it has only letters or only digits."""
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _NUMBER = re.compile(r"[-+]?[\d.,_/:]+(?:[eE][-+]?\d+)?(?:[munµ]?s|%|[kKMGTB]i?B?|x)?(?:/\w{1,8})?")
 _CALL = re.compile(r"[A-Za-z_][\w.]{0,80}[(\[]")
 
 _PLACE = re.compile(r"[a-z0-9_-]*[/.][a-z0-9_./-]*")
-"""What a bare `key` names in a store: a path, or the name of a parameter."""
+"""Values of a bare `key` in a store: a path, or the name of a parameter."""
 _PLAIN = re.compile(r"[A-Za-z]+[0-9]*(?:[_./-][A-Za-z0-9]+)+")
 """A name of several words, such as that of a test or a method."""
 _NAME = re.compile(
@@ -44,7 +44,7 @@ _NAME = re.compile(
     r"""|\\{0,3}["']\s{0,4},\s{0,4}\\{0,3}["']value\\{0,3}["']\s{0,4}:\s{0,4}"""
     r"""|(?P<blank>(?:["'],)?\s{1,4}))"""
 )
-"""A name with the sign right behind it: `name=`, `"name": `, `"name": "NAME", "value": `, `--name `, `'--name', `,
+"""A name followed directly by a separator: `name=`, `"name": `, `"name": "NAME", "value": `, `--name `, `'--name', `,
 `name%3D`."""
 _OPENS = re.compile(r"""(?:(?:\w{0,20}[Ss]ecret\w{0,20}|str|bytes|repr)\()?[bru]{0,2}(\\{0,3}["'])""")
 _WORD = re.compile(r"""(?:(?!%2[26])[^\s"',;&<>)}\]\\])++""")
@@ -54,7 +54,7 @@ _SPOKEN = re.compile(
     r"(?:\s{1,4}for\s{1,4}[^\s:]{1,80})?(?::?\s{1,4}(?:(?:is|was|of)\s{1,4}|=\s{0,4})?)[\"'`(]?)"
     r"(?P<word>[^\s\"'`,;)]{6,})"
 )
-"""As people write it: `API key 0123…`."""
+"""A secret in a sentence: `API key 0123…`."""
 _HEADER = re.compile(
     r"""(?i)(?<![\w-])((?:proxy-)?authorization\\{0,3}["']?\s{0,4}[=:]\s{0,4}\\{0,3}["']?)(?:[a-z][\w-]{0,30}\s{1,4})?"""
     r"""[^\s"',;\\]++"""
@@ -92,7 +92,7 @@ _COMMAND = re.compile(
     r"(\b(?:(?:mysql\w*|mariadb[\w-]{0,20}|sshpass|mongo\w*|(?:docker|podman|skopeo|az|oc|helm registry|buildah) login)"
     r"\b[^|;&]{0,400}?\s-p|redis-cli\b[^|;&]{0,400}?\s-a|ldap\w{1,20}\b[^|;&]{0,400}?\s-w)\s{0,4}[\"']?)[^\s\"']+"
 )
-"""Commands with a password behind a short option."""
+"""Commands with a password after a short option."""
 _LOGIN = re.compile(
     r"(\b(?:wandb|vault|comet|neptune|huggingface-cli|hf auth) login"
     r"(?:\s{1,4}--?[\w-]{1,20}(?:=\S{1,80})?){0,3}\s{1,4})(?=\S{0,60}\d)[\w.-]{8,}"
@@ -102,7 +102,7 @@ _PIPED = re.compile(
 )
 _WRAPPED = re.compile(r"(\bSecret(?:Str|Bytes)?\(b?[\"'])[^\"']+")
 _PASS_OF = re.compile(r"(\bpass:)(?=\S)[^\s\"']+")
-"""As OpenSSL has it: `-passin pass:…`."""
+"""The form of OpenSSL: `-passin pass:…`."""
 _FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
     (("private key",), _PEM, rf"\1{HIDDEN}"),
     (("",), _PEM_LINE, rf"\1{HIDDEN}"),
@@ -121,11 +121,11 @@ _FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
     (("-pass",), _PASS_OF, rf"\1{HIDDEN}"),
     (_PREFIXES, _PREFIXED, HIDDEN),
 )
-"""Texts of which one is in every line, in small letters, that a form is looked for in; the form; what is shown."""
+"""For each form: lowercase texts, at least one of which is in every matching line; the pattern; and the replacement."""
 
 
 def without_secrets(text: str) -> str:
-    """The same text with `***` in the place of what looks like a secret."""
+    """Return the text with `***` instead of secrets."""
     small = text.lower()
     for hints, pattern, instead in _FORMS:
         if any(hint in small for hint in hints):
@@ -148,7 +148,7 @@ def _without_named(text: str) -> str:
 
 
 def _value_at(text: str, place: int) -> tuple[int, int]:
-    """Where the value at a place begins and ends: at its closing quote, if it has an opening one."""
+    """Return begin and end of the value at a position. A quoted value ends at its closing quote."""
     opens = _OPENS.match(text, place)
     if opens is not None:
         end = text.find(opens[1], opens.end())
@@ -191,7 +191,7 @@ def _without_spoken(text: str) -> str:
     while (found := _SPOKEN.search(text, place)) is not None:
         word = found["word"]
         if word.startswith(HIDDEN) or _NUMBER.fullmatch(word) or not (_is_mixed(word) or len(word) >= _LEAST_SPOKEN):
-            place = found.start() + 1  # the word may itself be one that tells of a secret
+            place = found.start() + 1  # the word may itself be the name of a secret
             continue
         parts += [text[kept : found.start("word")], HIDDEN]
         kept = place = found.end()

@@ -1,6 +1,6 @@
-"""The figures of a report: the charts of an analysis, drawn for eyes, and each said in a sentence for everybody.
+"""The figures of a report: the charts of an analysis, each with a text alternative.
 
-SVG and PNG of an analysis are the first of them alone: step against wall clock, and what the time went to.
+SVG and PNG output of an analysis contains only the first: step against wall clock, and time by category.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import as_typed, percent, plural, safe, shorten
 
 WIDTH = 860
-"""Width of the plots in dots, without the titles at their left."""
+"""Width of the plots in dots, without the titles left of them."""
 _MOST_SHADES = 400
 _LANE, _STEPS, _BUSY = 17, 220, 48
 _BUSY_LABELS = "datum.value==50?'accelerators busy':datum.value==0?'':datum.label+' %'"
-"""How high a lane is, and step against clock: at 1280 x 900 it ends where the first screen does."""
+"""Heights of a lane and of the chart of steps: at 1280 x 900 it ends at the bottom of the first screen."""
 _STATES = ("kept training", "wasted training")
 KEPT_COLOUR = Category.PRODUCTIVE.look.colour
 LOST_COLOUR = Category.WASTED.look.colour
 _LOG_SPREAD = 4.0
-"""Step times are drawn on a logarithmic scale where the slowest takes more than this many times the fastest."""
+"""Limit of slowest to fastest step time; beyond it, step times have a logarithmic scale."""
 _ROLLING_COLOURS = tuple(
     category.look.colour
     for category in (Category.TPU_INITIALIZATION, Category.RESTORE, Category.ELASTIC_UP, Category.SLOWDOWN)
@@ -63,8 +63,8 @@ _ROLLING_DASHES = ([6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 
 
 def main_chart(columns: ChartColumns, heading: tuple[str, str] | None = None) -> Spec:
-    """Step against wall clock, and under it what the time went to. heading: of a picture that stands alone, with a line
-    below it."""
+    """Return the chart of step against wall clock, with time by category below. heading: title and subtitle of a single
+    chart."""
     panels = {"lanes": _lanes_panel(columns)}
     if "busy" in columns.tables:
         panels = {"busy": _busy_panel(columns), **panels}
@@ -77,7 +77,7 @@ def main_chart(columns: ChartColumns, heading: tuple[str, str] | None = None) ->
 
 
 def goodput_chart(columns: ChartColumns, windows: Sequence[str]) -> Spec:
-    """Cumulative and rolling goodput. windows: the lengths of the rolling ones in words."""
+    """Return the chart of cumulative and rolling goodput. windows: the lengths of the rolling ones in words."""
     names = ["cumulative", *(f"window of {window}" for window in windows)]
     dashes = [[1, 0], *(_ROLLING_DASHES[number % len(_ROLLING_DASHES)] for number in range(len(windows)))]
     colours = [KEPT_COLOUR, *(_ROLLING_COLOURS[number % len(_ROLLING_COLOURS)] for number in range(len(windows)))]
@@ -98,7 +98,7 @@ def goodput_chart(columns: ChartColumns, windows: Sequence[str]) -> Spec:
 
 
 def _line_look(column: str, names: Sequence[str], colours: Sequence[str], dashes: Sequence[Sequence[int]]) -> Spec:
-    """Lines that differ in colour and in dashes."""
+    """Return channels for lines that differ in color and in dashes."""
     looks: dict[str, Sequence[Any]] = {"color": colours, "strokeDash": dashes}
     return {
         channel: field(column, "N", scale={"domain": list(names), "range": list(values)}, legend=legend())
@@ -107,7 +107,8 @@ def _line_look(column: str, names: Sequence[str], colours: Sequence[str], dashes
 
 
 def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple[float, float, str]]) -> Spec:
-    """Step times. ideal: in s. regimes: slow ones: begin and end in ms since the start, and how slow in words."""
+    """Return the chart of step times. ideal: in s. regimes: slow periods: begin and end in ms since the start, and the
+    slowdown in words."""
     least, most = min(columns.tables["steps"]["low"]), max(columns.tables["steps"]["high"])
     scale: Spec = {"zero": True, "nice": True}
     axis = left_axis("step time, s", tickCount=6, format="~r")
@@ -128,7 +129,7 @@ def step_time_chart(columns: ChartColumns, ideal: float, regimes: Sequence[tuple
 
 
 def _shades(columns: ChartColumns, regimes: Sequence[tuple[float, float, str]]) -> list[Spec]:
-    """Slow regimes behind what was measured, and what they are called."""
+    """Return shaded areas with labels for the slow periods."""
     zero = columns.start_ns / 1e6
     slow = [{"t": zero + begin, "u": zero + end, "text": text} for begin, end, text in regimes]
     if not slow:
@@ -142,7 +143,7 @@ def _shades(columns: ChartColumns, regimes: Sequence[tuple[float, float, str]]) 
 
 
 def time_axis(columns: ChartColumns, *, labels: bool = True) -> Spec:
-    """The time axis, in UTC."""
+    """Return the time axis in UTC."""
     words = _clock(columns.start_ns / 1e6, columns.end_ns / 1e6)
     axis = {"title": None, "grid": True, "tickCount": 9, "labelOverlap": True, "labelSeparation": 8,
             "labelExpr": words}  # fmt: skip
@@ -150,7 +151,7 @@ def time_axis(columns: ChartColumns, *, labels: bool = True) -> Spec:
 
 
 def _clock(start: float, end: float) -> str:
-    """Labels of the time axis, as an expression: the time of day, and the date at midnight."""
+    """Return the labels of the time axis as an expression: the time of day, and the date at midnight."""
     fine = "%H:%M:%S" if end - start < 15 * 60_000 else "%H:%M"
     if end - start < 2_000:
         fine = "%S.%L"
@@ -168,7 +169,7 @@ def _steps_panel(columns: ChartColumns) -> Spec:
     state = calculated(state=f"{texts(_STATES)}[datum.lost]")
     number = {"align": "left", "baseline": "top", "dx": 3, "dy": 3, "fontSize": 12, "fontWeight": "bold", "color": INK}
     lost = columns.tables["curve"]["lost"]
-    few = np.count_nonzero(np.diff(lost)) <= _MOST_SHADES  # more of them would be one shade, and slow to draw
+    few = np.count_nonzero(np.diff(lost)) <= _MOST_SHADES  # more of them would be one shade and slow to draw
     ground = [marks("curve", "area", shade, only("datum.lost == 1"), x=x, y={**y, "stack": None})]
     layers = [
         *(ground if 1 in lost and few else []),
@@ -176,7 +177,7 @@ def _steps_panel(columns: ChartColumns) -> Spec:
         marks("falls", "line", fall, x=x, y=y),
         *(
             marks("curve", "line", line, [*only(f"datum.lost == {kind}"), *state], x=x, y=y, **look)
-            for kind in (1, 0)  # where a dot holds both, what was kept is seen: a lane shows what was lost
+            for kind in (1, 0)  # kept steps cover lost ones: a lane shows the lost ones anyway
             if kind in lost
         ),
         marks("disruptions", "text", {**number, "clip": True}, only("datum.text != ''"),
@@ -186,7 +187,7 @@ def _steps_panel(columns: ChartColumns) -> Spec:
 
 
 def _disruption_rules(columns: ChartColumns, *, labels: bool = True) -> Spec:
-    """Where there are many, those that cost most: all of them stand in a lane of their own."""
+    """Return marks for disruptions; only the most costly ones if there are many. A separate lane shows all of them."""
     look = {"strokeWidth": 1, "color": INK, "opacity": 0.55, "clip": True}
     which = only("datum.worst == 1") if _are_many(columns) else ()
     return marks("disruptions", "rule", look, which, x=time_axis(columns, labels=labels))
@@ -197,7 +198,7 @@ def _are_many(columns: ChartColumns) -> bool:
 
 
 def _busy_panel(columns: ChartColumns) -> Spec:
-    """How busy accelerators were, under the steps."""
+    """Return the chart of accelerator utilization below the steps."""
     y = field(
         "percent",
         axis=left_axis(values=[0, 50, 100], labelExpr=_BUSY_LABELS),
@@ -209,7 +210,7 @@ def _busy_panel(columns: ChartColumns) -> Spec:
 
 
 def _lanes_panel(columns: ChartColumns) -> Spec:
-    """One lane a category, each named at its left: no colour needs to be known."""
+    """Return one lane per category with its name at the left, so that it can be read without colors."""
     count = len(columns.lanes)
     axis = left_axis(
         values=[lane + 0.5 for lane in range(count)], labelExpr=f"{texts(columns.lanes)}[floor(datum.value)]",
@@ -236,21 +237,21 @@ def _lanes_panel(columns: ChartColumns) -> Spec:
 
 
 def _in_lane(columns: ChartColumns, title: str) -> list[Spec]:
-    """From where to where a tick stands in a lane; where there is no such lane, nothing is drawn in it."""
+    """Return the ends of a tick in a lane; nothing if there is no such lane."""
     lane = columns.lanes.index(title) if title in columns.lanes else len(columns.lanes) - 1
     return calculated(high=f"{lane + 0.15}", low=f"{lane + 0.85}")
 
 
 def panel(name: str, columns: ChartColumns, layers: Sequence[Spec], height: int, *, labels: bool = True) -> Spec:
-    """Layers over one time axis, those that have something to show. One that shows nothing holds both ends of the
-    window, so that the axis does too; it has the name."""
+    """Return layers with data over one time axis. An empty layer with the name of the panel contains both ends of the
+    window, so that the axis covers it."""
     shown = [layer for layer in layers if columns.has(layer["data"].get("name"))]
     window = {"name": name, **marks("window", "rule", {"opacity": 0}, x=time_axis(columns, labels=labels))}
     return layered(*shown, window, width=WIDTH, height=height)
 
 
 def _percents(columns: ChartColumns) -> list[float]:
-    """0 to 100, and beyond where goodput was."""
+    """Return ticks from 0 to 100, and further ones if goodput exceeded 100."""
     known = [
         value for name in ("cumulative", "rolling") for value in columns.tables[name]["percent"] if value is not None
     ]
@@ -258,7 +259,7 @@ def _percents(columns: ChartColumns) -> list[float]:
 
 
 def round_numbers(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times powers of ten between two numbers above 0; only the powers where these are many."""
+    """Return 1, 2 and 5 times powers of ten between two positive numbers; only the powers if there are many."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     factors = (1, 2, 5) if len(powers) <= 5 else (1,)
     numbers = (float(f"{factor}e{power}") for power in powers for factor in factors)
@@ -269,7 +270,7 @@ _HEIGHT = 90
 
 
 def metric_chart(columns: ChartColumns, regimes: Sequence[tuple[float, float, str]]) -> Spec:
-    """A panel a metric. regimes: slow ones, as in the chart of step times."""
+    """Return one panel per metric. regimes: slow periods, as in the chart of step times."""
     look = {"strokeWidth": 1.5, "color": Category.TPU_INITIALIZATION.look.colour, "clip": True}
     panels = {}
     for line in sorted({*columns.tables["metrics"]["line"]}):
@@ -282,14 +283,14 @@ def metric_chart(columns: ChartColumns, regimes: Sequence[tuple[float, float, st
 
 
 STILL_COLUMNS = 600
-"""Columns of dots of the pictures that are drawn here."""
+"""Number of dot columns of the charts drawn here."""
 _PROGRESS = "progress"
 _LONGEST_TITLE = 80
 
 
 @dataclass(frozen=True)
 class Figure:
-    """name: an id in the page. drawing: as an SVG element. words: what it shows, for those who do not see it."""
+    """name: an id in the page. drawing: as an SVG element. words: its text alternative."""
 
     name: str
     drawing: Drawing
@@ -298,7 +299,7 @@ class Figure:
 
 
 def progress_drawing(coarse: ChartColumns | None) -> Drawing:
-    """The first of the figures, which takes longer to draw than the others together. coarse: as for `figures`."""
+    """Return the first figure, which takes longer to draw than the others together. coarse: as for `figures`."""
     return left_to_script(_PROGRESS) if coarse is None else drawing(main_chart(coarse), coarse, _PROGRESS)
 
 
@@ -310,8 +311,8 @@ def figures(
     coarse: ChartColumns | None,
     progress: Drawing,
 ) -> list[Figure]:
-    """The charts that the analysis has something for. fine: what axes and scripts follow; coarse: what is drawn, None
-    where scripts draw alone. progress: `progress_drawing`."""
+    """Return the charts for which the analysis has data. fine: data for axes and scripts; coarse: data for drawing,
+    None if only scripts draw. progress: `progress_drawing`."""
     made = []
     windows = [as_typed(shares.window_ns) for shares in picture.rolling]
     words = " ".join(_goodput_sentences(analysis, picture))
@@ -333,22 +334,22 @@ def figures(
 
 
 def pace_text(steps: StepReport) -> str:
-    """Return what is written next to the chart of step times that shows no slow regime."""
+    """Return the note next to a chart of step times without a slow period."""
     return "no slow period" if steps.finding.result == "none" else steps.finding.text
 
 
 def svg(analysis: Analysis, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """The picture of a job alone, as SVG text that holds no script and loads nothing."""
+    """Return the chart of a job as SVG text without scripts and links."""
     return drawn(*_standing_alone(analysis))
 
 
 def png(analysis: Analysis, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signature
-    """The same as PNG, two dots a unit."""
+    """Return the chart of a job as PNG, two dots per unit."""
     return painted(*_standing_alone(analysis))
 
 
 def _standing_alone(analysis: Analysis) -> tuple[Spec, ChartColumns]:
-    """The main picture with its title, and its data."""
+    """Return the main chart with its title, and its data."""
     share, amount = facts.headline(analysis)
     name = shorten(safe(analysis.job.name), _LONGEST_TITLE)
     counts = f"{facts.attempts_text(analysis)}, {plural(analysis.job.disruptions, 'disruption')}"
@@ -363,7 +364,7 @@ def _slow(regime: Regime, picture: Picture) -> tuple[float, float, str]:
 
 
 def _progress_words(analysis: Analysis) -> str:
-    """Step against wall clock in a sentence or two."""
+    """Return step against wall clock in one or two sentences."""
     parts = [f"Step against wall clock: {facts.attempts_text(analysis)}, {facts.progress_text(analysis)}."]
     lost, bound = (analysis.disruptions.column(name) for name in ("steps_lost", "steps_lost_is"))
     if lost.any():

@@ -1,11 +1,11 @@
-"""The frame of every HTML page: one self-contained file that asks nobody for anything.
+"""The frame of every HTML page: one self-contained file without network requests.
 
-Text becomes a page only through Jinja's autoescape, and everything from a log through `safe` before. The page carries a
-content security policy that names its own style and scripts by their hashes: nothing else can run, load or be sent,
-even if something had slipped through.
+Text is added only through Jinja's autoescape, and text of a log passes `safe` before. The content security policy of
+the page names its own style and scripts by their hashes. Nothing else can run, load or be sent, even if escaping
+failed.
 
-What takes long to make and is the same for every page, the JavaScript that makes charts move and compiled templates, is
-kept in the user's cache folder for the next page.
+Expensive parts that are the same for every page are cached in the user's cache directory: the JavaScript of interactive
+charts and compiled templates.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from goodput_cli.whole_file import replace_file
 
 
 def read(name: str) -> bytes | None:
-    """What was kept under a name, if it is whole and only its owner could have written it."""
+    """Return the cached data of a name if it is complete and only its owner could have written it."""
     file = _file(name)
     if file is None:
         return None
@@ -50,7 +50,7 @@ def read(name: str) -> bytes | None:
 
 
 def keep(name: str, data: bytes) -> None:
-    """Best effort: a page is complete without."""
+    """Cache data, ignoring errors: a page does not need the cache."""
     file = _file(name)
     if file is None:
         return
@@ -61,7 +61,7 @@ def keep(name: str, data: bytes) -> None:
 
 
 def _file(name: str) -> Path | None:
-    """None where the user has no folder for it."""
+    """Return the path of a cached file; None without a cache directory."""
     from goodput_cli.sources.cache import cache_folder
 
     try:
@@ -72,18 +72,18 @@ def _file(name: str) -> Path | None:
 
 _FOLDER = "goodput_cli.report.html"
 LONG = 300
-"""Longer text of a log is folded: its beginning and end are shown, all of it when it is opened."""
+"""Maximum length of unfolded log text. Longer text shows its beginning and end, and all of it when opened."""
 _UNIT = re.compile(r"(?<=\d) (?=(?:%|USD|(?:h|min|s|d|ms|accelerator h|job h)\b))")
-"""Between a number and its unit: a line does not end there."""
+"""The space between a number and its unit, where a line must not break."""
 _ACTING_IN_SCRIPTS = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def document(template: str, *, scripts: Sequence[str] = (), more_style: str = "", back: str = "", **values: Any) -> str:
-    """A whole page, ending with a newline.
+    """Return a whole page, ending with a newline.
 
-    template: its file in `templates/`. scripts: inline scripts of ours, run in this order. more_style: behind
-    the style of every page. back: where the page is that led to this one. values: what the template
-    shows; text in them may hold anything.
+    template: its file in `templates/`. scripts: built-in inline scripts, run in this order. more_style: added after the
+    style of every page. back: address of the page that links to this one. values: of the template; text in them may
+    contain anything.
     """
     style = resource("style.css") + more_style
     text = (
@@ -103,12 +103,12 @@ def document(template: str, *, scripts: Sequence[str] = (), more_style: str = ""
 
 @cache
 def resource(name: str) -> str:
-    """A file that lies beside this module."""
+    """Return a file in the directory of this module."""
     return files(_FOLDER).joinpath(name).read_text(encoding="utf-8")
 
 
 def script_data(value: Any) -> Markup:
-    """A value as JSON for a script element of data: nothing in it can end the element or be taken for markup."""
+    """Return a value as JSON for a script element of data. It can neither end the element nor be taken for markup."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for char, escaped in _ACTING_IN_SCRIPTS.items():
         text = text.replace(char, escaped)
@@ -116,10 +116,11 @@ def script_data(value: Any) -> Markup:
 
 
 def content_policy(style: str, scripts: Sequence[str]) -> str:
-    """The content security policy of a page: its own style and scripts, images inside the page, and nothing else.
+    """Return the content security policy of a page: its own style and scripts, images inside the page, and nothing
+    else.
 
-    Charts set style attributes on their own elements, which no hash can name; they load nothing, for images and fonts
-    have rules of their own.
+    Charts set style attributes on their own elements, which cannot be listed by hash. They cannot load anything,
+    because images and fonts have separate rules.
     """
     hashes = " ".join(f"'{_hash(script)}'" for script in scripts) or "'none'"
     rules = (
@@ -134,19 +135,20 @@ def content_policy(style: str, scripts: Sequence[str]) -> str:
     return "; ".join(rules)
 
 
-@cache  # of a megabyte of script, and the same for each page of a site
+@cache  # a megabyte of script, and the same for each page of a site
 def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
 @cache
 def _in_script(script: str) -> str:
-    """A script of ours or of the chart library, in which no text can end the element that holds it."""
+    """Return a built-in script or the chart library, with text escaped that would end the script element."""
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 class _Compiled(BytecodeCache):
-    """Compiled templates, kept for the next page. by: what compiled them; Jinja itself looks at their source alone."""
+    """Compiled templates, cached for the next page. by: versions of what compiled them; Jinja itself compares only
+    their source."""
 
     def __init__(self, by: str) -> None:
         self._by = by
@@ -164,7 +166,8 @@ class _Compiled(BytecodeCache):
 
 
 def _compiled() -> _Compiled | None:
-    """None where nobody can tell what compiles them: Python, Jinja, and this module with its options."""
+    """Return the cache of templates; None if a version is unknown: of Python, Jinja, or this module with its
+    options."""
     try:
         made_of = [sys.implementation.cache_tag, version("jinja2"), resource("page.py")]
     except (OSError, PackageNotFoundError):  # a frozen program
@@ -192,12 +195,12 @@ def _environment() -> Environment:
 
 
 def _visible(value: Any) -> Any:
-    """What a template shows, before it is escaped: text without anything that acts or hides."""
+    """Return a value of a template before escaping: text without control or invisible characters."""
     return safe(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _width(share: float, full: float = 100) -> str:
-    """A share of 0 to 1 as a length in a drawing that is `full` wide; what is too small to be seen is made visible."""
+    """Return a share of 0 to 1 as a length in a drawing of width `full`. Tiny values are made visible."""
     known = finite(share) or 0.0
     least = 0.4 if known > 0 else 0.0
     return f"{min(max(known * full, least), full):.4g}"
@@ -208,10 +211,10 @@ _CODE = "window.vegaEmbed = vegaEmbed;"
 
 @cache
 def library(vl_version: str) -> str:
-    """The script, for a version of Vega-Lite."""
+    """Return the script for a version of Vega-Lite."""
     try:
         name = f"vega-{vl_version}-{version('vl-convert-python')}.js"
-    except PackageNotFoundError:  # a frozen program knows no versions
+    except PackageNotFoundError:  # a frozen program has no package metadata
         return _made(vl_version)
     kept = read(name)
     if kept is not None:
@@ -222,7 +225,7 @@ def library(vl_version: str) -> str:
 
 
 def _made(vl_version: str) -> str:
-    import vl_convert  # takes longer to import than a page to write; kept scripts do without
+    import vl_convert  # importing it takes longer than writing a page; cached scripts avoid it
 
     bundle: str = vl_convert.javascript_bundle(_CODE, vl_version=vl_version)
     return bundle
