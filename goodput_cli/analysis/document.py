@@ -1,11 +1,12 @@
-"""What an answer offers to the output formats, and the blocks that a page for people is made of.
+"""Interface between answers and output formats, and the blocks of a page for people.
 
-An answer is a `Document`: a `Sheet` is one, and `analysis/goodput/document.py` makes one of an `Analysis`. A format
-takes what it can show: CSV and Parquet the tables, JUnit and OpenMetrics gates and figures, a terminal and Markdown the
-blocks. It lays out each kind of block and knows no question; an answer says what there is and in which order, and knows
-no format. Blocks hold exact values and text as the log has it: the format makes it safe.
+An answer is a `Document`: a `Sheet` is one, and `analysis/goodput/document.py` makes one from an `Analysis`. A format
+takes the parts that it can show: CSV and Parquet the tables, JUnit and OpenMetrics gates and figures, a terminal and
+Markdown the blocks. A format lays out each kind of block and does not know the question. An answer determines the
+blocks and their order, and does not know the format. Blocks contain exact values and unescaped text of the log: the
+format escapes it.
 
-What continuous integration and monitoring take of an answer: its figures as metrics, and its gates.
+Also the parts of an answer for continuous integration and monitoring: figures as metrics, and gates.
 """
 
 from __future__ import annotations
@@ -26,79 +27,80 @@ if TYPE_CHECKING:
 
 
 class Document(Protocol):
-    """What every answer offers."""
+    """Interface of every answer."""
 
     def tables(self) -> Sequence[Sheet]:
-        """Tables for programs. CSV holds the first, which people see as well; Parquet the last, the most detailed."""
+        """Return tables for programs. CSV has the first, which people see as well; Parquet the last, the most
+        detailed."""
 
     def gates(self) -> Published | None:
-        """The thresholds as they were judged, with what stands beside them; None for answers that have none."""
+        """Return the judged thresholds, with the text next to them; None for answers that have none."""
 
     def figures(self) -> Iterable[Family]:
-        """Metrics, without those of thresholds and diagnostics, which follow from the gates."""
+        """Return metrics, without those of thresholds and diagnostics, which follow from the gates."""
 
     def blocks(self) -> Iterable[Block]:
-        """What people read, from the top."""
+        """Return the blocks for people, from the top."""
 
     def json_answer(self) -> object:
-        """The whole answer as JSON writes it. `UsageError` where it is a part of an answer only."""
+        """Return the whole answer for JSON. Raise `UsageError` for a part of an answer."""
 
 
 @dataclass(frozen=True)
 class Headline:
-    """What the answer is about, and the answer in a line."""
+    """Subject of the answer, and the answer in one line."""
 
     subject: str
-    """The job, as the log has it."""
+    """Name of the job, as logged."""
     measure: str
-    """What the value is: `goodput`."""
+    """Name of the value: `goodput`."""
     value: str
-    """`50.00 %`, or `cannot be judged`."""
+    """`50.00 %`, or `unknown`."""
     amount: str
-    """What it is made of: `1 h 40 min of 3 h 20 min`; or why it cannot be judged."""
+    """Amounts behind the value: `1 h 40 min of 3 h 20 min`; or why it is unknown."""
     adjective: str
-    """The value in a sentence: `50.00 %` of what is `productive`. Empty where it cannot be judged."""
+    """Adjective after the value: `productive` after `50.00 %`. Empty if the value is unknown."""
     window: str
-    """The window asked for and its length."""
+    """Window of the question and its length."""
     whole: str | None
-    """The whole job, where the window is a part of it."""
+    """Figures of the whole job, if the window is a part of it."""
     attempts: str
-    """How often the job was started."""
+    """Number of attempts."""
     progress: str
-    """Disruptions, steps, how it ended."""
+    """Disruptions, steps, end of the job."""
     doubts: tuple[str, ...] = ()
-    """Why the value may be that of another job."""
+    """Reasons for which the value may be that of another job."""
 
 
 @dataclass(frozen=True)
 class Gates:
-    """The thresholds, with their verdicts."""
+    """Thresholds with their verdicts."""
 
     thresholds: tuple[Threshold, ...]
 
 
 @dataclass(frozen=True)
 class Losses:
-    """What was lost, what cost most and what to do."""
+    """Losses, the largest costs and advice."""
 
     counted_ns: int
-    """The window without exclusions: the 100 %."""
+    """Window without exclusions: the base of percentages (ns)."""
     badput: tuple[CategoryTime, ...]
-    """By category, the largest first."""
+    """Badput by category, the largest first."""
     insights: tuple[Insight, ...]
-    """What cost most, the most costly first."""
+    """Insights, the most costly first."""
     price: Price | None
-    """Of the accelerators."""
+    """Price of the accelerators."""
     asked: tuple[str, ...]
-    """The logs and the options that choose the job, for commands that show more."""
+    """Logs and options that select the job, for commands that show more."""
     disrupted: bool
-    """Whether there is any disruption."""
+    """True if there is any disruption."""
     limits: Limits
-    """Time (ns) that was lost: both sides are None where it cannot be judged."""
+    """Limits of the lost time (ns); both are None if it is unknown."""
 
     @property
     def ns(self) -> int:
-        """All badput of the ledger."""
+        """Return all badput of the ledger (ns)."""
         return sum(row.ns for row in self.badput)
 
 
@@ -107,82 +109,82 @@ class Strip:
     """[start_ns, end_ns) in `len(categories)` cells of equal length, to the nanosecond."""
 
     start_ns: int
-    """ns since 1970 UTC."""
+    """Start, ns since 1970 UTC."""
     end_ns: int
-    """ns since 1970 UTC."""
+    """End, ns since 1970 UTC."""
     categories: tuple[str, ...]
-    """Per cell, the one with most time in it; of equal ones the first in the fixed order."""
+    """Category with the most time, per cell; of equal ones the first in the fixed order."""
     disruptions: tuple[int, ...]
-    """Per cell, how many attempts were disrupted in it (their last sign of life lies there)."""
+    """Number of attempts whose disruption (last sign of life) is in the cell, per cell."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """The window in one line. A format says how many cells it has room for."""
+    """The window in one line. A format chooses the number of cells."""
 
     start_ns: int
     end_ns: int
     strip: Callable[[int], Strip]
-    """From a number of cells, at most, to the strip."""
+    """Function from the maximum number of cells to the strip."""
 
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """Time in one category, as people read it."""
+    """Time in one category, for people."""
 
     category: str
-    """Its name."""
+    """Name of the category."""
     name: str
-    """The same with the label, where it has one."""
+    """Name of the category with its label, if it has one."""
     title: str
     ns: int
     percent: str
-    """Of the window, in words."""
+    """Percentage of the window, in words."""
     share: float
-    """Percent of the window, for a bar; never below 0."""
+    """Percentage of the window, for a bar; never below 0."""
     is_goodput: bool = False
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """Where the time went: rows that add up to the window."""
+    """Time by category: rows that add up to the window."""
 
     rows: tuple[LedgerRow, ...]
-    """The largest first."""
+    """Rows, the largest first."""
     total_ns: int
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Names, and a few words on each."""
+    """Names, with a few words on each."""
 
     rows: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Line:
-    """A sentence, with names of ours behind it where it lists some."""
+    """A sentence, followed by names from the vocabulary if it lists some."""
 
     sentence: str
     names: tuple[str, ...] = ()
-    """Of categories."""
+    """Names of categories."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """How a share went, as a line of small bars."""
+    """A share over time, as a line of small bars."""
 
     head: str
-    """Which windows."""
+    """Description of the windows."""
     shares: Sequence[float | None]
-    """Percent, window by window; None where nothing counts."""
+    """Percentage per window; None if it has no counted time."""
     lowest: str
     last: str
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Several of them."""
+    """Several curves."""
 
     rows: tuple[Curve, ...]
 
@@ -193,20 +195,20 @@ class Pairs:
 
     title: str
     pin: str | None
-    """The option that keeps what the title says, where that was found in the log itself."""
+    """Option that fixes the value in the title, if the value comes from the log itself."""
     rows: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Details:
-    """A table that a reader unfolds. A terminal has a command for it instead."""
+    """A table that a reader unfolds. A terminal names a command instead."""
 
     what: str
-    """What a row is: `disruption`."""
+    """Noun for a row: `disruption`."""
     count: int
-    """How many rows there are."""
+    """Number of rows."""
     sheet: Callable[[], Sheet]
-    """Makes the table where it is shown."""
+    """Function that makes the table when it is shown."""
 
 
 @dataclass(frozen=True)
@@ -219,4 +221,4 @@ class Findings:
 Block: TypeAlias = (
     "Headline | Gates | Losses | Picture | Ledger | Facts | Line | Curves | Pairs | Details | Findings | Sheet"
 )
-"""All kinds that there are. A sheet is one as well: a table with its title, and what stands above and below it."""
+"""All kinds of blocks. A sheet is one as well: a table with its title, and the text above and below it."""

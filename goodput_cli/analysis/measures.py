@@ -1,9 +1,8 @@
-"""Measures: every number of an analysis that can be asked for by name, declared once, a row each.
+"""Measures: every number of an analysis that has a name, declared once, one row each.
 
-Thresholds (`--fail-if`), comparisons and metrics (OpenMetrics) all take them from here, and so does whatever publishes
-an analysis. A value is read from a summary, by the path of a field or by what follows from several; it is exact, and
-None is "not recorded", or that there was nothing to average. The group of a measure decides where a comparison shows
-it.
+Thresholds (`--fail-if`), comparisons, metrics (OpenMetrics) and all other publications read them from here. A value is
+read from a summary, by the path of a field or computed from several. It is exact, and None is "not recorded", or that
+there was nothing to average. The group of a measure determines where a comparison shows it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from goodput_cli.analysis.threshold import Dimension, Named
 from goodput_cli.vocabulary.categories import ENDED, OVERLAPPED, UNCOUNTED, Category
 
 Source = TypeVar("Source")
-"""What a measure is read from: the summary of an analysis, or the totals of a fleet."""
+"""Input of a measure: the summary of an analysis, or the totals of a fleet."""
 Value = Callable[[Summary], Fraction | None]
 
 
@@ -28,45 +27,45 @@ class Measure(Generic[Source]):
     """One number of an analysis, or of a fleet."""
 
     name: str
-    """As a person writes it in a threshold."""
+    """Name in a threshold."""
     dimension: Dimension
-    """Decides the units in which it may be asked for."""
+    """Kind of measure; it decides the units of thresholds."""
     meaning: str
-    """What it is, in a sentence."""
+    """Description, in one sentence."""
     of: Callable[[Source], Fraction | None]
-    """`share` and `time` in seconds, `ratio` in percent, `count` as it is."""
+    """Function to the value: `share` and `time` in seconds, `ratio` in percent, `count` unchanged."""
     is_empty: Callable[[Source], bool] = lambda _: False
-    """Where there is no value: whether there was nothing to average, and not nothing recorded."""
+    """Function that returns True if a missing value means nothing to average, rather than not recorded."""
     better: Literal["more", "less"] | None = None
-    """Of two values, the better one; None where more is as good as less, or a category says it."""
+    """The better direction; None if neither is better, or if a category determines it."""
     zero_is_unknown: bool = False
-    """Whether a comparison takes 0 for "not recorded"."""
+    """True if a comparison treats 0 as "not recorded"."""
     metric: str | None = None
-    """The name under which it is published: a ratio from 0 to 1, times in seconds. None: it is not."""
+    """Name of the published metric: a ratio from 0 to 1, times in seconds. None if it is not published."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """What tells it from other measures of the same metric."""
+    """Labels that distinguish it from other measures of the same metric."""
 
     is_floor: bool = False
-    """Whether people set a least percentage for it: a limit below 1 or above 100 is probably a mistake."""
+    """True if people set a minimum percentage for it: a limit below 1 or above 100 is probably a mistake."""
     is_part: bool = True
-    """Whether a percentage of it lies between 0 and 100."""
+    """True if a percentage of it lies between 0 and 100."""
 
     def named(self, label: str | None = None) -> Named:
-        """What a threshold says about it, or about one label of it."""
+        """Return the meaning of its name in a threshold, or that of one label of it."""
         return Named(self.name, self.dimension, label, self.is_floor, self.is_part)
 
     def compared(self, value: Fraction | None) -> Fraction | None:
-        """The value as a comparison takes it."""
+        """Return the value for a comparison."""
         return None if value == 0 and self.zero_is_unknown else value
 
     def improved(self, change: Fraction) -> bool | None:
-        """Whether a change is for the better; None where there is none, or more is as good as less."""
+        """Return True if a change is an improvement; None if there is no change, or if neither direction is better."""
         return None if change == 0 or self.better is None else (change > 0) == (self.better == "more")
 
 
 def amount_ns(summary: Summary, category: str, label: str | None = None) -> int | None:
-    """Time (ns) in a category, or in one label of custom events; None where it is not recorded. A label that never
-    shows is not recorded."""
+    """Return the time (ns) in a category, or in one label of custom events; None if it is not recorded. A label that
+    never occurs is not recorded."""
     if category == Category.PRODUCTIVE.id:
         return summary.goodput_ns
     if category == Category.EXCLUDED.id:
@@ -81,27 +80,28 @@ def amount_ns(summary: Summary, category: str, label: str | None = None) -> int 
 
 
 def percent_of(summary: Summary, ns: int) -> Fraction:
-    """Percent of the window without what is excluded."""
+    """Return the percentage of the window without excluded time."""
     return Fraction(100 * ns, summary.window.counted_ns)
 
 
 def seconds_of(ns: int | None) -> Fraction | None:
-    """Seconds of an amount of time (ns)."""
+    """Return an amount of time (ns) in seconds."""
     return None if ns is None else Fraction(ns, 10**9)
 
 
 def decimal(value: float | None) -> Fraction | None:
-    """The decimal that people see (`repr`), so that 'steps.mean==0.1' can hold; None for NaN and infinities too."""
+    """Return the decimal that people see (`repr`), so that 'steps.mean==0.1' can be true; None also for NaN and
+    infinities."""
     return None if value is None or not math.isfinite(value) else Fraction(repr(value))
 
 
 def time_in(name: str) -> Value:
-    """Time in a category."""
+    """Return a function to the time in a category."""
     return lambda summary: seconds_of(amount_ns(summary, name))
 
 
 def number(path: str) -> Value:
-    """A number of the summary, by the names of the fields that lead to it."""
+    """Return a function to a number of the summary. path: the names of the fields that lead to it."""
 
     def read(summary: Summary) -> Fraction | None:
         value: Any = summary
@@ -113,7 +113,7 @@ def number(path: str) -> Value:
 
 
 def percent(path: str) -> Value:
-    """A share of 0 to 1, as `number` reads it."""
+    """Return a function to a share of 0 to 1 as percent. path: as in `number`."""
     share = number(path)
 
     def read(summary: Summary) -> Fraction | None:
@@ -132,7 +132,7 @@ def ended(how: str) -> Value:
 
 
 def mean(amount: Callable[[DisruptionSummary], float | None]) -> Value:
-    """Over all disruptions; None where one of them does not say."""
+    """Return a function to the mean over all disruptions; None if one of them lacks the value."""
 
     def read(summary: Summary) -> Fraction | None:
         amounts = [decimal(amount(disruption)) for disruption in summary.each_disruption or ()]
@@ -143,7 +143,7 @@ def mean(amount: Callable[[DisruptionSummary], float | None]) -> Value:
 
 
 def save_time(summary: Summary) -> Fraction | None:
-    """What a save blocks, on average."""
+    """Return the mean blocking time of a save."""
     seconds, saves = seconds_of(amount_ns(summary, Category.SAVE.id)), summary.saves
     return None if saves is None or saves.count == 0 or seconds is None else seconds / saves.count
 
@@ -153,7 +153,8 @@ def undisrupted(summary: Summary) -> bool:
 
 
 def unrecovered(summary: Summary) -> bool:
-    """Whether nothing trained again, as nothing was disrupted or all of it was the next disruption's."""
+    """Return True if the job never trained again: without disruptions, or if the next disruption has the whole
+    recovery."""
     one = summary.recoveries
     return undisrupted(summary) or (one is not None and one.recovered == 0)
 
@@ -169,13 +170,13 @@ def has_timed_saves(summary: Summary) -> bool:
 GOODPUT = "goodput"
 CUSTOM = Category.CUSTOM.id
 PREFIXES: Mapping[str, str] = {"custom": CUSTOM, CUSTOM: CUSTOM}
-"""What may stand before `:LABEL`, and the measure that has a value for each label."""
+"""Prefixes of `:LABEL`, and the measure that has a value for each label."""
 STEP_STATISTICS = ("ideal", "mean", "median", "p90", "p99")
 """Names of step times, each with a measure."""
 
 
 def work_seconds(summary: Summary) -> Fraction | None:
-    """What a kept step took, all in; None where none was kept."""
+    """Return the time of a kept step with all losses; None without one."""
     steps = summary.kept_steps
     return Fraction(summary.window.counted_ns, 10**9) / Fraction(steps) if steps else None
 
@@ -195,7 +196,7 @@ _SHARES = (
             "share",
             category.row.meaning,
             time_in(category.id),
-            is_part=category is not Category.EXCLUDED,  # the whole is the window without it
+            is_part=category is not Category.EXCLUDED,  # Percentages are of the window without it.
         )
         for category in Category
     ),
@@ -228,7 +229,7 @@ _OF_WORK = (
         better="less",
     ),
 )
-OF_AMOUNTS: tuple[Measure[Summary], ...] = (  # few logs say any: a comparison is silent where no side does
+OF_AMOUNTS: tuple[Measure[Summary], ...] = (  # Few logs contain any: a comparison omits them if neither side does.
     Measure(
         "kept_tokens",
         "count",
@@ -432,14 +433,14 @@ _OF_SLICES = (
 )
 
 FACTS = (*_OF_JOB, *_OF_WORK, *OF_AMOUNTS, *_OF_DISRUPTIONS, *_OF_TRAINING, *_OF_SLICES)
-"""What a comparison shows beside the categories, in this order."""
+"""Values that a comparison shows in addition to the categories, in this order."""
 MEASURES: Mapping[str, Measure[Summary]] = {measure.name: measure for measure in (*_SHARES, *FACTS)}
-"""Every measure by name."""
+"""All measures by name."""
 
 
 def value_of(summary: Summary, name: str, label: str | None, unit: str) -> Fraction | None:
-    """A measure by name (label: of `custom_badput_events`) in the unit "%", "s" or ""; None where it is not recorded,
-    or where all of the window is excluded."""
+    """Return a measure by name in the unit "%", "s" or "". label: of `custom_badput_events`. None if it is not
+    recorded, or if the whole window is excluded."""
     counted = summary.window.counted_ns
     if counted <= 0:
         return None
@@ -451,7 +452,7 @@ def value_of(summary: Summary, name: str, label: str | None, unit: str) -> Fract
 
 
 def published_value(summary: Summary, measure: Measure[Summary]) -> Fraction | None:
-    """A measure as metrics hold it: shares and ratios from 0 to 1, times in seconds."""
+    """Return a measure for metrics: shares and ratios from 0 to 1, times in seconds."""
     if measure.dimension in ("share", "ratio"):
         percent = value_of(summary, measure.name, None, "%")
         return None if percent is None else percent / 100

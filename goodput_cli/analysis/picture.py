@@ -1,15 +1,14 @@
-"""The pictures of an analysis as columns, ready to be drawn: computed once, the same for every renderer.
+"""Pictures of an analysis as columns, ready to be drawn: computed once, the same for every renderer.
 
-They are thinned out to what some hundred columns of dots can show (`step_curve.thinned`): extremes stay, so that no
-slow step, no tooth of the saw and no disruption is lost, and a million steps cost no more to draw than some thousand.
+They are reduced to the detail that some hundred columns of dots can show (`step_curve.thinned`). Extremes are kept, so
+that no slow step, no repeated step and no disruption is lost. A million steps cost no more to draw than some thousand.
 
-Bands: what the time went to, as a picture can show it, without losing a nanosecond.
+Bands: time by category for a picture, without losing a nanosecond.
 
-Every run of alike segments that a column of dots or more is long stays as it is. What is shorter and lies side by side
-in one bucket becomes one group that holds the time of each category, so that the amounts of all bands still add up to
-the ledger exactly.
+Each run of equal segments that is at least one column of dots long is kept. Shorter adjacent runs in one bucket become
+one group with the time of each category, so that all bands still add up exactly to the ledger.
 
-What the program measured (MFU, TFLOP/s, throughput) against the clock, thinned out for a picture.
+Metrics of the program (MFU, TFLOP/s, throughput) over time, reduced for a picture.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _KINDS = len(CATEGORIES)
 
 @dataclass(frozen=True)
 class Bands:
-    """Time by category in intervals that touch, in time order: columns of one row an interval and category."""
+    """Time by category in touching intervals, in time order: columns with one row per interval and category."""
 
     start: I64
     """Start of the interval (ns)."""
@@ -45,25 +44,24 @@ class Bands:
     category: NDArray[np.int8]
     """`Category`."""
     label: NDArray[np.int32]
-    """Code of the label where the interval is of one alone, else -1."""
+    """Code of the label if the interval has a single one, otherwise -1."""
     ns: I64
-    """Time of the category in the interval, all of it where the interval is of one segment; `training_slowdown`, which
-    has no place in time, may be negative."""
+    """Time of the category in the interval (ns): all of it for an interval of one segment. `training_slowdown` has no
+    position in time and may be negative."""
     most: NDArray[np.bool_]
-    """Whether the category has the most time of its interval, before slowdown is taken from it; true of one row of
-    every interval."""
+    """True if the category has the most time of its interval, before slowdown is subtracted; one row per interval."""
     grouped: bool
-    """Whether any interval is of several segments."""
+    """True if any interval covers several segments."""
 
     def __len__(self) -> int:
         return len(self.start)
 
 
 def bands(timeline: Timeline, buckets: Buckets) -> Bands:
-    """The bands of the window of `buckets`; at most some four times as many intervals as buckets."""
+    """Return the bands of the window of `buckets`: at most about four times as many intervals as buckets."""
     begin, stop, categories, labels = _runs(timeline, buckets.start, buckets.end)
     long = (stop - begin >= buckets.width) | (len(begin) <= buckets.count)
-    edges = buckets.edges[:-1]  # where short runs are cut
+    edges = buckets.edges[:-1]  # Short runs are cut here.
     cells = union(begin, edges[~long[np.searchsorted(begin, edges, side="right") - 1]])
     run = np.searchsorted(begin, cells, side="right") - 1
     heads = np.flatnonzero(run_heads(np.where(long[run], -1 - run, buckets.of(cells))))
@@ -94,7 +92,7 @@ def bands(timeline: Timeline, buckets: Buckets) -> Bands:
 
 
 def _runs(timeline: Timeline, start: int, end: int) -> tuple[I64, I64, NDArray[np.int8], NDArray[np.int32]]:
-    """Start, end, category and label of runs of alike segments, cut to the window."""
+    """Return start, end, category and label of runs of equal segments, cut to the window."""
     segments, inside = timeline.segments, segments_inside(timeline, start, end)
     category, label = segments.category[inside], labels_of(timeline, inside)
     heads = np.flatnonzero(run_heads(category) | run_heads(label))
@@ -103,23 +101,23 @@ def _runs(timeline: Timeline, start: int, end: int) -> tuple[I64, I64, NDArray[n
 
 
 DRAWN = {"mfu": "MFU", "tflops": "TFLOP/s", "throughput": "throughput"}
-"""Metrics that are drawn, from the top, and their titles; the table names all."""
+"""Metrics that are drawn, from the top, with their titles; the table lists all."""
 
 
 @dataclass(frozen=True)
 class MetricLine:
-    """One metric in the window, in order of time."""
+    """One metric in the window, in time order."""
 
     name: str
-    """One of `DRAWN`."""
+    """Name, from `DRAWN`."""
     time: I64
-    """ns."""
+    """Time, ns."""
     value: F64
-    """As it was written."""
+    """Value, as logged."""
 
 
 def metric_lines(analysis: Analysis, buckets: Buckets) -> tuple[MetricLine, ...]:
-    """The metrics of the job that are drawn, and have two values in the window."""
+    """Return the metrics of the job that are drawn, and have two values in the window."""
     drawn = [one for one in analysis.table.metrics if one.job == analysis.job.name and one.name in DRAWN]
     drawn.sort(key=lambda metric: list(DRAWN).index(metric.name))
     lines = [_thinned(metric.name, metric.time, metric.value, buckets) for metric in drawn]
@@ -136,21 +134,22 @@ def _thinned(name: str, time: I64, value: F64, buckets: Buckets) -> MetricLine:
 
 
 NUMBERED, WORST = 25, 12
-"""How many disruptions a chart numbers all; and of more than these, how many that cost most."""
+"""Maximum number of disruptions for which a chart numbers all, and the number of the most costly ones that it numbers
+otherwise."""
 
 
 @dataclass(frozen=True)
 class Marks:
-    """Instants in time order, those of one bucket as one: columns of one length."""
+    """Times in order, with those of one bucket combined: columns of one length."""
 
     time: I64
     """The first of them (ns)."""
     number: I64
-    """Which of all instants that is, from 1."""
+    """Position of the first among all times, from 1."""
     count: I64
-    """How many there are."""
+    """Number of times."""
     worst: I64 | None = None
-    """Where there are too many to number all: of those that cost most the place by cost, from 1; 0 for the others."""
+    """Position by cost, from 1, of the most costly ones, if there are too many to number all; 0 for the others."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -161,12 +160,12 @@ class Shares:
     """Goodput over time, in columns of one length."""
 
     window_ns: int
-    """Of rolling goodput, the length of the window that ends at `time`. 0 of cumulative goodput, which counts from the
-    start of the window of the question."""
+    """Length of the window that ends at `time`, for rolling goodput (ns). 0 for cumulative goodput, which counts from
+    the start of the window of the question."""
     time: I64
-    """ns."""
+    """Time, ns."""
     percent: F64
-    """NaN where nothing counts."""
+    """Goodput; NaN without counted time."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -174,20 +173,20 @@ class Shares:
 
 @dataclass(frozen=True)
 class StepTimePoints:
-    """Step times (s) in time order, those of one bucket as one row where there are many: columns of one length."""
+    """Step times (s) in time order, combined by bucket if there are many: columns of one length."""
 
     time: I64
-    """When its first step began (ns)."""
+    """Start of its first step (ns)."""
     number: I64
-    """The number of that step."""
+    """Number of that step."""
     count: I64
-    """How many step times it stands for."""
+    """Number of combined step times."""
     low: F64
-    """The least of them."""
+    """The smallest of them."""
     high: F64
-    """The greatest of them."""
+    """The largest of them."""
     level: F64
-    """What a step usually took about then: the median of their median and those of the two rows before and behind."""
+    """Usual step time around then: the median of their median and those of the two rows before and after."""
 
     def __len__(self) -> int:
         return len(self.time)
@@ -195,44 +194,44 @@ class StepTimePoints:
 
 @dataclass(frozen=True)
 class Picture:
-    """Everything that is drawn of one window."""
+    """All drawings of one window."""
 
     start_ns: int
     """Start of the window, ns since 1970 UTC."""
     end_ns: int
     """End of the window, ns since 1970 UTC."""
     bucket_ns: int
-    """What lies closer together than this may be drawn as one."""
+    """Resolution (ns): closer points may be combined."""
     downsampled: bool
-    """Whether anything was drawn as one."""
+    """True if any points were combined."""
     curve: StepCurve
-    """Step against clock."""
+    """Steps over time."""
     bands: Bands
     """Time by category."""
     saves: Marks
-    """When checkpoints were saved."""
+    """Times of saved checkpoints."""
     disruptions: Marks
-    """When attempts were disrupted."""
+    """Times of disruptions."""
     cumulative: Shares
     """Goodput since the start of the window."""
     rolling: tuple[Shares, ...]
     """Goodput over rolling windows, one length each."""
     step_times: StepTimePoints
-    """How long steps took."""
+    """Step times."""
     busy: MetricLine | None = None
-    """How busy accelerators were (%), by bucket; NaN where none was seen. None: nothing says it."""
+    """Accelerator utilization (%) by bucket; NaN without samples. None if it is not logged."""
     metrics: tuple[MetricLine, ...] = ()
-    """Metrics of the program, as loss."""
+    """Metrics of the program, such as loss."""
 
 
 def picture_of(analysis: Analysis, count: int) -> Picture:
-    """The pictures of an analysis, in at most `count` columns of dots."""
+    """Return the picture of an analysis, in at most `count` columns of dots."""
     return next(pictures_of(analysis, count))
 
 
 def pictures_of(analysis: Analysis, *counts: int) -> Iterator[Picture]:
-    """The same for several numbers of columns, each made when it is asked for: what does not depend on them is made
-    once."""
+    """Yield pictures for several numbers of columns, each made on demand; the parts that do not depend on the number
+    are made once."""
     timeline, window = analysis.timeline, analysis.window
     within = (window.start_ns, window.end_ns)
     curve, steps = whole_curve(timeline, *within), timed_steps(timeline, *within)
@@ -261,7 +260,7 @@ def _picture(analysis: Analysis, curve: StepCurve, steps: TimedSteps, buckets: B
 
 
 def _busy(analysis: Analysis, buckets: Buckets) -> MetricLine | None:
-    from goodput_cli.analysis.steps.devices import busy_between  # few logs hold any
+    from goodput_cli.analysis.steps.devices import busy_between  # Few logs contain any.
 
     edges = buckets.edges
     found = busy_between(analysis, edges[:-1], edges[1:])
@@ -276,14 +275,16 @@ def save_times(timeline: Timeline, start: int, end: int) -> I64:
 
 
 def _marks(times: I64, buckets: Buckets, number: I64 | None = None) -> Marks:
-    """Instants, those of one bucket as one."""
+    """Return times, with those of one bucket combined."""
     first, count = first_of_each(buckets.of(times))
     return Marks(times[first], (np.arange(1, len(times) + 1) if number is None else number)[first], count)
 
 
 def _disruptions(analysis: Analysis, buckets: Buckets) -> Marks:
-    """The last signs of life of the disruptions inside the window; where they are many those that cost most are told
-    apart, of several in one bucket the worst, by its own number and time."""
+    """Return the last signs of life of the disruptions inside the window.
+
+    If there are many, the most costly ones are marked: in one bucket the worst, with its own number and time.
+    """
     found = analysis.disruptions
     times = np.clip(found.column("last_sign_of_life_ns"), buckets.start, buckets.end)
     number = found.column("number")
@@ -292,7 +293,7 @@ def _disruptions(analysis: Analysis, buckets: Buckets) -> Marks:
         return marks
     rows = np.argsort(-found.column("lost_ns"), kind="stable")[:WORST][
         ::-1
-    ]  # so that of one bucket the worst comes last
+    ]  # This puts the worst one of a bucket last.
     place = np.searchsorted(buckets.of(marks.time), buckets.of(times[rows]))
     worst, time, numbers = np.zeros(len(marks), dtype=np.int64), marks.time.copy(), marks.number.copy()
     worst[place], time[place], numbers[place] = np.arange(len(rows), 0, -1), times[rows], number[rows]
@@ -300,8 +301,8 @@ def _disruptions(analysis: Analysis, buckets: Buckets) -> Marks:
 
 
 def _cumulative(timeline: Timeline, corners: I64, buckets: Buckets) -> Shares:
-    """Goodput from the start of the window to each corner of the bands, and to every edge of a bucket; NaN where that
-    of the window cannot be judged, or only bounds of it are known."""
+    """Return goodput from the start of the window to each corner of the bands, and to every edge of a bucket. It is NaN
+    if the window's goodput is unknown, or has only bounds."""
     time = union(corners, buckets.edges[1:])
     start, shares = np.full(len(time), buckets.start), np.full(len(time), np.nan)
     if not timeline.unknown(start[:1], time[-1:])[0]:
@@ -314,7 +315,7 @@ def _cumulative(timeline: Timeline, corners: I64, buckets: Buckets) -> Shares:
 
 
 def _rolling(analysis: Analysis, buckets: Buckets) -> tuple[Shares, ...]:
-    """Rolling goodput: the windows that were asked for, else a round tenth of the job that slides along."""
+    """Return rolling goodput: the windows of the question, otherwise a sliding window of about a tenth of the job."""
     within = (buckets.start, buckets.end)
     windows = analysis.rolling or rolling(
         analysis.timeline, *within, [default_window(analysis.window.ns)], every=buckets.width
@@ -329,7 +330,8 @@ def _rolling(analysis: Analysis, buckets: Buckets) -> tuple[Shares, ...]:
 
 
 def tiled_windows(analysis: Analysis) -> Analysis:
-    """The analysis with the rolling windows that were asked for, else with windows of a round tenth that tile it."""
+    """Return the analysis with the rolling windows of the question, otherwise with windows of about a tenth that tile
+    it."""
     if analysis.rolling is not None:
         return analysis
     window = analysis.window
@@ -348,7 +350,7 @@ def _step_times(steps: TimedSteps, buckets: Buckets) -> StepTimePoints:
     bucket = buckets.of(steps.time) if len(steps) > buckets.count else np.arange(len(steps))
     first, count = first_of_each(bucket)
     ordered = steps.seconds.copy()
-    for part in np.split(ordered, first[1:]):  # many small sorts take a tenth of one `lexsort`
+    for part in np.split(ordered, first[1:]):  # Many small sorts take a tenth of one `lexsort`.
         part.sort()
     last = first + count - 1
     middle = (ordered[first + (count - 1) // 2] + ordered[first + count // 2]) / 2
@@ -357,7 +359,7 @@ def _step_times(steps: TimedSteps, buckets: Buckets) -> StepTimePoints:
 
 
 def _level(values: F64) -> F64:
-    """The running median of five values; at the ends of those that are there."""
+    """Return the running median of five values; at the ends, of the available ones."""
     if len(values) == 0:
         return values
     padded = np.pad(values, 2, constant_values=np.nan)

@@ -1,11 +1,11 @@
 """Tables from declared columns: the rows of a `Sheet`, and the rows of a JSON answer.
 
-Rows come in parts, as much of them as is worked on together. What a part is, each table says: a list of results, or
-columns of numbers. A column takes its cells from a part by `Column.values`.
+Rows come in parts, which are processed as a whole. Each table defines its parts: a list of results, or columns of
+numbers. A column takes its cells from a part by `Column.values`.
 
-A heading stands for one thing, in every command: a new column takes one of docs/glossary.md, or adds one there.
+A heading has one meaning in all commands: a new column takes one of docs/glossary.md, or adds one there.
 
-What the numbers of a report other than the categories are, in a sentence each: the words of docs/glossary.md.
+Also descriptions of the numbers of a report other than the categories, one sentence each, as in docs/glossary.md.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = NO_STEP
-"""In a column of int64: None."""
+"""Value of None in a column of int64."""
 JsonRow = dict[str, Any]
 """A row of a JSON answer."""
 Row = TypeVar("Row")
 Parts = Callable[[], Iterable[Any]]
-"""Makes the parts of a table, anew each time."""
+"""Function that makes the parts of a table, again at each call."""
 
 
 def column(
     kind: ColumnKind, words: str, *, heading: str | None = None, of: Callable[[Any], Any] | None = None, **more: Any
 ) -> Any:
-    """A field of a dataclass that is a column as well: `columns_of` finds it.
+    """Return a dataclass field that is also a column, which `columns_of` finds.
 
-    heading: what people read above it; None where they do not see it. of: what its value is made of what the row is
-    about; None where that has the value under the same name (`filled`). more: further fields of `Column`; its name is
-    the field's, without `_ns`, and programs see it where no audience is given.
+    heading: for people; None hides the column from them. of: function from the subject of the row to the value; None if
+    the subject has it under the same name (`filled`). more: further fields of `Column`. Its name is the field's,
+    without `_ns`, and programs see it if no audience is given.
     """
     return field(metadata={"column": (kind, words, heading, more), "of": of})
 
 
 def filled(row: type[Row], subject: object, **others: Any) -> Row:
-    """A row about something: each field is among the others, or made of the subject as it is declared."""
+    """Return a row about a subject: each field comes from the others, or is made from the subject as declared."""
     for one in fields(row):  # type: ignore[arg-type]
         if one.name not in others:
             of = one.metadata.get("of") or attrgetter(one.name)
@@ -57,7 +57,7 @@ def filled(row: type[Row], subject: object, **others: Any) -> Row:
 
 
 def columns_of(record: type, values: Callable[[str], Callable[[Any], Any]]) -> tuple[Column, ...]:
-    """The columns that a dataclass declares, in the order of its fields. values: from the name of a field to
+    """Return the columns that a dataclass declares, in the order of its fields. values: from the name of a field to
     `Column.values`."""
     columns = []
     for one in fields(record):
@@ -73,22 +73,22 @@ def columns_of(record: type, values: Callable[[str], Callable[[Any], Any]]) -> t
 
 @dataclass(frozen=True)
 class Table:
-    """A table as it is declared, once for every format: its columns in the order in which they are declared.
+    """Declaration of a table, once for every format: its columns in order.
 
-    Raises ValueError for columns of which one would hide another, and for an order that leaves one out.
+    Raises ValueError for columns that would hide another, and for an order that omits one.
     """
 
     name: str
-    """What the schema of JSON calls a row."""
+    """Name of a row in the JSON schema."""
     words: str
-    """What a row is, for that schema."""
+    """Description of a row in the JSON schema."""
     columns: tuple[Column, ...]
-    """All, whoever sees them."""
+    """All columns, for any audience."""
     people: tuple[str, ...] = ()
-    """The headings that people see, in their order where it is not that of `columns`: what they can least do without
-    first, as the last ones are left out where there is no room."""
+    """Headings that people see, in their order if it differs from `columns`. The most important come first, as the last
+    ones are omitted if there is no room."""
     first: tuple[str, ...] = ()
-    """Names of the columns that CSV and Parquet begin with."""
+    """Names of the first columns in CSV and Parquet."""
 
     def __post_init__(self) -> None:
         for names in (
@@ -105,7 +105,7 @@ class Table:
             raise ValueError(f"table {self.name}: {', '.join(odd)} in its columns or their order, but not in both")
 
     def sheet_columns(self, without: Collection[str] = ()) -> tuple[Column, ...]:
-        """What a sheet has: columns of people and of CSV and Parquet. without: headings that people are not shown."""
+        """Return the columns of a sheet: for people, CSV and Parquet. without: headings to hide from people."""
         if not self.people and not self.first:
             shown = (
                 replace(one, audience=one.audience & ~Audience.PEOPLE) if one.heading in without else one
@@ -115,7 +115,7 @@ class Table:
         return (*self.people_columns(without), *self.table_columns())
 
     def people_columns(self, without: Collection[str] = ()) -> tuple[Column, ...]:
-        """What people see, in their order."""
+        """Return the columns for people, in their order."""
         shown = {
             one.heading: replace(
                 one, name=one.heading, title=None, audience=Audience.PEOPLE, values=one.people_values or one.values
@@ -125,44 +125,44 @@ class Table:
         return tuple(shown[heading] for heading in self.people or shown if heading not in without)
 
     def table_columns(self) -> tuple[Column, ...]:
-        """What CSV and Parquet have, in their order."""
+        """Return the columns of CSV and Parquet, in their order."""
         columns = tuple(replace(one, audience=Audience.TABLES) for one in seen_by(Audience.TABLES, self.columns))
         by_name = {one.name: one for one in columns}
         return (*(by_name[name] for name in self.first), *(one for one in columns if one.name not in self.first))
 
     def of(self, size: int, parts: Parts) -> FilledTable:
-        """The table with its rows. size: how many the parts have together."""
+        """Return the table with its rows. size: the total number of rows of all parts."""
         return FilledTable(self, size, parts)
 
     def of_rows(self, rows: Sequence[Any]) -> FilledTable:
-        """The table of these results."""
+        """Return the table of these results."""
         return self.of(len(rows), lambda: [rows])
 
     def schema(self) -> JsonRow:
-        """The JSON schema of a row."""
+        """Return the JSON schema of a row."""
         return row_schema(self.columns, self.name, self.words)
 
 
 @dataclass(frozen=True)
 class FilledTable:
-    """A table and its rows, which are made when they are read."""
+    """A table and its rows, which are made on demand."""
 
     table: Table
-    """How it is declared."""
+    """Declaration of the table."""
     size: int
-    """How many rows."""
+    """Number of rows."""
     parts: Parts
-    """Makes the rows, some at a time."""
+    """Function that makes the rows in parts."""
 
     def __len__(self) -> int:
         return self.size
 
     def cells(self, columns: Sequence[Column]) -> Lazy[tuple[Cell, ...]]:
-        """The rows of a sheet with these columns."""
+        """Return the rows of a sheet with these columns."""
         return table_rows(columns, self.size, self.parts)
 
     def json(self) -> Lazy[JsonRow]:
-        """The rows as JSON writes them."""
+        """Return the rows for JSON."""
         shown = seen_by(Audience.JSON, self.table.columns)
         keys = [column.json_key for column in shown]
 
@@ -174,8 +174,8 @@ class FilledTable:
         return Lazy(self.size, rows)
 
     def to_frame(self) -> pd.DataFrame:
-        """A DataFrame with the columns of CSV, as they are declared: instants in UTC, lengths of time in seconds; what
-        is not known is missing."""
+        """Return a DataFrame with the columns of CSV, as declared: times in UTC, durations in seconds, unknown values
+        missing."""
         import pandas as pd
 
         columns, parts = seen_by(Audience.TABLES, self.table.columns), list(self.parts())
@@ -183,7 +183,7 @@ class FilledTable:
 
 
 def _series(kind: ColumnKind, parts: list[Any]) -> pd.Series[Any]:
-    """The values of all parts with the type of the column."""
+    """Return the values of all parts with the type of the column."""
     import pandas as pd
 
     if kind == "text":
@@ -200,22 +200,22 @@ def _series(kind: ColumnKind, parts: list[Any]) -> pd.Series[Any]:
 
 
 def attribute(name: str) -> Callable[[Sequence[Any]], list[Any]]:
-    """The values of a column whose parts are lists of results: an attribute of each."""
+    """Return a function from lists of results to the values of a column: an attribute of each."""
     return each(attrgetter(name))
 
 
 def each(value: Callable[[Any], Any]) -> Callable[[Sequence[Any]], list[Any]]:
-    """The values of a column whose parts are lists of results: something made of each."""
+    """Return a function from lists of results to the values of a column, computed from each."""
     return lambda rows: [value(row) for row in rows]
 
 
 def seen_by(audience: Audience, columns: Iterable[Column]) -> tuple[Column, ...]:
-    """The columns that somebody of the audience sees."""
+    """Return the columns that the audience sees."""
     return tuple(column for column in columns if column.audience & audience)
 
 
 def table_rows(columns: Sequence[Column], size: int, parts: Parts) -> Lazy[tuple[Cell, ...]]:
-    """The rows of a sheet with these columns."""
+    """Return the rows of a sheet with these columns."""
 
     def rows() -> Iterator[tuple[Cell, ...]]:
         for part in parts():
@@ -225,7 +225,7 @@ def table_rows(columns: Sequence[Column], size: int, parts: Parts) -> Lazy[tuple
 
 
 def row_schema(columns: Iterable[Column], title: str, words: str) -> JsonRow:
-    """The JSON schema of such a row."""
+    """Return the JSON schema of a row with these columns."""
     shown = seen_by(Audience.JSON, columns)
     always = [column.json_key for column in shown if not column.later]
     return {
@@ -243,7 +243,7 @@ def _values(column: Column, part: Any) -> Any:
 
 
 def _known(values: Any) -> Sequence[Any]:
-    """Values with None for what is not known."""
+    """Return the values, with None for unknown ones."""
     if not isinstance(values, np.ndarray):
         return values  # type: ignore[no-any-return]
     listed: list[Any] = values.tolist()

@@ -1,8 +1,8 @@
-"""How much work the kept steps of a window were: tokens, samples and floating-point operations, and what share of what
-the accelerators could have done that is (docs/inside-steps.md).
+"""Work of the kept steps of a window: tokens, samples and floating-point operations, and their share of the
+accelerators' peak (docs/inside-steps.md).
 
-What a log says in one of many ways becomes an amount of one step; the kept steps of the window take theirs. Nothing
-here moves the ledger. Unknown is None, never 0.
+Logs report work in many ways. Each becomes an amount per step, which the kept steps of the window add up. The ledger
+does not depend on it. Unknown is None, never 0.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _OF_SAMPLES = "samples x sequence length"
 _PEAK_OF_FORMATS = {"nanogpt": PEAK_TFLOPS["a100"] * TERA}
-"""What MFU is of in programs that know one accelerator alone, FLOP/s."""
+"""Peak for MFU in programs that know a single accelerator, FLOP/s."""
 _MOST_MFU = 100.0
 _MOST = 2.0**62
 Number = Annotated[float | None, Json("whole")]
@@ -84,7 +84,7 @@ class KeptWork:
 
     @property
     def known(self) -> bool:
-        """Whether any amount is."""
+        """True if any amount is known."""
         return not self.tokens is self.samples is self.tflop is self.effective_mfu_percent is None
 
 
@@ -94,15 +94,15 @@ class _Flops(NamedTuple):
     each: F64
     how: str
     of_all: bool
-    """Of all accelerators, and not of one."""
+    """True for all accelerators, False for one."""
     seconds: F64 | None
-    """The time of one step that its rate is of; None where it is none of a rate."""
+    """Time of one step that the rate covers; None if the value is not a rate."""
     relative: bool = False
-    """Whether they are shares of the best, because nobody says what that is."""
+    """True if they are shares of the peak, because the peak is unknown."""
 
 
 def work_of(analysis: AnalysisData) -> KeptWork | None:
-    """The work of the window; None where neither the log nor a person says anything of it."""
+    """Return the work of the window; None if neither the log nor the options contain any."""
     records, notes = WorkRecords.of(analysis), list[str]()
     if not records.says_anything and analysis.work_options.tokens_per_step is None:
         return None
@@ -155,14 +155,14 @@ def _answer(
 
 
 def _energy(analysis: AnalysisData) -> float | None:
-    from goodput_cli.analysis.steps.devices import devices_of  # few logs hold samples
+    from goodput_cli.analysis.steps.devices import devices_of  # Few logs contain samples.
 
     found = devices_of(analysis)
     return None if found is None else found.whole_kwh
 
 
 def _told(value: float) -> float | None:
-    """An amount that a saved answer may hold; None for what no job does."""
+    """Return an amount that a saved answer may contain; None for an implausible one."""
     return value if 0 <= value < _MOST else None
 
 
@@ -192,7 +192,7 @@ def _tokens(records: WorkRecords, samples: Found | None, held: Held | None, note
 
 
 def _logged_tokens(records: WorkRecords, samples: Found | None, held: Held | None) -> Found | None:
-    """What the log says, the most direct way first."""
+    """Return the logged tokens, from the most direct source."""
     if (each := records.each("tokens_per_step")) is not None:
         return Found(each, LOGGED)
     if (each := records.differences("tokens_total")) is not None:
@@ -207,7 +207,7 @@ def _logged_tokens(records: WorkRecords, samples: Found | None, held: Held | Non
 
 
 def _peak(records: WorkRecords, notes: list[str]) -> tuple[float | None, str | None]:
-    """FLOP/s of one accelerator at its best, and who says it."""
+    """Return the peak of one accelerator in FLOP/s, and its source."""
     known = records.known
     (logged, how), said = _logged_peak(records), known.peak_flops
     if said is None:
@@ -218,7 +218,7 @@ def _peak(records: WorkRecords, notes: list[str]) -> tuple[float | None, str | N
 
 
 def _logged_peak(records: WorkRecords) -> tuple[float | None, str | None]:
-    """The same by the log alone."""
+    """Return the peak of one accelerator and its source, from the log alone."""
     values = records.values("peak_flops")
     if len(values):
         return float(np.median(values)), LOGGED
@@ -227,7 +227,7 @@ def _logged_peak(records: WorkRecords) -> tuple[float | None, str | None]:
 
 
 def _flops(records: WorkRecords, peak: float | None) -> _Flops | None:
-    """Floating-point operations of one step, the most direct way first."""
+    """Return the floating-point operations of one step, from the most direct source."""
     if (each := records.each("flops_per_step")) is not None:
         return _Flops(each, LOGGED, True, None)
     if (each := records.differences("flops_total")) is not None:
@@ -240,14 +240,14 @@ def _flops(records: WorkRecords, peak: float | None) -> _Flops | None:
     in_percent = records.unit("mfu") == "%" or float(rate.value.max()) > 1
     share = rate.value / (100 if in_percent else 1)
     if float(share.max()) * 100 > _MOST_MFU:
-        return None  # whatever it is of
-    best = _logged_peak(records)[0] or peak  # MFU is of what the program took for the best
+        return None  # Such values are not MFU.
+    best = _logged_peak(records)[0] or peak  # MFU is relative to the program's own peak.
     each = share * rate.seconds * (best or 1.0)
     return _Flops(each, "MFU x peak x time", False, rate.seconds, relative=best is None)
 
 
 def _of_all(flops: _Flops, held: Held | None) -> F64 | None:
-    """Of all accelerators; None where nobody says how many there are."""
+    """Return the operations of all accelerators; None if their number is unknown."""
     if flops.of_all:
         return flops.each
     return None if held is None else flops.each * held.each
@@ -256,7 +256,7 @@ def _of_all(flops: _Flops, held: Held | None) -> F64 | None:
 def _mfu(
     kept: KeptSteps, flops: _Flops | None, held: Held | None, peak: float | None, productive: float
 ) -> float | None:
-    """Of kept steps alone, in the time that the rate is of, else in their productive seconds."""
+    """Return the MFU of kept steps alone, in the time that the rate covers, otherwise in their productive seconds."""
     best = 1.0 if flops is not None and flops.relative else peak
     if flops is None or best is None:
         return None
@@ -268,7 +268,7 @@ def _mfu(
 def _effective_mfu(
     kept: KeptSteps, flops: _Flops | None, held: Held | None, peak: float | None, seconds: float
 ) -> float | None:
-    """Kept work over what was possible in the seconds of the window."""
+    """Return kept work divided by the possible work in the seconds of the window."""
     best = 1.0 if flops is not None and flops.relative else peak
     if flops is None or best is None:
         return None
@@ -283,17 +283,17 @@ def _share(part: float, whole: float) -> float | None:
 
 
 class LoggedSizes(NamedTuple):
-    """What logs of a run say that program goodput of a fleet needs; None where they do not."""
+    """Logged values for the program goodput of a fleet; None if not logged."""
 
     accelerators: int | None = None
     flops_per_step: float | None = None
-    """Mean of kept steps, of all accelerators."""
+    """Mean of kept steps, for all accelerators."""
     peak_flops: float | None = None
-    """Of one."""
+    """Peak of one accelerator."""
 
 
 def logged_sizes(records: WorkRecords) -> LoggedSizes:
-    """Of the whole run."""
+    """Return the sizes of the whole run."""
     if not records.says_anything or not len(records.kept.inside):
         return LoggedSizes()
     notes: list[str] = []

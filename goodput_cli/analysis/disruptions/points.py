@@ -1,8 +1,8 @@
-"""Points of an outage (accounting §10, Links): the moments between an attempt's last progress and the training of the
-next that lines name, in the order in which they come.
+"""Points of an outage (accounting §10, Links): logged times between an attempt's last progress and the training of the
+next, in order.
 
-Signs name most of them (`events/signs.py`). Where progress ended, when the next attempt was up, what it restored and
-when it trained, the events of the job show.
+Signs name most of them (`events/signs.py`). The events of the job show the end of progress, the start of the next
+attempt, its restore and its training.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from goodput_cli.events.schema import Kind
 from goodput_cli.events.signs import Point, Sign
 
 FIRST = frozenset({Point.FAILED, Point.DETECTED, Point.DECIDED, Point.RENDEZVOUS_BEGUN})
-"""Of several lines that name such a point the first counts; of all others the last."""
+"""Points for which the first of several lines counts; for all others the last one counts."""
 _OF_ATTEMPT = frozenset({Point.LAST_PROGRESS, Point.TRAINING_AGAIN, Point.CAUGHT_UP})
-"""What no sign names: the events of the job do."""
+"""Points that no sign names: they come from the events of the job."""
 _WHO_FAILED = ("process", "pod", "kernel")
-"""Whose words tell of the failure itself: launchers and schedulers tell of what they noticed."""
+"""Sources whose lines are about the failure itself: launchers and schedulers log what they noticed."""
 
 
 @dataclass(frozen=True)
@@ -38,41 +38,41 @@ class Moment:
     point: Point
     """Which one."""
     time: int
-    """ns since 1970 UTC; where its line stands before one that comes earlier in the order, the time of that."""
+    """ns since 1970 UTC. If its line precedes that of an earlier point, the time of that point."""
     where: str
     """`file:line`, or the insertId of an entry."""
     moved_ns: int = 0
-    """By how much its line stands before that one."""
+    """Time (ns) by which its line precedes that of an earlier point."""
 
 
 @dataclass(frozen=True)
 class Passage:
-    """From the last progress of an attempt to the training of the next, as lines name it."""
+    """Logged points from the last progress of an attempt to the training of the next."""
 
     ended: int
-    """The attempt that ended, from 0."""
+    """Index of the attempt that ended, from 0."""
     moments: tuple[Moment, ...]
-    """Rising; the first is the last progress."""
+    """Points in ascending order; the first is the last progress."""
     signs: tuple[Sign, ...]
-    """All that lie in it."""
+    """All signs in the passage."""
     followed: bool
-    """Whether another attempt came."""
+    """True if another attempt followed."""
     trained: bool
-    """Whether that one trained."""
+    """True if that attempt trained."""
     caught_up_later: bool = False
-    """Whether progress was regained only by an attempt behind that one."""
+    """True if progress was regained only by an attempt after that one."""
 
 
 def passages_of(timeline: Timeline, costs: AttemptCosts, *, last: bool) -> list[Passage]:
-    """The passages of a job in time order: all but scale-ups and rollbacks. last: whether the end of its last attempt,
-    which nothing followed, is one."""
+    """Return the passages of a job in time order: all but scale-ups and rollbacks. last: whether to include the end of
+    its last attempt, which no attempt followed."""
     if not len(timeline.attempts):
         return []
     return list(_Finder(timeline, costs).passages(last=last))
 
 
 class _Finder:
-    """Looks the points of one job up."""
+    """Lookup of the points of one job."""
 
     def __init__(self, timeline: Timeline, costs: AttemptCosts) -> None:
         self._timeline, self._costs = timeline, costs
@@ -84,7 +84,7 @@ class _Finder:
             key=lambda one: (one.time, one.point, one.where),
         )
         told: dict[str, int] = {one.where: one.time for one in self._signs if one.point is not Point.FAILED}
-        # a failure that a line works out lies where the line does, however long ago it says that it was
+        # A failure that a line computes belongs to the time of the line, even if the computed time is long before.
         self._belongs = [
             (told.get(one.where, one.time) if one.point is Point.FAILED else one.time) for one in self._signs
         ]
@@ -102,7 +102,7 @@ class _Finder:
             yield self._end(count - 1)
 
     def _end(self, attempt: int) -> Passage:
-        """The end of the last attempt: nothing followed."""
+        """Return the passage at the end of the last attempt."""
         begin = self._begins[attempt]
         signs = [one for one in self._signs[bisect_left(self._belongs, begin.time) :] if one.point <= Point.TERMINATED]
         moments = _in_order([begin, *self._named(attempt, signs, None)])
@@ -116,7 +116,7 @@ class _Finder:
             end = max(end, trained.time)
         signs = self._between(begin.time, min(end, max(self._begins[following].time, begin.time)))
         named = list(self._named(attempt, signs, following, end))
-        if trained is None:  # the chain closes where it was up
+        if trained is None:  # The chain closes where the attempt was up.
             named = [one for one in named if one.point < Point.WORKERS_STARTED]
             row = int(timeline.attempts.up_row[following])
             named.append(Moment(Point.WORKERS_STARTED, end, timeline.table.where(row)))
@@ -125,19 +125,19 @@ class _Finder:
         row = int(self._evidence.regained[attempt])
         later = row >= 0 and self._life(row) != int(timeline.attempts.number[following])
         if row >= 0 and not later:
-            reached = max(int(timeline.table.time[row]), end)  # of a step that is past the old one from its begin on
+            reached = max(int(timeline.table.time[row]), end)  # A step is past the old one from its begin on.
             caught_up = Moment(Point.CAUGHT_UP, reached, timeline.table.where(row))
             moments = _in_order([*moments, caught_up])
         return Passage(attempt, moments, tuple(signs), followed=True, trained=True, caught_up_later=later)
 
     def _life(self, row: int) -> int:
-        """The number of the attempt of a row."""
+        """Return the number of the attempt of a row."""
         attempts = self._timeline.attempts
         return int(attempts.number[attempts.of_row[row]])
 
     def _last_progress(self, attempt: int) -> Moment:
-        """Its last step; of one without a step, where it was up. What was trained behind its line is its step in
-        flight."""
+        """Return the attempt's last step; without a step, the time at which it was up. Training after its line is its
+        step in flight."""
         timeline = self._timeline
         row = int(self._evidence.last_step[attempt])
         time = int(timeline.attempts.up[attempt] if row < 0 else timeline.table.time[row])
@@ -145,7 +145,7 @@ class _Finder:
         return Moment(Point.LAST_PROGRESS, min(time, self._left[attempt]), timeline.table.where(place))
 
     def _training_again(self, attempt: int) -> Moment | None:
-        """Where its first step began, its start-up aside; None for one that never trained."""
+        """Return the time of its first step, without its start-up; None for an attempt that never trained."""
         timeline = self._timeline
         spans, row = timeline.training.spans, int(self._evidence.first_step[attempt - 1])
         at, stop = self._bounds[attempt], self._bounds[attempt + 1]
@@ -160,7 +160,7 @@ class _Finder:
 
     @cached_property
     def _bounds(self) -> list[int]:
-        """Where the spans of each attempt begin."""
+        """Return the index at which the spans of each attempt begin."""
         found: list[int] = search(
             self._timeline.training.spans.attempt, np.arange(len(self._timeline.attempts) + 1)
         ).tolist()
@@ -168,13 +168,16 @@ class _Finder:
 
     @cached_property
     def _startups(self) -> Mapping[int, int]:
-        """By attempt, where (ns) the start-up of its first span ends."""
+        """Return, by attempt, when (ns) the start-up of its first span ends."""
         attempt, _, end = self._costs.startups
         return dict(zip(attempt.tolist(), end.tolist(), strict=True))
 
     def _first_step_began(self, span: int, attempt: int) -> int:
-        """Of a span that holds no start-up of the ledger. One that is lost has none, and of one that a line ends nobody
-        says when its first step began: usual steps before its end, where it stands out as a start-up does."""
+        """Return when the first step of a span began that has no start-up in the ledger.
+
+        A lost span has none. If a line ends the span, the begin of its first step is unknown. It is estimated as usual
+        steps before the span's end, if the excess stands out as a start-up does.
+        """
         timeline = self._timeline
         spans, usual = timeline.training.spans, timeline.usual_step
         begin, end = int(spans.start[span]), int(spans.end[span])
@@ -185,8 +188,8 @@ class _Finder:
         return max(begin, end - round(median * steps))
 
     def _between(self, begin: int, end: int) -> list[Sign]:
-        """The signs from the last progress to the training. One at either instant is of the passage that it fits: what
-        ends an attempt begins a passage, what starts one ends it."""
+        """Return the signs from the last progress to the training. A sign at either time belongs to the passage that it
+        fits: the end of an attempt begins a passage, a start ends it."""
         first, stop = bisect_left(self._belongs, begin), bisect_right(self._belongs, end)
         some = zip(self._signs[first:stop], self._belongs[first:stop], strict=True)
         return [
@@ -198,7 +201,7 @@ class _Finder:
     def _named(
         self, attempt: int, signs: Sequence[Sign], following: int | None, end: int | None = None
     ) -> Iterator[Moment]:
-        """What lines name between the last progress and the training: signs, what the cause says, and events."""
+        """Yield the logged points between the last progress and the training: from signs, the cause, and events."""
         found: dict[Point, Moment] = {}
         for one in (*signs, *self._failure(attempt, signs, end)):
             known = found.get(one.point)
@@ -216,7 +219,7 @@ class _Finder:
         yield from found.values()
 
     def _failure(self, attempt: int, signs: Iterable[Sign], end: int | None) -> Iterator[Sign]:
-        """When the attempt failed, as the line of its cause says where that has a time of its own."""
+        """Yield the time of the failure, if the line of its cause has its own time."""
         observed = self._timeline.table.observed
         if not observed.rows:
             return
@@ -230,8 +233,8 @@ class _Finder:
             yield Sign("", Point.FAILED, one.lo, one.where)
 
     def _of_events(self, attempt: int, end: int, signs: Iterable[Sign]) -> Iterator[Moment]:
-        """What events show of the attempt that follows: its start line, unless that names another point, and where its
-        restore ended."""
+        """Yield points from events of the next attempt: its start line, unless that names another point, and the end of
+        its restore."""
         timeline = self._timeline
         table, attempts = timeline.table, timeline.attempts
         if attempts.started[attempt]:
@@ -248,7 +251,7 @@ class _Finder:
 
     @cached_property
     def _restored(self) -> Mapping[int, list[int]]:
-        """By attempt, the rows of its restores and loads."""
+        """Return the rows of restores and loads by attempt."""
         table, owner = self._timeline.table, self._timeline.attempts.of_row
         found: dict[int, list[int]] = {}
         rows = rows_of(table.kind, (Kind.RESTORE, Kind.LOAD))
@@ -261,7 +264,8 @@ _POINT = attrgetter("point")
 
 
 def _in_order(moments: Iterable[Moment]) -> tuple[Moment, ...]:
-    """In the order of the points; one whose line stands before an earlier point's is put there, and marked."""
+    """Return the moments in the order of points. If a line precedes that of an earlier point, it is moved there, and
+    marked."""
     result: list[Moment] = []
     for one in sorted(moments, key=_POINT):
         before = result[-1].time if result else one.time
@@ -270,5 +274,5 @@ def _in_order(moments: Iterable[Moment]) -> tuple[Moment, ...]:
 
 
 def is_planned_stop(timeline: Timeline, attempt: int) -> bool:
-    """Whether an attempt ended as it was meant to."""
+    """Return True if an attempt ended as planned."""
     return bool(timeline.endings.how[attempt] == End.CLEAN)

@@ -1,4 +1,4 @@
-"""Steps that hang: kept or lost, what they took beyond a usual step (accounting §5, step_stall)."""
+"""Hanging steps: kept or lost, and their time beyond a usual step (accounting §5, step_stall)."""
 
 from __future__ import annotations
 
@@ -22,56 +22,56 @@ from goodput_cli.vocabulary.categories import Category
 _RAN_FOR = re.compile(
     r"(?:[Ww]atchdog|timeout).{0,200}?(?: ran for (?P<waited>\d{1,12}) mil|Timeout\(ms\)=(?P<most>\d{1,12}))", re.DOTALL
 )
-"""A quote of it may be cut behind that."""
+"""A quote of the line may be cut after the match."""
 _NS_PER_MS = 10**6
 _LONGEST_NS = 10**18
 _KEPT = (Category.PRODUCTIVE, Category.STALL)
 _AT_THE_END = (*_KEPT, Category.WASTED, Category.OTHER)
-"""What the ledger makes of the step in flight at an end: of the last attempt, `other` beyond a usual step."""
+"""Categories of the step in flight at an end. For the last attempt it is `other` beyond a usual step."""
 _BEFORE_STEPS = (Category.RECOVERY, Category.OTHER)
-"""What the ledger makes of an attempt that never stepped."""
+"""Categories of an attempt that never stepped."""
 HANG_NS = 60 * 10**9
-"""A step that takes less beyond a usual one is slow, and does not hang."""
+"""A step that exceeds a usual one by less (ns) is slow, but does not hang."""
 _MANY = 0.03
-"""Of the window: steps that take long now and then, as they do in every job, are worth no line below it."""
+"""Share of the window below which occasional long steps, as in every job, are not reported."""
 
 
 @dataclass(frozen=True)
 class Hangs:
-    """Steps that hung, in time order: columns of one length."""
+    """Hanging steps, in time order: columns of one length."""
 
     attempt: Rows
-    """From 0."""
+    """Attempt, from 0."""
     number: I64
-    """Its step as the engine counts: in logs of the ends of steps, how many were done before. `NO_STEP` before the
-    first step of an attempt."""
+    """Step in the engine's numbering; in logs of step ends, the number of steps done before. `NO_STEP` before the first
+    step of an attempt."""
     step: I64
-    """Its step, or the first of those that one record stands for, as the log counts them; `NO_STEP` as above."""
+    """Step, or the first of those that one record covers, in the numbering of the log; `NO_STEP` as above."""
     start: I64
     end: I64
-    """ns."""
+    """End, ns."""
     row: Rows
-    """Of the line that names it: that begins it, or, in logs of the ends of steps, that ends it. Before the first step,
-    of the last start line."""
+    """Row of the line of its begin, or of its end in logs of step ends. Before the first step, row of the last start
+    line."""
     ns: I64
-    """What it took beyond a usual step, by the ledger."""
+    """Time beyond a usual step, by the ledger (ns)."""
     lost: I64
-    """The part of that which the ledger holds as wasted."""
+    """Part of it that the ledger counts as wasted (ns)."""
     usual: I64
-    """ns of a usual step, times the steps that one record stands for."""
+    """Time of a usual step (ns), times the number of steps that one record covers."""
     upto: I64
-    """The last of the steps that one record stands for, as the engine counts."""
+    """Last of the steps that one record covers, in the engine's numbering."""
 
     def __len__(self) -> int:
         return len(self.ns)
 
     @property
     def before_first_step(self) -> Mask:
-        """Whether each kept its attempt from its first step."""
+        """Return, for each hang, True if it occurred before its attempt's first step."""
         return np.asarray(self.number == NO_STEP)
 
     def take(self, some: Mask | Rows) -> Hangs:
-        """Some of them."""
+        """Return the chosen hangs."""
         return Hangs(*(getattr(self, name)[some] for name in _COLUMNS))
 
 
@@ -80,7 +80,7 @@ _NONE = Hangs(*(np.zeros(0, dtype=np.int64) for _ in _COLUMNS))
 
 
 def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
-    """Of the step times inside a window (ns). Without --stall-factor none is looked for."""
+    """Return the hangs within a window (ns) of step times; empty without --stall-factor."""
     if timeline.rules.method.stall_factor <= 0:
         return _NONE
     found = [_between_records(timeline, within), _in_flight(timeline, within), _before_first_step(timeline, within)]
@@ -92,7 +92,7 @@ def find_hangs(timeline: Timeline, within: tuple[int, int]) -> Hangs:
 
 
 def _between_records(timeline: Timeline, within: tuple[int, int]) -> Hangs:
-    """Steps that ended, as the next record shows."""
+    """Return hanging steps that ended, as the next record shows."""
     factor, usual, records = timeline.rules.method.stall_factor, timeline.usual_step.median, timeline.records
     place = _long_steps(timeline, within)
     if records is None or len(place) == 0:
@@ -106,7 +106,7 @@ def _between_records(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     nothing = np.zeros(len(place), dtype=np.int64)
     wasted = amounts.pop((Category.WASTED, -1), nothing)
     spans = timeline.training.spans
-    opening = np.isin(row, spans.row[spans.opening])  # in lost training the ledger does not tell a start-up apart
+    opening = np.isin(row, spans.row[spans.opening])  # In lost training the ledger does not separate the start-up.
     wasted = np.where(opening, 0, np.maximum(wasted - _explained(timeline, start, end), 0))
     kept = sum(amounts.values(), nothing)
     long = (kept + wasted > factor * expected) & ~_is_marked(timeline, place, kept + wasted - expected)
@@ -121,17 +121,17 @@ def _between_records(timeline: Timeline, within: tuple[int, int]) -> Hangs:
 
 
 def that_matter(hangs: Hangs, timeline: Timeline, within: tuple[int, int]) -> Hangs:
-    """Those that stand apart from what steps of the job take now and then; where none does, all of them if they are a
-    good part of the window, else none.
+    """Return the hangs that differ clearly from the occasional long steps of the job. Without any, return all of them
+    if they are a considerable part of the window, otherwise none.
 
-    One stands apart that took a minute or more beyond a usual step, and where steps are not ever rarer the longer they
-    are: of a heavy tail, more lie between half of a limit and the limit than above it.
+    Such a hang exceeds a usual step by a minute or more. Also, step times must not become ever rarer as they grow: with
+    a heavy tail, more steps lie between half of a limit and the limit than above it.
     """
     if len(hangs) == 0:
         return hangs
     usual, factor = timeline.usual_step.median, timeline.rules.method.stall_factor
     steps = timed_steps(timeline, *within)
-    with np.errstate(divide="ignore", invalid="ignore"):  # where a usual step takes no time
+    with np.errstate(divide="ignore", invalid="ignore"):  # A usual step may take no time.
         longer = steps.seconds * 1e9 / usual[steps.attempt]
     limit = factor
     while 0 < np.count_nonzero(longer > limit) <= np.count_nonzero((longer > limit / 2) & (longer <= limit)):
@@ -143,8 +143,10 @@ def that_matter(hangs: Hangs, timeline: Timeline, within: tuple[int, int]) -> Ha
 
 
 def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
-    """Steps in flight when attempts ended, where heartbeats went on or a watchdog reports how long it waited: without
-    either the time of death is unknown. Of the last attempt only where a line states its end."""
+    """Return steps in flight when attempts ended, if heartbeats continued or a watchdog reports how long it waited.
+
+    Without either the time of death is unknown. The last attempt counts only if its end is logged.
+    """
     records, ends = timeline.records, timeline.ends
     factor, usual = timeline.rules.method.stall_factor, timeline.usual_step.median
     heard, waited = _heard_until(timeline)
@@ -157,7 +159,7 @@ def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     number, end = records.number[last].astype(np.int64), heard[attempt]
     expected = np.rint(np.nan_to_num(usual[attempt])).astype(np.int64)
     limit, room = timeline.lineage.limit[attempt], np.maximum(end - records.time[last], 0) // np.maximum(expected, 1)
-    behind = np.where(limit > number, np.minimum(limit - number, room), 0)  # a checkpoint shows that they ended
+    behind = np.where(limit > number, np.minimum(limit - number, room), 0)  # A checkpoint shows that they ended.
     behind[~ends.followed[attempt]] = 0
     start = records.time[last] + behind * expected
     start = np.where(waited[attempt] > 0, np.maximum(start, end - waited[attempt] - expected), start)
@@ -167,7 +169,7 @@ def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     )
     amounts, nothing = timeline.ledger.between(start, end, _AT_THE_END), np.zeros(len(start), dtype=np.int64)
     wasted = amounts.get((Category.WASTED, -1), nothing)
-    explained = np.where(wasted > 0, _explained(timeline, start, end), 0)  # of other time the ledger has that
+    explained = np.where(wasted > 0, _explained(timeline, start, end), 0)  # The ledger separates other time itself.
     unclaimed = np.where(ends.followed[attempt], 0, sum(amounts.values(), nothing) - wasted)
     beyond = np.maximum(wasted + unclaimed - explained - expected, 0)
     some = beyond > factor * expected
@@ -178,8 +180,8 @@ def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
 
 
 def _before_first_step(timeline: Timeline, within: tuple[int, int]) -> Hangs:
-    """Attempts that ended before a step was recorded because a wait ran out of time, as a line says: how long they had
-    waited, as far as nothing else explains that time."""
+    """Return attempts that ended before a recorded step because a wait timed out, with the unexplained part of the
+    wait."""
     attempts, ends = timeline.attempts, timeline.ends
     waited = _heard_until(timeline)[1]
     stepped = np.zeros(len(attempts), dtype=bool)
@@ -199,12 +201,12 @@ def _before_first_step(timeline: Timeline, within: tuple[int, int]) -> Hangs:
 
 
 def ran_out_of_time(why: FailureCause) -> bool:
-    """Whether a line says that an attempt ended when a wait ran out of time."""
+    """Return True if a line shows that an attempt ended when a wait timed out."""
     return _waited(why) is not None
 
 
 def _waited(why: FailureCause) -> int | None:
-    """How long (ns) a line says that was waited until an attempt ended; None: none says that a wait ran out of time."""
+    """Return how long (ns) a logged wait lasted until the attempt ended; None if no wait timed out."""
     for one in (why.evidence, *why.used):
         if one is not None and one.waited_ns:
             return min(one.waited_ns, _LONGEST_NS)
@@ -214,7 +216,7 @@ def _waited(why: FailureCause) -> int | None:
 
 
 def ended_by_timeout(hangs: Hangs, timeline: Timeline) -> Mask:
-    """Which steps hung until their attempt ended because a wait ran out of time."""
+    """Return, for each step, True if it hung until its attempt ended because a wait timed out."""
     if not timeline.table.observed.rows:
         return np.zeros(len(hangs), dtype=bool)
     ran_out = [ran_out_of_time(timeline.causes.why[attempt]) for attempt in hangs.attempt.tolist()]
@@ -229,8 +231,10 @@ def at_the_end(hangs: Hangs, timeline: Timeline) -> Mask:
 
 
 def _heard_until(timeline: Timeline) -> tuple[I64, I64]:
-    """By attempt, when (ns) it was last known to be alive in its step: at its last heartbeat, and at its end where a
-    watchdog says how long it had waited; and how long (ns) that was. 0 without."""
+    """Return, by attempt, when (ns) it was last known to be alive in its step, and for how long (ns); 0 if unknown.
+
+    It is known at the last heartbeat, and at the end if a watchdog reports how long it had waited.
+    """
     table, owner = timeline.table, timeline.attempts.of_row
     rows = np.flatnonzero((table.kind == Kind.HEARTBEAT) & (owner >= 0))
     heard, waited = np.zeros((2, len(timeline.attempts)), dtype=np.int64)
@@ -243,7 +247,7 @@ def _heard_until(timeline: Timeline) -> tuple[I64, I64]:
 
 
 def _long_steps(timeline: Timeline, within: tuple[int, int]) -> Rows:
-    """Places in the records of the kept steps that stalled, and of lost ones that took as long, whatever the reason."""
+    """Return indices in the records: kept steps that stalled, and lost ones that took as long, for any reason."""
     records, factor, usual = timeline.records, timeline.rules.method.stall_factor, timeline.usual_step.median
     if records is None or len(records.rows) < 2:
         return np.zeros(0, dtype=np.intp)
@@ -261,8 +265,10 @@ def _long_steps(timeline: Timeline, within: tuple[int, int]) -> Rows:
 
 
 def _stalled(timeline: Timeline) -> Rows:
-    """Places in the records of the kept steps that stalled. A span may begin where no record does: the first of an
-    attempt in logs of the ends of steps."""
+    """Return indices in the records of the kept steps that stalled.
+
+    A span may begin without a record: the first one of an attempt in logs of step ends.
+    """
     records, spans, stalled = timeline.records, timeline.training.spans, timeline.kept_training.stall.rows
     if records is None or len(stalled) == 0:
         return np.zeros(0, dtype=np.intp)
@@ -272,8 +278,8 @@ def _stalled(timeline: Timeline) -> Rows:
 
 
 def _explained(timeline: Timeline, start: I64, end: I64) -> I64:
-    """Time (ns) of each interval in which a line names something other than training: where training is lost, the
-    ledger holds it as wasted too."""
+    """Return the time (ns) of each interval with a logged explanation other than training. In lost training the ledger
+    counts it as wasted too."""
     table, phases = timeline.table, timeline.phases
     saves = np.flatnonzero(of_kind(table.kind, (Kind.SAVE, Kind.RESTORE)) & (table.edge == Edge.INTERVAL))
     begins = np.concatenate((phases.start, table.time[saves]))
@@ -282,7 +288,7 @@ def _explained(timeline: Timeline, start: I64, end: I64) -> I64:
 
 
 def down_in_hangs(hangs: Hangs, timeline: Timeline) -> I64:
-    """Return the downtime (ns) that hangs before a first step have, by attempt that another one follows."""
+    """Return the downtime (ns) in hangs before a first step, by attempt that another one follows."""
     down = np.zeros(len(timeline.attempts), dtype=np.int64)
     early = hangs.before_first_step
     np.add.at(down, hangs.attempt[early], hangs.ns[early])
@@ -290,9 +296,11 @@ def down_in_hangs(hangs: Hangs, timeline: Timeline) -> I64:
 
 
 def _is_marked(timeline: Timeline, place: Rows, beyond: I64) -> Mask:
-    """Return which gaps between records have a mark of a save or load that explains them: a line without a duration.
-    beyond: what each takes beyond usual steps (ns). A mark explains what saves of the job mostly take, and no gap
-    that is far longer."""
+    """Return, for each gap between records, True if a mark of a save or load explains it: a line without a duration.
+
+    beyond: the time of each beyond usual steps (ns). A mark explains the usual time of the job's saves, and not a gap
+    that is far longer.
+    """
     table, records, usual = timeline.table, timeline.records, timeline.usual_step.median
     saves = np.flatnonzero(table.kind == Kind.SAVE)
     # Next to lines of saves, a completion may be that of a save in the background.
@@ -313,8 +321,10 @@ def _is_marked(timeline: Timeline, place: Rows, beyond: I64) -> Mask:
 
 
 def lost_in_hangs(timeline: Timeline, hangs: Hangs, olders: tuple[Older, ...]) -> tuple[I64, I64]:
-    """By attempt that another one follows, what hangs hold of the training that its end took back (ns), and of that
-    what a newer checkpoint would have kept: these seconds are the hang's."""
+    """Return, by attempt that another one follows, the training (ns) in hangs that its end took back.
+
+    The second value is the part that a newer checkpoint would have kept: these seconds belong to the hang.
+    """
     lost = np.zeros(len(timeline.attempts), dtype=np.int64)
     kept = lost.copy()
     if not hangs.lost.any():
@@ -322,7 +332,7 @@ def lost_in_hangs(timeline: Timeline, hangs: Hangs, olders: tuple[Older, ...]) -
     newest = np.full(len(lost), np.iinfo(np.int64).min)
     for one in olders:
         newest[one.ended] = max(newest[one.ended], one.below)
-    ended = taken_back_by(timeline, hangs.attempt, hangs.upto)  # of a record of several steps the last are lost
+    ended = taken_back_by(timeline, hangs.attempt, hangs.upto)  # The last steps of a record are lost.
     some = np.flatnonzero((hangs.lost > 0) & (ended >= 0))
     np.add.at(lost, ended[some], hangs.lost[some])
     avoidable = some[hangs.number[some] < newest[ended[some]]]

@@ -1,7 +1,7 @@
-"""What the step times and the saves of a job show over its length: long steps at equal distances, saves that become
-slow. Each needs enough of its data, and is not judged without it.
+"""Patterns of step times and saves over a job: long steps at equal distances, saves that become slow. Each pattern
+needs a minimum of data, and is not judged without it.
 
-How far apart saves are beside what Young's formula says, and what that says of wasted training.
+Also the save interval compared with Young's formula, and its effect on wasted training.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 _PERIODS = 8
 _LEAST_PERIOD = 5
-"""Long steps nearer than this are a population of their own, and no pattern."""
+"""Smallest distance of a pattern: long steps at smaller distances are a separate population."""
 _IN_PHASE = 0.8
 _LONGER = 0.25
-"""A step is long that takes so much more than the usual one,"""
+"""A long step exceeds the usual one by at least this share,"""
 _SIGMAS, _MAD_TO_SIGMA = 4, 1.4826
-"""and so many standard deviations, as the middle half of the steps shows them: others are noise."""
+"""and by this number of standard deviations, estimated from the middle half of the steps; other steps are noise."""
 _SAVES = 8
 _GREW = 1.5
 _OUTLIER = 5.0
@@ -43,33 +43,33 @@ _MINUTE_NS = 60 * 10**9
 _MOST_ROWS = 5
 _HALF = 0.5
 _MOST_WEIGHED = (300, 100_000)
-"""Attempts and records of steps of a job of which an insight says how often to save: of more, to weigh the lives one by
-one takes as long and as much memory as to account for the job, and `goodput advise` is asked."""
+"""Maximum numbers of attempts and of step records for an insight about the save interval. Weighing each attempt of a
+larger job takes as long and as much memory as accounting for the job; `goodput advise` does it."""
 _TRAINED = (Category.PRODUCTIVE, Category.STALL, Category.SLOWDOWN)
 WITHIN = ", counted as goodput"
-"""What is said of a cost that is no badput, since the training was kept."""
+"""Suffix of a cost that is not badput, because the training was kept."""
 
 
 class Periodic(Struct, frozen=True):
     """Steps at equal distances that take longer than the others."""
 
     every: int
-    """Steps from one to the next."""
+    """Distance between them, in steps."""
     steps: TimedSteps
-    """The long ones."""
+    """The long steps."""
     beyond: I64
-    """What each took beyond a usual step, in kept training (ns)."""
+    """Time of each beyond a usual step, in kept training (ns)."""
     stalled: I64
-    """The part of it that the ledger holds as a stall (ns)."""
+    """Part of it that the ledger counts as a stall (ns)."""
 
     def holds(self, attempt: Rows, number: I64) -> Mask:
-        """Which of some steps, as records number them, are among them."""
+        """Return, for step numbers as recorded, True if the step is one of the long ones."""
         own = set(zip(self.steps.attempt.tolist(), self.steps.number.tolist(), strict=True))
         return np.array([pair in own for pair in zip(attempt.tolist(), number.tolist(), strict=True)], dtype=bool)
 
 
 def find_periodic(analysis: AnalysisData) -> Periodic | None:
-    """Eight long steps or more at the same distance. None where there are none, or not every step is recorded."""
+    """Return eight or more long steps at the same distance. None without any, or if not every step is recorded."""
     timeline, window = analysis.timeline, analysis.window
     if analysis.steps.count < _PERIODS * _LEAST_PERIOD or timeline.reference_ns is not None:
         return None
@@ -85,7 +85,7 @@ def find_periodic(analysis: AnalysisData) -> Periodic | None:
     amounts = timeline.ledger.between(slow.time, slow.end, _TRAINED)
     nothing = np.zeros(len(long), dtype=np.int64)
     beyond = sum(amounts.values(), nothing) - round(usual * 1e9)
-    some = beyond > least * 1e9  # others held a save or an evaluation, which have their own lines
+    some = beyond > least * 1e9  # The others contained a save or an evaluation, which have their own lines.
     slow, beyond = slow.take(np.flatnonzero(some)), beyond[some]
     every = _distance(slow.number)
     if every is None:
@@ -103,7 +103,7 @@ def find_periodic(analysis: AnalysisData) -> Periodic | None:
 
 
 def _distance(numbers: I64) -> int | None:
-    """The distance that most of some steps have from the one before; None where no distance is common enough."""
+    """Return the most common distance between consecutive steps; None if none is common enough."""
     if len(numbers) < _PERIODS:
         return None
     apart = np.diff(numbers)
@@ -114,7 +114,7 @@ def _distance(numbers: I64) -> int | None:
 
 
 def periodic_insight(analysis: AnalysisData, periodic: Periodic) -> Candidate:
-    """What the long steps took beyond usual ones."""
+    """Return the insight about the time of long steps beyond usual ones."""
     steps = periodic.steps
     loads = analysis.timeline.loads
     loaded = _inside(loads.start, loads.end, steps.time, steps.end)
@@ -134,7 +134,7 @@ def periodic_insight(analysis: AnalysisData, periodic: Periodic) -> Candidate:
 
 
 def _inside(starts: I64, ends: I64, begin: I64, stop: I64) -> int:
-    """Time (ns) that some intervals have inside others that do not overlap and are sorted."""
+    """Return the time (ns) of some intervals inside others, which do not overlap and are sorted."""
     if len(starts) == 0:
         return 0
     place = np.minimum(np.searchsorted(stop, starts, side="right"), len(begin) - 1)
@@ -142,8 +142,8 @@ def _inside(starts: I64, ends: I64, begin: I64, stop: I64) -> int:
 
 
 def find_slow_saves(analysis: AnalysisData) -> Candidate | None:
-    """Saves that grow, or single ones that take far longer than the others: eight saves at least. What they took beyond
-    the usual one."""
+    """Return an insight about the excess time of saves that grow, or of single slow ones; None with fewer than eight
+    saves."""
     table = analysis.timeline.table
     rows, taken = _blocking_saves(analysis)
     if len(rows) < _SAVES:
@@ -152,7 +152,7 @@ def find_slow_saves(analysis: AnalysisData) -> Candidate | None:
     early, late, usual = (float(np.median(some)) for some in (taken[:third], taken[-third:], taken))
     odd = (taken > _OUTLIER * usual) & (taken > usual + _MINUTE_NS)
     if late > _GREW * early:
-        quarter = (late - early) / 4  # medians of thirds stand in their middles: two thirds of the way apart
+        quarter = (late - early) / 4  # The medians of thirds are two thirds of the way apart.
         first, last = max(early - quarter, float(taken.min())), late + quarter
         beyond = np.maximum(taken - round(first), 0)
         text = f"saves became slower: from {duration(round(first))} to {duration(round(last))}"
@@ -170,8 +170,8 @@ def find_slow_saves(analysis: AnalysisData) -> Candidate | None:
 
 
 def _blocking_saves(analysis: AnalysisData) -> tuple[Rows, I64]:
-    """The line of each save in the window that training waited for, and how long it waited (ns). In checkpoint logs it
-    is the line that the save ends with."""
+    """Return the line of each save in the window that training waited for, and how long it waited (ns). In checkpoint
+    logs it is the line at the end of the save."""
     timeline, window = analysis.timeline, analysis.window
     table, segments = timeline.table, timeline.segments
     if timeline.records is None:
@@ -198,22 +198,23 @@ def _slow_saves(analysis: AnalysisData, rows: Rows, beyond: I64, text: str, advi
 
 
 class HangNow(NamedTuple):
-    """The step in flight at the end of a job that nothing ended."""
+    """The step in flight at the end of a job without a logged end."""
 
     step: int
     begun: int
-    """When the last other line was, ns UTC."""
+    """Time of the last other line, ns UTC."""
     heard: int
-    """The last sign that the step is still in flight: a heartbeat, or the clock. ns UTC."""
+    """Last sign that the step is still in flight: a heartbeat, or the clock. ns UTC."""
     beats: bool
-    """Whether heartbeats go on."""
+    """True if heartbeats continue."""
 
 
 def hangs_now(timeline: Timeline) -> HangNow | None:
     """Return the step that hangs at the end of a job; None without one.
 
-    Heartbeats went on for longer than a step may take, or the clock did: the window of a job that runs goes up to now.
-    A log that ends with its last line shows no hang, and a long silence is that of a job that may be dead."""
+    Heartbeats continued for longer than a step may take, or the clock did: the window of a running job extends to now.
+    A log that ends with its last line shows no hang, and a job that is silent for long may be dead.
+    """
     records, factor = timeline.records, timeline.rules.method.stall_factor
     if timeline.ended or records is None or len(timeline.attempts) == 0 or factor <= 0:
         return None
@@ -237,7 +238,7 @@ def hangs_now(timeline: Timeline) -> HangNow | None:
 
 
 _BEATS_NS = 3 * _MINUTE_NS
-"""Heartbeats go on if the last one is not older."""
+"""Heartbeats continue if the last one is not older."""
 _PAUSE_STEPS = 10
 
 
@@ -245,14 +246,14 @@ class StepPause(NamedTuple):
     """Time without a step at the end of a window."""
 
     ns: int
-    """Since the last line about a step: what a monitor publishes as seconds since the last step."""
+    """Time since the last line about a step; a monitor publishes it as seconds since the last step."""
     usual_ns: int
     """Usual time from one such line to the next."""
 
 
 def find_step_pause(timeline: Timeline) -> StepPause | None:
-    """Return how long a job that nothing ended has logged no step; None up to a minute or ten usual distances between
-    two lines about steps, whichever is longer."""
+    """Return the time without a logged step of a job without a logged end. None up to a minute or ten usual distances
+    between two lines about steps, whichever is longer."""
     records, usual = timeline.records, timeline.usual_step.median
     known = usual[~np.isnan(usual)]
     last = last_step_ns(timeline.table)
@@ -263,7 +264,7 @@ def find_step_pause(timeline: Timeline) -> StepPause | None:
 
 
 def last_step_ns(table: EventTable) -> int | None:
-    """Return when the last line about a step was, in ns UTC; None if the log has none."""
+    """Return the time of the last line about a step, in ns UTC; None if the log has none."""
     times = table.time[table.kind == Kind.STEP]
     return int(times.max()) if len(times) else None
 
@@ -272,8 +273,10 @@ _DEAD_NS = 10 * _MINUTE_NS
 
 
 def silent_since(timeline: Timeline) -> int | None:
-    """When (ns) the last line was of a job that nothing ended, where its window goes on for longer than a step may take
-    and than 10 min: it may be dead."""
+    """Return the time (ns) of the last line of a job that may be dead; None otherwise.
+
+    The job's end is not logged, and its window continues for longer than a step may take, and for more than 10 min.
+    """
     heard = int(timeline.table.end.max())
     usual = timeline.usual_step.median
     known = usual[~np.isnan(usual)]
@@ -282,41 +285,41 @@ def silent_since(timeline: Timeline) -> int | None:
 
 
 _FAR = 2.0
-"""Intervals of saves that differ from the best one by this factor are too long or too short."""
+"""A save interval is too long or too short if it differs from the best one by this factor."""
 _LEAST_FAILURES = 3
 
 
 class SavePolicy(Struct, frozen=True):
-    """How often a job saves, and how often Young's formula says it should (s)."""
+    """Save interval of a job, and the best one by Young's formula (s)."""
 
     count: int
-    """Saves."""
+    """Number of saves."""
     cost: float
-    """For how long one blocks."""
+    """Blocking time of one save."""
     apart: float
-    """Training between two of them."""
+    """Training between two saves."""
     interval: float
-    """From the beginning of one to that of the next, as reports have it; training between two where no attempt has
-    two."""
+    """Time from the beginning of one save to the next, as shown in reports; training between two if no attempt
+    has two."""
     best: float
-    """Training between two of them, by the formula."""
+    """Training between two saves, by the formula."""
     failures: int
-    """From so many the formula has its time between failures."""
+    """Number of failures from which the formula has its time between failures."""
 
     @property
     def too_rare(self) -> bool:
-        """Whether enough failures say that they are too far apart."""
+        """Return True if enough failures show that saves are too far apart."""
         return self.failures >= _LEAST_FAILURES and self.apart > _FAR * self.best
 
     @property
     def too_frequent(self) -> bool:
-        """The same for too near."""
+        """Return True if enough failures show that saves are too close together."""
         return self.failures >= _LEAST_FAILURES and _FAR * self.apart < self.best
 
 
 def save_policy(analysis: AnalysisData, failures: int) -> SavePolicy | None:
-    """failures: how many ended training. None where there is none, or where the log does not show how far apart saves
-    are or what one costs."""
+    """Return the save policy; None without failures, or if the log does not show the interval or the cost of saves.
+    failures: how many ended training."""
     saves, reliability = analysis.saves, analysis.reliability
     cost = MEASURES["saves.time"].of(summary_of(analysis))
     if saves is None or not cost or reliability is None or not failures:
@@ -325,15 +328,15 @@ def save_policy(analysis: AnalysisData, failures: int) -> SavePolicy | None:
     apart = _seconds_apart(analysis) if interval is None else interval - each
     if apart is None or apart <= 0:
         return None
-    from goodput_cli.analysis.advice.results import young  # only where saves and failures are known
+    from goodput_cli.analysis.advice.results import young  # It is needed only if saves and failures are known.
 
     best = young(each, reliability.exposure_ns / 1e9 / failures)
     return SavePolicy(saves.count, each, apart, apart if interval is None else interval, best, failures)
 
 
 def _seconds_apart(analysis: AnalysisData) -> float | None:
-    """Training between two saves (s), where no attempt has two: by the steps between them; of a single one, by those
-    before it. None where saves name no steps."""
+    """Return the training between two saves (s) if no attempt has two, from the steps between them. A single save
+    counts the steps before it. None if saves do not name steps."""
     saves, kept = saves_made(analysis.timeline), analysis.job.kept_range
     usual = analysis.timeline.usual_step.median
     known, steps = usual[~np.isnan(usual)], saves.apart_steps
@@ -343,7 +346,7 @@ def _seconds_apart(analysis: AnalysisData) -> float | None:
 
 
 def rare_saves(analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: About) -> Candidate:
-    """Return the insight. wasted: training (ns) that so many failures took back."""
+    """Return the insight. wasted: training (ns) that the failures took back."""
     window, apart = analysis.window, duration_of_seconds(policy.interval)
     text = f"{plural(failures, 'failure')} lost the work since the last checkpoint; checkpoints are {apart} apart"
     return Candidate("rare_saves", wasted, text, window.start_ns, window.end_ns, failures, about=about)
@@ -358,7 +361,7 @@ def interval_advised(analysis: AnalysisData) -> str | None:
     attempts, records = len(timeline.attempts), 0 if timeline.records is None else len(timeline.records.number)
     if attempts > _MOST_WEIGHED[0] or records > _MOST_WEIGHED[1]:
         return None
-    from goodput_cli.analysis.advice.curve import exposure_of  # only where saves are too rare
+    from goodput_cli.analysis.advice.curve import exposure_of  # It is needed only if saves are too rare.
     from goodput_cli.analysis.advice.interval import interval_advice
     from goodput_cli.analysis.advice.replay_attempts import record_of
 
@@ -377,7 +380,7 @@ def _every(steps: int) -> str:
 
 
 def frequent_saves(analysis: AnalysisData, policy: SavePolicy, slow: int) -> Candidate:
-    """What all saves took but `slow` (ns), which another insight has."""
+    """Return the insight about the time of all saves, minus `slow` (ns), which another insight reports."""
     window = analysis.window
     ns = sum(row.ns for row in analysis.badput if row.category == Category.SAVE.id) - slow
     each, apart = duration_of_seconds(policy.cost), duration_of_seconds(policy.interval)
@@ -387,7 +390,7 @@ def frequent_saves(analysis: AnalysisData, policy: SavePolicy, slow: int) -> Can
 
 
 def lost_training(analysis: AnalysisData, policy: SavePolicy | None) -> str:
-    """What to do where failures took back more training than they kept the job down."""
+    """Return the advice if failures took back more training than the downtime that they caused."""
     if analysis.saves is None or analysis.saves.count == 0:
         return "save checkpoints, or log them: the log contains no saves"
     if policy is None:

@@ -1,6 +1,6 @@
-"""What training itself lost: hangs, slow steps, waiting for data, what was given up.
+"""Losses of training itself: hangs, slow steps, waiting for data, discarded training.
 
-Categories with more than their usual share of the window, and what the log leaves open.
+Also categories with more than their usual share of the window, and questions that the log does not answer.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _NO_ROWS = np.zeros(0, dtype=np.intp)
 _MOST_ABOUT = 100
 _HALF, _EXPLAINED = 0.5, 0.8
 _LEAST_BEYOND_OWN = 1.03
-"""So many times the reference of the log itself, or more: it is no surer."""
+"""Minimum ratio to a reference from the log itself, which is not more precise."""
 _TENTH = 0.1
 _MANY_STEPS = 100_000
 _TIMEOUT = "find out which rank was missing and why, and shorten the timeout that the other ranks waited for"
 _NOW_AND_THEN = "check what these steps have in common: a host, their data, the network"
 _HUNG_OR_STOPPED = "check whether the process ran at that time: it hung, or it was stopped and resumed at this step"
 _OPEN = "unknown whether slow or by design"
-"""Of step times that rose and stayed (accounting §6, §8)."""
+"""Wording for step times that rose and stayed high (accounting §6, §8)."""
 _DECIDE = "pass --reference-step-time, or log `global_batch_size`"
 _SINCE_START = (
     "compare the hosts and data of these steps with later steps, unless the change was planned (a warm-up, the batch)"
@@ -58,7 +58,7 @@ _SINCE_START = (
 
 
 def find_hung_now(analysis: AnalysisData) -> Iterator[Candidate]:
-    """The step in flight at the end of the window."""
+    """Report the step in flight at the end of the window."""
     timeline, window = analysis.timeline, analysis.window
     hung = hangs_now(timeline)
     if hung is None or hung.heard > window.end_ns:
@@ -77,13 +77,13 @@ def find_hung_now(analysis: AnalysisData) -> Iterator[Candidate]:
 
 
 def pause_text(timeline: Timeline) -> str:
-    """Return how long no step was logged at the end of a job, and how long one usually takes; "" for not long."""
+    """Return how long no step was logged at the end of a job, and the usual step time; "" if that is not long."""
     pause = find_step_pause(timeline)
     return "" if pause is None else f"no step for {duration(pause.ns)} (usually {duration(pause.usual_ns)})"
 
 
 def find_hang(hangs: Hangs, timeline: Timeline) -> Iterator[Candidate]:
-    """Steps that hung."""
+    """Report hanging steps."""
     if len(hangs) == 0:
         return
     by_timeout = ended_by_timeout(hangs, timeline)
@@ -101,7 +101,7 @@ def find_hang(hangs: Hangs, timeline: Timeline) -> Iterator[Candidate]:
 
 
 def _around_worst(hangs: Hangs) -> tuple[str, ...]:
-    """Options that show the longest hang."""
+    """Return the options that show the longest hang."""
     worst = int(np.argmax(hangs.ns))
     if hangs.before_first_step[worst]:
         return ("--from", iso(int(hangs.start[worst])), "--to", iso(int(hangs.end[worst])), "--events")
@@ -109,7 +109,7 @@ def _around_worst(hangs: Hangs) -> tuple[str, ...]:
 
 
 def _words_of_hangs(hangs: Hangs, timeline: Timeline, by_timeout: Mask) -> tuple[str, str | None]:
-    """What hung, the worst of it by its number, and what to do; None for what is done about any hang."""
+    """Return a description of the hangs with the number of the worst, and the advice; None for the general advice."""
     count, worst = len(hangs), int(np.argmax(hangs.ns))
     step, start, end = int(hangs.step[worst]), int(hangs.start[worst]), int(hangs.end[worst])
     took, usual = duration(end - start), duration(int(hangs.usual[worst]))
@@ -139,22 +139,24 @@ def _words_of_hangs(hangs: Hangs, timeline: Timeline, by_timeout: Mask) -> tuple
 
 
 def _named_end(timeline: Timeline, attempt: int) -> str:
-    """` (disruption 2)`; that of the last attempt has no number."""
+    """Return the disruption's number as ` (disruption 2)`; the end of the last attempt has none."""
     if not timeline.ends.followed[attempt]:
         return " at the end of the log"
     return f" (disruption {int(np.searchsorted(timeline.disruptions, attempt)) + 1})"
 
 
 def _may_be_a_restart(timeline: Timeline, start: int, end: int) -> bool:
-    """Whether a long step (ns) may have been a job that was stopped and went on at that step: no line of the log shows
-    a start of a process or how long its steps took, and none shows life in between."""
+    """Return True if a long step (ns) may have been a stopped job that continued at that step.
+
+    No line of the log shows a process start or the length of its steps, and none shows activity in between.
+    """
     table, within = timeline.table, np.searchsorted(timeline.table.time, [start + 1, end])
     told = timeline.attempts.started.any() or (table.step_time != NONE).any()
     return not told and int(within[0]) == int(within[1])
 
 
 def find_slow_steps(analysis: AnalysisData) -> Iterator[Candidate]:
-    """Slow regimes and drift; with a reference what training took beyond it."""
+    """Report slow periods and drift; with a reference, the training time beyond it."""
     timeline, window = analysis.timeline, analysis.window
     if timeline.reference_ns is not None:
         yield from _beyond_reference(analysis, timeline.reference_ns)
@@ -163,7 +165,7 @@ def find_slow_steps(analysis: AnalysisData) -> Iterator[Candidate]:
     if count < 2 * LEAST_STRETCH or (
         count > _MANY_STEPS and not changes_level(step_time_parts(timeline, *within), count)
     ):
-        return  # nearly always: spare the columns of all steps of a long job
+        return  # This is the usual case, and saves computing the columns of all steps of a long job.
     steps = timed_steps(timeline, *within)
     pace = step_pace(timeline, steps)
     if pace.drifts:
@@ -175,7 +177,7 @@ def find_slow_steps(analysis: AnalysisData) -> Iterator[Candidate]:
 
 
 def _first_that_stayed(regimes: Sequence[Regime]) -> int:
-    """Return the place of the first slow regime after which no step was fast again; the number of regimes if the last
+    """Return the index of the first slow period after which no step was fast again; the number of periods if the last
     one ended."""
     if not regimes or not regimes[-1].ongoing:
         return len(regimes)
@@ -186,7 +188,8 @@ def _first_that_stayed(regimes: Sequence[Regime]) -> int:
 
 
 def _of_drifts(steps: TimedSteps, drifts: Sequence[Drift]) -> Candidate:
-    """Steps that became slower throughout; more than one drift only where steps took other numbers of samples."""
+    """Return the insight about steps that became slower throughout. There is more than one drift only if steps took
+    different numbers of samples."""
     worst = max(drifts, key=lambda drift: drift.lost_seconds)
     ns = round(sum(drift.lost_seconds for drift in drifts) * 1e9)
     ends = [at for drift in drifts[:_MOST_ROWS] for at in _ends_of(steps, drift)]
@@ -198,12 +201,13 @@ def _of_drifts(steps: TimedSteps, drifts: Sequence[Drift]) -> Candidate:
 
 
 def _ends_of(steps: TimedSteps, drift: Drift) -> tuple[int, int]:
-    """The first and the last step time of a drift, by their places."""
+    """Return the first and the last step time of a drift, as indices."""
     return int(np.searchsorted(steps.time, drift.start_ns)), int(np.searchsorted(steps.end, drift.end_ns))
 
 
 def _explained(analysis: AnalysisData, regime: Regime) -> str:
-    """Which phase a slow regime was, where the log says what filled its steps and one makes up most of it; else ""."""
+    """Return the phase that makes up most of a slow period, if the log contains a breakdown of its steps;
+    otherwise ""."""
     if not analysis.table.inside:
         return ""
     found = growth_between(analysis, regime.first_step, regime.last_step)
@@ -213,7 +217,7 @@ def _explained(analysis: AnalysisData, regime: Regime) -> str:
 
 
 def _of_regimes(analysis: AnalysisData, steps: TimedSteps, regimes: Sequence[Regime]) -> Candidate:
-    """Slow regimes, by the one that lost most, or as stairs."""
+    """Return the insight about slow periods: the one that lost most, or all as stairs."""
     timeline = analysis.timeline
     worst = max(regimes, key=lambda regime: regime.lost_seconds)
     usual = duration_of_seconds(worst.usual_seconds)
@@ -251,8 +255,8 @@ def _of_regimes(analysis: AnalysisData, steps: TimedSteps, regimes: Sequence[Reg
 
 
 def _missing_slices(timeline: Timeline, regime: Regime) -> tuple[int, int] | None:
-    """Return how many slices were active in the middle of a slow regime, and how many the job has; None where none was
-    missing, or no record says it."""
+    """Return how many slices were active in the middle of a slow period, and the job's total. None if no slice was
+    missing, or if it is not recorded."""
     table = timeline.table
     rows = np.flatnonzero((table.kind == Kind.SLICES) & (table.time <= (regime.start_ns + regime.end_ns) // 2))
     counts = slices_of(table.details[int(table.detail[rows[-1]])]) if len(rows) else None
@@ -260,7 +264,7 @@ def _missing_slices(timeline: Timeline, regime: Regime) -> tuple[int, int] | Non
 
 
 def _are_stairs(regimes: Sequence[Regime]) -> bool:
-    """Whether slow regimes follow each other, each slower than the one before: two at least."""
+    """Return True if at least two slow periods follow each other, each slower than the one before."""
     return len(regimes) > 1 and all(
         after.first_step == before.last_step + 1 and after.factor > before.factor for before, after in pairwise(regimes)
     )
@@ -268,7 +272,7 @@ def _are_stairs(regimes: Sequence[Regime]) -> bool:
 
 def _beyond_reference(analysis: AnalysisData, reference_ns: Fraction) -> Iterator[Candidate]:
     timeline, window = analysis.timeline, analysis.window
-    command = "rolling" if timeline.records is None else None  # checkpoint logs show no single steps
+    command = "rolling" if timeline.records is None else None  # Checkpoint logs show no single steps.
     about = About(categories=(Category.SLOWDOWN.id,))
     reference = f"the reference step time of {duration(round(float(reference_ns)))}"
     slow, limits = _lost_to(analysis, Category.SLOWDOWN), analysis.goodput_limits
@@ -284,7 +288,7 @@ def _beyond_reference(analysis: AnalysisData, reference_ns: Fraction) -> Iterato
                         advice=_DECIDE, confirmed=False)  # fmt: skip
     took = 1 + slow / analysis.goodput.ns if analysis.goodput.ns else 0.0
     if analysis.reference.origin == "auto" and took < _LEAST_BEYOND_OWN:
-        return  # a reference that the log itself gives is no surer
+        return  # A reference from the log itself is not more precise.
     yield Candidate(
         "slow_steps",
         slow,
@@ -297,7 +301,7 @@ def _beyond_reference(analysis: AnalysisData, reference_ns: Fraction) -> Iterato
 
 
 def _more_loading(timeline: Timeline, regimes: Sequence[Regime]) -> int:
-    """How much longer (ns) data was loaded in slow regimes than it was in other time of the same length."""
+    """Return how much longer (ns) data loading took in slow periods than in other time of the same length."""
     loads = timeline.loads
     long = timeline.end - timeline.start - sum(one.end_ns - one.start_ns for one in regimes)
     inside = [
@@ -310,8 +314,8 @@ def _more_loading(timeline: Timeline, regimes: Sequence[Regime]) -> int:
 
 
 def find_input_bound(analysis: AnalysisData, programs: Sequence[StepBreakdown], explained: int) -> Iterator[Candidate]:
-    """Waiting for data: outside steps for certain, inside them perhaps. programs: what filled their steps. explained:
-    loading (ns) of which another insight tells."""
+    """Report waiting for data: certainly if outside steps, likely if inside. programs: their step breakdowns.
+    explained: loading (ns) that another insight reports."""
     window = analysis.window
     outside, text = _lost_to(analysis, Category.DATA_LOADING_SYNC), "data was loaded while no step was in progress"
     inside = max(sum(row.ns for row in analysis.overlapped if row.category == OVERLAPPED) - explained, 0)
@@ -331,7 +335,7 @@ def find_input_bound(analysis: AnalysisData, programs: Sequence[StepBreakdown], 
 
 
 def find_given_up(analysis: AnalysisData, taken_back: int) -> Iterator[Candidate]:
-    """Wasted training that no disruption took back. taken_back: what disruptions and hangs took (ns)."""
+    """Report wasted training that no disruption took back. taken_back: what disruptions and hangs took (ns)."""
     timeline, window = analysis.timeline, analysis.window
     ns, runs = _lost_to(analysis, Category.WASTED) - taken_back, len(timeline.runs)
     rollbacks, advice = timeline.attempts.begin_row[timeline.attempts.rolled_back], None
@@ -344,7 +348,7 @@ def find_given_up(analysis: AnalysisData, taken_back: int) -> Iterator[Candidate
         text = "training after the last checkpoint was discarded at a planned stop"
         advice = "save a checkpoint before a planned stop"
     else:
-        return  # no line shows that training was given up
+        return  # No line shows that training was discarded.
     options = ("--category", Category.WASTED.id)
     rows = tuple(map(int, [*timeline.runs[1:], *rollbacks][:_MOST_ROWS]))
     yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, len(rollbacks), 1), rows,
@@ -378,7 +382,8 @@ _OPTIONS: dict[str, tuple[str, ...]] = {"undetermined": (), "planned_stops": ("-
 
 
 def find_shares(analysis: AnalysisData, failing: Rows) -> Iterator[Candidate]:
-    """All kinds that are the time of some categories. failing: attempts whose start-up another insight has."""
+    """Report all kinds that are the time of some categories. failing: attempts whose start-up another insight
+    reports."""
     for code, categories in _SHARES.items():
         rows = [row for row in analysis.badput if BY_NAME[row.category] in categories]
         if rows:
@@ -406,14 +411,12 @@ def _share(analysis: AnalysisData, code: str, rows: list[CategoryTime], failing:
     found = _found(analysis, code, ns, text + inferred * ", including start-up", segments, rows, options, count)
     if code != "undetermined":
         return found
-    advice = CODES["undetermined_time"].advice_for(
-        analysis.job.formats
-    )  # what to log, so that it is known when one ends
+    advice = CODES["undetermined_time"].advice_for(analysis.job.formats)  # It explains what to log.
     return replace(found, advice=f"{advice[0].lower()}{advice[1:].rstrip('.')}")
 
 
 def _elastic_words(analysis: AnalysisData, rows: list[CategoryTime], segments: Rows) -> tuple[str, int]:
-    """Return what elastic time was, each kind with a count of its own, and the count of the first kind."""
+    """Return a description of elastic time, each kind with its own count, and the count of the first kind."""
     category, kinds = analysis.timeline.segments.category[segments], list[tuple[int, str]]()
     for name, categories in _ELASTIC_KINDS:
         if any(BY_NAME[row.category] in categories for row in rows):
@@ -435,9 +438,11 @@ def _custom(analysis: AnalysisData, row: CategoryTime, segments: Rows) -> Candid
 
 
 def find_unexplained(analysis: AnalysisData, explained: int, failing: I64) -> Iterator[Candidate]:
-    """The end of a job that nobody heard of again, and other time in `other`; what the log does not record could be
-    there. explained: time in `other` (ns) of which another insight tells. failing: from when to when (ns, a row each)
-    starts were dying, of which another one tells too."""
+    """Report a silent end of the job, and other time in `other`, which may be activity that the log does not record.
+
+    explained: time in `other` (ns) that another insight reports. failing: start and end (ns, one row each) of periods
+    of failing starts, which another insight reports too.
+    """
     timeline, window = analysis.timeline, analysis.window
     begun = _segments(analysis, [Category.OTHER])
     start = np.maximum(timeline.segments.start[begun], window.start_ns)
@@ -475,7 +480,7 @@ _MAY_BE_THERE = (
 
 
 def _silence(analysis: AnalysisData) -> Rows:
-    """The segments of `other` behind the last line of a job that nothing ended, where no usual step is so long."""
+    """Return the segments of `other` after the last line of a job without a logged end, if they exceed a usual step."""
     heard = silent_since(analysis.timeline)
     if heard is None:
         return _NO_ROWS
@@ -484,18 +489,18 @@ def _silence(analysis: AnalysisData) -> Rows:
 
 
 def _segments(analysis: AnalysisData, categories: list[Category]) -> Rows:
-    """Those of some categories that reach into the window."""
+    """Return the segments of some categories that reach into the window."""
     inside = segments_inside(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)
     return np.asarray(np.flatnonzero(of_kind(analysis.timeline.segments.category[inside], categories)) + inside.start)
 
 
 def _lost_to(analysis: AnalysisData, category: Category) -> int:
-    """Badput (ns) of a category, whatever its label."""
+    """Return the badput (ns) of a category, for any label."""
     return sum(row.ns for row in analysis.badput if row.category == category.id)
 
 
 def _lengths(analysis: AnalysisData, rows: Rows) -> I64:
-    """Of some segments, inside the window (ns)."""
+    """Return the lengths (ns) of some segments, inside the window."""
     segments, window = analysis.timeline.segments, analysis.window
     return np.minimum(segments.end[rows], window.end_ns) - np.maximum(segments.start[rows], window.start_ns)
 
@@ -504,7 +509,7 @@ def _found(
     analysis: AnalysisData, code: str, ns: int, text: str, segments: Rows, badput: list[CategoryTime],
     options: tuple[str, ...], count: int,
 ) -> Candidate:  # fmt: skip
-    """segments, badput: all that it is about."""
+    """Return an insight about some categories. segments, badput: everything that it covers."""
     window, edges = analysis.window, analysis.timeline.segments.edges
     start = max(int(edges[segments[0]]), window.start_ns) if len(segments) else window.start_ns
     end = min(int(edges[segments[-1] + 1]), window.end_ns) if len(segments) else window.end_ns
@@ -513,18 +518,18 @@ def _found(
 
 
 def _how_many(analysis: AnalysisData, segments: Rows, *, by_attempt: bool = False) -> int:
-    """How many things some segments are of: one that others interrupt is one. by_attempt: those of an attempt are one,
-    whatever parts it has."""
+    """Return how many things some segments represent: one that others interrupt counts once. by_attempt: the segments
+    of an attempt count once."""
     of_all = analysis.timeline.segments
     return max(len(distinct(of_all.attempt(segments) if by_attempt else of_all.holder[segments])), 1)
 
 
 def _rows(analysis: AnalysisData, segments: Rows) -> tuple[int, ...]:
-    """The line that begins each of the first segments."""
+    """Return the rows of the lines that begin the first segments."""
     rows, _ = analysis.timeline.segments.evidence(segments[:_MOST_ROWS])
     return tuple(row for row in rows.tolist() if row >= 0)
 
 
 def _each(ns: int, count: int) -> str:
-    """How long each of several things took."""
+    """Return the length of each of several things, in words."""
     return f", {duration(ns // count)} on average" if count > 1 else ""
