@@ -1,4 +1,4 @@
-"""Goodput of which only bounds are known (accounting §7): no consumer shows one number, and gates judge both."""
+"""Goodput known only by bounds (accounting §7): no output shows a single number, and gates judge both bounds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 Output = pytest.CaptureFixture[str]
 TIMES = [*range(100, 1001, 100), *range(1150, 2501, 150)]
 RISEN = told(started(0), loaded(0, 0), [finished(10 * n, at) for n, at in enumerate(TIMES, 1)], job_finished(2500))
-"""Ten spans of 100 s, then ten of 150 s: 80 % against the pace of the first ones, 100 % if it is by design."""
+"""Ten spans of 100 s, then ten of 150 s: 80 % against the pace of the first ones, 100 % if the change is intended."""
 LOW, HIGH = "80.00", "100.00"
 
 

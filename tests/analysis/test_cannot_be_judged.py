@@ -1,4 +1,4 @@
-"""Jobs of which no line shows training: their goodput is unknown everywhere, and never 0 (accounting §7)."""
+"""Jobs without any log line of training: their goodput is unknown everywhere, and never 0 (accounting §7)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def said(capsys: pytest.CaptureFixture[str], *command: str, code: int = 0) -> st
 
 
 @pytest.mark.parametrize("kind", UNKNOWN)
-def test_no_list_and_no_metric_gives_a_number(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lists_and_metrics_give_no_number(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     log = log_of(kind)
     answer = json.loads(said(capsys, "analyze", log, "--window", "10m", "--format", "json"))
     check_answer(answer, "analysis")
@@ -57,13 +57,13 @@ def test_no_list_and_no_metric_gives_a_number(kind: str, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize("kind", UNKNOWN)
-def test_gates_fail_closed(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gates_fail_if_goodput_is_unknown(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     log = log_of(kind)
     for gate in (["--fail-under", "1"], ["--fail-if", "goodput>50"], ["--fail-if", "productive<1h"]):
         assert "not recorded" in said(capsys, "analyze", log, *gate, code=4)
 
 
-def test_a_comparison_refuses_it_saved_or_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_comparison_refuses_unknown_goodput_saved_or_not(capsys: pytest.CaptureFixture[str]) -> None:
     log = log_of("nothing")
     Path("other.jsonl").write_text(text_of(*told(start(0), steps(0, 50, at=10), end(600))))
     said(capsys, "analyze", log, "-o", "saved.json")
@@ -72,7 +72,7 @@ def test_a_comparison_refuses_it_saved_or_not(capsys: pytest.CaptureFixture[str]
         assert f"{side}: its goodput is unknown" in capsys.readouterr().err
 
 
-def test_a_fleet_leaves_it_out_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_fleet_leaves_the_run_out_and_reports_it(capsys: pytest.CaptureFixture[str]) -> None:
     put(Path("logs/a.jsonl"), training("trained", 2, 0.5))
     put(Path("logs/b.jsonl"), [line.replace('"j"', '"evaluated"') for line in UNKNOWN["nothing"]])
     answer = fleet("logs")
@@ -84,12 +84,12 @@ def test_a_fleet_leaves_it_out_and_says_so(capsys: pytest.CaptureFixture[str]) -
     assert "1 of 2 runs analyzed" in said(capsys, "fleet", "logs")
 
 
-def test_a_job_that_was_never_up_is_judged() -> None:
-    """In the queue, or crashed before its first step: no training is the truth."""
+def test_job_that_was_never_up_has_zero_goodput() -> None:
+    """In the queue, or crashed before its first step: zero training is correct."""
     assert account(scheduled(0), started(100)).analysis.goodput_percent == 0
 
 
-def test_nothing_is_drawn_or_written_of_it() -> None:
+def test_charts_and_tables_have_no_number() -> None:
     log_of("nothing")
     analysis = analyze("one.jsonl", window=("10m",))
     assert analysis.goodput_percent is None
@@ -101,7 +101,7 @@ def test_nothing_is_drawn_or_written_of_it() -> None:
     assert "unknown" in str(load_renderer("html")(analysis, Page()))
 
 
-def test_the_cumulative_scalars_of_tensorboard_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_cumulative_scalars_of_tensorboard_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     log = log_of("nothing")
     assert run(["monitor", log, "--publish", "tensorboard:board", "--publish", "prom:out.prom", "-q"]) == 0
     written = b"".join(file.read_bytes() for file in Path("board").rglob("events.*"))

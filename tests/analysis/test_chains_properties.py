@@ -1,4 +1,4 @@
-"""What holds for the chains of every log (accounting §10, Links), wherever the lines stand that name points."""
+"""Properties of the recovery phases of every log (accounting §10, Links), for any position of their lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVENTS_SHOW = {
 
 
 def signs(timeline: Timeline, picks: Sequence[tuple[int, float]]) -> tuple[Sign, ...]:
-    """Signs anywhere in the job, whole seconds among them."""
+    """Return signs at any time of the job, including whole seconds."""
     length = timeline.end - timeline.start
     return tuple(
         Sign("", NAMED_BY_SIGNS[point % len(NAMED_BY_SIGNS)], timeline.start + int(share * length), f"more.log:{at}")
@@ -101,7 +101,7 @@ def test_the_order_of_lines_changes_nothing(log: list[str], picks: list[tuple[in
 @slowly
 @given(log=st.one_of(any_logs(), step_end_logs()), picks=picked, at=st.integers(0, 24))
 def test_a_sign_less_moves_nothing_but_its_own_link(log: list[str], picks: list[tuple[int, float]], at: int) -> None:
-    """Where it alone named a point, the link behind it grows by what it was; all others stay."""
+    """If only this sign marked a point, the next phase grows by the removed one. All others stay equal."""
     analysis = analyse(log)
     if analysis is None or at >= len(picks):
         return

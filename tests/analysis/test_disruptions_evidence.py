@@ -1,4 +1,4 @@
-"""Disruptions of any log: no second is counted twice, and every line that is cited exists and says so."""
+"""Disruptions of generated logs: no second is counted twice, and every cited line exists and supports its statement."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_every_line_cited_exists_and_says_so(lines: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize("log", sorted((ROOT / "sample_logs").glob("*.jsonl")), ids=lambda path: str(path.name))
-def test_every_line_cited_of_the_sample_logs_says_so(log: Path) -> None:
+def test_cited_lines_of_sample_logs_support_their_statements(log: Path) -> None:
     from goodput_cli import analyze
 
     lines = log.read_text(encoding="utf-8").splitlines()
@@ -58,7 +58,7 @@ def test_every_line_cited_of_the_sample_logs_says_so(log: Path) -> None:
 
 
 def check_evidence(row: Disruption, lines: Sequence[str]) -> None:
-    """Look up each line that a row cites, and read there what the row says."""
+    """Compare each line that a row cites with the statement of the row."""
     cited = {name: line_at(place, lines) for name, place in vars(row.evidence).items() if place is not None}
     died = row.last_sign_of_life_ns
     assert row.next_start_ns in instants(cited["next_start"])
@@ -89,7 +89,7 @@ def number(line: dict[str, Any]) -> int:
 
 
 def instants(line: dict[str, Any]) -> set[int]:
-    """Every instant (ns) that a line names, ends of intervals with a duration among them."""
+    """Return every timestamp (ns) in a line, including ends of intervals with a duration."""
     if "timestamp" in line:
         moment = datetime.fromisoformat(line["timestamp"])
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

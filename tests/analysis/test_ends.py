@@ -1,4 +1,4 @@
-"""The end of the last attempt is an end as any other (accounting §10): a restart behind it adds downtime alone."""
+"""The end of the last attempt is treated like any other (accounting §10): a restart after it only adds downtime."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RESTARTS = [
 
 
 def cut(sample: str, place: str, to: Path) -> Path:
-    """A copy of a sample that ends right before a line."""
+    """Return a copy of a sample that ends right before a line."""
     source, (name, line) = ROOT / sample, place.split(":")
     copy = to / source.name
     if source.is_dir():
@@ -52,7 +52,7 @@ def cut(sample: str, place: str, to: Path) -> Path:
 
 
 def end_of(timeline: Timeline, attempt: int, hangs: Hangs) -> dict[str, object]:
-    """What is stated of the end of an attempt."""
+    """Return the statements about the end of an attempt."""
     why, ends = timeline.causes.why[attempt], timeline.ends
     mine = hangs.take(hangs.attempt == attempt)
     return {
@@ -82,7 +82,7 @@ WAITED = (
 
 
 def watchdog(at: float) -> str:
-    """A recorder's crash because a watchdog had waited for 10 min."""
+    """Return a crash logged by the recorder after a watchdog had waited for 10 min."""
     return json.dumps({"job_name": "j", "goodput_event": "crashed", "goodput_time": BASE + at, "reason": WAITED})
 
 
@@ -109,7 +109,7 @@ def test_hang_at_the_end_needs_no_next_attempt(lines: tuple[Lines, ...], text: s
 
 
 def test_hang_before_the_first_step_has_its_seconds_alone() -> None:
-    """Start at 0, watchdog at 700 s after 600 s, restart at 2000 s: of 2000 s down the hang has 600."""
+    """Start at 0, watchdog at 700 s after 600 s, restart at 2000 s: the hang has 600 of 2000 s of downtime."""
     found = insights(start(0), watchdog(700), *AGAIN)
     assert found["hang"].seconds == 600
     assert found["disruptions"].seconds == 1400

@@ -1,4 +1,4 @@
-"""`goodput jobs`: every job of the logs in a line, and thousands of them for one pass."""
+"""`goodput jobs`: one line per job, and one pass for thousands of jobs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RUN = told(start(0), steps(0, 5, at=10), custom("EVAL", 32, 38), save(41, 2, 3),
 
 
 def of_job(lines: list[str], name: str, later: float = 0) -> list[str]:
-    """The lines as those of another job, some seconds later."""
+    """Return the lines with another job name, some seconds later."""
     moved = [json.loads(line) | {"job_name": name} for line in lines]
     return [
         json.dumps({key: value + later if key.endswith("_time") else value for key, value in one.items()})
@@ -70,14 +70,14 @@ def names(found: JobList) -> list[str]:
 
 
 def three() -> list[str]:
-    """Three jobs whose lines are mixed: `late` with two attempts, `early`, and `broken` of which there is one line."""
+    """Return mixed lines of three jobs: `late` with two attempts, `early`, and `broken` with a single line."""
     twice = told(RUN[:-1], start(100), steps(5, 3, at=110), end(140))
     late, early = of_job(twice, "late", 500), of_job(RUN, "early")
     mixed = [line for pair in zip(late, early, strict=False) for line in pair] + late[len(early) :] + early[len(late) :]
     return [*mixed, *of_job([start(70)], "broken")]
 
 
-def test_every_job_in_a_line_sorted_by_start() -> None:
+def test_every_job_is_a_line_sorted_by_start() -> None:
     found = listed(three())
     assert names(found) == ["early", "broken", "late"]
     early, broken, late = found.jobs
@@ -103,7 +103,7 @@ def test_every_job_in_a_line_sorted_by_start() -> None:
     ],
     ids=str,
 )
-def test_a_job_has_the_goodput_that_analyze_gives_it(question: dict[str, Any]) -> None:
+def test_job_has_the_goodput_of_analyze(question: dict[str, Any]) -> None:
     lines = three()
     found = {job.name: job for job in listed(lines, **question).jobs}
     for name in ("early", "late"):
@@ -118,19 +118,19 @@ def test_a_job_has_the_goodput_that_analyze_gives_it(question: dict[str, Any]) -
         assert job.formats == told_alone.job.formats
 
 
-def test_a_job_outside_the_window_is_listed_without_goodput() -> None:
+def test_job_outside_the_window_has_no_goodput() -> None:
     found = {job.name: job for job in listed(three(), end=instant(200), start=instant(0)).jobs}
     assert found["early"].goodput_percent is not None
     assert found["late"].goodput_percent is None
     assert "outside" in str(found["late"].reason)
 
 
-def test_an_excluded_window_leaves_no_percentage() -> None:
+def test_excluded_window_leaves_no_percentage() -> None:
     (job,) = listed(RUN, exclude=[f"{instant(0)}/{instant(60)}"]).jobs
     assert (job.goodput_percent, job.reason) == (None, "the whole window is excluded")
 
 
-def test_a_name_used_twice_has_two_runs_whichever_is_asked_for() -> None:
+def test_reused_name_has_two_runs() -> None:
     lines = told(RUN, start(1000), steps(0, 5, at=1010), end(1060))
     assert listed(lines).jobs[0].runs == 2
     last = listed(lines, run="last").jobs[0]
@@ -147,13 +147,13 @@ def test_a_name_used_twice_has_two_runs_whichever_is_asked_for() -> None:
         ("length", ["late", "early", "broken"]),
     ],
 )
-def test_sorted_as_asked(sort: Any, order: list[str]) -> None:
+def test_jobs_are_sorted_as_requested(sort: Any, order: list[str]) -> None:
     assert names(listed(three(), sort=sort)) == order
     limited = listed(three(), sort=sort, limit=1)
     assert (names(limited), limited.found, limited.runs, limited.events) == (order[:1], 3, 3, 25)
 
 
-def test_one_job_by_name_and_none() -> None:
+def test_one_job_is_selected_by_name() -> None:
     assert names(listed(three(), job_name="late")) == ["late"]
     with pytest.raises(NotEnoughData, match="nobody"):
         listed(three(), job_name="nobody")
@@ -163,7 +163,7 @@ def test_one_job_by_name_and_none() -> None:
         listed(three(), run=7)
 
 
-def test_analyze_without_a_name_points_here(capsys: Output) -> None:
+def test_analyze_without_a_name_suggests_jobs(capsys: Output) -> None:
     assert run(["analyze", written(three())]) == 2
     err = capsys.readouterr().err
     assert "goodput jobs" in err
@@ -177,7 +177,7 @@ def many(count: int) -> list[str]:
     return [line for number in range(count) for line in of_job(RUN, f"job-{number:04d}", 7 * number)]
 
 
-def test_the_log_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     original = goodput_cli.events.read.decode_batches
 
@@ -190,7 +190,7 @@ def test_the_log_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(calls) == 1
 
 
-def test_passes_over_the_whole_table_do_not_grow_with_the_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passes_over_the_table_do_not_grow_with_the_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     original = EventTable.take
     sizes: list[int] = []
 
@@ -205,8 +205,8 @@ def test_passes_over_the_whole_table_do_not_grow_with_the_jobs(monkeypatch: pyte
         assert len([size for size in sizes if size > 3 * len(RUN)]) == 1
 
 
-def test_a_job_carries_only_what_it_uses() -> None:
-    """The engine sorts labels and details by content: it must not sort those of all the other jobs each time."""
+def test_job_table_has_only_its_own_texts() -> None:
+    """The engine sorts labels and details by content. It must not sort those of all other jobs each time."""
     lines = many(20) + of_job(told(custom("OTHER", 1, 2)), "job-0003")
     jobs = {log.table.jobs[0]: log for log in by_job(read_events([written(lines)]))}
     assert len(jobs) == 20
@@ -216,7 +216,7 @@ def test_a_job_carries_only_what_it_uses() -> None:
     assert {len(log.table.jobs) for log in jobs.values()} == {1}
 
 
-def test_a_job_keeps_its_rows_in_order_of_arrival() -> None:
+def test_job_keeps_its_rows_in_order_of_arrival() -> None:
     log = read_events([written(three())])
     for job in by_job(log):
         rows = np.flatnonzero(log.table.job == log.table.jobs.index(job.table.jobs[0]))
@@ -226,7 +226,7 @@ def test_a_job_keeps_its_rows_in_order_of_arrival() -> None:
             assert job.table.where(place) == log.table.where(row)
 
 
-def test_somebody_is_told_how_far_it_is() -> None:
+def test_progress_is_reported() -> None:
     seen: list[tuple[int, int]] = []
     listed(three(), jobs_done=lambda done, total: seen.append((done, total)))
     assert seen == [(1, 3), (2, 3), (3, 3)]
@@ -235,7 +235,7 @@ def test_somebody_is_told_how_far_it_is() -> None:
 # The command.
 
 
-def test_the_table(capsys: Output) -> None:
+def test_table_lists_the_jobs(capsys: Output) -> None:
     assert run(["jobs", written(three())]) == 0
     out, err = capsys.readouterr()
     assert out == (
@@ -253,7 +253,7 @@ def test_the_table(capsys: Output) -> None:
     assert err == ""
 
 
-def test_json_is_as_the_schema_says(capsys: Output) -> None:
+def test_json_matches_the_schema(capsys: Output) -> None:
     assert run(["jobs", written([*three(), "{broken"]), "--format", "json"]) == 0
     out, err = capsys.readouterr()
     answer = json.loads(out)
@@ -270,7 +270,7 @@ def test_csv_has_every_column(capsys: Output) -> None:
     assert row["start"] == "2026-01-01T00:08:20Z"
 
 
-def test_logs_of_checkpoints_and_of_steps_together(capsys: Output) -> None:
+def test_checkpoint_logs_and_step_logs_can_be_mixed(capsys: Output) -> None:
     other = [started(0), loaded(0, 5), finished(10, 65), terminated(70)]
     assert run(["jobs", written([*of_job(RUN, "steps"), *of_job(other, "points"), *of_job([step(0, 5)], "bare")])]) == 0
     out = capsys.readouterr().out
@@ -289,7 +289,7 @@ def test_hostile_names_are_harmless(capsys: Output) -> None:
     assert "\n'=1+" in capsys.readouterr().out
 
 
-def test_strict_fails_on_what_reading_noticed() -> None:
+def test_strict_fails_on_warnings_of_the_reader() -> None:
     assert run(["jobs", written([*RUN, "{broken"]), "--strict"]) == 5
     assert run(["jobs", written(RUN), "--strict"]) == 0
 

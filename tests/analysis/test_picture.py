@@ -1,4 +1,4 @@
-"""The numbers of the pictures: thinned out, and nothing that matters is missing."""
+"""The data of charts: reduced, but without losing important values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COUNTS = (1, 7, 100, 3000)
 
 
 def ledger_of(analysis: Analysis) -> Counter[str]:
-    """ns by category, what is excluded too."""
+    """Return ns by category, including excluded time."""
     amounts = Counter({"excluded": analysis.window.excluded_ns})
     for row in (analysis.goodput, *analysis.badput):
         amounts[row.category] += row.ns
@@ -44,7 +44,7 @@ def bands_of(picture: Picture) -> Counter[str]:
 
 
 def check(analysis: Analysis, count: int) -> None:
-    """What holds for the picture of every log, however few columns it has."""
+    """Check the properties of the chart data of every log, for any number of columns."""
     picture = picture_of(analysis, count)
     window = analysis.window
     assert bands_of(picture) == ledger_of(analysis)
@@ -64,7 +64,7 @@ def check(analysis: Analysis, count: int) -> None:
 
 
 def check_bands(picture: Picture) -> None:
-    """The intervals touch and cover the window, and each has one category that has most of it."""
+    """Check that the intervals are contiguous, cover the window, and have their largest category."""
     shown = picture.bands
     heads = np.flatnonzero(run_heads(shown.start))
     start, end = shown.start[heads], shown.end[heads]
@@ -76,7 +76,7 @@ def check_bands(picture: Picture) -> None:
 
 
 def check_curve(analysis: Analysis, picture: Picture, count: int) -> None:
-    """The downsampled curve reaches as high and as low as the whole one, kept and lost training apart."""
+    """Check that the downsampled curve has the extremes of the whole one, for kept and lost training."""
     window = analysis.window
     whole = whole_curve(analysis.timeline, window.start_ns, window.end_ns)
     curve = picture.curve
@@ -90,12 +90,12 @@ def check_curve(analysis: Analysis, picture: Picture, count: int) -> None:
 
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("log", LOGS, ids=lambda path: path.stem)
-def test_a_picture_holds_what_the_ledger_holds(log: Path, count: int) -> None:
+def test_chart_data_has_the_time_of_the_ledger(log: Path, count: int) -> None:
     check(goodput_cli.analyze(log), count)
 
 
 @pytest.mark.parametrize("count", COUNTS)
-def test_a_picture_of_a_part_of_the_job(count: int) -> None:
+def test_chart_data_of_a_part_of_the_job_is_complete(count: int) -> None:
     check(goodput_cli.analyze(PRETRAIN, start="+100m", end="+333m", exclude=["+120m/+130m"]), count)
     check(goodput_cli.analyze(PRETRAIN, reference_step_time=8, start="+1h"), count)
 
@@ -108,7 +108,7 @@ def test_a_picture_of_any_log(lines: Lines, count: int) -> None:
         check(analysis, count)
 
 
-def test_long_outages_stay_as_they_are_and_short_ones_are_not_lost() -> None:
+def test_long_outages_are_exact_and_short_ones_visible() -> None:
     analysis = goodput_cli.analyze(PRETRAIN)
     picture = picture_of(analysis, 50)
     down = picture.bands.category == CATEGORIES.index("infrastructure_recovery_from_disruption")
@@ -128,7 +128,7 @@ def test_thousands_of_short_attempts_are_bundled(tmp_path: Path) -> None:
     check(goodput_cli.analyze(log.write(tmp_path / "loop.jsonl")), 100)
 
 
-def test_one_slow_step_among_many_is_still_there() -> None:
+def test_one_slow_step_among_many_is_visible() -> None:
     heads = np.zeros(10_000, dtype=bool)
     heads[::1000] = True
     values = np.ones(10_000)
@@ -162,13 +162,13 @@ def test_buckets_cover_the_window(start: int, length: int, count: int) -> None:
     assert int(buckets.of(np.array([start + length]))[0]) == len(edges) - 2
 
 
-def test_the_first_of_each_run_and_how_many() -> None:
+def test_first_of_each_has_positions_and_counts() -> None:
     first, count = first_of_each(np.array([3, 3, 5, 9, 9, 9]))
     assert (first.tolist(), count.tolist()) == ([0, 2, 3], [2, 1, 3])
     assert [len(part) for part in first_of_each(np.zeros(0, dtype=np.int64))] == [0, 0]
 
 
-def test_windows_that_were_asked_for_are_drawn_else_a_round_tenth() -> None:
+def test_requested_windows_are_drawn_or_a_round_tenth() -> None:
     asked = goodput_cli.analyze(PRETRAIN, window=["30m", "2h"], every="30m")
     assert [shares.window_ns for shares in picture_of(asked, 500).rolling] == [1800 * 10**9, 7200 * 10**9]
     assert tiled_windows(asked) is asked
@@ -179,7 +179,7 @@ def test_windows_that_were_asked_for_are_drawn_else_a_round_tenth() -> None:
     assert int(tiles.productive_ns.sum()) == plain.goodput.ns
 
 
-def test_labels_are_named_where_an_interval_is_of_one_alone() -> None:
+def test_labels_are_named_if_an_interval_has_only_one() -> None:
     analysis = goodput_cli.analyze(PRETRAIN)
     window = analysis.window
     shown = bands(analysis.timeline, Buckets(window.start_ns, window.end_ns, 3000))

@@ -1,4 +1,4 @@
-"""Rolling windows (accounting §7): they tile, they never snap, and hindsight can be left out."""
+"""Rolling windows (accounting §7): they cover the job, keep their exact length, and can ignore later events."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def answer_of(capsys: Output, *arguments: str) -> Any:
     return value
 
 
-def test_a_window_inside_an_outage_is_all_recovery(log: Path, capsys: Output) -> None:
+def test_window_inside_an_outage_is_all_recovery(log: Path, capsys: Output) -> None:
     value = answer_of(capsys, "rolling", str(log), "--window", "60s")
     inside = [row for row in value["rolling"] if row["start"][10:16] >= "T00:05" and row["end"][10:16] <= "T00:15"]
     assert len(inside) >= 8
@@ -58,35 +58,35 @@ def test_a_window_inside_an_outage_is_all_recovery(log: Path, capsys: Output) ->
         assert [(amount["category"], amount["percent"]) for amount in row["badput"]] == [(RECOVERY, 100.0)]
 
 
-def test_windows_never_snap_to_events(log: Path) -> None:
+def test_windows_do_not_snap_to_events(log: Path) -> None:
     rows = rolled(log, window="7s", start="+15s", end="+37s")
     assert ((rows.start_ns - EPOCH * NS) // NS).tolist() == [105, 112, 119, 126]
     assert ((rows.end_ns - EPOCH * NS) // NS).tolist() == [112, 119, 126, 127]
     assert rows.productive_ns.tolist() == [7 * NS, 7 * NS, 7 * NS, 1 * NS]
 
 
-def test_a_window_looks_back_beyond_the_question_but_not_beyond_the_job(log: Path) -> None:
+def test_window_starts_before_the_question_but_not_the_job(log: Path) -> None:
     rows = rolled(log, window="1000s", every="30s", start="+30s", end="+60s")
     assert (rows.start_ns.tolist(), rows.end_ns.tolist()) == ([(EPOCH + 90) * NS], [(EPOCH + 150) * NS])
 
 
-def test_several_windows_stand_one_after_the_other(log: Path) -> None:
+def test_several_windows_are_listed_one_after_the_other(log: Path) -> None:
     rows = rolled(log, window=["1m", "5m"], every="2m")
     assert rows.window_ns.tolist() == [60 * NS] * 9 + [300 * NS] * 9
     assert (rows.end_ns[:9] == rows.end_ns[9:]).all()
 
 
-def test_the_shortest_window_says_how_often(log: Path) -> None:
+def test_shortest_window_sets_the_interval(log: Path) -> None:
     assert rolled(log, window=["5m", "1m"]).every_ns == 60 * NS
 
 
-def test_windows_that_lie_behind_the_end_are_left_out(log: Path) -> None:
+def test_windows_after_the_end_are_left_out(log: Path) -> None:
     rows = rolled(log, window="1s", every="1000s")
     assert rows.end_ns.tolist() == [(EPOCH + 1090) * NS]
 
 
 @pytest.mark.parametrize(("length", "window"), [(10, 1), (11, 5), (3600, 600), (40_000, 7200), (10**9, 7 * 86400)])
-def test_the_default_window_is_round(length: int, window: int) -> None:
+def test_default_window_is_a_round_number(length: int, window: int) -> None:
     assert default_window(length * NS) == window * NS
 
 
@@ -113,7 +113,7 @@ def test_windows_that_tile_the_job_add_up_to_it(lines: list[str], size: int, ref
     assert (rows.productive_ns + rows.badput_ns.sum(axis=0) == rows.counted_ns).all()
 
 
-def test_ten_thousand_windows_are_one_look_up(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ten_thousand_windows_need_one_accounting(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     between = segments.Ledger.between
 
@@ -127,43 +127,43 @@ def test_ten_thousand_windows_are_one_look_up(log: Path, monkeypatch: pytest.Mon
     assert len(asked) < 10
 
 
-def test_too_many_windows_are_refused_before_memory_is(log: Path) -> None:
+def test_too_many_windows_are_refused_early(log: Path) -> None:
     with pytest.raises(UsageError, match="--every"):
         rolled(log, window="1h", every="1ms")
 
 
 @pytest.mark.parametrize("arguments", [["--window", "0s"], ["--window", "1x"], ["--every", "0s"], ["--window", "-1h"]])
-def test_lengths_that_make_no_sense_are_wrong_usage(log: Path, arguments: list[str], capsys: Output) -> None:
+def test_invalid_lengths_are_wrong_usage(log: Path, arguments: list[str], capsys: Output) -> None:
     assert run(["rolling", str(log), *arguments]) == 2
     assert f"Invalid value for '{arguments[0]}'" in capsys.readouterr().err
 
 
-def test_every_needs_a_window(log: Path, capsys: Output) -> None:
+def test_every_requires_a_window(log: Path, capsys: Output) -> None:
     assert run(["analyze", str(log), "--every", "1m"]) == 2
     assert "--window" in capsys.readouterr().err
 
 
-def test_hindsight_wastes_what_was_redone_later(log: Path) -> None:
+def test_hindsight_wastes_steps_that_were_redone_later(log: Path) -> None:
     first_life = {"window": "90s", "end": "+90s"}
     assert rolled(log, **first_life).productive_ns.tolist() == [60 * NS]
     assert rolled(log, **first_life, no_hindsight=True).productive_ns.tolist() == [80 * NS]
 
 
-def test_without_hindsight_each_row_is_the_analysis_of_its_end(log: Path) -> None:
+def test_row_without_hindsight_equals_analysis_as_of_its_end(log: Path) -> None:
     rows = rolled(log, window="10m", every="3m", no_hindsight=True)
     for row in rows.rows():
         then = goodput_cli.analyze(log, as_of=row.end_ns, start=row.start_ns, end=row.end_ns)
         assert (row.productive_ns, row.badput) == (then.goodput.ns, then.badput)
 
 
-def test_analyze_without_hindsight_answers_as_of_the_end_of_its_window(log: Path) -> None:
+def test_analyze_without_hindsight_is_as_of_the_window_end(log: Path) -> None:
     question: dict[str, Any] = {"start": "+20s", "end": "+90s"}
     then = goodput_cli.analyze(log, no_hindsight=True, **question)
     assert then.goodput == goodput_cli.analyze(log, as_of="+90s", **question).goodput
     assert then.goodput.ns > goodput_cli.analyze(log, **question).goodput.ns
 
 
-def test_windows_that_end_together_share_one_accounting(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_with_the_same_end_share_one_accounting(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
     def counted(*given: Any) -> Any:
@@ -175,7 +175,7 @@ def test_windows_that_end_together_share_one_accounting(log: Path, monkeypatch: 
     assert len(calls) == len(set(rows.end_ns.tolist())) == 4
 
 
-def test_a_job_that_had_ended_ends_its_windows(tmp_path: Path) -> None:
+def test_end_of_the_job_ends_its_windows(tmp_path: Path) -> None:
     log = Recorder().start(0).steps(0, 4, 10, 10).end(60).start(300).steps(5, 9, 310, 10).end(360)
     rows = rolled(log.write(tmp_path / "run.jsonl"), window="100s", no_hindsight=True)
     assert ((rows.end_ns - EPOCH * NS) // NS).tolist() == [60, 100, 300, 360]
@@ -183,7 +183,7 @@ def test_a_job_that_had_ended_ends_its_windows(tmp_path: Path) -> None:
     assert [row.percent is None for row in rows.rows()] == [False, True, False, False]
 
 
-def test_json_of_rolling_and_of_analyze_agree(log: Path, capsys: Output) -> None:
+def test_json_of_rolling_and_analyze_agree(log: Path, capsys: Output) -> None:
     options = ["--window", "5m", "--every", "2m"]
     alone = answer_of(capsys, "rolling", str(log), *options)
     assert answer_of(capsys, "analyze", str(log), *options)["rolling"] == alone["rolling"]
@@ -203,7 +203,7 @@ def test_csv_has_a_column_per_category_and_adds_up(log: Path, capsys: Output) ->
     assert rows[0]["start"] == "2026-01-01T00:01:30Z"
 
 
-def test_the_table_has_a_bar_a_row_and_fits(log: Path, capsys: Output) -> None:
+def test_table_has_a_bar_per_row_and_fits(log: Path, capsys: Output) -> None:
     assert run(["rolling", str(log), "--window", "2m", "-q"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(cell_len, lines)) <= 80
@@ -224,7 +224,7 @@ def test_analyze_shows_a_sparkline(log: Path, capsys: Output) -> None:
     assert re.search(r"goodput of windows 2m every 2m, 9 windows\n [▁▂▃▄▅▆▇█]{9}\n lowest 0.00 %", out)
 
 
-def test_an_output_file_gets_what_its_ending_says(log: Path, capsys: Output) -> None:
+def test_output_file_has_the_format_of_its_extension(log: Path, capsys: Output) -> None:
     assert run(["rolling", str(log), "-q", "-o", "a.csv", "-o", "a.json", "-o", "a.md", "-o", "a.txt"]) == 0
     assert capsys.readouterr().out == ""
     assert json.loads(Path("a.json").read_text(encoding="utf-8"))["schema_version"] == 2
@@ -232,12 +232,12 @@ def test_an_output_file_gets_what_its_ending_says(log: Path, capsys: Output) -> 
     assert run(["rolling", str(log), "-q", "-o", "a.csv"]) == 2
 
 
-def test_a_log_without_slice_counts_has_no_column_for_them(log: Path) -> None:
+def test_log_without_slice_counts_has_no_column_for_them(log: Path) -> None:
     assert np.isnan(rolled(log, window="auto").stepping).all()
 
 
-def test_a_window_over_100_percent_is_explained(tmp_path: Path) -> None:
-    # Twenty steps of 12 s, three of 1 s: the job is slower than the reference, one of its windows is not.
+def test_window_over_100_percent_is_explained(tmp_path: Path) -> None:
+    # 20 steps of 12 s, three of 1 s: the job is slower than the reference, one of its windows is faster.
     log = Recorder().start(0).steps(0, 20, 10, 12).steps(20, 24, 250, 1).end(260).write(tmp_path / "run.jsonl")
     analysis = goodput_cli.analyze(log, reference_step_time=10, window=["2s"])
     assert analysis.rolling is not None

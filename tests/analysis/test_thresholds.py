@@ -1,4 +1,4 @@
-"""Thresholds: what can be asked, and that they are judged unrounded."""
+"""Thresholds: valid expressions, and their comparison with unrounded values."""
 
 from __future__ import annotations
 
@@ -42,14 +42,16 @@ from tests.support.analyses import BASE, MINUTE, amount, empty_table, primer
         ("elastic.stepping<95", "elastic.stepping", None, "<", Fraction(95), "%"),
     ],
 )
-def test_expressions(text: str, name: str, label: str | None, comparison: str, limit: Fraction, unit: str) -> None:
+def test_expression_is_parsed(
+    text: str, name: str, label: str | None, comparison: str, limit: Fraction, unit: str
+) -> None:
     parsed = parse_threshold(text)
     assert (parsed.name, parsed.label, parsed.comparison, parsed.limit, parsed.unit) == (
         name, label, comparison, limit, unit,
     )  # fmt: skip
 
 
-def test_every_category_can_be_asked() -> None:
+def test_every_category_is_a_valid_expression() -> None:
     for category in (*CATEGORIES, "data_loading_async"):
         assert parse_threshold(f"{category}>1").name == category
 
@@ -71,27 +73,27 @@ def test_invalid_expression_is_wrong_usage(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["goodput<0", "goodput<=-1", "goodput>100", "custom:EVAL>=100.5%", "insight:hang>120%", "steps.p99<0s"]
 )
-def test_what_never_holds_is_no_gate(text: str) -> None:
+def test_threshold_that_never_holds_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="can never hold"):
         read_threshold(text)
 
 
-def test_the_edges_can_hold() -> None:
+def test_limit_at_the_edge_of_the_range_is_valid() -> None:
     for text in ("goodput<=0", "goodput>=100", "excluded>150%", "disruptions>1000", "goodput<100"):
         assert read_threshold(text) == parse_threshold(text)
 
 
-def test_categories_are_known_by_their_short_names() -> None:
+def test_categories_have_short_names() -> None:
     assert parse_threshold("recovery>1h").name == "infrastructure_recovery_from_disruption"
     assert parse_threshold("Checkpoint save>5%").name == "unproductive_checkpoint_save_time"
 
 
-def test_a_misspelt_name_gets_a_hint() -> None:
+def test_misspelled_name_gets_a_hint() -> None:
     with pytest.raises(UsageError, match="did you mean goodput"):
         parse_threshold("godput<90")
 
 
-def test_fail_under_is_goodput_below() -> None:
+def test_fail_under_is_a_limit_for_goodput() -> None:
     assert parse_fail_under("85") == parse_threshold("goodput<85")
     assert parse_fail_under("85 %") == parse_threshold("goodput<85")
     with pytest.raises(UsageError, match="percentage"):
@@ -122,7 +124,7 @@ def test_fail_under_is_goodput_below() -> None:
         ("mtbf<2h", None, None),
     ],
 )
-def test_judgement(text: str, met: bool | None, value: float | None) -> None:
+def test_threshold_is_met_or_not(text: str, met: bool | None, value: float | None) -> None:
     (judged,) = evaluate([parse_threshold(text)], primer())
     assert (judged.met, judged.value) == (met, value)
 
@@ -146,13 +148,13 @@ ELASTIC = Elastic(0.3, None, 0, 15.0)
         ("runs>1", False, 1.0),
     ],
 )
-def test_what_stands_beside_the_ledger(text: str, met: bool | None, value: float | None) -> None:
+def test_thresholds_outside_the_ledger_are_judged(text: str, met: bool | None, value: float | None) -> None:
     analysis = primer(reliability=RELIABILITY, elastic=ELASTIC, at_risk=AtRisk(12.0, 30 * 10**9))
     (judged,) = evaluate([parse_threshold(text)], analysis)
     assert (judged.met, judged.value) == (met, value)
 
 
-def test_a_window_without_a_gap_has_a_longest_gap_of_zero_and_an_empty_one_has_none() -> None:
+def test_longest_gap_is_zero_without_gaps_and_unknown_if_empty() -> None:
     whole = replace(RELIABILITY, longest_unproductive=None)
     empty = Window(BASE, BASE + MINUTE, MINUTE)
     (judged,) = evaluate([parse_threshold("longest_unproductive>0")], primer(reliability=whole))
@@ -165,23 +167,23 @@ def test_a_window_without_a_gap_has_a_longest_gap_of_zero_and_an_empty_one_has_n
     [("goodput<90", True, "failed"), ("goodput<90", False, "warning"), ("goodput<9", True, "passed"),
      ("goodput<9", False, "passed"), ("queued>1", True, "not_recorded"), ("queued>1", False, "not_recorded")],
 )  # fmt: skip
-def test_verdicts(text: str, fails: bool, verdict: str) -> None:
+def test_verdict_follows_from_the_action(text: str, fails: bool, verdict: str) -> None:
     analysis = primer(not_recorded=("queued",))
     assert evaluate([parse_threshold(text, fails=fails)], analysis)[0].verdict == verdict
 
 
-def test_the_window_without_exclusions_is_the_100_percent() -> None:
+def test_window_without_exclusions_is_the_100_percent() -> None:
     window = Window(BASE, BASE + 200 * MINUTE, 100 * MINUTE)
     (judged,) = evaluate([parse_threshold("goodput<100")], primer(window=window))
     assert (judged.met, judged.value) == (False, 100.0)
 
 
-def test_an_empty_window_neither_passes_nor_fails() -> None:
+def test_empty_window_neither_passes_nor_fails() -> None:
     window = Window(BASE, BASE + MINUTE, MINUTE)
     assert evaluate([parse_threshold("goodput<90")], primer(window=window))[0].met is None
 
 
-def test_one_nanosecond_decides() -> None:
+def test_one_nanosecond_decides_a_verdict() -> None:
     year = 365 * 86_400 * 10**9
     limit = year * 85 // 100
     window = Window(BASE, BASE + year, 0)
@@ -193,14 +195,14 @@ def test_one_nanosecond_decides() -> None:
         assert (judged.value < 85) is met
 
 
-def test_labels_are_added_up_and_told_apart() -> None:
+def test_labels_are_added_up_unless_one_is_named() -> None:
     rows = (amount("custom_badput_events", 30, 100, "EVAL"), amount("custom_badput_events", 20, 100, "TEST"))
     analysis = primer(window=Window(0, 100, 0), badput=rows, not_recorded=())
     judged = evaluate([parse_threshold(f"{name}>1") for name in ("custom_badput_events", "custom:eval")], analysis)
     assert [one.value for one in judged] == [50.0, 30.0]
 
 
-def test_a_label_of_the_job_that_is_not_in_the_window_is_zero() -> None:
+def test_label_outside_the_window_is_zero() -> None:
     table = empty_table()
     row: dict[str, Any] = {name: np.zeros(1, dtype) for name, dtype in COLUMNS.items()}
     row["kind"] = np.full(1, Kind.CUSTOM, np.int8)
@@ -210,7 +212,7 @@ def test_a_label_of_the_job_that_is_not_in_the_window_is_zero() -> None:
     assert [one.met for one in judged] == [False, None]
 
 
-def test_step_times_compare_as_the_decimals_that_people_see() -> None:
+def test_step_times_are_compared_as_displayed_decimals() -> None:
     analysis = primer(steps=StepStatistics(3, 0.1, 0.3, 0.2, 0.1, float("nan")))
     judged = evaluate([parse_threshold(f"steps.{name}") for name in ("mean==0.3", "ideal<=0.1", "p99>0")], analysis)
     assert [one.met for one in judged] == [True, True, None]
@@ -228,14 +230,14 @@ def test_any_text_raises_only_wrong_usage(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [" " * 500_000, "goodput" + " " * 500_000 + "<", "any(" * 250_000, "x" * 1001 + "<1"])
-def test_an_expression_of_any_length_takes_no_time(text: str) -> None:
-    """A file of settings may hold it; blanks alone took the cube of their number."""
+def test_expression_of_any_length_is_parsed_quickly(text: str) -> None:
+    """A settings file may contain it. The time for blanks once grew with the cube of their number."""
     with pytest.raises(UsageError, match="characters; the limit is 1000"):
         read_threshold(text)
 
 
 @pytest.mark.parametrize("blanks", [0, 990])
-def test_blanks_around_an_expression_cost_nothing(blanks: int) -> None:
+def test_blanks_around_an_expression_are_parsed_quickly(blanks: int) -> None:
     assert read_threshold(" " * blanks + "goodput<90").name == "goodput"
     with pytest.raises(UsageError, match="is not a threshold"):
         read_threshold(" " * blanks + "goodput")

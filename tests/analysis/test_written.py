@@ -1,4 +1,4 @@
-"""A table and a result are declared once: what follows from a declaration, and what a wrong one is told."""
+"""Tables and results declared once: the results of a declaration, and the errors of a wrong one."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def headings(table: Table, without: Sequence[str] = ()) -> list[str]:
     return [one.heading for one in table.sheet_columns(without) if one.audience & Audience.PEOPLE]
 
 
-def test_columns_stand_in_the_order_of_their_declaration() -> None:
+def test_columns_keep_the_order_of_their_declaration() -> None:
     assert headings(OUTAGES) == ["no.", "downtime", "why"]
     assert [one.head() for one in OUTAGES.table_columns()] == ["number", "down_seconds", "why"]
     assert OUTAGES.of_rows(ROWS).json()[0] == {"number": 1, "down_seconds": 90.0, "why": None}
 
 
-def test_people_may_see_them_in_another_order_or_not_at_all() -> None:
+def test_columns_for_people_have_their_own_order() -> None:
     table = Table("outage", "", OUTAGES.columns, people=("why", "no.", "downtime"), first=("why",))
     assert headings(table) == ["why", "no.", "downtime"]
     assert headings(table, without=["no."]) == ["why", "downtime"]
@@ -50,7 +50,7 @@ def test_people_may_see_them_in_another_order_or_not_at_all() -> None:
     assert list(table.of_rows(ROWS).cells(table.people_columns()))[1] == ("preempted", 2, 5 * SECOND)
 
 
-def test_a_column_that_would_hide_another_is_an_error() -> None:
+def test_column_that_hides_another_is_an_error() -> None:
     for twice in (
         Column("other", "text", Audience.PEOPLE, title="why"),
         Column("number", "text", Audience.TABLES),
@@ -60,12 +60,12 @@ def test_a_column_that_would_hide_another_is_an_error() -> None:
             Table("outage", "", (*OUTAGES.columns, twice))
 
 
-def test_a_heading_that_the_order_of_people_forgets_is_an_error() -> None:
+def test_heading_missing_in_the_order_for_people_is_an_error() -> None:
     with pytest.raises(ValueError, match="downtime"):
         Table("outage", "", OUTAGES.columns, people=("no.", "why"))
 
 
-def test_a_dataframe_has_what_csv_has() -> None:
+def test_dataframe_has_the_columns_of_csv() -> None:
     frame = OUTAGES.of_rows(ROWS[:0]).to_frame()
     assert list(frame) == ["number", "down_seconds", "why"]
 
@@ -125,7 +125,7 @@ def answer(**more: Any) -> Any:
     return json.loads(json_text(Answered(object(), 3 * SECOND // 2, 2, 0.5, **given)))
 
 
-def test_a_result_is_written_as_its_fields_say() -> None:
+def test_result_is_written_as_its_fields_declare() -> None:
     got = answer()
     assert list(got) == [
         "schema_version",
@@ -147,16 +147,16 @@ def test_a_result_is_written_as_its_fields_say() -> None:
     }  # fmt: skip
 
 
-def test_numbers_that_are_whole_are_integers() -> None:
+def test_whole_numbers_are_written_as_integers() -> None:
     assert repr(answer(part=Part(3.0, (None, 1.0)))["part"]["steps"]) == "3"
     assert repr(answer(part=Part(3.5, (None, 1.0)))["part"]["steps"]) == "3.5"
 
 
-def test_what_is_left_out_is_there_where_it_is_known() -> None:
+def test_optional_field_is_written_if_known() -> None:
     assert answer(left_out="x")["left_out"] == "x"
 
 
-def test_a_saved_answer_is_read_by_the_same_declaration() -> None:
+def test_saved_answer_is_read_by_the_same_declaration() -> None:
     saved = {**answer(), "rows": []}
     read: Any = msgspec.convert(saved, json_type(Answered).saved)
     assert (read.count, read.lost_seconds, read.longest.ns) == (2, 1.5, SECOND)
@@ -170,10 +170,10 @@ def read_back(saved: Any) -> Any:
 
 
 LONG = 2**55 + 1
-"""ns of more than a year, which no float of seconds tells from the next ones."""
+"""ns of more than a year, which a float of seconds cannot represent exactly."""
 
 
-def test_what_is_read_is_a_result_again() -> None:
+def test_value_that_is_read_is_a_result_again() -> None:
     saved = answer(spans=((0, SECOND),), by_name={"a": Span(0, SECOND)}, part=Part(3.5, (None, 1.0)), rows=[])
     read = read_back(saved)
     assert (read.hidden, read.left_out, read.share, read.lost_ns) == (None, None, 0.5, 3 * SECOND // 2)
@@ -182,7 +182,7 @@ def test_what_is_read_is_a_result_again() -> None:
     assert read_back(answer(rows=[])).part is None
 
 
-def test_seconds_that_are_read_are_written_again() -> None:
+def test_seconds_are_unchanged_after_reading_and_writing() -> None:
     saved = {**answer(rows=[]), "lost_seconds": LONG / 1e9}
     read = read_back(saved)
     assert read.lost_ns / 1e9 == LONG / 1e9
