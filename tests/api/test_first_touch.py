@@ -1,4 +1,4 @@
-"""The library as somebody meets it in a session: what an analysis shows of itself, frames, events as a source."""
+"""First use of the library in a session: the display of an analysis, frames, and events as a source."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANALYSIS = goodput_cli.analyze(NIGHT)
 RECORDS = [json.loads(line) for line in NIGHT.read_text().splitlines()]
 
 
-def test_an_analysis_is_a_few_lines() -> None:
+def test_analysis_is_shown_in_a_few_lines() -> None:
     lines = repr(ANALYSIS).splitlines()
     assert lines[0] == "<Analysis of llm-pretrain-7b: goodput 70.43 %, 7 h 53 min of 11 h 11 min"
     assert "restored step 1400" in lines[2]
@@ -45,14 +45,14 @@ class Tags(HTMLParser):
         self.tags.append(tag)
 
 
-def test_a_notebook_shows_the_summary() -> None:
+def test_notebook_shows_the_summary() -> None:
     cell = ANALYSIS._repr_html_()
     assert {*Tags(cell).tags} <= {"div", "p", "strong", "br", "table", "thead", "tbody", "tr", "th", "td"}
     for words in ("goodput 70.43 %", "step 1503 hung for 25 min 08 s", "wasted_progress_from_disruption"):
         assert words in cell
 
 
-def test_a_notebook_runs_nothing_of_a_log() -> None:
+def test_notebook_runs_no_text_of_a_log() -> None:
     label = "<script>alert(1)</script><img src=x onerror=alert(2)>"
     log = "\n".join([start(0), *(step(n, 10 * n) for n in range(200)), *custom(label, 200, 900), end(2000)])
     cell = goodput_cli.analyze("-", stdin=io.BytesIO(log.encode()))._repr_html_()
@@ -60,7 +60,7 @@ def test_a_notebook_runs_nothing_of_a_log() -> None:
     assert "&lt;SCRIPT&gt;" in cell
 
 
-def test_frames() -> None:
+def test_frames_have_rows_and_types() -> None:
     categories = ANALYSIS.to_frame()
     assert categories.ns.sum() == ANALYSIS.window.counted_ns
     assert categories.iloc[0].category == "productive"
@@ -81,7 +81,7 @@ def test_no_disruptions_are_a_frame_with_columns() -> None:
     assert "wasted_seconds" in calm.columns
 
 
-def test_dict_and_page_are_those_of_the_command() -> None:
+def test_dict_and_page_agree_with_the_command() -> None:
     assert ANALYSIS.to_dict() == json.loads(str(as_json(ANALYSIS, Page())))
     assert ANALYSIS.to_html() == html(ANALYSIS, Page())
 
@@ -105,7 +105,7 @@ ANSWERS: list[tuple[str, Callable[[], Any], str, int]] = [
 
 
 @pytest.mark.parametrize(("name", "ask", "words", "rows"), ANSWERS, ids=[one[0] for one in ANSWERS])
-def test_every_answer_shows_itself(name: str, ask: Callable[[], Any], words: str, rows: int) -> None:
+def test_every_answer_has_a_display(name: str, ask: Callable[[], Any], words: str, rows: int) -> None:
     answer = ask()
     lines = repr(answer).splitlines()
     assert lines[0] == f"<{name}:"
@@ -118,13 +118,13 @@ def test_every_answer_shows_itself(name: str, ask: Callable[[], Any], words: str
         assert answer.to_dict()["schema_version"] == 2
 
 
-def test_an_answer_runs_nothing_of_a_log() -> None:
+def test_answer_runs_no_text_of_a_log() -> None:
     shown = goodput_cli.jobs([{"job_name": "<script>\x1b[31m", "job_start_time": 1.7e9}])  # type: ignore[list-item]
     assert "<script>" not in shown._repr_html_()
     assert "\x1b" not in repr(shown)
 
 
-def test_what_an_analysis_holds_is_a_line_each() -> None:
+def test_contents_of_an_analysis_are_a_line_each() -> None:
     analysis = goodput_cli.analyze(NIGHT, window="2h")
     assert repr(analysis.table) == "<4333 events in columns; Analysis.events is a DataFrame of them>"
     assert repr(analysis.timeline).startswith("<4333 events in 6 attempts; ")
@@ -136,19 +136,19 @@ def test_what_an_analysis_holds_is_a_line_each() -> None:
     assert len({analysis, ANALYSIS}) == 2
 
 
-def test_a_list_of_dicts_is_a_source() -> None:
+def test_list_of_dicts_is_a_source() -> None:
     told = goodput_cli.analyze(RECORDS)
     assert amounts(told) == amounts(ANALYSIS)
     assert told.insights[1].evidence == ("records:1742",)
     assert told.insights[1].command_line().startswith("goodput timeline LOG ")
 
 
-def test_a_data_frame_is_a_source() -> None:
+def test_data_frame_is_a_source() -> None:
     assert amounts(goodput_cli.analyze(pd.DataFrame(RECORDS))) == amounts(ANALYSIS)
 
 
-def test_instants_of_a_frame_are_read() -> None:
-    """Timestamps, and numbers that a gap made floats."""
+def test_timestamps_of_a_frame_are_read() -> None:
+    """Timestamps, and numbers that became floats because of a gap."""
     primer = ROOT / "sample_logs" / "primer-50-percent.jsonl"
     frame = pd.DataFrame([json.loads(line) for line in primer.read_text().splitlines()])
     frame["timestamp"] = pd.to_datetime(frame.timestamp)
@@ -174,12 +174,12 @@ def test_records_and_files_are_merged(tmp_path: Path) -> None:
         ([{"job_name": object()}], "record 1 is not an event"),
     ],
 )
-def test_wrong_types_are_answered_by_a_sentence(sources: Any, sentence: str) -> None:
+def test_wrong_types_are_one_sentence(sources: Any, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         goodput_cli.analyze(sources)
 
 
-def test_an_argument_that_is_mistyped_is_suggested() -> None:
+def test_mistyped_argument_is_suggested() -> None:
     with pytest.raises(TypeError, match="unknown argument: reference_step; did you mean reference_step_time"):
         goodput_cli.analyze(NIGHT, reference_step=8)  # type: ignore[call-arg]
 
@@ -188,7 +188,7 @@ def test_one_threshold_need_not_be_a_list() -> None:
     assert goodput_cli.analyze(NIGHT, thresholds="goodput<90").thresholds[0].met
 
 
-def test_badput_prints_as_a_table_and_a_disruption_as_a_line() -> None:
+def test_badput_is_a_table_and_a_disruption_is_a_line() -> None:
     analysis = goodput_cli.analyze(NIGHT)
     lines = str(analysis.badput).splitlines()
     assert lines[0] == "wasted_progress_from_disruption           1 h 46 min  15.87 %"

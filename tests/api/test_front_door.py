@@ -1,4 +1,4 @@
-"""`import goodput_cli`: the functions of the commands, with the same options; and names documented earlier."""
+"""`import goodput_cli`: the functions of the commands, with the same options, and names documented earlier."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def python(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
-def test_every_name_is_there_for_people_and_editors() -> None:
+def test_every_name_exists_for_people_and_editors() -> None:
     source = ast.parse(Path(goodput_cli.__file__).read_text(encoding="utf-8"))
     (block,) = (node for node in source.body if isinstance(node, ast.If))
     for_editors = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
@@ -45,7 +45,7 @@ def test_every_name_is_there_for_people_and_editors() -> None:
         goodput_cli.anything  # noqa: B018 - what is not there says so
 
 
-def test_nothing_heavy_is_imported_before_it_is_asked_for() -> None:
+def test_heavy_modules_are_imported_on_demand() -> None:
     code = "import sys, goodput_cli; dir(goodput_cli); print(goodput_cli.GoodputError, 'numpy' in sys.modules)"
     assert python(code).split()[-1] == "False"
 
@@ -62,11 +62,11 @@ def test_all_functions_take_the_same_options(name: str) -> None:
     assert "stall_factor" in pydoc.plain(pydoc.render_doc(function))
 
 
-def test_a_report_names_every_choice_of_method() -> None:
+def test_report_names_every_choice_of_method() -> None:
     assert all(one.option.label for one in declared(Method)), "the method section of a report names it"
 
 
-def test_a_question_is_checked_before_anything_is_read() -> None:
+def test_arguments_are_checked_before_reading() -> None:
     with pytest.raises(TypeError, match="stal_factor"):
         goodput_cli.analyze("no-such-log", stal_factor=3)  # type: ignore[call-arg]
     with pytest.raises(UsageError, match="not a factor"):
@@ -104,7 +104,7 @@ def test_fetch_takes_one_source_or_several(tmp_path: Path) -> None:
     assert goodput_cli.fetch(["-"], tmp_path / "two.jsonl", stdin=stdin).lines == manifest.lines
 
 
-def test_the_names_for_plug_ins_are_those_behind_them() -> None:
+def test_plugin_names_are_the_internal_ones() -> None:
     assert (plugins.RawBatch, plugins.Page, plugins.safe) == (RawBatch, Page, safe)
     assert all(hasattr(plugins, name) for name in plugins.__all__)
 
@@ -115,5 +115,5 @@ def test_badput_is_a_tuple_that_pandas_can_show() -> None:
     assert list(frame.category) == [row.category for row in analysis.badput]
     assert frame.percent.sum() == 50.0 == analysis.goodput_percent
     assert analysis.to_frame().category[0] == "productive"
-    training = analysis.segments[analysis.segments.category == "productive"]  # the figures of README.md
+    training = analysis.segments[analysis.segments.category == "productive"]  # README.md has these figures.
     assert (training.seconds.sum(), training.slowdown_ns.sum(), analysis.goodput.seconds) == (7500, 1500 * 10**9, 6000)

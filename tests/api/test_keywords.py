@@ -1,6 +1,6 @@
-"""The keywords of the library's functions are the options; what editors complete by is made from them.
+"""The keywords of the library's functions are the options; their completion in editors is generated.
 
-`UPDATE_DOCS=1 pytest tests/api/test_keywords.py` writes goodput_cli/api/keywords.py anew.
+`UPDATE_DOCS=1 pytest tests/api/test_keywords.py` rewrites goodput_cli/api/keywords.py.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def class_of(keywords: Keywords) -> Iterator[str]:
 
 
 def described(one: Declared) -> Iterator[str]:
-    """The text below a field, which editors show beside its name."""
+    """Return the docstring of a field, which editors show next to its name."""
     first, *more = textwrap.wrap(one.about, 110)
     opening = f'    """ {first}' if first.startswith('"') else f'    """{first}'
     yield "\n".join([opening, *(f"    {line}" for line in more)]) + '"""'
 
 
-def test_editors_complete_what_the_options_say() -> None:
+def test_editor_completion_agrees_with_the_options() -> None:
     text = "\n".join([HEAD.rstrip(), *(line for each in ALL for line in class_of(each))]) + "\n"
     if updating():
         FILE.write_text(text, encoding="utf-8")
@@ -75,7 +75,7 @@ def test_editors_complete_what_the_options_say() -> None:
         ("watch", options.WATCH),
     ],
 )  # fmt: skip
-def test_a_function_shows_each_of_its_options(name: str, keywords: Keywords) -> None:
+def test_function_shows_each_of_its_options(name: str, keywords: Keywords) -> None:
     function = getattr(goodput_cli, name)
     parameters = inspect.signature(function).parameters
     for one in keywords.all:
@@ -90,7 +90,7 @@ def test_a_function_shows_each_of_its_options(name: str, keywords: Keywords) -> 
         assert len(lines[0]) <= 120, one.keyword
 
 
-def test_no_two_options_of_a_function_have_one_name() -> None:
+def test_options_of_a_function_have_distinct_names() -> None:
     for keywords in ALL:
         names = [one.keyword for one in keywords.all]
         assert len(names) == len({*names}), keywords.name

@@ -1,4 +1,4 @@
-"""A log is let go as soon as its events are in order: nobody up the stack may keep its table."""
+"""The log is released once its events are in order: no caller may keep its table."""
 
 from __future__ import annotations
 

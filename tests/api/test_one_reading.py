@@ -1,5 +1,4 @@
-"""Every command reads a log the same way: with rules that are inferred where no format gives steps, and with the same
-warnings."""
+"""Every command reads a log the same way: with inferred rules if no format gives steps, and with the same warnings."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ SMALLEST = sorted(
 
 
 @pytest.mark.parametrize("log", [*map(str, SMALLEST), OWN_LOOP, "sample_logs/trainers/megatron-slurm"])
-def test_check_finds_what_the_screen_of_analyze_counts(log: str) -> None:
+def test_check_agrees_with_the_counts_of_analyze(log: str) -> None:
     try:
         analysis = goodput_cli.analyze(log)
     except NotEnoughData:
@@ -46,7 +45,7 @@ def test_commands_agree_on_a_log_that_no_format_reads(tmp_path: Path) -> None:
 
 
 def test_rules_are_inferred_next_to_no_log_with_steps(tmp_path: Path) -> None:
-    """Text in the directory of a log that a format reads is no job of its own."""
+    """Text next to a log that a format reads is no separate job."""
     shutil.copy(OWN_LOOP, tmp_path)
     shutil.copy("sample_logs/primer-50-percent.jsonl", tmp_path)
     assert [one.name for one in goodput_cli.jobs(str(tmp_path)).jobs] == ["goodput-primer"]

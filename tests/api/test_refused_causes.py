@@ -1,4 +1,4 @@
-"""The cause that a refusal quotes is the one that the answer of the same log would have (docs/causes.md)."""
+"""The cause in an error message is the one that the answer of the same log would have (docs/causes.md)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_refusal_quotes_the_cause_that_the_answer_has(name: str, tmp_path: Path) -> None:
+def test_error_quotes_the_cause_of_the_answer(name: str, tmp_path: Path) -> None:
     text, cause, line = REFUSALS[name]
     log = tmp_path / "job.log"
     log.write_text(text)

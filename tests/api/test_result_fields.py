@@ -1,4 +1,4 @@
-"""Every field of what the library's functions give says what it is: a string under it, or the words of its column."""
+"""Every field of a result of the library has a description: a docstring, or the words of its column."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tree(module: str) -> ast.Module:
 
 @cache
 def imported(module: str) -> dict[str, Place]:
-    """Names of ours that the module imports, for types alone or not."""
+    """Return our names that the module imports, also those for types alone."""
     return {
         name.asname or name.name: (node.module, name.name)
         for node in ast.walk(tree(module))
@@ -39,7 +39,7 @@ def names_in(*nodes: ast.expr | None) -> Iterator[str]:
 
 
 def types_of(node: ast.AST) -> Iterator[str]:
-    """Names of the types that a person comes to from here: what a function returns, fields and properties hold."""
+    """Return the names of the types reachable from here: results of functions, and types of fields and properties."""
     match node:
         case ast.FunctionDef():
             yield from names_in(node.returns)
@@ -54,7 +54,7 @@ def types_of(node: ast.AST) -> Iterator[str]:
 
 
 def reachable() -> dict[Place, ast.ClassDef]:
-    """Every class of ours that results hold, by where it is declared."""
+    """Return every class of ours that results contain, with its module."""
     classes: dict[Place, ast.ClassDef] = {}
     waiting, seen = list(imported("goodput_cli").values()), set[Place]()
     while waiting:
@@ -74,11 +74,11 @@ def reachable() -> dict[Place, ast.ClassDef]:
 
 
 _DECLARES = ("column", "percent_of", "hours_of", "used_of", "option")
-"""What takes words as an argument."""
+"""Functions that take the description as an argument."""
 
 
-def without_words(declared: ast.ClassDef) -> Iterator[str]:
-    """Fields with neither a string under them nor a column or option that says what they are."""
+def undescribed_fields(declared: ast.ClassDef) -> Iterator[str]:
+    """Return fields that have neither a docstring nor a column or option that describes them."""
     for field, below in zip(declared.body, [*declared.body[1:], None], strict=True):
         if not isinstance(field, ast.AnnAssign):
             continue
@@ -92,9 +92,11 @@ def is_result(declared: ast.ClassDef) -> bool:
     return any("dataclass" in ast.unparse(one) for one in declared.decorator_list)
 
 
-def test_every_field_of_a_result_says_what_it_is() -> None:
+def test_every_field_of_a_result_is_described() -> None:
     results = {place: declared for place, declared in reachable().items() if is_result(declared)}
     expected = {"Analysis", "Window", "Insight", "Improvement", "JobSummary", "Manifest", "FleetTotals"}
     assert expected <= {name for _, name in results}
-    silent = [f"{module}.{name}.{field}" for (module, name), one in results.items() for field in without_words(one)]
+    silent = [
+        f"{module}.{name}.{field}" for (module, name), one in results.items() for field in undescribed_fields(one)
+    ]
     assert not silent, "no string under these fields: " + ", ".join(sorted(silent))

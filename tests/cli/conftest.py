@@ -1,4 +1,4 @@
-"""What the tests of commands share."""
+"""Fixtures of the tests of commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.analyses import primer
 
 
 class Library:
-    """Stands in for `goodput_cli.api.analyze`: remembers what was asked and answers with a fixed analysis."""
+    """A stand-in for `goodput_cli.api.analyze` that records its arguments and returns a fixed analysis."""
 
     def __init__(self) -> None:
         self.analysis = primer()
@@ -30,7 +30,7 @@ class Library:
 
 @pytest.fixture
 def library(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Library:
-    """The stand-in, in an empty folder."""
+    """Install the stand-in, in an empty directory."""
     stand_in = Library()
     monkeypatch.setattr("goodput_cli.api.analyze.analyze", stand_in.analyze)
     return stand_in

@@ -1,4 +1,4 @@
-"""`goodput advise`: the text people read, what each verdict says, gates, formats, and the library beside it."""
+"""`goodput advise`: its text, the reasons for each verdict, gates, formats, and the library function."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def said(capsys: Output, log: str, *options: str, code: int = 0) -> str:
     return capsys.readouterr().out
 
 
-def test_the_sample_night(capsys: Output) -> None:
+def test_advise_on_the_sample_night_has_a_recommendation(capsys: Output) -> None:
     text = said(capsys, NIGHT, *PRICED)
     check_golden("advice.txt", text)
     assert max(map(len, text.splitlines())) <= 80
@@ -45,7 +45,7 @@ def test_the_sample_night(capsys: Output) -> None:
         ("06-too-rare", "'checkpointing at most' covers what this run lost; on average, such failures cost more"),
     ],
 )
-def test_what_the_log_cannot_carry_is_said(log: str, sentence: str, capsys: Output) -> None:
+def test_advise_reports_missing_data(log: str, sentence: str, capsys: Output) -> None:
     text = said(capsys, str(EXAMPLES / f"{log}.jsonl"))
     assert sentence in " ".join(text.split())
 
@@ -75,7 +75,7 @@ def test_two_failures_are_inconclusive_in_twelve_lines(capsys: Output) -> None:
         ("11-no-saves", "advice.custom:NEVER>1pp", 4),
     ],
 )
-def test_gates(log: str, expression: str, code: int, capsys: Output) -> None:
+def test_gates_decide_the_exit_code(log: str, expression: str, code: int, capsys: Output) -> None:
     said(capsys, str(EXAMPLES / f"{log}.jsonl"), "--fail-if", expression, code=code)
 
 
@@ -86,11 +86,11 @@ def test_gates(log: str, expression: str, code: int, capsys: Output) -> None:
         ["--from", "-1h"], ["--price-per-hour", "2"], ["--interval-now", "0"],
     ],
 )  # fmt: skip
-def test_wrong_usage(options: list[str], capsys: Output) -> None:
+def test_wrong_usage_is_rejected(options: list[str], capsys: Output) -> None:
     said(capsys, NIGHT, *options, code=2)
 
 
-def test_a_warning_does_not_fail(capsys: Output) -> None:
+def test_warning_does_not_fail(capsys: Output) -> None:
     assert run(["advise", NIGHT, "--warn-if", "advice.restart>1m", "--no-progress"]) == 0
     assert "threshold advice.restart>1m: warning (" in capsys.readouterr().err
 
@@ -106,11 +106,11 @@ def test_json_csv_and_the_library_agree(capsys: Output) -> None:
 
 
 @pytest.mark.parametrize("name", ["markdown", "html", "csv", "table"])
-def test_every_format(name: str, capsys: Output) -> None:
+def test_every_format_is_written(name: str, capsys: Output) -> None:
     assert "half as many failures" in said(capsys, NIGHT, "--format", name)
 
 
-def test_the_library_asks_about_whole_jobs() -> None:
+def test_library_considers_whole_jobs() -> None:
     with pytest.raises(UsageError, match="whole job"):
         goodput_cli.advise(NIGHT, start="-1h")
     with pytest.raises(UsageError, match="accelerators"):

@@ -1,4 +1,4 @@
-"""Everything from a log is untrusted: each bad line is a diagnostic with its number, good lines around it count."""
+"""Log contents are untrusted: each bad line is a diagnostic with its number, and good lines next to it count."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ BAD_LINES: list[tuple[Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("line", "code", "reason"), BAD_LINES, ids=[str(at) for at in range(len(BAD_LINES))])
-def test_a_bad_line_costs_no_other(tmp_path: Path, line: Any, code: str, reason: str) -> None:
+def test_bad_line_affects_no_other_line(tmp_path: Path, line: Any, code: str, reason: str) -> None:
     log = read_lines(tmp_path, step(1, 1), step(2, 2), line, step(4, 4))
     assert steps(log.table) == [1, 2, 4]
     assert lines(log.table) == [1, 2, 4]
@@ -62,7 +62,7 @@ def test_a_bad_line_costs_no_other(tmp_path: Path, line: Any, code: str, reason:
     assert told.severity == ("warning" if code == "unrecognised_lines" else "error")
 
 
-def test_all_bad_lines_at_once(tmp_path: Path) -> None:
+def test_all_bad_lines_at_once_are_reported(tmp_path: Path) -> None:
     mixed = [line for bad, _, _ in BAD_LINES for line in (bad, step(1, 1))]
     log = read_lines(tmp_path, *mixed)
     assert lines(log.table) == list(range(2, 2 * len(BAD_LINES) + 1, 2))
@@ -70,37 +70,37 @@ def test_all_bad_lines_at_once(tmp_path: Path) -> None:
     assert told == list(range(1, 2 * len(BAD_LINES), 2))
 
 
-def test_an_object_over_two_lines_is_two_bad_lines(tmp_path: Path) -> None:
+def test_object_over_two_lines_is_two_bad_lines(tmp_path: Path) -> None:
     log = read_lines(tmp_path, step(1, 1), '{"job_name": "j",\n"job_start_time": 1}', step(4, 4))
     assert lines(log.table) == [1, 4]
     assert sorted(where(log, "malformed_lines")) == ["2", "3"]
 
 
-def test_an_empty_array_before_lines_of_objects_is_a_bad_line(tmp_path: Path) -> None:
+def test_empty_array_before_lines_of_objects_is_a_bad_line(tmp_path: Path) -> None:
     log = read_lines(tmp_path, "[]", '{"job_name": "j", "step_cou', step(3, 3), "null", step(5, 5))
     assert lines(log.table) == [3, 5]
     assert sorted(where(log, "malformed_lines")) == ["1", "2", "4"]
 
 
-def test_empty_arrays_before_an_array_are_pages_without_entries(tmp_path: Path) -> None:
+def test_empty_arrays_before_an_array_are_empty_pages(tmp_path: Path) -> None:
     log = read_lines(tmp_path, "[]", "[", json.dumps(step(3, 3)) + ",", step(4, 4), "]")
     assert (lines(log.table), log.diagnostics) == ([3, 4], ())
 
 
-def test_a_cut_last_line(tmp_path: Path) -> None:
+def test_truncated_last_line_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_text(GOOD + "\n" + GOOD[:-3])
     log = read_events([str(path)])
     assert (lines(log.table), where(log, "malformed_lines")) == ([1], ["2"])
 
 
-def test_a_huge_line(tmp_path: Path) -> None:
+def test_huge_line_is_reported(tmp_path: Path) -> None:
     log = read_lines(tmp_path, step(1, 1), {**step(2, 2), "note": "x" * 5_000_000}, "y" * 5_000_000, step(4, 4))
     assert steps(log.table) == [1, 2, 4]
     assert where(log, "malformed_lines") == ["3"]
 
 
-def test_what_only_the_standard_library_reads(tmp_path: Path) -> None:
+def test_json_only_the_standard_library_reads_is_accepted(tmp_path: Path) -> None:
     names = ["\\ud800", "a\\ud83d\\ude00b", "\\uDC00x"]
     odd = [f'{{"job_name": "{name}", "job_start_time": 1, "note": NaN}}' for name in names]
     log = read_lines(
@@ -111,12 +111,12 @@ def test_what_only_the_standard_library_reads(tmp_path: Path) -> None:
     assert codes(log) == {"unknown_keys"}
 
 
-def test_text_of_a_log_is_kept_as_it_is(tmp_path: Path) -> None:
+def test_log_text_is_kept_unchanged(tmp_path: Path) -> None:
     name = "\x1b[31m\u202ered | [bold]"
     assert read_lines(tmp_path, step(1, 1, job=name)).table.jobs == (name,)
 
 
-def test_places_are_sorted_and_bounded_and_the_count_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_locations_are_sorted_and_bounded_with_an_exact_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("goodput_cli.diagnostics.diagnostic.MAX_PLACES", 5)
     log = read_lines(tmp_path, *["{junk"] * 12)
     (told,) = found(log, "malformed_lines")
@@ -124,14 +124,14 @@ def test_places_are_sorted_and_bounded_and_the_count_is_exact(tmp_path: Path, mo
     assert [place.rpartition(":")[2] for place in told.where] == ["1", "2", "3", "4", "5"]
 
 
-def test_places_of_several_files_stand_in_order_of_file_and_line(tmp_path: Path) -> None:
+def test_locations_are_ordered_by_file_and_line(tmp_path: Path) -> None:
     b = log_file(tmp_path, *["{junk"] * 11, name="b.log")
     a = log_file(tmp_path, "{junk", name="a.log")
     (told,) = found(read_events([b, a]), "malformed_lines")
     assert told.where == (*(f"{b}:{number}" for number in range(1, 12)), f"{a}:1")
 
 
-def test_a_format_of_another_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_in_a_format_of_another_package_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Beats:
         name = "beats"
         keys = frozenset({"job_name", "beat"})
@@ -208,7 +208,7 @@ def test_a_block_parsed_at_once_gives_what_its_lines_give(text: str) -> None:
     assert list(block.bad) == list(single.bad)
 
 
-def test_a_damaged_log_never_raises_and_loses_no_untouched_line(tmp_path: Path) -> None:
+def test_damaged_log_never_raises_and_keeps_good_lines(tmp_path: Path) -> None:
     chance = random.Random(7)
     whole = [json.dumps(step(number, number)).encode() for number in range(400)]
     for _ in range(30):

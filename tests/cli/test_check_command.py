@@ -1,4 +1,4 @@
-"""`goodput check` as a command: exit codes, every format, and names that try to act."""
+"""`goodput check` as a command: exit codes, all formats, and hostile names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Output = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("folder")
 
 
-def test_findings_exit_5_and_none_0(capsys: Output) -> None:
+def test_findings_exit_with_5_and_none_with_0(capsys: Output) -> None:
     assert run(["check", written(FINE)]) == 0
     assert "No warnings" in capsys.readouterr().out
     assert run(["check", written(FINE, "{broken")]) == 5
@@ -29,14 +29,14 @@ def test_findings_exit_5_and_none_0(capsys: Output) -> None:
     assert err == ""
 
 
-def test_what_only_informs_fails_with_strict_alone(capsys: Output) -> None:
+def test_info_fails_only_with_strict(capsys: Output) -> None:
     path = written(FINE[:-1])
     assert run(["check", path]) == 0
     assert "end_not_logged" in capsys.readouterr().out
     assert run(["check", path, "--strict"]) == 5
 
 
-def test_a_log_without_a_single_event_is_told_too(capsys: Output) -> None:
+def test_log_without_events_is_reported(capsys: Output) -> None:
     ms = [line.replace("17", "17000", 1) for line in flat((start(0), steps(0, 5, at=10)))]
     assert run(["check", written(ms)]) == 4
     out, err = capsys.readouterr()
@@ -53,7 +53,7 @@ def test_a_log_without_a_single_event_is_told_too(capsys: Output) -> None:
     assert capsys.readouterr().err == f"Error: {empty}\n"
 
 
-def test_json_is_as_the_schema_says(capsys: Output) -> None:
+def test_json_agrees_with_the_schema(capsys: Output) -> None:
     assert run(["check", written(FINE, "{broken", renamed([start(3)], "one")), "--format", "json"]) == 5
     answer = json.loads(capsys.readouterr().out)
     check_answer(answer, "check")
@@ -71,7 +71,7 @@ def test_csv_has_every_finding_and_markdown_the_table(capsys: Output) -> None:
     assert "| info | end\\_not\\_logged | 2 | 2 |" in capsys.readouterr().out
 
 
-def test_verbose_names_every_place(capsys: Output) -> None:
+def test_verbose_lists_every_location(capsys: Output) -> None:
     path = written(FINE, *["{broken"] * 5)
     run(["check", path])
     assert "run.jsonl:22" not in capsys.readouterr().out
@@ -90,7 +90,7 @@ def test_hostile_names_are_harmless(capsys: Output) -> None:
         assert "<img" not in out or name in ("csv", "json", "table")
 
 
-def test_a_log_of_which_nothing_was_read_is_not_clean(capsys: Output) -> None:
+def test_log_without_readable_lines_is_not_clean(capsys: Output) -> None:
     log = written("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n", name="train.log")
     assert run(["check", log]) == 4
     said = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`goodput analyze` as a person and a program meet it; the library behind it is a stand-in."""
+"""`goodput analyze` for people and programs; the library behind it is a stand-in."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Output = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("library")
 
 
-def test_the_table_goes_to_standard_output_and_the_rest_to_standard_error(library: Library, capsys: Output) -> None:
+def test_table_goes_to_stdout_and_the_rest_to_stderr(library: Library, capsys: Output) -> None:
     library.analysis = hostile()
     assert run(["analyze", "run.jsonl"]) == 0
     out, err = capsys.readouterr()
@@ -85,7 +85,7 @@ def test_every_option_reaches_the_library(library: Library) -> None:
     ]
 
 
-def test_options_come_from_the_environment_too(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_are_read_from_the_environment(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {
         "JOB_NAME": "job", "REFERENCE_STEP_TIME": "auto", "FROM": "-2h", "TIMEZONE": "Asia/Tokyo", "ASYNC_SAVES": "1",
         "EXCLUDE": "2026-01-01 00:00/2026-01-02;-2h/-1h", "LOG_FILE": "a b.jsonl;c", "STALL_FACTOR": "3",
@@ -127,7 +127,7 @@ def test_options_come_from_the_environment_too(library: Library, monkeypatch: py
         (["--no-such-option"], "--no-such-option"),
     ],
 )
-def test_wrong_usage_is_said_before_any_work(
+def test_wrong_usage_is_rejected_before_any_work(
     arguments: list[str], words: str, library: Library, capsys: Output
 ) -> None:
     Path("folder.json").mkdir()
@@ -138,7 +138,7 @@ def test_wrong_usage_is_said_before_any_work(
     assert library.asked == []
 
 
-def test_without_a_source(library: Library, capsys: Output) -> None:
+def test_missing_source_is_wrong_usage(library: Library, capsys: Output) -> None:
     assert run(["analyze"]) == 2
     assert "no SOURCE" in capsys.readouterr().err
     assert run(["analyze", "-j", "job"]) == 0
@@ -160,7 +160,7 @@ def test_without_a_source(library: Library, capsys: Output) -> None:
         ("--fail-under 90 --fail-if disruptions>5", 3, "passed"),
     ],
 )
-def test_thresholds_decide_after_the_report(arguments: str, code: int, words: str, capsys: Output) -> None:
+def test_thresholds_are_checked_after_the_report(arguments: str, code: int, words: str, capsys: Output) -> None:
     assert run(f"analyze run.jsonl {arguments} -o r.json --format table".split()) == code
     out, err = capsys.readouterr()
     assert words in err
@@ -168,7 +168,7 @@ def test_thresholds_decide_after_the_report(arguments: str, code: int, words: st
     assert json.loads(Path("r.json").read_text())["thresholds"]
 
 
-def test_thresholds_on_a_reference_from_the_log_are_warned_of(library: Library, capsys: Output) -> None:
+def test_threshold_on_a_logged_reference_is_a_warning(library: Library, capsys: Output) -> None:
     library.analysis = hostile()
     run("analyze run.jsonl --fail-under 10".split())
     assert "fix it with --reference-step-time 2.5" in capsys.readouterr().err
@@ -177,7 +177,7 @@ def test_thresholds_on_a_reference_from_the_log_are_warned_of(library: Library, 
     assert "pin it" not in capsys.readouterr().err
 
 
-def test_strict_says_why_it_fails_even_when_diagnostics_are_quiet(library: Library, capsys: Output) -> None:
+def test_strict_reports_its_reason_with_quiet_diagnostics(library: Library, capsys: Output) -> None:
     library.analysis = hostile()
     assert run("analyze run.jsonl --strict -q".split()) == 5
     found = sorted({one.code for one in hostile().diagnostics if one.severity != "info"})
@@ -201,7 +201,7 @@ def test_strict_comes_after_thresholds(library: Library) -> None:
     assert run("analyze run.jsonl --strict --fail-under 99".split()) == 3
 
 
-def test_quiet_and_verbose(library: Library, capsys: Output) -> None:
+def test_quiet_and_verbose_select_diagnostics(library: Library, capsys: Output) -> None:
     library.analysis = hostile()
     run("analyze run.jsonl -q --fail-under 10".split())
     assert capsys.readouterr().err == ""
@@ -238,13 +238,13 @@ def test_errors_are_sentences(error: BaseException, code: int, words: str, libra
     assert os.listdir() == []
 
 
-def test_the_traceback_is_there_for_those_who_ask(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traceback_is_shown_on_request(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOODPUT_DEBUG", "1")
     library.error = ZeroDivisionError("bug")
     with pytest.raises(ZeroDivisionError):
         run(["analyze", "run.jsonl"])
 
 
-def test_standard_input_is_handed_over_as_bytes(library: Library) -> None:
+def test_standard_input_is_passed_as_bytes(library: Library) -> None:
     assert run(["analyze", "-"]) == 0
     assert library.asked[0]["stdin"] is sys.stdin.buffer

@@ -1,4 +1,4 @@
-"""`goodput analyze -o`: formats by ending, and files that are never destroyed."""
+"""`goodput analyze -o`: formats by suffix, and files that are never overwritten by accident."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Output = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("library")
 
 
-def test_output_files_take_their_format_from_the_ending(capsys: Output) -> None:
+def test_output_format_follows_the_suffix(capsys: Output) -> None:
     assert run("analyze run.jsonl -o r.json -o r.csv -o r.md -o r.txt".split()) == 0
     assert capsys.readouterr().out == ""
     assert json.loads(Path("r.json").read_text())["goodput"]["percent"] == 50.0
@@ -39,7 +39,7 @@ def test_output_and_format_write_both(capsys: Output) -> None:
     assert Path("r.md").exists()
 
 
-def test_an_existing_file_needs_force(library: Library, capsys: Output) -> None:
+def test_existing_file_needs_force(library: Library, capsys: Output) -> None:
     Path("r.json").write_text("old")
     assert run("analyze run.jsonl -o r.json".split()) == 2
     assert "--force" in capsys.readouterr().err
@@ -50,7 +50,7 @@ def test_an_existing_file_needs_force(library: Library, capsys: Output) -> None:
 
 
 @pytest.mark.parametrize(("ci", "code"), [("true", 0), ("1", 0), ("false", 2), ("", 2)])
-def test_in_continuous_integration_a_second_run_replaces_its_reports(
+def test_second_ci_run_replaces_its_reports(
     ci: str, code: int, library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", ci)
@@ -61,14 +61,14 @@ def test_in_continuous_integration_a_second_run_replaces_its_reports(
     assert Path("run.json").read_text() == "{}"
 
 
-def test_a_log_is_never_overwritten(library: Library, capsys: Output) -> None:
+def test_log_is_never_overwritten(library: Library, capsys: Output) -> None:
     Path("run.json").write_text("{}")
     assert run("analyze ./run.json -o run.json --force".split()) == 2
     assert "one of the input logs" in capsys.readouterr().err
     assert library.asked == []
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+def test_failed_write_leaves_no_file(monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 

@@ -1,4 +1,4 @@
-"""The command as a process: what only shows from outside."""
+"""The command as a process: behavior that is visible only from outside."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def goodput(
     )
 
 
-def test_help_is_as_people_see_it() -> None:
+def test_help_is_as_expected() -> None:
     check_golden("help.txt", goodput("--help").stdout.decode())
     check_golden("help-analyze.txt", goodput("analyze", "--help").stdout.decode())
     bare = goodput()
@@ -44,7 +44,7 @@ def test_help_is_as_people_see_it() -> None:
     assert b"Usage: goodput" in bare.stderr
 
 
-def test_help_loads_nothing_heavy() -> None:
+def test_help_imports_nothing_heavy() -> None:
     program = (
         "import sys\nfrom goodput_cli.cli.main import run\nrun(['analyze', '--help'])\n"
         "heavy = {'numpy', 'pandas', 'pyarrow', 'dateutil', 'google', 'orjson', 'msgspec'} & set(sys.modules)\n"
@@ -61,7 +61,7 @@ def test_help_loads_nothing_heavy() -> None:
         ("pyarrow", "run.parquet"),
     ],
 )  # fmt: skip
-def test_a_package_that_is_missing_is_a_sentence_before_any_reading(package: str, name: str, tmp_path: Path) -> None:
+def test_missing_package_is_reported_before_reading(package: str, name: str, tmp_path: Path) -> None:
     out = tmp_path / name
     program = f"import sys; sys.modules[{package!r}] = None; from goodput_cli.__main__ import main; main()"
     command = [sys.executable, "-c", program, "analyze", str(tmp_path / "missing.jsonl"), "-o", str(out)]
@@ -73,12 +73,12 @@ def test_a_package_that_is_missing_is_a_sentence_before_any_reading(package: str
     assert not out.exists()
 
 
-def test_version() -> None:
+def test_version_is_printed() -> None:
     done = goodput("--version")
     assert (done.returncode, done.stdout.decode()) == (0, f"goodput {version('goodput-cli')}\n")
 
 
-def test_the_worked_example() -> None:
+def test_worked_example_has_its_figures() -> None:
     done = goodput("analyze", SAMPLE, "--reference-step-time", "120")
     assert done.returncode == 0
     assert b"Traceback" not in done.stderr
@@ -95,14 +95,14 @@ def test_standard_input_gives_the_same_figures() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
-def test_a_poor_encoding_gets_ascii_bars(encoding: str) -> None:
+def test_limited_encoding_gets_ascii_bars(encoding: str) -> None:
     done = goodput("analyze", SAMPLE, PYTHONIOENCODING=encoding)
     assert done.returncode == 0
     assert b"####" in done.stdout
 
 
 @SHELL
-def test_a_reader_that_goes_away_is_no_error() -> None:
+def test_closed_reader_is_no_error() -> None:
     pipe = f'{{ "{sys.executable}" -m goodput_cli analyze "{SAMPLE}" -q; echo "code $?" >&2; }} | true'
     done = subprocess.run(["/bin/sh", "-c", pipe], capture_output=True, cwd=ROOT, check=False)
     assert done.stderr == b"code 0\n"
@@ -115,7 +115,7 @@ def shell(redirection: str, command: str = f'analyze "{SAMPLE}" -q') -> tuple[in
 
 
 @SHELL
-def test_closed_streams_are_borne() -> None:
+def test_closed_streams_are_tolerated() -> None:
     assert shell(">&-") == (0, b"", b"")
     assert shell("2>&- --format csv")[0] == 0
     code, _, said = shell("- <&-")
@@ -125,14 +125,14 @@ def test_closed_streams_are_borne() -> None:
 @SHELL
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("command", [f'analyze "{SAMPLE}" -q', "--help", "fleet --help", "--version", "help formats"])
-def test_a_full_disk_is_a_sentence(command: str) -> None:
+def test_full_disk_is_one_sentence(command: str) -> None:
     code, _, said = shell("> /dev/full", command)
     assert code == 1
     assert said.startswith(b"Error: cannot write to standard output: No space left on device; free some space")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
-def test_an_interrupt_is_130() -> None:
+def test_interrupt_exits_with_130() -> None:
     command = [sys.executable, "-m", "goodput_cli", "analyze", "-"]
     process = subprocess.Popen(
         command,
@@ -143,18 +143,18 @@ def test_an_interrupt_is_130() -> None:
     )
     assert process.stdin is not None
     log = SAMPLE.read_bytes()
-    for _ in range(70):  # more than is read at a time: once all is taken, reading is under way
+    for _ in range(70):  # The pipe holds more than one read takes: an empty pipe means that reading has begun.
         process.stdin.write(log)
     process.stdin.flush()
-    until(lambda: unread(process.stdin) == 0)
+    until(lambda: count_unread_bytes(process.stdin) == 0)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=LONG_ENOUGH)
     assert process.returncode == 130
     assert b"Traceback" not in said
 
 
-def unread(pipe: IO[bytes] | None) -> int:
-    """How many bytes of a pipe its reader has not taken yet."""
+def count_unread_bytes(pipe: IO[bytes] | None) -> int:
+    """Return the number of bytes of a pipe that its reader has not taken yet."""
     import fcntl
     import termios
 
@@ -162,7 +162,7 @@ def unread(pipe: IO[bytes] | None) -> int:
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
-def test_an_interrupt_before_the_command_is_loaded_is_130() -> None:
+def test_interrupt_before_the_command_is_loaded_exits_with_130() -> None:
     code = (
         "import os, signal, sys\n"
         "class Interrupting:\n"
@@ -176,13 +176,13 @@ def test_an_interrupt_before_the_command_is_loaded_is_130() -> None:
     assert (done.returncode, done.stderr) == (130, b"Interrupted.\n")
 
 
-def test_a_missing_file_is_a_sentence() -> None:
+def test_missing_file_is_one_sentence() -> None:
     done = goodput("analyze", "no-such-file.jsonl")
     assert (done.returncode, done.stdout) == (1, b"")
     assert re.match(rb"Error: .*no-such-file.jsonl", done.stderr)
 
 
-def test_cloud_logging_without_its_source_is_a_sentence() -> None:
+def test_cloud_logging_without_its_source_is_one_sentence() -> None:
     done = goodput("analyze", "-j", "job")
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""`goodput compare` as a person and a CI job meet it."""
+"""`goodput compare` for people and CI jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Output = pytest.CaptureFixture[str]
 
 @pytest.fixture(autouse=True)
 def samples(folder: Path) -> None:
-    """The sample logs, in the folder of the test."""
+    """Copy the sample logs into the directory of the test."""
     for name in (NIGHT, MORNING, PRIMER):
         (folder / name).symlink_to(SAMPLES / name)
 
@@ -51,7 +51,7 @@ def short_run(job_seconds: int, at: int = 0) -> list[Line]:
 
 
 @pytest.mark.parametrize(("name", "ending"), [("table", "txt"), ("markdown", "md"), ("csv", "csv"), ("json", "json")])
-def test_every_format_as_people_see_it(capsys: Output, name: str, ending: str) -> None:
+def test_every_format_is_as_expected(capsys: Output, name: str, ending: str) -> None:
     code, out, err = compare(capsys, NIGHT, MORNING, "-q", "--format", name, "--fail-if", "goodput:-1pp")
     assert (code, err) == (
         3,
@@ -60,7 +60,7 @@ def test_every_format_as_people_see_it(capsys: Output, name: str, ending: str) -
     check_golden(f"compare.{ending}", out)
 
 
-def test_three_sides_of_which_one_records_other_things(capsys: Output) -> None:
+def test_third_side_with_other_records_is_compared(capsys: Output) -> None:
     code, out, err = compare(capsys, PRIMER, NIGHT, MORNING, "--reference-step-time", "8", "--warn-if", "attempts:+3")
     assert code == 0
     assert "threshold attempts:+3 of llm-pretrain-7b: warning (+4, limit +3)" in err
@@ -68,12 +68,12 @@ def test_three_sides_of_which_one_records_other_things(capsys: Output) -> None:
     check_golden("compare-three.txt", out)
 
 
-def test_json_is_as_the_schema_says(capsys: Output) -> None:
+def test_json_agrees_with_the_schema(capsys: Output) -> None:
     for arguments in ([NIGHT, MORNING, "--warn-if", "goodput:-1%"], [PRIMER, MORNING, NIGHT], [NIGHT, NIGHT]):
         check_answer(as_json(capsys, *arguments), "comparison")
 
 
-def test_all_formats_hold_the_same_numbers(capsys: Output) -> None:
+def test_all_formats_contain_the_same_numbers(capsys: Output) -> None:
     answer = as_json(capsys, NIGHT, MORNING)["comparisons"][0]
     rows = list(csv.DictReader(io.StringIO(compare(capsys, NIGHT, MORNING, "--format", "csv")[1])))
     in_csv = {row["name"] + row["label"]: row["points"] for row in rows if row["kind"] == "category"}
@@ -86,10 +86,10 @@ def test_all_formats_hold_the_same_numbers(capsys: Output) -> None:
     for shown in (*(one["points"] for one in answer["waterfall"] if "moved" in one), sum(folded)):
         assert f"{shown:+.2f}" in table
         assert f"{shown:+.2f}" in page
-    assert f"{len(folded) + 1} others, within noise" in table  # productive time among them
+    assert f"{len(folded) + 1} others, within noise" in table  # These include productive time.
 
 
-def test_a_saved_baseline_answers_as_the_log_does(folder: Path, capsys: Output) -> None:
+def test_saved_baseline_answers_as_its_log_does(folder: Path, capsys: Output) -> None:
     assert run(["analyze", NIGHT, "-q", "-o", "baseline.json"]) == 0
     from_log, from_saved = as_json(capsys, NIGHT, MORNING), as_json(capsys, "baseline.json", MORNING)
     assert from_saved["comparisons"] == from_log["comparisons"]
@@ -97,7 +97,7 @@ def test_a_saved_baseline_answers_as_the_log_does(folder: Path, capsys: Output) 
     assert [side["saved"] for side in from_saved["sides"]] == [True, False]
 
 
-def test_a_gate_against_a_saved_baseline(capsys: Output) -> None:
+def test_gate_accepts_a_saved_baseline(capsys: Output) -> None:
     assert run(["analyze", NIGHT, "-q", "-o", "baseline.json"]) == 0
     assert compare(capsys, "baseline.json", MORNING, "-q", "--fail-if", "goodput:-2pp")[0] == 0
     assert compare(capsys, "baseline.json", MORNING, "-q", "--fail-if", "goodput:-1pp")[0] == 3
@@ -105,21 +105,23 @@ def test_a_gate_against_a_saved_baseline(capsys: Output) -> None:
     assert compare(capsys, "baseline.json", MORNING, "-q", "--fail-if", "queued:+1pp")[0] == 4
 
 
-def test_the_report_is_written_though_a_threshold_failed(folder: Path, capsys: Output) -> None:
+def test_report_is_written_after_a_failed_threshold(folder: Path, capsys: Output) -> None:
     code, out, _ = compare(capsys, NIGHT, MORNING, "-q", "--fail-if", "goodput:-1pp", "-o", "c.md", "-o", "c.html")
     assert (code, out) == (3, "")
     assert "goodput is about the same: 69.35 %, was 70.43 %" in (folder / "c.md").read_text()
     assert "70.43 % to 69.35 %" in said_on(folder / "c.html")
 
 
-def test_a_saved_answer_from_standard_input(folder: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saved_answer_is_read_from_standard_input(
+    folder: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run(["analyze", NIGHT, "-q", "-o", "baseline.json"]) == 0
     with open("baseline.json", "rb") as stream:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
         assert "goodput is about the same: 69.35 %, was 70.43 %" in compare(capsys, "-", MORNING)[1]
 
 
-def test_two_jobs_of_one_log(folder: Path, capsys: Output) -> None:
+def test_two_jobs_of_one_log_are_compared(folder: Path, capsys: Output) -> None:
     log(folder, "a.jsonl", *short_run(70), job="before")
     log(folder, "b.jsonl", *short_run(90, at=1000), job="after")
     both = (folder / "a.jsonl").read_text() + (folder / "b.jsonl").read_text()
@@ -132,35 +134,35 @@ def test_two_jobs_of_one_log(folder: Path, capsys: Output) -> None:
     assert answer["comparisons"] == as_json(capsys, "a.jsonl", "b.jsonl")["comparisons"]
 
 
-def test_two_runs_of_one_job(folder: Path, capsys: Output) -> None:
+def test_two_runs_of_one_job_are_compared(folder: Path, capsys: Output) -> None:
     log(folder, "twice.jsonl", *short_run(70), *short_run(90, at=1000))
     answer = as_json(capsys, "twice.jsonl", "--run", "1", "--run", "last")
     assert [side["name"] for side in answer["sides"]] == ["twice.jsonl, run 1", "twice.jsonl, run last"]
     assert [side["window"]["ns"] // 10**9 for side in answer["sides"]] == [70, 90]
 
 
-def test_sides_of_one_job_are_told_apart_by_their_files_and_then_by_number(folder: Path, capsys: Output) -> None:
+def test_sides_of_one_job_are_named_by_file_then_by_number(folder: Path, capsys: Output) -> None:
     log(folder, "a.jsonl", *short_run(70))
     log(folder, "b.jsonl", *short_run(90))
     assert [side["name"] for side in as_json(capsys, "a.jsonl", "b.jsonl")["sides"]] == ["a.jsonl", "b.jsonl"]
     assert [side["name"] for side in as_json(capsys, "a.jsonl", "a.jsonl")["sides"]] == ["a.jsonl (1)", "a.jsonl (2)"]
 
 
-def test_the_baseline_may_be_another_than_the_first(capsys: Output) -> None:
+def test_baseline_can_be_another_than_the_first(capsys: Output) -> None:
     for arguments in ([NIGHT, MORNING, "--baseline", MORNING], [NIGHT, "--baseline", MORNING]):
         answer = as_json(capsys, *arguments)
         assert [side["job"] for side in answer["sides"]] == ["llm-pretrain-7b-r2", "llm-pretrain-7b"]
         assert answer["comparisons"][0]["goodput_points"] > 1
 
 
-def test_options_hold_for_every_log(capsys: Output) -> None:
+def test_options_apply_to_every_log(capsys: Output) -> None:
     answer = as_json(capsys, NIGHT, MORNING, "--reference-step-time", "8", "--from", "+0s", "--to", "+1h")
     assert [side["window"]["ns"] for side in answer["sides"]] == [3600 * 10**9] * 2
     assert [side["reference"]["step_time_seconds"] for side in answer["sides"]] == [8.0, 8.0]
     assert "methods_differ" not in {found["code"] for found in answer["diagnostics"]}
 
 
-def test_a_baseline_that_was_measured_otherwise_is_told_of(capsys: Output) -> None:
+def test_baseline_with_other_options_is_reported(capsys: Output) -> None:
     assert run(["analyze", NIGHT, "-q", "-o", "baseline.json", "--reference-step-time", "8"]) == 0
     code, _, err = compare(capsys, "baseline.json", MORNING)
     assert code == 0
@@ -169,7 +171,7 @@ def test_a_baseline_that_was_measured_otherwise_is_told_of(capsys: Output) -> No
     assert compare(capsys, "baseline.json", MORNING, "-q", "--strict")[0] == 5
 
 
-def test_thresholds_on_a_reference_that_a_log_itself_gave_are_warned_of(capsys: Output) -> None:
+def test_threshold_on_logged_references_is_a_warning(capsys: Output) -> None:
     _, _, err = compare(capsys, PRIMER, PRIMER, "--warn-if", "goodput:-1pp")
     assert "primer-50-percent.jsonl (1) itself. Pin it with --reference-step-time 120" in err
 
@@ -196,7 +198,7 @@ def test_thresholds_on_a_reference_that_a_log_itself_gave_are_warned_of(capsys: 
         (f"rolling.json {MORNING}", 1, "another answer of goodput"),
     ],
 )
-def test_what_cannot_be_compared(capsys: Output, arguments: str, code: int, words: str) -> None:
+def test_incomparable_sides_are_rejected(capsys: Output, arguments: str, code: int, words: str) -> None:
     assert run(["analyze", NIGHT, "-q", "-o", "baseline.json"]) == 0
     assert run(["rolling", NIGHT, "-q", "-o", "rolling.json"]) == 0
     found, out, err = compare(capsys, *arguments.split())
@@ -204,18 +206,18 @@ def test_what_cannot_be_compared(capsys: Output, arguments: str, code: int, word
     assert words in err
 
 
-def test_once_given_job_and_run_hold_for_the_logs_only(capsys: Output) -> None:
+def test_job_and_run_given_once_apply_only_to_logs(capsys: Output) -> None:
     assert run(["analyze", NIGHT, "-q", "-o", "baseline.json"]) == 0
     assert compare(capsys, "baseline.json", MORNING, "-j", "llm-pretrain-7b-r2", "--run", "last")[0] == 0
 
 
-def test_options_come_from_the_environment_too(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_are_read_from_the_environment(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOODPUT_COMPARE_FAIL_IF", "goodput:-1pp;disruptions:+9")
     monkeypatch.setenv("GOODPUT_COMPARE_BASELINE", NIGHT)
     assert compare(capsys, MORNING)[0] == 3
 
 
-def test_settings_of_the_project_say_how_to_account_and_what_fails_a_comparison(folder: Path, capsys: Output) -> None:
+def test_project_settings_apply_to_a_comparison(folder: Path, capsys: Output) -> None:
     top = 'fail-if = ["goodput<90"]\nrun = "last"\nstall-factor = 3\n'
     job = "[job.llm-pretrain-7b]\nreference-step-time = 8\n"
     (folder / "goodput.toml").write_text(f'{top}[compare]\nfail-if = ["goodput:-1pp"]\n{job}')

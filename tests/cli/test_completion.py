@@ -1,4 +1,4 @@
-"""Completion in the shell: the scripts that docs/cli.md loads, and what they answer behind TAB."""
+"""Completion in the shell: the scripts that docs/cli.md loads, and their answers to TAB."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 
 def environment(**more: str) -> dict[str, str]:
-    """As where the package is installed: the command `goodput` is on the path."""
+    """Return the environment of an installed package: the command `goodput` is on the path."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     return os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"} | more
 
@@ -40,8 +40,8 @@ def goodput(**more: str) -> str:
     return output(sys.executable, "-m", "goodput_cli", **more)
 
 
-def offered(*words: str) -> list[str]:
-    """What is offered for the last word, `kind,name` each, the first word being the command."""
+def complete_last_word(*words: str) -> list[str]:
+    """Return the completions of the last word, `kind,name` each. The first word is the command."""
     answer = goodput(
         _GOODPUT_COMPLETE="bash_complete", COMP_WORDS=" ".join(words) + " ", COMP_CWORD=str(len(words) - 1)
     )
@@ -87,17 +87,17 @@ def test_bash_itself_completes(words: tuple[str, ...], expected: list[str]) -> N
 
 @pytest.mark.parametrize("words", [("check", "sam"), ("analyze", "--log-file", "sam"), ("steps", "-o", "sam")])
 def test_sources_and_files_are_completed_by_the_shell(words: tuple[str, ...]) -> None:
-    assert offered("goodput", *words) == ["file,sam"]
+    assert complete_last_word("goodput", *words) == ["file,sam"]
 
 
-def test_formats_and_categories_are_offered() -> None:
-    assert offered("goodput", "jobs", "--format", "") == [f"plain,{name}" for name in format_names()]
-    assert offered("goodput", "timeline", "--category", "ela") == [
+def test_formats_and_categories_are_completed() -> None:
+    assert complete_last_word("goodput", "jobs", "--format", "") == [f"plain,{name}" for name in format_names()]
+    assert complete_last_word("goodput", "timeline", "--category", "ela") == [
         f"plain,{name}" for name in CATEGORIES if name.startswith("elastic")
     ]
 
 
-def test_the_documents_load_the_scripts_that_exist() -> None:
+def test_documented_scripts_exist() -> None:
     text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     for shell in SHELLS:
         assert f"_GOODPUT_COMPLETE={shell}_source goodput" in text

@@ -1,4 +1,4 @@
-"""`goodput disruptions` as a command: the table, JSON, CSV, and what the disruptions cost."""
+"""`goodput disruptions` as a command: the table, JSON, CSV, and the cost of disruptions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def answer_of(capsys: Output, *arguments: str) -> Any:
     return value
 
 
-def test_json_of_the_command_and_of_analyze_agree(log: Path, capsys: Output) -> None:
+def test_json_agrees_with_analyze(log: Path, capsys: Output) -> None:
     command, analysis = answer_of(capsys, "disruptions", "run.jsonl"), answer_of(capsys, "analyze", "run.jsonl")
     for row in command["disruptions"]:
         assert (row.pop("accelerator_hours"), row.pop("cost")) == (None, None)
@@ -46,7 +46,7 @@ def test_json_of_the_command_and_of_analyze_agree(log: Path, capsys: Output) -> 
     assert command["cost"] is None
 
 
-def test_what_it_cost(log: Path, capsys: Output) -> None:
+def test_cost_is_computed(log: Path, capsys: Output) -> None:
     value = answer_of(capsys, "disruptions", "run.jsonl", "--accelerators", "90", "--price-per-hour", "2")
     assert value["disruptions"][0]["accelerator_hours"] == pytest.approx(1.7)  # 68 s x 90
     assert value["cost"] == {
@@ -60,13 +60,13 @@ def test_what_it_cost(log: Path, capsys: Output) -> None:
     assert hours_only["cost"]["cost"] is None
 
 
-def test_a_price_needs_accelerators(log: Path, capsys: Output) -> None:
+def test_price_needs_accelerators(log: Path, capsys: Output) -> None:
     assert run(["disruptions", "run.jsonl", "--price-per-hour", "2"]) == 2
     assert "--accelerators" in capsys.readouterr().err
     assert run(["disruptions", "run.jsonl", "--accelerators", "0"]) == 2
 
 
-def test_the_table_fits_and_names_the_lines(log: Path, capsys: Output) -> None:
+def test_table_fits_and_names_the_lines(log: Path, capsys: Output) -> None:
     assert run(["disruptions", "run.jsonl", "-q"]) == 0
     out = capsys.readouterr().out
     assert all(len(line) <= 80 for line in out.splitlines())
@@ -75,7 +75,7 @@ def test_the_table_fits_and_names_the_lines(log: Path, capsys: Output) -> None:
     assert "not shown for want of room" not in out
 
 
-def test_evidence_is_below_its_row_and_totals_are_below_the_table(log: Path, capsys: Output) -> None:
+def test_evidence_and_totals_have_their_positions(log: Path, capsys: Output) -> None:
     assert run(["disruptions", "run.jsonl", "-q"]) == 0
     lines = capsys.readouterr().out.splitlines()
     row = next(at for at, line in enumerate(lines) if line.startswith("   1 "))
@@ -83,7 +83,7 @@ def test_evidence_is_below_its_row_and_totals_are_below_the_table(log: Path, cap
     assert row < next(at for at, line in enumerate(lines) if "MTBF" in line)
 
 
-def test_only_columns_that_are_shown_have_a_legend(capsys: Output) -> None:
+def test_only_shown_columns_have_a_legend(capsys: Output) -> None:
     assert run(["disruptions", str(ROOT / "sample_logs" / "llm-pretrain.jsonl"), "-q"]) == 0
     out = capsys.readouterr().out
     assert "not shown at this width: regained" in out
@@ -99,7 +99,7 @@ def test_csv_has_exact_values_and_every_line(log: Path, capsys: Output) -> None:
     assert len(row) == len(set(row))
 
 
-def test_a_job_without_disruptions(tmp_path: Path, capsys: Output) -> None:
+def test_job_without_disruptions_has_an_empty_list(tmp_path: Path, capsys: Output) -> None:
     path = tmp_path / "calm.jsonl"
     path.write_text("\n".join(told(start(0), steps(0, 5, at=10), end(60))) + "\n", encoding="utf-8")
     value = answer_of(capsys, "disruptions", str(path))
@@ -109,7 +109,7 @@ def test_a_job_without_disruptions(tmp_path: Path, capsys: Output) -> None:
     assert "0 disruptions in 1 min 00 s of up time: MTBF at least" in capsys.readouterr().out
 
 
-def test_the_library_answers_the_same(log: Path) -> None:
+def test_library_answers_the_same(log: Path) -> None:
     from goodput_cli import analyze
 
     analysis: Analysis = analyze(log)
@@ -118,7 +118,7 @@ def test_the_library_answers_the_same(log: Path) -> None:
     assert step(5, 60) in log.read_text(encoding="utf-8")
 
 
-def test_links_of_each_outage_and_of_all(log: Path, capsys: Output) -> None:
+def test_recovery_phases_of_each_outage_and_of_all_are_shown(log: Path, capsys: Output) -> None:
     assert run(["disruptions", "run.jsonl", "-q", "--full"]) == 0
     full = capsys.readouterr().out
     assert "Disruption 1, 2026-01-01: 1 min 08 s lost" in full
@@ -132,7 +132,7 @@ def test_links_of_each_outage_and_of_all(log: Path, capsys: Output) -> None:
     assert sum(float(row["lost_seconds"]) for row in rows) == 68
 
 
-def test_json_has_every_link_and_csv_the_times(log: Path, capsys: Output) -> None:
+def test_json_has_every_phase_and_csv_the_times(log: Path, capsys: Output) -> None:
     value = answer_of(capsys, "disruptions", "run.jsonl")
     (row,) = value["disruptions"]
     known = [one for one in row["links"] if one["state"] == "known"]
@@ -147,6 +147,6 @@ def test_json_has_every_link_and_csv_the_times(log: Path, capsys: Output) -> Non
 
 
 @pytest.mark.parametrize(("expression", "code"), [("mttr>10s", 3), ("mttr>10m", 0), ("time_to_detect>1s", 4)])
-def test_gates_on_recoveries(log: Path, expression: str, code: int) -> None:
-    """No line says that it was noticed: that gate cannot be judged."""
+def test_gates_accept_recovery_phases(log: Path, expression: str, code: int) -> None:
+    """The log does not contain the time of detection, so that gate is unjudged."""
     assert run(["analyze", "run.jsonl", "-q", "--fail-if", expression, "-o", "out.json"]) == code

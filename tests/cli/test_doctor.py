@@ -1,4 +1,4 @@
-"""`goodput doctor`: what it checks, and that it connects to nothing."""
+"""`goodput doctor`: its checks, and that it connects to nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def line(capsys: Said, what: str) -> str:
-    """The line of the answer on one thing: its state and the rest."""
+    """Return the line of the answer about one thing: its state and the rest."""
     found = [one for one in capsys.readouterr().out.splitlines() if one[10:].startswith(what)]
     assert len(found) == 1, what
     return " ".join(found[0].replace(what, "", 1).split())

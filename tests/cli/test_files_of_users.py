@@ -1,5 +1,5 @@
-"""A file of the user that is nested too deep, or has a number of thousands of digits, is refused with its name and
-key. Ctrl-C is Ctrl-C, whatever Python wraps around it."""
+"""Files of the user that are nested too deep, or that contain numbers with thousands of digits, are rejected with
+name and key. Ctrl-C stays Ctrl-C, whatever exception Python wraps around it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MAPPINGS = {
 
 
 @pytest.mark.parametrize("case", MAPPINGS)
-def test_a_mapping_is_refused_with_its_place(case: str, capsys: Output) -> None:
+def test_invalid_mapping_is_rejected_with_its_location(case: str, capsys: Output) -> None:
     text, said = MAPPINGS[case]
     put(Path("run.jsonl"), training("a", 2, 1))
     Path("own.toml").write_text(text)
@@ -51,7 +51,7 @@ def test_a_mapping_is_refused_with_its_place(case: str, capsys: Output) -> None:
 
 
 @pytest.mark.parametrize("groups", [150, 200, 250, 275, 300])
-def test_no_depth_of_groups_is_a_bug(groups: int, capsys: Output) -> None:
+def test_deeply_nested_groups_are_no_bug(groups: int, capsys: Output) -> None:
     put(Path("run.jsonl"), training("a", 2, 1))
     Path("own.toml").write_text(rule(nested(groups)))
     run(["run.jsonl", "--mapping", "own.toml", "-q"])
@@ -59,7 +59,7 @@ def test_no_depth_of_groups_is_a_bug(groups: int, capsys: Output) -> None:
 
 
 @pytest.mark.parametrize("line", ["reference-step-time", "[job.a]\nreference-step-time", "[mapping]\nx"])
-def test_settings_are_refused_with_their_key(line: str, capsys: Output) -> None:
+def test_invalid_settings_are_rejected_with_their_key(line: str, capsys: Output) -> None:
     put(Path("run.jsonl"), training("a", 2, 1))
     Path("goodput.toml").write_text(f"{line} = {DIGITS}\n")
     assert run(["run.jsonl"]) == 2
@@ -77,7 +77,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_of_a_fleet_is_no_bug(name: str, capsys: Output) -> None:
+def test_invalid_fleet_table_is_no_bug(name: str, capsys: Output) -> None:
     put(Path("run.jsonl"), training("a", 2, 1))
     Path(name).write_text(TABLES[name])
     option = "--sacct" if name == "sacct.txt" else "--labels"
@@ -103,7 +103,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("kind", LINES)
-def test_a_log_with_thousands_of_digits_is_no_bug(kind: str, capsys: Output) -> None:
+def test_log_with_thousands_of_digits_is_no_bug(kind: str, capsys: Output) -> None:
     Path("train.log").write_text("\n".join([*LINES["step"][:5], *LINES[kind], ""]))
     run(["train.log", "-q"])
     run(["check", "train.log"])
@@ -112,10 +112,10 @@ def test_a_log_with_thousands_of_digits_is_no_bug(kind: str, capsys: Output) -> 
 
 @pytest.mark.parametrize("wrapped", [RuntimeError, ImportError, OSError])
 @pytest.mark.parametrize("named", [True, False])
-def test_an_interrupted_import_is_an_interrupt(
+def test_interrupted_import_is_an_interrupt(
     wrapped: type[Exception], named: bool, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    """Python 3.11 raises RuntimeError in place of what `__set_name__` raises."""
+    """Python 3.11 raises RuntimeError instead of the exception from `__set_name__`."""
 
     class Interrupting:
         def find_spec(self, name: str, *_: object) -> None:
@@ -134,7 +134,7 @@ def test_an_interrupted_import_is_an_interrupt(
     assert "Interrupted" in capsys.readouterr().err
 
 
-def test_a_long_number_that_toml_allows_is_read() -> None:
+def test_long_number_allowed_by_toml_is_read() -> None:
     assert TomlFile("own.toml", f"x = {'7' * 4000}").content["x"] > 0
     with pytest.raises(UsageError, match="6,000 digits"):
         TomlFile("own.toml", f"y = 1\nx = {DIGITS}")

@@ -1,4 +1,4 @@
-"""No command writes over a file that it reads, and what a monitor writes is no log."""
+"""No command overwrites a file that it reads, and output of a monitor is no log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ line = 'step {step:int}'
 
 @pytest.fixture
 def log(folder: Path) -> Path:
-    """`logs/run.jsonl`, with a link and a second name of it beside its folder."""
+    """Write `logs/run.jsonl`, with a symbolic link and a hard link next to its directory."""
     (folder / "logs").mkdir()
     path = ended(folder / "logs" / "run.jsonl")
     (folder / "link").symlink_to(path)
@@ -39,7 +39,7 @@ def log(folder: Path) -> Path:
 @pytest.mark.parametrize(
     "target", ["prom:logs/run.jsonl", "json:logs/run.jsonl", "prom:link", "json:link", "prom:second", "tensorboard:tb"]
 )
-def test_a_monitor_never_writes_over_a_log_that_it_follows(log: Path, source: str, target: str, capsys: Output) -> None:
+def test_monitor_never_overwrites_a_followed_log(log: Path, source: str, target: str, capsys: Output) -> None:
     before = log.read_bytes()
     assert monitor(source.format(log=log), "--publish", target, "--updates", "1", "-q") == 2
     assert "is one of the input logs" in capsys.readouterr().err
@@ -48,7 +48,7 @@ def test_a_monitor_never_writes_over_a_log_that_it_follows(log: Path, source: st
 
 
 @pytest.mark.parametrize("more", ["--log-file logs/run.jsonl", "--history logs/run.jsonl", "--history logs"])
-def test_nor_over_one_that_is_named_besides(log: Path, more: str, capsys: Output) -> None:
+def test_monitor_never_overwrites_another_named_log(log: Path, more: str, capsys: Output) -> None:
     before = log.read_bytes()
     ended(Path("other.jsonl"))
     assert monitor("other.jsonl", *more.split(), "--publish", "prom:link", "--updates", "1", "-q") == 2
@@ -66,13 +66,13 @@ def test_two_targets_never_write_one_file(log: Path, second: str, capsys: Output
     assert not Path("x.prom").exists()
 
 
-def test_nor_over_one_that_is_not_there_yet(capsys: Output) -> None:
+def test_monitor_never_overwrites_a_future_log(capsys: Output) -> None:
     assert monitor("new.jsonl", "--publish", "json:./new.jsonl", "--wait", "0") == 2
     assert "is one of the input logs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["prom", "json"])
-def test_nor_over_one_that_comes_later(kind: str, capsys: Output) -> None:
+def test_monitor_never_overwrites_a_log_that_appears_later(kind: str, capsys: Output) -> None:
     job, target = Job(Path("logs/run.jsonl")), Path("logs/late.jsonl")
     job.path.parent.mkdir()
     late = ended(Path("late")).read_bytes()
@@ -93,12 +93,12 @@ def test_nor_over_one_that_comes_later(kind: str, capsys: Output) -> None:
 @pytest.mark.parametrize(
     "target", ["json:logs/goodput.jsonl", "json:logs/a.json", "prom:logs/a.txt", "tensorboard:logs/tb"]
 )
-def test_what_a_monitor_writes_into_the_folder_that_it_follows_is_no_log(target: str, capsys: Output) -> None:
+def test_monitor_output_in_the_followed_directory_is_no_log(target: str, capsys: Output) -> None:
     Path("logs").mkdir()
     ended(Path("logs/run.jsonl"))
     assert run(["jobs", "logs", "--format", "json"]) == 0
     alone = json.loads(capsys.readouterr().out)["jobs"]
-    for source in ("logs", "logs", "logs/*"):  # as when it is started again
+    for source in ("logs", "logs", "logs/*"):  # as after a restart
         assert monitor(source, "--publish", target, "--updates", "2", "--interval", "0.1") == 0
         assert "unrecognised_lines" not in capsys.readouterr().err
     for source in ("logs", "logs/*"):
@@ -110,7 +110,7 @@ def test_what_a_monitor_writes_into_the_folder_that_it_follows_is_no_log(target:
         assert json.loads(capsys.readouterr().out)["jobs"] == alone
 
 
-def test_a_job_that_runs_beside_its_monitors_files_is_followed_to_its_end(capsys: Output) -> None:
+def test_job_next_to_monitor_files_is_followed_to_its_end(capsys: Output) -> None:
     job = Job(Path("logs/run.jsonl"))
     job.path.parent.mkdir()
 
@@ -146,7 +146,7 @@ TABLES = {
 
 @pytest.mark.parametrize("how", ["", "--force", "CI"])
 @pytest.mark.parametrize("line", TABLES)
-def test_no_table_mapping_or_settings_are_replaced(
+def test_tables_mappings_and_settings_are_not_replaced(
     log: Path, line: str, how: str, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if how == "CI":
@@ -162,15 +162,15 @@ def test_no_table_mapping_or_settings_are_replaced(
     assert (Path(name).read_text(), Path("goodput.toml").read_text()) == (text, 'timezone = "UTC"\n')
 
 
-def test_a_table_of_a_folder_with_logs_that_give_no_steps_is_read_and_stays(log: Path, capsys: Output) -> None:
+def test_table_in_a_directory_without_steps_is_kept(log: Path, capsys: Output) -> None:
     table = Path("logs/results.csv")
     table.write_text("epoch,time,lr\n1,2,3\n")
     assert run(["analyze", "logs", "-o", str(table), "--force"]) == 2
     assert table.read_text() == "epoch,time,lr\n1,2,3\n"
 
 
-def test_a_report_that_lies_among_the_logs_is_written_anew(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is no log; in continuous integration the second run finds it."""
+def test_report_next_to_logs_is_replaced(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no log; in CI the second run finds it."""
     monkeypatch.setenv("CI", "1")
     for _ in range(2):
         assert run(["analyze", "logs", "-q", "-o", "logs/report.json"]) == 0

@@ -1,4 +1,4 @@
-"""The command as somebody meets it: a log without a command, help on anything, gates that cannot fail to gate."""
+"""First use of the command: a log without a command, help on any word, and gates that can fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PRIMER = str(ROOT / "sample_logs" / "primer-50-percent.jsonl")
 Said = pytest.CaptureFixture[str]
 
 
-def test_a_log_alone_is_analysed(capsys: Said) -> None:
+def test_log_without_a_command_is_analyzed(capsys: Said) -> None:
     assert run([PRIMER, "-q"]) == 0
     alone = capsys.readouterr().out
     assert run(["analyze", PRIMER, "-q"]) == 0
@@ -26,7 +26,7 @@ def test_a_log_alone_is_analysed(capsys: Said) -> None:
 
 
 @pytest.mark.parametrize("name", ["runs/*.jsonl", "missing.jsonl.gz", "gs://bucket-that-is-not/x"])
-def test_what_looks_like_a_log_is_taken_for_one(name: str, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_argument_like_a_log_is_read_as_a_log(name: str, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[list[str]] = []
 
     def analyze(sources: list[str], **_: object) -> None:
@@ -39,7 +39,7 @@ def test_what_looks_like_a_log_is_taken_for_one(name: str, capsys: Said, monkeyp
     assert capsys.readouterr().err == "Error: read\n"
 
 
-def test_a_mistyped_command_is_no_log(capsys: Said) -> None:
+def test_mistyped_command_is_no_log(capsys: Said) -> None:
     assert run(["analyse"]) == 2
     assert "No such command, file or folder: 'analyse'. Did you mean analyze?" in capsys.readouterr().err
 
@@ -75,7 +75,7 @@ def test_help_explains_codes_insights_and_categories(name: str, words: str, caps
     assert max(map(len, shown.splitlines())) <= 79
 
 
-def test_help_on_nothing(capsys: Said) -> None:
+def test_help_on_unknown_word_fails(capsys: Said) -> None:
     assert run(["help", "opn_interval"]) == 2
     assert "did you mean open_interval" in capsys.readouterr().err
     assert run(["help", "xyzzy"]) == 2
@@ -88,7 +88,7 @@ def test_help_on_nothing(capsys: Said) -> None:
     ("typed", "ours"),
     [("--since", "--from"), ("--until", "--to"), ("--json", "--format"), ("--min-goodput", "--fail-under")],
 )
-def test_an_option_as_other_tools_name_it(typed: str, ours: str, capsys: Said) -> None:
+def test_option_name_of_other_tools_is_suggested(typed: str, ours: str, capsys: Said) -> None:
     assert run([NIGHT, typed, "1"]) == 2
     assert f"No such option '{typed}'. Did you mean '{ours}'?" in capsys.readouterr().err
 
@@ -102,29 +102,29 @@ def test_an_option_as_other_tools_name_it(typed: str, ours: str, capsys: Said) -
         ("steps x --nothing-has-this", "No such option '--nothing-has-this'."),
     ],
 )
-def test_an_option_that_another_command_has(typed: str, said: str, capsys: Said) -> None:
+def test_option_of_another_command_is_explained(typed: str, said: str, capsys: Said) -> None:
     assert run(typed.split()) == 2
     assert said in capsys.readouterr().err
 
 
-def test_options_may_stand_before_a_log(capsys: Said) -> None:
+def test_options_can_precede_a_log(capsys: Said) -> None:
     assert run(["-q", "--fail-under=60", PRIMER]) == 3
     assert run(["--fail-under", "40", "-q", PRIMER]) == 0
     assert run(["--version"]) == 0
     capsys.readouterr()
     assert run(["--fail-under", "40"]) == 2
     assert "No such option '--fail-under'" in capsys.readouterr().err
-    assert run(["-q", "steps", NIGHT]) == 2  # another command is meant: its options are its own
+    assert run(["-q", "steps", NIGHT]) == 2  # another command is named, and its options apply
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("md", "markdown"), ("PROM", "openmetrics"), ("xml", "junit")])
-def test_a_format_by_the_ending_of_its_files(typed: str, meant: str, capsys: Said) -> None:
+def test_format_follows_the_suffix_of_files(typed: str, meant: str, capsys: Said) -> None:
     assert run([NIGHT, "--format", typed]) == 2
     assert f"unknown format '{typed}'; did you mean {meant}?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("expression", ["goodput<0.8", "goodput<=0.85", "goodput<8000"])
-def test_an_expression_that_never_fails_is_refused_as_fail_under_is(expression: str, capsys: Said) -> None:
+def test_expression_that_never_fails_is_rejected(expression: str, capsys: Said) -> None:
     for command in ("analyze", "fleet"):
         assert run([command, NIGHT, "--fail-if", expression]) == 2
         assert "did you mean 8" in capsys.readouterr().err
@@ -132,8 +132,8 @@ def test_an_expression_that_never_fails_is_refused_as_fail_under_is(expression: 
     assert run(["fleet", NIGHT, "--fail-under", "0.8"]) == 2
 
 
-def test_suggested_commands_keep_what_chooses_and_measures_the_job() -> None:
-    """Without the mapping the command would find no events, and with another reference another answer."""
+def test_suggested_commands_keep_options_of_the_job() -> None:
+    """Without the mapping the command would find no events, and with another reference the answer would differ."""
     options = {
         "job_name": "j", "mapping": ["own.toml"], "year": 2025, "run": "last", "async_saves": True, "stall_factor": 3,
         "exclude": "-2h/-1h", "reference_step_time": 2.5, "data_loading": "overlapped", "start": "-1h",
@@ -145,7 +145,7 @@ def test_suggested_commands_keep_what_chooses_and_measures_the_job() -> None:
     )
 
 
-def test_diagnostics_say_where_they_are_explained(capsys: Said) -> None:
+def test_diagnostics_name_the_command_that_explains_them(capsys: Said) -> None:
     run(["analyze", NIGHT])
     said = capsys.readouterr().err.splitlines()
     assert said[-1] == "Run `goodput help open_interval` for its effect on the numbers and how to fix it."
@@ -161,18 +161,18 @@ def test_diagnostics_say_where_they_are_explained(capsys: Said) -> None:
         ("9500", "did you mean 95?"),
     ],
 )
-def test_a_gate_that_would_never_fail_is_refused(typed: str, sentence: str, capsys: Said) -> None:
+def test_gate_that_would_never_fail_is_rejected(typed: str, sentence: str, capsys: Said) -> None:
     assert run(["analyze", PRIMER, "--fail-under", typed]) == 2
     assert sentence in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("typed", "code"), [("0.8%", 0), ("0", 0), ("1", 0), ("100", 3), ("150%", 3)])
-def test_what_is_meant_is_taken(typed: str, code: int) -> None:
+def test_unambiguous_gate_is_accepted(typed: str, code: int) -> None:
     assert run(["analyze", PRIMER, "-q", "--fail-under", typed]) == code
 
 
 def test_empty_gate_variable_is_warned_about(capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Click treats an empty variable as not set: a gate of CI whose input is missing would pass."""
+    """Click treats an empty variable as not set, so a CI gate with a missing input would pass."""
     monkeypatch.setenv("GOODPUT_ANALYZE_FAIL_UNDER", "")
     monkeypatch.setenv("GOODPUT_ANALYZE_OUTPUT", "")
     assert run(["analyze", PRIMER, "-q"]) == 0
@@ -180,25 +180,25 @@ def test_empty_gate_variable_is_warned_about(capsys: Said, monkeypatch: pytest.M
     assert err == "warning: the environment variable GOODPUT_ANALYZE_FAIL_UNDER is empty, so this gate is off\n"
 
 
-def test_a_label_that_is_close_to_one_of_the_log(capsys: Said) -> None:
+def test_label_close_to_a_logged_one_is_suggested(capsys: Said) -> None:
     assert run(["analyze", NIGHT, "-q", "--fail-if", "custom:EVAL>5%"]) == 4
     said = "threshold custom:EVAL>5%: not recorded (no data in the log; did you mean custom:EVAL_STEP?)"
     assert said in capsys.readouterr().err
 
 
-def test_a_job_that_is_close_to_one_of_the_log(capsys: Said) -> None:
+def test_job_close_to_a_logged_one_is_suggested(capsys: Said) -> None:
     assert run(["analyze", NIGHT, "-j", "llm-pretrain-7B"]) == 4
     assert "did you mean llm-pretrain-7b?" in capsys.readouterr().err
 
 
-def test_times_of_a_day(capsys: Said) -> None:
+def test_times_of_a_day_are_read(capsys: Said) -> None:
     assert run([NIGHT, "-q", "--from", "23:00", "--to", "01:30"]) == 0
     assert "2026-01-12 23:00:00 - 2026-01-13 01:30:00 UTC (2 h 30 min)" in capsys.readouterr().out
     assert run([NIGHT, "-q", "--from", "12:00"]) == 2
     assert "'12:00' is not in the job; add a date, such as 2026-01-13T12:00" in capsys.readouterr().err
 
 
-def test_a_time_that_several_days_have(tmp_path: Path, capsys: Said) -> None:
+def test_ambiguous_time_of_a_day_is_rejected(tmp_path: Path, capsys: Said) -> None:
     log = tmp_path / "days.jsonl"
     line = '{"job_name": "j", "step_count": %d, "step_start_time": %d}\n'
     log.write_text("".join(line % (number, 1_767_225_600 + 3600 * number) for number in range(50)))
@@ -206,7 +206,7 @@ def test_a_time_that_several_days_have(tmp_path: Path, capsys: Said) -> None:
     assert "'12:00' is in the job on 2026-01-01, 2026-01-02" in capsys.readouterr().err
 
 
-def test_the_likeliest_name() -> None:
+def test_likeliest_name_is_suggested() -> None:
     names = ["wasted_progress_from_disruption", "infrastructure_recovery_from_disruption", "queued", "goodput"]
     assert likeliest("wasted", names)[0] == names[0]
     assert likeliest("recovery", names)[0] == names[1]
@@ -214,18 +214,18 @@ def test_the_likeliest_name() -> None:
     assert likeliest("zzz", names) == []
 
 
-def test_every_command_is_listed_with_what_its_help_says() -> None:
+def test_every_command_is_listed_with_its_help() -> None:
     for name, elsewhere in COMMANDS.items():
         help_text = elsewhere.load(name).help or ""
         assert " ".join(help_text.split("\n\n")[0].split()) == elsewhere.summary, name
 
 
-def test_an_insight_without_its_prefix_is_suggested(capsys: Said) -> None:
+def test_insight_without_its_prefix_is_suggested(capsys: Said) -> None:
     assert run(["analyze", NIGHT, "--fail-if", "older_checkpoint>0"]) == 2
     assert "did you mean insight:older_checkpoint?" in capsys.readouterr().err
 
 
-def test_disruptions_in_a_session_say_how_many_they_are() -> None:
+def test_disruptions_in_a_session_show_their_count() -> None:
     assert repr(goodput_cli.analyze(PRIMER).disruptions) == "<1 disruption; .to_frame() has one row per disruption>"
 
 
@@ -240,7 +240,7 @@ def test_disruptions_in_a_session_say_how_many_they_are() -> None:
         (["run/quite-another.txt"], "no such file; check the path"),
     ],
 )
-def test_what_was_nearly_typed_is_named(
+def test_nearly_typed_word_is_suggested(
     typed: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -32,7 +32,7 @@ def started(*arguments: object, stdout: int = subprocess.PIPE) -> subprocess.Pop
     )
 
 
-def test_each_line_that_arrives_is_an_update(tmp_path: Path) -> None:
+def test_each_new_line_is_an_update(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.touch()
     with started(path, "--format", "json", "--updates", 3) as process:
@@ -49,7 +49,7 @@ def test_each_line_that_arrives_is_an_update(tmp_path: Path) -> None:
     assert goodputs == sorted(set(goodputs))
 
 
-def test_the_answer_is_that_of_analyze() -> None:
+def test_answer_agrees_with_analyze() -> None:
     at = ["--as-of", "2030-01-01", "--format", "json"]
     watched = goodput(["watch", str(SAMPLE), "--updates", "1", *at], {})
     analysed = goodput(["analyze", str(SAMPLE), *at], {})
@@ -57,7 +57,7 @@ def test_the_answer_is_that_of_analyze() -> None:
     assert json.loads(watched.stdout) == json.loads(analysed.stdout)
 
 
-def test_truncation_is_said_and_the_end_is_an_interruption(tmp_path: Path) -> None:
+def test_truncation_is_reported_and_the_end_is_an_interrupt(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(*range(20)))
     with started(path, "-q") as process:
@@ -99,8 +99,8 @@ main()
 @pytest.mark.parametrize(
     "arguments", [["watch"], ["watch", "--format", "json"], ["monitor", "--publish", "json:m.json"]]
 )
-def test_an_interrupt_that_numpy_swallows_ends_it(arguments: list[str], tmp_path: Path) -> None:
-    """It does so while it looks for special attributes; those of an enumeration are found by Python code."""
+def test_interrupt_swallowed_by_numpy_ends_watch(arguments: list[str], tmp_path: Path) -> None:
+    """numpy swallows it while it looks for special attributes; Python code finds those of an enumeration."""
     (tmp_path / "run.jsonl").write_bytes(log_lines(*range(20)))
     command = [sys.executable, "-c", SWALLOWED, arguments[0], "run.jsonl", *arguments[1:]]
     done = subprocess.run(
@@ -110,7 +110,7 @@ def test_an_interrupt_that_numpy_swallows_ends_it(arguments: list[str], tmp_path
     assert (done.returncode, done.stderr.splitlines()[-1]) == (130, "Interrupted.")
 
 
-def test_it_ends_when_nobody_reads(tmp_path: Path) -> None:
+def test_watch_ends_if_the_reader_is_gone(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(*range(20)))
     with started(path, "--format", "json") as process:
@@ -122,7 +122,7 @@ def test_it_ends_when_nobody_reads(tmp_path: Path) -> None:
         assert process.wait(20) == 0
 
 
-def test_on_a_terminal_it_is_drawn_in_place(tmp_path: Path) -> None:
+def test_terminal_output_is_drawn_in_place(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(*range(20), job="first"))
     screen, terminal = pty.openpty()
@@ -132,7 +132,7 @@ def test_on_a_terminal_it_is_drawn_in_place(tmp_path: Path) -> None:
         assert process.wait(20) == 0
     assert shown.startswith("\x1b[?1049h\x1b[HReading")
     assert shown.count("\x1b[H") == 1 + 3
-    assert shown.count("press Ctrl-C to end") == 1 + 3  # also where the terminal is too small for the rest
+    assert shown.count("press Ctrl-C to end") == 1 + 3  # The terminal can be too small for the rest.
     after = shown.partition("\x1b[?1049l")[2]
     assert "first" in after
     assert "\x1b[H" not in after
@@ -143,7 +143,7 @@ def _all_of(screen: int) -> str:
     while True:
         try:
             part = os.read(screen, 65_536)
-        except OSError:  # Linux's way of saying that nobody writes any more
+        except OSError:  # Linux reports this error once all writers are gone.
             break
         if not part:
             break
@@ -164,8 +164,8 @@ def test_watch_waits_for_a_missing_path(tmp_path: Path) -> None:
         assert process.wait(20) == 0
 
 
-def running(path: Path, age: float, *, step_seconds: float = 1.0, beats: bool = False, end: bool = False) -> Path:
-    """A job of 60 steps whose last step began so many seconds ago."""
+def running_job(path: Path, age: float, *, step_seconds: float = 1.0, beats: bool = False, end: bool = False) -> Path:
+    """Write a job of 60 steps whose last step began `age` seconds ago."""
     last = time.time() - age
     start = last - 59 * step_seconds
     lines: list[dict[str, object]] = [{"job_name": "j", "job_start_time": start}]
@@ -188,7 +188,7 @@ def running(path: Path, age: float, *, step_seconds: float = 1.0, beats: bool = 
     ],
 )
 def test_watch_leads_with_the_time_without_a_step(tmp_path: Path, age: float, step_seconds: float, lead: str) -> None:
-    log = running(tmp_path / "run.jsonl", age, step_seconds=step_seconds)
+    log = running_job(tmp_path / "run.jsonl", age, step_seconds=step_seconds)
     done = CliRunner().invoke(command, ["watch", str(log), "--updates", "1", "-q"])
     assert done.exit_code == 0
     assert done.stdout.strip().startswith(lead or "j")
@@ -196,7 +196,7 @@ def test_watch_leads_with_the_time_without_a_step(tmp_path: Path, age: float, st
 
 
 def test_watch_of_an_ended_job_claims_no_hang(tmp_path: Path) -> None:
-    log = running(tmp_path / "run.jsonl", 130, end=True)
+    log = running_job(tmp_path / "run.jsonl", 130, end=True)
     shown = CliRunner().invoke(command, ["watch", str(log), "--updates", "1", "-q"]).stdout
     assert "no step for" not in shown
 
@@ -205,17 +205,17 @@ def test_watch_of_an_ended_job_claims_no_hang(tmp_path: Path) -> None:
     ("beats", "text"),
     [(True, "hangs now: no step for 2 min 1"), (False, "step 59 hangs, or its process has exited")],
 )
-def test_a_live_clock_shows_a_hang(tmp_path: Path, beats: bool, text: str) -> None:
-    log = str(running(tmp_path / "run.jsonl", 130, beats=beats))
+def test_live_clock_shows_a_hang(tmp_path: Path, beats: bool, text: str) -> None:
+    log = str(running_job(tmp_path / "run.jsonl", 130, beats=beats))
     live = {one.code: one.text for one in goodput_cli.analyze(log, as_of="now").insights}
     assert text in live["hung_now"]
     assert "dead_job" not in live
-    finished = {one.code for one in goodput_cli.analyze(str(running(tmp_path / "run.jsonl", 130))).insights}
+    finished = {one.code for one in goodput_cli.analyze(str(running_job(tmp_path / "run.jsonl", 130))).insights}
     assert "hung_now" not in finished
 
 
-def test_a_long_silence_is_that_of_a_job_that_may_be_dead(tmp_path: Path) -> None:
-    log = str(running(tmp_path / "run.jsonl", 1300))
+def test_long_silence_can_be_a_dead_job(tmp_path: Path) -> None:
+    log = str(running_job(tmp_path / "run.jsonl", 1300))
     live = {one.code for one in goodput_cli.analyze(log, as_of="now").insights}
     assert "dead_job" in live
     assert "hung_now" not in live
@@ -238,14 +238,14 @@ def test_strict_ends_at_the_first_problem(tmp_path: Path) -> None:
         (["x.jsonl", "--format", "poem"], 2, "unknown format 'poem'"),
     ],
 )
-def test_what_is_wrong_is_said(arguments: list[str], code: int, sentence: str) -> None:
+def test_errors_are_reported(arguments: list[str], code: int, sentence: str) -> None:
     done = goodput(["watch", *arguments], {})
     assert (done.returncode, done.stdout) == (code, "")
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_the_help_has_examples() -> None:
+def test_help_has_examples() -> None:
     shown = CliRunner().invoke(command, ["watch", "--help"]).output
     assert "goodput watch run.jsonl" in shown
     assert "--interval" in shown

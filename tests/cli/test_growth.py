@@ -1,6 +1,7 @@
-"""What a log holds very many of is no more work each: ranks of a failure, pods, hosts, files, custom types, jobs.
+"""Many elements of a kind in a log do not add work per element: ranks of a failure, pods, hosts, files, custom
+types, jobs.
 
-Work is counted, never time: the lines of Python that run, and the elements of the arrays that functions make.
+Work is counted, never time: the Python lines that run, and the elements of the arrays that functions make.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ FEW = 60
 FEWER: dict[many.Written, int] = dict.fromkeys(
     (many.nccl_ranks, many.ray_actors, many.pods_in_a_watch, many.devices), 30
 )
-"""Of what takes many lines each."""
+"""Element counts for kinds that take many lines per element."""
 ANALYZE, FLEET = ("analyze", "--format", "json"), ("fleet", "--workers", "1", "--format", "json")
 
 
 def work_of(arguments: list[str]) -> int:
-    """Of a command, in lines and elements."""
+    """Return the work of a command, in lines and elements."""
     work = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
@@ -68,13 +69,13 @@ def work_of(arguments: list[str]) -> int:
     ],
     ids=lambda value: value.__name__ if callable(value) else value[0],
 )
-def test_the_work_grows_no_faster_than_what_a_log_holds(
+def test_work_is_linear_in_the_contents_of_a_log(
     written: many.Written, command: tuple[str, ...], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """From n to 2n and from 2n to 4n: twice as much more, not four times; what is constant falls out of both."""
+    """Compare the growth from n to 2n and from 2n to 4n: it doubles, and constant work cancels out."""
     work: list[int] = []
     few = FEWER.get(written, FEW)
-    for count in (few, few, 2 * few, 4 * few):  # the first one imports, and fills what is kept
+    for count in (few, few, 2 * few, 4 * few):  # The first run imports modules and fills the caches.
         folder = tmp_path / f"{len(work)}"
         folder.mkdir()
         written(folder, count)

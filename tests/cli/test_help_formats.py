@@ -1,4 +1,4 @@
-"""`goodput help formats`: every format that is read stands in the list, with a line to type."""
+"""`goodput help formats` lists every format with a command to type."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_R
 from goodput_cli.vocabulary.programs import PROGRAMS
 
 
-def test_every_format_stands_in_the_list() -> None:
+def test_every_format_is_listed() -> None:
     listed = {name for program in PROGRAMS for name in program.formats}
     read = {one.name for one in all_formats(DiagnosticCollector())} | {*RESERVED, *SHIPPED, *SHIPPED_OF_RECORDS}
-    assert read - listed - {"timeless", "prometheus"} == set()  # neither is a log by itself
+    assert read - listed - {"timeless", "prometheus"} == set()  # Neither is a log by itself.
 
 
-def test_each_has_a_line_that_can_be_typed() -> None:
+def test_each_format_has_a_command_that_works() -> None:
     text = CliRunner().invoke(goodput, ["help", "formats"]).output
     for program in PROGRAMS:
         assert f"{program.name}:\n    {program.command}\n" in text

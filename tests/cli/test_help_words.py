@@ -1,4 +1,4 @@
-"""`goodput help WORD`: every word that answers have says what it means, how it is found, and what to type next."""
+"""`goodput help WORD`: the meaning of every word in answers, how it is found, and the next command."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def test_each_declared_word_has_help(kind: str) -> None:
     assert [word for word in DECLARED[kind] if not explain(word)] == []
 
 
-def test_it_fits_a_terminal() -> None:
+def test_help_fits_a_terminal() -> None:
     every = (explain(word) or "" for words_of_kind in DECLARED.values() for word in words_of_kind)
-    assert max(len(line) for text in every for line in text.splitlines()) <= 100  # a name that cannot be broken
+    assert max(len(line) for text in every for line in text.splitlines()) <= 100  # A name cannot be broken.
 
 
-def test_the_next_command_of_each_word_can_be_typed() -> None:
+def test_next_command_of_each_word_works() -> None:
     for word, row in words().items():
         for name, rest in re.findall(r"^goodput (\w+)(.*)$", row.next):
             command = COMMANDS[name].load(name)
@@ -54,13 +54,13 @@ def test_case_blanks_and_dashes_do_not_matter() -> None:
     assert "likely" in (explain("?") or "")
 
 
-def test_a_near_miss_is_asked_for() -> None:
+def test_misspelled_word_is_suggested() -> None:
     result = CliRunner().invoke(goodput, ["help", "device_om"])
     assert result.exit_code == 2
     assert "did you mean device_oom" in result.output
 
 
-def test_help_words_lists_them_by_kind() -> None:
+def test_help_words_lists_words_by_kind() -> None:
     text = CliRunner().invoke(goodput, ["help", "words"]).output
     assert {line.split(":")[0] for line in text.splitlines() if not line.startswith(" ")} >= {
         "commands", "categories", "insights", "diagnostics", "causes", "formats", "topics", "words",
@@ -70,7 +70,7 @@ def test_help_words_lists_them_by_kind() -> None:
     assert {"analyze", "MTBF", "gpu_memory", "silent_death"} <= listed
 
 
-def test_a_word_in_the_place_of_a_command_is_asked_for() -> None:
+def test_word_instead_of_a_command_is_suggested() -> None:
     result = CliRunner().invoke(goodput, ["formts"])
     assert result.exit_code == 2
     assert (
@@ -91,13 +91,13 @@ def test_a_word_in_the_place_of_a_command_is_asked_for() -> None:
         (["insights"], "insights: several_runs, "),
     ],
 )
-def test_words_of_screens_have_help_by_other_names_and_columns_by_their_headings(asked: list[str], said: str) -> None:
+def test_screen_words_have_help_by_alias_and_heading(asked: list[str], said: str) -> None:
     result = CliRunner().invoke(goodput, ["help", *asked])
     assert (result.exit_code, result.output[: len(said)]) == (0, said)
 
 
 def test_each_heading_of_a_table_has_help() -> None:
-    """`disruptions`, `steps` and a fleet's, at any width."""
+    """Check `disruptions`, `steps` and a fleet's table, at any width."""
     from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
     from goodput_cli.analysis.steps.inside import PHASES, RANKS
     from goodput_cli.analysis.steps.sheet import SLOW_STEPS

@@ -1,4 +1,4 @@
-"""What a person sees at a terminal while a long log is read, and what Ctrl-C does then: real terminals, processes."""
+"""Progress on a terminal while a long log is read, and Ctrl-C at that time: real terminals and processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENVIRONMENT = {"PYTHONPATH": str(ROOT), "COLUMNS": "80", "LINES": "24", "TERM": 
 
 
 class Terminal:
-    """A terminal with the command in it, whose progress is shown without a wait."""
+    """A terminal that runs the command and shows its progress without a delay."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
         self._screen, terminal = pty.openpty()
@@ -45,30 +45,30 @@ class Terminal:
         os.write(self._screen, key)
 
     def until(self, seen: Callable[[str], object]) -> None:
-        """Read what is shown until something is seen, or to the end."""
+        """Read the output until it contains `seen`, or to the end."""
         while not seen(self.shown):
             if not select.select([self._screen], [], [], SILENCE_SECONDS)[0]:
                 self.process.kill()
                 pytest.fail(f"nothing more is shown than {self.shown[-500:]!r}")
             try:
                 part = os.read(self._screen, 65_536)
-            except OSError:  # Linux's way of saying that nobody writes any more
+            except OSError:  # Linux reports this error once all writers are gone.
                 break
             self.shown += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", part.decode())
 
     def code(self) -> int:
-        """What the command exits with."""
+        """Return the exit code of the command."""
         self.until(lambda _: False)
         os.close(self._screen)
         return self.process.wait(20)
 
 
-def test_bytes_lines_rate_and_what_is_left_are_shown(tmp_path: Path) -> None:
+def test_bytes_lines_rate_and_remaining_time_are_shown(tmp_path: Path) -> None:
     for part in range(10):
         (tmp_path / f"{part}.jsonl").write_bytes(log_lines(*range(part * 60_000, (part + 1) * 60_000)))
     terminal = Terminal("analyze", str(tmp_path), "--format", "json")
     assert terminal.code() == 0
-    every = re.split(r"[\r\n]+", terminal.shown)  # a fast machine has read all of it before a second picture
+    every = re.split(r"[\r\n]+", terminal.shown)  # A fast machine has read everything before a second update.
     drawn = [line for line in every if "reading" in line or "accounting" in line]
     megabytes = sum(path.stat().st_size for path in tmp_path.iterdir()) / 1e6
     shown = rf"\d[\d.]*/{megabytes:.1f} MB \d[\d,]* lines \S+ [kMG]B/s \d\d:\d\d"
@@ -77,8 +77,8 @@ def test_bytes_lines_rate_and_what_is_left_are_shown(tmp_path: Path) -> None:
     assert "accounting" in terminal.shown
 
 
-def test_ctrl_c_while_reading_ends_it_at_once(tmp_path: Path) -> None:
-    """A pipe that never ends stands for a log that takes hours."""
+def test_ctrl_c_while_reading_ends_the_command_at_once(tmp_path: Path) -> None:
+    """A pipe that never ends replaces a log that takes hours."""
     path = tmp_path / "endless.jsonl"
     os.mkfifo(path)
     terminal = Terminal("analyze", str(path))
@@ -93,14 +93,14 @@ def test_ctrl_c_while_reading_ends_it_at_once(tmp_path: Path) -> None:
     assert "Traceback" not in terminal.shown
 
 
-def test_a_server_that_does_not_answer_is_waited_for_in_sight() -> None:
+def test_wait_for_a_silent_server_is_shown() -> None:
     terminal = Terminal("analyze", "gs://logs/a.jsonl", STORAGE_EMULATOR_HOST="http://127.0.0.1:1")
     terminal.until(lambda shown: re.search(r"no answer; try 2 of 5 in \d+ s", shown))
     terminal.type(b"\x03")
     assert terminal.code() == 130
 
 
-def test_nothing_is_drawn_where_nobody_looks_or_wants_it(tmp_path: Path) -> None:
+def test_progress_needs_a_terminal_and_permission(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(*range(100)))
     piped = subprocess.run(
@@ -113,7 +113,7 @@ def test_nothing_is_drawn_where_nobody_looks_or_wants_it(tmp_path: Path) -> None
         assert "reading" not in terminal.shown
 
 
-def test_all_bytes_and_lines_are_told_and_the_sum_before(tmp_path: Path) -> None:
+def test_bytes_and_lines_are_reported_with_their_total(tmp_path: Path) -> None:
     paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     for path in paths:
         path.write_bytes(log_lines(*range(100)) + b"rubbish\n")
@@ -123,8 +123,8 @@ def test_all_bytes_and_lines_are_told_and_the_sum_before(tmp_path: Path) -> None
     assert (told.bytes, told.expected, told.lines, told.finished) == (size, size, 202, True)
 
 
-def test_check_counts_jobs_once_everything_is_read(tmp_path: Path) -> None:
-    """One line after the other: the terminal has one place for them."""
+def test_check_counts_jobs_after_everything_is_read(tmp_path: Path) -> None:
+    """Its lines replace each other, because the terminal has one line for them."""
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(*range(70_000)))
     terminal = Terminal("check", str(path), "--format", "json")
@@ -133,8 +133,8 @@ def test_check_counts_jobs_once_everything_is_read(tmp_path: Path) -> None:
     assert "accounting" not in terminal.shown
 
 
-def test_an_interrupt_that_was_lost_while_reading_ends_the_command_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Libraries swallow exceptions in places: nothing is written as if nobody had interrupted."""
+def test_interrupt_lost_while_reading_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Libraries swallow exceptions in places. No answer may be written after an interrupt."""
     monkeypatch.setattr(interrupts, "_raised", False)
     with reading_progress(wanted=False, then=""):
         pass

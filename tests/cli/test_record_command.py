@@ -1,4 +1,4 @@
-"""`goodput record`: one event from a launcher script, and that it stays light."""
+"""`goodput record`: one event from a launcher script, with few imports."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from goodput_cli.cli.main import run
 Output = pytest.CaptureFixture[str]
 
 
-def test_an_event_is_a_line_in_every_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_event_is_a_line_in_every_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     sinks = ("--sink", "a.jsonl", "--sink", "b.jsonl")
     said = "record checkpoint_saved -j llm --step 500 --node-rank 3 --time 2026-01-01T00:00:00Z".split()
@@ -30,7 +30,7 @@ def test_an_event_is_a_line_in_every_place(tmp_path: Path, monkeypatch: pytest.M
     assert Path("a.jsonl").read_bytes() == Path("b.jsonl").read_bytes()
 
 
-def test_names_of_the_resiliency_library_are_taken_and_read_back(tmp_path: Path, capsys: Output) -> None:
+def test_names_of_the_resiliency_library_are_read_back(tmp_path: Path, capsys: Output) -> None:
     log = str(tmp_path / "run.jsonl")
     for name, at in (("user_scheduled", 0), ("job_started", 60), ("job_finished", 90)):
         assert run(["record", name, "-j", "llm", "--sink", log, "--time", str(1767225600 + at)]) == 0
@@ -48,17 +48,17 @@ def test_names_of_the_resiliency_library_are_taken_and_read_back(tmp_path: Path,
         ("finished --time noon", "invalid time 'noon'"),
     ],
 )
-def test_what_makes_no_event_is_wrong_usage(arguments: str, sentence: str, capsys: Output) -> None:
+def test_invalid_event_is_wrong_usage(arguments: str, sentence: str, capsys: Output) -> None:
     assert run(["record", *arguments.split(), "-j", "llm"]) == 2
     assert sentence in capsys.readouterr().err
 
 
-def test_a_place_that_does_not_take_the_line_is_a_failure(capsys: Output) -> None:
+def test_target_that_rejects_the_line_is_a_failure(capsys: Output) -> None:
     assert run(["record", "finished", "-j", "llm", "--sink", "/dev/full"]) == 1
     assert "No space left on device" in capsys.readouterr().err
 
 
-def test_recording_loads_nothing_heavy(tmp_path: Path) -> None:
+def test_recording_imports_nothing_heavy(tmp_path: Path) -> None:
     program = (
         "import sys\nfrom goodput_cli.cli.main import run\n"
         "assert run(['record', 'finished', '-j', 'llm', '--sink', 'run.jsonl']) == 0\n"

@@ -1,4 +1,4 @@
-"""Removed options and inputs: one sentence says what to use instead."""
+"""Removed options and inputs: one sentence names the replacement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the question commands share: sources, environment, exit codes; and that commands load only when asked for."""
+"""Features that the question commands share: sources, environment, exit codes, and imports on demand."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def log(folder: Path) -> Path:
 
 @pytest.fixture
 def open_log(tmp_path: Path) -> Path:
-    """A log with a start line whose end line is lost: a warning."""
+    """Write a log with a start line but no end line: a warning."""
     log = Recorder().start(0).add(training_prep_start_time=1_767_225_601).steps(0, 9, 10, 10).end(110)
     return log.write(tmp_path / "open.jsonl")
 
 
 @pytest.mark.parametrize("command", QUESTIONS)
-def test_diagnostics_go_to_standard_error_unless_quiet(open_log: Path, command: str, capsys: Output) -> None:
+def test_diagnostics_go_to_stderr_unless_quiet(open_log: Path, command: str, capsys: Output) -> None:
     assert run([command, str(open_log)]) == 0
     out, err = capsys.readouterr()
     assert "open_interval" in err
@@ -41,19 +41,19 @@ def test_diagnostics_go_to_standard_error_unless_quiet(open_log: Path, command: 
 
 
 @pytest.mark.parametrize("command", QUESTIONS)
-def test_strict_exits_with_5_once_the_answer_is_written(open_log: Path, command: str, capsys: Output) -> None:
+def test_strict_exits_with_5_after_the_answer(open_log: Path, command: str, capsys: Output) -> None:
     assert run([command, str(open_log), "--strict", "--format", "json"]) == 5
     assert json.loads(capsys.readouterr().out)["schema_version"] == 2
 
 
 @pytest.mark.parametrize("command", ["analyze", *QUESTIONS])
-def test_without_a_source_the_command_itself_is_the_example(command: str, capsys: Output) -> None:
+def test_missing_source_shows_the_command_as_example(command: str, capsys: Output) -> None:
     assert run([command]) == 2
     assert f"'goodput {command} run.jsonl'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", QUESTIONS)
-def test_an_existing_file_is_refused_before_any_log_is_read(log: Path, command: str, capsys: Output) -> None:
+def test_existing_file_is_rejected_before_reading(log: Path, command: str, capsys: Output) -> None:
     Path("there.json").write_text("mine", encoding="utf-8")
     assert run([command, "no-such-log.jsonl", "-o", "there.json"]) == 2
     assert "--force" in capsys.readouterr().err
@@ -62,7 +62,7 @@ def test_an_existing_file_is_refused_before_any_log_is_read(log: Path, command: 
 
 
 @pytest.mark.parametrize("command", QUESTIONS)
-def test_standard_input_and_exit_codes(
+def test_standard_input_and_exit_codes_are_shared(
     log: Path, command: str, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(log.read_bytes())))
@@ -85,7 +85,7 @@ def test_each_command_has_its_own_environment(log: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["nonsense"]])
-def test_commands_are_imported_only_when_they_are_called(arguments: list[str]) -> None:
+def test_commands_are_imported_on_demand(arguments: list[str]) -> None:
     code = f"import sys; from goodput_cli.cli.main import run; run({arguments}); print(sorted(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     modules = [command.module for command in COMMANDS.values()]
@@ -93,7 +93,7 @@ def test_commands_are_imported_only_when_they_are_called(arguments: list[str]) -
     assert arguments == ["--version"] or "'importlib.metadata'" not in out, "slow to import"
 
 
-def test_a_small_analysis_imports_nothing_that_is_slow_and_not_needed(log: Path) -> None:
+def test_small_analysis_imports_nothing_slow(log: Path) -> None:
     arguments = ["analyze", str(log), "-q", "--format", "json"]
     code = f"import sys; from goodput_cli.cli.main import run; run({arguments}); print(sorted(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -102,7 +102,7 @@ def test_a_small_analysis_imports_nothing_that_is_slow_and_not_needed(log: Path)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_line_of_help_that_stands_for_a_command_is_its_own(name: str) -> None:
+def test_listed_help_is_that_of_the_command(name: str) -> None:
     own = COMMANDS[name].load(name)
     assert COMMANDS[name].summary == (own.help or "").partition("\n")[0]
     for width in (20, 45, 65, 200):
@@ -110,13 +110,13 @@ def test_the_line_of_help_that_stands_for_a_command_is_its_own(name: str) -> Non
     assert not own.hidden
 
 
-def test_a_command_that_is_misspelt_is_offered(capsys: Output) -> None:
+def test_misspelled_command_is_suggested(capsys: Output) -> None:
     assert run(["analyse"]) == 2
     assert "analyze" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_help_of_every_command_loads_nothing_heavy_and_has_an_example(command: str) -> None:
+def test_help_of_every_command_is_light_and_has_an_example(command: str) -> None:
     code = f"import sys; from goodput_cli.cli.main import run; run([{command!r}, '--help']); print(sorted(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert f"goodput {command}" in out.partition("Examples:")[2]

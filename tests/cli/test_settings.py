@@ -1,4 +1,4 @@
-"""`goodput.toml` and `[tool.goodput]`: found, checked, and below what a person types."""
+"""`goodput.toml` and `[tool.goodput]`: found, checked, and overridden by the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Output = pytest.CaptureFixture[str]
 
 @pytest.fixture(autouse=True)
 def project(folder: Path) -> Path:
-    """An empty repository, and the command in it."""
+    """Create an empty repository and work in it."""
     (folder / ".git").mkdir()
     return folder
 
@@ -32,13 +32,13 @@ def write(folder: Path, text: str, name: str = "goodput.toml") -> None:
 
 
 def analyze(capsys: Output, *arguments: str) -> tuple[int, list[str]]:
-    """Exit code, and what was said of thresholds and settings."""
+    """Return the exit code, and the messages about thresholds and settings."""
     code = run(["analyze", LOG, *arguments])
     said = capsys.readouterr().err.splitlines()
     return code, [line for line in said if line.startswith(("threshold", "Settings", "Error"))]
 
 
-def test_thresholds_and_options_of_a_project(project: Path, capsys: Output) -> None:
+def test_thresholds_and_options_of_a_project_apply(project: Path, capsys: Output) -> None:
     write(project, 'fail-under = 85\nfail-if = ["disruptions>4"]\nwarn-if = "goodput<99"\nreference-step-time = 8.10\n')
     assert analyze(capsys) == (
         3,
@@ -51,7 +51,7 @@ def test_thresholds_and_options_of_a_project(project: Path, capsys: Output) -> N
     )
 
 
-def test_the_example_of_the_documents(project: Path, capsys: Output) -> None:
+def test_documented_example_works(project: Path, capsys: Output) -> None:
     (block,) = [block for block in blocks(ROOT / "docs" / "cli.md", "toml") if "fail-under" in block.text]
     write(project, block.text)
     assert analyze(capsys, "-j", JOB)[1] == [
@@ -62,7 +62,7 @@ def test_the_example_of_the_documents(project: Path, capsys: Output) -> None:
     ]
 
 
-def test_a_switch_that_says_no_may_be_set_by_its_yes(project: Path, capsys: Output) -> None:
+def test_negative_switch_can_be_set_by_its_positive_key(project: Path, capsys: Output) -> None:
     (project / "own.log").write_text("".join(f"2026-03-01 10:00:{at:02d} step {at} loss 1.0\n" for at in range(60)))
     for text, code in (("draft = false\n", 4), ("no-draft = true\n", 4), ("draft = true\n", 0)):
         write(project, text)
@@ -70,14 +70,14 @@ def test_a_switch_that_says_no_may_be_set_by_its_yes(project: Path, capsys: Outp
         assert "no-draft" in capsys.readouterr().err
 
 
-def test_pyproject_holds_them_too(project: Path, capsys: Output) -> None:
+def test_pyproject_is_read(project: Path, capsys: Output) -> None:
     write(project, "[project]\nname = 'x'\n[tool.goodput]\nfail-under = 60.5\n", "pyproject.toml")
     code, said = analyze(capsys)
     assert (code, said[0]) == (0, "Settings from pyproject.toml: fail-under")
     assert said[1] == "threshold goodput<60.5: passed (70.43 %, limit 60.5 %)"
 
 
-def test_the_command_line_wins_then_the_environment_then_the_file(
+def test_command_line_precedes_environment_and_file(
     project: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(project, "[tool.goodput]\nfail-under = 1\n", "pyproject.toml")
@@ -85,12 +85,12 @@ def test_the_command_line_wins_then_the_environment_then_the_file(
     write(project, "fail-under = 2\n")
     assert "goodput<2:" in analyze(capsys)[1][1]
     monkeypatch.setenv("GOODPUT_ANALYZE_FAIL_UNDER", "3")
-    # The file sets nothing now, and is not said to.
+    # The file sets nothing now, so no message mentions it.
     assert [line.split(":")[0] for line in analyze(capsys)[1]] == ["threshold goodput<3"]
     assert [line.split(":")[0] for line in analyze(capsys, "--fail-under", "4")[1]] == ["threshold goodput<4"]
 
 
-def test_the_nearest_file_up_to_the_repository_counts(
+def test_nearest_file_up_to_the_repository_is_used(
     project: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(project, "fail-under = 1\n")
@@ -104,7 +104,7 @@ def test_the_nearest_file_up_to_the_repository_counts(
     assert analyze(capsys) == (0, [])
 
 
-def test_a_file_can_be_named_or_left_out(project: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_can_be_named_or_disabled(project: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     write(project, "fail-under = 99\n")
     write(project, "fail-under = 1\n", "loose.toml")
     assert analyze(capsys, "--config", "loose.toml")[0] == 0
@@ -123,18 +123,18 @@ def test_a_file_can_be_named_or_left_out(project: Path, capsys: Output, monkeypa
     )
 
 
-def test_quiet_says_nothing_of_the_file(project: Path, capsys: Output) -> None:
+def test_quiet_hides_the_file(project: Path, capsys: Output) -> None:
     write(project, "fail-under = 1\n")
     assert analyze(capsys, "-q") == (0, [])
 
 
-def test_a_list_on_the_command_line_takes_the_place_of_the_file_s(project: Path, capsys: Output) -> None:
+def test_list_on_the_command_line_replaces_the_file_s(project: Path, capsys: Output) -> None:
     write(project, 'fail-if = ["goodput<1", "disruptions>99"]\n')
     assert len(analyze(capsys)[1]) == 3
     assert analyze(capsys, "--fail-if", "goodput<2")[1] == ["threshold goodput<2: passed (70.43 %, limit 2 %)"]
 
 
-def test_flags(project: Path, capsys: Output) -> None:
+def test_flags_are_read(project: Path, capsys: Output) -> None:
     write(project, "strict = true\nasync-saves = false\nno-cache = true\n[job.x]\nstrict = false\n")
     assert run(["analyze", LOG, "-j", JOB]) == 5
     assert "Settings from goodput.toml: no-cache, strict, async-saves\n" in capsys.readouterr().err
@@ -142,7 +142,7 @@ def test_flags(project: Path, capsys: Output) -> None:
     assert run(["analyze", LOG, "-j", JOB]) == 0
 
 
-def test_the_table_of_a_job_counts_for_that_job(project: Path, capsys: Output) -> None:
+def test_job_table_applies_to_that_job(project: Path, capsys: Output) -> None:
     write(
         project, f"fail-under = 99\nwarn-if = 'goodput<2'\n[job.{JOB}]\nfail-under = 60\n[job.other]\nfail-under = 1\n"
     )
@@ -150,7 +150,7 @@ def test_the_table_of_a_job_counts_for_that_job(project: Path, capsys: Output) -
     assert said == ["threshold goodput<60", "threshold goodput<2"]
 
 
-def test_whether_stops_were_planned_is_said_once_for_a_job(project: Path, capsys: Output) -> None:
+def test_planned_stops_are_set_once_per_job(project: Path, capsys: Output) -> None:
     write(project, f"[job.{JOB}]\nplanned = true\n")
     assert run(["analyze", LOG, "-j", JOB, "--format", "json"]) == 0
     out, err = capsys.readouterr()
@@ -162,7 +162,7 @@ def test_whether_stops_were_planned_is_said_once_for_a_job(project: Path, capsys
     assert "planned" not in json.loads(capsys.readouterr().out)["method"]
 
 
-def test_a_gate_does_not_guess_which_job_it_judges(project: Path, capsys: Output) -> None:
+def test_gate_does_not_guess_its_job(project: Path, capsys: Output) -> None:
     write(project, f"[job.{JOB}]\nfail-under = 60\n")
     code, (said,) = analyze(capsys)
     assert code == 2
@@ -170,7 +170,7 @@ def test_a_gate_does_not_guess_which_job_it_judges(project: Path, capsys: Output
     assert run(["steps", LOG, "-q"]) == 0
 
 
-def test_other_commands_take_how_to_account_and_have_tables_of_their_own(project: Path, capsys: Output) -> None:
+def test_other_commands_share_options_and_have_own_tables(project: Path, capsys: Output) -> None:
     write(project, "fail-under = 99\nformat = 'csv'\nreference-step-time = 8\n[rolling]\nwindow = '4h'\nformat='json'")
     assert run(["rolling", LOG]) == 0
     out, err = capsys.readouterr()
@@ -182,7 +182,7 @@ def test_other_commands_take_how_to_account_and_have_tables_of_their_own(project
     assert "Settings from goodput.toml: reference-step-time\n" in err
 
 
-def test_a_command_about_whole_jobs_says_that_it_leaves_a_period_out(project: Path, capsys: Output) -> None:
+def test_whole_job_command_reports_an_ignored_period(project: Path, capsys: Output) -> None:
     write(project, 'from = "2026-01-12T22:00Z"\n[job.llm-pretrain-7b]\nto = "2026-01-13T02:00Z"\n')
     said = "Settings from goodput.toml: from and to ignored: advise covers whole jobs"
     assert run(["advise", LOG, "-j", JOB, "--no-progress"]) == 0
@@ -191,7 +191,7 @@ def test_a_command_about_whole_jobs_says_that_it_leaves_a_period_out(project: Pa
     assert capsys.readouterr().err == ""
 
 
-def test_one_value_is_a_list_where_a_command_takes_several(project: Path, capsys: Output) -> None:
+def test_single_value_is_a_list_if_a_command_takes_several(project: Path, capsys: Output) -> None:
     write(project, "run = 'last'\nfail-if = 'goodput<99'\n[compare]\nfail-if = 'goodput:-2pp'\n")
     assert run(["compare", LOG, LOG]) == 0
     err = capsys.readouterr().err
@@ -221,9 +221,7 @@ def test_one_value_is_a_list_where_a_command_takes_several(project: Path, capsys
         ('"\\u001b[31m\\n" = 1', "\\x1b[31m\\n: no such option"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_in_a_file_is_said_with_its_name_and_key(
-    project: Path, capsys: Output, text: str, said: str
-) -> None:
+def test_error_in_a_file_has_its_name_and_key(project: Path, capsys: Output, text: str, said: str) -> None:
     write(project, text)
     code, (error,) = analyze(capsys, "-j", "x")
     assert code == 2
@@ -239,7 +237,7 @@ def test_what_is_wrong_in_a_file_is_said_with_its_name_and_key(
         "quiet = true", "config = 'x'", "no-config = true", "[job.x]\noutput = 'x.json'", "[analyze]\nforce = true",
     ],
 )  # fmt: skip
-def test_no_file_says_what_is_read_or_written(project: Path, capsys: Output, text: str) -> None:
+def test_sources_and_outputs_are_not_set_by_a_file(project: Path, capsys: Output, text: str) -> None:
     write(project, text)
     code, (error,) = analyze(capsys, "-j", "x")
     assert code == 2
@@ -252,7 +250,7 @@ def test_sources_are_no_setting(project: Path, capsys: Output, text: str) -> Non
     assert "no such option" in analyze(capsys)[1][0]
 
 
-def test_a_file_that_is_no_text_is_a_sentence(project: Path, capsys: Output) -> None:
+def test_file_that_is_not_text_is_one_sentence(project: Path, capsys: Output) -> None:
     (project / "pyproject.toml").write_bytes(b"\xff\xfe\x00")
     code, (error,) = analyze(capsys)
     assert (code, error.startswith("Error: pyproject.toml: is not TOML")) == (2, True)
@@ -262,13 +260,13 @@ def test_a_file_that_is_no_text_is_a_sentence(project: Path, capsys: Output) -> 
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_cannot_be_read_is_no_missing_one(project: Path, capsys: Output) -> None:
+def test_unreadable_file_is_not_a_missing_one(project: Path, capsys: Output) -> None:
     write(project, "fail-under = 99\n")
     (project / "goodput.toml").chmod(0)
     assert analyze(capsys) == (1, ["Error: goodput.toml: cannot be read: Permission denied (or use --no-config)"])
 
 
-def test_help_and_completion_do_not_look_at_files(project: Path, capsys: Output) -> None:
+def test_help_and_completion_read_no_files(project: Path, capsys: Output) -> None:
     write(project, "nonsense = [\n")
     assert run(["analyze", "--help"]) == 0
     assert run(["--help"]) == 0
@@ -285,7 +283,7 @@ def test_help_and_completion_do_not_look_at_files(project: Path, capsys: Output)
     assert "--fail-under" in done.stdout
 
 
-def test_a_folder_that_is_gone_has_no_settings(project: Path, capsys: Output) -> None:
+def test_deleted_directory_has_no_settings(project: Path, capsys: Output) -> None:
     gone = project / "gone"
     gone.mkdir()
     os.chdir(gone)
@@ -294,7 +292,7 @@ def test_a_folder_that_is_gone_has_no_settings(project: Path, capsys: Output) ->
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_no_report_takes_the_place_of_the_settings(
+def test_report_does_not_replace_the_settings(
     named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings = tmp_path / ("settings.json" if named else "goodput.toml")

@@ -1,4 +1,4 @@
-"""`goodput timeline`: segments that cover the window, the lines that bound them, filters, folding, neighbourhoods."""
+"""`goodput timeline`: segments that cover the window, the lines at their bounds, filters, folding, surroundings."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_folding_loses_no_time(sample: Path) -> None:
     assert not (alike[0] & alike[1] & same_label).any()
 
 
-def test_what_each_segment_says(log: Path, capsys: Output) -> None:
+def test_each_segment_has_its_description(log: Path, capsys: Output) -> None:
     segments = answer_of(capsys, str(log))["segments"]
     first = [(one["category"], one["attempt"], one["first_step"], one["last_step"]) for one in segments[:8]]
     assert first == [
@@ -140,17 +140,17 @@ def test_what_each_segment_says(log: Path, capsys: Output) -> None:
     assert (down["attempt"], down["evidence"]) == (1, [f"{log}:11", f"{log}:12"])
 
 
-def test_time_that_nothing_claims_is_bounded_by_the_events_around_it(log: Path, capsys: Output) -> None:
+def test_unclaimed_time_is_bounded_by_events_around_it(log: Path, capsys: Output) -> None:
     first = answer_of(capsys, str(log))["segments"][0]
     assert (first["category"], first["evidence"]) == ("other", [f"{log}:1", f"{log}:2"])
 
 
-def test_what_the_user_excluded_has_no_evidence(log: Path, capsys: Output) -> None:
+def test_excluded_time_has_no_evidence(log: Path, capsys: Output) -> None:
     segments = answer_of(capsys, str(log), "--exclude", "+10s/+30s")["segments"]
     assert [one["evidence"] for one in segments if one["category"] == "excluded"] == [[]]
 
 
-def test_the_table_folds_alike_steps(log: Path, capsys: Output) -> None:
+def test_table_folds_similar_steps(log: Path, capsys: Output) -> None:
     assert run(["timeline", str(log), "-q"]) == 0
     out = capsys.readouterr().out
     assert [line.split() for line in out.splitlines() if " productive" in line] == [
@@ -160,7 +160,7 @@ def test_the_table_folds_alike_steps(log: Path, capsys: Output) -> None:
     assert max(map(cell_len, out.splitlines())) <= 80
 
 
-def test_a_run_of_alike_steps_counts_as_one_for_min_duration(log: Path, capsys: Output) -> None:
+def test_folded_steps_count_as_one_for_min_duration(log: Path, capsys: Output) -> None:
     segments = answer_of(capsys, str(log), "--min-duration", "30s")["segments"]
     assert {one["category"] for one in segments} == {"productive", "wasted_progress_from_disruption", RECOVERY}
     assert sum(one["category"] == "productive" for one in segments) == 20
@@ -168,19 +168,19 @@ def test_a_run_of_alike_steps_counts_as_one_for_min_duration(log: Path, capsys: 
     assert sum(one["category"] == "productive" for one in longer) == 14
 
 
-def test_categories_can_be_picked(log: Path, capsys: Output) -> None:
+def test_categories_can_be_selected(log: Path, capsys: Output) -> None:
     segments = answer_of(capsys, str(log), "--category", RECOVERY.upper(), "--category", "other")["segments"]
     assert {one["category"] for one in segments} == {RECOVERY, "other"}
     assert answer_of(capsys, str(log), "--category", "custom:EVAL")["segments"] == []
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("recovry", "recovery"), ("wasted", "wasted_progress_from_disruption")])
-def test_a_category_that_is_mistyped_is_suggested(log: Path, typed: str, meant: str, capsys: Output) -> None:
+def test_mistyped_category_is_suggested(log: Path, typed: str, meant: str, capsys: Output) -> None:
     assert run(["timeline", str(log), "--category", typed]) == 2
     assert f"did you mean {meant}" in capsys.readouterr().err
 
 
-def test_one_label_can_be_picked(tmp_path: Path, capsys: Output) -> None:
+def test_single_label_can_be_selected(tmp_path: Path, capsys: Output) -> None:
     log = Recorder().start(0).steps(0, 9, 10, 10).custom(22, 25, "eval").custom(42, 43, "other").end(110)
     path = str(log.write(tmp_path / "run.jsonl"))
     segments = answer_of(capsys, path, "--category", "custom:Eval")["segments"]
@@ -193,7 +193,7 @@ def test_one_label_can_be_picked(tmp_path: Path, capsys: Output) -> None:
 
 
 @pytest.mark.parametrize("name", ["nonsense", "training_slowdown", "custom:"])
-def test_a_category_that_no_segment_can_have_is_wrong_usage(log: Path, name: str, capsys: Output) -> None:
+def test_category_that_no_segment_can_have_is_wrong_usage(log: Path, name: str, capsys: Output) -> None:
     assert run(["timeline", str(log), "--category", name]) == 2
     assert name in capsys.readouterr().err
 
@@ -211,7 +211,7 @@ def test_events_are_interleaved(log: Path, capsys: Output) -> None:
     assert ["00:01:30", "start", "1"] in lines
 
 
-def test_csv_has_events_as_rows_of_their_own(log: Path, capsys: Output) -> None:
+def test_csv_has_events_as_separate_rows(log: Path, capsys: Output) -> None:
     assert run(["timeline", str(log), "-q", "--events", "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert sum(bool(row["event"]) for row in rows) == 27
@@ -223,20 +223,20 @@ def seconds(window: tuple[int, int]) -> tuple[int, int]:
     return window[0] // NS - EPOCH, window[1] // NS - EPOCH
 
 
-def test_around_a_disruption_reaches_from_the_last_sign_of_life_to_progress_regained(log: Path) -> None:
+def test_around_a_disruption_ends_with_regained_progress(log: Path) -> None:
     timeline = goodput_cli.analyze(log).timeline
     assert seconds(neighbourhood(timeline, 1, 0, "UTC", 0)) == (190, 1050)
     assert seconds(neighbourhood(timeline, 1, 60 * NS, "UTC", 0)) == (130, 1110)
     assert seconds(neighbourhood(timeline, 1, 10**6 * NS, "UTC", 0)) == (90, 1150)
 
 
-def test_progress_that_was_never_regained_lasts_to_the_end(tmp_path: Path) -> None:
+def test_progress_never_regained_lasts_to_the_end(tmp_path: Path) -> None:
     log = Recorder().start(0).steps(0, 9, 10, 10).start(200).steps(3, 5, 210, 10).end(250)
     timeline = goodput_cli.analyze(log.write(tmp_path / "run.jsonl")).timeline
     assert neighbourhood(timeline, 1, 0, "UTC", 0) == (timeline.sign_of_life[0], timeline.end)
 
 
-def test_around_a_time(log: Path, capsys: Output) -> None:
+def test_around_a_time_shows_that_time(log: Path, capsys: Output) -> None:
     value = answer_of(capsys, str(log), "--around", "2026-01-01T00:05:00", "--margin", "90s")
     assert (value["window"]["start"], value["window"]["end"]) == ("2026-01-01T00:03:30Z", "2026-01-01T00:06:30Z")
     assert [one["category"] for one in value["segments"]] == [RECOVERY]
@@ -259,24 +259,26 @@ def test_around_a_time(log: Path, capsys: Output) -> None:
         (["--margin", "5m"], 2, "--around"),
     ],
 )
-def test_what_cannot_be_shown_is_said(log: Path, arguments: list[str], code: int, words: str, capsys: Output) -> None:
+def test_impossible_selection_is_reported(
+    log: Path, arguments: list[str], code: int, words: str, capsys: Output
+) -> None:
     assert run(["timeline", str(log), *arguments]) == code
     assert words in " ".join(capsys.readouterr().err.split())
 
 
-def test_several_files_are_named_in_the_evidence(log: Path, tmp_path: Path, capsys: Output) -> None:
+def test_evidence_names_files_if_there_are_several(log: Path, tmp_path: Path, capsys: Output) -> None:
     lines = log.read_text(encoding="utf-8").splitlines()
     for name, part in (("a.jsonl", lines[:14]), ("b.jsonl", lines[14:])):
         (tmp_path / name).write_text("\n".join(part) + "\n", encoding="utf-8")
     assert run(["timeline", "a.jsonl", "b.jsonl", "-q"]) == 0
     out = capsys.readouterr().out
     assert "a.jsonl:2-8" in out
-    assert "a.jsonl:13 +1" in out  # two places have no room at 80 columns; CSV and JSON have both
+    assert "a.jsonl:13 +1" in out  # Two locations do not fit in 80 columns; CSV and JSON have both.
     assert run(["timeline", "a.jsonl", "b.jsonl", "-q", "--format", "csv"]) == 0
     assert "b.jsonl:13" in capsys.readouterr().out
 
 
-def test_text_of_the_log_is_only_text(tmp_path: Path) -> None:
+def test_log_text_is_only_text(tmp_path: Path) -> None:
     label = "\x1b[31m=cmd|<img>[x]\u202e"
     log = Recorder().start(0).steps(0, 9, 10, 10).custom(22, 25, label).end(110)
     sheet = sheet_of(goodput_cli.analyze(log.write(tmp_path / "run.jsonl")))
@@ -287,7 +289,7 @@ def test_text_of_the_log_is_only_text(tmp_path: Path) -> None:
     assert "<img>" not in load_sheet_renderer("markdown")(sheet, Page()).lower()
 
 
-def test_segments_of_a_category_and_window(log: Path) -> None:
+def test_segments_can_be_selected_by_category_and_window(log: Path) -> None:
     timeline = goodput_cli.analyze(log).timeline
     rows = choose_segments(timeline, ((EPOCH + 105) * NS, (EPOCH + 125) * NS), 0, ["productive"])
     assert (rows.start // NS - EPOCH).tolist() == [105, 110, 120]

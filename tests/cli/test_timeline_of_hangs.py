@@ -1,4 +1,4 @@
-"""`goodput timeline --around step:N`: what an insight of a hang suggests shows the hang."""
+"""`goodput timeline --around step:N`: the command that an insight about a hang suggests shows the hang."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from tests.support.recorder_log import Recorder
 Output = pytest.CaptureFixture[str]
 
 
-def test_around_a_step_shows_that_it_hung(tmp_path: Path, capsys: Output) -> None:
-    """Step 4 is trained twice, and takes 600 s the second time: it stands alone, with its time, though it was lost."""
+def test_around_a_hung_step_shows_its_hang(tmp_path: Path, capsys: Output) -> None:
+    """Step 4 is trained twice and takes 600 s the second time. It is shown alone with its time, although it was
+    lost."""
     log = Recorder().start(0).steps(0, 6, 10, 10).start(100).steps(3, 4, 110, 10).steps(5, 9, 720, 10)
     log.start(900).steps(3, 40, 910, 10).end(1290)
     path = str(log.write(tmp_path / "run.jsonl"))
@@ -32,8 +33,8 @@ def test_around_a_step_shows_that_it_hung(tmp_path: Path, capsys: Output) -> Non
     ]
 
 
-def test_a_step_that_only_its_end_tells_hung_before_that_line(tmp_path: Path, capsys: Output) -> None:
-    """The tenth iteration takes 900 s: insight, steps and timeline give it the number and the line of its own."""
+def test_step_with_only_an_end_line_hung_before_it(tmp_path: Path, capsys: Output) -> None:
+    """The tenth iteration takes 900 s. Insight, steps and timeline use its own number and line."""
     log, clock = tmp_path / "train.out", datetime(2026, 3, 3, 22, tzinfo=UTC)
     lines = []
     for step in range(1, 31):
