@@ -1,4 +1,4 @@
-"""The saves of a job, and how far apart they are: the one answer of analyze, advise, compare and insights."""
+"""Saves of a job, and their distances: shared by analyze, advise, compare and insights."""
 
 from __future__ import annotations
 
@@ -12,57 +12,59 @@ from goodput_cli.events.schema import NO_STEP, Kind
 
 
 class BehindStarts(Struct, frozen=True):
-    """Saves as their attempts see them, n items each."""
+    """Distances of saves from the start of their attempts, n items each."""
 
     ns: I64
-    """Of the first save of an attempt: from where its training began to the save's end; else 0."""
+    """For the first save of an attempt, the time from the begin of its training to the save's end (ns); otherwise 0."""
     steps: I64
-    """Of the same: the steps between; 0 where nothing says it."""
+    """For the first save of an attempt, the steps between; 0 if unknown."""
     last: Mask
-    """Whether no step of its attempt was done behind it: it was made on the way out."""
+    """True if its attempt finished no step after it: it was made at exit."""
 
     def take(self, chosen: Mask) -> BehindStarts:
-        """Some of them."""
+        """Return the chosen saves."""
         return BehindStarts(self.ns[chosen], self.steps[chosen], self.last[chosen])
 
 
 class SavesMade(Struct, frozen=True):
     """Saves, int64[n], in order of their beginnings.
 
-    The reports of several hosts, and an Orbax save and a `checkpoint_saved` line, of one step in one attempt are one
-    save. Of lines without a step those are one that overlap: each other one is a save of its own.
+    Reports of one step in one attempt are one save: those of several hosts, or of an Orbax save and a
+    `checkpoint_saved` line. Lines without a step are one save if they overlap; every other one is a separate save.
     """
 
     attempt: I64
     step: I64
-    """Of lines without a step the last one recorded before the save began; `NO_STEP` where nothing says it."""
+    """Step; for lines without a step the last one recorded before the save began; `NO_STEP` if unknown."""
     begin: I64
-    """When the first of its lines began (ns)."""
+    """Begin of the first of its lines (ns)."""
     end: I64
-    """When the last of them ended (ns)."""
+    """End of the last of its lines (ns)."""
     behind: BehindStarts | None = None
-    """How far they are from where their attempts began; None where nobody asked."""
+    """Distances from the start of their attempts; None if not computed."""
 
     def __len__(self) -> int:
         return len(self.step)
 
     def take(self, chosen: Mask) -> SavesMade:
-        """Some of them."""
+        """Return the chosen saves."""
         behind = None if self.behind is None else self.behind.take(chosen)
         return SavesMade(self.attempt[chosen], self.step[chosen], self.begin[chosen], self.end[chosen], behind)
 
     @property
     def apart_ns(self) -> float | None:
-        """Median time (ns) from the end of a save to that of the next of the same attempt: what a disruption takes is
-        not between two saves. Where the second is always one on the way out, which comes at any time: to the first save
-        of an attempt from where its training began. None where nothing says it."""
+        """Return the median time (ns) from the end of a save to that of the next one in the same attempt.
+
+        The time of a disruption is not between two saves. If the second save is always one at exit, which comes at any
+        time, use the time from the begin of an attempt's training to its first save. None if unknown.
+        """
         firsts = self._firsts
         apart = np.diff(self.end)[self._next] if firsts is None else firsts.ns
         return float(np.median(apart)) if len(apart) else None
 
     @property
     def apart_steps(self) -> int | None:
-        """Lower median distance in steps of the same; where nothing says it, of all steps that were saved."""
+        """Return the lower median distance of the same saves in steps; if unknown, that of all saved steps."""
         firsts = self._firsts
         apart = np.diff(self.step)[self._next & (self.step[:-1] != NO_STEP)] if firsts is None else firsts.steps
         apart = apart[apart > 0]
@@ -72,13 +74,13 @@ class SavesMade(Struct, frozen=True):
 
     @property
     def _next(self) -> Mask:
-        """Which saves, but for the last, are followed by one of the same attempt."""
+        """Return, for each save but the last, True if one of the same attempt follows."""
         followed: Mask = self.attempt[1:] == self.attempt[:-1]
         return followed
 
     @property
     def _firsts(self) -> BehindStarts | None:
-        """The first saves of attempts, if these tell how far saves are apart; None: two of one attempt do."""
+        """Return the first saves of attempts, if these determine the interval; None if two saves of one attempt do."""
         behind = self.behind
         if behind is None or not self._next.any() or (self._next & ~behind.last[1:]).any():
             return None
@@ -87,12 +89,12 @@ class SavesMade(Struct, frozen=True):
 
     @property
     def steps(self) -> I64:
-        """Distinct steps that were saved, rising."""
+        """Return the distinct saved steps, ascending."""
         return distinct(self.step[self.step != NO_STEP])
 
 
 def saves_made(timeline: Timeline) -> SavesMade:
-    """All saves of a job, also those that were never complete."""
+    """Return all saves of a job, including incomplete ones."""
     table = timeline.table
     rows = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
     return behind_starts(timeline, joined(
@@ -102,8 +104,8 @@ def saves_made(timeline: Timeline) -> SavesMade:
 
 
 def behind_starts(timeline: Timeline, saves: SavesMade) -> SavesMade:
-    """Saves with how far they are from where their attempts began; as they are in checkpoint logs, in which a save
-    itself is progress."""
+    """Return saves with their distances from the start of their attempts. Saves of checkpoint logs, in which a save
+    itself is progress, stay unchanged."""
     records, spans = timeline.records, timeline.training.spans
     chosen = np.flatnonzero((saves.attempt >= 0) & (saves.step != NO_STEP))
     if records is None or len(chosen) == 0 or len(spans.attempt) == 0:
@@ -115,8 +117,8 @@ def behind_starts(timeline: Timeline, saves: SavesMade) -> SavesMade:
     highest[some] = np.maximum.reduceat(records.number, bounds[:-1][some]) if len(some) else 0
     last = np.zeros(len(saves), dtype=bool)
     last[chosen] = step >= highest[owner]
-    stored = 0 if timeline.attempts.step_ends else 1  # from a saved step to where training goes on
-    _, of_first = np.unique(owner, return_index=True)  # saves are in order of time
+    stored = 0 if timeline.attempts.step_ends else 1  # Training continues after the saved step.
+    _, of_first = np.unique(owner, return_index=True)  # Saves are in time order.
     begin = np.minimum(search(spans.attempt, owner[of_first]), len(spans.attempt) - 1)
     of_first, begin = of_first[spans.attempt[begin] == owner[of_first]], begin[spans.attempt[begin] == owner[of_first]]
     ns, steps = np.zeros(len(saves), dtype=np.int64), np.zeros(len(saves), dtype=np.int64)
@@ -126,7 +128,7 @@ def behind_starts(timeline: Timeline, saves: SavesMade) -> SavesMade:
 
 
 def joined(attempt: I64, step: I64, said: I64, begin: I64, end: I64) -> SavesMade:
-    """Lines of saves, int64[k] each, as saves. said: the steps that lines say; step: with those that they leave out."""
+    """Return the saves of some save lines, int64[k] each. said: the logged steps; step: with those that lines omit."""
     order = np.lexsort((begin, said, attempt))
     attempt, step, said, begin, end = (column[order] for column in (attempt, step, said, begin, end))
     if len(order) == 0:
@@ -138,7 +140,7 @@ def joined(attempt: I64, step: I64, said: I64, begin: I64, end: I64) -> SavesMad
 
 
 def _alone(attempt: I64, said: I64, begin: I64, end: I64) -> Mask:
-    """Which lines name no step and begin behind all lines before them of their attempt that name none either."""
+    """Return, for each line, True if it names no step and begins after all earlier such lines of its attempt."""
     alone = np.zeros(len(said), dtype=bool)
     nameless = np.flatnonzero(said == NO_STEP)
     for owner in distinct(attempt[nameless]).tolist():
@@ -148,7 +150,7 @@ def _alone(attempt: I64, said: I64, begin: I64, end: I64) -> Mask:
 
 
 def steps_of_saves(timeline: Timeline, rows: Rows) -> I64:
-    """The step of each line of a save: what it says, else the last one that its attempt recorded before it began."""
+    """Return the step of each save line: the logged one, otherwise the last one that its attempt recorded before it."""
     table, records = timeline.table, timeline.records
     step = table.step[rows]
     nameless = np.flatnonzero((step == NO_STEP) & (timeline.attempts.of_row[rows] >= 0))

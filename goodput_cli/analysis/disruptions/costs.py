@@ -1,9 +1,9 @@
-"""What each attempt cost (accounting §10): one table of the ledger by attempt, from which disruptions, insights and
-advice take their sums; and what the training that ends took back could have been spared by saves.
+"""Cost of each attempt (accounting §10): the ledger by attempt, from which disruptions, insights and advice take their
+sums. Also the lost training that saves could have kept.
 
 Every second of a window is in one row, so that a column adds up to the ledger. A row begins when its attempt was up
-(when it trained, if it did so before all its ranks were up) and ends where the next one begins; the first row begins,
-and the last one ends, with the window.
+(when it trained, if it did so before all its ranks were up) and ends at the begin of the next one. The first row
+begins, and the last one ends, with the window.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ DOWN, STARTING = in_group("down"), in_group("starting")
 
 
 class AttemptCosts:
-    """The ledger of a window by attempt: columns (ns) of n rows, each made when it is asked for.
+    """Ledger of a window by attempt: columns (ns) of n rows, each computed on demand.
 
-    A row has three parts: until the attempt trains, until its last training, and until the next one begins. within:
-    the window (ns), if not the whole job. A job without any attempt has no row.
+    A row has three parts: until the attempt trains, until its last training, and until the next one begins. within: the
+    window (ns), if not the whole job. A job without attempts has no rows.
     """
 
     def __init__(self, timeline: Timeline, within: tuple[int, int] | None = None) -> None:
@@ -50,7 +50,7 @@ class AttemptCosts:
         before = np.append(timeline.start, left)[: len(left)]
         up, trained = np.maximum(before, attempts.up), np.maximum(before, begin)
         self._early: Mask = trained < up
-        """Of attempts: it trained before all its ranks were up."""
+        """True for attempts that trained before all their ranks were up."""
         rows = np.append(np.minimum(up, trained), timeline.end)
         rows[:1] = timeline.start
         edges = np.column_stack((rows[:-1], np.maximum(up, trained), left, rows[1:]))
@@ -61,60 +61,62 @@ class AttemptCosts:
 
     @property
     def number(self) -> Rows:
-        """The number of each row's attempt, from 1."""
+        """Number of each row's attempt, from 1."""
         return self._timeline.attempts.number
 
     @property
     def begin(self) -> I64:
-        """Where each row begins (ns)."""
+        """Begin of each row (ns)."""
         return self._edges[:, 0]
 
     @property
     def end(self) -> I64:
-        """Where each row ends (ns)."""
+        """End of each row (ns)."""
         return self._edges[:, -1]
 
     @cached_property
     def ledger(self) -> dict[Key, I64]:
-        """Time of each category in each part of each row: int64[n, 3]; over all of them the ledger of the window."""
+        """Time of each category in each part of each row: int64[n, 3]; in total the ledger of the window."""
         start, end = self._edges[:, :-1].ravel(), self._edges[:, 1:].ravel()
         amounts = self._timeline.ledger.between(start, end)
         return {key: amount.reshape(-1, 3) for key, amount in amounts.items()}
 
     def of(self, *categories: Category) -> I64:
-        """Time of some categories, whatever their label, by attempt."""
+        """Return the time of some categories, with any label, by attempt."""
         return np.asarray(self._parts(categories).sum(axis=1))
 
     def total(self, *categories: Category) -> int:
-        """The same of all attempts."""
+        """Return the time of some categories over all attempts."""
         return int(self._parts(categories).sum())
 
     def until_up(self, *categories: Category) -> I64:
-        """Time of some categories from the last training of each attempt until the next was up: a value for each
-        attempt that another one follows. No second is behind two attempts."""
+        """Return the time of some categories from the last training of each attempt until the next was up.
+
+        There is one value for each attempt that another one follows. No second counts for two attempts.
+        """
         starting, _, behind = self._parts(categories).T
         return np.asarray(behind[:-1] + np.where(self._early[1:], starting[1:], 0))
 
     def until_left(self, *categories: Category) -> I64:
-        """Time of some categories from when each attempt was up until its last training; `until_up` has what follows.
-        Where it trained before all its ranks were up, only from then on."""
+        """Return the time of some categories from when each attempt was up until its last training; `until_up` has the
+        rest. For an attempt that trained before all its ranks were up, it counts only from then on."""
         starting, training, _ = self._parts(categories).T
         return np.asarray(training + np.where(self._early, 0, starting))
 
     def until_trained(self, *categories: Category) -> I64:
-        """The same until the next attempt trained; until it was up if it never did."""
+        """Return the time of some categories until the next attempt trained, or until it was up if it never did."""
         starting, _, behind = self._parts(categories).T
         return np.asarray(behind[:-1] + np.where(self._early[1:], 0, starting[1:]))
 
     @property
     def left(self) -> I64:
-        """When (ns) each attempt last trained; of one that never did, when it was up."""
+        """Time (ns) at which each attempt last trained, or was up if it never trained."""
         return self._edges[:, 2]
 
     @property
     def behind(self) -> tuple[I64, I64, I64]:
-        """Behind each attempt that another one follows (ns): where its training was left, until when `until_up` counts,
-        and until when `until_trained` does."""
+        """Times (ns) after each attempt that another one follows: the end of its training, and the ends of `until_up`
+        and `until_trained`."""
         left, begin, trained = self._edges[:-1, 2], self._edges[1:, 0], self._edges[1:, 1]
         early = self._early[1:]
         return left, np.where(early, trained, begin), np.where(early, begin, trained)
@@ -125,7 +127,7 @@ class AttemptCosts:
 
     @cached_property
     def first_startup(self) -> I64:
-        """`program_startup` of each attempt's first span of training, whatever the window."""
+        """`program_startup` of each attempt's first span of training, for any window."""
         attempt, start, end = self.startups
         startup = np.zeros(len(self._timeline.attempts), dtype=np.int64)
         np.add.at(startup, attempt, end - start)
@@ -133,8 +135,8 @@ class AttemptCosts:
 
     @cached_property
     def startups(self) -> tuple[Rows, I64, I64]:
-        """The same piece by piece: the attempt, and from when to when (ns). What follows a re-initialisation later in
-        its life is no restart."""
+        """The start-ups of `first_startup` piece by piece: attempt, begin and end (ns). Startup after a
+        re-initialization later in the attempt is not a restart."""
         segments, spans = self._timeline.segments, self._timeline.training.spans
         rows = np.flatnonzero(segments.category == Category.PROGRAM_STARTUP)
         if len(spans.restarted):
@@ -143,12 +145,12 @@ class AttemptCosts:
 
     @property
     def downtime(self) -> I64:
-        """Behind each attempt that another one follows, as `DOWN`."""
+        """Downtime (`DOWN`) after each attempt that another one follows."""
         return self.until_up(*DOWN)
 
     @property
     def restart(self) -> I64:
-        """What starting again cost behind each attempt that another one follows, in time that is not downtime."""
+        """Cost of starting again after each attempt that another one follows, in time that is not downtime."""
         return self.until_trained(*STARTING) + self.first_startup[1:]
 
     @cached_property
@@ -158,7 +160,7 @@ class AttemptCosts:
 
     @cached_property
     def unplanned(self) -> Mask:
-        """Whether the end of each attempt that another one follows was a disruption that counts."""
+        """True if the end of an attempt that another one follows was a disruption that counts."""
         return self._timeline.failed[:-1]
 
     @cached_property
@@ -167,18 +169,18 @@ class AttemptCosts:
 
     @cached_property
     def olders(self) -> tuple[Older, ...]:
-        """Restores that left newer checkpoints aside."""
+        """Restores that skipped newer checkpoints."""
         return tuple(older_restores(self._timeline, self._saves))
 
     @cached_property
     def failed(self) -> tuple[Older, ...]:
-        """Restores that had to leave saves aside which never completed; `newer` are these."""
+        """Restores that had to skip saves which never completed; `newer` are these."""
         saves = self._saves
         return tuple(_passed_over(self._timeline, saves, saves.unfinished_owner, saves.unfinished))
 
     @cached_property
     def unknowns(self) -> tuple[Older, ...]:
-        """Restores that left saves aside whose completion is unknown; `newer` are these."""
+        """Restores that skipped saves of unknown completion; `newer` are these."""
         saves = self._saves
         return tuple(_passed_over(self._timeline, saves, saves.unknown_owner, saves.unknown))
 
@@ -198,7 +200,7 @@ class AttemptCosts:
         return np.asarray(np.maximum(self._kept_by(self.unknowns) - self.older - self.unfinished, 0))
 
     def _kept_by(self, passed_over: Sequence[Older]) -> I64:
-        """Lost training that the newest of the saves which each restore left aside would have kept."""
+        """Return the lost training that the newest of the skipped saves of each restore would have kept."""
         count = len(self._timeline.attempts)
         if not passed_over:
             return np.zeros(count, dtype=np.int64)
@@ -215,7 +217,7 @@ class _Stretch(Protocol):
 
 
 class _Windowed(Protocol):
-    """An analysis, as far as it is asked here."""
+    """Interface of an analysis, as far as it is needed here."""
 
     @property
     def timeline(self) -> Timeline: ...
@@ -224,28 +226,29 @@ class _Windowed(Protocol):
 
 
 def costs_of(analysis: _Windowed) -> AttemptCosts:
-    """The ledger of the window of an analysis by attempt."""
+    """Return the ledger of the window of an analysis by attempt."""
     return AttemptCosts(analysis.timeline, (analysis.window.start_ns, analysis.window.end_ns))
 
 
 @dataclass(frozen=True)
 class Older:
-    """A restore that left a newer checkpoint aside."""
+    """A restore that skipped a newer checkpoint."""
 
     ended: int
-    """The attempt whose training it took back, from 0."""
+    """Index of the attempt whose training it took back, from 0."""
     resumed: int
-    """The attempt that restored, from 0."""
+    """Index of the attempt that restored, from 0."""
     began: int
-    """The step from which that trained."""
+    """Step from which that attempt trained."""
     restored: int | None
-    """The newest checkpoint that is not above it; None where no line shows one."""
+    """Newest checkpoint that is not above it; None if not logged."""
     newer: tuple[int, ...]
-    """Steps of the complete ones above it, rising."""
+    """Steps of the complete checkpoints above it, ascending."""
 
     @property
     def below(self) -> int:
-        """The step from which training would have gone on with the newest of them: as far behind it as here."""
+        """Return the step from which training would have continued with the newest of them, at the same distance from
+        it."""
         behind = 0 if self.restored is None else min(self.began - self.restored, 1)
         return self.newer[-1] + behind
 
@@ -257,21 +260,21 @@ class SavesOfAttempts:
     owner: Rows
     step: I64
     unfinished_owner: Rows
-    """Saves that began and were never complete."""
+    """Owners of saves that began and were never complete."""
     unfinished: I64
     unknown_owner: Rows
-    """Saves whose completion the log does not show."""
+    """Owners of saves whose completion the log does not show."""
     unknown: I64
 
 
 def older_restores(timeline: Timeline, saves: SavesOfAttempts) -> list[Older]:
-    """Attempts that began below the newest checkpoint that was complete when they started, and was not given up before.
-    A log that shows no saves has none."""
+    """Return attempts that began below the newest checkpoint that was complete when they started, and was not discarded
+    before. A log that shows no saves has none."""
     began, _ = first_and_last_steps(timeline)
     stepping = np.flatnonzero(began != NO_STEP)
     before, newest = np.searchsorted(saves.owner, stepping), np.maximum.accumulate(np.append(NO_STEP, saves.step))
     if not (newest[before] > began[stepping]).any():
-        return []  # nearly always: none began below a save of an earlier one, given up or not
+        return []  # This is the usual case: none began below a save of an earlier one, discarded or not.
     bounds, steps = before.tolist(), saves.step.tolist()
     # A rollback goes back on purpose: where one is possible, the older checkpoint is not reported.
     perhaps_rolled_back = timeline.attempts.perhaps_rolled_back
@@ -319,7 +322,7 @@ def find_saves(timeline: Timeline) -> SavesOfAttempts:
 
 @dataclass(frozen=True)
 class AttemptCost:
-    """A row of the table as people and programs read it (ns): from `productive` to `excluded` they add up to `time`."""
+    """A row of the table for people and programs (ns): from `productive` to `excluded` they add up to `time`."""
 
     number: int = column("count", "of the attempt, from 1", least=1, heading="attempt")
     start_ns: int = column("instant", "start of its row: when it was up, or its first training if earlier")
@@ -380,7 +383,7 @@ ATTEMPTS = Table(
 
 
 def costs_of_attempts(costs: AttemptCosts) -> FilledTable:
-    """The rows that reach into the window; those that rollbacks cut an attempt in are one."""
+    """Return the rows that reach into the window; the parts into which rollbacks cut an attempt are one row."""
     inside = np.flatnonzero(costs.end > costs.begin)
     number = costs.number[inside]
     heads = np.flatnonzero(np.diff(number, prepend=0))

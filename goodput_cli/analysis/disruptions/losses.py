@@ -1,4 +1,5 @@
-"""Losses (accounting §10): which disruption took which training back, and the log lines that bound each disruption."""
+"""Losses (accounting §10): the training that each disruption took back, and the log lines that bound each
+disruption."""
 
 from __future__ import annotations
 
@@ -28,8 +29,10 @@ _TOP = np.iinfo(np.int64).max
 
 
 def lost_steps(timeline: Timeline) -> I64:
-    """Training steps that the end of each attempt lost, whichever attempt had trained them, with hindsight: what was
-    kept in the end is not lost."""
+    """Return the training steps that the end of each attempt lost, whichever attempt had trained them.
+
+    The result is in hindsight: a step that was kept in the end is not lost.
+    """
     charged = _charged(timeline)
     steps = np.zeros(len(timeline.attempts), dtype=np.int64)
     if len(charged.ended):
@@ -40,12 +43,12 @@ def lost_steps(timeline: Timeline) -> I64:
 
 
 def lost_time(timeline: Timeline, within: tuple[int, int], below: I64 | None = None) -> I64:
-    """The same as time (ns) inside a window. below: by attempt, the step below which what its end lost counts, if not
-    all.
+    """Return the same loss as time (ns) inside a window. below: by attempt, the step below which its loss counts; None
+    counts all.
 
-    Over all attempts this is at most what the ledger calls wasted: what a clean end lost, and what the last attempt
-    lost, is no disruption's. The spans of the ranges of an attempt tile its life, so that what it lost beyond its last
-    record is charged as well: only cuts between two ranges are looked up.
+    Over all attempts this is at most the wasted time of the ledger: losses of a clean end, and of the last attempt,
+    belong to no disruption. The spans of an attempt's ranges tile it, so that its loss after its last record is
+    included. Only cuts between two ranges are looked up.
     """
     charged = _charged(timeline)
     if below is not None:
@@ -63,8 +66,11 @@ def lost_time(timeline: Timeline, within: tuple[int, int], below: I64 | None = N
 
 
 def spans_taken_back(timeline: Timeline) -> tuple[Rows, I64, I64]:
-    """Where the training lies that ends of attempts took back: the attempt that ended, and from when to when (ns) some
-    attempt trained it. What the ledger calls wasted in there is `lost_time`; some reach over time that is not."""
+    """Return the spans of training that ends of attempts took back: the attempt that ended, begin and end (ns).
+
+    Any attempt may have trained them. Their wasted time in the ledger is `lost_time`; some cover time that is not
+    wasted.
+    """
     charged = _charged(timeline)
     if len(charged.attempt) == 0:
         nothing = np.zeros(0, dtype=np.int64)
@@ -74,8 +80,8 @@ def spans_taken_back(timeline: Timeline) -> tuple[Rows, I64, I64]:
 
 
 def _spans_of(timeline: Timeline, charged: _Charged) -> tuple[I64, I64]:
-    """From when to when (ns) the steps of each row were trained, what its attempt lost beyond its last record as well:
-    the spans of the ranges of an attempt tile its life."""
+    """Return begin and end (ns) of the training of each row, including its attempt's loss after its last record: the
+    spans of an attempt's ranges tile it."""
     attempt, low, high = charged.attempt, charged.low, charged.high
     began, _ = first_and_last_steps(timeline)
     trained, ends = _trained(timeline), np.append(timeline.attempts.begin[1:], timeline.end)
@@ -105,7 +111,7 @@ def _trained(timeline: Timeline) -> _Trained:
 
 
 def taken_back_by(timeline: Timeline, attempt: Rows, step: I64) -> Rows:
-    """The attempt whose end took back each of some steps that an attempt recorded; -1 for those that were kept."""
+    """Return, for each of some recorded steps, the attempt whose end took it back; -1 if it was kept."""
     charged = _charged(timeline)
     order = np.lexsort((charged.high, charged.attempt))
     ended, owner, low, high = (one[order] for one in (charged.ended, charged.attempt, charged.low, charged.high))
@@ -119,7 +125,7 @@ def taken_back_by(timeline: Timeline, attempt: Rows, step: I64) -> Rows:
 
 
 def first_and_last_steps(timeline: Timeline) -> tuple[I64, I64]:
-    """The step at which each attempt began and the last it recorded; `NO_STEP` for those that show none."""
+    """Return the step at which each attempt began and the last it recorded; `NO_STEP` for attempts without any."""
     if timeline.records is not None:
         return timeline.records.began, timeline.records.last
     assert timeline.progress is not None
@@ -127,8 +133,11 @@ def first_and_last_steps(timeline: Timeline) -> tuple[I64, I64]:
 
 
 def finished_a_step(timeline: Timeline) -> Mask:
-    """Which attempts finished a step, bool[attempts]: one that recorded only the beginning of its first step did not,
-    unless the next one went on behind it. In checkpoint logs, which do not show steps, all that show progress."""
+    """Return, for each attempt, True if it finished a step: bool[attempts].
+
+    An attempt that recorded only the begin of its first step did not, unless the next one continued after it. In
+    checkpoint logs, which do not show steps, it is True for all attempts that show progress.
+    """
     began, last = first_and_last_steps(timeline)
     recorded = began != NO_STEP
     if timeline.records is None or timeline.attempts.step_ends:
@@ -143,7 +152,8 @@ SHORT_NS = 60 * 10**9
 
 
 def dying_starts(timeline: Timeline) -> Mask:
-    """Which attempts died before a step finished, or lived for less than a minute, if another one follows."""
+    """Return, for each attempt that another one follows, True if it ended before a step finished, or within a
+    minute."""
     lived = timeline.sign_of_life - timeline.attempts.begin
     dying = ~finished_a_step(timeline) | (lived < SHORT_NS)
     dying[-1:] = False
@@ -151,9 +161,11 @@ def dying_starts(timeline: Timeline) -> Mask:
 
 
 def _ranges(began: I64, last: I64, limit: I64) -> Iterator[tuple[int, int, int, int]]:
-    """Rows of `_Charged`: for each attempt the steps that later attempts took back, by the attempt that did: the first
-    later one that began at or below a step. Steps of a branch that was given up without being redone are charged to its
-    own end."""
+    """Yield rows of `_Charged`: the steps of each attempt that later attempts took back.
+
+    The attempt that took a step back is the first later one that began at or below it. Steps of a branch that was
+    discarded without being repeated are charged to its own end.
+    """
     stepping = np.flatnonzero(began != NO_STEP).tolist()
     starts, lasts = began[stepping].tolist(), last[stepping].tolist()
     floors = np.maximum(limit, began)[stepping].tolist()
@@ -171,7 +183,7 @@ def _ranges(began: I64, last: I64, limit: I64) -> Iterator[tuple[int, int, int, 
 
 
 def _next_lower(values: list[int]) -> list[int | None]:
-    """Position of the next value that is lower, for each value; None where none follows."""
+    """Return, for each value, the position of the next lower value; None without one."""
     following: list[int | None] = [None] * len(values)
     waiting: list[int] = []
     for place, value in enumerate(values):
@@ -182,19 +194,19 @@ def _next_lower(values: list[int]) -> list[int | None]:
 
 
 class _Trained(Struct, frozen=True):
-    """Spans, and where in them those of each attempt begin: attempt a has bounds[a] .. bounds[a + 1] - 1."""
+    """Spans by attempt: attempt a has bounds[a] .. bounds[a + 1] - 1."""
 
     training: TrainingOutcome
     bounds: NDArray[np.intp]
 
     def beyond(self, attempt: Rows, step: I64) -> tuple[Rows, NDArray[np.bool_]]:
-        """Position of each attempt's first span that goes beyond a step, and whether there is one."""
+        """Return the position of each attempt's first span that goes beyond a step, and True if there is one."""
         stop = self.bounds[attempt + 1]
         place = search_within(self.training.spans.stop, self.bounds[attempt], stop, step)
         return place, place < stop
 
     def when(self, attempt: Rows, step: I64) -> I64:
-        """When each attempt came to a step (ns); between the records of a span, in proportion."""
+        """Return when each attempt reached a step (ns); between the records of a span, in proportion."""
         spans = self.training.spans
         place, inside = self.beyond(attempt, step)
         when = np.zeros(len(place), dtype=np.int64)
@@ -203,14 +215,14 @@ class _Trained(Struct, frozen=True):
         when[inside] = spans.start[place[inside]]
         midway = np.flatnonzero(inside)
         midway = midway[step[midway] > spans.first[place[midway]]]
-        for at in midway.tolist():  # few; the product may be more than 64 bits hold
+        for at in midway.tolist():  # They are few, and the product may not fit into 64 bits.
             row = place[at]
             first, stop = int(spans.first[row]), int(spans.stop[row])
             when[at] += int(spans.end[row] - spans.start[row]) * (int(step[at]) - first) // (stop - first)
         return when
 
     def lost_upto(self, attempt: Rows, step: I64) -> I64:
-        """How many steps below `step` each attempt trained for nothing, earlier attempts' included."""
+        """Return the number of wasted steps below `step` of each attempt, plus those of earlier attempts."""
         place, inside = self.beyond(attempt, step)
         first, lost = self._lost(place[inside])
         upto = self._lost_before(place)
@@ -218,7 +230,7 @@ class _Trained(Struct, frozen=True):
         return upto
 
     def _lost_before(self, place: Rows) -> I64:
-        """Steps that were trained for nothing in all spans before each of some places."""
+        """Return the number of wasted steps in all spans before each position."""
         distinct_places = distinct(place)
         before = np.zeros(len(distinct_places), dtype=np.int64)
         total = done = 0
@@ -230,31 +242,30 @@ class _Trained(Struct, frozen=True):
         return before[search(distinct_places, place)]
 
     def _lost(self, chosen: Rows | slice) -> tuple[I64, I64]:
-        """The first step of each span that is lost, and how many are."""
+        """Return the first lost step of each span, and the number of lost ones."""
         spans, training = self.training.spans, self.training
         first = spans.first[chosen] + training.kept_steps[chosen].astype(np.int64)
         return first, np.where(training.credited[chosen], 0, spans.stop[chosen] - first)
 
 
 class EvidenceRows(Struct, frozen=True):
-    """Rows of the table, one value an attempt (m of them); -1 where no row shows it."""
+    """Rows of the table, one value per attempt (m of them); -1 if no row shows it."""
 
     last_step: Rows
-    """The last step (checkpoint logs: load or progress) that it recorded, and `sign_of_life` what ended last."""
+    """Last step (checkpoint logs: load or progress) that it recorded; `sign_of_life` is the row that ended last."""
     sign_of_life: Rows
     began: Rows
-    """What shows the step at which it began."""
+    """Row that shows the step at which it began."""
     resumed: NDArray[np.intp]
-    """No row, but the next attempt that recorded a step, -1 without."""
+    """Not a row, but the index of the next attempt that recorded a step; -1 without one."""
     first_step: Rows
-    """The first step (checkpoint logs: progress) of a later attempt."""
+    """First step (checkpoint logs: progress) of a later attempt."""
     regained: Rows
-    """The first kept one that is past the last step this attempt, or else the latest one before it with steps, had
-    recorded."""
+    """First kept row after the last step of this attempt, or of the latest earlier one with steps if it has none."""
 
 
 class _Progress(Struct, frozen=True):
-    """What shows progress, in time order: row, owner and step of each; kept: whether the lineage holds it."""
+    """Rows that show progress, in time order, with owner and step; kept: True if the lineage contains it."""
 
     row: Rows
     owner: Rows
@@ -263,7 +274,7 @@ class _Progress(Struct, frozen=True):
 
 
 def find_evidence(timeline: Timeline) -> EvidenceRows:
-    """The events that show the disruptions of a job."""
+    """Return the events that show the disruptions of a job."""
     began, last = first_and_last_steps(timeline)
     stepping = np.flatnonzero(began != NO_STEP)
     progress = _progress(timeline)
@@ -280,7 +291,8 @@ def find_evidence(timeline: Timeline) -> EvidenceRows:
 
 
 def _progress(timeline: Timeline) -> _Progress:
-    """In checkpoint logs where spans of training end: each is a new highest step of its attempt."""
+    """Return the progress. In checkpoint logs it is at the ends of training spans: each is a new highest step of its
+    attempt."""
     records = timeline.records
     if records is None:
         spans, done = timeline.training.spans, np.asarray(timeline.training.spans.stop)
@@ -295,9 +307,11 @@ def _progress(timeline: Timeline) -> _Progress:
 
 
 def _regained(progress: _Progress, stepping: NDArray[np.intp], last: I64, *, past: bool) -> Rows:
-    """Kept steps grow with time, so one look-up an attempt finds the first that is late and high enough. A step log
-    shows where a step begins: it is done when a higher one begins. Step ends and checkpoint logs show where it is
-    done."""
+    """Return the first kept row of each attempt that is late and high enough.
+
+    Kept steps grow with time, so one lookup per attempt is enough. A step log shows where a step begins: it is done
+    when a higher one begins. Step ends and checkpoint logs show where it is done.
+    """
     count = len(last)
     before = search(stepping, np.arange(count), side="right") - 1
     has_steps = before >= 0
@@ -311,7 +325,7 @@ def _regained(progress: _Progress, stepping: NDArray[np.intp], last: I64, *, pas
 
 
 def _or_none(rows: Rows, places: Rows) -> Rows:
-    """The rows at some places, -1 behind the last."""
+    """Return the rows at some positions, -1 for positions after the last."""
     result = np.full(len(places), -1, dtype=np.intp)
     there = places < len(rows)
     result[there] = rows[places[there]]
@@ -319,7 +333,7 @@ def _or_none(rows: Rows, places: Rows) -> Rows:
 
 
 def _last_step_rows(timeline: Timeline, last: I64) -> Rows:
-    """Checkpoint logs: the first line of the attempt that names its highest step."""
+    """Return, for checkpoint logs, the first line of the attempt that names its highest step."""
     if timeline.records is not None:
         return timeline.records.last_row
     table, attempts = timeline.table, timeline.attempts
@@ -330,7 +344,8 @@ def _last_step_rows(timeline: Timeline, last: I64) -> Rows:
 
 
 def signs_of_life(timeline: Timeline) -> Rows:
-    """The event that ends at the last sign of life. A credited last step ends later than any: its line then."""
+    """Return the event that ends at the last sign of life. If a credited last step ends later than any event, it is the
+    line of that step."""
     attempts, table = timeline.attempts, timeline.table
     result = np.full(len(attempts), -1, dtype=np.intp)
     for start, stop in blocks(len(table)):
@@ -346,8 +361,8 @@ def signs_of_life(timeline: Timeline) -> Rows:
 
 
 def _began_rows(timeline: Timeline, began: I64) -> Rows:
-    """The line that shows the step at which each attempt began: its first step; in checkpoint logs its load, else the
-    save that it must have resumed from, else its first record if it names that step."""
+    """Return the line that shows the step at which each attempt began: its first step. In checkpoint logs it is its
+    load, otherwise the save that it must have resumed from, otherwise its first record if it names that step."""
     table, attempts, records = timeline.table, timeline.attempts, timeline.records
     if records is not None and records.beginnings is not None:
         return np.where(records.has_records, records.beginnings.shown, -1)

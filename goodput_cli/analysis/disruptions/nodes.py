@@ -1,4 +1,4 @@
-"""Nodes of an outage (accounting §10, Links): who left, who came, who stood by, and whose clock is wrong."""
+"""Nodes of an outage (accounting §10, Links): nodes that left, joined or were on standby, and clocks that are wrong."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of the cycles before and behind an outage."""
+    """Nodes of the cycles before and after an outage."""
 
     left: tuple[str, ...]
-    """That trained before, and no longer behind."""
+    """Nodes that trained before, but not after."""
     came: tuple[str, ...]
-    """The other way round."""
+    """Nodes that trained after, but not before."""
     stood_by: tuple[str, ...]
-    """That waited to stand in when it began."""
+    """Standby nodes at the begin of the outage."""
     standby: tuple[str, ...]
-    """That do so behind it."""
+    """Standby nodes after the outage."""
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Those that stood by and came."""
+        """Return the standby nodes that joined."""
         return tuple(one for one in self.came if one in self.stood_by)
 
     @property
     def words(self) -> str:
-        """`node-03 left, node-05 joined, 1 standby node`"""
+        """Return `node-03 left, node-05 joined, 1 standby node`."""
         parts = [f"{_named(some)} {what}" for some, what in ((self.left, "left"), (self.came, "joined")) if some]
         return ", ".join([*parts, _standby_nodes(len(self.standby))])
 
     @property
     def standby_text(self) -> str:
-        """`2 standby nodes, 1 used`, or `no standby node`"""
+        """Return `2 standby nodes, 1 used`, or `no standby node`."""
         if not self.stood_by:
             return _standby_nodes(0)
         return f"{_standby_nodes(len(self.stood_by))}, {len(self.used) or 'none'} used"
@@ -58,15 +58,15 @@ def _named(nodes: Sequence[str]) -> str:
 
 
 def cycles_of_job(timeline: Timeline) -> list[Cycle]:
-    """The cycles of the job, in order of time."""
+    """Return the cycles of the job, in order of time."""
     table = timeline.table
     job = table.jobs[int(table.job[0])]
     return [one for one in table.observed.cycles if one.job in ("", job)]
 
 
 def nodes_of(cycles: Sequence[Cycle], start: int, end: int) -> Nodes | None:
-    """The nodes of an outage from `start` to `end` (ns); None where no cycle before it or none that began in it says
-    any."""
+    """Return the nodes of an outage from `start` to `end` (ns). None if neither a cycle before it nor one that began in
+    it lists any."""
     place = bisect_right([one.begin for one in cycles], start)
     behind = [one for one in cycles[place:] if one.begin <= end]
     if place == 0 or not behind:
@@ -78,7 +78,7 @@ def nodes_of(cycles: Sequence[Cycle], start: int, end: int) -> Nodes | None:
 
 
 def standby_ns(timeline: Timeline) -> int | None:
-    """Time (ns, of one node each) that nodes stood by in the job; None where no cycle says it."""
+    """Return the time (ns, summed over nodes) on standby in the job; None if no cycle lists it."""
     cycles = cycles_of_job(timeline)
     if not cycles:
         return None
@@ -92,12 +92,12 @@ def standby_ns(timeline: Timeline) -> int | None:
 
 _LEAST_HOSTS, _LEAST_POINTS = 3, 3
 _APART_NS = NS_PER_SECOND
-"""Clocks that differ by less are no news."""
+"""Smaller differences of clocks are not reported."""
 
 
 def clocks_apart(signs: Iterable[Sequence[Sign]]) -> dict[str, int]:
-    """By host, by how much (ns) its clock is ahead of the others', where it is a second and more at every point, and
-    nearly the same at each. signs: of each outage. Who is late by chance is not late at every point."""
+    """Return, by host, how much (ns) its clock is ahead of the others', if it is a second or more at every point and
+    nearly constant. signs: of each outage. A host that is late by chance is not late at every point."""
     apart: defaultdict[str, list[int]] = defaultdict(list)
     for some in signs:
         points: defaultdict[Point, dict[str, int]] = defaultdict(dict)

@@ -1,11 +1,10 @@
 """The main question: where every second of a window went. Cumulative is one window, an interval is one window.
 
-Saves: how many checkpoints were saved, and how far apart. What they cost is in the ledger.
+Saves: the number of saved checkpoints, and their distances. Their cost is in the ledger.
 
-Slice efficiency (accounting §9): how many of the job's slices were stepping, and how many were available.
-
-The counts hold from their record to the next one. Time before the first record is unknown and left out, and so is time
-after a record that does not say them (or says that there are none in total).
+Slice efficiency (accounting §9): the share of the job's slices that were stepping, and that were available. The counts
+apply from their record to the next one. Time before the first record is unknown and omitted. So is time after a record
+without counts (or with a total of 0).
 
 Thresholds: each expression judged on an analysis.
 """
@@ -49,7 +48,7 @@ from goodput_cli.vocabulary.text import did_you_mean, iso_to_the_second
 
 
 def saves_inside(timeline: Timeline, start: int, end: int) -> Saves | None:
-    """The saves that began inside [start, end) (ns); None where the job logs none."""
+    """Return the saves that began inside [start, end) (ns); None if the job logs none."""
     made = saves_made(timeline)
     if len(made) == 0:
         return None
@@ -69,18 +68,18 @@ class Share(Struct, frozen=True):
     value: F64
 
     def mean(self, start: I64, end: I64) -> F64:
-        """Time-weighted mean over what is known of each window [start, end); NaN where nothing of it is."""
+        """Return the time-weighted mean over the known time of each window [start, end); NaN without known time."""
         known = self.known(start, end)
         weighted = self._upto(np.nan_to_num(self.value), end) - self._upto(np.nan_to_num(self.value), start)
         return np.where(known > 0, weighted / np.where(known > 0, known, 1.0), np.nan)
 
     def known(self, start: I64, end: I64) -> I64:
-        """How much (ns, exact) of each window [start, end) is known."""
+        """Return the known time (ns, exact) of each window [start, end)."""
         known = (~np.isnan(self.value)).astype(np.int64)
         return self._upto(known, end) - self._upto(known, start)
 
     def _upto(self, value: NDArray[Value], time: I64) -> NDArray[Value]:
-        """The integral of `value` (0 before the first record) up to each instant."""
+        """Return the integral of `value` (0 before the first record) up to each time."""
         if len(self.time) == 0:
             return np.zeros(len(time), dtype=value.dtype)
         before = np.append(value[:1] * 0, np.cumsum(value[:-1] * np.diff(self.time)))
@@ -90,14 +89,14 @@ class Share(Struct, frozen=True):
 
 
 class SliceCounts(Struct, frozen=True):
-    """The job's slice counts. stepping: active/total; available: available/total."""
+    """Slice counts of a job. stepping: active/total; available: available/total."""
 
     stepping: Share
     available: Share
 
 
 def slice_counts(table: EventTable) -> SliceCounts:
-    """The slice counts of a job's events, which are in time order."""
+    """Return the slice counts of a job's events, which are in time order."""
     rows = np.flatnonzero(table.kind == Kind.SLICES)
     codes = table.detail[rows].tolist()
     by_code = {code: _shares(table.details[code]) for code in set(codes)}
@@ -106,7 +105,7 @@ def slice_counts(table: EventTable) -> SliceCounts:
 
 
 def _shares(detail: tuple[object, ...]) -> tuple[float, float]:
-    """Active and available slices as shares of all; NaN for what a record does not say."""
+    """Return active and available slices as shares of all; NaN for missing values of a record."""
     active, total, available = (detail + (None,) * 3)[:3]
     if not isinstance(total, int) or total <= 0:
         return np.nan, np.nan
@@ -115,7 +114,7 @@ def _shares(detail: tuple[object, ...]) -> tuple[float, float]:
 
 
 def elastic_of(timeline: Timeline, start: int, end: int, goodput_percent: float | None) -> Elastic:
-    """Slice efficiency of the window [start, end) (ns), and goodput times it."""
+    """Return the slice efficiency of the window [start, end) (ns), and goodput times it."""
     slices = slice_counts(timeline.table)
     if len(slices.stepping.time) == 0:
         return Elastic(None, None, None, None)
@@ -135,12 +134,13 @@ def analyse_window(
     end: int,
     diagnostics: Sequence[Diagnostic] = (),
 ) -> Analysis:
-    """The analysis of [start, end) (ns), cut to the job window. `NotEnoughData` if nothing of it is left."""
+    """Return the analysis of [start, end) (ns), cut to the job window. Raise `NotEnoughData` if nothing of it
+    remains."""
     start, end = max(start, timeline.start), min(end, timeline.end)
     if start >= end:
         first, last = iso_to_the_second(timeline.start), iso_to_the_second(timeline.end)
         raise NotEnoughData(f"the window lies outside the job, which runs from {first} to {last}")
-    steps = step_statistics(timeline, start, end)  # before segments and ledger are made: each takes much memory
+    steps = step_statistics(timeline, start, end)  # Segments and ledger are made later: each takes much memory.
     job = _job(timeline, name, formats, start, end)
     amounts = {key: int(value[0]) for key, value in timeline.ledger.between(np.array([start]), np.array([end])).items()}
     excluded = amounts.pop((Category.EXCLUDED, -1), 0)
@@ -201,16 +201,16 @@ def _job(timeline: Timeline, name: str, formats: Sequence[LogFormat], start: int
 
 
 def kept_steps(timeline: Timeline, start: int, end: int) -> float:
-    """Kept steps inside [start, end) (ns); a span that the window cuts counts in proportion to its time."""
+    """Return the kept steps inside [start, end) (ns); a span that the window cuts counts in proportion to its time."""
     return float(np.sum(timeline.kept_training.counted_between(start, end)))
 
 
 def _kept_range(timeline: Timeline, start: int, end: int) -> tuple[int, int] | None:
-    """First and last step of which something was kept inside the window. Kept spans rise with time."""
+    """Return the first and last step with kept parts inside the window. Kept spans rise with time."""
     kept_training, spans = timeline.kept_training, timeline.kept_training.spans
     inside = (kept_training.start < end) & (
         (kept_training.end > start) | (kept_training.start >= start)
-    )  # an instant too
+    )  # A point in time counts too.
     kept = inside & (kept_training.kept_steps > 0)
     if not kept.any():
         return None
@@ -221,14 +221,14 @@ def _kept_range(timeline: Timeline, start: int, end: int) -> tuple[int, int] | N
 
 
 def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, int | None]:
-    """First and last step of the final progress inside the window: recorded ones in step logs, the bounds of the
+    """Return the first and last step of the final progress inside the window: recorded ones in step logs, bounds of the
     spans in checkpoint logs."""
     if timeline.records is None:
         return _kept_range(timeline, start, end) or (None, None)
     limit = timeline.lineage.limit
-    if timeline.attempts.step_ends:  # so many steps are done, and not the next one begins
+    if timeline.attempts.step_ends:  # Here steps count when they are done.
         limit = np.where(limit == ALL_KEPT, limit, limit + 1)
-        end += end == timeline.end  # a step that ends with the job was done in it
+        end += end == timeline.end  # A step that ends with the job was done in it.
     records, ranges = timeline.records, []
     for begin, stop in blocks(len(records.rows)):
         time, number = records.time[begin:stop], records.number[begin:stop]
@@ -239,7 +239,7 @@ def _step_range(timeline: Timeline, start: int, end: int) -> tuple[int | None, i
 
 
 def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple[CategoryTime, ...]:
-    """Data loading beside the ledger: the union of its intervals inside the window; nothing if none was logged."""
+    """Return data loading outside the ledger: the union of its intervals inside the window; empty if not logged."""
     if not (timeline.table.kind == Kind.DATA).any():
         return ()
     begins, ends = timeline.loading
@@ -248,8 +248,8 @@ def _overlapped(timeline: Timeline, start: int, end: int, counted: int) -> tuple
 
 
 def _saved_until(timeline: Timeline, complete: JudgedSaves) -> int:
-    """Return from when on (ns) training is not in the newest complete save: from its begin, or in logs of the ends of
-    steps from the record before it that shows its step as done."""
+    """Return the time (ns) from which training is not in the newest complete save. It is the save's begin, or in logs
+    of step ends the previous record, which shows its step as done."""
     newest = int(np.argmax(complete.complete))
     begin, records = int(complete.begin[newest]), timeline.records
     if records is None or not timeline.attempts.step_ends or complete.step[newest] == NO_STEP:
@@ -260,21 +260,23 @@ def _saved_until(timeline: Timeline, complete: JudgedSaves) -> int:
 
 
 def _last_began(timeline: Timeline) -> int:
-    """Return when (ns) the training of the last attempt that trained began."""
+    """Return the begin (ns) of the training of the last attempt that trained."""
     spans = timeline.training.spans
     return int(spans.start[spans.attempt == spans.attempt[-1]][0]) if len(spans.attempt) else timeline.end
 
 
 def at_risk(timeline: Timeline) -> AtRisk | None:
-    """Return the kept progress after the last complete save: what began before that save began is in it. Nothing is at
-    risk after a clean end; None where the log has no saves."""
+    """Return the kept progress after the last complete save. Training that began before that save began is in it.
+
+    Nothing is at risk after a clean end; None if the log has no saves.
+    """
     saves = judge_saves(timeline)
     if len(saves) == 0:
         return None
     if len(timeline.attempts) and timeline.endings.how[-1] == End.CLEAN:
         return AtRisk(0.0, 0)
     complete = saves.take(saves.are(Completion.COMPLETE))
-    # Without a complete save in the log, the last attempt that trained went on from one that the log does not show.
+    # Without a complete save in the log, the last attempt that trained resumed from one that the log does not show.
     last = _saved_until(timeline, complete) if len(complete) else _last_began(timeline)
     is_bound = bool((saves.are(Completion.UNKNOWN) & (saves.begin > last)).any())
     kept_training = timeline.kept_training
@@ -307,8 +309,11 @@ def _reference(timeline: Timeline, productive: int) -> Reference:
 
 
 def _lines(table: EventTable) -> int:
-    """How many log lines the events came from: a line may hold several, and an entry of a service has no line. Pairs of
-    source and line are marked off where they are as dense as in files, else sorted."""
+    """Return the number of log lines that the events came from.
+
+    A line may contain several events, and an entry of a service has no line. Pairs of source and line are marked in an
+    array if they are as dense as in files, otherwise sorted.
+    """
     without = table.line <= 0
     entries = len(distinct((table.source[without].astype(np.int64) << 32) + table.entry[without]))
     room = int(table.line.max(initial=0)) + 1
@@ -320,18 +325,18 @@ def _lines(table: EventTable) -> int:
     for start, stop in blocks(len(table)):
         line = table.line[start:stop]
         seen[table.source[start:stop].astype(np.int64) * room + np.maximum(line, 0)] = True
-    seen[::room] = False  # of those without a line
+    seen[::room] = False  # These are events without a line.
     return entries + int(np.count_nonzero(seen))
 
 
 def evaluate(expressions: Sequence[Expression], analysis: Analysis) -> tuple[Threshold, ...]:
-    """Each expression judged on the analysis; `analysis.thresholds` is not looked at."""
+    """Judge each expression on the analysis, without using `analysis.thresholds`."""
     summary = summary_of(analysis)
     return tuple(_judged(one, summary, analysis) for one in expressions)
 
 
 def _judged(expression: Expression, summary: Summary, analysis: Analysis) -> Threshold:
-    """The expression judged on its value; where only bounds are known, on both of them (accounting §7)."""
+    """Judge the expression on its value, or on both bounds if only these are known (accounting §7)."""
     found = _open_insights(expression, analysis) if expression.name == INSIGHT else _open_row(expression, analysis)
     if found is None:
         value = _value(expression, summary, analysis)
@@ -347,8 +352,8 @@ def _judged(expression: Expression, summary: Summary, analysis: Analysis) -> Thr
 
 
 def _open_insights(expression: Expression, analysis: Analysis) -> tuple[Limits, str] | None:
-    """What insights of a kind cost without and with those that are not confirmed, and why these are not; None where all
-    are."""
+    """Return the cost of a kind's insights without and with unconfirmed ones, and why these are unconfirmed. None if
+    all are confirmed."""
     rows = [one for one in analysis.insights if one.code == expression.label]
     unconfirmed = next((one for one in rows if not one.confirmed), None)
     if unconfirmed is None:
@@ -358,8 +363,7 @@ def _open_insights(expression: Expression, analysis: Analysis) -> tuple[Limits, 
 
 
 def _open_row(expression: Expression, analysis: Analysis) -> tuple[Limits, str] | None:
-    """The limits of the row of the ledger that an expression is about, and why there is no number; None where there is
-    one."""
+    """Return the limits of an expression's ledger row, and why it has no number; None if it has one."""
     name = GOODPUT if expression.name == Category.PRODUCTIVE.id else expression.name
     if not any(bound.quantity == name for bound in analysis.bounds):
         return None
@@ -368,7 +372,7 @@ def _open_row(expression: Expression, analysis: Analysis) -> tuple[Limits, str] 
 
 
 def _hint(expression: Expression, analysis: Analysis) -> str | None:
-    """What may have been meant by a label that no custom event of the log has."""
+    """Return a hint for a label that no custom event of the log has."""
     labels = analysis.table.labels
     if expression.name == PHASE:
         phases = dict.fromkeys(row.phase for one in analysis.step_phases for row in one.phases)
@@ -380,7 +384,7 @@ def _hint(expression: Expression, analysis: Analysis) -> str | None:
 
 
 def _value(expression: Expression, summary: Summary, analysis: Analysis) -> Fraction | None:
-    """The exact value in the unit of the expression; None where the log does not record it."""
+    """Return the exact value in the unit of the expression; None if the log does not record it."""
     if expression.name == INSIGHT:
         return _insight_value(expression, analysis)
     if expression.name == CAUSE:
@@ -389,21 +393,21 @@ def _value(expression: Expression, summary: Summary, analysis: Analysis) -> Frac
         return _phase_value(expression.label or "", analysis)
     value = value_of(summary, expression.name, expression.label, expression.unit)
     if value is None and expression.label is not None and expression.name not in analysis.not_recorded:
-        table = analysis.table  # none in the window is zero and not unknown, if the job has such an event anywhere
+        table = analysis.table  # An event outside the window makes it zero, not unknown.
         codes = [code for code, label in enumerate(table.labels) if label == expression.label]
         return Fraction(0) if ((table.kind == Kind.CUSTOM) & np.isin(table.label, codes)).any() else None
     return value
 
 
 def _phase_value(phase: str, analysis: Analysis) -> Fraction | None:
-    """The share of net step time (%) that a phase had on its slowest rank; of several programs the most."""
+    """Return the share of net step time (%) of a phase on its slowest rank; the maximum over programs."""
     rows = (row for one in analysis.step_phases for row in one.phases if row.phase == phase)
     return decimal(max((row.percent for row in rows if row.percent is not None), default=None))
 
 
 def _insight_value(expression: Expression, analysis: Analysis) -> Fraction | None:
-    """What the insights of a kind cost: 0 where there are none, None where the log cannot show any."""
-    from goodput_cli.analysis.insights.find import is_judged  # with all finders, as `Analysis.insights`
+    """Return the cost of the insights of a kind: 0 without any, None if the log cannot show any."""
+    from goodput_cli.analysis.insights.find import is_judged  # This loads all finders, like `Analysis.insights`.
 
     ns = sum(insight.ns for insight in analysis.insights if insight.code == expression.label)
     if ns == 0 and not is_judged(BY_CODE[expression.label or ""], analysis):
@@ -412,7 +416,7 @@ def _insight_value(expression: Expression, analysis: Analysis) -> Fraction | Non
 
 
 def _cause_value(expression: Expression, analysis: Analysis) -> Fraction | None:
-    """How many disruptions died of a cause, or what they lost; None where nothing was read that could say it."""
+    """Return the number of disruptions with a cause, or their loss; None if no source could contain the cause."""
     rows = analysis.disruptions.unplanned
     label = expression.label or ""
     codes = OUT_OF_MEMORY if label == OOM else [code for code, row in CAUSES.items() if label in (code, row.group)]

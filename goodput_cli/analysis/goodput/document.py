@@ -1,9 +1,7 @@
-"""An analysis as a `Document`: what `analyze` offers to the formats that know no question.
+"""An analysis as a `Document`: the parts of `analyze` for the output formats.
 
-An analysis as metrics: what docs/ci.md lists, for OpenMetrics and whatever scrapes it.
-
-What is not recorded has no sample; a category that was recorded and is zero has one, so that a series does not vanish
-when all is well.
+An analysis as metrics (docs/ci.md), for OpenMetrics and whatever scrapes it. A value that is not recorded has no
+sample. A category that was recorded and is zero has one, so that a series does not vanish when all is well.
 
 A job in one line: the window cut into equal cells, each with the category that fills most of it.
 """
@@ -41,12 +39,12 @@ from goodput_cli.vocabulary.text import duration, exact, finite, iso, percent, s
 
 
 def strip_of(analysis: Analysis, cells: int) -> Strip:
-    """The window in at most `cells` cells; fewer where it has fewer nanoseconds."""
+    """Return the window in at most `cells` cells; fewer if it has fewer nanoseconds."""
     start, end = analysis.window.start_ns, analysis.window.end_ns
     cells = min(cells, end - start)
-    # Python's integers, because a product of ns and cells may not fit into 64 bits
+    # Python's integers are used because a product of ns and cells may not fit into 64 bits.
     bounds = np.array([start + (end - start) * cell // cells for cell in range(cells + 1)], dtype=np.int64)
-    amounts: dict[int, I64] = {}  # a user's labels are one category
+    amounts: dict[int, I64] = {}  # Labels of the user are combined.
     for (category, _), amount in analysis.timeline.ledger.between(bounds[:-1], bounds[1:]).items():
         amounts[category] = amounts[category] + amount if category in amounts else amount
     keys = list(amounts)
@@ -59,7 +57,7 @@ def strip_of(analysis: Analysis, cells: int) -> Strip:
 
 
 def families(analysis: Analysis) -> Iterator[Family]:
-    """Every metric of the job, also those without a sample."""
+    """Yield every metric of the job, also those without a sample."""
     window, measured = analysis.window, _measured(analysis)
     yield measured.pop("goodput_ratio")
     yield from _bounds(analysis)
@@ -94,7 +92,7 @@ def families(analysis: Analysis) -> Iterator[Family]:
 
 
 def _bounds(analysis: Analysis) -> Iterator[Family]:
-    """Between which shares goodput lies; samples only where it has no number."""
+    """Yield the bounds of goodput; samples only if it has no number."""
     for side, value in (("least", analysis.at_least_percent), ("most", analysis.at_most_percent)):
         known = value if analysis.is_bounded else None
         meaning = f"Productive share of the window, 0 to 1, is at {side} this; the exact value is unknown."
@@ -102,7 +100,7 @@ def _bounds(analysis: Analysis) -> Iterator[Family]:
 
 
 def _inside(analysis: Analysis) -> Iterator[Family]:
-    """What filled steps, of the program with the most step time, and when the job will be done."""
+    """Yield the step breakdown of the program with the most step time, and the expected end of the job."""
     inside = next(iter(analysis.step_phases), None)
     phases = [] if inside is None else [*_phases(inside)]
     yield Family("goodput_step_phase_seconds", "Time inside kept steps by phase.", phases)
@@ -116,7 +114,7 @@ def _inside(analysis: Analysis) -> Iterator[Family]:
 
 
 def _accelerators(devices: Devices) -> Iterator[Family]:
-    """What accelerators did, where samples of them lie beside the log."""
+    """Yield the metrics of accelerators, if the log has samples of them."""
     busy = None if devices.busy_percent is None else exact(devices.busy_percent / 100)
     yield _one("goodput_accelerators_seen", "Accelerators with samples in the window.", str(devices.seen))
     yield _one("goodput_accelerator_busy_ratio", "Busy share of accelerators in training, 0 to 1.", busy)
@@ -130,7 +128,7 @@ def _accelerators(devices: Devices) -> Iterator[Family]:
 
 
 def _phases(inside: StepBreakdown) -> Iterator[tuple[Labels, str]]:
-    """Each phase once: what lies within another phase where it is nothing else."""
+    """Yield each phase once: the phases inside another one replace it."""
     whole = {row.phase for row in inside.phases if row.logged is None}
     sums: dict[tuple[str, str], int] = {}
     for row in inside.phases:
@@ -143,7 +141,7 @@ def _phases(inside: StepBreakdown) -> Iterator[tuple[Labels, str]]:
 
 
 def _measured(analysis: Analysis) -> dict[str, Family]:
-    """The measures that are published, by name, each with the samples that are recorded."""
+    """Return the published measures by name, each with its recorded samples."""
     summary = summary_of(analysis)
     families: dict[str, Family] = {}
     for measure in MEASURES.values():
@@ -155,8 +153,10 @@ def _measured(analysis: Analysis) -> dict[str, Family]:
 
 
 def _categories(analysis: Analysis) -> Iterator[tuple[Labels, str]]:
-    """Goodput and every badput that has a number, and zero for what was recorded and did not occur. Labels that look
-    the same once they are safe are one series: two would make the whole file invalid."""
+    """Yield goodput and every badput that has a number, and zero for recorded categories that did not occur.
+
+    Labels that are equal after escaping are one series: two would make the whole file invalid.
+    """
     if not analysis.goodput_unknown:
         yield {"category": Category.PRODUCTIVE.id, "label": ""}, seconds_text(analysis.goodput.ns)
     amounts: dict[tuple[str, str], int] = {}
@@ -173,8 +173,8 @@ def _categories(analysis: Analysis) -> Iterator[tuple[Labels, str]]:
 
 
 def _causes(analysis: Analysis) -> Iterator[tuple[Labels, str]]:
-    """How many disruptions died of each cause, and of how many nobody says why: together `goodput_disruptions`. Nothing
-    where no line says any: such a log cannot tell."""
+    """Yield the number of disruptions by cause, and with an unknown one: in total `goodput_disruptions`. Nothing
+    without any logged cause."""
     counts = Counter(why.code for why in analysis.disruptions.unplanned.why)
     if counts.keys() <= {UNKNOWN_CAUSE}:
         return
@@ -184,12 +184,12 @@ def _causes(analysis: Analysis) -> Iterator[tuple[Labels, str]]:
 
 
 def _one(name: str, meaning: str, value: str | None) -> Family:
-    """A family of one sample, or of none."""
+    """Return a family of one sample, or of none."""
     return Family(name, meaning, [] if value is None else [({}, value)])
 
 
 def _number(value: Fraction) -> str:
-    """Exact where it has no more digits than a time in ns has."""
+    """Return the exact number if it has no more digits than a time in ns."""
     billionths = value * 10**9
     return seconds_text(int(billionths)) if billionths.denominator == 1 else exact(float(value))
 
@@ -209,16 +209,16 @@ CATEGORY_COLUMNS = (
 """Goodput first, then every badput: the amounts add up to the window without exclusions."""
 
 _WORST = 3
-"""How many losses a gate that failed names."""
+"""Number of losses that a failed gate names."""
 
 
 class AnalysisDocument(Struct, frozen=True):
-    """What an analysis offers; each part is made when a format asks for it."""
+    """Parts of an analysis for output formats; each is made on demand."""
 
     analysis: Analysis
 
     def tables(self) -> tuple[Sheet, ...]:
-        """Time by category."""
+        """Return time by category."""
         analysis = self.analysis
         bounded = {bound.quantity for bound in analysis.bounds}
         rows: list[tuple[Cell, ...]] = [
@@ -233,7 +233,7 @@ class AnalysisDocument(Struct, frozen=True):
         return (Sheet(title=f"Goodput of {analysis.job.name}", columns=CATEGORY_COLUMNS, rows=rows),)
 
     def gates(self) -> Published:
-        """The thresholds, and the figures of the job as properties."""
+        """Return the thresholds, and the figures of the job as properties."""
         analysis = self.analysis
         share, amount = phrases.headline(analysis)
         warnings = (f"warning: {one}" for one in phrases.doubts(analysis))
@@ -249,17 +249,17 @@ class AnalysisDocument(Struct, frozen=True):
         )
 
     def figures(self) -> Iterator[Family]:
-        """Every metric."""
+        """Return every metric."""
         return families(self.analysis)
 
     def json_answer(self) -> object:
-        """The whole answer."""
+        """Return the whole answer."""
         from goodput_cli.analysis.goodput.answer import analysis_answer
 
         return analysis_answer(self.analysis)
 
     def blocks(self) -> Iterator[blocks.Block]:
-        """The report, from the top."""
+        """Yield the report, from the top."""
         analysis, window = self.analysis, self.analysis.window
         yield _headline(analysis)
         if analysis.thresholds:
@@ -293,7 +293,7 @@ class AnalysisDocument(Struct, frozen=True):
 
 
 def _of_steps(analysis: Analysis) -> Iterator[str]:
-    """Step times, what most of them waited for, and how much work they were."""
+    """Yield the step times, their longest phase, and their work."""
     if steps := phrases.step_text(analysis):
         yield f"step times, {steps}"
     if inside := inside_line(analysis):
@@ -303,9 +303,9 @@ def _of_steps(analysis: Analysis) -> Iterator[str]:
 
 
 def why_it_ended(analysis: Analysis) -> str | None:
-    """Why the last attempt died, with the line that says so and what to do; None where no line says it. It may hold
+    """Return the cause of the last attempt's end, with its line and advice; None if it is not logged. It may contain
     text of the log."""
-    from goodput_cli.analysis.disruptions.sheet import end_note  # which a screen does without
+    from goodput_cli.analysis.disruptions.sheet import end_note  # Some screens do not need it.
 
     last = phrases.last_cause(analysis)
     return None if last is None else f"{end_note(analysis)}; what to do: {last.advice}"
@@ -328,14 +328,14 @@ def _headline(analysis: Analysis) -> blocks.Headline:
 
 
 def _disruptions(analysis: Analysis) -> Sheet:
-    from goodput_cli.analysis.disruptions.sheet import disruptions_sheet  # which a terminal does without
+    from goodput_cli.analysis.disruptions.sheet import disruptions_sheet  # A terminal does not need it.
 
     sheet = disruptions_sheet(analysis, None)
-    return replace(sheet, summary=sheet.summary[1:])  # the first line is the window
+    return replace(sheet, summary=sheet.summary[1:])  # The first line is the window.
 
 
 def _verdict(analysis: Analysis) -> Iterator[str]:
-    """What cost most, why and what to do, in the words of the insights; without any, what the most was lost to."""
+    """Yield the largest costs, their cause and advice, as in the insights; without any, the largest losses."""
     lost, counted = sum(row.ns for row in analysis.badput), analysis.window.counted_ns
     if lost <= 0 or counted <= 0:
         return
@@ -356,8 +356,8 @@ def _verdict(analysis: Analysis) -> Iterator[str]:
 
 
 def _why(analysis: Analysis) -> Iterator[str]:
-    """Why it died, of the disruptions that cost most and of which a line says so."""
-    from goodput_cli.analysis.disruptions.sheet import cause_text_of, end_note  # which a screen does without
+    """Yield the causes of the most costly disruptions with a logged cause."""
+    from goodput_cli.analysis.disruptions.sheet import cause_text_of, end_note  # Some screens do not need it.
 
     last, ended = phrases.last_cause(analysis), end_note(analysis)
     if last is not None and ended is not None:
@@ -369,13 +369,13 @@ def _why(analysis: Analysis) -> Iterator[str]:
 
 
 def _advice(why: FailureCause, *, training_lost: bool = True) -> str:
-    """What to do about a cause, as a sentence."""
+    """Return the advice about a cause, as a sentence."""
     advice = why.advice_for(training_lost=training_lost)
     return f"{advice[:1].upper()}{advice[1:]}."
 
 
 def _properties(analysis: Analysis) -> Iterator[tuple[str, str]]:
-    """Name and value of every figure; what is not known is left out."""
+    """Yield name and value of every known figure."""
     job, window = analysis.job, analysis.window
     yield "job.name", job.name
     yield "job.ending", job.ending

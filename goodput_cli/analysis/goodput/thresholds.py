@@ -1,4 +1,4 @@
-"""Thresholds on one job (`goodput<90`): what can be named. No NumPy here, as `--help` reads this."""
+"""Names in thresholds on one job (`goodput<90`). This module does not import NumPy, because `--help` reads it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from goodput_cli.vocabulary.causes import CAUSES, GROUPS
 from goodput_cli.vocabulary.text import did_you_mean
 
 INSIGHT = "insight"
-"""What stands before the code of a kind of insights."""
+"""Prefix of the code of a kind of insights."""
 CAUSE = "cause"
-"""What stands before a cause, or a group of causes."""
+"""Prefix of a cause, or of a group of causes."""
 PHASE = "phase"
-"""What stands before a phase inside steps."""
+"""Prefix of a phase of steps."""
 OOM = "oom"
-"""What stands for every cause by which memory ran out."""
+"""Name for all causes in which memory ran out."""
 
 
 def measure_named(name: str, text: str, *, insights: bool = False) -> Named:
-    """The measure with a name, or one label of it: `custom:LABEL`.
+    """Return the measure with a name, or one label of it: `custom:LABEL`.
 
-    `UsageError` with a hint where there is no such name. insights: whether kinds of them could be meant.
+    Raise `UsageError` with a hint for an unknown name. insights: whether kinds of insights are allowed.
     """
     prefix, colon, label = name.partition(":")
     if colon and prefix.lower() in PREFIXES and label.strip():
@@ -81,15 +81,16 @@ JOB = Subject(
 
 
 def parse_threshold(text: str, *, fails: bool = True) -> Expression:
-    """`NAME OP VALUE[UNIT]`. Without a unit, goodput, categories and slices are in %, times in s."""
+    """Parse `NAME OP VALUE[UNIT]`. Without a unit, goodput, categories and slices are in %, times in s."""
     return parse(text, JOB, fails=fails)
 
 
 def read_threshold(text: str, *, fails: bool = True) -> Expression:
-    """An expression as a person wrote it. `UsageError` also for one on goodput that was probably meant otherwise."""
+    """Parse an expression that a person wrote. Raise `UsageError` also if one on goodput probably means something
+    else."""
     return read(text, JOB, fails=fails)
 
 
 def parse_fail_under(text: str) -> Expression:
-    """`--fail-under PCT`, which is `goodput<PCT`. `UsageError` if it is not a number."""
+    """Return the expression of `--fail-under PCT`, which is `goodput<PCT`. Raise `UsageError` if it is not a number."""
     return read_fail_under(text, JOB)

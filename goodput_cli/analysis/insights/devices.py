@@ -1,4 +1,4 @@
-"""What accelerators show, as insights: training with idle devices, and which device to look at where a step hangs
+"""Insights from accelerator samples: training with idle devices, and the device to check when a step hangs
 (docs/accelerators.md)."""
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
 
 _CLOCKS_NS = 10 * NS_PER_SECOND
-"""So far clocks of hosts and of the log may be apart: that much of both ends of a hang says nothing."""
+"""Maximum difference of the clocks of hosts and log: this much of both ends of a hang is ignored."""
 _LEAST_NS = 30 * NS_PER_SECOND
-"""For so long a device stands still at least, or it is no picture of a hang."""
+"""Minimum time without activity for a device to be the cause of a hang."""
 _STOOD, _SPUN = 5.0, 90.0
-"""At most, and at least (%), in every sample of a hang: a device that waits in a collective spins."""
+"""Maximum for the idle device and minimum for the others (%), in every sample of a hang: a device that waits in a
+collective is busy."""
 _LEAST_SEEN = 0.5
-"""So much of a hang samples of a device must cover, or nobody knows what it did."""
+"""Minimum share of a hang that samples of a device must cover; otherwise its activity is unknown."""
 _LEAST_OTHERS = 3
 _ONE_DEVICE = 0.5
-"""A device is idle where it was so for half of its training or more; it is named with others that were."""
+"""A device is idle if it was so for at least half of its training; it is named with other idle ones."""
 _BELOW = f"(less than {IDLE:g} % busy)"
 _CLEARLY_MORE = 1.5
-"""Times the mean of all devices: a device that did little for longer is named."""
+"""Multiple of the mean of all devices: a device that was idle for longer is named."""
 
 
 def find_idle_devices(analysis: AnalysisData, explained: int) -> Iterator[Candidate]:
-    """Training with devices that did little. explained: time (ns) of it that other insights have."""
+    """Report training with idle devices. explained: time (ns) of it that other insights report."""
     found = devices_of(analysis)
     if found is None or not found.idle_ns:
         return
@@ -56,7 +57,7 @@ def find_idle_devices(analysis: AnalysisData, explained: int) -> Iterator[Candid
         if found.seen == 1:
             text += f", {few_names(rows[:1])}"
         elif (rows[0].idle_ns or 0) > _CLEARLY_MORE * sum(row.idle_ns or 0 for row in rows) / found.seen:
-            text += f", mainly {few_names(rows[:1])}"  # where all pause together, no device is to blame
+            text += f", mainly {few_names(rows[:1])}"  # If all pause together, the cause is not a device.
     yield Candidate(
         "idle_accelerators", ns, f"{text}, counted as goodput", window.start_ns, window.end_ns,
         count=max(len(always), 1), options=("--by", "device"), in_goodput_ns=ns,
@@ -64,7 +65,7 @@ def find_idle_devices(analysis: AnalysisData, explained: int) -> Iterator[Candid
 
 
 class _Seen(NamedTuple):
-    """What a device did in a hang."""
+    """Activity of a device in a hang."""
 
     host: str
     device: str
@@ -74,8 +75,10 @@ class _Seen(NamedTuple):
 
 
 def with_standing(analysis: AnalysisData, candidate: Candidate, start: int, end: int, usual: int = 0) -> Candidate:
-    """An insight of a hang in [start, end) (ns), with the device that stood still while all others spun, where that is
-    so clear; else as it was. usual: a usual step, during which all may have worked."""
+    """Add to the insight of a hang in [start, end) (ns) the one device that was idle while all others were busy.
+
+    Return it unchanged if that is not clear. usual: a usual step, during which all may have worked.
+    """
     if not analysis.table.devices:
         return candidate
     said = _standing(analysis, start, start + usual + _CLOCKS_NS, end - _CLOCKS_NS)
@@ -92,7 +95,7 @@ def _standing(analysis: AnalysisData, began: int, start: int, end: int) -> str:
             continue
         one = _in_hang(busy, start, end)
         if one is None:
-            return ""  # nobody knows what this one did
+            return ""  # The activity of this device is unknown.
         every.append(_Seen(host, device, *one))
     stood = [one for one in every if one.most <= _STOOD]
     others = [one for one in every if one.least >= _SPUN]
@@ -111,14 +114,15 @@ def _standing(analysis: AnalysisData, began: int, start: int, end: int) -> str:
 
 
 def _worked(busy: DeviceSamples, began: int) -> bool:
-    """Whether a device worked before a hang began: of one that nobody saw or that did little, nothing is expected."""
+    """Return True if a device worked before a hang began. Nothing is expected of a device without samples or with
+    little activity."""
     before = busy.time + busy.held <= began - _CLOCKS_NS
     held = busy.held[before].astype(np.float64)
     return bool(held.sum()) and float((busy.value[before] * held).sum() / held.sum()) >= IDLE
 
 
 def _in_hang(busy: DeviceSamples, start: int, end: int) -> tuple[float, float, float] | None:
-    """The least, the most and the mean of the samples of a device in a hang; None where it was hardly seen."""
+    """Return the minimum, maximum and mean of a device's samples in a hang; None with few samples."""
     inside = (busy.time >= start) & (busy.time < end)
     if not inside.any():
         return None

@@ -1,4 +1,4 @@
-"""What failures cost: older checkpoints, starts that die, long outages, all other disruptions, and saves too rare."""
+"""Cost of failures: older checkpoints, failing starts, long outages, all other disruptions, and rare saves."""
 
 from __future__ import annotations
 
@@ -32,58 +32,58 @@ _MOST_NAMED = 3
 _MOST_ROWS = 5
 _MOST_ABOUT = 100
 _OF_STEPS = frozenset({"python_error", "device_error", "not_finite", "native_crash", "device_oom", "data_loader"})
-"""Causes that something in a step can have."""
+"""Causes that an error in a step can have."""
 _LONG_DOWN, _MUCH = 50, 4
-"""Downtime of a 50th of the window or more, and of a quarter of what failures cost, is worth restarting sooner."""
+"""Minimum downtime for advice to restart sooner: a 50th of the window, and a quarter of the cost of failures."""
 _HANGS = "the hangs that ended in {hung} of them are counted separately"
 _RESTARTS = "detect failures sooner, and restart automatically"
 _FIRST = "find the cause of each disruption"
 
 
 class Failures(Struct, frozen=True):
-    """What is left to explain of the passages of a window, by attempt that another one follows (ns).
+    """Costs of a window's failures that no insight explains yet, by attempt that another one follows (ns).
 
-    older, wasted and down do not overlap, and hold no time in which a step hung.
+    older, wasted and down do not overlap, and do not include time in which a step hung.
     """
 
     analysis: AnalysisData
     unplanned: Mask
-    """Whether it was a disruption that counts."""
+    """True if it was a disruption that counts."""
     down: I64
-    """Recovery."""
+    """Downtime."""
     older: I64
     """Training that a newer checkpoint would have kept."""
     wasted: I64
-    """Other training that was taken back."""
+    """Other training that was lost."""
     starting: I64
-    """What the attempt took to start, with what led nowhere."""
+    """Start-up time of the attempt, with that of failed starts."""
     unfinished: I64
     """Training that saves which never completed would have kept."""
     unknown: I64
     """Training that saves of unknown completion would have kept if they were complete."""
     olders: tuple[Older, ...]
-    """Restores that left newer checkpoints aside."""
+    """Restores that skipped newer checkpoints."""
     failed: tuple[Older, ...]
-    """Restores that had to leave saves aside which never completed."""
+    """Restores that had to skip saves which never completed."""
     unknowns: tuple[Older, ...]
-    """Restores that left saves of unknown completion aside."""
+    """Restores that skipped saves of unknown completion."""
     hung: Rows
-    """Attempts that ended by the timeout of a step that hung: the hang is an insight of its own."""
+    """Attempts that ended by the timeout of a hanging step: the hang has its own insight."""
 
     @property
     def left_aside(self) -> I64:
-        """Training (ns) by attempt that saves which were left aside would have kept."""
+        """Return the training (ns) by attempt that skipped saves would have kept."""
         return self.older + self.unfinished + self.unknown
 
     @property
     def lost(self) -> I64:
-        """All of it but what older checkpoints cost, of disruptions that count."""
+        """Return the loss in disruptions that count, without the cost of older checkpoints."""
         return np.where(self.unplanned, self.wasted + self.down, 0)
 
 
 def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate]:
-    """All kinds, each second in the first that explains it: a finder takes what it explains out of the rest.
-    slow_saves: time in saves (ns) that another insight has."""
+    """Yield candidates of all kinds. Each second belongs to the first kind that explains it: a finder removes its time
+    from the rest. slow_saves: time in saves (ns) that another insight reports."""
     between = _between_runs(failures)
     if between.any():
         yield _runs(failures, between)
@@ -121,7 +121,8 @@ def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate
 
 
 def _between_runs(failures: Failures) -> Mask:
-    """Which attempts were the last of a run that another one follows, and cost something that counts."""
+    """Return, for each attempt, True if it was the last of a run that another one follows, and its end cost
+    something."""
     timeline = failures.analysis.timeline
     first = np.searchsorted(timeline.attempts.begin_row, timeline.runs[1:])
     last = np.zeros(len(failures.wasted), dtype=bool)
@@ -204,7 +205,8 @@ def _restores(
     failures: Failures, code: str, ns: int, text: str, costly: list[Older], worst: Older, advice: str | None = None,
     count: int | None = None,
 ) -> Candidate:  # fmt: skip
-    """Restores that left saves aside; the lines are the worst one, and the newest save that it left aside."""
+    """Return the candidate about restores that skipped saves. Its lines are those of the worst restore, and of the
+    newest save that it skipped."""
     table, attempts = failures.analysis.timeline.table, failures.analysis.timeline.attempts
     restores = np.flatnonzero((attempts.of_row == worst.resumed) & of_kind(table.kind, (Kind.RESTORE, Kind.LOAD)))
     saves = np.flatnonzero(of_kind(table.kind, (Kind.SAVE, Kind.SAVED)) & (table.step == worst.newer[-1]))
@@ -218,26 +220,27 @@ def _restores(
 
 
 def _number(analysis: AnalysisData, attempt: int) -> int:
-    """The number of the disruption that ended an attempt, or of the next one."""
+    """Return the number of the disruption that ended an attempt, or of the next one."""
     disruptions = analysis.timeline.disruptions
     return min(int(np.searchsorted(disruptions, attempt)), max(len(disruptions) - 1, 0)) + 1
 
 
 def _about(failures: Failures, ended: Rows) -> About:
-    """Disruptions that ended some attempts, the first ones."""
+    """Return the first disruptions that ended some attempts."""
     disruptions = failures.analysis.timeline.disruptions
     return About(tuple((np.searchsorted(disruptions, ended[:_MOST_ABOUT]) + 1).tolist()))
 
 
 def failing_starts(failures: Failures) -> Rows:
-    """Attempts, three at least, that died before a step finished, or within a minute: what they did is lost."""
+    """Return the attempts, three at least, that failed before a step finished, or within a minute: their work is
+    lost."""
     lost = failures.unplanned & (failures.lost + failures.starting > 0)
     which = np.flatnonzero(lost & dying_starts(failures.analysis.timeline)[:-1] & ~_between_runs(failures))
     return which if len(which) >= _AGAIN else which[:0]
 
 
 def _failing_starts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
-    """Disruptions that ended starts which die again and again; they are taken out of the rest."""
+    """Yield disruptions that ended repeatedly failing starts, and remove them from the rest."""
     timeline = failures.analysis.timeline
     attempts, lived = timeline.attempts, timeline.sign_of_life - timeline.attempts.begin
     which = failing_starts(failures)
@@ -245,7 +248,7 @@ def _failing_starts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
         return
     rest[which] = False
     begin, end = int(attempts.begin[which[0]]), int(attempts.begin[which[-1] + 1])
-    last = len(attempts) - 1  # which nothing follows that it could have cost
+    last = len(attempts) - 1  # No attempt follows it, so it has no cost.
     dead = np.append(which, last) if last_failure(timeline) and not finished_a_step(timeline)[last] else which
     words = f"{len(dead)} of {len(attempts)} starts failed within {duration(int(lived[dead].max()))}"
     lost = int((failures.lost + failures.starting)[which].sum())
@@ -257,7 +260,7 @@ def _failing_starts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
 
 
 def _repeating_hosts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
-    """Hosts on which more deaths are than chance explains; the attempts that died there are taken out of the rest."""
+    """Yield hosts with more failures than chance explains, and remove the attempts that failed there from the rest."""
     job = HostsOfJob(failures.analysis.timeline, np.flatnonzero(failures.unplanned).tolist())
     for one in job.repeating():
         dead = np.array([at for at in job.attempts_on(one.host) if rest[at]], dtype=np.intp)
@@ -278,7 +281,7 @@ def _repeating_hosts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
 
 
 def _deaths(failures: Failures, code: str, text: str, dead: Rows, **more: Any) -> Candidate:
-    """Of some deaths, with what they cost. more: further fields."""
+    """Return a candidate about some failures, with their cost. more: further fields."""
     timeline = failures.analysis.timeline
     down, wasted = int(failures.down[dead].sum()), int(failures.wasted[dead].sum())
     return Candidate(
@@ -289,8 +292,10 @@ def _deaths(failures: Failures, code: str, text: str, dead: Rows, **more: Any) -
 
 
 def _same_step(failures: Failures, rest: Mask) -> Iterator[Candidate]:
-    """Attempts, three at least, that died in the same step behind others of their own, not at a save, and for no reason
-    that has nothing to do with a step; they are taken out of the rest."""
+    """Yield three or more attempts that failed in the same step, and remove them from the rest.
+
+    Each had finished earlier steps itself, did not fail at a save, and its cause can be an error in a step.
+    """
     timeline = failures.analysis.timeline
     if timeline.records is None:
         return
@@ -334,15 +339,17 @@ def _between(begin: int, end: int) -> str:
 
 
 def _ending_rows(failures: Failures, which: Rows) -> tuple[int, ...]:
-    """The first line that ended each attempt, or the first one of the next."""
+    """Return the first line that ended each attempt, or the first line of the next attempt."""
     attempts = failures.analysis.timeline.attempts
     first = attempts.first_ending[which]
     return tuple(np.where(first >= 0, first, attempts.begin_row[which + 1]).tolist())
 
 
 def _long_outage(failures: Failures, rest: Mask, wasted: I64) -> Iterator[Candidate]:
-    """The longest downtime, where it is far longer than the median of the others; it is taken out of the rest. wasted:
-    training (ns) that disruptions took back, and that no other insight has."""
+    """Yield the longest downtime if it is far longer than the median of the others, and remove it from the rest.
+
+    wasted: training (ns) that disruptions took back, and that no other insight reports.
+    """
     which = np.flatnonzero(rest & (failures.down > 0))
     if len(which) < 2:
         return
@@ -364,7 +371,8 @@ def _long_outage(failures: Failures, rest: Mask, wasted: I64) -> Iterator[Candid
 
 
 def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy | None) -> Iterator[Candidate]:
-    """rest: disruptions that no other insight has. wasted: by attempt, the training they took back (ns)."""
+    """Yield the remaining disruptions. rest: disruptions that no other insight reports. wasted: by attempt, the
+    training they took back (ns)."""
     analysis, timeline = failures.analysis, failures.analysis.timeline
     here = _inside(analysis, len(rest))
     which = np.flatnonzero(rest & (here | (failures.down + wasted > 0)))
@@ -402,18 +410,18 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
 
 
 def _why(analysis: AnalysisData, which: Rows) -> list[FailureCause]:
-    """Why some attempts died (docs/causes.md)."""
+    """Return the causes of some attempts' ends (docs/causes.md)."""
     return [analysis.timeline.causes.why[attempt] for attempt in which.tolist()]
 
 
 def _codes(why: list[FailureCause]) -> list[str]:
-    """Return each cause once, with how sure it is."""
+    """Return each cause once, with its certainty."""
     codes = sorted({one.code for one in why})
     return [with_certainty(code, [one.certainty for one in why if one.code == code]) for code in codes]
 
 
 def _words_of_causes(why: list[FailureCause]) -> Iterator[str]:
-    """Each cause with how often it was, and its host where that is always the same; what nobody knows last."""
+    """Yield each cause with its count, and with its host if that is always the same; unknown causes last."""
     codes = Counter(one.code for one in why)
     for code, count in sorted(codes.items(), key=lambda pair: (pair[0] == UNKNOWN_CAUSE, -pair[1], pair[0])):
         hosts = {one.host for one in why if one.code == code}
@@ -424,7 +432,7 @@ def _words_of_causes(why: list[FailureCause]) -> Iterator[str]:
 
 
 def _inside(analysis: AnalysisData, attempts: int) -> Mask:
-    """Which attempts ended in a disruption that the window has."""
+    """Return, for each attempt, True if it ended in a disruption inside the window."""
     timeline, window = analysis.timeline, analysis.window
     inside = np.zeros(attempts, dtype=bool)
     inside[timeline.disruptions[disruptions_inside(timeline, window.start_ns, window.end_ns)]] = True
@@ -432,7 +440,8 @@ def _inside(analysis: AnalysisData, attempts: int) -> Mask:
 
 
 def _which(analysis: AnalysisData, which: Rows, *, others: bool) -> str:
-    """`4 disruptions (3 silent, 1 crashed), 1 of them before the window`. others: another insight has the rest."""
+    """Return `4 disruptions (3 silent, 1 crashed), 1 of them before the window`. others: another insight reports the
+    rest."""
     outside = which[~_inside(analysis, len(analysis.timeline.attempts))[which]]
     before = int(np.count_nonzero(analysis.timeline.sign_of_life[outside] < analysis.window.start_ns))
     parts = {"before the window": before, "after the window": len(outside) - before}
@@ -443,7 +452,7 @@ def _which(analysis: AnalysisData, which: Rows, *, others: bool) -> str:
 
 
 def _causes(analysis: AnalysisData, which: Rows) -> str:
-    """`3 silent, 1 crashed`; where lines say why, `3 gpu_memory on node-07, 1 unknown cause`."""
+    """Return `3 silent, 1 crashed`; with logged causes, `3 gpu_memory on node-07, 1 unknown cause`."""
     why = _why(analysis, which)
     if any(one.certainty for one in why):
         return ", ".join(_words_of_causes(why))

@@ -1,5 +1,5 @@
-"""What happens inside steps, as insights: waiting for data, a rank or host that holds up all others, a trainer that
-waits for samples (docs/inside-steps.md). All of it counts as goodput."""
+"""Insights from step breakdowns: waiting for data, a rank or host that delays all others, a trainer that waits for
+samples (docs/inside-steps.md). All of it counts as goodput."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WITHIN = ", within steps that count as goodput"
 
 
 def slow_one(inside: StepBreakdown) -> RankRow | HostRow | None:
-    """The rank or the host that holds up all others; None where none does, or chance explains it."""
+    """Return the rank or the host that delays all others; None without one, or if chance explains it."""
     rank = next((row for row in inside.ranks if row.cost_ns), None)
     host = next((row for row in inside.hosts if row.cost_ns and row.ranks > 1), None)
     rank = rank if rank is not None and is_slow(inside.rank_habit, str(rank.rank)) else None
@@ -42,7 +42,7 @@ def slow_one(inside: StepBreakdown) -> RankRow | HostRow | None:
 
 
 def slow_ones(inside: StepBreakdown) -> tuple[RankRow | HostRow, ...]:
-    """Return the host, or the ranks, that hold up all others, the worst first."""
+    """Return the host, or the ranks, that delay all others, the worst first."""
     worst = slow_one(inside)
     ranks = () if isinstance(worst, HostRow) else slow_ranks(inside)
     if is_slow(inside.rank_habit, *(str(row.rank) for row in ranks)):
@@ -51,7 +51,7 @@ def slow_ones(inside: StepBreakdown) -> tuple[RankRow | HostRow, ...]:
 
 
 def find_inside(analysis: AnalysisData, programs: Sequence[StepBreakdown]) -> Iterator[Candidate]:
-    """A rank or host that holds up others, and a trainer that waits for samples."""
+    """Report a rank or host that delays others, and a trainer that waits for samples."""
     for inside in programs:
         slow = slow_ones(inside)
         if slow:
@@ -64,8 +64,11 @@ def find_inside(analysis: AnalysisData, programs: Sequence[StepBreakdown]) -> It
 
 
 def waited_for_data(analysis: AnalysisData, programs: Sequence[StepBreakdown]) -> tuple[int, str]:
-    """Time (ns) that steps waited for data on the slowest rank, but for what one rank alone costs, and what is said of
-    it; 0 where it is less than a tenth of the step time. What the ledger has as loading is not told again."""
+    """Return the time (ns) that steps waited for data on the slowest rank, and its description.
+
+    The cost of a single rank is subtracted. It is 0 if it is less than a tenth of the step time. Time that the ledger
+    counts as loading is not counted again.
+    """
     for inside in programs:
         rows = [row for row in inside.phases if row.phase == "data" and row.percent]
         if not rows or not inside.net_step_ns:

@@ -1,9 +1,8 @@
-"""The kinds of insights, declared once, in `kinds.toml`: thresholds, reports, JSON and docs/insights.md all follow from
-it.
+"""Kinds of insights, declared once, in `kinds.toml`. Thresholds, reports, JSON and docs/insights.md follow from it.
 
-No NumPy here: thresholds are checked before any work.
+This module does not import NumPy: thresholds are checked before any work.
 
-An insight: what happened, when, what it cost, which lines show it, and what to do.
+An insight describes an event, its time, its cost, the lines that show it, and what to do.
 """
 
 from __future__ import annotations
@@ -24,26 +23,26 @@ class InsightKind:
     """The declaration of a kind of insights: a table of `kinds.toml`."""
 
     title: str
-    """What people see as its heading."""
+    """Heading for people."""
     meaning: str
-    """When it is reported, and which seconds it covers."""
+    """Conditions for reporting it, and the seconds that it covers."""
     advice: str
-    """What to do, unless the finder has better advice; "" if the log shows too little for advice."""
+    """Advice, unless the finder has a better one; "" if the log shows too little for advice."""
     command: str
-    """The command that shows more, with its options."""
+    """Command that shows more, with its options."""
     least_percent: float
-    """Of the window: an insight that cost less is left out."""
+    """Percentage of the window; an insight that cost less is omitted."""
     origin: str
-    """Where that limit, and any other that the kind has, comes from."""
+    """Origin of that limit, and of any other limit of the kind."""
     needs: tuple[str, ...] = ()
     """Measures: the kind is judged only if the log has one of them; empty if every log can be judged."""
 
 
 BY_CODE: Mapping[str, InsightKind] = TomlRows(Path(__file__).with_name("kinds.toml"), InsightKind)
-"""Every kind by its code, which is its name in JSON and in thresholds (`insight:CODE`), in the order of the documents.
+"""All kinds by code, which is the name in JSON and in thresholds (`insight:CODE`), in the order of the documents.
 Answers are in the order of cost, confirmed losses first."""
 LEAST_NS = 60 * 10**9
-"""An insight of less than a minute is left out: nobody would act on it."""
+"""Minimum cost of an insight (ns): less than a minute is not worth acting on."""
 
 
 _HELD_BY_NOBODY = frozenset({"queued"})
@@ -51,45 +50,45 @@ _HELD_BY_NOBODY = frozenset({"queued"})
 
 @dataclass(frozen=True)
 class About:
-    """The rows of the report that an insight is about, by the names they have there: at most some of each."""
+    """Rows of the report that an insight is about, by their names there, with a maximum of each."""
 
     disruptions: tuple[int, ...] = ()
     """Numbers of disruptions of the job, from 1."""
     steps: tuple[int, ...] = ()
-    """Steps that hung, the worst first, or the first steps of slow regimes."""
+    """Steps that hung, the worst first, or the first steps of slow periods."""
     categories: tuple[str, ...] = ()
     """Rows of the ledger: `step_stall`, `custom_badput_events:EVAL_STEP`."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """What a finder saw, before it is put against the window."""
+    """Result of a finder, before it is compared with the window."""
 
     code: str
-    """Of a kind."""
+    """Code of its kind."""
     ns: int
-    """What it cost; no two insights count the same time."""
+    """Cost (ns); no two insights count the same time."""
     text: str
-    """What happened, in a sentence without a stop. It may hold text of the log."""
+    """Description of the event, in a sentence without a full stop. It may contain text of the log."""
     start_ns: int
     end_ns: int
-    """From when to when it happened."""
+    """End of the event; it began at `start_ns`."""
     count: int = 1
-    """How many things it is about."""
+    """Number of occurrences."""
     rows: tuple[int, ...] = ()
     """Rows of the table that show it."""
     about: About = About()
     """Disruptions, steps and categories that show it."""
     options: tuple[str, ...] = ()
-    """Of the command that shows more."""
+    """Options of the command that shows more."""
     command: str | None = None
-    """That command, if it is not the kind's."""
+    """Command that shows more, if it differs from the kind's."""
     advice: str | None = None
-    """What to do, if not what the kind says."""
+    """Advice, if it differs from the kind's."""
     in_goodput_ns: int = 0
-    """The part of `ns` that counts as goodput all the same: training that was kept, though it was slow."""
+    """Part of `ns` that counts as goodput all the same: slow training that was kept."""
     confirmed: bool = True
-    """Whether it was lost. False: slow or by design is unknown."""
+    """True if the time was lost. False if it is unknown whether it was slow or by design."""
 
 
 @written(
@@ -129,24 +128,24 @@ class Insight:
     evidence: tuple[str, ...]
     """file:line or insertId of the first lines that show it"""
     command: tuple[str, ...]
-    """The command that shows more, word by word, without the logs."""
+    """Command that shows more, as words, without the logs."""
     source: tuple[str, ...]
-    """The logs and the job as they were named, for that command; empty where they came from a program."""
+    """Logs and job of that command, as they were named; empty if they came from a program."""
     confirmed: Annotated[bool, Json(missing=True, later=True)] = True
     """whether the time was lost; false: unknown whether slow or by design, listed after all confirmed insights"""
     about: About = About()
-    """The rows of other tables that show it."""
+    """Rows of other tables that show it."""
     price: Price | None = None
-    """What the accelerators cost."""
+    """Price of the accelerators."""
 
     @property
     def advice_sentence(self) -> str:
-        """What to do as a sentence; "" without advice."""
+        """Return the advice as a sentence; "" without advice."""
         return f"{self.advice[:1].upper()}{self.advice[1:]}." if self.advice else ""
 
     @property
     def kind(self) -> InsightKind:
-        """What is declared of its kind."""
+        """Return the declaration of its kind."""
         return BY_CODE[self.code]
 
     @property
@@ -189,7 +188,7 @@ class Insight:
         return None if self.price is None or self.code in _HELD_BY_NOBODY else self.price.money(self.ns)
 
     def command_line(self, source: str | None = None) -> str:
-        """The command as it is typed. source: what stands for the logs, if not their names."""
+        """Return the command as typed. source: replacement for the names of the logs."""
         name, *options = self.command
         logs = shlex.join(self.source) if source is None and self.source else source or "LOG"
         return " ".join(("goodput", name, logs, *map(shlex.quote, options)))

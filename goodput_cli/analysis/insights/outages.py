@@ -1,6 +1,5 @@
-"""Where outages went, as sentences of the insights that have their seconds (accounting §10, Links): the link that took
-most, a node that was waited for, restarts that could not help, and how many are left. None has seconds of its own.
-"""
+"""Sentences about outages for the insights that have their seconds (accounting §10, Links): the longest recovery phase,
+a node that was waited for, restarts that could not help, and restarts left. None adds its own seconds."""
 
 from __future__ import annotations
 
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
 _OF_OUTAGES = ("failing_starts", "repeat_host", "same_step", "long_outage", "disruptions")
 """Kinds that have the seconds of whole disruptions."""
 _AGAIN = 3
-"""So many deaths in a row behind one step are no accident."""
+"""Minimum number of consecutive failures after one step that are not an accident."""
 _FEW_LEFT = 1
 
 
 def told(analysis: AnalysisData, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
-    """The candidates, each with what chains of its disruptions say."""
+    """Yield the candidates, each with sentences from the chains of its disruptions."""
     timeline = analysis.timeline
     if not any(one.about.disruptions or one.code == "queued" for one in candidates):
         yield from candidates
@@ -64,7 +63,7 @@ def told(analysis: AnalysisData, candidates: Sequence[Candidate]) -> Iterator[Ca
 
 
 def _chains(analysis: AnalysisData, wanted: set[int]) -> dict[int, Chain]:
-    """By number, the chains of the window's disruptions; of all of the job, where insights are about others."""
+    """Return, by number, the chains of the window's disruptions; of the whole job, if insights are about others."""
     found = {one.number: one for one in analysis.disruptions.chains if one is not None and one.number is not None}
     if wanted <= found.keys():
         return found
@@ -72,7 +71,8 @@ def _chains(analysis: AnalysisData, wanted: set[int]) -> dict[int, Chain]:
 
 
 def _noticed_late(timeline: Timeline, chains: Sequence[Chain]) -> str | None:
-    """Of hangs that a timeout ended: only that they were noticed late, as they have no other seconds of outages."""
+    """Return the sentence for hangs that a timeout ended: only that they were detected late, as they have no other
+    seconds of outages."""
     some = [one for one in chains if one.link(Point.DETECTED) is not None]
     words = longest_link_words(timeline, some) if some else None
     return words if words is not None and UNTIL_DETECTED in words else None
@@ -83,7 +83,7 @@ def _in_queue(timeline: Timeline, chains: Sequence[Chain]) -> str | None:
 
 
 def _budget(by_number: dict[int, Chain], mine: Sequence[Chain]) -> str | None:
-    """`5 of 5 restarts used`, in the insight that has the last of them, and where at most one is left."""
+    """Return `5 of 5 restarts used`, for the insight with the last of them, if at most one is left."""
     said = [one for one in by_number.values() if one.budget is not None]
     if not said or said[-1] not in mine or (said[-1].left_after or 0) > _FEW_LEFT:
         return None
@@ -95,19 +95,20 @@ def _budget(by_number: dict[int, Chain], mine: Sequence[Chain]) -> str | None:
 
 @dataclass(frozen=True)
 class Storm:
-    """Deaths in a row behind one step, each from the same checkpoint or an earlier one."""
+    """Consecutive failures after one step, each resumed from the same checkpoint or an earlier one."""
 
     deaths: int
     step: int | None
-    """The last one; None where none was done."""
+    """The last finished step; None without one."""
     resumed: int | None
-    """From where they went on at most; None where nobody knows."""
+    """Highest step from which they resumed; None if unknown."""
     saved_ns: int
-    """What stopping after the second would have saved."""
+    """Time (ns) that stopping after the second failure would have saved."""
 
     @property
     def words(self) -> str:
-        """`6 failures after step 45, each resumed from step 40; stopping after the second would have saved 9 min`"""
+        """Return `6 failures after step 45, each resumed from step 40; stopping after the second would have saved 9
+        min`."""
         when = "before the first step" if self.step is None else f"after step {self.step}"
         each = "" if self.resumed is None else f", each resumed from step {self.resumed}"
         saved = f"stopping after the second would have saved {duration(self.saved_ns)}"
@@ -115,9 +116,11 @@ class Storm:
 
 
 def find_storm(timeline: Timeline) -> Storm | None:
-    """The last deaths of a job, three at least, if they are of one cause (where nobody says it, in the same step), went
-    on from a step that never rose, and none got past the best before: restarts did not help. None where a later life
-    did, so that they may have."""
+    """Return the last three or more failures of a job if restarts did not help.
+
+    They have one cause (if it is unknown, one step), resumed from a step that never rose, and none got past the
+    previous best. None if a later attempt did, because restarts may then have helped.
+    """
     count, failed = len(timeline.attempts), timeline.failed
     last = count if last_failure(timeline) is not None else count - 1
     began, reached = (one.tolist() for one in first_and_last_steps(timeline))
@@ -146,7 +149,7 @@ def _codes(timeline: Timeline, count: int) -> list[str]:
 
 
 def _again(before: int, death: int, codes: Sequence[str], began: Sequence[int], reached: Sequence[int]) -> bool:
-    """Whether a death is the one before it over again, and what followed went on from no higher step."""
+    """Return True if a failure repeats the one before, and the next attempt resumed from no higher step."""
     same = codes[before] == codes[death] and (codes[death] != UNKNOWN_CAUSE or reached[before] == reached[death])
     rose = death + 1 < len(began) and began[death + 1] > began[death] and began[death] != NO_STEP
     return same and reached[death] <= reached[before] and not rose
