@@ -41,7 +41,7 @@ SECOND = tuple(life("2026-03-01 10:30", 110))
 
 
 def job(tmp_path: Path, *said: str, before: tuple[str, ...] = (), **files: str) -> Disruption:
-    """Return the disruption of a job whose processes log `lines` after their last record. before: lines before that
+    """Return the disruption of a job whose processes log `said` after their last record. before: lines before that
     record. files: other files of the directory, by name (`_` for `.`)."""
     lines = [*FIRST[:-1], *before, FIRST[-1], *said, *SECOND]
     (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
