@@ -12,6 +12,6 @@ from tests.browser.tabs import launched
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """The system's chromium."""
+    """Start the system's chromium."""
     with launched() as one:
         yield one

@@ -19,7 +19,7 @@ IMAGES = ROOT / "docs" / "images"
 LOG = ROOT / "sample_logs" / "llm-pretrain.jsonl"
 _RUNS = 64
 LARGEST = 300_000
-"""Bytes a picture may have: people clone them."""
+"""Maximum size of a picture in bytes, because clones contain them."""
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def _written(analysis: Analysis, folder: Path, kind: str) -> Path:
 
 
 def _headline(browser: Any, report: Path) -> None:
-    """The beginning of a report."""
+    """Capture the beginning of a report."""
     with opened(browser, report) as tab:
         tab.page.set_viewport_size({"width": 1280, "height": 1240})
         tab.page.wait_for_timeout(500)
@@ -57,7 +57,7 @@ def _headline(browser: Any, report: Path) -> None:
 
 
 def _zoomed(browser: Any, report: Path) -> None:
-    """The main chart in the dark, zoomed to a disruption, with what it says there."""
+    """Capture the main chart in dark mode, zoomed to a disruption, with its description."""
     with opened(browser, report, dark=True) as tab:
         figure = tab.page.locator("#progress")
         figure.scroll_into_view_if_needed()
@@ -75,14 +75,14 @@ def _zoomed(browser: Any, report: Path) -> None:
 
 
 def _phone(browser: Any, report: Path) -> None:
-    """The main chart on a phone."""
+    """Capture the main chart on a phone."""
     with opened(browser, report, width=390) as tab:
         tab.page.locator("section[aria-labelledby=steps-and-clock]").screenshot(path=IMAGES / "report-phone.png")
         tab.page.locator(".rows:has(#disruption-row-1)").screenshot(path=IMAGES / "report-phone-rows.png")
 
 
 def _comparison(browser: Any, folder: Path) -> None:
-    """The beginning of a comparison."""
+    """Capture the beginning of a comparison."""
     file = folder / "change.html"
     assert run(["compare", str(LOG), str(LOG.with_name("llm-pretrain-r2.jsonl")), "-q", "-o", str(file)]) == 0
     with opened(browser, file, dark=True, drawn=False) as tab:
@@ -91,7 +91,7 @@ def _comparison(browser: Any, folder: Path) -> None:
 
 
 def _site(browser: Any, folder: Path) -> None:
-    """The first page of a fleet's site: eight weeks, every run of its own."""
+    """Capture the first page of a fleet's site: eight weeks, each run separate."""
     logs = folder / "logs"
     logs.mkdir()
     for number in range(_RUNS):
@@ -108,7 +108,7 @@ def _site(browser: Any, folder: Path) -> None:
 
 
 def _picture(browser: Any, picture: Path) -> None:
-    """The main picture alone."""
+    """Capture the main picture alone."""
     with opened(browser, picture, drawn=False) as tab:
         tab.page.locator("svg").first.screenshot(path=IMAGES / "picture.png")
 

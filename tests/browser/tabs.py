@@ -20,11 +20,11 @@ CUT = """[...document.querySelectorAll("table")].filter((table) => {
   const words = `${shown.length} of ${rows.length} `;
   return shown.length < rows.length && !(said?.checkVisibility() && said.textContent.startsWith(words));
 }).length"""
-"""How many tables are cut and do not say so."""
+"""Script that counts truncated tables without a message."""
 
 
 def chromium() -> str:
-    """The browser: GOODPUT_CHROMIUM, or chromium on the PATH."""
+    """Return the path of the browser: GOODPUT_CHROMIUM, or chromium on the PATH."""
     for name in (os.environ.get("GOODPUT_CHROMIUM", ""), "chromium", "chromium-browser", "google-chrome"):
         found = shutil.which(name) if name else None
         if found:
@@ -34,7 +34,7 @@ def chromium() -> str:
 
 @dataclass
 class Tab:
-    """A page in the browser, and what it did: messages of the console, errors, requests beside the file, dialogs."""
+    """A page in the browser and its activity: console messages, errors, other requests, dialogs."""
 
     page: Any
     said: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Tab:
         return self.page.evaluate(expression)
 
     def until(self, expression: str) -> None:
-        """Wait until an expression is true. (What playwright has for it needs `eval`, which the page forbids.)"""
+        """Wait until an expression is true. (The function of playwright needs `eval`, which the page forbids.)"""
         for _ in range(200):
             if self.evaluate(expression):
                 return
@@ -64,7 +64,7 @@ class Tab:
 
 @contextmanager
 def launched() -> Iterator[Any]:
-    """The browser."""
+    """Launch the browser."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -78,7 +78,7 @@ def launched() -> Iterator[Any]:
 def opened(
     browser: Any, file: Path, *, width: int = DESKTOP, dark: bool = False, scripts: bool = True, drawn: bool = True
 ) -> Iterator[Tab]:
-    """A file in a tab of its own; with scripts, once its charts are drawn."""
+    """Open a file in a new tab and wait, if it has scripts, until its charts are drawn."""
     scheme = "dark" if dark else "light"
     context = browser.new_context(
         viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=scripts

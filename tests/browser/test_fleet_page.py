@@ -1,4 +1,5 @@
-"""The page of a fleet in a real browser: nothing runs off its sides, nothing is asked for, marks say what they are."""
+"""The page of a fleet in a real browser: nothing is wider than the page, nothing is requested, marks have
+descriptions."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tests.support.fleets import put, text_of, training
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a few runs in two teams, with capacity and ideal steps, so that every chart is there."""
+    """Write the page of a few runs in two teams, with capacity and ideal steps, so that every chart is shown."""
     folder = tmp_path_factory.mktemp("fleet")
     for number in range(6):
         put(folder / "logs" / f"{number}.jsonl", training(f"llm-{number}", 10 + number, 6, at=number * 86_400))
@@ -29,7 +30,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])
 @pytest.mark.parametrize("dark", [False, True])
-def test_the_page_fits_and_is_quiet(browser: Any, page: Path, width: int, dark: bool) -> None:
+def test_page_fits_and_is_quiet(browser: Any, page: Path, width: int, dark: bool) -> None:
     with opened(browser, page, width=width, dark=dark, drawn=False) as tab:
         assert tab.evaluate("document.documentElement.scrollWidth") == width
         seen = "filter(e => e.getBoundingClientRect().width > 0)"

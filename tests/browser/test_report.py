@@ -42,7 +42,7 @@ LUMINANCE = """
 
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of the sample log."""
+    """Write the report of the sample log."""
     analysis = goodput_cli.analyze(ROOT / "sample_logs" / "llm-pretrain.jsonl", thresholds=["goodput<80"])
     file = tmp_path_factory.mktemp("report") / "report.html"
     file.write_text(str(render(analysis, Page())), encoding="utf-8")
@@ -51,7 +51,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])
-def test_a_report_is_quiet_and_fits(browser: Any, report: Path, width: int, dark: bool) -> None:
+def test_report_is_quiet_and_fits(browser: Any, report: Path, width: int, dark: bool) -> None:
     with opened(browser, report, width=width, dark=dark) as tab:
         tab.is_quiet()
         assert tab.evaluate("document.documentElement.scrollWidth") == width
@@ -60,7 +60,7 @@ def test_a_report_is_quiet_and_fits(browser: Any, report: Path, width: int, dark
         assert min(ratios) >= 4.5
 
 
-def test_dark_is_dark_and_paper_is_white(browser: Any, report: Path) -> None:
+def test_dark_mode_is_dark_and_paper_is_white(browser: Any, report: Path) -> None:
     ground = "getComputedStyle(document.body).backgroundColor"
     with opened(browser, report, dark=True) as tab:
         assert tab.evaluate(ground) == "rgb(15, 20, 25)"
@@ -68,7 +68,7 @@ def test_dark_is_dark_and_paper_is_white(browser: Any, report: Path) -> None:
         assert tab.evaluate(ground) == "rgb(255, 255, 255)"
 
 
-def test_a_night_prints_on_four_pages_and_what_is_opened_prints_too(browser: Any, report: Path) -> None:
+def test_report_prints_on_four_pages_with_opened_parts(browser: Any, report: Path) -> None:
     with opened(browser, report) as tab:
         paper = tab.page.pdf(format="A4")
         assert paper.startswith(b"%PDF")
@@ -80,7 +80,7 @@ def test_a_night_prints_on_four_pages_and_what_is_opened_prints_too(browser: Any
         tab.is_quiet()
 
 
-def test_without_scripts_every_number_is_there(browser: Any, report: Path) -> None:
+def test_report_without_scripts_has_every_number(browser: Any, report: Path) -> None:
     analysis = goodput_cli.analyze(ROOT / "sample_logs" / "llm-pretrain.jsonl")
     with opened(browser, report, scripts=False) as tab:
         text = tab.page.locator("main").inner_text()
@@ -96,7 +96,7 @@ def zoomed(tab: Tab) -> str:
     return str(tab.page.locator("#progress .shown").inner_text())
 
 
-def test_the_charts_zoom_together_and_answer(browser: Any, report: Path) -> None:
+def test_charts_zoom_together_and_respond(browser: Any, report: Path) -> None:
     with opened(browser, report) as tab:
         chart = tab.page.locator("#progress .live")
         chart.scroll_into_view_if_needed()
@@ -116,7 +116,7 @@ def test_the_charts_zoom_together_and_answer(browser: Any, report: Path) -> None
 
 
 def drag(tab: Tab, begin: float, end: float) -> None:
-    """Over the main chart, in parts of its width."""
+    """Drag over the main chart, between fractions of its width."""
     box = tab.page.locator("#progress .live").bounding_box()
     tab.page.mouse.move(box["x"] + begin * box["width"], box["y"] + 100)
     tab.page.mouse.down()
@@ -131,12 +131,12 @@ def until_shown(tab: Tab, condition: str) -> str:
 
 
 def seconds_shown(words: str) -> list[float]:
-    """From when to when, in seconds since 1970."""
+    """Return the shown range, in seconds since 1970."""
     parts = re.findall(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", words)
     return [datetime.fromisoformat(f"{part}+00:00").timestamp() for part in parts]
 
 
-def test_a_drag_zooms_shift_moves_and_double_click_escape_and_back_undo_it(browser: Any, report: Path) -> None:
+def test_mouse_and_keys_zoom_move_and_undo(browser: Any, report: Path) -> None:
     with opened(browser, report) as tab:
         tab.page.locator("#progress .live").scroll_into_view_if_needed()
         drag(tab, 0.4, 0.6)
@@ -162,7 +162,7 @@ def test_a_drag_zooms_shift_moves_and_double_click_escape_and_back_undo_it(brows
         assert tab.is_quiet()
 
 
-def test_a_link_to_a_disruption_shows_its_summary_too(browser: Any, report: Path) -> None:
+def test_link_to_a_disruption_shows_its_summary_too(browser: Any, report: Path) -> None:
     with opened(browser, report) as tab:
         tab.page.evaluate("location.hash = '#disruption-4'")
         summary = "document.getElementById('disruption-4').closest('details').querySelector('summary')"
@@ -173,7 +173,7 @@ def test_a_link_to_a_disruption_shows_its_summary_too(browser: Any, report: Path
         assert not re.search(r"[0-9]\.[0-9]{4,} s", known.inner_text())
 
 
-def test_a_wheel_scrolls_the_page_and_zooms_only_with_ctrl(browser: Any, report: Path) -> None:
+def test_wheel_scrolls_the_page_and_zooms_only_with_ctrl(browser: Any, report: Path) -> None:
     with opened(browser, report) as tab:
         chart = tab.page.locator("#progress .live")
         chart.scroll_into_view_if_needed()
@@ -190,7 +190,7 @@ def test_a_wheel_scrolls_the_page_and_zooms_only_with_ctrl(browser: Any, report:
         tab.is_quiet()
 
 
-def test_everything_can_be_reached_and_done_by_keyboard(browser: Any, report: Path) -> None:
+def test_everything_is_reachable_by_keyboard(browser: Any, report: Path) -> None:
     with opened(browser, report) as tab:
         page = tab.page
         page.keyboard.press("Tab")
@@ -216,7 +216,7 @@ def test_everything_can_be_reached_and_done_by_keyboard(browser: Any, report: Pa
         tab.until("document.querySelector('#progress .shown').innerText === 'the whole window'")
 
 
-def test_a_screen_reader_finds_landmarks_names_and_charts(browser: Any, report: Path) -> None:
+def test_screen_reader_finds_landmarks_names_and_charts(browser: Any, report: Path) -> None:
     with opened(browser, report) as tab:
         outline = tab.page.locator("body").aria_snapshot()
         for part in ("main", 'navigation "Sections"', "contentinfo", "banner", 'heading "llm-pretrain-7b" [level=1]'):
@@ -246,7 +246,7 @@ def test_hostile_names_do_nothing(browser: Any, name: str, tmp_path: Path) -> No
         tab.is_quiet()
 
 
-def test_the_policy_stops_what_does_not_belong_to_the_page(browser: Any, report: Path) -> None:
+def test_policy_blocks_foreign_content(browser: Any, report: Path) -> None:
     image = "<img src='https://example.com/x.png' onerror='window.acted = 1'>"
     script = "Object.assign(document.createElement('script'), { textContent: 'window.acted = 2' })"
     with opened(browser, report) as tab:
@@ -257,7 +257,7 @@ def test_the_policy_stops_what_does_not_belong_to_the_page(browser: Any, report:
         assert any("Content Security Policy" in line for line in tab.said)
 
 
-def test_reports_of_jobs_that_did_little_are_quiet(browser: Any, tmp_path: Path) -> None:
+def test_reports_of_short_jobs_are_quiet(browser: Any, tmp_path: Path) -> None:
     logs = {
         "without a step": Recorder().start(0).end(100),
         "without a disruption": Recorder().start(0).steps(0, 9, 10, 10),
@@ -276,7 +276,7 @@ def test_reports_of_jobs_that_did_little_are_quiet(browser: Any, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["primer-50-percent", "fsdp-2-attempts"])
-def test_reports_of_checkpoint_logs_are_quiet_too(browser: Any, name: str, tmp_path: Path) -> None:
+def test_reports_of_checkpoint_logs_are_quiet(browser: Any, name: str, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(str(render(goodput_cli.analyze(ROOT / "sample_logs" / f"{name}.jsonl"), Page())), encoding="utf-8")
     with opened(browser, file) as tab:
@@ -285,7 +285,7 @@ def test_reports_of_checkpoint_logs_are_quiet_too(browser: Any, name: str, tmp_p
 
 
 @pytest.mark.parametrize("command", ["rolling", "timeline", "disruptions", "steps", "jobs", "check"])
-def test_the_pages_of_other_commands(browser: Any, command: str, tmp_path: Path) -> None:
+def test_pages_of_other_commands_are_quiet(browser: Any, command: str, tmp_path: Path) -> None:
     file = tmp_path / "answer.html"
     run([command, str(ROOT / "sample_logs" / "llm-pretrain.jsonl"), "-q", "-o", str(file)])
     for width in (DESKTOP, PHONE):
@@ -297,20 +297,20 @@ def test_the_pages_of_other_commands(browser: Any, command: str, tmp_path: Path)
             tab.is_quiet()
 
 
-def test_the_first_screen_says_what_cost_most_and_shows_the_picture(browser: Any, report: Path) -> None:
+def test_first_screen_shows_the_largest_loss_and_the_picture(browser: Any, report: Path) -> None:
     with opened(browser, report) as tab:
         said = tab.page.locator("section.insights").inner_text().replace("\N{NO-BREAK SPACE}", " ")
         assert "step 1503 hung for 25 min 08 s" in said
         steps = "document.querySelector('#progress .concat_0_group path.background').getBoundingClientRect().bottom"
-        assert tab.evaluate(steps) <= 940  # 898 here; other letters are higher
+        assert tab.evaluate(steps) <= 940  # 898 here; other fonts are taller
         tab.page.locator("section.insights a", has_text="disruption 4").first.click()
         tab.until("document.getElementById('disruption-4').closest('details').open")
         assert tab.is_quiet()
 
 
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])
-def test_names_are_whole_and_the_page_is_not_endless(browser: Any, report: Path, width: int) -> None:
-    """Categories stand in one line each, and no part of the waterfall is cut."""
+def test_names_are_complete_and_the_page_is_short(browser: Any, report: Path, width: int) -> None:
+    """Each category is on one line, and no part of the waterfall is cut."""
     with opened(browser, report, width=width) as tab:
         heights = "[...document.querySelectorAll('.waterfall .named bdi')].map((one) => one.getClientRects().length)"
         assert {*tab.evaluate(heights)} == {1}
@@ -321,7 +321,7 @@ def test_names_are_whole_and_the_page_is_not_endless(browser: Any, report: Path,
         assert tab.evaluate("document.documentElement.scrollHeight") < 12_000
 
 
-def test_a_link_to_a_folded_row_opens_and_marks_it_without_a_script(browser: Any, report: Path) -> None:
+def test_link_to_a_folded_row_opens_it_without_a_script(browser: Any, report: Path) -> None:
     with opened(browser, report, width=PHONE, scripts=False) as tab:
         page = tab.page
         rows = page.locator(".rows:has(#step-1503) tbody tr")
@@ -338,7 +338,7 @@ def test_a_link_to_a_folded_row_opens_and_marks_it_without_a_script(browser: Any
 
 TRACKS = """[...document.querySelectorAll("table")].map((table) =>
   [...table.querySelectorAll("svg.bar")].filter((bar) => bar.checkVisibility()).map((bar) => bar.clientWidth))"""
-"""How long the bars of each table could be, in px."""
+"""Script that returns the maximum length of the bars of each table, in px."""
 
 
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])
@@ -355,8 +355,8 @@ def test_bars_of_a_table_have_tracks_of_one_length(browser: Any, tmp_path: Path,
 
 
 @pytest.mark.parametrize("command", ["disruptions", "compare", "advise"])
-def test_on_a_phone_nothing_is_cut(browser: Any, command: str, tmp_path: Path) -> None:
-    """Tables are cards, and charts fit: nothing has to be scrolled sideways."""
+def test_nothing_is_cut_on_a_phone(browser: Any, command: str, tmp_path: Path) -> None:
+    """Tables are cards, and charts fit, so there is no horizontal scrolling."""
     file, logs = tmp_path / "answer.html", [ROOT / "sample_logs" / "llm-pretrain.jsonl"]
     logs += [ROOT / "sample_logs" / "llm-pretrain-r2.jsonl"] * (command == "compare")
     run([command, *map(str, logs), "-q", "-o", str(file)])

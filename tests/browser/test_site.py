@@ -1,4 +1,4 @@
-"""A fleet's site in a real browser: it sorts, filters, leads to a run and back, by keyboard too, at both widths."""
+"""A fleet's site in a real browser: it sorts, filters, and links to runs and back, also by keyboard, at both widths."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def jobs(tab: Tab) -> list[str]:
-    """Names in the order in which they are shown."""
+    """Return the names in the displayed order."""
     rows = "[...document.querySelectorAll('#every-run tbody tr')].filter(row => !row.hidden)"
     found: list[str] = tab.evaluate(f"{rows}.map(row => row.cells[0].textContent)")
     return found
@@ -32,7 +32,7 @@ def jobs(tab: Tab) -> list[str]:
 
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])
 @pytest.mark.parametrize("dark", [False, True])
-def test_it_sorts_and_filters_and_leads_to_a_run_and_back(browser: Any, index: Path, width: int, dark: bool) -> None:
+def test_site_sorts_and_filters_and_links_to_runs(browser: Any, index: Path, width: int, dark: bool) -> None:
     with opened(browser, index, width=width, dark=dark, drawn=False) as tab:
         assert tab.evaluate("document.documentElement.scrollWidth") == width
         if width == DESKTOP:
@@ -52,14 +52,15 @@ def test_it_sorts_and_filters_and_leads_to_a_run_and_back(browser: Any, index: P
         assert [one for one in tab.requests if not one.startswith("file:")] == []
 
 
-def test_without_scripts_every_run_is_there(browser: Any, index: Path) -> None:
+def test_site_without_scripts_has_every_run(browser: Any, index: Path) -> None:
     with opened(browser, index, scripts=False, drawn=False) as tab:
         assert tab.page.locator("#every-run tbody tr").count() == 3
         assert not tab.page.is_visible("#filter")
 
 
-def test_the_page_of_a_run_draws_its_charts_itself(browser: Any, index: Path) -> None:
-    """A site's pages leave charts to their script; without scripts each place says so, and all numbers are there."""
+def test_page_of_a_run_draws_its_charts_itself(browser: Any, index: Path) -> None:
+    """A script draws the charts of a site's pages. Without scripts each chart has a message, and all numbers are
+    shown."""
     (page,) = (index.parent / "runs").glob("llm-0-*.html")
     assert "This chart needs JavaScript, which does not run here" in page.read_text(encoding="utf-8")
     with opened(browser, page) as tab:
@@ -75,7 +76,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<svg/onload=alert(2)>\u202ee
 
 
 @pytest.mark.parametrize("name", [HOSTILE, "../../etc/passwd", "javascript:alert(1)", "x" * 4000])
-def test_a_hostile_name_does_nothing(browser: Any, tmp_path: Path, name: str) -> None:
+def test_hostile_name_does_nothing(browser: Any, tmp_path: Path, name: str) -> None:
     put(tmp_path / "logs" / "one.jsonl", training(name, 10, 6))
     put(tmp_path / "logs" / "two.jsonl", training("llm", 10, 7))
     assert run(["fleet", str(tmp_path / "logs"), "--workers", "1", "-q", "-o", f"{tmp_path}/site/"]) == 0
@@ -89,7 +90,7 @@ def test_a_hostile_name_does_nothing(browser: Any, tmp_path: Path, name: str) ->
         assert [one for one in tab.requests if not one.startswith("file:")] == []
 
 
-def test_it_prints(browser: Any, index: Path) -> None:
+def test_site_prints(browser: Any, index: Path) -> None:
     with opened(browser, index, drawn=False) as tab:
         tab.page.emulate_media(media="print")
         assert not tab.page.is_visible("#filter"), "on paper nothing can be filtered"
@@ -99,7 +100,7 @@ def test_it_prints(browser: Any, index: Path) -> None:
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A site of 40 runs in four teams."""
+    """Write a site of 40 runs in four teams."""
     folder = tmp_path_factory.mktemp("many")
     for number in range(40):
         hours = 10 + number % 3
@@ -119,9 +120,7 @@ _ADDRESS = "decodeURIComponent(location.hash)"
 
 
 @pytest.mark.parametrize("width", [DESKTOP, PHONE])
-def test_filters_stand_in_the_address_and_survive_a_reload_and_a_step_back(
-    browser: Any, many: Path, width: int
-) -> None:
+def test_filters_are_kept_in_the_address(browser: Any, many: Path, width: int) -> None:
     with opened(browser, many, width=width, drawn=False) as tab:
         tab.page.select_option("[data-filter=team]", label=TEAM)
         found = jobs(tab)
@@ -147,7 +146,7 @@ def test_filters_stand_in_the_address_and_survive_a_reload_and_a_step_back(
     ["#<img src=x onerror=alert(1)>=1", "#q=<script>alert(1)</script>", "#team=nobody", "#x=%E0%A4%A&sort=none",
      "#sort=constructor&__proto__=1", "#all-runs"],
 )  # fmt: skip
-def test_a_strange_address_is_text_and_no_more(browser: Any, many: Path, hash_: str) -> None:
+def test_strange_address_is_only_text(browser: Any, many: Path, hash_: str) -> None:
     with opened(browser, many, drawn=False) as tab:
         tab.page.evaluate(f"location.hash = {hash_!r}")
         tab.page.wait_for_timeout(100)
@@ -166,7 +165,7 @@ def test_runs_are_near_the_top_and_the_page_is_short(browser: Any, many: Path, s
         tab.page.locator("summary", has_text="By team").scroll_into_view_if_needed()
 
 
-def test_dots_and_teams_lead_to_runs(browser: Any, many: Path) -> None:
+def test_dots_and_teams_link_to_runs(browser: Any, many: Path) -> None:
     with opened(browser, many, drawn=False) as tab:
         hrefs = tab.evaluate("[...document.querySelectorAll('#runs svg a')].map(one => one.getAttribute('href'))")
         assert len(hrefs) == 40
@@ -178,7 +177,7 @@ def test_dots_and_teams_lead_to_runs(browser: Any, many: Path) -> None:
 
 @pytest.fixture(scope="module")
 def died(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A site of runs that died of two causes, in two weeks and two teams, one of them with an odd name."""
+    """Write a site of runs that died of two causes, in two weeks and two teams. One run has an odd name."""
     folder = tmp_path_factory.mktemp("died")
     full, memory = (
         "OSError: [Errno 28] No space left on device",
@@ -205,10 +204,10 @@ PRESSED = [
 
 
 @pytest.mark.parametrize(("marks", "address", "names"), PRESSED, ids=["week", "team", "cause"])
-def test_a_press_on_a_part_of_a_chart_shows_its_runs_as_its_row_does(
+def test_click_on_a_chart_shows_the_runs_of_its_row(
     browser: Any, died: Path, marks: str, address: str, names: list[str]
 ) -> None:
-    """As many as the row of the table beside the chart counts, whose name leads there too; a step back shows all."""
+    """The number agrees with the row of the table, whose name has the same link; back shows all runs."""
     with opened(browser, died, drawn=False) as tab:
         tab.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
         figure = tab.page.locator(marks).first.locator("xpath=ancestor::section[1]")
@@ -240,7 +239,7 @@ def test_runs_are_found_by_any_of_their_causes(browser: Any, died: Path) -> None
         tab.until("document.querySelector('[data-filter=cause]').value === ''")
 
 
-def test_what_is_folded_is_printed_and_what_is_cut_says_so(browser: Any, many: Path) -> None:
+def test_folded_parts_are_printed_and_cut_parts_are_marked(browser: Any, many: Path) -> None:
     with opened(browser, many, drawn=False) as tab:
         tab.page.emulate_media(media="print")
         assert tab.page.get_by_text("10 of 40 rows; all are on the page").is_visible()

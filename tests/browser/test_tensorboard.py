@@ -1,4 +1,4 @@
-"""What the monitor writes, in TensorBoard itself, in a real browser."""
+"""Event files of the monitor in TensorBoard itself, in a real browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`goodput fleet` with real worker processes: one answer however it is worked out, and nothing left behind.
+"""`goodput fleet` with real worker processes: every way of computing gives the same answer and leaves no process
+behind.
 
 `make test-fleet` runs these: each starts several processes, which takes seconds.
 """
@@ -51,14 +52,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def expected(folder: Path) -> dict[str, bytes]:
-    """What one process answers, by format."""
+    """Return the answer of a single process, by format."""
     return answers(folder, "one", "--workers", "1")
 
 
 @pytest.mark.parametrize("workers", ["2", "3"])
-def test_any_number_of_workers_gives_the_same_bytes_in_little_memory(
-    folder: Path, expected: dict[str, bytes], workers: str
-) -> None:
+def test_any_number_of_workers_gives_the_same_bytes(folder: Path, expected: dict[str, bytes], workers: str) -> None:
     process = start(folder, "several", "--workers", workers)
     most = 0
     while process.poll() is None:
@@ -70,7 +69,7 @@ def test_any_number_of_workers_gives_the_same_bytes_in_little_memory(
     assert list((folder / "temporary").iterdir()) == []
 
 
-def test_what_is_too_large_for_a_worker_is_read_by_the_driver(folder: Path) -> None:
+def test_log_too_large_for_a_worker_is_read_by_the_driver(folder: Path) -> None:
     large = folder / "large"
     shutil.copytree(folder / "logs" / "part-0", large)
     line = '{"job_name": "large", "step_count": %d, "step_start_time": %d}\n'
@@ -88,7 +87,7 @@ def test_what_is_too_large_for_a_worker_is_read_by_the_driver(folder: Path) -> N
 
 @pytest.fixture
 def scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Somebody's scheduler with two workers without nannies, in another folder than that of the command."""
+    """Start an external scheduler with two workers without nannies, in another directory than the command's."""
     (folder / "elsewhere").mkdir(exist_ok=True)
     address = f"tcp://127.0.0.1:{free_port()}"
     dask = [sys.executable, "-m", "distributed.cli"]
@@ -114,7 +113,7 @@ def scheduler(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         subprocess.run(["rm", "-rf", str(path)], check=True)
 
 
-def test_somebodys_cluster_gives_the_same_bytes_and_its_loss_is_said(
+def test_external_cluster_agrees_and_its_loss_is_reported(
     folder: Path, expected: dict[str, bytes], scheduler: tuple[str, subprocess.Popen[bytes]]
 ) -> None:
     address, head = scheduler
@@ -143,7 +142,7 @@ def test_somebodys_cluster_gives_the_same_bytes_and_its_loss_is_said(
         ("nowhere.json", 2, "is neither a file nor an address, which begins with tls://"),
     ],
 )
-def test_a_scheduler_that_cannot_be_used_is_said(
+def test_unusable_scheduler_is_reported(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], named: str, code: int, words: str
 ) -> None:
     monkeypatch.chdir(folder)
@@ -153,9 +152,7 @@ def test_a_scheduler_that_cannot_be_used_is_said(
     assert words in capsys.readouterr().err
 
 
-def test_a_scheduler_without_workers_and_logs_that_they_do_not_see_are_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_workers_and_invisible_logs_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", 0.5)
     kind = {"processes": False, "protocol": "tcp://", "host": "127.0.0.1", "dashboard_address": None}
     with LocalCluster(n_workers=0, **kind) as cluster:
@@ -170,7 +167,7 @@ def test_a_scheduler_without_workers_and_logs_that_they_do_not_see_are_said(
             assert engine.workers == 1
 
 
-def test_workers_of_this_machine_refuse_who_has_no_certificate(tmp_path: Path) -> None:
+def test_local_workers_reject_a_peer_without_certificate(tmp_path: Path) -> None:
     with open_dask(1, Workers(), tmp_path) as engine:
         assert engine.address.startswith("tls://127.0.0.1:")
         with pytest.raises((OSError, ValueError, TypeError)):
@@ -180,7 +177,7 @@ def test_workers_of_this_machine_refuse_who_has_no_certificate(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.2, 0.5, 1.0, 1.5])
-def test_a_worker_that_is_killed_costs_nothing(folder: Path, expected: dict[str, bytes], moment: float) -> None:
+def test_killed_worker_loses_nothing(folder: Path, expected: dict[str, bytes], moment: float) -> None:
     process = start(folder, "killed", "--workers", "2")
     found = workers_of(process, 2, working=True)
     time.sleep(moment)
@@ -209,10 +206,8 @@ class Killer:
 """
 
 
-def test_a_document_that_kills_its_worker_is_listed_and_those_read_with_it_are_in(
-    folder: Path, expected: dict[str, bytes]
-) -> None:
-    """It lies in the middle: 13 documents are a task here, and the others of its task are tried again."""
+def test_log_that_kills_its_worker_is_listed_and_others_are_read(folder: Path, expected: dict[str, bytes]) -> None:
+    """It is in the middle: a task has 13 documents here, and the others of its task are tried again."""
     killer = folder / "logs" / "job-0100-killer.jsonl"
     about = folder / "plugins" / "killer-1.dist-info"
     about.mkdir(parents=True)
@@ -229,7 +224,7 @@ def test_a_document_that_kills_its_worker_is_listed_and_those_read_with_it_are_i
     assert found["csv"] == expected["csv"]
 
 
-def test_a_driver_that_is_killed_leaves_a_store_that_can_be_used(folder: Path, expected: dict[str, bytes]) -> None:
+def test_killed_driver_leaves_a_usable_store(folder: Path, expected: dict[str, bytes]) -> None:
     process = start(folder, "driver", "--workers", "1", "--store", "cut")
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and not list((folder / "cut").glob("results/*")):
@@ -244,15 +239,15 @@ def test_a_driver_that_is_killed_leaves_a_store_that_can_be_used(folder: Path, e
 
 
 @pytest.mark.parametrize("moment", [None, 0.0, 0.4, 0.8])
-def test_ctrl_c_ends_everything(folder: Path, moment: float | None) -> None:
-    """At several moments of the work, and before any worker is up."""
+def test_ctrl_c_ends_all_processes(folder: Path, moment: float | None) -> None:
+    """The test interrupts at several moments of the work, and before any worker is up."""
     (folder / "temporary").mkdir(exist_ok=True)
     process = start(folder, "interrupted", "--workers", "2")
     assert workers_of(process, 1) if moment is None else workers_of(process, 2, working=True)
     time.sleep(moment or 0)
     os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=PATIENCE)
-    if process.returncode != 0:  # it may have been done
+    if process.returncode != 0:  # It can be finished by then.
         assert (process.returncode, said.strip()) == (130, b"Interrupted.")
     assert moment is not None or process.returncode == 130
     deadline = time.monotonic() + 5
@@ -261,10 +256,11 @@ def test_ctrl_c_ends_everything(folder: Path, moment: float | None) -> None:
     assert left == []
 
 
-def test_a_worker_that_starts_slowly_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine it takes longer than the patience for one that is gone; its process is there from the start."""
+def test_slow_worker_start_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine its start takes longer than the limit for a lost worker, but its process exists from the
+    start."""
     monkeypatch.setattr(clusters, "_LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", 0.4)  # less than a process of dask needs
+    monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", 0.4)  # less than a dask process needs
     monkeypatch.setattr(clusters, "_STARTS_LONGER", 1000)
     with open_dask(1, Workers(), tmp_path) as engine:
         until(lambda: any(one.is_alive() for one in list(engine.client.cluster.workers.values())))
@@ -272,7 +268,7 @@ def test_a_worker_that_starts_slowly_is_waited_for(tmp_path: Path, monkeypatch: 
         assert list(engine.run(sum, iter([[1, 2]]))) == [([1, 2], 3)]
 
 
-def test_workers_that_are_all_gone_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_workers_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clusters, "_LOOK_SECONDS", 0.1)
     monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", 0.5)
     with open_dask(1, Workers(), tmp_path) as engine:

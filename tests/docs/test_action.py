@@ -1,4 +1,5 @@
-"""`action.yml`: its scripts run in a real shell, as GitHub's runner would run them, and no input is ever a script."""
+"""`action.yml`: its scripts run in a real shell, as GitHub's runner runs them, and no input becomes part of a
+script."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash
 
 @dataclass(frozen=True)
 class Ran:
-    """What a step left behind. said: what the log of the run shows."""
+    """The result of a step. said: its log output."""
 
     code: int
     said: str
@@ -40,7 +41,7 @@ class Ran:
 
 
 def run_step(step: dict[str, Any], folder: Path, known: dict[str, str], **inputs: str) -> Ran:
-    """A step with these inputs (the others are their defaults), in a workspace that is empty."""
+    """Run a step with these inputs (defaults for the others) in an empty workspace."""
     given = {name: inputs.get(name.replace("-", "_"), spec["default"]) for name, spec in ACTION["inputs"].items()}
     values = {"github.action_path": str(ROOT), "github.token": "t0ken", **known}
     values |= {f"inputs.{name}": EXPRESSION.sub(lambda match: values[match[1]], text) for name, text in given.items()}
@@ -70,7 +71,7 @@ def analyze(folder: Path, **inputs: str) -> Ran:
     return run_step(ANALYZE, folder, {"steps.install.outputs.bin": str(Path(sys.executable).parent)}, **inputs)
 
 
-def test_the_file_is_a_composite_action() -> None:
+def test_action_is_a_composite_action() -> None:
     assert ACTION["runs"]["using"] == "composite"
     assert all(step["shell"] == "bash" for step in ACTION["runs"]["steps"])
     assert all(set(spec) == {"description", "default"} for spec in ACTION["inputs"].values())
@@ -93,7 +94,7 @@ def test_no_input_is_part_of_a_script() -> None:
     assert {name for name in used if not name.startswith(("inputs.", "steps."))} == {"github.action_path"}
 
 
-def test_a_gate_that_passes(tmp_path: Path) -> None:
+def test_gate_that_passes_exits_with_0(tmp_path: Path) -> None:
     ran = analyze(tmp_path, source=LOG, fail_under="70")
     assert ran.code == 0
     assert ran.summary.startswith("# Goodput of llm-pretrain-7b: 70.43 %\n")
@@ -105,7 +106,7 @@ def test_a_gate_that_passes(tmp_path: Path) -> None:
     assert ElementTree.parse(ran.outputs["junit"]).getroot().tag == "testsuites"
 
 
-def test_a_gate_that_fails_leaves_its_reports(tmp_path: Path) -> None:
+def test_gate_that_fails_leaves_its_reports(tmp_path: Path) -> None:
     several = "disruptions>9\n\n  custom:EVAL_STEP > 5 %  \r\n"
     ran = analyze(tmp_path, source=f"\n{LOG}\n", fail_under="90", fail_if=several, warn_if="steps.p99>1m")
     assert (ran.code, ran.outputs["exit-code"]) == (3, "3")
@@ -115,8 +116,8 @@ def test_a_gate_that_fails_leaves_its_reports(tmp_path: Path) -> None:
     assert [one["verdict"] for one in thresholds] == ["failed", "passed", "failed", "warning"]
 
 
-def test_a_gate_that_fails_is_an_annotation_that_says_why(tmp_path: Path) -> None:
-    """One a gate that failed, in one line of the runner: what cost most, what to do and the command are in it."""
+def test_failed_gate_is_an_annotation_with_its_reason(tmp_path: Path) -> None:
+    """Each failed gate is one annotation in one line, with the largest loss, the advice and the command."""
     ran = analyze(tmp_path, source=LOG, fail_under="90", fail_if="disruptions>9\nqueued>5%", warn_if="steps.p99>1m")
     first, second = (line for line in ran.said.splitlines() if line.startswith("::error"))
     assert first.startswith("::error title=goodput<90%3A 70.43 %25%2C limit 90 %25::goodput<90: FAILED (70.43 %25")
@@ -126,13 +127,13 @@ def test_a_gate_that_fails_is_an_annotation_that_says_why(tmp_path: Path) -> Non
     assert second.startswith("::error title=queued>5%25%3A no data in the log::")
 
 
-def test_what_was_not_recorded_is_no_pass(tmp_path: Path) -> None:
+def test_unrecorded_measure_does_not_pass(tmp_path: Path) -> None:
     ran = analyze(tmp_path, source=LOG, fail_if="queued>5%")
     assert (ran.code, ran.outputs["exit-code"]) == (4, "4")
     assert "not recorded" in ran.summary
 
 
-def test_without_an_answer_the_summary_says_why(tmp_path: Path) -> None:
+def test_summary_without_an_answer_has_the_reason(tmp_path: Path) -> None:
     ran = analyze(tmp_path, source="nowhere.jsonl")
     assert (ran.code, ran.outputs) == (1, {"exit-code": "1"})
     assert "::error title=goodput has no answer::exit code 1; the summary of the step says why\n" in ran.said
@@ -158,7 +159,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_inputs_do_nothing(text: str, tmp_path: Path) -> None:
-    """Nothing is written to the workspace: `run_step` looks."""
+    """`run_step` checks that nothing is written to the workspace."""
     names = ("source", "job_name", "reference_step_time", "fail_under", "fail_if", "warn_if")
     ran = analyze(tmp_path, **dict.fromkeys(names, text))
     assert (ran.code, ran.outputs) == (2, {"exit-code": "2"})
@@ -172,7 +173,7 @@ def test_hostile_sources_do_nothing(text: str, tmp_path: Path) -> None:
     assert "\x1b" not in ran.said
 
 
-def test_names_of_a_log_are_no_commands_of_the_runner(tmp_path: Path) -> None:
+def test_log_names_are_no_runner_commands(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
     log = folder / "::set-output name=goodput::99.jsonl"
@@ -209,8 +210,8 @@ def better_analysis(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     return analyze(tmp_path_factory.mktemp("better"), source=BETTER)
 
 
-def test_a_baseline_is_compared_with(tmp_path: Path, log_analysis: Ran, better_analysis: Ran) -> None:
-    """The baseline: the report that the target branch saved, or its log."""
+def test_log_is_compared_with_a_baseline(tmp_path: Path, log_analysis: Ran, better_analysis: Ran) -> None:
+    """The baseline is the report that the target branch saved, or its log."""
     for baseline in (log_analysis.outputs["report"], LOG):
         ran = compare(tmp_path, better_analysis.outputs["report"], baseline=baseline)
         assert ran.code == 0, ran.said
@@ -232,7 +233,7 @@ def test_worse_than_the_baseline_fails(tmp_path: Path, better_analysis: Ran) -> 
     assert "comparison" in ran.outputs
 
 
-def test_a_baseline_that_is_not_there_is_said(tmp_path: Path, log_analysis: Ran) -> None:
+def test_missing_baseline_is_reported(tmp_path: Path, log_analysis: Ran) -> None:
     ran = compare(tmp_path, log_analysis.outputs["report"], baseline="nowhere%.json")
     assert (ran.code, "comparison" in ran.outputs) == (0, False)
     assert "::warning title=goodput::the file that baseline names is not there: nothing was compared\n" in ran.said
@@ -247,7 +248,7 @@ def test_hostile_baselines_and_changes_do_nothing(text: str, tmp_path: Path, log
 
 @pytest.fixture
 def comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The file of the comments, where others have commented already, one with a mark that looks like ours."""
+    """Write the file of existing comments by others, one with a mark that looks like ours."""
     kept, event = tmp_path / "comments.json", tmp_path / "event.json"
     person = {"type": "User", "login": "someone"}
     others = [{"id": n, "user": person, "body": "<!-- goodput: nightly -->\nmine"} for n in range(1, 121)]
@@ -271,7 +272,7 @@ def commented(folder: Path, analysed: Ran, comparison: str = "", token: str = "t
     return run_step(COMMENT, folder, known, comment="nightly")
 
 
-def test_one_comment_is_written_and_brought_up_to_date(tmp_path: Path, comments: Path, better_analysis: Ran) -> None:
+def test_single_comment_is_written_and_updated(tmp_path: Path, comments: Path, better_analysis: Ran) -> None:
     first = analyze(tmp_path, source=LOG, fail_under="90")
     ran = commented(tmp_path, first)
     assert ran.code == 0
@@ -293,7 +294,7 @@ def test_one_comment_is_written_and_brought_up_to_date(tmp_path: Path, comments:
     assert {one["body"] for one in others} == {"<!-- goodput: nightly -->\nmine"}, "others' comments stay as they are"
 
 
-def test_a_comment_that_may_not_be_written_is_said(tmp_path: Path, comments: Path, log_analysis: Ran) -> None:
+def test_forbidden_comment_is_reported(tmp_path: Path, comments: Path, log_analysis: Ran) -> None:
     before = comments.read_text()
     ran = commented(tmp_path, log_analysis, token="other")
     assert (ran.code, comments.read_text()) == (0, before)
@@ -301,7 +302,7 @@ def test_a_comment_that_may_not_be_written_is_said(tmp_path: Path, comments: Pat
     assert "pull-requests: write" in ran.said
 
 
-def test_without_a_pull_request_nothing_is_commented(
+def test_run_without_a_pull_request_writes_no_comment(
     tmp_path: Path, comments: Path, log_analysis: Ran, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event = tmp_path / "push.json"
@@ -312,7 +313,7 @@ def test_without_a_pull_request_nothing_is_commented(
     assert len(json.loads(comments.read_text())) == 120
 
 
-def test_a_report_too_long_for_a_comment_is_cut(tmp_path: Path, comments: Path) -> None:
+def test_report_too_long_for_a_comment_is_cut(tmp_path: Path, comments: Path) -> None:
     report = tmp_path / "long.md"
     report.write_text("# Long\n" + "- a line of it\n" * 9000)
     commented(tmp_path, Ran(0, "", "", {"markdown": str(report)}))
@@ -322,7 +323,7 @@ def test_a_report_too_long_for_a_comment_is_cut(tmp_path: Path, comments: Path) 
 
 
 def fake_python(folder: Path) -> str:
-    """An interpreter that writes its arguments down instead of installing something."""
+    """Write an interpreter that records its arguments instead of installing packages."""
     fake = folder / "python"
     fake.write_text(
         "#!/bin/bash\n"
@@ -342,7 +343,7 @@ def fake_python(folder: Path) -> str:
         ({"version": "0.1.0", "extras": "s3"}, "goodput-cli[s3]==0.1.0"),
     ],
 )
-def test_what_is_installed(inputs: dict[str, str], installs: str, tmp_path: Path) -> None:
+def test_requested_version_is_installed(inputs: dict[str, str], installs: str, tmp_path: Path) -> None:
     python = fake_python(tmp_path)
     ran = run_step(INSTALL, tmp_path, {"github.action_path": "/action"}, python=python, **inputs)
     assert ran.code == 0, ran.said
@@ -352,12 +353,12 @@ def test_what_is_installed(inputs: dict[str, str], installs: str, tmp_path: Path
 
 @pytest.mark.parametrize("text", [*HOSTILE, "1 --index-url=http://e.vil", "1 @ http://e.vil"])
 @pytest.mark.parametrize("name", ["version", "extras"])
-def test_hostile_versions_are_refused(name: str, text: str, tmp_path: Path) -> None:
+def test_hostile_versions_are_rejected(name: str, text: str, tmp_path: Path) -> None:
     ran = run_step(INSTALL, tmp_path, {"github.action_path": "/action"}, python=fake_python(tmp_path), **{name: text})
     assert (ran.code, ran.outputs) == (2, {})
     assert not (tmp_path / "calls").exists()
 
 
-def test_an_old_python_is_a_sentence(tmp_path: Path) -> None:
+def test_old_python_is_one_sentence(tmp_path: Path) -> None:
     ran = run_step(INSTALL, tmp_path, {"github.action_path": "/action"}, python="/bin/false")
     assert (ran.code, "needs Python 3.11 or newer" in ran.said) == (2, True)

@@ -1,4 +1,4 @@
-"""What the project's files may hold of the machine on which they were made: nothing, so that a clone works on any."""
+"""The project's files contain nothing of the machine that made them, so that a clone works on any machine."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 MADE_HERE = (".git", ".venv*", ".*_cache", ".hypothesis", ".benchmarks", "__pycache__", "*.egg-info", "build", "dist")
-"""Folders that no clone holds."""
+"""Directories that no clone has."""
 LOGS = ("tests/real/*", "tests/text/samples/*", "sample_logs/*", "LICENSE", "*/LICENSE")
-"""Logs rightly hold the paths of the machine that they are of; licences are others' texts."""
+"""Files exempt from the check: logs contain paths of their machines, and licenses are texts of others."""
 
 
 def files(root: Path) -> Iterator[Path]:
-    """Every file below a folder that is the project's own; links are files, and not followed."""
+    """Return every file of the project below a directory. Symbolic links are files and are not followed."""
     for folder, folders, names in os.walk(root):
         yield from (Path(folder, name) for name in folders if Path(folder, name).is_symlink())
         folders[:] = [name for name in folders if not any(fnmatch(name, pattern) for pattern in MADE_HERE)]
@@ -26,7 +26,8 @@ def files(root: Path) -> Iterator[Path]:
 
 
 def of_a_machine(root: Path, homes: tuple[str, ...]) -> list[str]:
-    """What of a tree only one machine has: symbolic links, and paths below one of the homes, each with its place."""
+    """Return the parts of a tree that only one machine has, with their locations: symbolic links, and paths below
+    one of the homes."""
     path = re.compile("|".join(rf"(?<![\w.]){re.escape(home.rstrip('/'))}/" for home in homes).encode())
     faults: list[str] = []
     for file in files(root):
@@ -40,16 +41,16 @@ def of_a_machine(root: Path, homes: tuple[str, ...]) -> list[str]:
 
 
 def homes() -> tuple[str, ...]:
-    """The folders that are of this machine alone: its users' and the one in which this checkout stands."""
+    """Return the directories of this machine: home directories, and the parent of this checkout."""
     return tuple({"/" + "root", str(Path.home()), str(ROOT)} - {"/"})
 
 
-def test_no_link_and_no_path_of_a_machine_is_in_the_tree() -> None:
+def test_tree_has_no_links_and_no_local_paths() -> None:
     assert of_a_machine(ROOT, homes()) == []
 
 
 @pytest.mark.parametrize("log", ["tests/real/a/run.log", "sample_logs/a.log"])
-def test_a_link_and_a_path_are_found_with_their_place(tmp_path: Path, log: str) -> None:
+def test_link_and_path_are_found_with_their_location(tmp_path: Path, log: str) -> None:
     (tmp_path / log).parent.mkdir(parents=True)
     (tmp_path / log).write_text('File "/home/ann/train.py", line 1\n')
     (tmp_path / "code.py").write_text('x = 1\nHOME = "/home/ann/data"\nURL = "https://site/home/ann/"\n')

@@ -1,4 +1,4 @@
-"""docs/ci.md: its YAML is YAML, and the commands, endings, exit codes and metrics in it exist."""
+"""docs/ci.md: its YAML is valid, and its commands, suffixes, exit codes and metrics exist."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WORKFLOW, STEPS, GITLAB, JOB, RULES = (yaml.safe_load(block.text) for block in b
 
 
 def judged(command: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The exit code of a documented command on a sample log instead of its own, which nobody has."""
+    """Return the exit code of a documented command on a sample log instead of the documented one."""
     assert command[:2] == ["goodput", "analyze"]
     monkeypatch.chdir(folder)
     own = ("logs/", "gs://my-logs/llm-7b/")
@@ -38,7 +38,7 @@ def judged(command: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     return run(replaced)
 
 
-def test_the_workflow_uses_the_action_as_it_is() -> None:
+def test_workflow_uses_the_action() -> None:
     steps = WORKFLOW["jobs"]["train"]["steps"]
     (step,) = [step for step in steps if "goodput-cli" in step.get("uses", "")]
     assert set(step["with"]) <= set(ACTION["inputs"])
@@ -48,13 +48,13 @@ def test_the_workflow_uses_the_action_as_it_is() -> None:
     assert not any("${{" in step.get("run", "") for step in steps)
 
 
-def test_the_inputs_of_the_action_are_described() -> None:
+def test_inputs_of_the_action_are_described() -> None:
     described = names_in_first_column(section(CI, "GitHub Actions"))
     assert described == [*ACTION["inputs"]]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_the_step_without_the_action(tmp_path: Path) -> None:
+def test_step_without_the_action_works(tmp_path: Path) -> None:
     (step,) = STEPS
     (tmp_path / "logs").symlink_to(ROOT / "sample_logs")
     script = step["run"].replace("logs/", "logs/llm-pretrain.jsonl")
@@ -69,7 +69,7 @@ def test_the_step_without_the_action(tmp_path: Path) -> None:
     assert (tmp_path / "summary.md").read_text(encoding="utf-8").startswith("# FAILED: Goodput of llm-pretrain-7b")
 
 
-def test_the_job_of_gitlab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gitlab_job_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = GITLAB["goodput"]
     assert judged(shlex.split(job["script"][-1]), tmp_path, monkeypatch) == 3
     written = {file.name for file in tmp_path.iterdir()}
@@ -80,7 +80,7 @@ def test_the_job_of_gitlab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     }
 
 
-def test_the_job_of_kubernetes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kubernetes_job_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (container,) = JOB["spec"]["template"]["spec"]["containers"]
     assert judged(container["command"] + container["args"], tmp_path, monkeypatch) == 3
     final, _ = JOB["spec"]["podFailurePolicy"]["rules"]
@@ -89,7 +89,7 @@ def test_the_job_of_kubernetes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert {*final["onExitCodes"]["values"]} == {kind.exit_code for kind in GoodputError.__subclasses__()} - again
 
 
-def test_every_metric_is_described_and_every_described_one_exists() -> None:
+def test_described_metrics_are_the_existing_ones() -> None:
     analysis = goodput_cli.analyze(LOG, reference_step_time=8, thresholds=["goodput<80"])
     drafted = goodput_cli.analyze(str(ROOT / "sample_logs" / "trainers" / "own-loop.log"))
     sampled = goodput_cli.analyze(str(ROOT / "tests" / "text" / "samples" / "mldiagnostics-two-attempts.jsonl"))
@@ -99,7 +99,7 @@ def test_every_metric_is_described_and_every_described_one_exists() -> None:
         assert set(re.findall(r"goodput_\w+", rule["expr"])) <= exposed
 
 
-def test_the_formats_of_the_table_exist() -> None:
+def test_formats_of_the_table_exist() -> None:
     table = section(CI, "Reports of a gate")
     for name, *endings in re.findall(r"^\| `(\w+)` \| `(\.\w+)`(?:, `(\.\w+)`)?", table, re.MULTILINE):
         assert {format_of(f"report{ending}") for ending in endings if ending} == {name}

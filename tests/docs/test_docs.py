@@ -1,6 +1,6 @@
-"""The documents say what is true: examples are run, links lead somewhere, and nothing that exists is left out.
+"""The documents are true: examples are run, links have targets, and everything is documented.
 
-`UPDATE_DOCS=1 pytest tests/docs/test_docs.py` writes outputs and generated parts anew; read the difference then.
+`UPDATE_DOCS=1 pytest tests/docs/test_docs.py` writes outputs and generated parts again; read the difference then.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from tests.support.markdown_docs import (
 
 DOCS = ROOT / "docs"
 RUN_WHOLE = DOCS / "recipes.md"
-"""Its blocks go on from each other, whatever their language: tests/docs/test_recipes.py."""
+"""Document whose blocks depend on each other, in any language: tests/docs/test_recipes.py."""
 CONSOLE = [
     block
     for path in DOCUMENTS
@@ -82,7 +82,7 @@ def named(path: Path) -> str:
 
 
 @pytest.mark.parametrize("block", CONSOLE, ids=str)
-def test_an_example_prints_what_it_shows(block: Block, tmp_path: Path) -> None:
+def test_example_prints_the_documented_output(block: Block, tmp_path: Path) -> None:
     actual = run_console(block, playground(tmp_path))
     if shows(block.text, actual):
         return
@@ -94,7 +94,7 @@ def test_an_example_prints_what_it_shows(block: Block, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", WITH_PYTHON, ids=named)
 def test_python_in_documents_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The blocks of a document run one after the other, as a person would try them."""
+    """The blocks of a document run one after the other, as a reader would run them."""
     monkeypatch.chdir(playground(tmp_path))
     names: dict[str, Any] = {"__name__": "__docs__"}
     for block in blocks(path, "python"):
@@ -104,7 +104,7 @@ def test_python_in_documents_runs(path: Path, tmp_path: Path, monkeypatch: pytes
             exec(compile("\n" * (block.line - 1) + block.text, str(path), "exec"), names)
 
 
-def test_the_plug_ins_of_the_architecture_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugins_of_the_architecture_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {}
     for block in blocks(DOCS / "architecture.md", "python"):
         if not block.text.startswith(">>> "):
@@ -122,7 +122,7 @@ def test_the_plug_ins_of_the_architecture_work(tmp_path: Path, monkeypatch: pyte
 
 
 def run_session(block: Block, names: dict[str, Any]) -> None:
-    """A block with `>>>` prompts: what it shows is compared too."""
+    """Run a block with `>>>` prompts and compare its output too."""
     session = doctest.DocTestParser().get_doctest(block.text, names, str(block), str(block.path), block.line - 1)
     session.globs = names
     said: list[str] = []
@@ -130,37 +130,37 @@ def run_session(block: Block, names: dict[str, Any]) -> None:
     assert not said, "".join(said)
 
 
-def test_the_reference_of_the_commands_is_up_to_date() -> None:
+def test_command_reference_is_up_to_date() -> None:
     replace_generated(DOCS / "cli.md", "commands", cli_reference())
 
 
-def test_the_causes_and_their_evidence_are_those_of_the_code() -> None:
+def test_causes_and_evidence_agree_with_the_code() -> None:
     replace_generated(DOCS / "causes.md", "causes", cause_table())
     replace_generated(DOCS / "causes.md", "rows", evidence_list())
 
 
-def test_the_verdicts_of_advice_are_those_of_the_code() -> None:
+def test_verdicts_of_advice_agree_with_the_code() -> None:
     replace_generated(DOCS / "advice.md", "verdicts", verdict_table())
     assert {rule.reason for rule in VERDICTS} == {*get_args(Reason), None}
     assert {rule.verdict for rule in VERDICTS} == set(get_args(Verdict)) == set(SHOWN)
 
 
-def test_the_table_of_commands_is_up_to_date() -> None:
+def test_table_of_commands_is_up_to_date() -> None:
     replace_generated(DOCS / "cli.md", "questions", questions())
 
 
-def test_the_folders_of_the_architecture_are_those_of_the_import_contract() -> None:
+def test_folders_of_the_architecture_are_the_import_contract() -> None:
     replace_generated(DOCS / "architecture.md", "folders", folders())
 
 
-def test_the_glossary_has_each_term_once_and_in_order() -> None:
+def test_glossary_has_each_term_once_and_in_order() -> None:
     terms = re.findall(r"^- \*(.+?)\*:", section(DOCS / "glossary.md", "Words"), re.MULTILINE)
     assert terms == sorted(set(terms), key=str.casefold)
     assert len(terms) > 50
 
 
 @pytest.mark.parametrize("path", [*DOCS.glob("*.md"), ROOT / "CONTRIBUTING.md"], ids=named)
-def test_every_module_that_is_named_exists(path: Path) -> None:
+def test_every_named_module_exists(path: Path) -> None:
     modules = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", read(path)))
     ours = {name for name in modules if not name.startswith("maxtext/")}
     assert not {name for name in ours if not (ROOT / name).exists() and not (PACKAGE / name).exists()}
@@ -198,16 +198,16 @@ def test_every_command_has_an_example() -> None:
         assert f"{name} " in (command.epilog or ""), name
 
 
-def test_the_list_of_diagnostics_is_up_to_date() -> None:
+def test_list_of_diagnostics_is_up_to_date() -> None:
     replace_generated(DOCS / "diagnostics.md", "codes", code_sections())
 
 
-def test_the_list_of_insights_is_up_to_date() -> None:
+def test_list_of_insights_is_up_to_date() -> None:
     replace_generated(DOCS / "insights.md", "kinds", insight_sections())
 
 
-def test_the_code_notices_what_the_table_of_diagnostics_has_and_nothing_else() -> None:
-    """A code that is misspelt where it is noticed is one that nothing notices, or one that has no table."""
+def test_diagnostics_of_the_code_are_those_of_the_table() -> None:
+    """A misspelled code in the code or in the table would never be reported, or would have no description."""
     modules = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
     assert [code for code in CODES if f'"{code}"' not in modules] == []
     noticed = set(re.findall(r'(?:Diagnostic\.of|\breport|diagnostics\.add)\(\s*"(\w+)"', modules))
@@ -215,7 +215,7 @@ def test_the_code_notices_what_the_table_of_diagnostics_has_and_nothing_else() -
     assert noticed - set(CODES) == set()
 
 
-def test_each_kind_of_insight_has_a_finder_and_each_finder_a_kind() -> None:
+def test_each_insight_has_a_finder_and_each_finder_an_insight() -> None:
     finders = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "analysis" / "insights").glob("*.py"))
     assert [code for code in BY_CODE if f'"{code}"' not in finders] == []
     found = set(re.findall(r'Candidate\(\s*(?:code=)?"(\w+)"', finders))
@@ -223,21 +223,21 @@ def test_each_kind_of_insight_has_a_finder_and_each_finder_a_kind() -> None:
     assert found - set(BY_CODE) == set()
 
 
-def test_the_glossary_of_words_is_up_to_date() -> None:
+def test_glossary_of_words_is_up_to_date() -> None:
     replace_generated(DOCS / "glossary.md", "words", word_table())
 
 
-def test_the_glossary_of_categories_is_up_to_date() -> None:
+def test_glossary_of_categories_is_up_to_date() -> None:
     replace_generated(DOCS / "glossary.md", "categories", category_table())
 
 
-def test_the_categories_of_the_rules_are_those_of_the_code() -> None:
+def test_categories_of_the_rules_agree_with_the_code() -> None:
     rules = section(DOCS / "accounting.md", "2. Categories")
     assert sorted(names_in_first_column(rules)) == sorted(CATEGORIES)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=named)
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_have_targets(path: Path) -> None:
     for target in links(path):
         file, _, fragment = target.partition("#")
         found = (path.parent / file).resolve() if file else path
@@ -248,7 +248,7 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=named)
-def test_what_documents_make_can_be_made(path: Path) -> None:
+def test_documented_make_targets_exist(path: Path) -> None:
     targets = re.findall(r"^([a-z-]+):", read(ROOT / "Makefile"), re.MULTILINE)
     for block in blocks(path, "sh"):
         for target in re.findall(r"^make ([\w-]+)", block.text, re.MULTILINE):
@@ -262,22 +262,22 @@ def test_every_document_is_linked_from_the_readme() -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=named)
-def test_pictures_are_there_and_said_in_words(path: Path) -> None:
+def test_pictures_exist_and_have_a_description(path: Path) -> None:
     for words, target in re.findall(r"!\[([^\]]*)\]\(([^)\s]+)\)", read(path)):
         assert len(words) > 20
         assert 1000 < (path.parent / target).stat().st_size < 300_000
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=named)
-def test_files_that_documents_name_exist(path: Path) -> None:
+def test_files_named_in_documents_exist(path: Path) -> None:
     folders = "goodput_cli|tests|docs|sample_logs|loggen|benchmarks"
     for name in re.findall(rf"`((?:{folders})/[\w./-]*)`", prose(path)):
         assert (ROOT / name).exists(), f"{path.name} names {name}"
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=named)
-def test_documents_read_well_as_plain_text(path: Path) -> None:
-    """Tables and generated parts may be wide, prose may not."""
+def test_documents_are_readable_as_plain_text(path: Path) -> None:
+    """Tables and generated parts may be wide; prose may not."""
     for number, line in enumerate(read(path).splitlines(), 1):
         assert len(line) <= LONGEST_LINE or line.startswith(("|", "Environment: ")), f"{path.name}:{number}"
         assert "\t" not in line, f"{path.name}:{number}"

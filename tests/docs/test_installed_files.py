@@ -1,4 +1,4 @@
-"""What is installed beside the code is what the program says; `UPDATE_DOCS=1` writes it anew."""
+"""Installed man pages and completions agree with the program; `UPDATE_DOCS=1` writes them again."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def same(name: str, text: str) -> None:
     assert path.read_text(encoding="utf-8") == text, f"{name}: UPDATE_DOCS=1 writes it anew"
 
 
-def test_the_man_page_says_what_help_says() -> None:
+def test_man_page_agrees_with_help() -> None:
     text = man_page()
     same(MAN_PAGE, text)
     assert [name for name in COMMANDS if f'.SH "goodput {name}"' not in text] == []
 
 
-def test_man_reads_it(tmp_path: Path) -> None:
+def test_man_reads_the_page(tmp_path: Path) -> None:
     groff = shutil.which("groff")
     if groff is None:
         pytest.skip("no groff here")
@@ -37,12 +37,12 @@ def test_man_reads_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", COMPLETIONS)
-def test_completions_are_those_of_the_command(shell: str) -> None:
+def test_completions_agree_with_the_command(shell: str) -> None:
     same(COMPLETIONS[shell], completion(shell))
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_the_pictures_of_the_terminal(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_of_the_terminal_are_up_to_date(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     svg = terminal_picture("sample_logs/llm-pretrain.jsonl", *PICTURES[name])
     same(name, svg)
@@ -50,7 +50,7 @@ def test_the_pictures_of_the_terminal(name: str, monkeypatch: pytest.MonkeyPatch
     assert "url(http" not in svg
 
 
-def test_they_are_installed() -> None:
+def test_files_are_installed() -> None:
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     installed = {name for names in tools["setuptools"]["data-files"].values() for name in names}
     assert installed == {MAN_PAGE, *COMPLETIONS.values()}

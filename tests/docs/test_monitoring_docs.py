@@ -1,4 +1,4 @@
-"""docs/monitoring.md and docs/dashboards: what they name is served, and taken."""
+"""docs/monitoring.md and docs/dashboards: the metrics and options that they name exist."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from tests.support.dashboards import (
 from tests.support.recorder_log import EPOCH, Recorder
 
 OF_PROMETHEUS = {"job", "instance"}
-"""Labels that it sets itself."""
+"""Labels that Prometheus sets itself."""
 
 
 @pytest.fixture
 def served(folder: Path) -> Samples:
-    """What the endpoint serves of a job with all that there can be."""
+    """Return the metrics of the endpoint for a job with all measures."""
     log = Recorder().start(0).slices(1, 2, 4, 4).steps(0, 9, 20, 10)
     log.add(goodput_event="checkpoint_saved", goodput_time=EPOCH + 95, step=7)
     log.start(200).steps(8, 20, 220, 10).end(360)
     Path("run.jsonl").write_text("".join(f"{line}\n" for line in log.lines), encoding="utf-8")
-    twice = ["--forever", "--interval", "0.1", "--updates", "2"]  # the second one tells of the first
+    twice = ["--forever", "--interval", "0.1", "--updates", "2"]  # The second poll reports the first.
     assert (
         monitor("run.jsonl", "--publish", "prom:m.prom", "--window", "1m", "--fail-if", "goodput<1", "-q", *twice) == 0
     )
     return samples(Path("m.prom").read_text(encoding="utf-8"))
 
 
-def test_every_metric_and_label_that_is_asked_for_is_served(served: Samples) -> None:
+def test_every_metric_and_label_in_use_is_served(served: Samples) -> None:
     names = {name for name, _ in served}
     labels = {label for _, pairs in served for label, _ in pairs} | OF_PROMETHEUS
     queries = [*dashboard_queries(), *documented_queries(), *(rule["expr"] for rule in alert_rules())]
@@ -57,14 +57,14 @@ def test_every_metric_of_the_monitor_is_described(served: Samples) -> None:
     assert {name for name, _ in served if f"`{name}`" not in text} == set()
 
 
-def test_alerts_name_what_is_wrong_and_the_tests_name_every_alert() -> None:
+def test_alerts_name_the_fault_and_each_has_a_test() -> None:
     tested = (DASHBOARDS / "alerts.test.yaml").read_text(encoding="utf-8")
     for rule in alert_rules():
         assert rule["annotations"]["summary"]
         assert f"alertname: {rule['alert']}\n        exp_alerts" in tested, rule["alert"]
 
 
-def test_the_sidecar_is_started_as_the_command_wants_it() -> None:
+def test_sidecar_command_is_valid() -> None:
     job = yaml.safe_load((DASHBOARDS / "kubernetes.yaml").read_text(encoding="utf-8"))
     pod = job["spec"]["template"]["spec"]
     (sidecar,) = pod["initContainers"]
@@ -80,7 +80,7 @@ def test_the_sidecar_is_started_as_the_command_wants_it() -> None:
     assert f"USER {sidecar['securityContext']['runAsUser']}:65532" in docker
 
 
-def test_every_command_line_of_the_document_is_taken() -> None:
+def test_every_command_line_of_the_document_is_valid() -> None:
     text = MONITORING.read_text(encoding="utf-8").replace("\\\n", " ").replace("$SLACK_URL", "https://example.com/hook")
     lines = [line.strip() for line in text.splitlines() if line.strip().startswith("goodput monitor ")]
     assert len(lines) > 3

@@ -1,4 +1,4 @@
-"""The notebook of the documents shows what its cells give; `UPDATE_DOCS=1` writes the outputs anew."""
+"""The notebook of the documents shows the results of its cells; `UPDATE_DOCS=1` writes the outputs again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.markdown_docs import ROOT, playground, updating
 NOTEBOOK = ROOT / "docs" / "notebook.ipynb"
 
 
-def test_the_notebook_shows_what_its_cells_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook_shows_the_results_of_its_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(playground(tmp_path))
     text = NOTEBOOK.read_text(encoding="utf-8")
     notebook = json.loads(text)
@@ -32,7 +32,7 @@ def test_the_notebook_shows_what_its_cells_give(tmp_path: Path, monkeypatch: pyt
 
 
 def outputs(source: str, names: dict[str, Any], number: int) -> list[dict[str, Any]]:
-    """What a cell prints, and what its last expression shows, as a kernel would note it."""
+    """Return the output of a cell and the display of its last expression, in a kernel's format."""
     body = ast.parse(source).body
     last = body[-1] if isinstance(body[-1], ast.Expr) else None
     before = body[:-1] if last is not None else body

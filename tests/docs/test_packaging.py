@@ -1,4 +1,4 @@
-"""What a fresh machine relies on: dependencies that are declared, pinned, and the commands of the Makefile."""
+"""Requirements of a new machine: dependencies that are declared and pinned, and the commands of the Makefile."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(enco
 
 
 CALLED_BY = {"lightning", "pytorch_lightning", "transformers"}
-"""Frameworks whose callbacks the recorder has: a program that has none of them never imports those."""
+"""Frameworks whose callbacks the recorder has. A program without them never imports those callbacks."""
 
 
 def pins(python: str) -> dict[str, str]:
-    """The version of each package, by its name, that is installed for a Python such as 3.11."""
+    """Return the pinned version of each package for a Python such as 3.11, by name."""
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = [Requirement(line) for line in lines if line and not line.startswith("#")]
     assert all(re.fullmatch(r"==[^*,]+", str(pin.specifier)) for pin in pinned), "constraints.txt holds exact versions"
@@ -46,7 +46,7 @@ def wanted(requirement: Requirement, python: str) -> bool:
 
 
 def pythons() -> list[str]:
-    """The Pythons that the project says it is for."""
+    """Return the Python versions that the project supports."""
     named = [
         re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", text) for text in PROJECT["project"]["classifiers"]
     ]
@@ -69,11 +69,11 @@ def test_every_dependency_is_pinned_within_its_range(requirement: Requirement) -
 
 
 OPTIONAL = ("fleet", "s3", "zst", "reconcile")
-"""Extras whose modules the package imports where they are asked for."""
+"""Extras whose modules the package imports on demand."""
 
 
-def test_whatever_the_package_imports_is_installed_by_default() -> None:
-    """Only what the README names as extras is not."""
+def test_imported_packages_are_installed_by_default() -> None:
+    """Only the extras that the README names are exempt."""
     extras = PROJECT["project"]["optional-dependencies"]
     listed = [
         *PROJECT["project"]["dependencies"],
@@ -98,8 +98,8 @@ def imported_modules(folder: Path) -> set[str]:
     return found
 
 
-def test_every_file_of_data_is_part_of_the_package() -> None:
-    """A table of words that stays behind is missed by who installs it, and not by who runs it here."""
+def test_every_data_file_is_part_of_the_package() -> None:
+    """A missing table of words breaks the installed package, but not a checkout."""
     package = ROOT / "goodput_cli"
     declared = {
         path
@@ -111,14 +111,14 @@ def test_every_file_of_data_is_part_of_the_package() -> None:
     assert read - declared == set()
 
 
-def test_the_command_and_the_version() -> None:
+def test_command_and_version_are_installed() -> None:
     (command,) = entry_points(group="console_scripts", name="goodput")
     assert command.load() is main
     assert PROJECT["project"]["version"] == goodput_cli.__version__
     assert (ROOT / "goodput_cli" / "py.typed").exists()
 
 
-def test_the_oldest_python_is_the_same_everywhere() -> None:
+def test_oldest_python_is_the_same_everywhere() -> None:
     oldest = PROJECT["project"]["requires-python"].removeprefix(">=")
     assert PROJECT["tool"]["mypy"]["python_version"] == oldest
     assert pythons()[0] == oldest, "classifiers name what is tested: the oldest Python, and the newest that CI has"
@@ -137,7 +137,7 @@ def test_continuous_integration_runs_the_tests() -> None:
 @pytest.mark.parametrize(
     ("present", "chosen"),
     [
-        ({"python3.9": "", "python3": ""}, []),  # too old, or without venv: no answer
+        ({"python3.9": "", "python3": ""}, []),  # too old, or without venv: no output
         ({"python3": "3.11", "python3.11": "3.11"}, ["python3"]),
         (
             {"python3": "3.12", "python3.9": "", "python3.11": "3.11", "python3.14": "3.14"},
@@ -145,7 +145,7 @@ def test_continuous_integration_runs_the_tests() -> None:
         ),
     ],
 )
-def test_continuous_integration_takes_the_oldest_and_the_newest_python(
+def test_continuous_integration_uses_oldest_and_newest_python(
     present: dict[str, str], chosen: list[str], tmp_path: Path
 ) -> None:
     link(tmp_path, "bash env grep sort awk")
@@ -161,7 +161,7 @@ def test_continuous_integration_takes_the_oldest_and_the_newest_python(
 
 
 def link(folder: Path, tools: str) -> None:
-    """Programs of this machine, in a folder that holds no others."""
+    """Link programs of this machine into a directory that contains no others."""
     for tool in tools.split():
         (folder / tool).symlink_to(shutil.which(tool) or pytest.skip(f"needs {tool}"))
 
@@ -176,8 +176,9 @@ exit 5
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 @pytest.mark.parametrize("checkout", [True, False])
-def test_continuous_integration_sees_what_a_stranger_sees(checkout: bool, tmp_path: Path) -> None:
-    """What is committed, an empty home, few variables; its exit status is that of what fails, and nothing stays."""
+def test_continuous_integration_runs_on_a_clean_checkout(checkout: bool, tmp_path: Path) -> None:
+    """It sees only committed files, an empty home and few variables. It exits with the status of the failure and
+    leaves no files."""
     home, own, tools, tree = (tmp_path / name for name in ("home", "home/bin", "tools", "tree"))
     for folder in (own, tools, tree / ".ci", home / ".config" / "pip"):
         folder.mkdir(parents=True)
@@ -212,11 +213,11 @@ def test_continuous_integration_sees_what_a_stranger_sees(checkout: bool, tmp_pa
 
 
 LEFT_BEHIND = ("goodput-logs", "elsewhere", ".benchmarks", ".hypothesis")
-"""What recorders of tests before wrote where they ended, benchmarks and generated examples."""
+"""Files that recorders of earlier tests, benchmarks and generated examples left in the working directory."""
 
 
-def test_the_source_distribution_runs_its_tests(tmp_path: Path) -> None:
-    """Everything that is under version control is in it, and tests run where it is unpacked."""
+def test_source_distribution_runs_its_tests(tmp_path: Path) -> None:
+    """It contains all files under version control, and tests run in the unpacked directory."""
     tree, built = tmp_path / "tree", tmp_path / "dist"
     made = (".git", ".venv*", ".*_cache", "__pycache__", "*.egg-info", *LEFT_BEHIND)
     shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(*made))
@@ -236,7 +237,7 @@ def test_the_source_distribution_runs_its_tests(tmp_path: Path) -> None:
 A_FEW_TESTS = (
     "tests/accounting/test_examples.py",
     "tests/vocabulary",
-    "tests/report/test_html_report.py::test_the_same_log_gives_the_same_page",
+    "tests/report/test_html_report.py::test_same_log_gives_the_same_page",
 )
 
 
@@ -247,7 +248,7 @@ def files_of(tree: Path) -> set[Path]:
 
 
 def python(folder: Path, *arguments: str) -> str:
-    """What this interpreter says, run in a folder; PYTHONPATH puts that before what is installed."""
+    """Return the output of this interpreter, run in a directory. PYTHONPATH precedes installed packages."""
     environment = {**os.environ, "PYTHONPATH": "."}
     done = subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -256,7 +257,7 @@ def python(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_makefile_has_its_targets() -> None:
+def test_makefile_has_its_targets() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in ("install", "demo", "test", "test-frameworks", "test-prometheus", "lint", "format", "bench", "clean"):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
@@ -265,13 +266,13 @@ def test_the_makefile_has_its_targets() -> None:
     assert (ROOT / sample[0]).exists()
 
 
-def test_the_recorders_wheel_needs_nothing_and_runs_on_older_pythons() -> None:
-    """What `make lint` types and lints it as is what its wheel says."""
+def test_recorder_wheel_needs_nothing_and_runs_on_old_pythons() -> None:
+    """`make lint` checks types and style for the Python version that the wheel declares."""
     wheel = tomllib.loads((ROOT / "recorder" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     oldest = wheel["requires-python"].removeprefix(">=")
     assert wheel["dependencies"] == []
     imported = imported_modules(ROOT / "goodput_cli" / "record") - set(sys.stdlib_module_names)
-    assert imported <= {*CALLED_BY, "google", "goodput_cli"}  # all three where they are needed, never at the top
+    assert imported <= {*CALLED_BY, "google", "goodput_cli"}  # all three are imported on demand, never at the top
     target = PROJECT["tool"]["ruff"]["per-file-target-version"]["goodput_cli/record/**"]
     assert target == "py" + oldest.replace(".", "")
     assert f"--python-version {oldest}" in (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
-"""docs/recipes.md, from its first block to its last: each goes on with the files, views and names of those before it.
+"""docs/recipes.md, from first block to last: each block uses the files, views and names of the previous ones.
 
-`UPDATE_DOCS=1 pytest tests/docs/test_recipes.py` writes what they print anew.
+`UPDATE_DOCS=1 pytest tests/docs/test_recipes.py` writes their output again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.markdown_docs import (
 RECIPES = ROOT / "docs" / "recipes.md"
 
 
-def test_every_recipe_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_recipe_prints_the_documented_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(playground(tmp_path))
     printed = list(run_all(tmp_path))
     if updating():
@@ -40,7 +40,7 @@ def test_every_recipe_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.M
 
 
 def run_all(folder: Path) -> Iterator[tuple[Block, str]]:
-    """Every block that shows what is printed, and what was."""
+    """Return every block with a documented output, and its actual output."""
     connection = duckdb.connect()
     names: dict[str, Any] = {}
     found = blocks(RECIPES, "console", "sql", "python", "text")
@@ -65,7 +65,7 @@ def write_anew(printed: list[tuple[Block, str]]) -> None:
 
 
 @pytest.mark.parametrize(("heading", "schema"), [("Segments", SEGMENTS), ("Events", EVENTS)])
-def test_the_columns_are_those_of_the_files(heading: str, schema: pa.Schema) -> None:
+def test_documented_columns_are_those_of_the_files(heading: str, schema: pa.Schema) -> None:
     described = re.findall(r"^\| `(\w+)` \| ([\w ]+) \|", section(RECIPES, heading), re.MULTILINE)
     assert described == [(field.name, described_type(field.type)) for field in schema]
 

@@ -103,7 +103,7 @@ def test_every_listed_fault_has_a_test() -> None:
     assert {name for names in TESTS.values() for name in names} <= defined
 
 
-def test_the_widths_of_the_overlap_are_those_of_the_code() -> None:
+def test_overlap_widths_agree_with_the_code() -> None:
     from goodput_cli.sources.cloud_logging import CLOCK_MARGIN_NS, OVERLAP_NS
 
     assert (OVERLAP_NS, CLOCK_MARGIN_NS) == (3600 * 10**9, 600 * 10**9)

@@ -1,6 +1,7 @@
-"""What keeps the house one that can be held in mind: imports go one way, at the top of a module and inside functions.
+"""The structure of the package: imports have one direction, at the top of modules and inside functions.
 
-The layers are the import contract of pyproject.toml (`make lint`)."""
+The layers are the import contract of pyproject.toml (`make lint`).
+"""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ PACKAGE = "goodput_cli"
 
 
 def modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name; a package by its folder's."""
+    """Return every module of the package by its dotted name. A package has the name of its directory."""
     paths = {path.relative_to(ROOT): path for path in (ROOT / PACKAGE).rglob("*.py")}
     return {".".join(path.with_suffix("").parts).removesuffix(".__init__"): full for path, full in paths.items()}
 
 
 def imported(node: ast.AST, known: dict[str, Path], package: str = PACKAGE) -> Iterator[str]:
-    """The modules that are imported at the top, in a function, or for types alone. package: where it stands, for
+    """Return the modules imported at the top, in a function, or for types alone. package: the importing package, for
     `from . import`."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.ImportFrom):
@@ -38,8 +39,8 @@ def imported(node: ast.AST, known: dict[str, Path], package: str = PACKAGE) -> I
 
 
 def imports() -> dict[str, set[str]]:
-    """Each module with those of ours that it imports. What a package's __init__ offers lazily is no import of its
-    own: `goodput_cli` and `goodput_cli.plugins` are fronts, which nothing inside depends on but for the version."""
+    """Return the imports of each module among ours. Lazy exports of a package's __init__ do not count: `goodput_cli`
+    and `goodput_cli.plugins` are fronts, and modules inside import only the version from them."""
     known = modules()
     graph = {
         name: set(
@@ -56,7 +57,7 @@ def imports() -> dict[str, set[str]]:
 
 
 def circle_in(graph: dict[str, set[str]]) -> str | None:
-    """One of the circles of a graph, if there is any."""
+    """Return one of the cycles of a graph, or None."""
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as circle:
@@ -64,14 +65,14 @@ def circle_in(graph: dict[str, set[str]]) -> str | None:
     return None
 
 
-def test_no_imports_go_in_a_circle() -> None:
-    """Neither at the top of modules, nor inside functions, nor for types alone: a module that names the types of one
-    above it is as hard to hold in mind as one that calls it."""
+def test_imports_have_no_cycle() -> None:
+    """This includes imports inside functions and for types alone: a module that names types of a module above it is
+    as hard to understand as one that calls it."""
     assert circle_in(imports()) is None
 
 
-def test_a_circle_would_be_seen() -> None:
-    """Also one that hides in a function, or among the types."""
+def test_import_cycle_is_found() -> None:
+    """This includes cycles in functions, or among types."""
     hidden = "def f():\n    from goodput_cli.errors import UsageError\n"
     for_types = "if TYPE_CHECKING:\n    from goodput_cli.errors import UsageError\n"
     assert set(imported(ast.parse(hidden), modules())) == {"goodput_cli.errors"}
@@ -82,8 +83,8 @@ def test_a_circle_would_be_seen() -> None:
     assert circle_in({"one": {"other"}, "other": {"one"}}) is not None
 
 
-def test_advice_has_a_lever_for_every_category_between_two_attempts() -> None:
-    """What is planned, or cannot be told apart, is no lever's."""
+def test_advice_covers_every_category_between_attempts() -> None:
+    """Planned or ambiguous time has no improvement."""
     between = {*in_group("down"), *in_group("starting")}
     assert between - {category for part in PARTS.values() for category in part} == {
         Category.STOPPED,
@@ -91,7 +92,7 @@ def test_advice_has_a_lever_for_every_category_between_two_attempts() -> None:
     }
 
 
-def test_what_attempts_cost_has_one_column_for_every_category() -> None:
-    """Then the columns of a row add up to its time."""
+def test_attempt_costs_have_one_column_per_category() -> None:
+    """The columns of a row then add up to its time."""
     columns = [category for group in CATEGORIES_OF.values() for category in group]
     assert sorted(columns) == sorted(Category)

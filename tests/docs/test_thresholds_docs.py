@@ -1,4 +1,4 @@
-"""The documents name every measure that a threshold can name, each with the units that it takes."""
+"""The documents list every measure that a threshold can name, with its units."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = {"custom:LABEL": "custom:EVAL", "insight:CODE": "insight:hang"}
 
 
 def rows() -> Iterator[tuple[list[str], tuple[str, ...]]]:
-    """Names and units of each row of the table of docs/cli.md; "the same" is what stands above."""
+    """Return names and units of each row of the table in docs/cli.md. `the same` repeats the row above."""
     text = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     table = text.partition("| NAME | unit |")[2].partition("\n\n")[0].splitlines()[2:]
     units: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ def rows() -> Iterator[tuple[list[str], tuple[str, ...]]]:
         yield re.findall(r"`([^`]+)`", names), units
 
 
-def test_every_measure_stands_in_the_table_with_its_units() -> None:
+def test_every_measure_is_in_the_table_with_its_units() -> None:
     listed = {KINDS.get(name, name): units for names, units in rows() for name in names}
     assert {*MEASURES} - CATEGORIES - {*listed} == set()
     for name, units in listed.items():

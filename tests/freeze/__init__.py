@@ -1,1 +1,1 @@
-"""The freeze: what every command writes in every format, so that a change of shape can be held to change nothing."""
+"""The freeze: the output of every command in every format, so that a refactoring can be checked for changes."""

@@ -1,8 +1,9 @@
-"""`python -m tests.freeze write DIR`, `python -m tests.freeze compare DIR`: outputs of every case, and what differs.
+"""`python -m tests.freeze write DIR`, `python -m tests.freeze compare DIR`: write the outputs of all cases, and
+compare them.
 
-Write them with the code as it was, change the house, compare. Both take a part of the names of cases (`write DIR
-steps.`) and `--jobs N`, processes (2). Nothing of it is kept in the repository but a digest of the quick ones
-(`digests.json`, held by test_freeze.py; `python -m tests.freeze digest` writes it anew).
+Write them with the old code, change the code, compare. Both accept a part of the names of cases (`write DIR steps.`)
+and `--jobs N`, the number of processes (2). The repository contains only a digest of the quick cases (`digests.json`,
+checked by test_freeze.py; `python -m tests.freeze digest` writes it again).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _SHOWN = 14
 
 
 def outputs(only: str, jobs: int) -> Iterator[tuple[Case, str]]:
-    """Every case whose name contains `only`, with its output, worked out by so many processes."""
+    """Yield every case whose name contains `only`, with its output, computed by `jobs` processes."""
     chosen = [case for case in cases(drawn=True) if only in case[0]]
     import_all()
     with get_context("fork").Pool(jobs) as pool:
@@ -30,7 +31,7 @@ def outputs(only: str, jobs: int) -> Iterator[tuple[Case, str]]:
 
 
 def write(folder: Path, only: str, jobs: int) -> int:
-    """Every output as a file; how many there are."""
+    """Write every output as a file and return their number."""
     folder.mkdir(parents=True, exist_ok=True)
     written = 0
     for (name, _), output in outputs(only, jobs):
@@ -41,7 +42,7 @@ def write(folder: Path, only: str, jobs: int) -> int:
 
 
 def compare(folder: Path, only: str, jobs: int) -> int:
-    """Says what differs; how many outputs do. A case that is on one side only differs."""
+    """Print the differences and return the number of outputs that differ. A case on only one side differs."""
     differ = compared = 0
     missing = {path.name for path in folder.iterdir() if only in path.name}
     for (name, arguments), now in outputs(only, jobs):
@@ -60,7 +61,7 @@ def compare(folder: Path, only: str, jobs: int) -> int:
 
 
 def main() -> int:
-    """The verb, the folder, and a part of the names of cases."""
+    """Read the verb, the directory, and a part of the names of cases."""
     parser = argparse.ArgumentParser("python -m tests.freeze", description=__doc__)
     parser.add_argument("verb", choices=("write", "compare", "digest"))
     parser.add_argument("folder", type=Path, nargs="?", default=Path("build/freeze"))

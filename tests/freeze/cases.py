@@ -1,4 +1,5 @@
-"""The logs and command lines of the freeze. Paths are relative to the root of the repository: outputs name them."""
+"""The logs and command lines of the freeze. Paths are relative to the root of the repository, because outputs
+contain them."""
 
 from __future__ import annotations
 
@@ -67,27 +68,27 @@ LOGS = {
     "no-log": (f"{OWN}/no-log.txt",),
     "empty": (f"{OWN}/empty.jsonl",),
 }
-"""A name, and what stands behind the command."""
+"""Name of a case, and the arguments of its command."""
 
 COMMANDS = ("analyze", "rolling", "timeline", "disruptions", "steps", "advise", "jobs", "fleet", "check", "reconcile")
 OTHER_COMMANDS = ("compare", "fetch", "watch", "monitor", "doctor", "record")
 TEXT_FORMATS = ("table", "json", "csv", "markdown", "junit", "openmetrics")
 SLOW_FORMATS = ("html", "svg", "png", "parquet", "parquet-events")
-"""They draw, or load a library: for a few logs only."""
+"""Formats that draw, or load a library: used for a few logs only."""
 DRAWN = ("night", "elastic", "hostile", "several-jobs", "megatron")
 NOT_OF = dict.fromkeys(("jobs", "fleet", "check"), ("window", "priced", "primer")) | {"rolling": ("window", "priced")}
-"""Commands that have no option of these logs, or nothing to say of them."""
+"""Commands without an option for these logs, or without an answer about them."""
 TERSE = (
     "older-branch", "counted-twice", "failed-starts", "running", "queued", "nemo", "maxtext", "zones", "wandb",
     "mlflow",
     "ray", "slurm", "slurm-array", "mmengine", "dlrover", "one-logger", "bars", "time-limit", "many-ranks",
     "hostile-words", "rank-files", "mapped-text", "mapped-table", "cut-off", "one-event", "no-log",
 )  # fmt: skip
-"""Read in another way than others, and written in the same: of these only `analyze` is asked in every format."""
+"""Logs that are read differently but written alike: only `analyze` runs on them in every format."""
 RECONCILED = ("primer", "night", "elastic", "hostile", "several-jobs", "torchtitan", "empty")
-"""Where `reconcile` is asked in every format, else in one: the other library takes seconds."""
+"""Logs for which `reconcile` runs in every format, otherwise in one, because the other library takes seconds."""
 QUICK = ("elastic", "hostile", "empty", "several-jobs", "torchtitan", "kernel-log", "clock-jumps")
-"""The tests hold what is written of these."""
+"""Logs whose outputs the tests check."""
 
 ONE_PAIR = ("sample_logs/llm-pretrain.jsonl", "sample_logs/llm-pretrain-r2.jsonl")
 FLEET = ("fleet", f"{OWN}/fleet", "--labels", f"{OWN}/fleet.labels.csv", "--capacity", f"{OWN}/fleet.capacity.csv")
@@ -189,14 +190,14 @@ MORE = {
 }  # fmt: skip
 """Command lines by name, each once."""
 WORDS = Path(__file__).with_name("words.txt")
-"""What `goodput help` is asked for."""
+"""Arguments of `goodput help`."""
 
 
 Case = tuple[str, tuple[str, ...]]
 
 
 def cases(drawn: bool) -> Iterator[Case]:
-    """Every command line with the name of its output. drawn: those of slow formats too."""
+    """Return every command line with the name of its output. drawn: include those of slow formats."""
     for command in COMMANDS:
         for log, arguments in LOGS.items():
             for format_ in _formats(command, log, drawn):
@@ -222,7 +223,8 @@ def _formats(command: str, log: str, drawn: bool) -> tuple[str, ...]:
 
 
 def quick_cases() -> Iterator[Case]:
-    """A few logs in every command and every format of text, and the public names: what the tests hold by digests."""
+    """Return a few logs in every command and every text format, and the public names: the tests compare their
+    digests."""
     for name, arguments in cases(drawn=False):
         command, log, format_ = (*name.split("."), "", "")[:3]
         dear = command == "reconcile" and format_ != "json" and log != "elastic"  # see RECONCILED

@@ -1,5 +1,5 @@
-"""A case: command lines in processes of their own that have everything imported already. Exit codes, both streams, and
-the files that were written."""
+"""A case: command lines in separate processes that have already imported everything. Its output is the exit codes,
+both streams, and the written files."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tests.freeze.surface import public_names
 ROOT = Path(__file__).parents[2]
 DIGESTS = Path(__file__).parent / "digests.json"
 FOLDER = "FOLDER"
-"""In a command line, an empty folder of the case; what lies in it at the end is part of the output."""
+"""Placeholder of an empty directory in a command line. The files in it at the end are part of the output."""
 THEN = "&&"
-"""Stands between the command lines of a case."""
+"""Separator of the command lines of a case."""
 NAMES = "public-names"
-"""The command of cases that are no command line but a module, whose public names are the output."""
+"""Command of cases whose output is the public names of a module."""
 _SETTINGS = {"COLUMNS": "80", "TZ": "UTC", "NO_COLOR": "1", "LANG": "C.UTF-8", "TERM": "dumb"}
 _OTHER_PROGRAMS = re.compile(r"\.(callbacks|drop_in)(\.|$)|__main__$")
-"""Modules that import a framework, or stand in for another library."""
+"""Modules that import a framework, or replace another library."""
 _PASSING = (
     (r"\b(clip|gradient|legend|aria|id|view)[-_]?\d+\b", "ID"),
     (r'"version": "[^"]+"', '"version": "V"'),
@@ -38,12 +38,12 @@ _PASSING = (
     (r"(_since_last_(?:event|step)|_last_look_timestamp_seconds)(\{.*\}) [\d.e+]+", r"\1\2 NOW"),
     (r"(?m)^\S+\.py:\d+: (\w+Warning: .*)\n  .*$", r"\1"),
 )
-"""What differs from run to run, or with the place of a line of code."""
+"""Patterns of text that differs between runs, or that depends on the location of code."""
 
 
 @cache
 def import_all() -> None:
-    """Import the whole package, once for all cases: most of what a small command costs is imports."""
+    """Import the whole package once for all cases, because imports are most of the cost of a small command."""
     for module in walk_packages(goodput_cli.__path__, "goodput_cli."):
         if not _OTHER_PROGRAMS.search(module.name):
             import_module(module.name)
@@ -52,7 +52,7 @@ def import_all() -> None:
 
 
 def output_of(arguments: tuple[str, ...]) -> str:
-    """What the case gives, as text: Parquet, packed files and pictures by what they hold."""
+    """Return the output of the case as text. Parquet, packed files and pictures are shown by their contents."""
     if arguments[0] == NAMES:
         return public_names(arguments[1])
     import_all()
@@ -61,13 +61,13 @@ def output_of(arguments: tuple[str, ...]) -> str:
         lines = [line.split() for line in given] if given else [[one.replace(FOLDER, folder) for one in arguments]]
         parts = [_run(line) for line in lines]
         for file in sorted(path for path in Path(folder).rglob("*") if path.is_file()):
-            if "store" not in file.relative_to(folder).parts:  # a store may look as it likes: what is made of it counts
+            if "store" not in file.relative_to(folder).parts:  # The contents of a store count, not its layout.
                 parts.append(f"--- {file.relative_to(folder)}\n{_text(file.read_bytes())}")
         return "\n".join(parts).replace(folder, FOLDER)
 
 
 def digest_of(arguments: tuple[str, ...]) -> str:
-    """Of the whole output."""
+    """Return the digest of the whole output."""
     return hashlib.sha256(output_of(arguments).encode()).hexdigest()[:16]
 
 
@@ -112,7 +112,8 @@ def _text(data: bytes) -> str:
 
 
 def _rounded(text: str) -> str:
-    """Logarithms and exponentials of a processor with wider vectors differ from another's in their last bit."""
+    """Round numbers: logarithms and exponentials differ in the last bit between processors with different vector
+    units."""
     return re.sub(r"\b\d+\.\d{9,}(e[-+]?\d+)?\b", lambda number: f"{float(number[0]):.9g}", text)
 
 

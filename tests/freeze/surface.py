@@ -1,6 +1,6 @@
-"""What a program sees of a module: its public names, with signatures, fields, defaults and docstrings.
+"""The public names of a module, with signatures, fields, defaults and docstrings.
 
-Where a thing is defined is left out, be it in a class below: it may move.
+The module that defines a name is omitted, also for nested classes, because definitions can move.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 
 def public_names(module: str) -> str:
-    """All that `__all__` of a module names, as text."""
+    """Return all names in `__all__` of a module, as text."""
     found = import_module(module)
     lines = [str(inspect.getdoc(found))]
     for name in sorted(found.__all__):

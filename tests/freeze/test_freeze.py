@@ -1,7 +1,7 @@
-"""What commands write is what they wrote: quick cases of the freeze, by a digest of each output.
+"""Commands write the same output as before: quick cases of the freeze, by a digest of each output.
 
-A difference that is meant: look at it (`python -m tests.freeze write DIR` before, `compare DIR` after the change), then
-`python -m tests.freeze digest`.
+For an intended difference: inspect it (`python -m tests.freeze write DIR` before, `compare DIR` after the change), then
+run `python -m tests.freeze digest`.
 """
 
 from __future__ import annotations

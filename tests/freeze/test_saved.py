@@ -1,8 +1,8 @@
-"""What version 0.2.0 wrote is read for good: saved answers, snapshots, recordings, a store, and programs' JSON.
+"""Files of version 0.2.0 stay readable: saved answers, snapshots, recordings, a store, and JSON of programs.
 
-The files in `saved/` are never made anew. `saved/expected.json` is what was answered of them on the day they were
-made. An answer may have more keys today, other sentences, the version of its schema, and the values that this version
-changed; nothing else.
+The files in `saved/` are never generated again. `saved/expected.json` has their answers on the day they were made. An
+answer may have more keys today, other sentences, the version of its schema, and the values that this version changed;
+nothing else.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ ANSWERS = sorted((ROOT / SAVED / "answers").iterdir()) + sorted((ROOT / SAVED).g
 
 
 def answer(*line: str) -> dict[str, Any]:
-    """The exit code and the answer of a command as JSON."""
+    """Return the exit code and the answer of a command as JSON."""
     code, _, rest = output_of((*line, "--format", "json")).partition("\n")
     return {"exit": code, **json.loads(rest.partition("\n--- standard error")[0])}
 
 
 def within(before: Any, now: Any) -> bool:
-    """Return True if an answer still has all values of before; a list of what has names or codes may be longer."""
+    """Return True if an answer still has all old values. Lists of items with names or codes may be longer."""
     if isinstance(before, dict):
         kept = {
             key: CHANGED_VALUES[key].get(value, value) if key in CHANGED_VALUES else value

@@ -1,4 +1,5 @@
-"""A package of somebody else (third_party.py), written against `goodput_cli.plugins` 0.2.0, beside the command."""
+"""A third-party package (third_party.py), written against `goodput_cli.plugins` 0.2.0, installed next to the
+command."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ LOG = [
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package as an installer lays it down, and a log of Acme's."""
+    """Install the package as an installer does, and write a log of Acme's."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copy(HERE / "third_party.py", folder / "acme_goodput.py")
     about = folder / "acme_goodput-1.dist-info"
@@ -48,7 +49,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def goodput(folder: Path, line: str) -> tuple[int, str, str]:
-    """The command beside the package: exit code, standard output and standard error."""
+    """Run the command with the package and return exit code, standard output and standard error."""
     environment = {**os.environ, "PYTHONPATH": str(folder), "NO_COLOR": "1", "COLUMNS": "90"}
     command = [sys.executable, "-m", "goodput_cli", *line.split()]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200)

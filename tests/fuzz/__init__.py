@@ -1,1 +1,1 @@
-"""Mutated inputs of every reader and of every file that is read back: `make fuzz`."""
+"""Mutated inputs for every reader and for every file that is read back: `make fuzz`."""

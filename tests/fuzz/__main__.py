@@ -1,9 +1,9 @@
-"""Feed mutated inputs to goodput for some seconds, and say which of them it does not bear.
+"""Feed mutated inputs to goodput for some seconds, and report those that cause a fault.
 
-    python -m tests.fuzz --seconds 60 --seed 7
+Example: `python -m tests.fuzz --seconds 60 --seed 7`.
 
-What counts as a fault is stated in one place, `fault_of`. Inputs that show one are kept in build/fuzz, with what
-happened; the same seed gives the same inputs.
+`fault_of` is the only definition of a fault. Inputs that cause one are kept in build/fuzz, with the result; the same
+seed gives the same inputs.
 """
 
 from __future__ import annotations
@@ -42,35 +42,35 @@ ROOT = Path(__file__).parents[2]
 PRIMER = ROOT / "sample_logs" / "primer-50-percent.jsonl"
 KEPT = ROOT / "build" / "fuzz"
 MOST_BYTES = 30_000
-"""Of an input: what is wrong shows in small ones too, and more of them are tried."""
+"""Maximum size of an input in bytes: small inputs show the same faults, and more of them can be tried."""
 SECONDS = 20
-"""A small input that takes longer hangs."""
+"""Limit in seconds; a small input that takes longer is a hang."""
 PLACES = ("sample_logs", "tests/examples", "tests/causes/examples", "tests/real", "tests/text/samples", "tests/advice")
 NOT_LOGS = (".md", ".py", ".pyc", ".toml")
 ENDS_WELL = frozenset((0, 1, 2, 3, 4, 5))
 BUG = "This is a bug"
 
 
-class Hangs(BaseException):
+class HangError(BaseException):
     """An input took longer than `SECONDS`."""
 
 
 def fault_of(question: Callable[[], object]) -> str | None:
-    """What is wrong with how goodput answers: the only definition of a fault.
+    """Return the fault in goodput's answer; this is the only definition of a fault.
 
-    An answer adds up to its window, to the nanosecond. What cannot be answered is a `GoodputError`, or a sentence and
-    one of the documented exit codes. Anything else that is raised, a sentence that owns up to a bug, a warning of
-    Python's, and more than `SECONDS` are faults.
+    An answer adds up to its window, to the nanosecond. Otherwise the result is a `GoodputError`, or a sentence and one
+    of the documented exit codes. Any other exception, a message that reports a bug, a Python warning, and more than
+    `SECONDS` are faults.
     """
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    faulthandler.dump_traceback_later(6 * SECONDS, exit=True)  # within C, where no signal is heeded
+    faulthandler.dump_traceback_later(6 * SECONDS, exit=True)  # C code handles no signals
     said = io.StringIO()
     try:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(said):
             answer = question()
     except GoodputError:
         return None
-    except (Exception, Hangs):
+    except (Exception, HangError):
         return traceback.format_exc()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -85,7 +85,7 @@ def fault_of(question: Callable[[], object]) -> str | None:
 
 
 class Fuzzing:
-    """Seeds, and the questions that are asked of what becomes of them, each with the kind of input that it takes."""
+    """Seeds, and the functions called with their mutations, each with the kind of input that it accepts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -115,7 +115,7 @@ class Fuzzing:
         self.collector = Collector()
 
     def questions(self, kind: str, path: Path) -> list[tuple[str, Callable[[], object]]]:
-        """What is asked of an input, by name."""
+        """Return the functions called with an input, by name."""
         file, primer = str(path), str(PRIMER)
         if kind == "mapping":
             return [("--mapping", lambda: run(["analyze", str(self.folder / "text.log"), "--mapping", file, "-q"]))]
@@ -156,7 +156,7 @@ class Fuzzing:
         ]
 
     def _published(self, file: str) -> int | str:
-        """The exit code of a monitor that publishes to the collector; in words, if it sent what is no JSON."""
+        """Return the exit code of a monitor that publishes to the collector; the complaint if it sent invalid JSON."""
         given = run(
             [
                 "monitor",
@@ -175,7 +175,7 @@ class Fuzzing:
         return self.collector.complaint() or given
 
     def inputs(self, seed: int) -> Iterator[tuple[str, Path, str, Callable[[], object]]]:
-        """Inputs without an end, each with a question: mostly logs, by `analyze`."""
+        """Yield an endless series of inputs, each with a function: mostly logs, by `analyze`."""
         chance = random.Random(seed)
         (self.folder / "text.log").write_text("2026-01-01 00:00:00 step 1 loss 2.0\n" * 20)
         (self.folder / "pods.log").write_text(megatron((620, 1, 20), (1300, 15, 30)))
@@ -205,7 +205,7 @@ KINDS = {
     "allocations": 1,
     "labels": 1,
 }
-"""What is mutated, and how often."""
+"""Kinds of seeds, and how often each is mutated."""
 LABELS = b"""job,team,cluster,accelerators,price,weight
 goodput-primer,search,west,8,2.5,1
 other,ads,east,16,,
@@ -256,7 +256,7 @@ OBJECTS: tuple[dict[str, object], ...] = (
     {"kind": "WorkloadList", "items": [workload(
         0, condition("Evicted", 900, reason="Preempted"), condition("Admitted", 480), condition("Requeued", 1000))]},
 )  # fmt: skip
-"""What `kubectl get … -o json` says beside a log."""
+"""Output of `kubectl get … -o json` for a log."""
 ANSWERS = (
     b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{"partialSuccess":{"rejectedDataPoints":"3"}}',
@@ -264,18 +264,18 @@ ANSWERS = (
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
     b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n",
 )
-"""Of a collector of OpenTelemetry."""
+"""Answers of an OpenTelemetry collector."""
 
 
 def _changed(chance: random.Random, kind: str, data: bytes, others: list[bytes]) -> bytes:
-    """What becomes of a seed: objects of Kubernetes change by their values mostly."""
+    """Return a mutated seed. Kubernetes objects change mostly by their values."""
     if kind == "objects" and chance.random() < 0.8:
         return json.dumps(restructured(chance, json.loads(data))).encode()
     return mutated(chance, data, others)
 
 
 def _databases(folder: Path) -> list[tuple[str, bytes]]:
-    """What no text holds: a database and tables of trackers, a Zstandard frame."""
+    """Return seeds that are not text: a database and tables of trackers, a Zstandard frame."""
     database, table, packed = folder / "mlflow.db", folder / "history.parquet", folder / "packed.jsonl.zst"
     with contextlib.closing(sqlite3.connect(database)) as connection:
         connection.executescript((ROOT / "tests" / "real" / "mlflow-3.17" / "mlflow.sql").read_text())
@@ -294,7 +294,7 @@ def _texts(paths: Iterator[Path]) -> list[tuple[str, bytes]]:
 
 
 def main() -> int:
-    """Exit code 1 where something was found."""
+    """Return exit code 1 if a fault was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
@@ -332,7 +332,7 @@ def _keep(path: Path, story: str, number: int) -> None:
 
 
 def _hangs(_signal: int, _frame: FrameType | None) -> None:
-    raise Hangs
+    raise HangError
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry that answers what it is told to, byte by byte."""
+"""An OpenTelemetry collector that gives a preset answer, byte by byte."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NoReturn
 
 
 class Collector(socketserver.ThreadingTCPServer):
-    """It listens until the process ends."""
+    """A collector that listens until the process ends."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -22,11 +22,11 @@ class Collector(socketserver.ThreadingTCPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def answers(self, answer: bytes) -> None:
-        """To every request from now on, and then it hangs up."""
+        """Set the answer to every later request. The collector closes the connection after it."""
         self.answer = answer
 
     def complaint(self) -> str:
-        """What was wrong with a request since the last time that somebody asked; "" for nothing."""
+        """Return the error of a request since the last call, or an empty string."""
         wrong, self.wrong = self.wrong, ""
         return wrong
 

@@ -1,4 +1,4 @@
-"""What is done to an input: bytes, lines and values, as damage and as an attacker do it."""
+"""Mutations of an input: bytes, lines and values, as damage and as an attacker cause them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BITS = (
 
 
 def mutated(chance: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
-    """The same with one to six mutations; now and then packed, whole or cut."""
+    """Return the input with one to six mutations; now and then packed, whole or truncated."""
     for _ in range(chance.choice((1, 1, 1, 2, 3, 6))):
         data = chance.choice(_MUTATIONS)(chance, data, others)
     if chance.random() < 0.03:
@@ -66,7 +66,7 @@ def _drop(chance: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
 
 
 def _lines(chance: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
-    """Lines doubled, dropped, or in another order."""
+    """Duplicate lines, drop them, or reorder them."""
     lines = data.splitlines(keepends=True)
     if not lines:
         return data
@@ -86,13 +86,13 @@ def _lines(chance: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
 
 
 def _splice(chance: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
-    """The beginning of one and the end of another input."""
+    """Join the beginning of one input and the end of another."""
     other = chance.choice(others)
     return data[: _place(chance, data)] + other[_place(chance, other) :]
 
 
 def _mix(chance: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
-    """Lines of another input between the lines."""
+    """Insert lines of another input between the lines."""
     lines = data.splitlines(keepends=True)
     strange = chance.choice(others).splitlines(keepends=True)
     for line in chance.sample(strange, min(len(strange), 5)):
@@ -101,7 +101,7 @@ def _mix(chance: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
 
 
 def _put(pattern: re.Pattern[bytes], values: Sequence[bytes]) -> Mutation:
-    """Another value in the place of one that a pattern finds, or in that of all that are alike."""
+    """Replace one value that a pattern finds, or all equal ones."""
 
     def put(chance: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
         found = list(pattern.finditer(data))
@@ -116,7 +116,7 @@ def _put(pattern: re.Pattern[bytes], values: Sequence[bytes]) -> Mutation:
 
 
 def _shift(chance: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
-    """A number that is a little more or less: times that go back, steps that repeat."""
+    """Make a number a little larger or smaller: times that go back, steps that repeat."""
     found = list(_NUMBER.finditer(data))
     if not found:
         return data
@@ -137,7 +137,7 @@ _ODD: tuple[object, ...] = (
 
 
 def restructured(chance: random.Random, document: object) -> object:
-    """A document of JSON with something else in the place of one to four of its values, keys or items."""
+    """Replace one to four values, keys or items of a JSON document."""
     for _ in range(chance.choice((1, 1, 2, 4))):
         document = _changed(chance, document)
     return document

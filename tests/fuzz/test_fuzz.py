@@ -1,4 +1,4 @@
-"""The fuzzer finds what it is made to find, and nothing in some inputs of every kind."""
+"""The fuzzer finds prepared faults, and none in some inputs of every kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.fuzz.__main__ import PRIMER, fault_of
 ROOT = Path(__file__).parents[2]
 
 
-def test_what_is_a_fault_and_what_is_none() -> None:
+def test_faults_are_distinguished_from_errors() -> None:
     def refuses() -> None:
         raise UsageError("no")
 
@@ -31,7 +31,7 @@ def test_what_is_a_fault_and_what_is_none() -> None:
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
-def test_some_inputs_of_every_kind(seed: str) -> None:
+def test_some_inputs_of_every_kind_have_no_fault(seed: str) -> None:
     command = [sys.executable, "-m", "tests.fuzz", "--inputs", "80", "--seconds", "120", "--seed", seed]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
@@ -50,7 +50,7 @@ BIG = "1" * 400
     ],
     ids=["quotes in a table", "a quote without an end", "a time of hundreds of digits"],
 )
-def test_what_the_fuzzer_found_is_a_sentence(options: list[str], content: bytes, tmp_path: Path) -> None:
+def test_inputs_found_by_the_fuzzer_are_one_sentence(options: list[str], content: bytes, tmp_path: Path) -> None:
     path = tmp_path / ("goodput.toml" if options[-1] == "--config" else "labels.csv")
     path.write_bytes(content)
     command, *rest = options
@@ -58,8 +58,8 @@ def test_what_the_fuzzer_found_is_a_sentence(options: list[str], content: bytes,
 
 
 @pytest.mark.parametrize("value", [10**30, -(10**30), 4_000_000, 1e-320])
-def test_a_saved_analysis_of_any_numbers_is_compared_or_refused(value: float, tmp_path: Path) -> None:
-    """A million disruptions need no million fractions, and a change from next to nothing has no percent."""
+def test_saved_analysis_of_any_numbers_is_compared_or_rejected(value: float, tmp_path: Path) -> None:
+    """A million disruptions need no million fractions, and a change from almost zero has no percentage."""
     run(["analyze", str(PRIMER), "-q", "-o", str(tmp_path / "saved.json")])
     saved = json.loads((tmp_path / "saved.json").read_bytes())
     for place, key in (
@@ -73,7 +73,7 @@ def test_a_saved_analysis_of_any_numbers_is_compared_or_refused(value: float, tm
         place[key] = before
 
 
-def test_a_metric_beyond_all_floats_and_a_damaged_database_are_no_bugs(tmp_path: Path) -> None:
+def test_infinite_metric_and_damaged_database_are_no_bugs(tmp_path: Path) -> None:
     sample = (ROOT / "tests" / "text" / "samples" / "mldiagnostics-two-attempts.jsonl").read_bytes()
     (tmp_path / "run.jsonl").write_bytes(re.sub(rb'"values": ?\[[^]]*\]', b'"values":[%s]' % BIG.encode(), sample))
     assert fault_of(lambda: run(["jobs", str(tmp_path / "run.jsonl"), "-q"])) is None
@@ -86,7 +86,7 @@ def test_a_metric_beyond_all_floats_and_a_damaged_database_are_no_bugs(tmp_path:
         assert fault_of(lambda: run(["analyze", str(database), "-q"])) is None
 
 
-def test_a_clock_of_hundreds_of_digits_is_no_duration(tmp_path: Path) -> None:
+def test_clock_of_hundreds_of_digits_is_no_duration(tmp_path: Path) -> None:
     shipped = (ROOT / "goodput_cli" / "events" / "mappings" / "shipped" / "llama-factory.toml").read_text()
     (tmp_path / "m.toml").write_text(shipped.replace("0:00:19", f"{BIG}:00:19").replace("llama-factory", "mine"))
     assert fault_of(lambda: run(["analyze", str(PRIMER), "--mapping", str(tmp_path / "m.toml"), "-q"])) is None

@@ -28,7 +28,7 @@ PROGRAMS = ("prometheus", "promtool")
 
 @pytest.fixture(scope="module", autouse=True)
 def programs() -> None:
-    """Debian has them: apt-get install prometheus."""
+    """Return the paths of the programs. Debian has them: apt-get install prometheus."""
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     assert not missing, f"{missing} are needed here: apt-get install prometheus"
 
@@ -39,13 +39,13 @@ def free_port() -> int:
 
 
 class Prometheus:
-    """A running one."""
+    """A running Prometheus."""
 
     def __init__(self, port: int) -> None:
         self._url = f"http://127.0.0.1:{port}/api/v1"
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series that it answers."""
+        """Return the series of the answer."""
         asked = urllib.parse.urlencode({"query": expression})
         with urllib.request.urlopen(f"{self._url}/query?{asked}", timeout=20) as answer:
             content = json.loads(answer.read())
@@ -53,13 +53,13 @@ class Prometheus:
         return list(content["data"]["result"])
 
     def rules(self) -> list[dict[str, Any]]:
-        """The rules as it evaluated them."""
+        """Return the rules with their results."""
         with urllib.request.urlopen(f"{self._url}/rules", timeout=20) as answer:
             groups = json.loads(answer.read())["data"]["groups"]
         return [rule for group in groups for rule in group["rules"]]
 
     def answers(self, expression: str) -> bool:
-        """Whether there is a series; False too as long as nobody listens."""
+        """Return True if a series exists; False also before the server listens."""
         try:
             return bool(self.query(expression))
         except OSError:
@@ -73,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def prometheus(folder: Path) -> Iterator[Prometheus]:
-    """Scrapes a monitor of two jobs that run, as docs/dashboards says, but every second."""
+    """Start a server that scrapes a monitor of two running jobs, as docs/dashboards describes, but every second."""
     other = Job(folder / "other.jsonl", "other")
     other.start()
     other.steps(0, 20)
@@ -114,14 +114,14 @@ def _time() -> float:
     return time.time()
 
 
-def test_every_query_of_the_dashboard_and_the_document_is_answered(prometheus: Prometheus) -> None:
+def test_every_documented_query_has_an_answer(prometheus: Prometheus) -> None:
     quiet = {"topk"}  # nothing is lost yet
     for query in [*dashboard_queries(), *documented_queries()]:
         answer = prometheus.query(query)
         assert answer or any(name in query for name in quiet), query
 
 
-def test_every_series_is_kept_as_it_was_served(prometheus: Prometheus, folder: Path) -> None:
+def test_every_series_is_stored_as_served(prometheus: Prometheus, folder: Path) -> None:
     kept = prometheus.query('{job="goodput", __name__=~"goodput_.+"}')
     served = {name for name, _ in samples((folder / "m.prom").read_text(encoding="utf-8"))}
     assert {series["metric"]["__name__"] for series in kept} >= served
@@ -132,13 +132,13 @@ def test_every_series_is_kept_as_it_was_served(prometheus: Prometheus, folder: P
     assert float(parts[0]["value"][1]) == pytest.approx(1)
 
 
-def test_the_rules_are_evaluated_without_an_error(prometheus: Prometheus) -> None:
+def test_rules_are_evaluated_without_an_error(prometheus: Prometheus) -> None:
     until(lambda: all(rule["health"] != "unknown" for rule in prometheus.rules()))
     rules = prometheus.rules()
     assert {rule["health"] for rule in rules} == {"ok"}
     assert {rule["name"] for rule in rules} == {rule["alert"] for rule in alert_rules()}
     gate = next(rule for rule in rules if rule["name"] == "GoodputGate")
-    assert gate["state"] == "pending"  # the jobs have just begun: they are below 99 %
+    assert gate["state"] == "pending"  # The jobs have just started, so they are below 99 %.
     assert {one["labels"]["job_name"] for one in gate["alerts"]} == {"job", "other"}
 
 
@@ -147,23 +147,23 @@ def test_the_rules_are_evaluated_without_an_error(prometheus: Prometheus) -> Non
     [["check", "rules", "alerts.yaml"], ["test", "rules", "alerts.test.yaml"], ["check", "config", "prometheus.yaml"]],
     ids=" ".join,
 )
-def test_promtool_agrees(arguments: list[str]) -> None:
+def test_promtool_accepts_the_rules(arguments: list[str]) -> None:
     done = subprocess.run(["promtool", *arguments], cwd=DASHBOARDS, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_promtool_finds_nothing_wrong_with_the_metrics(prometheus: Prometheus, folder: Path) -> None:
+def test_promtool_finds_no_error_in_the_metrics(prometheus: Prometheus, folder: Path) -> None:
     text = (folder / "m.prom").read_bytes()
     done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (0, b"")
 
 
 WISHES = ('use base unit "seconds" instead of "hours"', 'non-summary metrics should not have "quantile" label')
-"""What the linter would have otherwise: hours are what people pay for, and percentiles are no summary's."""
+"""Accepted complaints of the linter: people pay for hours, and percentiles do not belong to a summary."""
 
 
 def test_promtool_reads_the_metrics_of_a_fleet(tmp_path: Path) -> None:
-    """Every line is read (1 would be an error in the text), and nothing else is found wrong with them."""
+    """It parses every line (exit code 1 would be an error in the text) and reports no other problem."""
     held = table(path=str(tmp_path / "sacct.txt"))
     for number in range(3):
         put(tmp_path / f"logs/{number}.jsonl", training(f"j{number}", 12, 6, at=number * 86_400))

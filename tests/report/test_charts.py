@@ -1,4 +1,4 @@
-"""Charts are Vega-Lite: every specification is as the schema of that version says, and words of a log stay words."""
+"""Charts are Vega-Lite: each specification agrees with the schema of its version, and log text stays text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent.parent
 NIGHT, AGAIN, CHECKPOINTS = (
     str(ROOT / "sample_logs" / f"{name}.jsonl") for name in ("llm-pretrain", "llm-pretrain-r2", "primer-50-percent")
 )
-COMMANDS = {  # and how many drawings: pages without scripts have each twice, once for a phone, but for runs of fleets
+COMMANDS = {  # With the number of drawings: pages have each twice, except for runs of fleets.
     "analyze": (["analyze", NIGHT, "--window", "1h"], 3),
     "checkpoints": (["analyze", CHECKPOINTS], 2),
     "compare": (["compare", NIGHT, AGAIN], 2),
@@ -46,7 +46,7 @@ def vega_lite() -> Any:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_charts_are_as_the_schema_of_vega_lite_says(
+def test_charts_agree_with_the_schema_of_vega_lite(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[dict[str, Any]] = []
@@ -64,25 +64,25 @@ def test_charts_are_as_the_schema_of_vega_lite_says(
         vega_lite().validate({**spec, "datasets": {name: [] for name in spec["datasets"]}})
 
 
-def test_the_version_is_one_that_the_drawing_library_has() -> None:
+def test_drawing_library_supports_the_version() -> None:
     assert VERSION in vl_convert.get_vegalite_versions()
 
 
 @pytest.mark.parametrize("word", ["a'] + alert(1) + ['", "\\", "\u2028", "\U0001f600", "custom:EVAL_STEP"])
-def test_words_stay_words_in_expressions(word: str) -> None:
+def test_log_text_stays_text_in_expressions(word: str) -> None:
     inside = texts([word]).removeprefix("['").removesuffix("']")
     assert "'" not in inside
     assert json.loads(f'"{inside}"') == word
 
 
-def test_numbers_of_disruptions_stay_inside_the_picture() -> None:
-    """One that would run out of it on a phone joins the one before."""
+def test_disruption_numbers_stay_inside_the_picture() -> None:
+    """A number that would leave the picture on a phone joins the previous one."""
     assert _labels([0.1, 0.9, 0.93, 0.99], [1, 2, 3, 4], [1, 2, 3, 4]) == ["1", "2", "3", "4"]
     assert _labels([0.1, 0.9, 0.93, 0.99], [1, 2, 3, 4], [1, 2, 3, 4], larger=4.5) == ["1\N{EN DASH}4", "", "", ""]
 
 
 def crashes(count: int) -> Analysis:
-    """A job that lost a step after every tenth, and five after the one before each seventh time."""
+    """Write a job that lost a step after every tenth step, and five after the one before each seventh time."""
     lines, now, step = [], 0, 0
     for number in range(count + 1):
         lines.append(start(now))
@@ -91,8 +91,8 @@ def crashes(count: int) -> Analysis:
     return account(*lines, end(now)).analysis
 
 
-def test_of_many_disruptions_those_that_cost_most_are_numbered() -> None:
-    """All of them are in a lane of their own: a line a disruption would hide the picture."""
+def test_costliest_of_many_disruptions_are_numbered() -> None:
+    """All disruptions are in a separate lane: one line per disruption would hide the picture."""
     analysis = crashes(67)
     columns = chart_columns(picture_of(analysis, 600))
     table = columns.tables["disruptions"]
@@ -108,14 +108,14 @@ def test_of_many_disruptions_those_that_cost_most_are_numbered() -> None:
     assert "datum.worst == 1" in spec
 
 
-def test_few_disruptions_are_numbered_all() -> None:
+def test_all_of_few_disruptions_are_numbered() -> None:
     columns = chart_columns(picture_of(crashes(NUMBERED), 600))
     assert "worst" not in columns.tables["disruptions"]
     assert DISRUPTIONS not in columns.lanes
     assert "datum.worst" not in json.dumps(main_chart(columns))
 
 
-def test_of_two_numbers_that_would_run_into_each_other_the_worse_stays() -> None:
+def test_costlier_of_two_overlapping_numbers_is_kept() -> None:
     assert _worst_labels([0.5, 0.501, 0.9, 0.999], [7, 8, 9, 10], [3, 1, 0, 2], 1.0) == ["", "8", "", ""]
 
 
@@ -123,7 +123,7 @@ HOSTILE_NAME = 'a fill="#123456" stroke="#8a8a8a" opacity="1" <path fill="red"/>
 
 
 def looks(svg: str) -> list[dict[str, str]]:
-    """Of every mark: its tag, where it is, and its look with what it has of the groups around it."""
+    """Return the tag, position and style of every mark, including styles of its groups."""
     return list(_looks(ElementTree.fromstring(svg), {}))
 
 
@@ -137,7 +137,7 @@ def _looks(element: ElementTree.Element, around: Mapping[str, str]) -> Iterator[
         yield from _looks(inner, given)
 
 
-def test_a_drawing_in_fewer_bytes_looks_the_same() -> None:
+def test_shorter_drawing_looks_the_same() -> None:
     rows = [{"name": name, "n": n} for n, name in enumerate((HOSTILE_NAME, "b", "c", "d"), 1)]
     colour = field("name", "N", scale={"domain": [row["name"] for row in rows], "range": ["#123456", "#8a8a8a"]})
     chart = marks(rows, "bar", {}, x=field("n"), y=field("name", "N", axis={"labelLimit": 900}), color=colour)

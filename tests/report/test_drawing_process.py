@@ -1,4 +1,4 @@
-"""Charts are drawn in a process of their own while logs are read: the same charts, and nothing is left of it."""
+"""A separate process draws charts while logs are read: the charts are the same, and no process remains."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from goodput_cli.errors import GoodputError
 from goodput_cli.report.html import drawing_process
 from tests.support.waiting import LONG_ENOUGH, until
 
-START = drawing_process.start  # before the tests' set-up takes its place
+START = drawing_process.start  # before the setup of the tests replaces it
 SAMPLE = Path(__file__).parent.parent.parent / "sample_logs" / "primer-50-percent.jsonl"
 CHART = """{"data": {"values": [{"x": 3}]}, "mark": "bar", "encoding": {"x": {"field": "x", "type": "quantitative"}}}"""
 
@@ -33,7 +33,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("started")
-def test_charts_are_the_same_and_those_that_fail_are_drawn_here() -> None:
+def test_charts_are_the_same_and_failed_ones_are_redrawn() -> None:
     broken = drawing_process.begin_to_draw("svg", '{"mark": 1}')
     svg, png = (drawing_process.begin_to_draw(kind, CHART) for kind in ("svg", "png"))
     assert png() == drawing_process.draw("png", CHART)
@@ -41,13 +41,13 @@ def test_charts_are_the_same_and_those_that_fail_are_drawn_here() -> None:
     with pytest.raises(ValueError, match="conversion failed"):
         broken()
     assert drawing_process._started is not None
-    drawing_process._started._process.kill()  # as a system does that is short of memory
+    drawing_process._started._process.kill()  # as on a system that is short of memory
     assert drawing_process.begin_to_draw("svg", CHART)() == drawing_process.draw("svg", CHART)
 
 
 @pytest.mark.usefixtures("started")
-def test_what_was_ended_before_it_took_a_chart_is_done_without() -> None:
-    """As Ctrl-C does it: a thread may be about to ask. What a thread raises fails a test."""
+def test_drawing_process_ended_early_is_not_needed() -> None:
+    """Ctrl-C ends it like this, while a thread may be about to use it. An exception in a thread fails a test."""
     assert drawing_process._started is not None
     drawing_process._started.kill()
     assert drawing_process.begin_to_draw("svg", CHART)() == drawing_process.draw("svg", CHART)
@@ -66,7 +66,7 @@ def test_only_answers_with_charts_start_it(folder: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.skipif(sys.platform != "linux" or (os.cpu_count() or 1) < 2, reason="looks into /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_no_process_stays_behind(folder: Path, number: signal.Signals) -> None:
+def test_no_process_remains(folder: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "goodput_cli", "analyze", "-", "-q", "-o", "page.html"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
@@ -74,11 +74,11 @@ def test_no_process_stays_behind(folder: Path, number: signal.Signals) -> None:
         (child,) = children.read_text().split()
         process.send_signal(number)
         process.wait(LONG_ENOUGH)
-        until(lambda: not _runs(child))
+        until(lambda: not _is_running(child))
 
 
-def _runs(process: str) -> bool:
-    """A process that ended and that nobody asked about runs no more."""
+def _is_running(process: str) -> bool:
+    """Return True if a process runs. A process that ended without a wait for it does not."""
     try:
         return " (zombie)" not in Path(f"/proc/{process}/status").read_text()
     except FileNotFoundError:
@@ -88,9 +88,9 @@ def _runs(process: str) -> bool:
 @pytest.mark.parametrize(
     ("kind", "limit", "option"), [(resource.RLIMIT_AS, 8 << 30, "ulimit -v"), (resource.RLIMIT_NOFILE, 12, "ulimit -n")]
 )
-def test_a_page_without_what_the_engine_needs_says_so(tmp_path: Path, kind: int, limit: int, option: str) -> None:
-    """As batch systems limit it: the engine reserves terabytes that it does not use, and ends its process without; with
-    too few open files it panics."""
+def test_page_without_the_engine_s_memory_reports_it(tmp_path: Path, kind: int, limit: int, option: str) -> None:
+    """Batch systems set such limits. The engine reserves terabytes that it does not use, and aborts without them;
+    with too few open files it panics."""
 
     def analyse(output: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -40,10 +40,10 @@ LOGS = sorted(path for path in (ROOT / "sample_logs").glob("*.jsonl"))
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
-def test_it_leaves_a_line_for_the_prompt(path: Path, width: int) -> None:
+def test_first_screen_leaves_a_line_for_the_prompt(path: Path, width: int) -> None:
     shown = first_screen(goodput_cli.analyze(path, run="last"), Page(width=width)).splitlines()
     assert len(shown) < LINES
-    assert max(len(line) for line in shown if "goodput " not in line) <= width  # a command is never cut
+    assert max(len(line) for line in shown if "goodput " not in line) <= width  # A command is never cut.
 
 
 def test_tall_terminal_shows_all_insights_and_categories() -> None:
@@ -54,8 +54,8 @@ def test_tall_terminal_shows_all_insights_and_categories() -> None:
 
 
 @pytest.mark.parametrize("height", [24, 30, 50])
-def test_every_sign_of_the_strip_has_its_legend(height: int) -> None:
-    """And commands have the name of the log, even where it is longer than the line."""
+def test_every_symbol_of_the_strip_has_its_legend(height: int) -> None:
+    """Commands contain the name of the log, even if it is longer than the line."""
     text = first_screen(goodput_cli.analyze(NIGHT), Page(width=80, height=height))
     lines = text.splitlines()
     strip = next(line.strip() for line in lines if "\N{BOX DRAWINGS HEAVY HORIZONTAL}" * 8 in line)
@@ -64,7 +64,7 @@ def test_every_sign_of_the_strip_has_its_legend(height: int) -> None:
     assert " LOG" not in text
 
 
-def test_the_first_eight_lines_of_the_night_are_the_answer() -> None:
+def test_first_eight_lines_are_the_answer() -> None:
     shown = "\n".join(first_screen(goodput_cli.analyze(NIGHT), Page(width=100)).splitlines()[:8])
     for answer in (
         "ended clean", "70.43 %", "7 h 53 min of 11 h 11 min", "5 disruptions: 3 silent, 1 terminated, 1 slice down",
@@ -74,12 +74,12 @@ def test_the_first_eight_lines_of_the_night_are_the_answer() -> None:
         assert answer in shown, answer
 
 
-def test_a_crash_at_the_end_is_said_though_it_is_no_disruption() -> None:
+def test_crash_at_the_end_is_reported() -> None:
     shown = first_screen(account(start(0), steps(0, 50, at=0), crashed(500)).analysis, Page())
     assert "1 attempt, 0 disruptions, crashed at the end" in shown
 
 
-def test_a_job_of_two_steps_is_too_short_to_judge() -> None:
+def test_job_of_two_steps_is_too_short_to_judge() -> None:
     analysis = account(start(0), step(0, 600), step(1, 1200), end(1210)).analysis
     assert analysis.is_too_short
     assert "too few steps to judge" in first_screen(analysis, Page(width=100))
@@ -96,8 +96,8 @@ def test_a_job_of_two_steps_is_too_short_to_judge() -> None:
     ],
     ids=["recorder", "terminated", "load", "crashed-first"],
 )
-def test_a_job_without_a_step_has_no_goodput_to_judge(story: tuple[Line, ...]) -> None:
-    """Its program may log no steps: 0 % would be said of training that nobody saw."""
+def test_job_without_steps_has_no_goodput(story: tuple[Line, ...]) -> None:
+    """Its program may log no steps, so 0 % would be a claim about unobserved training."""
     analysis = account(*story).analysis
     assert analysis.is_too_short
     said = analysis.to_dict()
@@ -112,13 +112,14 @@ def test_a_job_without_a_step_has_no_goodput_to_judge(story: tuple[Line, ...]) -
         assert not re.search(r"(goodput|productive)[^\n]*[^\d]0\.00 %", text, re.IGNORECASE)
 
 
-def test_the_one_step_of_a_checkpoint_shows_no_training() -> None:
+def test_single_step_of_a_checkpoint_shows_no_training() -> None:
     analysis = account(saved(5, 0), job_finished(100)).analysis
     assert "only checkpoint steps were logged in" in first_screen(analysis, Page())
 
 
-def test_what_crashed_before_its_first_step_lost_all_of_its_time() -> None:
-    """So did what was never up, or spent its time where lines say it did; and a window of a job that did train."""
+def test_crash_before_the_first_step_lost_all_time() -> None:
+    """The same applies to a job that was never up, to time that the log accounts for, and to a window of a job that
+    trained."""
     shown = first_screen(account(started(0), crashed(100)).analysis, Page())
     assert "0.00 %  0 s of 1 min 40 s; no step was logged before the crash" in shown
     queued = account(scheduled(0), started(100)).analysis
@@ -129,13 +130,13 @@ def test_what_crashed_before_its_first_step_lost_all_of_its_time() -> None:
 
 
 def test_steps_are_counted_by_their_numbers() -> None:
-    """Records of every hundredth step are many steps; a checkpoint log has none to count."""
+    """Records of every hundredth step are many steps; a checkpoint log has no steps to count."""
     assert not account(start(0), steps(0, 4, at=10, every=600, stride=100), end(2500)).analysis.is_too_short
     assert not account(started(0), crashed(100)).analysis.is_too_short
 
 
 def on_a_terminal(*arguments: str) -> str:
-    """What a command prints on a terminal of 80 x 24."""
+    """Return the output of a command on a terminal of 80 x 24."""
     ours, theirs = pty.openpty()
     environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "xterm"}
     command = [sys.executable, "-m", "goodput_cli", *arguments]
@@ -145,7 +146,7 @@ def on_a_terminal(*arguments: str) -> str:
         while True:
             try:
                 part = os.read(ours, 65536)
-            except OSError:  # the other end is closed
+            except OSError:  # The other end is closed.
                 break
             printed += part
         process.wait()
@@ -153,7 +154,7 @@ def on_a_terminal(*arguments: str) -> str:
     return printed.decode().replace("\r\n", "\n")
 
 
-def test_a_terminal_gets_one_screen_and_all_of_it_with_full(capsys: pytest.CaptureFixture[str]) -> None:
+def test_terminal_gets_one_screen_and_everything_with_full(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["analyze", NIGHT, "-q"]) == 0
     piped = capsys.readouterr().out
     brief, full = on_a_terminal("analyze", NIGHT, "-q"), on_a_terminal("analyze", NIGHT, "-q", "--full")
@@ -163,8 +164,8 @@ def test_a_terminal_gets_one_screen_and_all_of_it_with_full(capsys: pytest.Captu
 
 
 @pytest.mark.parametrize("width", [40, 80])
-def test_what_happened_is_bold_and_what_to_do_is_not(width: int) -> None:
-    """Also where each takes several lines."""
+def test_problems_are_bold_and_suggestions_are_not(width: int) -> None:
+    """This includes entries of several lines."""
     text = str(load_renderer("table")(goodput_cli.analyze(NIGHT), Page(width=width, colour=True)))
     bold = [words.strip() for words in re.findall("\x1b\\[1m(.*?)\x1b\\[0m", text)]
     assert {line for line in bold if "→" in line or "watchdog" in line or "compare hosts" in line} == set()

@@ -1,4 +1,4 @@
-"""Names from a log that try to act, in every command and every format: harmless, and still to be recognised."""
+"""Hostile names from a log, in every command and every format: harmless, and still recognizable."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ FORMATS = [name for name in format_names() if not is_binary(name)]
 
 
 def hostile_log(folder: Path, name: str) -> Path:
-    """A job of two attempts with an evaluation, all named so, in a file named so as far as a file can be."""
+    """Write a job of two attempts with an evaluation. All have a hostile name, and so has the file, as far as
+    possible."""
     second = iter(range(10_000))
     lines: list[dict[str, str | int]] = []
     for attempt in range(2):
@@ -58,7 +59,7 @@ def hostile_log(folder: Path, name: str) -> Path:
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("name", NAMES)
-def test_no_name_acts_in_any_format(
+def test_hostile_name_is_harmless_in_every_format(
     command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = hostile_log(tmp_path, NAMES[name])
@@ -66,20 +67,21 @@ def test_no_name_acts_in_any_format(
     for format_ in FORMATS:
         code = run([command, str(log), "--format", format_, *MORE.get(command, ())])
         out, err = capsys.readouterr()
-        assert_nothing_unseen(err)
+        assert_visible(err)
         assert "Traceback" not in err
         if code == 2:
             assert "is not available for this command" in err or "there is nothing to draw" in err
             continue
         written += 1
         assert code in (0, 5)
-        assert_nothing_unseen(OWN_SCRIPT.sub("", out))
+        assert_visible(OWN_SCRIPT.sub("", out))
         CHECKS.get(format_, as_text)(out)
     assert written >= 4
 
 
-def assert_nothing_unseen(text: str) -> None:
-    """No control character but the line's end, nothing that turns or hides text, nothing that cannot be encoded."""
+def assert_visible(text: str) -> None:
+    """Assert that a text has no control character except line ends, no bidirectional or hidden text, and can be
+    encoded."""
     text.encode()
     unseen = {char for char in text if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")} - {"\n"}
     assert not unseen
@@ -139,7 +141,7 @@ def as_metrics(out: str) -> None:
 
 
 class Acting(HTMLParser):
-    """Elements and attributes that make a browser act, in what a page says."""
+    """The elements and attributes of a page that can run code."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -152,7 +154,7 @@ class Acting(HTMLParser):
 
 
 def as_page(out: str) -> None:
-    """No element of a name's making: what may run is what the page brought, under the hash of its policy."""
+    """Assert that no element comes from a name: only scripts of the page run, under the hashes of its policy."""
     page = Acting()
     page.feed(OWN_SCRIPT.sub("", out))
     assert not page.found
@@ -173,7 +175,7 @@ CHECKS = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_name_can_still_be_recognised(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_name_stays_recognizable(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = hostile_log(tmp_path, NAMES[name])
     for format_ in ("table", "csv", "markdown"):
         assert run(["analyze", str(log), "--format", format_, "--quiet"]) == 0

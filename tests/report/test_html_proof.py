@@ -1,4 +1,5 @@
-"""Numbers of the HTML report lead to the rows that prove them, and where the page does not hold them to a command."""
+"""Numbers of the HTML report link to the rows that prove them, or to a command if the page does not contain the
+rows."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from tests.support.pages import read_page
 from tests.support.recorder_log import Recorder
 
 
-def test_every_number_leads_to_the_rows_that_prove_it() -> None:
+def test_every_number_links_to_its_rows() -> None:
     analysis, page = analysis_of(PRETRAIN.name), page_of(PRETRAIN.name)
     behind = {row[0]: row[2:4] for row in section(page, "where").all("table")[0].rows()}
     for body_row in section(page, "where").all("table")[0].all("tbody")[0].all("tr")[1:]:
@@ -39,7 +40,7 @@ def test_every_number_leads_to_the_rows_that_prove_it() -> None:
     assert values == ["#ledger-1", "#disruptions"]
 
 
-def test_the_rows_behind_a_category_add_up_to_it_and_name_their_lines() -> None:
+def test_rows_of_a_category_add_up_and_name_their_lines() -> None:
     analysis, page = analysis_of(PRETRAIN.name), page_of(PRETRAIN.name)
     saves = next(row for row in analysis.badput if row.category == Category.SAVE.id)
     link = next(
@@ -54,7 +55,7 @@ def test_the_rows_behind_a_category_add_up_to_it_and_name_their_lines() -> None:
 
 
 @pytest.mark.parametrize("part", [(0, 1), (0.3, 0.6)])
-def test_runs_are_those_of_segments_folded(part: tuple[float, float]) -> None:
+def test_runs_are_folded_segments(part: tuple[float, float]) -> None:
     timeline = analysis_of(PRETRAIN.name).timeline
     window = [timeline.start + int((timeline.end - timeline.start) * share) for share in part]
     runs, expected = find_runs(timeline, *window), folded(segment_rows(timeline, *window))
@@ -63,7 +64,7 @@ def test_runs_are_those_of_segments_folded(part: tuple[float, float]) -> None:
         assert getattr(runs, field.name).tolist() == getattr(expected, field.name).tolist()
 
 
-def test_what_the_page_does_not_hold_is_shown_by_a_command(tmp_path: Path) -> None:
+def test_rows_not_on_the_page_have_a_command(tmp_path: Path) -> None:
     log = Recorder()
     for life in range(120):
         log.start(1000 * life).steps(0, 9, 1000 * life + 10, 10)

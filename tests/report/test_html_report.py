@@ -1,4 +1,4 @@
-"""The HTML report: the numbers of JSON, one file that loads nothing, and text of a log that is only text."""
+"""The HTML report: the numbers of JSON, one file that loads nothing, and log text that is only text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def section(page: Element, name: str) -> Element:
 
 
 @samples
-def test_every_category_has_the_seconds_and_the_share_of_json(name: str) -> None:
+def test_every_category_agrees_with_json(name: str) -> None:
     value = json_of(analysis_of(name))
     rows = {row[0]: row[1:4] for row in section(page_of(name), "where").all("table")[0].rows()}
     for amount in (*value["badput"], {"category": "productive", "label": None} | value["goodput"]):
@@ -69,7 +69,7 @@ def test_every_category_has_the_seconds_and_the_share_of_json(name: str) -> None
 
 
 @samples
-def test_the_headline_is_that_of_json(name: str) -> None:
+def test_headline_agrees_with_json(name: str) -> None:
     value, page = json_of(analysis_of(name)), page_of(name)
     assert page.all("h1")[0].text == value["job"]["name"]
     share = percent(value["goodput"]["percent"])
@@ -84,7 +84,7 @@ def test_the_headline_is_that_of_json(name: str) -> None:
 
 
 @samples
-def test_every_disruption_has_the_numbers_and_the_evidence_of_json(name: str) -> None:
+def test_every_disruption_agrees_with_json(name: str) -> None:
     value, part = json_of(analysis_of(name)), section(page_of(name), "disruptions")
     shown = part.all("details")
     assert len(shown) == len(value["disruptions"])
@@ -102,7 +102,7 @@ def test_every_disruption_has_the_numbers_and_the_evidence_of_json(name: str) ->
         assert f"Disruption {row['number']}: attempt {row['attempt']}, {row['ended']}" in one.text
 
 
-def test_thresholds_steps_windows_and_the_rest_are_those_of_json() -> None:
+def test_thresholds_steps_and_windows_agree_with_json() -> None:
     analysis, page = analysis_of(PRETRAIN.name), page_of(PRETRAIN.name)
     value = json_of(analysis)
     wanted = [
@@ -128,7 +128,7 @@ def test_thresholds_steps_windows_and_the_rest_are_those_of_json() -> None:
     assert percent(100 * value["elastic"]["stepping_slice_efficiency"]) in beside["slices"]
 
 
-def test_every_category_is_defined_in_the_words_of_the_rules() -> None:
+def test_every_category_is_defined_as_in_the_rules() -> None:
     meanings = {category.id: category.row.meaning for category in Category}
     rules = (ROOT / "docs" / "accounting.md").read_text(encoding="utf-8")
     table = rules[rules.index("## 2. Categories") : rules.index("Not part of the ledger")]
@@ -141,7 +141,7 @@ def test_every_category_is_defined_in_the_words_of_the_rules() -> None:
 
 
 @samples
-def test_a_page_is_complete_in_itself_and_has_landmarks_headings_and_captions(name: str) -> None:
+def test_page_is_self_contained_and_accessible(name: str) -> None:
     text, page = render(analysis_of(name), Page()), page_of(name)
     names = [element.name for element in page.every()]
     assert [names.count(one) for one in ("h1", "main", "nav", "header", "footer", "title")] == [1] * 6
@@ -164,7 +164,7 @@ def test_a_page_is_complete_in_itself_and_has_landmarks_headings_and_captions(na
     assert "unsafe-eval" not in text.split("</head>")[0]
 
 
-def test_charts_are_drawn_in_the_page_and_said_in_words() -> None:
+def test_charts_are_drawn_and_described() -> None:
     figures = page_of(PRETRAIN.name).all("figure")
     assert [one.attributes["id"] for one in figures] == ["progress", "goodput-over-time", "step-times"]
     for figure in figures:
@@ -176,7 +176,7 @@ def test_charts_are_drawn_in_the_page_and_said_in_words() -> None:
     assert {"wasted progress", "recovery", "saves completed", "kept training", "1", "4"} <= set(lanes)
 
 
-def test_the_data_of_the_scripts_are_columns_of_one_length() -> None:
+def test_script_data_are_columns_of_equal_length() -> None:
     page = page_of(PRETRAIN.name)
     data = json.loads(page.by_id("data").text)
     assert set(data["charts"]) == {"progress", "goodput-over-time", "step-times"}
@@ -185,7 +185,7 @@ def test_the_data_of_the_scripts_are_columns_of_one_length() -> None:
 
 
 def hostile_log(folder: Path, name: str) -> Path:
-    """A job of which every text is `name`, with a disruption, a label and a line that is none."""
+    """Write a job in which every text is `name`, with a disruption, a label and an invalid line."""
     log = Recorder().start(0).steps(0, 9, 10, 10).custom(205, 212, name).start(150).steps(6, 19, 160, 10).end(400)
     log.lines = [json.dumps(json.loads(line) | {"job_name": name}) for line in log.lines]
     log.lines.append("{" + name.replace("\n", " "))
@@ -198,7 +198,7 @@ def test_hostile_names_are_text(name: str, harmless: Element, tmp_path: Path) ->
     hostile = read_page(written(hostile_log(tmp_path, name), name))
     for active in ("script", "style", "link", "meta", "section", "figure", "table", "tr", "svg"):
         assert len(hostile.all(active)) == len(harmless.all(active))
-    cut = threshold_on(name) != f"custom:{name.upper()}>50%"  # then it asks for no row that is there
+    cut = threshold_on(name) != f"custom:{name.upper()}>50%"  # The script then requests no missing row.
     assert len(hostile.all("a")) + cut == len(harmless.all("a"))
     assert names_in(hostile) <= names_in(harmless) | {"details", "summary", "class"}
     assert hostile.all("h1")[0].text == safe(name)
@@ -209,12 +209,12 @@ def test_hostile_names_are_text(name: str, harmless: Element, tmp_path: Path) ->
 
 @pytest.fixture(scope="module")
 def harmless(tmp_path_factory: pytest.TempPathFactory) -> Element:
-    """The page of the same log with names that mean no harm."""
+    """Return the page of the same log with harmless names."""
     return read_page(written(hostile_log(tmp_path_factory.mktemp("harmless"), "harmless"), "harmless"))
 
 
 def threshold_on(name: str) -> str:
-    """No longer than expressions may be."""
+    """Return a threshold, cut to the maximum length of expressions."""
     return f"custom:{name.upper()[:900]}>50%"
 
 
@@ -227,12 +227,12 @@ def written(log: Path, name: str) -> str:
 
 
 def names_in(page: Element) -> set[str]:
-    """Names of all elements and attributes."""
+    """Return the names of all elements and attributes."""
     return {name for element in page.every() for name in (element.name, *element.attributes)}
 
 
 @pytest.mark.parametrize("kind", ["svg", "png"])
-def test_the_main_picture_stands_alone(kind: str) -> None:
+def test_main_picture_is_a_complete_file(kind: str) -> None:
     assert format_of(f"picture.{kind}") == kind
     assert is_binary(kind) == (kind == "png")
     drawn = load_renderer(kind)(analysis_of(PRETRAIN.name), Page())
@@ -244,7 +244,7 @@ def test_the_main_picture_stands_alone(kind: str) -> None:
         assert not picture.all("script")
 
 
-def test_a_picture_shows_hostile_names_as_text(tmp_path: Path) -> None:
+def test_picture_shows_hostile_names_as_text(tmp_path: Path) -> None:
     name = "<script>alert(1)</script>&\x1b"
     drawn = load_renderer("svg")(goodput_cli.analyze(hostile_log(tmp_path, name)), Page())
     assert isinstance(drawn, str)
@@ -252,8 +252,8 @@ def test_a_picture_shows_hostile_names_as_text(tmp_path: Path) -> None:
     assert "<script" not in drawn
 
 
-def test_a_million_steps_add_less_than_two_megabytes(tmp_path: Path) -> None:
-    """Counted with a log of as many columns: 60 000 steps fill the same buckets as a million would."""
+def test_million_steps_add_less_than_two_megabytes(tmp_path: Path) -> None:
+    """The test counts a log with as many columns: 60 000 steps fill the same buckets as a million."""
     log = Recorder()
     at, number = 0.0, 0
     for attempt in range(600):
@@ -266,12 +266,12 @@ def test_a_million_steps_add_less_than_two_megabytes(tmp_path: Path) -> None:
     assert len(page.encode()) - len(library(VERSION).encode()) < 2_000_000
 
 
-def test_the_same_log_gives_the_same_page() -> None:
+def test_same_log_gives_the_same_page() -> None:
     analysis = goodput_cli.analyze(SAMPLES / "primer-50-percent.jsonl")
     assert render(analysis, Page()) == render(analysis, Page())
 
 
-def test_the_report_is_written_beside_other_formats(tmp_path: Path, capsys: Output) -> None:
+def test_report_is_written_next_to_other_formats(tmp_path: Path, capsys: Output) -> None:
     targets = [tmp_path / f"report.{ending}" for ending in ("html", "svg", "png", "json")]
     outputs = [part for target in targets for part in ("-o", str(target))]
     assert run(["analyze", str(PRETRAIN), "-q", *outputs]) == 0

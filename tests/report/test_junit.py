@@ -1,4 +1,4 @@
-"""JUnit: a test case per threshold, valid whatever text stands in it."""
+"""JUnit: one test case per threshold, and valid XML for any text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def outcome(case: Element) -> tuple[str, str, str]:
     return case.attrib["name"], inside.tag, inside.get("message", "")
 
 
-def test_a_test_case_per_threshold() -> None:
+def test_each_threshold_is_a_test_case() -> None:
     suite = junit(all_verdicts())
     nothing = "no data in the log"
     assert [outcome(case) for case in suite.iter("testcase")] == [
@@ -46,12 +46,12 @@ def test_a_test_case_per_threshold() -> None:
     assert "threshold goodput<60: warning (50.00 %, limit 60 %)" in said
 
 
-def test_without_thresholds_one_test_case_passes_with_the_headline() -> None:
+def test_no_thresholds_give_one_passed_case_with_the_headline() -> None:
     (case,) = junit(primer()).iter("testcase")
     assert outcome(case) == ("goodput 50.00 %, 1 h 40 min of 3 h 20 min", "passed", "")
 
 
-def test_a_gate_that_failed_says_what_cost_most_and_what_to_do() -> None:
+def test_failed_gate_reports_largest_loss_and_advice() -> None:
     night = goodput_cli.analyze(NIGHT, thresholds=["goodput<80", "queued>1h"])
     failed, unknown = junit(night).iter("testcase")
     numbers, lost, worst, *_ = (failed.find("failure").text or "").splitlines()  # type: ignore[union-attr]
@@ -62,7 +62,7 @@ def test_a_gate_that_failed_says_what_cost_most_and_what_to_do() -> None:
     assert "\n" not in (unknown.find("error").text or "")  # type: ignore[union-attr]
 
 
-def test_without_insights_it_names_the_largest_losses() -> None:
+def test_failed_gate_without_insights_names_largest_losses() -> None:
     crash = [start(0), *steps(0, 7, at=10), end(75), start(100), *steps(4, 5, at=110), end(160)]
     analysis = replace(account(*crash).analysis, thresholds=(Threshold("goodput<90", True, True, 56.25, 90.0, "%"),))
     (case,) = junit(analysis).iter("testcase")
@@ -76,7 +76,7 @@ def test_without_insights_it_names_the_largest_losses() -> None:
     assert more == "For details: goodput disruptions -"
 
 
-def test_it_says_why_the_job_died_where_a_line_does() -> None:
+def test_failed_gate_reports_a_known_cause() -> None:
     folder = ROOT / "tests" / "causes" / "examples" / "02-killed-by-the-kernel"
     (case,) = junit(goodput_cli.analyze(folder, thresholds=["goodput<99"])).iter("testcase")
     (why,) = (line for line in (case.findtext("failure") or "").splitlines() if line.startswith("Disruption 1: "))
@@ -84,7 +84,7 @@ def test_it_says_why_the_job_died_where_a_line_does() -> None:
     assert f"({folder / 'dmesg-node-02.log'}:1). " in why
 
 
-def test_without_a_gate_it_says_why_the_job_died_too() -> None:
+def test_cause_is_reported_without_a_gate() -> None:
     suite = junit(goodput_cli.analyze(ROOT / "tests" / "causes" / "examples" / "07-next-start-fails"))
     held = {one.attrib["name"]: one.attrib["value"] for one in suite.iter("property")}
     assert (held["cause.environment.disruptions"], held["cause.unknown.disruptions"]) == ("1", "1")
@@ -95,7 +95,7 @@ def test_without_a_gate_it_says_why_the_job_died_too() -> None:
     assert "Disruption" not in (nobody.findtext("system-out") or "")
 
 
-def test_the_properties_of_the_suite_hold_the_figures() -> None:
+def test_properties_of_the_suite_have_the_figures() -> None:
     held = {one.attrib["name"]: one.attrib["value"] for one in junit(hostile()).iter("property")}
     assert held["goodput.seconds"] == "82561.123456788"
     assert held["badput.training_slowdown.seconds"] == "-1500"
@@ -106,7 +106,7 @@ def test_the_properties_of_the_suite_hold_the_figures() -> None:
 
 
 @pytest.mark.parametrize("text", EVIL)
-def test_junit_of_anything_is_valid_and_shows_it(text: str) -> None:
+def test_junit_of_any_analysis_is_valid_and_shows_it(text: str) -> None:
     suite = junit(evil(text))
     assert len(list(suite.iter("testcase"))) == 1
     assert suite.tag == "testsuite"

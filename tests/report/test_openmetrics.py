@@ -1,4 +1,4 @@
-"""OpenMetrics: every figure has its metric, and a parser of others reads them whatever text stands in them."""
+"""OpenMetrics: every figure has its metric, and an independent parser reads it for any text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 def samples(text: str, parse: Any) -> Samples:
-    """(name, labels) -> value of every sample; no series twice."""
+    """Return the value of every sample by (name, labels), and check that no series occurs twice."""
     found = [
         ((sample.name, tuple(sorted(sample.labels.items()))), sample.value)
         for family in parse(text)
@@ -32,7 +32,8 @@ def samples(text: str, parse: Any) -> Samples:
 
 
 def metrics(analysis: Analysis) -> Samples:
-    """The samples, which both formats must read in the same way: the collector of the node exporter reads the older."""
+    """Return the samples and check that both formats give the same. The collector of the node exporter reads the
+    older format."""
     text = render("openmetrics", analysis)
     assert text.endswith("\n# EOF\n")
     read = samples(text, parse_openmetrics)
@@ -41,14 +42,14 @@ def metrics(analysis: Analysis) -> Samples:
 
 
 def sample(found: Samples, name: str, **labels: str) -> float:
-    """The value of the one series with these labels."""
+    """Return the value of the only series with these labels."""
     (value,) = [
         value for (known, pairs), value in found.items() if known == name and labels.items() <= dict(pairs).items()
     ]
     return value
 
 
-def test_metrics_hold_the_figures() -> None:
+def test_metrics_contain_the_figures() -> None:
     found = metrics(hostile())
     assert sample(found, "goodput_ratio") == pytest.approx(hostile().goodput.percent / 100)
     assert sample(found, "goodput_category_seconds", category="productive") == 82561.123456788
@@ -61,7 +62,7 @@ def test_metrics_hold_the_figures() -> None:
     assert sum(seconds) == pytest.approx(sample(found, "goodput_window_seconds"))
 
 
-def test_what_is_not_recorded_has_no_series_and_what_is_zero_has_one() -> None:
+def test_unrecorded_value_has_no_series_and_zero_has_one() -> None:
     found = metrics(primer(not_recorded=("queued",)))
     categories = {dict(pairs).get("category") for name, pairs in found if name == "goodput_category_seconds"}
     assert "queued" not in categories
@@ -80,7 +81,7 @@ def test_every_figure_has_its_metric() -> None:
     assert sample(found, "goodput_disruptions") == 5
 
 
-def test_thresholds_as_metrics() -> None:
+def test_thresholds_are_metrics() -> None:
     found = metrics(all_verdicts())
     verdicts = [
         (labels["expression"], labels["action"], labels["verdict"])
@@ -100,7 +101,7 @@ def test_thresholds_as_metrics() -> None:
 
 
 @pytest.mark.parametrize("text", EVIL)
-def test_metrics_of_anything_can_be_read(text: str) -> None:
+def test_metrics_of_any_analysis_can_be_parsed(text: str) -> None:
     found = metrics(evil(text))
     assert {name for name, _ in found} == {name for name, _ in metrics(evil("x"))}
     assert all(char.isprintable() or char == "\n" for char in render("openmetrics", evil(text)))
@@ -111,14 +112,14 @@ def test_metrics_of_any_text_can_be_read(text: str) -> None:
     metrics(evil("x" + text))
 
 
-def test_series_that_look_the_same_are_one() -> None:
+def test_series_with_the_same_visible_name_are_merged() -> None:
     total = 200 * MINUTE
     rows = tuple(amount("custom_badput_events", MINUTE, total, label) for label in ("A\n", "A\\n"))
     twice = gated("goodput<90", "goodput<90", analysis=primer(badput=rows))
     assert sample(metrics(twice), "goodput_category_seconds", label="A\\n") == 120
 
 
-def test_an_empty_window_has_no_ratio() -> None:
+def test_empty_window_has_no_ratio() -> None:
     empty = primer(window=Window(BASE, BASE, 0), goodput=amount("productive", 0, 0), badput=())
     assert "goodput_ratio" not in {name for name, _ in metrics(empty)}
     junit(empty)

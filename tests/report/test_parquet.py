@@ -1,4 +1,4 @@
-"""`--format parquet`: typed tables whose sums are those of the JSON, whatever stands in the log."""
+"""`--format parquet`: typed tables whose sums agree with JSON, for any log text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def table_of(analysis: Analysis, name: str = "parquet") -> pa.Table:
 
 
 def sums(table: pa.Table) -> dict[tuple[str, str | None], int]:
-    """Nanoseconds by category and label, slowdown taken out of what is productive."""
+    """Return nanoseconds by category and label, with slowdown subtracted from productive time."""
     found: Counter[tuple[str, str | None]] = Counter()
     for row in table.select(["category", "label", "ns", "slowdown_ns"]).to_pylist():
         found[row["category"], row["label"]] += row["ns"]
@@ -66,7 +66,7 @@ def json_sums(analysis: Analysis) -> dict[tuple[str, str | None], int]:
     [(NIGHT, {}), (NIGHT, {"start": "-3h", "end": "-1h"}), (PRIMER, {"reference_step_time": 120})],
     ids=["a night", "two hours of it", "with a reference"],
 )
-def test_the_segments_add_up_to_the_json(log: Path, question: dict[str, Any]) -> None:
+def test_segments_add_up_to_json(log: Path, question: dict[str, Any]) -> None:
     analysis = goodput_cli.analyze(log, **question)
     table = table_of(analysis)
     assert sums(table) == json_sums(analysis)
@@ -74,7 +74,7 @@ def test_the_segments_add_up_to_the_json(log: Path, question: dict[str, Any]) ->
 
 
 @pytest.mark.parametrize(("name", "frame"), [("parquet", "segments"), ("parquet-events", "events")])
-def test_columns_and_values_are_those_of_the_dataframe(name: str, frame: str) -> None:
+def test_columns_and_values_agree_with_the_dataframe(name: str, frame: str) -> None:
     analysis = goodput_cli.analyze(NIGHT)
     table, expected = table_of(analysis, name), getattr(analysis, frame)
     assert table.column_names == ["job", *expected.columns]
@@ -84,14 +84,14 @@ def test_columns_and_values_are_those_of_the_dataframe(name: str, frame: str) ->
         assert table[column].to_pylist() == values, column
 
 
-def test_evidence_is_that_of_the_timeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_evidence_agrees_with_the_timeline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = str(outage().write(tmp_path / "job.jsonl"))
     assert run(["timeline", log, "--format", "json", "-q"]) == 0
     expected = [segment["evidence"] for segment in json.loads(capsys.readouterr().out)["segments"]]
     assert table_of(goodput_cli.analyze(log))["evidence"].to_pylist() == expected
 
 
-def test_entries_of_cloud_logging_are_named_by_their_insert_id() -> None:
+def test_cloud_logging_entries_are_named_by_insert_id() -> None:
     table = replace(
         goodput_cli.analyze(NIGHT).table.take(np.arange(3)),
         line=np.array([0, 7, 0]),
@@ -104,7 +104,7 @@ def test_entries_of_cloud_logging_are_named_by_their_insert_id() -> None:
     assert pairs.to_pylist() == [["first", f"{NIGHT}:7"], [f"{NIGHT}:7"], ["first"], []]
 
 
-def test_the_file_says_what_it_is() -> None:
+def test_file_describes_itself() -> None:
     analysis = goodput_cli.analyze(PRIMER, reference_step_time=120, stall_factor=4.0)
     metadata = {key.decode(): value.decode() for key, value in table_of(analysis).schema.metadata.items()}
     assert metadata["goodput.schema_version"] == "2"
@@ -118,7 +118,7 @@ def test_the_file_says_what_it_is() -> None:
     assert (method["reference_step_time_seconds"], method["stall_factor"]) == (120.0, 4.0)
 
 
-def test_text_repeats_as_a_dictionary_and_instants_are_utc() -> None:
+def test_text_is_a_dictionary_and_timestamps_are_utc() -> None:
     schema = table_of(goodput_cli.analyze(NIGHT)).schema
     assert pa.types.is_dictionary(schema.field("category").type)
     assert schema.field("start").type == pa.timestamp("ns", tz="UTC")
@@ -151,7 +151,7 @@ def test_hostile_text_is_only_text(tmp_path: Path) -> None:
     assert table_of(goodput_cli.analyze(path), "parquet-events").num_rows == len(log.lines)
 
 
-def test_what_is_not_recorded_is_null(tmp_path: Path) -> None:
+def test_unrecorded_values_are_null(tmp_path: Path) -> None:
     path = Recorder().start(0).steps(5, 8, 10, 10).end(60).write(tmp_path / "job.jsonl")
     events = table_of(goodput_cli.analyze(path), "parquet-events").to_pylist()
     assert (events[0]["kind"], events[0]["step"], events[0]["rank"], events[0]["label"]) == ("start", None, None, None)
@@ -169,7 +169,7 @@ def test_what_is_not_recorded_is_null(tmp_path: Path) -> None:
         ("events.parquet", "parquet"),
     ],
 )
-def test_the_ending_says_which_table(file: str, name: str) -> None:
+def test_suffix_selects_the_table(file: str, name: str) -> None:
     assert format_of(file) == name
 
 
@@ -184,7 +184,7 @@ def test_other_commands_write_the_columns_of_their_csv(command: str, tmp_path: P
     assert table.num_rows == len(lines)
 
 
-def test_cells_of_a_sheet_keep_their_exact_values(tmp_path: Path) -> None:
+def test_sheet_cells_keep_exact_values(tmp_path: Path) -> None:
     log, out = outage().write(tmp_path / "job.jsonl"), tmp_path / "out.parquet"
     assert run(["disruptions", str(log), "-q", "-o", str(out)]) == 0
     (row,) = pyarrow.parquet.read_table(out).to_pylist()
@@ -193,12 +193,12 @@ def test_cells_of_a_sheet_keep_their_exact_values(tmp_path: Path) -> None:
     assert row["cost"] is None
 
 
-def test_the_events_are_for_analyze(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_event_table_is_only_for_analyze(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(["timeline", str(NIGHT), "-o", str(tmp_path / "x.events.parquet")]) == UsageError.exit_code
     assert "parquet-events" in capsys.readouterr().err
 
 
-def test_a_table_of_segments_is_no_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_of_segments_is_no_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "run.parquet"
     assert run(["analyze", str(PRIMER), "-q", "-o", str(out)]) == 0
     assert run(["analyze", str(out), "-q"]) == NotEnoughData.exit_code

@@ -1,4 +1,4 @@
-"""What pages are made with is kept for the next page, and used only if it is whole and nobody else's."""
+"""Compiled templates are cached for the next page. The cache is used only if it is complete and private."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "pages"
 
 
-def test_what_was_kept_is_there_and_only_for_its_owner(folder: Path) -> None:
+def test_cache_is_readable_only_by_its_owner(folder: Path) -> None:
     assert ready_made.read("a") is None
     ready_made.keep("a", b"one\ntwo")
     assert ready_made.read("a") == b"one\ntwo"
@@ -27,27 +27,27 @@ def test_what_was_kept_is_there_and_only_for_its_owner(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", b"\n", b"0" * 64 + b"\none\ntwo"])
-def test_what_is_damaged_is_not_used(folder: Path, damage: bytes) -> None:
+def test_damaged_cache_is_not_used(folder: Path, damage: bytes) -> None:
     ready_made.keep("a", b"one\ntwo")
     (folder / "a").write_bytes(damage)
     assert ready_made.read("a") is None
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602])
-def test_what_others_could_have_written_is_not_used(folder: Path, mode: int) -> None:
+def test_cache_writable_by_others_is_not_used(folder: Path, mode: int) -> None:
     ready_made.keep("a", b"one\ntwo")
     (folder / "a").chmod(mode)
     assert ready_made.read("a") is None
 
 
-def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_cache_directory_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("GOODPUT_CACHE_DIR", str(tmp_path / "file"))
     ready_made.keep("a", b"one")
     assert ready_made.read("a") is None
 
 
-def test_templates_are_compiled_once_and_again_when_they_change(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_templates_are_recompiled_only_when_they_change(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[str | None] = []
     compile_ = jinja2.Environment.compile
 

@@ -1,4 +1,4 @@
-"""The registry of output formats: what a plug-in can say of itself, seen by real entry points of a package."""
+"""The registry of output formats: declarations of a plug-in, read from real entry points of a package."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ nonsense = shown:nonsense
 
 @pytest.fixture(autouse=True)
 def plug_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A package with entry points on the path of this process."""
+    """Return a package with entry points on the path of this process."""
     (tmp_path / "shown.py").write_text(PLUG_IN)
     (tmp_path / "shown-1.dist-info").mkdir()
     (tmp_path / "shown-1.dist-info" / "entry_points.txt").write_text(ENTRY_POINTS)
@@ -63,12 +63,12 @@ def forget() -> None:
     base._loaded_plug_in.cache_clear()
 
 
-def test_ours_come_first_and_all_are_named() -> None:
+def test_own_formats_come_first_and_all_are_listed() -> None:
     assert format_names()[:4] == ["table", "json", "csv", "markdown"]
     assert format_names()[-6:] == ["bare", "broken", "full", "late", "nonsense", "paged"]
 
 
-def test_a_bare_function_writes_an_analysis() -> None:
+def test_bare_function_writes_an_analysis() -> None:
     assert load_renderer("bare")(primer(), Page()) == f"bare {primer().job.name}\n"
     assert load_renderer("paged")(primer(), Page(width=99)) == f"99 {primer().job.name}\n"
     assert not is_binary("bare")
@@ -77,7 +77,7 @@ def test_a_bare_function_writes_an_analysis() -> None:
         load_sheet_renderer("bare")
 
 
-def test_a_format_says_its_endings_and_whether_it_writes_bytes() -> None:
+def test_format_declares_suffixes_and_bytes() -> None:
     assert [format_of(f"x.{ending}") for ending in ("heat", "HEAT.bin", "late", "full", "json")] == [
         "full", "full", "late", "full", "json",
     ]  # fmt: skip
@@ -85,7 +85,7 @@ def test_a_format_says_its_endings_and_whether_it_writes_bytes() -> None:
     assert not is_binary("late")
 
 
-def test_it_writes_the_answer_of_every_command(tmp_path: Path) -> None:
+def test_plugin_writes_the_answer_of_every_command(tmp_path: Path) -> None:
     for command in ("disruptions", "steps", "jobs", "timeline", "check"):
         out = tmp_path / f"{command}.heat"
         assert run([command, str(SAMPLE), "-o", str(out), "--quiet"]) == (5 if command == "check" else 0)
@@ -93,7 +93,7 @@ def test_it_writes_the_answer_of_every_command(tmp_path: Path) -> None:
     assert run(["analyze", str(SAMPLE), "-o", str(tmp_path / "x.bare"), "--quiet"]) == 0
 
 
-def test_what_it_writes_may_be_imported_late(tmp_path: Path) -> None:
+def test_renderer_can_be_imported_late(tmp_path: Path) -> None:
     assert is_binary("late") is False
     with pytest.raises(UsageError, match="late_module"):
         load_sheet_renderer("late")
@@ -105,20 +105,20 @@ def test_what_it_writes_may_be_imported_late(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "words"), [("broken", "no_such_module"), ("nonsense", "neither an OutputFormat")])
-def test_one_that_cannot_be_loaded_is_said_and_takes_nothing_along(name: str, words: str) -> None:
+def test_broken_plugin_is_reported_and_others_work(name: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         load_renderer(name)
     assert format_of("x.heat") == "full"
     assert format_of("x.json") == "json"
 
 
-def test_no_plug_in_is_loaded_for_a_format_of_ours() -> None:
+def test_own_format_loads_no_plugin() -> None:
     format_of("x.json")
     load_renderer("json")
     assert "shown" not in sys.modules
 
 
-def test_entry_points_are_asked_for_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry_points_are_read_once_per_process(monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
         "import importlib.metadata as metadata, sys\n"
         "asked = []\n"

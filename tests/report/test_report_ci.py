@@ -1,4 +1,4 @@
-"""Formats for CI as people see them, and the Markdown of a step summary, which may hold hostile text."""
+"""Formats for CI, and the Markdown of a step summary, which can contain hostile text."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ MEGABYTE = 1_000_000
 @pytest.mark.parametrize(
     ("name", "analysis"), [("primer", primer()), ("hostile", hostile()), ("verdicts", all_verdicts())]
 )
-def test_documents_as_people_see_them(name: str, analysis: Analysis) -> None:
+def test_documents_are_as_expected(name: str, analysis: Analysis) -> None:
     check_golden(f"{name}.xml", render("junit", analysis))
     check_golden(f"{name}.prom", render("openmetrics", analysis))
 
 
-def test_the_summary_of_a_gate_as_people_see_it() -> None:
+def test_summary_of_a_gate_is_as_expected() -> None:
     analysis = goodput_cli.analyze(SAMPLES / "llm-pretrain.jsonl", thresholds=["goodput<80", "queued>1h"], window="2h")
     text = render("markdown", analysis).replace(str(SAMPLES.parent).replace("_", "\\_"), "…")
     text = text.replace(str(SAMPLES.parent), "…")
@@ -44,13 +44,13 @@ def test_the_summary_of_a_gate_as_people_see_it() -> None:
     ("threshold", "title"),
     [("goodput<80", "# FAILED: Goodput"), ("queued>1h", "# NOT JUDGED: Goodput"), ("goodput<70", "# Goodput")],
 )
-def test_the_title_says_whether_a_gate_failed(threshold: str, title: str) -> None:
+def test_title_has_the_result_of_the_gate(threshold: str, title: str) -> None:
     analysis = goodput_cli.analyze(SAMPLES / "llm-pretrain.jsonl", thresholds=[threshold])
     assert render("markdown", analysis).startswith(f"{title} of llm-pretrain-7b: 70.43 %\n")
 
 
 class Tags(HTMLParser):
-    """What acts in a page: its tags, and whether every folded part ends."""
+    """The tags of a page that can run code, and the balance of its folded parts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ OURS = set("h1 p strong pre code table thead tbody tr th td ul li details summar
 
 
 def page_of(document: str) -> Tags:
-    """The document as a reader of GitHub's Markdown sees it."""
+    """Return the document as GitHub's Markdown renders it."""
     seen = Tags()
     seen.feed(MarkdownIt("gfm-like", {"html": True, "linkify": False}).render(document))
     assert seen.folds == 0
@@ -78,7 +78,7 @@ def page_of(document: str) -> Tags:
 
 
 @pytest.mark.parametrize("text", EVIL)
-def test_nothing_acts_in_a_summary(text: str) -> None:
+def test_summary_contains_no_active_elements(text: str) -> None:
     seen = page_of(render("markdown", evil(text)))
     assert {"details", "summary", "table", "h1"} <= seen.tags
 
@@ -95,8 +95,8 @@ def test_summaries_can_be_appended() -> None:
 
 
 @pytest.mark.parametrize("char", ["&", "\U0001f4a9", "\U000e0001"], ids=["entity", "wide", "unseen"])
-def test_a_summary_is_under_a_megabyte_and_says_what_it_leaves_out(char: str) -> None:
-    """Far more of everything than a page can hold, in characters that need the most room."""
+def test_summary_is_under_a_megabyte_and_lists_omissions(char: str) -> None:
+    """The analysis has far more of everything than fits, in characters that need the most space."""
     text = char * 1000
     rows = tuple(amount("custom_badput_events", MINUTE, 10**9 * MINUTE, f"{i}{text}") for i in range(2000))
     found = [Diagnostic("x", "warning", f"{i}{text}", 9, (text, text, text)) for i in range(200)]
@@ -133,13 +133,13 @@ def test_many_disruptions_are_cut_and_counted(tmp_path: Path) -> None:
     page_of(text)
 
 
-def test_endings() -> None:
+def test_suffix_selects_the_format() -> None:
     endings = {"a.xml": "junit", "b.junit.xml": "junit", "c.prom": "openmetrics", "d.om": "openmetrics"}
     assert {path: format_of(path) for path in endings} == endings
 
 
 @pytest.mark.parametrize("name", ["junit", "openmetrics"])
-def test_other_commands_say_that_they_do_not_write_them(name: str) -> None:
+def test_other_commands_reject_summary_formats(name: str) -> None:
     with pytest.raises(
         UsageError, match=f"the format '{name}' is not available for this command; use one of table, json"
     ):

@@ -1,4 +1,4 @@
-"""Every format: the figures are there, they agree, and text from a log is only text."""
+"""All formats: the figures are complete and agree, and log text is only text."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def failing() -> Analysis:
         ("table-failing.txt", failing(), Page()),
     ],
 )
-def test_tables_as_people_see_them(name: str, analysis: Analysis, page: Page) -> None:
+def test_tables_are_as_expected(name: str, analysis: Analysis, page: Page) -> None:
     check_golden(name, render_table(analysis, page))
 
 
 @pytest.mark.parametrize(("name", "analysis"), [("primer", primer()), ("hostile", hostile()), ("failing", failing())])
-def test_documents_as_people_see_them(name: str, analysis: Analysis) -> None:
+def test_documents_are_as_expected(name: str, analysis: Analysis) -> None:
     check_golden(f"{name}.md", render("markdown", analysis))
     check_golden(f"{name}.csv", render("csv", analysis))
     check_golden(f"{name}.json", render("json", analysis))
@@ -84,18 +84,18 @@ def test_documents_as_people_see_them(name: str, analysis: Analysis) -> None:
 @pytest.mark.parametrize("analysis", [primer(), hostile()])
 def test_no_line_is_wider_than_the_page(width: int, analysis: Analysis) -> None:
     lines = render("table", analysis, width=width).splitlines()
-    assert max(cell_len(line) for line in lines if "goodput " not in line) <= max(width, 40)  # a command is never cut
+    assert max(cell_len(line) for line in lines if "goodput " not in line) <= max(width, 40)  # A command is never cut.
     assert not any(line.endswith(" ") for line in lines)
 
 
-def test_a_plain_table_is_ascii_without_escapes() -> None:
+def test_plain_table_is_ascii_without_escapes() -> None:
     text = render("table", primer(), unicode=False)
     assert text.isascii()
     assert "\x1b" not in text
     assert "\x1b" in render("table", primer(), colour=True)
 
 
-def test_the_names_of_json_can_be_found_in_the_table() -> None:
+def test_json_names_are_in_the_table() -> None:
     total = 1000 * MINUTE
     rows = tuple(amount(name, MINUTE, total) for name in CATEGORIES if name not in ("productive", "excluded"))
     text = render("table", primer(badput=rows))
@@ -105,7 +105,7 @@ def test_the_names_of_json_can_be_found_in_the_table() -> None:
     assert max(map(len, titles)) <= 26
 
 
-def test_the_table_shows_why_a_threshold_failed() -> None:
+def test_table_shows_why_a_threshold_failed() -> None:
     text = render("table", failing())
     assert "84.9996 %" in text
     assert list(threshold_lines(failing().thresholds)) == [
@@ -116,20 +116,20 @@ def test_the_table_shows_why_a_threshold_failed() -> None:
     assert len(list(threshold_lines(failing().thresholds, with_passes=False))) == 2
 
 
-def test_counts_that_are_no_whole_numbers_show_on_which_side_they_are() -> None:
+def test_fractional_counts_show_their_side_of_the_limit() -> None:
     analysis = primer(job=replace(primer().job, kept_steps=49.9999999))
     (judged,) = evaluate([parse_threshold("kept_steps<50")], analysis)
     assert threshold_reason(judged) == "49.9999999, limit 50"
 
 
-def test_a_reference_from_the_log_says_how_to_pin_it() -> None:
+def test_reference_from_the_log_shows_how_to_pin_it() -> None:
     for name in ("table", "markdown"):
         assert "--reference-step-time 2.5" in render(name, hostile())
         assert "auto" in render(name, hostile())
         assert "pin it" not in render(name, primer())
 
 
-def test_numbers_are_never_shortened_where_the_page_is_narrow() -> None:
+def test_numbers_are_never_shortened_on_a_narrow_page() -> None:
     narrow = render("table", primer(), width=60)
     assert "Effective Computation Time (hours)" in narrow
     wide = [cell.strip() for line in render("table", primer(), width=100).split("\n") for cell in line.split("  ")]
@@ -138,7 +138,7 @@ def test_numbers_are_never_shortened_where_the_page_is_narrow() -> None:
     assert all(figure in narrow for figure in figures)
 
 
-def test_an_undetermined_loss_has_bounds() -> None:
+def test_undetermined_loss_has_bounds() -> None:
     total = 200 * MINUTE
     rows = (
         amount("wasted_progress_from_disruption", 10 * MINUTE, total),
@@ -155,11 +155,11 @@ def test_json_adds_up_and_has_every_key() -> None:
     assert max(len(row["label"] or "") for row in value["badput"]) == 10_000
     assert value["thresholds"] == []
     declared = schema()["$defs"]["analysis_answer"]
-    always = (*declared["required"], "rules", "bounds")  # answers of 0.2.0 have none
+    always = (*declared["required"], "rules", "bounds")  # Answers of 0.2.0 have none.
     assert list(value) == [key for key in declared["properties"] if key in always]
 
 
-def test_json_is_as_the_contract_shows_it() -> None:
+def test_json_agrees_with_its_contract() -> None:
     value = as_json(primer(thresholds=evaluate([parse_threshold("goodput<90")], primer())))
     assert value["thresholds"] == [
         {
@@ -182,7 +182,7 @@ def test_json_is_as_the_contract_shows_it() -> None:
     assert value["at_risk"] == {"steps": None, "seconds": None}
 
 
-def test_json_never_holds_nan() -> None:
+def test_json_never_contains_nan() -> None:
     empty = primer(window=Window(BASE, BASE, 0), goodput=amount("productive", 0, 0), badput=CategoryTimes())
     assert as_json(empty)["goodput"]["percent"] is None
     for name in ("table", "markdown", "csv"):
@@ -221,13 +221,13 @@ def test_markdown_shows_exactly_the_text() -> None:
     assert "\n" not in escaped
 
 
-def test_diagnostics_as_people_see_them() -> None:
+def test_diagnostics_are_as_expected() -> None:
     found = hostile().diagnostics
     check_golden("diagnostics.txt", "\n".join(diagnostic_lines(found)) + "\n")
     check_golden("diagnostics-verbose.txt", "\n".join(diagnostic_lines(found, every_place=True)) + "\n")
 
 
-def test_formats_by_name_and_by_ending() -> None:
+def test_formats_are_selected_by_name_and_suffix() -> None:
     assert format_names()[:4] == ["table", "json", "csv", "markdown"]
     endings = {"a.json": "json", "b.CSV": "csv", "c.md": "markdown", "d.markdown": "markdown", "e.txt": "table"}
     assert {path: format_of(path) for path in endings} == endings
@@ -245,13 +245,13 @@ def test_formats_by_name_and_by_ending() -> None:
         (2.005, "about 2 steps"), (2.5, "2.5 steps"), (799.518, "about 800 steps"), (3401, "3401 steps"),
     ],
 )  # fmt: skip
-def test_steps_that_count_in_part_are_rounded_for_people(kept: float, text: str) -> None:
+def test_partial_steps_are_rounded_for_people(kept: float, text: str) -> None:
     analysis = primer()
     job = replace(analysis.job, kept_steps=kept, kept_range=None, end_ns=analysis.window.end_ns + 1)
     assert kept_text(replace(analysis, job=job), " steps") == text
 
 
-def test_a_part_of_a_job_says_whose_attempts_these_are_and_no_end_that_it_does_not_reach() -> None:
+def test_part_of_a_job_shows_its_attempts_and_no_later_end() -> None:
     analysis = primer()
     part = replace(analysis, window=replace(analysis.window, end_ns=analysis.window.end_ns - 1))
     assert (attempts_text(analysis), attempts_text(part)) == ("2 attempts", "2 attempts in the whole job")

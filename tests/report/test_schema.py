@@ -1,6 +1,6 @@
-"""docs/schema.json is made from the declarations, and every answer of every command is as it says.
+"""docs/schema.json is generated from the declarations, and every answer of every command agrees with it.
 
-`UPDATE_DOCS=1 pytest tests/report/test_schema.py` writes the file anew.
+`UPDATE_DOCS=1 pytest tests/report/test_schema.py` writes the file again.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ KINDS = {
 Output = pytest.CaptureFixture[str]
 
 
-def test_the_file_is_what_the_declarations_say() -> None:
+def test_schema_file_agrees_with_the_declarations() -> None:
     text = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
     if updating():
         SCHEMA_FILE.write_text(text, encoding="utf-8")
     assert SCHEMA_FILE.read_text(encoding="utf-8") == text, "UPDATE_DOCS=1 pytest tests/report/test_schema.py"
 
 
-def test_it_is_a_schema_and_names_every_kind() -> None:
+def test_schema_is_valid_and_names_every_kind() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
     definitions = schema()["$defs"]
     answers = [definitions[one["$ref"].removeprefix("#/$defs/")] for one in schema()["oneOf"]]
@@ -54,7 +54,7 @@ def test_it_is_a_schema_and_names_every_kind() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_command_answers_as_it_says(kind: str, capsys: Output) -> None:
+def test_answer_of_every_command_agrees_with_the_schema(kind: str, capsys: Output) -> None:
     run([*KINDS[kind], "--format", "json", "--quiet"])
     answer = json.loads(capsys.readouterr().out)
     check_answer(answer, kind)
@@ -65,7 +65,7 @@ def test_every_command_answers_as_it_says(kind: str, capsys: Output) -> None:
 @pytest.mark.parametrize(
     "damage", [{"kind": "steps"}, {"kind": None}, {"more": 1}, {"window": {}}, {"schema_version": 3}]
 )
-def test_other_objects_are_refused(damage: dict[str, Any], capsys: Output) -> None:
+def test_other_objects_are_rejected(damage: dict[str, Any], capsys: Output) -> None:
     run(["rolling", LOG, "--window", "1h", "--format", "json", "--quiet"])
     answer = json.loads(capsys.readouterr().out)
     check_any_answer(answer)
@@ -73,8 +73,8 @@ def test_other_objects_are_refused(damage: dict[str, Any], capsys: Output) -> No
         check_any_answer({**answer, **damage})
 
 
-def test_a_column_is_declared_once() -> None:
-    """What JSON has of a disruption is what CSV has, but for the pair and the objects."""
+def test_column_is_declared_once() -> None:
+    """JSON and CSV have the same fields of a disruption, except for the pair and the objects."""
     from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
 
     in_json = {column.json_key for column in DISRUPTIONS.columns if column.audience & Audience.JSON}

@@ -26,7 +26,7 @@ LOG = Path(__file__).parent.parent.parent / "sample_logs" / "llm-pretrain.jsonl"
 
 
 class Elements(HTMLParser):
-    """What a page is made of: names of its elements, their attributes, and the text of each table cell."""
+    """The parts of a page: names of its elements, their attributes, and the text of each table cell."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -56,8 +56,8 @@ def numbers(size: int) -> Sheet:
     return Sheet("Numbers", (column,), Lazy(size, lambda: ((row,) for row in range(size))))
 
 
-def test_a_comparison_opens_with_what_changed(tmp_path: Path) -> None:
-    """A card as the report's: the points, from where to where, and what moved most; no line of it stands twice."""
+def test_comparison_starts_with_the_change(tmp_path: Path) -> None:
+    """Its card is like the report's: the points, both values, and the largest change. No line occurs twice."""
     page = tmp_path / "compare.html"
     assert run(["compare", str(LOG), str(LOG.with_name("llm-pretrain-r2.jsonl")), "-q", "-o", str(page)]) == 0
     card, _, rest = said_on(page).partition("</main>")[0].partition('class="headline"')[2].partition("</section>")
@@ -69,8 +69,8 @@ def test_a_comparison_opens_with_what_changed(tmp_path: Path) -> None:
     assert "<p><bdi>llm-pretrain-7b-r2: goodput is about" not in rest
 
 
-def test_advice_opens_with_the_interval(tmp_path: Path) -> None:
-    """The advice stands once: not above the chart, and not among the lines below it."""
+def test_advice_starts_with_the_interval(tmp_path: Path) -> None:
+    """The advice occurs once: not above the chart, and not among the lines below it."""
     page = tmp_path / "advise.html"
     assert run(["advise", str(LOG), "-q", "-o", str(page)]) == 0
     card, _, rest = said_on(page).partition('class="headline"')[2].partition("</section>")
@@ -80,7 +80,7 @@ def test_advice_opens_with_the_interval(tmp_path: Path) -> None:
     assert "save every 50 steps (" not in rest.lower()
 
 
-def test_a_page_holds_every_cell_that_people_are_shown() -> None:
+def test_page_contains_every_cell_shown_to_people() -> None:
     page = Elements(render(sheet(), Page()))
     heads = [*page.cells[:5], *page.cells[6:8]]
     assert heads == ["name", "events", "when (UTC)", "down time", "goodput", "factor", "short"]
@@ -88,15 +88,15 @@ def test_a_page_holds_every_cell_that_people_are_shown() -> None:
     assert first == ["plain", "3", "2025-01-01 00:00:00", "1 min 30 s", "50.00 %", "1.5", "eye"]
 
 
-def test_a_page_has_the_titles_of_categories() -> None:
-    """Programs see their names: of two windows of six most was lost to that category."""
+def test_page_has_the_titles_of_categories() -> None:
+    """JSON and CSV have category names. In two of six windows that category lost most."""
     rolled = rolling_sheet(analyze(LOG, window="2h"))
     assert Elements(render(rolled, Page())).cells.count("wasted progress") == 2
     assert "wasted_progress_from_disruption" in csv(rolled, Page())
 
 
-def test_text_of_a_log_is_text_and_nothing_else() -> None:
-    rows = tuple((*ROWS[0][:5], row[5], *ROWS[0][6:]) for row in ROWS)  # bars where the hostile rows have them
+def test_log_text_is_only_text() -> None:
+    rows = tuple((*ROWS[0][:5], row[5], *ROWS[0][6:]) for row in ROWS)  # Hostile rows have bars.
     plain = sheet(title="Sheet", rows=rows, summary=("a", "b"), notes=("a", "b"))
     hostile, harmless = (render(shown, Page()) for shown in (sheet(), plain))
     assert Elements(hostile).names == Elements(harmless).names
@@ -107,14 +107,14 @@ def test_text_of_a_log_is_text_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     "text", ["{{7*7}}", "{% raw %}", "<script>alert(1)</script>", '"><img onerror=alert(1)>', "&lt;"]
 )
-def test_text_is_shown_as_it_is_written(text: str) -> None:
+def test_text_is_shown_as_written(text: str) -> None:
     page = Elements(render(replace(numbers(1), columns=(Column("x", "text"),), rows=((text,),)), Page()))
     assert page.cells == ["x", text]
     assert "img" not in page.names
     assert not any(name.startswith("on") for name, _ in page.attributes)
 
 
-def test_long_text_is_folded_and_nothing_of_it_is_lost() -> None:
+def test_long_text_is_folded_without_loss() -> None:
     page = render(replace(numbers(1), columns=(Column("x", "text"),), rows=(("L" * 10_000,),)), Page())
     assert "details" in Elements(page).names
     assert "L" * 10_000 in page
@@ -127,7 +127,7 @@ def test_long_tables_end_with_a_sentence() -> None:
     assert "These are the first" not in render(numbers(MOST_ROWS), Page())
 
 
-def test_a_page_loads_and_runs_nothing() -> None:
+def test_page_loads_and_runs_nothing() -> None:
     page = render(numbers(3), Page())
     assert "script" not in Elements(page).names
     links = [value or "" for name, value in Elements(page).attributes if name in ("src", "href", "action")]
@@ -136,14 +136,14 @@ def test_a_page_loads_and_runs_nothing() -> None:
     assert not re.search(r"https?://|url\(|@import", page)
 
 
-def test_the_policy_names_style_and_scripts_by_their_hashes() -> None:
+def test_policy_lists_hashes_of_style_and_scripts() -> None:
     policy = content_policy("a{}", ["one", "two"])
     assert len(re.findall(r"'sha256-[A-Za-z0-9+/]{43}='", policy)) == 3
     assert "unsafe-eval" not in policy
     assert "script-src 'none'" in content_policy("a{}", [])
 
 
-def test_data_for_scripts_cannot_end_their_element() -> None:
+def test_script_data_cannot_close_their_element() -> None:
     text = str(script_data({"a": "</script><!--\u2028\u2029 & é"}))
     assert text == r'{"a":"\u003c/script\u003e\u003c!--\u2028\u2029 \u0026 \u00e9"}'
 

@@ -1,4 +1,4 @@
-"""What a table does without as it gets narrower: what costs least to read first."""
+"""A narrow table first leaves out the parts that readers miss least."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def shown(width: int) -> list[str]:
     return text.splitlines()[2:]
 
 
-def test_with_room_names_are_full_and_numbers_have_as_many_decimals() -> None:
+def test_wide_table_has_full_names_and_aligned_decimals() -> None:
     head, wasted, custom = shown(120)
     assert head.split() == ["category", "steps", "lost", "time", "accelerator", "h", "window"]
     assert wasted.split()[0] == "wasted_progress_from_disruption"
@@ -37,7 +37,7 @@ def test_with_room_names_are_full_and_numbers_have_as_many_decimals() -> None:
     assert "hidden" not in head
 
 
-def test_without_room_names_are_short_and_headings_stand_in_two_lines() -> None:
+def test_narrow_table_has_short_names_and_two_line_headings() -> None:
     above, head, wasted, custom = shown(80)
     assert above.strip() == "steps"
     assert head.startswith(" category          lost")
@@ -47,5 +47,5 @@ def test_without_room_names_are_short_and_headings_stand_in_two_lines() -> None:
     assert "█" in custom
 
 
-def test_nothing_is_left_out_where_there_is_room() -> None:
+def test_wide_table_omits_nothing() -> None:
     assert not any("..." in line or "not shown" in line for width in (80, 100, 120, 160) for line in shown(width))

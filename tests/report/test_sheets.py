@@ -42,7 +42,7 @@ ROWS = (
 
 
 class SheetAnswer(Struct, kw_only=True):
-    """Lists, objects and a key that may be left out."""
+    """An answer with lists, objects and an optional key."""
 
     schema_version: int = 2
     rows: Sequence[dict[str, Any]] = ()
@@ -56,7 +56,7 @@ def answer() -> SheetAnswer:
 
 
 def sheet(**changes: Any) -> Sheet:
-    """One of every kind of cell, and hostile text everywhere."""
+    """Return a sheet with a cell of every kind, and hostile text everywhere."""
     made = Sheet(
         title=f"Sheet of {HOSTILE}",
         columns=COLUMNS,
@@ -75,12 +75,12 @@ def render(name: str, shown: Sheet, **page: Any) -> str:
 
 
 @pytest.mark.parametrize(("ending", "name"), [("txt", "table"), ("md", "markdown"), ("csv", "csv"), ("json", "json")])
-def test_every_format_as_people_see_it(ending: str, name: str) -> None:
+def test_every_format_is_as_expected(ending: str, name: str) -> None:
     check_golden(f"sheet.{ending}", render(name, sheet()))
 
 
 @pytest.mark.parametrize("name", ["table", "markdown", "csv", "json"])
-def test_text_cannot_act(name: str) -> None:
+def test_text_is_harmless(name: str) -> None:
     text = render(name, sheet(), colour=False)
     assert not any(char in text for char in "\x1b\u202e\u200b")
 
@@ -103,7 +103,7 @@ def test_csv_is_exact_and_names_the_unit() -> None:
     assert list(rows[2].values()) == ["'=1+2", "0", "2025-01-01T00:00:00.000000001Z", "-1", "", "", "0.5"]
 
 
-def test_json_has_a_line_an_item_and_never_nan() -> None:
+def test_json_has_a_line_per_item_and_never_nan() -> None:
     text = render("json", sheet())
     value = json.loads(text, parse_constant=pytest.fail)
     assert value["schema_version"] == 2
@@ -126,14 +126,14 @@ def test_no_line_is_wider_than_the_page(width: int) -> None:
     assert not any(line.endswith(" ") for line in lines)
 
 
-def test_columns_without_room_are_named() -> None:
+def test_omitted_columns_are_named() -> None:
     columns = tuple(Column(f"column {number}", "count") for number in range(12))
     text = render("table", sheet(columns=columns, rows=((10**9,) * 12,)))
     assert "not shown at this width: column 6" in text
     assert text.count("column") == 12
 
 
-def test_spare_columns_are_left_out_first() -> None:
+def test_spare_columns_are_omitted_first() -> None:
     columns = (Column("job name", "text"), Column("start", "count", spare=True), Column("goodput", "percent"))
     narrow = sheet(columns=columns, rows=[("a name of thirty characters, so", 1_767_225_600, 70.0)])
     text = render("table", narrow, width=44)
@@ -141,7 +141,7 @@ def test_spare_columns_are_left_out_first() -> None:
     assert text.endswith("not shown at this width: start\n")
 
 
-def test_good_and_bad_are_told_apart_by_colour_where_there_is_any() -> None:
+def test_good_and_bad_differ_by_color_if_there_is_any() -> None:
     columns = (Column("points", "points", tone=lambda cell: "good" if float(cell or 0) > 0 else "bad"),)
     moved = sheet(columns=columns, rows=[(1.5,), (-2.0,)])
     assert "\x1b" not in render("table", moved, width=80)
@@ -150,7 +150,7 @@ def test_good_and_bad_are_told_apart_by_colour_where_there_is_any() -> None:
     assert "\x1b[31m -2.00\x1b[0m" in str(coloured)
 
 
-def test_the_day_is_left_out_where_it_is_the_same() -> None:
+def test_same_day_is_omitted() -> None:
     columns = (Column("when", "instant"),)
     assert " 00:00:00\n" in render("table", sheet(columns=columns, rows=((BASE,),)))
     text = render("table", sheet(columns=columns, rows=((BASE,), (BASE + 86_400 * NS,))))
@@ -166,20 +166,20 @@ def test_grouped_rows_are_for_people_only() -> None:
     assert render("csv", grouped) == "n\n1\n2\n"
 
 
-def test_a_sheet_without_rows_has_no_table() -> None:
+def test_sheet_without_rows_has_no_table() -> None:
     assert render("table", sheet(title="t", rows=(), summary=("nothing",), notes=())) == " t\n nothing\n"
     assert "|" not in render("markdown", sheet(title="t", rows=(), summary=(), notes=()))
     assert render("csv", sheet(rows=())).count("\n") == 1
 
 
-def test_a_plain_page_is_ascii() -> None:
+def test_plain_page_is_ascii() -> None:
     text = render("table", sheet(rows=ROWS[:1], title="t", summary=(), notes=()), unicode=False)
     assert text.isascii()
     assert "#" in text
     assert "\x1b" in render("table", sheet(rows=ROWS[:1]), colour=True)
 
 
-def test_a_format_that_needs_more_than_rows_is_for_the_commands_that_have_it() -> None:
+def test_format_that_needs_an_analysis_rejects_other_answers() -> None:
     for name in ("openmetrics", "junit", "svg", "png"):
         with pytest.raises(
             UsageError, match="not available for this command; use one of table, json, csv, markdown, html, parquet"
@@ -188,7 +188,7 @@ def test_a_format_that_needs_more_than_rows_is_for_the_commands_that_have_it() -
     assert load_sheet_renderer("svg", ["chart"])
 
 
-def test_a_sparkline_keeps_the_lowest() -> None:
+def test_sparkline_keeps_the_lowest_value() -> None:
     assert sparkline([0, 50, 100, None], 10, unicode=True) == "▁▅█ "
     assert sparkline([100.0] * 99 + [0.0], 10, unicode=True) == "█████████▁"
     assert sparkline([-5.0, 130.0], 10, unicode=False) == "_#"
@@ -199,11 +199,11 @@ def test_a_sparkline_keeps_the_lowest() -> None:
     ("ns", "text"),
     [(3600 * NS, "1h"), (5400 * NS, "1h30m"), (90 * NS, "1m30s"), (NS // 2, "0.5s"), (86_400 * NS, "1d"), (0, "0s")],
 )
-def test_lengths_as_they_are_typed(ns: int, text: str) -> None:
+def test_durations_are_written_as_typed(ns: int, text: str) -> None:
     assert as_typed(ns) == text
 
 
-def test_rows_may_be_made_when_they_are_read() -> None:
+def test_rows_can_be_made_on_demand() -> None:
     made: list[int] = []
 
     def make() -> Iterator[tuple[int]]:

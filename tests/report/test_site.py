@@ -1,4 +1,4 @@
-"""`goodput fleet -o DIR/`: a page for all and a page a run, drawn again only where something changed."""
+"""`goodput fleet -o DIR/`: a page for the fleet and a page per run. Only changed pages are written again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def site(*more: str) -> int:
 
 
 def links(page: Path) -> list[str]:
-    """Where the page leads to, beside places in itself, each once."""
+    """Return the targets of the page's links, except those within the page, each once."""
     found = re.findall(r'href="([^"#]*)"', page.read_text(encoding="utf-8"))
     return [one for one in dict.fromkeys(found) if one and not one.startswith("data:")]
 
@@ -55,7 +55,7 @@ def test_each_run_has_a_page_and_a_way_back(capsys: Output) -> None:
     assert [re.search("<title>Goodput of (.)", page.read_text())[1] for page in sorted(pages)] == ["a", "b"]  # type: ignore[index]
 
 
-def test_only_what_changed_is_drawn_again_and_what_left_goes(capsys: Output) -> None:
+def test_only_changed_pages_are_redrawn_and_old_ones_removed(capsys: Output) -> None:
     site("--store", "store")
     pages = {path: path.stat().st_mtime_ns for path in Path("site/runs").iterdir()}
     capsys.readouterr()
@@ -70,7 +70,7 @@ def test_only_what_changed_is_drawn_again_and_what_left_goes(capsys: Output) -> 
     assert len(links(Path("site/index.html"))) == 1
 
 
-def test_a_log_whose_name_is_no_text_has_a_page_too() -> None:
+def test_log_with_an_undecodable_name_has_a_page() -> None:
     Path("logs/a.jsonl").rename(os.fsdecode(b"logs/\xff.jsonl"))
     put(Path(os.fsdecode(b"logs/\xfe.jsonl")), training("c", 1, 1))
     assert site() == 0
@@ -85,7 +85,7 @@ def started(folder: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command)
 
 
-def test_two_that_write_a_site_at_once_leave_no_page_that_nothing_leads_to() -> None:
+def test_two_writers_of_a_site_leave_no_orphan_page() -> None:
     for at in range(3):
         put(Path(f"others/{at}.jsonl"), training(f"other-{at}", 1, 1))
         put(Path(f"logs/{at}.jsonl"), training(f"job-{at}", 1, 1))
@@ -94,7 +94,7 @@ def test_two_that_write_a_site_at_once_leave_no_page_that_nothing_leads_to() -> 
     assert sorted(links(Path("site/index.html"))) == sorted(f"runs/{page.name}" for page in Path("site/runs").iterdir())
 
 
-def test_nor_does_one_that_was_killed_in_the_midst_of_it() -> None:
+def test_killed_writer_leaves_no_orphan_page() -> None:
     for at in range(6):
         put(Path(f"others/{at}.jsonl"), training(f"other-{at}", 1, 1))
     with started("others") as process:
@@ -108,13 +108,13 @@ def test_nor_does_one_that_was_killed_in_the_midst_of_it() -> None:
 
 
 @pytest.mark.parametrize(("name", "reason"), [("a" * 300, "File name too long; use a shorter name"), ("/proc/x", "")])
-def test_a_folder_that_cannot_be_made_is_a_sentence(name: str, reason: str, capsys: Output) -> None:
+def test_invalid_directory_is_one_sentence(name: str, reason: str, capsys: Output) -> None:
     assert run(["fleet", "logs", "-o", f"{name}/"]) == 1
     said = capsys.readouterr().err
     assert re.fullmatch(rf"Error: {name}/: cannot be written: [^;]*{reason}\n", said)
 
 
-def test_names_of_jobs_are_text_and_nothing_is_loaded() -> None:
+def test_job_names_are_text_and_nothing_is_loaded() -> None:
     put(Path("logs/a.jsonl"), training(HOSTILE, 2, 1))
     assert site("-q") == 0
     index = Path("site/index.html").read_text(encoding="utf-8")
@@ -125,8 +125,8 @@ def test_names_of_jobs_are_text_and_nothing_is_loaded() -> None:
     assert all(re.fullmatch(r"runs/[a-z0-9-]+\.html", one) for one in links(Path("site/index.html")))
 
 
-def test_a_row_of_the_table_is_little_more_than_its_words() -> None:
-    """Hundreds of runs are the largest part of the page."""
+def test_table_row_adds_little_markup() -> None:
+    """Rows are the largest part of a page with hundreds of runs."""
     site("-q", "--accelerators", "8")
     index = Path("site/index.html").read_text(encoding="utf-8")
     table = index[index.index('id="every-run"') :]
@@ -138,8 +138,8 @@ def test_a_row_of_the_table_is_little_more_than_its_words() -> None:
 
 
 @pytest.mark.parametrize("more", [[], ["--accelerators", "8", "--price-per-hour", "2"]], ids=["time", "chips"])
-def test_the_page_says_what_the_terminal_says(more: list[str], capsys: Output) -> None:
-    """What was lost, to what, and what it cost: the same figures in the same words."""
+def test_page_agrees_with_the_terminal(more: list[str], capsys: Output) -> None:
+    """Losses, their categories and costs are the same figures in the same words."""
     put(Path("logs/a.jsonl"), training("a", 12, 10))
     site("-q", *more)
     capsys.readouterr()
@@ -157,15 +157,15 @@ def test_the_page_says_what_the_terminal_says(more: list[str], capsys: Output) -
     assert "not recorded" not in page.partition('id="method"')[0]
 
 
-def test_what_is_not_known_is_one_line_at_the_end_and_says_what_would_tell() -> None:
+def test_missing_values_are_one_final_line_with_their_option() -> None:
     site("-q")
     said = r"<dt>Not computed \(missing input\)</dt><dd><bdi>([^<]*)</bdi>"
     (line,) = re.findall(said, said_on(Path("site/index.html")))
     assert re.findall("--[a-z]+", line) == ["--labels", "--allocations", "--accelerators", "--capacity", "--labels"]
 
 
-def test_tables_that_name_a_run_lead_to_its_page() -> None:
-    """The worst disruptions, and what changed from week to week."""
+def test_tables_that_name_a_run_link_to_its_page() -> None:
+    """They are the worst disruptions, and the changes from week to week."""
     for number in range(10):
         name, hours = f"run-{number}", 10 - number / 2
         put(Path(f"logs/{name}.jsonl"), training(name, 12, hours, at=7 * 24 * HOUR * (number // 5)))
@@ -184,7 +184,7 @@ def test_tables_that_name_a_run_lead_to_its_page() -> None:
         assert all(pages[href] == name for href, name in linked)
 
 
-def test_a_folder_that_is_no_site_is_left_alone(capsys: Output) -> None:
+def test_directory_that_is_no_site_is_unchanged(capsys: Output) -> None:
     Path("site").mkdir()
     Path("site/thesis.tex").write_text("x")
     assert site() == 2
@@ -194,13 +194,13 @@ def test_a_folder_that_is_no_site_is_left_alone(capsys: Output) -> None:
     assert "create it first" in capsys.readouterr().err
 
 
-def test_files_are_written_beside_it_and_gates_count() -> None:
+def test_files_are_written_too_and_gates_apply() -> None:
     assert site("-q", "-o", "fleet.json", "--accelerators", "8", "--fail-under", "99.9") == 3
     assert Path("fleet.json").exists()
     assert Path("site/index.html").exists()
 
 
-def test_a_list_of_pages_that_was_changed_takes_nothing_else_away() -> None:
+def test_changed_list_of_pages_deletes_nothing_else() -> None:
     site("-q")
     Path("precious.html").write_text("x")
     made_of = Path("site/site.json")
@@ -219,11 +219,11 @@ def test_a_list_of_pages_that_was_changed_takes_nothing_else_away() -> None:
 COSTS = re.compile(
     'data-head="what">([^<]*)<.*?accelerator h">([^<]*)<.*?"runs">([0-9]+)<.*?<bdi>(.)</bdi>.*?to do">([^<]+)<'
 )
-"""A row of what cost most: title, hours, runs, the run that it cost most, what to do."""
+"""A row of the largest losses: title, hours, runs, the run that lost most, and advice."""
 
 
-def test_what_cost_most_over_all_runs_is_the_sum_of_what_runs_say() -> None:
-    """The dearest kind first, with the run that it cost most; weighed by accelerators, as all of the page is."""
+def test_largest_losses_are_sums_over_all_runs() -> None:
+    """The costliest kind is first, with the run that lost most. Accelerators weight it, like the whole page."""
     for number, (name, hours) in enumerate((("a", 12), ("b", 16), ("c", 11))):
         put(Path(f"logs/{name}.jsonl"), training(name, hours, 10, at=number * 86_400))
     expected: dict[str, list[tuple[int, str]]] = {}
@@ -251,8 +251,8 @@ def test_what_cost_most_over_all_runs_is_the_sum_of_what_runs_say() -> None:
     )
 
 
-def test_the_recipes_are_commands_that_work() -> None:
-    """Cron, a workflow, a CronJob: their command, with the logs that are here in the place of theirs."""
+def test_recipes_are_commands_that_work() -> None:
+    """The commands of cron, a workflow and a CronJob run with the logs of this test."""
     text = section(ROOT / "docs" / "fleet.md", "A site")
     pages, cron_job = map(yaml.safe_load, re.findall("```yaml\n(.*?)```", text, re.DOTALL))
     (cron,) = re.findall(r"&& (goodput fleet .*)", text)
@@ -266,7 +266,7 @@ def test_the_recipes_are_commands_that_work() -> None:
         assert len(list(Path("site/runs").iterdir())) == 2
 
 
-def test_pages_of_a_jobs_runs_have_titles_of_their_own_and_lead_to_each_other() -> None:
+def test_pages_of_a_job_s_runs_have_titles_and_links() -> None:
     again = told(*(part for at in (0, 9, 18) for part in (start(at * HOUR), *steps(0, 61, at=at * HOUR, every=60),
                                                           end((at + 2) * HOUR))))  # fmt: skip
     put(Path("logs/again.jsonl"), of_job(again, "again"))
@@ -288,8 +288,8 @@ def test_pages_of_a_jobs_runs_have_titles_of_their_own_and_lead_to_each_other() 
     assert all((page.parent / one).exists() for page in left for one in links(page))
 
 
-def test_a_run_that_finished_was_not_thrown_away() -> None:
-    """Only a `job_end_time` is written on the way out of a crash too."""
+def test_finished_run_was_not_discarded() -> None:
+    """A `job_end_time` alone is not enough, because a crash can write it too."""
     again = told(*(part for at in (0, 9) for part in (start(at * HOUR), *steps(0, 61, at=at * HOUR, every=60),
                                                       job_finished((at + 2) * HOUR))))  # fmt: skip
     put(Path("logs/again.jsonl"), of_job(again, "again"))

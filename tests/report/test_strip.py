@@ -1,4 +1,4 @@
-"""The strip at the top of `analyze`: the whole window in one line, each cell with what fills most of it."""
+"""The strip at the top of `analyze`: the whole window in one line. Each cell has the category that fills most of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def lines(analysis: Analysis, width: int, **page: object) -> list[str]:
 
 
 def filling(analysis: Analysis, start: int, end: int) -> str:
-    """The category with most time in [start, end), segment by segment."""
+    """Return the category with most time in [start, end), computed segment by segment."""
     amounts: Counter[int] = Counter()
     segments = analysis.timeline.segments
     columns = (segments.start, segments.end, segments.category)
@@ -64,20 +64,20 @@ def test_every_disruption_of_the_window_is_marked_once(log: list[str], cells: in
         assert sum(strip(analysis, cells).disruptions) == len(analysis.disruptions)
 
 
-def test_a_window_shorter_than_its_cells_has_a_cell_a_nanosecond() -> None:
+def test_short_window_has_a_cell_per_nanosecond() -> None:
     analysis = primer(window=Window(BASE, BASE + 3, 0))
     assert strip(analysis, 80).categories == ("unproductive_checkpoint_restore_time",) * 3
 
 
-def test_the_worked_example_reads_as_it_happened() -> None:
+def test_worked_example_is_shown_in_order() -> None:
     cells, clock, *legend = lines(primer(), 100, unicode=False)
-    assert re.sub(r"(.)\1+", r"\1", cells) == "R=CX!R=C"  # slow steps are productive for the most part
+    assert re.sub(r"(.)\1+", r"\1", cells) == "R=CX!R=C"  # Slow steps are mostly productive.
     assert clock.startswith("|00:00")
     assert "|03:00" in clock
     assert " ".join(legend).split("  ")[0] == "= productive"
 
 
-def test_the_clock_stands_below_the_instants_it_names() -> None:
+def test_clock_labels_are_below_their_times() -> None:
     cells, clock, *_ = lines(primer(), 100)
     assert len(cells) == 100
     for tick in re.finditer(r"\|(\d\d):(\d\d)", clock):
@@ -94,14 +94,14 @@ def test_the_clock_stands_below_the_instants_it_names() -> None:
         (3000 * 1440 * MINUTE, r"\d{4}-\d\d"),
     ],
 )
-def test_the_clock_suits_the_length(length: int, shape: str) -> None:
+def test_clock_fits_the_length(length: int, shape: str) -> None:
     clock = lines(primer(window=Window(BASE, BASE + length, 0)), 78)[1]
     assert re.fullmatch(rf"\s*\|{shape}(\s+\|{shape})+", clock)
 
 
 @pytest.mark.parametrize("width", [1, 39, 40, 41, 72, 78, 158])
 @pytest.mark.parametrize("page", [{}, {"colour": True}, {"unicode": False}])
-def test_no_line_is_wider_than_asked(width: int, page: dict[str, object]) -> None:
+def test_no_line_is_wider_than_requested(width: int, page: dict[str, object]) -> None:
     drawn = lines(goodput_cli.analyze(LOG), width, **page)
     assert len(drawn[0]) == max(width, 40)
     assert max(cell_len(line) for line in drawn) <= max(width, 40)
@@ -109,21 +109,21 @@ def test_no_line_is_wider_than_asked(width: int, page: dict[str, object]) -> Non
         assert all(line.isascii() for line in drawn)
 
 
-def test_several_disruptions_in_a_cell_are_their_number() -> None:
+def test_several_disruptions_in_a_cell_are_a_number() -> None:
     marks = lines(goodput_cli.analyze(LOG), 78)[1]
     assert re.fullmatch(r"\s*▲\s+2\s+▲\s+▲", marks)
     assert any("digit = several" in line for line in lines(goodput_cli.analyze(LOG), 78))
 
 
 def command(**environment: str) -> str:
-    """What `goodput analyze` writes on a terminal of 80 columns."""
+    """Return the output of `goodput analyze` on a terminal of 80 columns."""
     run = f"import pty, sys; sys.exit(pty.spawn([{sys.executable!r}, '-m', 'goodput_cli', 'analyze', {str(LOG)!r}]))"
     clean = {name: value for name, value in os.environ.items() if name not in ("COLORTERM", "TERM")}
     environment = {**clean, "PYTHONIOENCODING": "utf-8", **environment}
     return subprocess.run([sys.executable, "-c", run], env=environment, capture_output=True, check=True).stdout.decode()
 
 
-def test_the_terminal_gets_as_many_colours_as_it_has() -> None:
+def test_terminal_gets_as_many_colors_as_it_has() -> None:
     green = Category.PRODUCTIVE.look.colour
     red, grass, blue = (int(green[at : at + 2], 16) for at in (1, 3, 5))
     assert f"48;2;{red};{grass};{blue}" in command(TERM="xterm-256color", COLORTERM="truecolor")

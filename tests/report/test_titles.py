@@ -1,4 +1,4 @@
-"""One heading for one thing: docs/glossary.md has every heading that a table shows to people, and no other."""
+"""One heading per concept: docs/glossary.md lists every heading that tables show, and no other."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def test_every_heading_is_declared_and_used() -> None:
     assert sorted(headings()) == sorted(TITLES)
 
 
-def test_they_are_in_order() -> None:
+def test_headings_are_in_order() -> None:
     assert sorted(DEFINED) == DEFINED
     assert sorted(SELF_EXPLANATORY) == SELF_EXPLANATORY
 
 
-def test_what_several_commands_show_has_one_heading() -> None:
+def test_shared_column_has_one_heading() -> None:
     places = headings()
     assert places["category"] == {"compare", "compat", "fleet", "steps", "timeline"}
     assert places["ended"] == {"disruptions", "fleet", "jobs"}
@@ -32,5 +32,5 @@ def test_what_several_commands_show_has_one_heading() -> None:
     assert places["start"] == {"compare", "fleet", "jobs", "processes", "steps", "timeline"}
 
 
-def test_headings_are_lower_case_but_for_names() -> None:
+def test_headings_are_lower_case_except_names() -> None:
     assert {one for one in TITLES if one != one.lower()} == {"ETTR", "MTTF", "MTTR", "kWh", "kWh lost"}

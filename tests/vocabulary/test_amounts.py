@@ -1,4 +1,4 @@
-"""Numbers and lengths of time as options take them."""
+"""Numbers and durations in options."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SECOND = 10**9
     ("text", "ns"),
     [("100", 100 * SECOND), ("0.5", SECOND // 2), ("90s", 90 * SECOND), ("1h30m", 5400 * SECOND), ("1e-9", 1)],
 )
-def test_a_length_of_time_is_a_duration_or_seconds(text: str, ns: int) -> None:
+def test_duration_has_a_unit_or_is_in_seconds(text: str, ns: int) -> None:
     assert read_length(text) == ns
 
 
 @pytest.mark.parametrize("text", ["0", "-5", "0s", "1e-10", "nan", "inf", "1e99", "soon", "", "1m1h", "1/3"])
-def test_what_is_no_length_of_time_is_said(text: str) -> None:
+def test_invalid_duration_is_reported(text: str) -> None:
     with pytest.raises(UsageError, match="not a positive duration"):
         read_length(text)
 
@@ -40,7 +40,7 @@ def test_every_option_reads_a_duration_in_its_own_unit() -> None:
     assert make_question(window=["auto"], every="30").every == 30 * SECOND
 
 
-def test_numbers_are_exact_and_both_bounds_hold() -> None:
+def test_numbers_are_exact_and_both_bounds_apply() -> None:
     read = bounded(Fraction, "is wrong", above=0, most=1)
     assert (read("0.1"), read(" 1 "), read(Fraction(1, 3))) == (Fraction(1, 10), Fraction(1), Fraction(1, 3))
     wrong: list[Any] = ["0", "-0.1", "1.0000001", "0,5", "1s", None, "1e999999999", "1e-999999999"]

@@ -10,7 +10,7 @@ from goodput_cli.vocabulary.categories import CATEGORIES, Category, short_title,
 LOOKS = {category.id: category.look for category in Category}
 
 
-def test_a_code_is_the_place_of_the_row() -> None:
+def test_code_is_the_index_of_the_row() -> None:
     assert [category.value for category in Category] == list(range(len(CATEGORIES)))
     assert CATEGORIES[Category.WASTED] == Category.WASTED.id == "wasted_progress_from_disruption"
     assert Category(Category.WASTED.value) is Category.WASTED
@@ -20,7 +20,7 @@ def test_evidence_is_a_kind_of_event() -> None:
     assert {name for category in Category for name in category.row.evidence} <= Kind.__members__.keys()
 
 
-def test_a_title_is_made_of_the_words_of_the_name_or_is_the_name() -> None:
+def test_title_has_the_words_of_the_name_or_is_the_name() -> None:
     assert [title(name) for name in ("step_stall", "stopped", "data_loading_async", "goodput")] == [
         "step stall",
         "stopped",
@@ -30,13 +30,14 @@ def test_a_title_is_made_of_the_words_of_the_name_or_is_the_name() -> None:
     assert short_title("custom_badput_events", "EVAL") == "custom:EVAL"
 
 
-def test_no_two_look_alike() -> None:
+def test_no_two_categories_look_alike() -> None:
     assert len({look.letter for look in LOOKS.values()}) == len(CATEGORIES)
     assert len({look.colour for look in LOOKS.values()}) == len(CATEGORIES)
 
 
-def test_neighbours_in_a_strip_differ_in_lightness_or_hue() -> None:
-    """What stands beside productive most often is told from it by lightness too, for eyes without red and green."""
+def test_neighbors_in_a_strip_differ_in_lightness_or_hue() -> None:
+    """The most frequent neighbors of productive time differ from it in lightness too, for people with red-green
+    blindness."""
     lightness = {name: _lightness(look.colour) for name, look in LOOKS.items()}
     for name in ("infrastructure_recovery_from_disruption", "data_loading_sync", "custom_badput_events", "queued"):
         assert abs(lightness[name] - lightness["productive"]) > 0.1, name

@@ -1,4 +1,4 @@
-"""Categories as tables name them: what is copied from any of them is understood."""
+"""Category names in tables: any of them can be copied into an option."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def _member(category: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["custom_badput_events:EVAL STEP", "custom:EVAL STEP", "Custom: eval step"])
-def test_a_label(name: str) -> None:
+def test_label_is_part_of_a_category_name(name: str) -> None:
     assert category_named(name) == (Category.CUSTOM, "EVAL STEP")
 
 
 @pytest.mark.parametrize("name", ["", "custom:", "wasted", "productive:X", "nothing"])
-def test_what_names_none(name: str) -> None:
+def test_unknown_name_gives_no_category(name: str) -> None:
     assert category_named(name) is None
 
 

@@ -1,4 +1,4 @@
-"""Words and numbers as people read them, and what a log cannot do to a terminal."""
+"""Words and numbers for people, and harmless log text on a terminal."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ SECOND = 10**9
         (-1500 * SECOND, "-25 min 00 s"),
     ],
 )
-def test_durations(ns: int, text: str) -> None:
+def test_durations_are_readable(ns: int, text: str) -> None:
     assert duration(ns) == text
 
 
-def test_rough_durations() -> None:
+def test_rough_durations_are_readable() -> None:
     seen = [rough_duration(seconds * SECOND) for seconds in (1.5, 600, 9000, 200_000, 2e9)]
     assert seen == ["1.5 s", "10 min", "2.5 h", "2.31 days", "63.4 years"]
 
@@ -82,11 +82,11 @@ def test_every_duration_is_short_and_carries(ns: int) -> None:
         (-1, "1969-12-31T23:59:59.999999999Z"),
     ],
 )
-def test_instants_have_as_few_digits_as_are_exact(ns: int, text: str) -> None:
+def test_timestamps_have_as_few_digits_as_are_exact(ns: int, text: str) -> None:
     assert iso(ns) == text
 
 
-def test_a_period_names_the_second_day_only_where_it_differs() -> None:
+def test_period_has_a_second_day_only_if_it_differs() -> None:
     assert period(0, 60 * SECOND) == "1970-01-01 00:00:00 - 00:01:00 UTC"
     assert period(0, 86_400 * SECOND) == "1970-01-01 00:00:00 - 1970-01-02 00:00:00 UTC"
 
@@ -105,18 +105,18 @@ def test_a_period_names_the_second_day_only_where_it_differs() -> None:
         (float("nan"), "n/a"),
     ],
 )
-def test_percent(value: float, text: str) -> None:
+def test_percentages_are_rounded(value: float, text: str) -> None:
     assert percent(value) == text
 
 
 @pytest.mark.parametrize(
     ("value", "limit", "decimals"), [(50, 85, 2), (85, 85, 2), (84.9996, 85, 4), (84.994, 85, 2), (85.00000001, 85, 8)]
 )
-def test_enough_decimals_to_see_the_side(value: float, limit: float, decimals: int) -> None:
+def test_limit_side_has_enough_decimals(value: float, limit: float, decimals: int) -> None:
     assert telling_decimals(value, limit) == decimals
 
 
-def test_numbers() -> None:
+def test_numbers_are_readable() -> None:
     assert [seconds_text(ns) for ns in (0, 5_299_000_000, -1, 12 * SECOND)] == ["0", "5.299", "-0.000000001", "12"]
     assert [exact(value) for value in (120.0, 0.002569, 0.1)] == ["120", "0.002569", "0.1"]
     assert [plural(count, "step") for count in (0, 1, 2, 1.5)] == ["0 steps", "1 step", "2 steps", "1.5 steps"]
@@ -138,7 +138,7 @@ def test_numbers() -> None:
         ("\x00\x7f", "\\x00\\x7f"),
     ],
 )
-def test_what_acts_or_hides_is_shown(text: str, shown: str) -> None:
+def test_active_and_hidden_characters_are_shown(text: str, shown: str) -> None:
     assert safe(text) == shown
 
 
@@ -193,5 +193,5 @@ def test_json_in_one_line_is_plain_ascii(value: object, text: str) -> None:
         (-0.03, "-0.03"),
     ],
 )
-def test_tenths_never_say_0_of_what_is_there(number: float, text: str) -> None:
+def test_tenths_are_never_0_for_a_positive_value(number: float, text: str) -> None:
     assert tenths(number) == text

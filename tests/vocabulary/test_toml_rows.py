@@ -1,4 +1,4 @@
-"""Tables of words: diagnostics, causes and kinds of insights. That each is used is asked in tests/docs/test_docs.py."""
+"""Tables of words: diagnostics, causes and kinds of insights. tests/docs/test_docs.py checks that each row is used."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ PACKAGE = Path(goodput_cli.__file__).parent
     ("rows", "file"),
     [(CODES, "diagnostics/codes"), (CAUSES, "vocabulary/causes"), (BY_CODE, "analysis/insights/kinds")],
 )
-def test_rows_are_what_the_whole_file_says(rows: Mapping[str, Any], file: str) -> None:
-    """Each is parsed alone; the order is the file's; a key that no field has is a misspelt one."""
+def test_rows_agree_with_the_whole_file(rows: Mapping[str, Any], file: str) -> None:
+    """Each row is parsed alone, in the order of the file. A key without a field is a misspelling."""
     tables = tomllib.loads((PACKAGE / f"{file}.toml").read_text(encoding="utf-8"))
     assert list(rows) == list(tables)
     assert len(rows) == len(tables) > 20
@@ -35,7 +35,7 @@ def test_rows_are_what_the_whole_file_says(rows: Mapping[str, Any], file: str) -
         assert set(tables[name]) <= {field.name for field in fields(row)}
 
 
-def test_a_name_that_is_in_no_table() -> None:
+def test_unknown_name_has_no_row() -> None:
     assert "of_nobody" not in CODES
     assert "silent_death.of_formats" not in CODES
     assert CODES.get("of_nobody") is None
@@ -43,7 +43,7 @@ def test_a_name_that_is_in_no_table() -> None:
         CODES["of_nobody"]
 
 
-def test_a_row_that_does_not_fit_is_no_row(tmp_path: Path) -> None:
+def test_invalid_row_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "codes.toml"
     file.write_text('[a]\nseverity = "grave"\nmeaning = ""\neffect = ""\nadvice = ""\n\n[b]\nseverity = "info"\n')
     rows = TomlRows(file, Code)

@@ -46,11 +46,11 @@ def anchors(zone: str = "UTC") -> Anchors:
         ("attempt:2", 2 * HOUR),
     ],
 )
-def test_a_time_resolves_to_an_instant(text: str, offset_ns: int) -> None:
+def test_time_resolves_to_a_timestamp(text: str, offset_ns: int) -> None:
     assert parse_when(text).resolve(anchors()) == BASE + offset_ns
 
 
-def test_a_time_without_a_zone_is_in_the_zone_of_the_question() -> None:
+def test_time_without_a_zone_is_in_the_zone_of_the_question() -> None:
     berlin = anchors("Europe/Berlin")
     assert parse_when("2026-01-01T01:00").resolve(berlin) == BASE
     assert parse_when("2026-01-01T01:00Z").resolve(berlin) == BASE + HOUR
@@ -58,7 +58,7 @@ def test_a_time_without_a_zone_is_in_the_zone_of_the_question() -> None:
 
 
 @pytest.mark.parametrize(("text", "what"), [("2026-03-29T02:30", "does not exist"), ("2026-10-25T02:30", "ambiguous")])
-def test_a_wall_clock_time_at_a_clock_change_is_refused(text: str, what: str) -> None:
+def test_wall_clock_time_at_a_clock_change_is_rejected(text: str, what: str) -> None:
     with pytest.raises(UsageError, match=what):
         parse_when(text).resolve(anchors("Europe/Berlin"))
     assert parse_when(text + "+02:00").resolve(anchors("Europe/Berlin"))
@@ -79,12 +79,12 @@ def test_python_values_are_times_too() -> None:
         "9999-01-01", "\x1b[31m", "-1h2h", "2026-01-01T00:00:00+99:00",
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_in_one_way_only_is_wrong_usage(text: str) -> None:
+def test_ambiguous_or_invalid_time_is_wrong_usage(text: str) -> None:
     with pytest.raises(UsageError):
         parse_when(text)
 
 
-def test_an_attempt_that_the_job_does_not_have() -> None:
+def test_missing_attempt_is_wrong_usage() -> None:
     with pytest.raises(UsageError, match="2 attempts"):
         parse_when("attempt:3").resolve(anchors())
 
@@ -110,12 +110,12 @@ def test_durations_are_exact(text: str, ns: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "90", "h", "1h1h", "1m1h", "-1h", "1y", "1e3s", "999999999999w", "1h30"])
-def test_what_is_not_a_duration_is_wrong_usage(text: str) -> None:
+def test_invalid_duration_is_wrong_usage(text: str) -> None:
     with pytest.raises(UsageError, match="90s, 15m, 2h"):
         parse_duration(text)
 
 
-def test_spans() -> None:
+def test_spans_are_read() -> None:
     assert parse_span("2026-01-01T01:00/-1h").resolve(anchors()) == (BASE + HOUR, BASE + 9 * HOUR)
     for text in ("2026-01-01", "a/b/c", "/2026-01-01", "2026-01-01/"):
         with pytest.raises(UsageError):
@@ -124,7 +124,7 @@ def test_spans() -> None:
         parse_span("+2h/+1h").resolve(anchors())
 
 
-def test_zones() -> None:
+def test_zones_are_read() -> None:
     assert load_zone("UTC") is UTC
     assert parse_when("2026-01-01T05:30").resolve(anchors("+05:30")) == BASE
     for name in ("Europe", "../etc/passwd", "", "No/Where", "\x00"):

@@ -1,4 +1,4 @@
-"""Lines for people break between words, never inside an amount, and lose nothing."""
+"""Wrapped lines break between words, never inside an amount, and lose nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from goodput_cli.vocabulary.text import text_width, wrap_spans, wrapped
 
 
-def test_short_lines_stay() -> None:
+def test_short_lines_are_unchanged() -> None:
     assert wrapped("  a line", 80) == ["  a line"]
 
 
@@ -31,7 +31,7 @@ def test_lines_after_the_first_are_indented() -> None:
     assert wrapped("    one two three", 12, "      ") == ["    one two", "      three"]
 
 
-def test_a_word_that_is_too_long_is_cut() -> None:
+def test_word_that_is_too_long_is_cut() -> None:
     assert wrapped("a/very/long/path behind", 8) == ["a/very/l", "ong/path", "behind"]
 
 
