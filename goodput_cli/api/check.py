@@ -1,6 +1,6 @@
-"""`goodput_cli.check(...)`: what is wrong with these logs, and what to do about it.
+"""`goodput_cli.check(...)`: find problems in logs, with advice.
 
-`goodput check --suggest`, `--explain`, `--rejects` and the matches of a mapping: what helps to write one.
+Also the help for writing mappings: `goodput check --suggest`, `--explain`, `--rejects` and the matches of a mapping.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def check(
 
 
 REJECTS = ("source", "line", "rule", "field", "reason", "text")
-"""The columns of what is refused."""
+"""The columns of refused lines."""
 
 
 @dataclass(frozen=True)
 class MappingReport:
-    """What mappings read from some logs."""
+    """Result of reading logs with mappings."""
 
     sheets: tuple[Sheet, ...]
     refused: tuple[Refused, ...]
@@ -147,9 +147,9 @@ _AS = {
 def mapping_report(
     typed: Sequence[str], mapping: Sequence[str], sources: Sequence[str], stdin: BinaryIO | None = None
 ) -> MappingReport:
-    """What each rule of each mapping reads of the sources: of the mappings that were typed, and of the others
-    (`mapping` has all) if they read anything. stdin: what stands behind `-`, which is read to its end. Failing samples
-    are in the report. Raises UsageError."""
+    """Return the matches of each rule of each mapping: of typed mappings, and of the others (`mapping` has all) if they
+    read anything. stdin: the stream of `-`, which is read to its end. Failing samples are in the report. Raises
+    UsageError."""
     from goodput_cli.analysis.check import mapping_sheet, refused_notes, unread_sheet
     from goodput_cli.events.documents import is_known_table_or_text
     from goodput_cli.events.mappings.explained import lines_of, matches

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _NOT_COMPARED = "its goodput is unknown, so it cannot be compared"
 _BOTH_LOGS = "--reference-step-time baseline needs logs for all runs"
 _GIVE_EVERYTHING = ("file", "gs", "s3")
-"""Places that hold what they hold, whatever job is wanted: read once for all sides."""
+"""Sources with the same content for every job: they are read once for all sides."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class PlannedSide:
     run_alone: bool
     """True if the run was set for this side, and not for all."""
     usual: bool = False
-    """Whether it is a further baseline."""
+    """True for a further baseline."""
 
 
 @takes(COMPARE)
@@ -149,17 +149,17 @@ def plan_sides(
 
 
 class _Reader:
-    """Reads each source once and makes the sides of it."""
+    """Reader that reads each source once and makes the sides."""
 
     def __init__(self, question: Question, reading: Reading, draft: SharedDraft | None = None) -> None:
-        """draft: the rules of logs that no format reads; None: there are none."""
+        """draft: rules for logs of an unknown format; None: do not infer rules."""
         self._draft = draft
         self._question = question
         self._reading = reading
         self._of_baseline = question.reference_step_time == BASELINE
 
     def sides(self, planned: Sequence[PlannedSide]) -> Iterator[Side]:
-        """The sides in their order; names are those of the jobs."""
+        """Yield the sides in order, named after their jobs."""
         read: dict[tuple[str, str | None], Summary | EventLog] = {}
         keys = [
             (side.source, None if scheme_of(side.source) in _GIVE_EVERYTHING else side.job_name) for side in planned
@@ -175,7 +175,7 @@ class _Reader:
             except (UsageError, NotEnoughData) as error:
                 raise type(error)(f"{without_password(side.source)}: {error}") from error
             if last[key] == at:
-                del read[key]  # a log may be large, and the next one too
+                del read[key]  # free memory: logs may be large
 
     def _read(self, planned: PlannedSide) -> Summary | EventLog:
         from goodput_cli.events.read import decode_batches
@@ -187,7 +187,7 @@ class _Reader:
         context = ReadContext(diagnostics.append, how.stdin, how.progress, wanted=how.wanted, notice=how.notice)
         answer, batches = single_answer(source_for(planned.source).read(planned.source, context))
         if answer is not None:
-            from goodput_cli.analysis.compare.saved_analysis import summary_of_saved  # msgspec: only to read JSON
+            from goodput_cli.analysis.compare.saved_analysis import summary_of_saved  # imports msgspec
 
             return summary_of_saved(answer, planned.source)
         zone = self._question.timezone
@@ -251,8 +251,8 @@ def _check_saved(planned: PlannedSide, saved: Summary) -> None:
 
 
 def _with_own_names(sides: list[Side]) -> list[Side]:
-    """The sides with names that tell them apart: the job's where that does, else where it was read, then the run,
-    then which of them it is."""
+    """Return the sides with unique names: the job's if unique, otherwise also the source, then the run, then the
+    position."""
     names = [side.name for side in sides]
     shared = shared_levels(side.source.rstrip("/").split("/")[:-1] for side in sides)
     places = ["/".join(side.source.split("/")[shared:]) for side in sides]

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from goodput_cli.api.keywords import FetchOptions
 
 _AT_ONCE = 20_000
-"""Lines that are understood together."""
+"""Number of lines that are decoded together."""
 _NOT_COMPARED = ("lookback_truncated",)
 """Diagnostics of an earlier reading that are replaced by those of the newest."""
 
@@ -129,8 +129,8 @@ def _check_manifest_is_own(path: Path) -> None:
 
 
 def _is_worth_keeping(uris: Sequence[str], error: BaseException) -> bool:
-    """Whether what was read is kept. Files are read again as quickly as that could be written: who interrupts then
-    waits for nothing."""
+    """Return True if the lines read so far are kept. Reading files again takes as long as writing them, so an interrupt
+    does not wait for that."""
     if not isinstance(error, KeyboardInterrupt):
         return True
     return any(uri == STDIN or scheme_of(uri) != FILE_SCHEME or Path(uri).is_fifo() for uri in uris)
@@ -190,7 +190,7 @@ def _gather(readers: Iterable[Iterator[Batch]], fetched: _Fetched, context: Read
 
 
 def _lines(batches: Iterator[Batch], fetched: _Fetched) -> Iterator[list[bytes]]:
-    """The lines of a source; a document that is not one record a line becomes one."""
+    """Yield the lines of a source. A document without one record per line becomes a single line."""
     reader = None
     source = ""
     for batch in batches:
@@ -273,7 +273,7 @@ def _blocks(name: str, lines: Sequence[bytes]) -> Iterator[Batch]:
 
 
 def _joined(old: list[bytes], new: list[bytes]) -> list[bytes]:
-    """Old lines and the new ones that are not among them; in order of time where all are entries."""
+    """Return old lines and the new ones that are not among them; sorted by time if all are entries."""
     known = {snapshot.identity_of(line) for line in old}
     lines = old + [line for line in new if snapshot.identity_of(line) not in known]
     stamps = [snapshot.timestamp_of(line) for line in lines]

@@ -33,12 +33,11 @@ if TYPE_CHECKING:
 
 
 class Watched:
-    """A log that grows and the question that is asked of it: `look` reads what is new, `log` is everything so far,
-    `analysis` accounts for all of it.
+    """A growing log and the question about it: `look` reads new lines, `log` returns everything so far, and `analysis`
+    accounts for it.
 
-    once: sources that are read a single time, such as the log of an earlier life of the job; until one could be read it
-        is tried again at each look.
-    The others, and the errors, are those of `watch`.
+    once: sources that are read a single time, such as the log of an earlier attempt of the job. They are tried at each
+    look until one could be read. The others, and the errors, are those of `watch`.
     """
 
     def __init__(
@@ -56,9 +55,9 @@ class Watched:
             is_log=lambda head: is_known_table_or_text(head, self._hints),
         )  # fmt: skip
         self._begin(self._hints)
-        self._failing: set[str] = set()  # said already
+        self._failing: set[str] = set()  # reported already
         self._looked = False
-        self._blocks = 0  # that were read
+        self._blocks = 0  # number of blocks read
         self._inferred = 0  # blocks that rules were inferred from
 
     def _begin(self, hints: ReadingOptions) -> None:
@@ -69,9 +68,10 @@ class Watched:
         self._once = [follower for uri in self._read_once for follower in follow([uri], self._context)]
 
     def look(self) -> bool:
-        """Read what is new; whether there was anything.
+        """Read new lines. Return True if there were any.
 
-        Raises SourceError if a source cannot be read and nothing was read of any. Else it is said, and tried again.
+        Raises SourceError if a source cannot be read and nothing was read of any. Otherwise the error is reported, and
+        reading is tried again.
         """
         before = self._blocks
         failing: set[str] = set()
@@ -95,11 +95,11 @@ class Watched:
 
     @property
     def failing(self) -> bool:
-        """Whether a source could not be read in the last look."""
+        """Return True if the last look could not read a source."""
         return bool(self._failing)
 
     def log(self) -> EventLog:
-        """All events so far, and what was noticed."""
+        """Return all events so far, with their diagnostics."""
         log = self._decoder.finish()
         if self._blocks > self._inferred:
             self._inferred = self._blocks
@@ -112,12 +112,12 @@ class Watched:
         return replace(log, diagnostics=(*self._notices.values(), *log.diagnostics))
 
     def close(self) -> None:
-        """Let go of files that are held open."""
+        """Close open files."""
         for follower in (*self._once, *self._followers):
             follower.close()
 
     def _read(self, follower: Follower) -> None:
-        """Decode what is new."""
+        """Decode new lines."""
         for batch in follower.look():
             self._blocks += 1
             self._size += len(batch.data) if isinstance(batch, RawBatch) else 0
@@ -128,7 +128,7 @@ class Watched:
         self._notices[diagnostic.code, diagnostic.message] = diagnostic
 
     def analysis(self, now_ns: int | None, thresholds: Sequence[Expression] = ()) -> Analysis:
-        """The analysis of all that was read, as `account` has it. The job is the same every time, also when another one
+        """Return the analysis of everything read, as by `account`. The job is always the same, even if another one
         begins to write there. Raises NotEnoughData."""
         analysis = self.account(self.log(), self._job_name, now_ns, thresholds)
         self._job_name = analysis.job.name
@@ -137,8 +137,8 @@ class Watched:
     def account(
         self, log: EventLog, job: str | None, now_ns: int | None, thresholds: Sequence[Expression] = ()
     ) -> Analysis:
-        """The analysis of a job of the log (None: of the only one); `as_of="now"` is `now_ns` (since 1970 UTC). None:
-        as of the last event. Raises NotEnoughData, and UsageError where the question does not fit the job."""
+        """Return the analysis of a job of the log (None: the only one). `as_of="now"` is `now_ns` (since 1970 UTC);
+        None: as of the last event. Raises NotEnoughData, and UsageError if the question does not fit the job."""
         from goodput_cli.analysis.account import analyze_log
 
         question = replace(self._question, as_of=None) if now_ns is None else replace(self._question, now_ns=now_ns)
@@ -184,4 +184,4 @@ def watch(sources: Source | Sequence[Source], **options: Unpack[WatchOptions]) -
                 update = Update(changed, None, str(error))
             yield update
             spent = time.monotonic() - started
-            time.sleep(max(following.interval - spent, spent, 0.0))  # half of one core at the most
+            time.sleep(max(following.interval - spent, spent, 0.0))  # use at most half of one core

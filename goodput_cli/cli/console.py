@@ -58,7 +58,7 @@ def _broken(line: str) -> str:
 
 
 def print_messages(lines: Iterable[str]) -> None:
-    """Lines on standard error."""
+    """Print lines to standard error."""
     for line in lines:
         print_message(line)
 
@@ -75,8 +75,8 @@ def write_output(content: str | bytes) -> bool:
 
 
 def page_of_terminal() -> Page:
-    """How the table may look on standard output: as wide as the terminal (COLUMNS wins; 80 where there is none),
-    coloured on a terminal unless NO_COLOR is set, ASCII where the encoding cannot draw bars."""
+    """Return the properties of standard output: the width of the terminal (COLUMNS takes precedence; 80 without a
+    terminal), colors on a terminal unless NO_COLOR is set, and ASCII if the encoding has no bars."""
     columns = os.environ.get("COLUMNS", "")
     width = _FALLBACK_WIDTH
     if columns.isascii() and columns.isdigit() and 0 < len(columns) < 6:
@@ -104,7 +104,7 @@ def _can_draw(stream: TextIO) -> bool:
 
 
 def _nowhere() -> TextIO:
-    return open(os.devnull, "w", encoding="utf-8")  # open as long as the process
+    return open(os.devnull, "w", encoding="utf-8")  # stays open until the process ends
 
 
 def _write(stream: TextIO, content: str | bytes, name: str) -> bool:
@@ -116,7 +116,7 @@ def _write(stream: TextIO, content: str | bytes, name: str) -> bool:
                 stream.write(content[start : start + _AT_ONCE])
         stream.flush()
     except OSError as error:
-        # The interpreter flushes again when it exits: give it somewhere to flush to.
+        # The interpreter flushes again when it exits, so the descriptor must be valid.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(error, BrokenPipeError):
             raise GoodputError(f"cannot write to {name}: {reason_of(error)}") from error
@@ -137,16 +137,16 @@ def end_at_once() -> None:
 
 
 def raise_again() -> None:
-    """From here on Ctrl-C is a KeyboardInterrupt again."""
+    """Restore the default: Ctrl-C raises KeyboardInterrupt."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, _raise)
 
 
 def raise_what_was_lost() -> None:
-    """Raise the KeyboardInterrupt of a Ctrl-C once more if a library swallowed it; what runs until then asks each time.
+    """Raise the KeyboardInterrupt of a Ctrl-C again if a library swallowed it. Code that runs until then checks for it.
 
-    NumPy clears whatever is raised while it looks for a special attribute of an operand, and to look for one on an
-    enumeration runs Python code (until 3.12): of a hundred interrupts of small analyses three were lost there.
+    NumPy discards exceptions while it looks up a special attribute of an operand, and looking it up on an enumeration
+    runs Python code (until 3.12). Of a hundred interrupts of small analyses, three were lost there.
     """
     if _raised:
         raise KeyboardInterrupt
@@ -165,7 +165,7 @@ def _end(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 _PATIENCE_SECONDS = 0.5
-"""What is read sooner, from the first byte on, needs no line: making one takes a while as well."""
+"""Reading that ends earlier, counted from the first byte, shows no progress: creating the line takes time too."""
 _BAR_WIDTH = 16
 _READING = "reading"
 _SHOWN_EVERY = 25
@@ -173,10 +173,11 @@ _SHOWN_EVERY = 25
 
 @contextmanager
 def reading_progress(*, wanted: bool, then: str) -> Iterator[Progress | None]:
-    """Bytes, lines, rate and the time that is left, once reading takes long; None where nobody would see it.
+    """Yield a callback that shows bytes, lines, rate and remaining time, once reading takes long; None if it would not
+    be visible.
 
-    then: what is done when everything has been read, in a word; empty where the line should go away. Work begins here:
-    Ctrl-C is raised from now on, and at the end if it was lost.
+    then: one word for the work after reading; empty to remove the line. Work begins here: Ctrl-C raises from now on,
+    and again at the end if it was lost.
     """
     raise_again()
     with ExitStack() as stack:
@@ -186,8 +187,8 @@ def reading_progress(*, wanted: bool, then: str) -> Iterator[Progress | None]:
 
 @contextmanager
 def jobs_progress(*, wanted: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """What to call with how many jobs are done, and of how many; None where nobody would see it. The line begins with
-    the first job: there is one line at a time."""
+    """Yield a callback for the number of finished jobs and their total; None if it would not be visible. The line
+    begins with the first job, because only one line is shown at a time."""
     if not _is_seen(wanted):
         yield None
         return
@@ -209,7 +210,7 @@ def jobs_progress(*, wanted: bool) -> Iterator[Callable[[int, int], None] | None
 
 @contextmanager
 def waiting(what: str, *, wanted: bool) -> Iterator[None]:
-    """The time that passes while something else computes."""
+    """Show the elapsed time while another process computes."""
     if not _is_seen(wanted):
         yield
         return
@@ -221,7 +222,7 @@ def waiting(what: str, *, wanted: bool) -> Iterator[None]:
 
 
 class _ReadingLine:
-    """A `Progress` that becomes a line once reading takes long."""
+    """A `Progress` that shows a line once reading takes long."""
 
     def __init__(self, stack: ExitStack, then: str) -> None:
         self._stack, self._then = stack, then
@@ -259,7 +260,7 @@ class _ReadingLine:
         self._begin = now if self._begin is None else self._begin
         if self._shown is None and now - self._begin < _PATIENCE_SECONDS and not self._waits:
             return
-        with self._one_at_a_time:  # workers say when they wait
+        with self._one_at_a_time:  # workers also report that they wait
             total = self._total if 0 < self._bytes <= self._total else None
             first = self._shown is None
             bar, task = self._shown = self._shown or self._open()

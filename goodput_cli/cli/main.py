@@ -1,4 +1,4 @@
-"""The command `goodput`: the one place where errors become messages and exit codes.
+"""The command `goodput`. Only this module turns errors into messages and exit codes.
 
 0 success, 1 failure, 2 wrong usage, 3 a gate failed, 4 not enough data, 5 `--strict` found problems, 130 interrupted.
 """
@@ -92,7 +92,8 @@ def goodput() -> None:
 
 
 def _say_other(error: Exception) -> int:
-    """Print an error that is not our own: a hidden Ctrl-C, a missing package, the machine, or a bug."""
+    """Print an error from outside this package: a hidden Ctrl-C, a missing package, an error of the machine, or a
+    bug."""
     if _is_interrupted(error):
         print_message(WORD)
         return INTERRUPTED
@@ -146,7 +147,7 @@ def _say_refused(error: OSError) -> int:
 
 
 def _say_missing(error: ImportError) -> int:
-    """Print that a dependency is missing. A missing module of ours is a bug."""
+    """Print that a dependency is missing. A missing module of this package is a bug."""
     package = (error.name or "goodput_cli").partition(".")[0]
     if package == "goodput_cli":
         return _say_bug(error)

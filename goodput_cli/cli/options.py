@@ -43,7 +43,7 @@ _OTHER_NAMES = {
     "--limit": ("--top", "--head"),
     "--slowest": ("--top", "--limit"),
 }
-"""Names that other tools use for our options, which are too different to be found by spelling."""
+"""Names of these options in other tools, which are too different to be found by spelling."""
 _MOST_COMMANDS = 5
 """Commands are not suggested for an option that more commands have."""
 OUTPUT, SELECTION, COST, OTHER = "Output", "Selection", "Cost", "Other"
@@ -58,7 +58,7 @@ Decorator = Callable[[Decorated], Decorated]
 
 
 class Checked(click.ParamType[Any]):
-    """A value that a function of the library reads; its `UsageError` becomes click's.
+    """A value that a function of the library parses. Its `UsageError` becomes an error of click.
 
     The environment variable of a repeated option contains values separated by `;`.
     """
@@ -205,7 +205,7 @@ def _is_set_empty(variable: object) -> bool:
 
 
 def _settings_options() -> list[click.Parameter]:
-    """Where settings come from."""
+    """Return the options that select the settings file."""
     names = "goodput.toml or [tool.goodput] of pyproject.toml"
     return [
         GroupedOption(
@@ -220,7 +220,8 @@ def _settings_options() -> list[click.Parameter]:
 
 
 def declared_option(one: Declared, more: Mapping[str, Any] | None = None) -> Decorator[Any]:
-    """The option that a field of a dataclass declares; `more` are settings of `click.option` that count instead."""
+    """Return the decorator for the option that a field of a dataclass declares. `more` overrides settings of
+    `click.option`."""
     said = one.option
     settings: dict[str, Any] = {"help": said.help, "default": one.default, "metavar": said.metavar}
     if isinstance(one.default, bool):
@@ -239,7 +240,7 @@ def declared_option(one: Declared, more: Mapping[str, Any] | None = None) -> Dec
 
 
 def option(group: str, *names: str, **settings: Any) -> Decorator[Any]:
-    """An option of a group."""
+    """Return the decorator for an option of a group."""
     return click.option(*names, cls=GroupedOption, group=group, **settings)
 
 
@@ -248,7 +249,7 @@ _WINDOWS = ("window", "every", "no_hindsight")
 
 
 def format_name(text: str) -> str:
-    """The name of a format that can be written."""
+    """Return the name of an output format. Raises UsageError for an unknown one."""
     name = text.strip().lower()
     if not is_format(name):
         raise no_such_format(text)
@@ -261,7 +262,7 @@ FORMAT = Checked("format", format_name)
 
 @dataclass(frozen=True, kw_only=True)
 class _Sources:
-    """Where the logs are, and what is expected of them."""
+    """The log sources and their options."""
 
     log_file: tuple[str, ...] = declare.option(
         (), WHAT, "Read one more SOURCE; repeatable.", metavar="FILE", follows="job_name", settings={"type": FILE}
@@ -306,35 +307,36 @@ class Output:
     )
     """Files to write."""
     force: bool = declare.option(False, OUTPUT, "Overwrite existing output files.")
-    """Whether they may exist already."""
+    """True if they may exist already."""
     quiet: bool = declare.option(False, OUTPUT, "Print no diagnostics.", names=("--quiet", "-q"))
-    """Nothing on standard error but what fails the run."""
+    """Print only messages that fail the run to standard error."""
     verbose: bool = declare.option(False, OUTPUT, "List every location of each diagnostic.", names=("--verbose", "-v"))
     """List every location of each diagnostic."""
     no_progress: bool = declare.option(False, OUTPUT, "Show no progress bar.")
-    """No progress line."""
+    """Show no progress line."""
 
     @property
     def replaces(self) -> bool:
-        """Whether reports that exist are written anew: with `--force`, and in continuous integration, where a step that
-        runs a second time finds what it left: GitHub, GitLab and most others set `CI`. A log that is read never is."""
+        """Return True if existing reports are overwritten: with `--force`, and in continuous integration, where a
+        repeated step finds its own output. GitHub, GitLab and most others set `CI`. Logs that are read are never
+        overwritten."""
         return self.force or os.environ.get("CI", "").strip().lower() not in ("", "0", "false", "no")
 
 
 @dataclass(frozen=True)
 class CommandLine:
-    """The shared options as they were typed, each checked."""
+    """The shared options as typed and checked."""
 
     sources: tuple[str, ...]
-    """SOURCE, and what `--log-file` adds."""
+    """SOURCE, and the logs of `--log-file`."""
     strict: bool
-    """Whether what looks wrong in the logs fails the run."""
+    """True if warnings about the logs fail the run."""
     draft: bool
-    """Whether a log that no format reads is read with drafted rules."""
+    """True if rules are inferred for a log of an unknown format."""
     mappings: tuple[str, ...]
-    """The mappings that were typed; those of the project and of the person are among the arguments besides."""
+    """The typed mappings. Those of the project and of the user are added to the arguments."""
     library: JobOptions
-    """How to read and how to account: arguments of the library's functions."""
+    """Arguments of the library's functions for reading and accounting."""
     output: Output
     """Options about output, if the command has them."""
 
@@ -377,7 +379,7 @@ def shared_options(
 
 
 def _command_line(values: dict[str, Any], names: Iterable[str]) -> CommandLine:
-    """Take the values with these names out of all that were typed."""
+    """Take the values with these names from the typed values."""
     mine = {name: values.pop(name) for name in names if name in values}
     output = Output(**{one.name: mine.pop(one.name) for one in fields(Output) if one.name in mine})
     sources = (*values.pop("source"), *mine.pop("log_file"))
@@ -390,13 +392,13 @@ def _command_line(values: dict[str, Any], names: Iterable[str]) -> CommandLine:
 
 
 def window_options(command: Decorated) -> Decorated:
-    """Rolling windows."""
+    """Add the options of rolling windows."""
     windows = (one for one in declare.declared(Question) if one.keyword in _WINDOWS)
     return _apply(command, *map(declared_option, declare.in_order(windows)))
 
 
 def options_of(kind: type, argument: str) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """The options that a frozen dataclass declares; the command gets them as one of it, under the name `argument`."""
+    """Add the options that a frozen dataclass declares. The command gets them as one object, named `argument`."""
 
     def change(values: dict[str, Any]) -> dict[str, Any]:
         made: Any
@@ -437,7 +439,7 @@ def threshold_options(
 def _changed_by(
     change: Callable[[dict[str, Any]], dict[str, Any]], *options: Decorator[Any]
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """These options, of whose values the command gets what is made of them. change: from all values that were typed."""
+    """Add options whose values are converted for the command. change: converts all typed values."""
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @wraps(command)
@@ -450,7 +452,7 @@ def _changed_by(
 
 
 def _apply(command: Decorated, *decorators: Decorator[Any]) -> Decorated:
-    """The decorators in the order in which `--help` shows them."""
+    """Apply the decorators in the order in which `--help` shows them."""
     for decorate in reversed(decorators):
         command = decorate(command)
     return command
@@ -460,7 +462,7 @@ AMOUNT = Checked("number", bounded(float, "is not an amount; use a number above 
 
 
 def cost_options(command: Callable[..., int]) -> Callable[..., int]:
-    """The two options; the command is given `price`, None where no accelerators are named."""
+    """Add the two options of cost. The command gets `price`, None if no accelerators are given."""
 
     def change(values: dict[str, Any]) -> dict[str, Any]:
         price = price_of(values.pop("accelerators"), values.pop("price_per_hour"))

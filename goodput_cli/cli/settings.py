@@ -23,7 +23,7 @@ from goodput_cli.events.reading_options import WHAT
 from goodput_cli.vocabulary.text import did_you_mean, safe
 
 FILE_NAMES = ("goodput.toml", "pyproject.toml")
-"""In the order in which they are looked for in a folder."""
+"""File names in their order of precedence within a directory."""
 WITHOUT = " (or use --no-config)"
 SETTINGS = "goodput_cli.settings"
 """The key of the settings file in the context of a command."""
@@ -31,18 +31,18 @@ SETTINGS = "goodput_cli.settings"
 
 @dataclass(frozen=True)
 class Settings:
-    """A file of settings."""
+    """A settings file."""
 
     path: Path
-    """Where it is."""
+    """Its path."""
     shown: str
-    """Its path as messages show it."""
+    """Its path in messages."""
     table: Mapping[str, Any]
     """The unchecked contents."""
 
 
 def find_settings(folder: Path) -> Settings | None:
-    """The nearest file with settings, in `folder` or above it, up to the root of the repository or of the disk."""
+    """Return the nearest settings file, in `folder` or above it, up to the root of the repository or of the disk."""
     for place in (folder, *folder.parents):
         for name in FILE_NAMES:
             settings = _read(place / name) if os.path.isfile(place / name) else None
@@ -54,7 +54,7 @@ def find_settings(folder: Path) -> Settings | None:
 
 
 def named_settings(path: str) -> Settings:
-    """The file that was named. `UsageError` if there is none, or nothing in it is meant for goodput."""
+    """Return the given settings file. Raises UsageError if it does not exist or has no settings for goodput."""
     if not os.path.isfile(path):
         raise UsageError(f"{path}: no such settings file")
     settings = _read(Path(path))
@@ -64,8 +64,8 @@ def named_settings(path: str) -> Settings:
 
 
 def _read(path: Path) -> Settings | None:
-    """The settings in a file; None where a `pyproject.toml` has none."""
-    from tomllib import TOMLDecodeError  # few runs have a file
+    """Return the settings in a file; None if a `pyproject.toml` has none."""
+    from tomllib import TOMLDecodeError  # few runs have a settings file
 
     from goodput_cli.events.mappings.toml import read_toml
 
@@ -91,7 +91,7 @@ def _inside(table: Any, key: str) -> Any:
 
 
 def _shown(path: Path) -> str:
-    """As short as it can be without climbing more than it must."""
+    """Return the relative path, or the given one if the relative one climbs more than one directory."""
     try:
         relative = os.path.relpath(path)
     except (OSError, ValueError):
@@ -103,24 +103,24 @@ def working_folder() -> Path:
     try:
         return Path.cwd()
     except OSError:
-        return Path(os.devnull)  # it was removed: nothing is above it
+        return Path(os.devnull)  # the current directory was deleted: it has no parents
 
 
 NAME = "mapping"
-"""Of the option, and of the table of a project's settings that declares log formats."""
+"""Name of the option, and of the table of project settings that declares log formats."""
 
 
 def personal_mappings() -> list[str]:
-    """The files `~/.config/goodput/mappings/*.toml`, in order of their names."""
+    """Return the files `~/.config/goodput/mappings/*.toml`, sorted by name."""
     try:
         home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
         return sorted(str(file) for file in (home / "goodput" / "mappings").glob("*.toml") if file.is_file())
-    except (OSError, RuntimeError):  # nobody's home
+    except (OSError, RuntimeError):  # no home directory
         return []
 
 
 def with_personal(context: click.Context, command: click.Command) -> None:
-    """Let a person's mappings count below those of the project, which are among the defaults already."""
+    """Add the user's mappings after those of the project, which are among the defaults already."""
     found = personal_mappings() if any(option.name == NAME for option in command.params) else []
     if found:
         defaults = dict(context.default_map or {})
@@ -128,8 +128,8 @@ def with_personal(context: click.Context, command: click.Command) -> None:
 
 
 def every_mapping(typed: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The mappings of the command line, and all that count: of those of one name the first. typed: the option's value,
-    which is the defaults' where nothing was typed."""
+    """Return the mappings of the command line, and all active ones; the first of several with one name takes
+    precedence. typed: the value of the option, which is its default if not typed."""
     context = click.get_current_context(silent=True)
     defaults: Sequence[str] = () if context is None else (context.default_map or {}).get(NAME, ())
     if context is None or context.get_parameter_source(NAME) is not click.core.ParameterSource.DEFAULT_MAP:
@@ -143,7 +143,7 @@ ONLY_TYPED = (
     "job_name", "log_name", "output", "targets", "history", "parent", "force", "update", "quiet", "config", "no_config",
     "scheduler", "insecure_scheduler",
 )  # fmt: skip
-"""Options that no file can set, by the names of their parameters; no option that names a file can be set either."""
+"""Options that files cannot set, by the names of their parameters. Options with file names cannot be set either."""
 _SHARED_GROUPS = (WHAT, HOW, WHEN)
 _ANALYZE, _FLEET = "analyze", "fleet"
 
@@ -170,7 +170,7 @@ def defaults_for(command: click.Command, context: click.Context, settings: Setti
     defaults |= reader.read(_of_job(jobs, called, command, settings), f"{JOBS}.{called}.", analyze, shared)
     if mappings and any(option.name == NAME for option in _options(command)):
         named = defaults.get(NAME, [])
-        defaults[NAME] = [*([named] if isinstance(named, str) else named), settings.shown]  # it declares them
+        defaults[NAME] = [*([named] if isinstance(named, str) else named), settings.shown]  # the settings file
     several = {option.name for option in _options(command) if option.multiple}
     return {
         name: [value] if name in several and not isinstance(value, list) else value for name, value in defaults.items()
@@ -179,13 +179,13 @@ def defaults_for(command: click.Command, context: click.Context, settings: Setti
 
 @dataclass(frozen=True)
 class _Reader:
-    """Turns the keys of one file into defaults of options."""
+    """Converter of the keys of one file to defaults of options."""
 
     settings: Settings
     context: click.Context
 
     def check_names(self, tables: Iterable[str]) -> None:
-        """Every table must have the name of a command."""
+        """Raise UsageError if a table does not have the name of a command."""
         group = self.context.parent
         known = group.command.list_commands(group) if group and isinstance(group.command, click.Group) else []
         for name in tables:
@@ -196,7 +196,7 @@ class _Reader:
     def read(
         self, table: Mapping[str, Any], prefix: str, owner: click.Command, names: Collection[str | None]
     ) -> dict[str, Any]:
-        """The options of `owner` that a table sets: all are checked, those of these names are given."""
+        """Return the options of `owner` that a table sets. All are checked, those with these names are returned."""
         options = {name: option for option in _options(owner) for name in _long_names(option)}
         values = {}
         for key, value in table.items():
@@ -230,7 +230,7 @@ class _Reader:
         return typed
 
     def _text(self, value: Any, key: str) -> str:
-        """As it is typed on a command line: numbers keep their digits."""
+        """Return a value as typed on a command line; numbers keep their digits."""
         if isinstance(value, bool) or not (isinstance(value, str | int) or hasattr(value, "isoformat")):
             raise self._wrong(key, "must be a text or a number")
         return value.isoformat() if hasattr(value, "isoformat") else str(value)
@@ -276,7 +276,7 @@ def load_defaults(command: click.Command, context: click.Context, arguments: lis
 
 
 def _periods_left_out(command: click.Command, settings: Settings, job: str | None) -> list[str]:
-    """Settings for a part of a job that a command which accounts for jobs does not take: its answer is about more."""
+    """Return settings for a part of a job that a command for jobs ignores, because its answer covers more."""
     own = {option.name for option in _options(command)}
     if command.name == _FLEET:
         return [name for name in ("from", "to", "as-of") if name in settings.table]
@@ -302,7 +302,7 @@ def _is_typed(option: click.Option, context: click.Context, typed: Mapping[str, 
 
 
 def _one_job(named: str | tuple[str, ...] | None) -> str | None:
-    """The job that is named; None where a comparison names several."""
+    """Return the selected job; None if a comparison selects several."""
     if isinstance(named, tuple):
         return named[0] if len(named) == 1 else None
     return named
@@ -311,7 +311,7 @@ def _one_job(named: str | tuple[str, ...] | None) -> str | None:
 OLD_NAME = "goodput_cli.old_name"
 """The key of a job name from before version 0.2 in the context of a command, if the settings use that name."""
 _MANY_LOGS = ("compare", "watch", "monitor")
-"""Commands that read several logs, or one before the job is there: old names of jobs are not known there."""
+"""Commands that read several logs, or start before the job exists: they do not accept old names of jobs."""
 
 
 def _old_name(jobs: Any, job: str | None) -> str | None:
@@ -321,7 +321,7 @@ def _old_name(jobs: Any, job: str | None) -> str | None:
 
 
 def _called(jobs: Any, job: str | None, command: click.Command) -> str | None:
-    """The key that settings of a job have."""
+    """Return the key of the settings of a job."""
     return job if command.name in _MANY_LOGS else _old_name(jobs, job) or job
 
 
@@ -338,7 +338,8 @@ def _of_job(jobs: Any, job: str | None, command: click.Command, settings: Settin
 
 
 def _sharing(command: click.Command) -> set[str | None]:
-    """The settings of `analyze` that count for a command, by name: its own all, of others how to account."""
+    """Return the settings of `analyze` that apply to a command, by name: all for `analyze`, those about accounting for
+    others."""
     groups = [group for group in _SHARED_GROUPS if command.name != _FLEET or group != WHEN]
     shared = [one for one in _options(command) if command.name == _ANALYZE or getattr(one, "group", "") in groups]
     return {option.name for option in shared}

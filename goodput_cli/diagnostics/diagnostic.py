@@ -25,13 +25,13 @@ class Code:
     """A table of `codes.toml`. The texts are sentences."""
 
     severity: Severity
-    """`error` lost data, `warning` may change a number, `info` changes none."""
+    """Severity: `error` lost data, `warning` may change a number, `info` changes none."""
     meaning: str
-    """What was noticed."""
+    """Description of the problem."""
     effect: str
     """Effect on the numbers."""
     advice: str
-    """What to do."""
+    """Advice."""
     mild: Severity | None = None
     """Severity of mild cases, which `meaning` defines; None without any."""
     of_formats: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,8 @@
-"""CSV: the first table of an answer, every row, exact values.
+"""CSV: the first table of an answer with all rows and exact values.
 
-The head says the unit: an amount of time is `NAME_seconds`, an exact decimal; a percentage `NAME_percent`; an instant
-is ISO-8601 in UTC. What was not recorded is an empty cell. What the answer rests on stands in a last line behind a `#`.
+The header contains the unit: an amount of time is `NAME_seconds`, an exact decimal; a percentage is `NAME_percent`;
+times are ISO 8601 in UTC. Unrecorded values are empty cells. The assumptions of the answer are in the last line, after
+a `#`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")  # noqa: RUF001 - spreadsheets t
 
 
 def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """Header and rows."""
+    """Return header and rows."""
     table = document.tables()[0]
     columns = table_columns(table)
     writers = [(position, _writer(column)) for position, column in columns]
@@ -30,12 +31,12 @@ def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer'
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
-    """Rows of texts and numbers as CSV with a header."""
+    """Return rows of texts and numbers as CSV with a header."""
     return _written(head, ([text_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows))
 
 
 def text_cell(text: str) -> str:
-    """Text for a cell that a spreadsheet will not take for a formula: a quote stands before what looks like one."""
+    """Return text for a cell. A quote before a possible formula keeps spreadsheets from evaluating it."""
     return "'" + safe(text) if text.lstrip(" ").startswith(_FORMULA_STARTS) else safe(text)
 
 

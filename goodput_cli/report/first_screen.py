@@ -1,5 +1,5 @@
-"""The first screen of `analyze`: in at most as many lines as a terminal has, whether the job ended or died, why, how
-much became progress, what cost most, and what to do about it. All else is under `--full`."""
+"""The first screen of `analyze`, in at most as many lines as the terminal has. It shows if the job ended or failed and
+why, how much became progress, the largest losses, and advice. Everything else is in `--full`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from goodput_cli.vocabulary.text import clock, duration, plural, safe, shorten, 
 LINES = 24
 """Lines of the smallest terminal that the screen is made for."""
 _PROMPT = 1
-"""A line stays free for what is typed next."""
+"""A free line for the next command."""
 _MOST_CAUSES = 4
 _MOST, _MOST_ON_TALL = 5, 12
 """Insights on the smallest terminal, and on a tall one."""
@@ -51,7 +51,7 @@ _ENDS = {
 def first_screen(analysis: Analysis, page: Page) -> str:
     """Return the screen, which leaves one line of the terminal free."""
     room = max(page.height, LINES) - _PROMPT
-    for less in range(room):  # what is narrow breaks once more
+    for less in range(room):  # wrapped lines may need further rounds
         shown, rows = _screen(analysis, page, room - less)
         if rows <= room:
             break
@@ -65,7 +65,7 @@ def _screen(analysis: Analysis, page: Page, room: int) -> tuple[str, int]:
     room -= len(head) + _rows(foot, width)
     strip = _strip(analysis, width, page)
     losses = _losses(analysis, width, page, room - len(strip))
-    if _rows(losses, width) > room - len(strip):  # the picture goes with all its legend, or not at all
+    if _rows(losses, width) > room - len(strip):  # the chart is shown with its whole legend, or not at all
         strip, losses = [], _losses(analysis, width, page, room)
     ledger = _ledger(analysis, width, page)
     if _rows(losses, width) + len(strip) + len(ledger) > room:
@@ -84,7 +84,7 @@ def _rows(lines: Sequence[Text], width: int) -> int:
 
 
 def _head(analysis: Analysis, width: int) -> Iterator[Text]:
-    """Which job, when, how it ended; how much became progress; how often it died, and why."""
+    """Yield job, window and end; the share of progress; and the number of failures with their causes."""
     room = width - 2
     name = safe(analysis.job.name)
     ended = _ENDS[analysis.job.ending] if phrases.has_ending(analysis) else "part of the job"
@@ -192,7 +192,7 @@ def _ledger(analysis: Analysis, width: int, page: Page) -> list[Text]:
 
 
 def _foot(analysis: Analysis, width: int) -> Iterator[Text]:
-    """Counts of warnings with the command that lists them, and how to see more."""
+    """Yield the counts of warnings with the command that lists them, and the way to see more."""
     logs = safe(shlex.join(analysis.options)) or "LOG"
     counts = counts_in_words(noticed_in(analysis, time.time_ns()))
     yield Text()

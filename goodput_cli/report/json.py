@@ -1,10 +1,9 @@
-"""A JSON answer as text: docs/schema.json describes every key.
+"""A JSON answer as text; docs/schema.json describes every key.
 
-Every key is always there; what does not apply is null. Text is ASCII with JSON escapes, so that nothing in a log can
-act on a terminal that shows it. A row of a long list takes one line: there may be thousands, which are quick to write
-so, and `grep` is of use.
+Every key is always present; null if it does not apply. Text is ASCII with JSON escapes, so that nothing in a log can
+control a terminal. Each row of a long list is one line: thousands are written quickly, and `grep` works.
 
-A JSON value in one line of ASCII: what lists of a JSON answer have for each of their items.
+Also a JSON value in one line of ASCII, used for the items of lists.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ _DELETE = b"\x7f"
 
 
 def one_line(value: Any) -> str:
-    """JSON in one line, without blanks; null for NaN and infinities.
+    """Return JSON in one line, without blanks; null for NaN and infinities.
 
-    Text is ASCII with JSON escapes, so that nothing in a log can act on a terminal that shows it. What the quick way
-    cannot write so is rare: text beyond ASCII, lone surrogates (written as U+FFFD), integers of more than 64 bits.
+    Text is ASCII with JSON escapes, so that nothing in a log can control a terminal. The fast encoder handles all but
+    rare values: text beyond ASCII, lone surrogates (written as U+FFFD), and integers of more than 64 bits.
     """
     try:
         text = orjson.dumps(value, default=list)
@@ -45,7 +44,7 @@ def _carefully(value: Any) -> str:
 
 
 def written_safely(value: Any) -> Any:
-    """The same value with text that can be encoded, and None for NaN and infinities."""
+    """Return the value with encodable text, and None for NaN and infinities."""
     match value:
         case str():
             return well_formed(value)
@@ -63,12 +62,13 @@ _INDENTED = json.JSONEncoder(indent=2, allow_nan=False)
 
 
 def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """The whole answer as one JSON object. `UsageError` for what is a part of an answer only."""
+    """Return the whole answer as one JSON object. Raises UsageError if there is only a part of an answer."""
     return json_text(document.json_answer())
 
 
 def json_text(answer: Any) -> str:
-    """The answer as one JSON object, a key a line. It is a `written` result, or what msgspec makes an object of."""
+    """Return the answer as one JSON object with one key per line. answer: a `written` result, or a value that msgspec
+    writes as an object."""
     about: SchemaEntry | None = getattr(type(answer), "__written__", None)
     if about is None:
         return "".join(_parts(to_builtins(answer, enc_hook=list), indented=False))
@@ -85,7 +85,7 @@ def _parts(answer: Mapping[str, Any], *, indented: bool) -> Iterator[str]:
             yield from _lines(value)
         elif indented:
             text = _INDENTED.encode(written_safely(value))
-            yield text.replace("\n", "\n  ")  # no text holds a line end: JSON escapes it
+            yield text.replace("\n", "\n  ")  # JSON escapes line ends in text
         else:
             yield one_line(value)
         before = ",\n"
@@ -93,7 +93,7 @@ def _parts(answer: Mapping[str, Any], *, indented: bool) -> Iterator[str]:
 
 
 def _lines(items: Iterable[Any]) -> Iterator[str]:
-    """A list with one item a line."""
+    """Yield a list with one item per line."""
     before = "[\n    "
     for item in items:
         yield before + one_line(item)

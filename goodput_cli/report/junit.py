@@ -1,9 +1,9 @@
-"""JUnit XML: a test case a threshold, so that CI systems show a gate where they show tests.
+"""JUnit XML with one test case per threshold, so that CI systems show gates with the tests.
 
-What failed is a failure, what a failing threshold could not judge an error, what only would have warned is skipped; a
-warning passes and is said in `system-out`, with all other thresholds. The figures of the answer are properties. The
-document keeps the order and the attributes of the strict schema (Ant's), which the looser ones take as well. What may
-be wrong with the log is in `system-err`: a gate that passes on half a log should be seen to.
+A failed gate is a failure, an unjudged one an error, and an unjudged threshold that only warns is skipped. A warning
+passes and is listed in `system-out`, like all other thresholds. The figures of the answer are properties. The document
+keeps the order and the attributes of the strict schema (Ant's), which tolerant readers accept too. Possible problems of
+the log are in `system-err`, because a gate that passes on half a log needs attention.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from goodput_cli.vocabulary.text import iso_to_the_second, safe
 
 _NAME = "goodput"
 _NO_TIME = "0"
-"""A threshold is judged in no time; how long the job took is a property."""
+"""Judging a threshold takes no time; the duration of the job is a property."""
 
 
 def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """The gates of an answer as a JUnit document. XML cannot hold every character, escaped or not: `safe` shows those
-    that it cannot hold (and those that act on a terminal) as `\\x1b`."""
+    """Return the gates of an answer as a JUnit document. XML cannot contain every character, even escaped: `safe` shows
+    those (and control characters of terminals) as `\\x1b`."""
     answer = document.gates()
-    assert answer is not None  # as `report.base` has checked: the command offers them
+    assert answer is not None  # `report.base` has checked that the command offers them
     root = Element("testsuites")
     suite = SubElement(root, "testsuite", _attributes(answer))
     properties = SubElement(suite, "properties")
@@ -51,7 +51,8 @@ def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer'
 
 
 def _attributes(answer: Published) -> dict[str, str]:
-    """Counts of the suite. timestamp: the end of the window, UTC (the schema allows no zone): nobody asked for now."""
+    """Return the counts of the suite. timestamp: the end of the window in UTC, not the current time (the schema allows
+    no zone)."""
     kinds = [_kind(threshold) for threshold in answer.thresholds]
     return {
         "name": _NAME,
@@ -72,14 +73,14 @@ def _case(suite: Element, classname: str, name: str) -> Element:
 
 
 def _kind(threshold: Threshold) -> str | None:
-    """The element inside the test case; None where it passed."""
+    """Return the element inside the test case; None if it passed."""
     if threshold.verdict == "not_recorded":
         return "error" if threshold.fails else "skipped"
     return "failure" if threshold.verdict == "failed" else None
 
 
 def _outcome(case: Element, threshold: Threshold, answer: Published) -> None:
-    """What did not pass. A gate that failed says why: CI shows this text where people look first."""
+    """Add the reason why a threshold did not pass. CI systems show this text first."""
     kind = _kind(threshold)
     if kind is not None:
         reason = phrases.threshold_reason(threshold)

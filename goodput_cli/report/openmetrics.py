@@ -1,8 +1,8 @@
-"""OpenMetrics text that Prometheus' older text format reads as well, for a node-exporter's textfile collector, a push
-gateway or GitLab's metrics report.
+"""OpenMetrics text that Prometheus reads in its older text format too, for the textfile collector of a node exporter, a
+push gateway or GitLab's metrics report.
 
-Gauges only, without timestamps: the collector refuses those. What is not recorded has no sample; a category that was
-recorded and is zero has one, so that a series does not vanish when all is well.
+Gauges only, without timestamps, which the collector refuses. Unrecorded values have no sample; a recorded category with
+zero has one, so that its series does not vanish.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ END = "# EOF\n"
 
 
 def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer's signature
-    """The figures of an answer and its gates, as an exposition that ends with `# EOF`."""
+    """Return the figures of an answer and its gates, as an exposition that ends with `# EOF`."""
     gates = document.gates()
-    assert gates is not None  # as `report.base` has checked: the command offers them
+    assert gates is not None  # `report.base` has checked that the command offers them
     return exposition(({"job_name": gates.job}, families(document))) + END
 
 
 def families(document: Document) -> Iterator[Family]:
-    """Every metric, also those without a sample; docs/ci.md describes each."""
+    """Yield every metric, including those without a sample; docs/ci.md describes each."""
     yield from document.figures()
     yield Family("goodput_rules", "Version of the rules used for these figures.", [({}, str(RULES))])
     gates = document.gates()
@@ -41,8 +41,8 @@ def families(document: Document) -> Iterator[Family]:
 
 
 def exposition(*of_jobs: tuple[Labels, Iterable[Family]]) -> str:
-    """The lines of the metrics of some jobs, each family once, without what ends a text of them. Of each job: labels
-    of every sample, and its families."""
+    """Return the lines of the metrics of some jobs, each family once, without `# EOF`. of_jobs: for each job, labels of
+    every sample and its families."""
     merged: dict[str, Family] = {}
     for job, metrics in of_jobs:
         for family in metrics:
@@ -59,8 +59,8 @@ def _diagnostics(diagnostics: Iterable[Diagnostic]) -> Iterator[tuple[Labels, st
 
 
 def _thresholds(thresholds: Sequence[Threshold]) -> Iterator[Family]:
-    """Value and limit in the unit of the label, and one sample a verdict, of which one is 1. An expression that was
-    given twice is one series."""
+    """Yield value and limit in the unit of the label, and one sample per verdict, exactly one of which is 1. A repeated
+    expression is one series."""
     by_name = {
         (safe(threshold.expression), "fail" if threshold.fails else "warn"): threshold for threshold in thresholds
     }
@@ -79,7 +79,7 @@ def _thresholds(thresholds: Sequence[Threshold]) -> Iterator[Family]:
 
 
 def _exposed(family: Family) -> Iterator[str]:
-    """The lines of a family; none without a sample."""
+    """Yield the lines of a family; none without a sample."""
     if not family.samples:
         return
     yield f"# HELP {family.name} {_escaped(family.meaning)}"
@@ -93,5 +93,5 @@ def _exposed(family: Family) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """A label's value: what acts on a terminal is shown, then the escapes of the format."""
+    """Return a label's value with control characters made visible, and then escaped for the format."""
     return safe(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,4 +1,4 @@
-"""docs/schema.json, made from the declarations of the answers and of the columns of their tables."""
+"""docs/schema.json, generated from the declarations of the answers and of the columns of their tables."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ANSWERS: tuple[type, ...] = (
     AnalysisAnswer, RollingAnswer, TimelineAnswer, DisruptionsAnswer, StepsAnswer, AdviceAnswer, CompareAnswer,
     JobList, FleetReport, CheckReport, ReconcileAnswer, ReconcileCheckpointsAnswer,
 )  # fmt: skip
-"""Everything that a command writes as JSON; each has a `kind` of its own."""
+"""All JSON documents of the commands; each has a unique `kind`."""
 
 
 def schema() -> Schema:
-    """The JSON schema of every answer: what `kind` says is which of them."""
+    """Return the JSON schema of every answer; `kind` selects one of them."""
     definitions: dict[str, Schema] = {}
     answers = [_apart(json_type(answer).schema(), definitions) for answer in ANSWERS]
     return {
@@ -41,7 +41,7 @@ def schema() -> Schema:
 
 
 def _apart(value: Any, definitions: dict[str, Schema]) -> Any:
-    """The schema with a definition of its own for each part that has a title. Objects take no other keys."""
+    """Return the schema with a separate definition for each part with a title. Objects accept no other keys."""
     if isinstance(value, list):
         return [_apart(item, definitions) for item in value]
     if not isinstance(value, dict):

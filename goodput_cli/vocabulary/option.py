@@ -27,19 +27,19 @@ class Option:
     """The description of an option."""
 
     group: str
-    """Its heading in `--help`; empty where only the library has it."""
+    """Its heading in `--help`; empty if only the library has it."""
     help: str
     about: str = ""
-    """What the value means, for `help()` of the library, if `help` describes a flag."""
+    """Description of the value for `help()` of the library, if `help` describes a flag."""
     accepts: str = ""
-    """The type of the keyword, where it takes more than the field: it is read first."""
+    """The type of the keyword, if it accepts more than the field and is converted."""
     names: tuple[str, ...] = ()
-    """On the command line; by default `--` and the name of the field."""
+    """Names on the command line; by default `--` and the name of the field."""
     negative: bool = False
     """The option and its keyword are the negation of the field: `--no-hindsight`."""
     metavar: str | None = None
     choices: tuple[str, ...] = ()
-    """The only values that it takes."""
+    """The only accepted values."""
     read: Callable[[Any], Any] | None = None
     """Converts a typed or passed value to the value of the field (one item, if that is a tuple). Raises UsageError.
     A converted value is returned unchanged."""
@@ -52,7 +52,7 @@ class Option:
     phrase: Callable[[Any], str] = str
     """Its value in the method section of a report; empty to leave it out."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """What else `click.option` should know."""
+    """Further arguments of `click.option`."""
 
 
 @dataclass(frozen=True)
@@ -63,21 +63,21 @@ class Declared:
     default: Any
     option: Option
     kind: str = ""
-    """The type of the field, as it is written there."""
+    """The type of the field as declared."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """As they are typed, such as `--stall-factor`."""
+        """Return the names as typed, such as `--stall-factor`."""
         return self.option.names or (f"--{'no-' * self.option.negative}{self.name.replace('_', '-')}",)
 
     @property
     def keyword(self) -> str:
-        """Its name as an argument of the library's functions."""
+        """Return its name as an argument of the library's functions."""
         return f"no_{self.name}" if self.option.negative else self.name
 
     @property
     def annotation(self) -> str:
-        """The type of that argument."""
+        """Return the type of that argument."""
         return self.option.accepts or self.kind
 
     @property
@@ -92,11 +92,11 @@ class Declared:
 
     @property
     def several(self) -> bool:
-        """Whether it may be given more than once."""
+        """Return True if it may be repeated."""
         return isinstance(self.default, tuple)
 
     def value(self, argument: Any) -> Any:
-        """The value of the field, from the argument with its keyword. `UsageError` if there is none."""
+        """Return the value of the field from the argument with its keyword. Raises UsageError for a wrong one."""
         if self.option.negative:
             return not argument
         if self.option.choices and argument not in self.option.choices:
@@ -107,14 +107,14 @@ class Declared:
         return tuple(dict.fromkeys(map(self._read, values)))
 
     def _read(self, given: Any) -> Any:
-        """One value of the field. `UsageError` if what was given is none."""
+        """Return one value of the field. Raises UsageError for a wrong one."""
         read = self.option.read
         if read is None:
             return given
         return read(given if read in (str, os.fspath) else bounded_text(given))
 
     def typed(self, value: Any) -> str:
-        """The value of the field as one would type it; on or off for a flag."""
+        """Return the value of the field as typed; on or off for a flag."""
         if isinstance(value, bool):
             return "on" if value != self.option.negative else "off"
         return f"{value:g}" if isinstance(value, float) else str(value)
@@ -132,24 +132,24 @@ class Declared:
 
 
 def _typed(value: Any) -> str:
-    """A value that was read, as it was typed."""
+    """Return a converted value as it was typed."""
     if isinstance(value, float | Fraction):
         return exact(float(value))
     return str(getattr(value, "text", value))
 
 
 def argument(default: Any, about: str) -> Any:
-    """A field of a dataclass that is a keyword of the library's functions and no option of a command."""
+    """Return a field of a dataclass that is a keyword of the library's functions, but not an option of a command."""
     return field(default=default, metadata={_KEY: Option("", "", about=about)})
 
 
 def option(default: Any, group: str, help: str, **more: Any) -> Any:  # noqa: A002 - as click calls it
-    """A field of a dataclass that is an option; `more` are the other fields of `Option`."""
+    """Return a field of a dataclass that is an option. `more`: the other fields of `Option`."""
     return field(default=default, metadata={_KEY: Option(group, help, **more)})
 
 
 def in_order(options: Iterable[Declared]) -> list[Declared]:
-    """Options of several dataclasses in the order in which people see them."""
+    """Return options of several dataclasses in the order of help texts."""
     ordered = list(options)
     for late in [one for one in ordered if one.option.follows]:
         ordered.remove(late)
@@ -163,7 +163,7 @@ def declared(kind: type) -> Iterator[Declared]:
 
 
 def keywords(kind: type) -> Iterator[Declared]:
-    """The same, and what only the library has."""
+    """Yield the options as `declared`, and those that only the library has."""
     for one in fields(kind):
         if _KEY in one.metadata:
             default = None if one.default is MISSING else one.default
@@ -177,11 +177,11 @@ class Keywords:
     """The options that some functions of the library take by keyword."""
 
     name: str
-    """Of the class in `goodput_cli.api.options` by which editors and type checkers know them."""
+    """Name of the class in `goodput_cli.api.options` for editors and type checkers."""
     doc: str
     base: Keywords | None
     own: tuple[Declared, ...]
-    """Those besides the base's."""
+    """Options in addition to those of the base."""
 
     @staticmethod
     def of(
@@ -192,7 +192,8 @@ class Keywords:
         only: Collection[str] = (),
         without: Collection[str] = (),
     ) -> Keywords:
-        """Those that the dataclasses `kinds` declare. only, without: by their keywords; all if neither is given."""
+        """Return the keywords that the dataclasses `kinds` declare. only, without: select them by name; all if neither
+        is given."""
         own = [one for kind in kinds for one in keywords(kind) if one.keyword not in without]
         return Keywords(name, doc, base, tuple(one for one in own if not only or one.keyword in only))
 
@@ -204,11 +205,11 @@ class Keywords:
 
 
 LONGEST_TEXT = 4096
-"""Characters of a value that is read by a pattern. Typed values are shorter, but settings files can contain any."""
+"""Maximum length of a value that a pattern parses. Typed values are shorter, but settings files can contain any."""
 
 
 def bounded_text(given: Any, most: int = LONGEST_TEXT) -> Any:
-    """What was given. `UsageError` for a text that is too long to be meant."""
+    """Return the given value. Raises UsageError for a text that is too long to be intended."""
     if isinstance(given, str) and len(given) > most:
         raise UsageError(f"{given[:40]!r}… has {len(given)} characters; the limit is {most}")
     return given
@@ -243,12 +244,12 @@ def bounded(
 
 
 def _number(value: Any, unit: int | None) -> Fraction | None:
-    """The number that is written, if one is."""
+    """Return the number in a value; None without one."""
     if isinstance(value, Fraction):
         return value
     text = str(value).strip()
     try:
-        rough = float(text)  # 1e-999999999 would be a very long fraction
+        rough = float(text)  # a Fraction of 1e-999999999 would be very long
         return Fraction(text) if math.isfinite(rough) and rough else Fraction(0) if rough == 0 else None
     except ValueError:
         pass
@@ -265,9 +266,9 @@ read_length = bounded(
     most=9e9,
     unit=1,
 )
-"""A length of time in ns, from text; a plain number is of seconds."""
+"""Reader of a duration from text to ns; a plain number is in seconds."""
 
 
 def read_ns(value: str | int) -> int:
-    """The same where it may be in ns already."""
+    """Return a duration in ns from text, or unchanged if it is an integer."""
     return value if isinstance(value, int) else read_length(value)

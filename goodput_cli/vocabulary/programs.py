@@ -1,4 +1,4 @@
-"""What is read, by the program that writes it, with the line to type: `goodput help formats`."""
+"""The supported programs with the command for their logs: `goodput help formats`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import NamedTuple
 
 
 class Program(NamedTuple):
-    """One way to have a log."""
+    """One way to produce a log."""
 
     name: str
-    """Who writes it."""
+    """The program that writes it."""
     formats: tuple[str, ...]
-    """The names that answers have for it."""
+    """Its format names in answers."""
     command: str
-    """The line to type."""
+    """The command to type."""
     unknown: str
-    """What such a log cannot show; "" where it shows all."""
+    """Information that such a log lacks; "" if it is complete."""
 
 
 PROGRAMS = (
@@ -67,17 +67,17 @@ PROGRAMS = (
     Program("MLPerf", ("mllog",), "goodput result_0.txt", "saves"),
     Program("any other", (), "goodput LOG", "anything without a log line"),
 )
-"""A row a program, those that write the most first."""
+"""One row per program, those that log most first."""
 NO_TIME = (
     ("trainer_state.json of Hugging Face", "pass its runs/ (TensorBoard) instead"),
     ("metrics.csv of Lightning", "pass its lightning_logs/ (TensorBoard) instead"),
     ("CSVLogger of Keras", "pass the folder of its TensorBoard callback instead"),
 )
-"""Files of trainers that hold no time at all, and what to name instead."""
+"""Files of trainers without any timestamps, and the file to use instead."""
 
 
 def program_lines() -> list[str]:
-    """The list as lines of text."""
+    """Return the list as lines of text."""
     lines = ["Logs that goodput reads, and the command. Values that a log does not record are unknown, not 0.", ""]
     for program in PROGRAMS:
         lines.append(f"{program.name}:")

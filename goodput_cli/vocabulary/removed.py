@@ -21,7 +21,7 @@ DATABASE = (
     "mlflow+https://HOST, or pass `mlflow.db` or `mlruns/`"
 )
 PROFILE_ENDINGS = (".yaml", ".yml")
-"""Endings of `LogProfile` documents."""
+"""Extensions of `LogProfile` documents."""
 PROFILE = (
     "LogProfile YAML is no longer read as a mapping: write the mapping in TOML (docs/mappings.md); "
     "`goodput check --suggest LOG > my.toml` makes one from a log"

@@ -18,10 +18,10 @@ from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, 
 _EPOCH = datetime(1970, 1, 1)  # UTC
 _YEAR_SECONDS = 365.25 * 86_400
 _ROUGH_UNITS = ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h"), (3 * _YEAR_SECONDS, 86_400, "days"))
-"""Up to which number of seconds a unit is used, its seconds, and its name."""
+"""For each unit: the number of seconds up to which it is used, its seconds, and its name."""
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _UNSEEN = frozenset(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"))
-"""Unicode categories that act on a terminal or cannot be seen: controls, bidi and zero-width marks, surrogates."""
+"""Unicode categories that control a terminal or are invisible: controls, bidi and zero-width marks, surrogates."""
 
 
 def safe(text: str) -> str:
@@ -33,19 +33,19 @@ def safe(text: str) -> str:
 
 
 def safe_lines(text: str) -> str:
-    """As `safe`, line by line: for messages of our own that may have several lines."""
+    """Return text as by `safe`, line by line: for messages of this program with several lines."""
     return "\n".join(safe(line) for line in text.split("\n"))
 
 
 def well_formed(text: str) -> str:
-    """The same text with lone surrogates replaced by U+FFFD, so that it can be encoded."""
+    """Return the text with lone surrogates replaced by U+FFFD, so that it can be encoded."""
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def shorten(text: str, width: int, ellipsis: str = "…") -> str:
-    """At most `width` characters; what is too long loses its middle."""
+    """Return at most `width` characters; the middle of longer texts is cut."""
     if len(text) <= width:
         return text
     room = max(width - len(ellipsis), 2)
@@ -54,18 +54,18 @@ def shorten(text: str, width: int, ellipsis: str = "…") -> str:
 
 
 def plural(count: float, noun: str) -> str:
-    """`1 attempt`, `2 attempts`."""
+    """Return a count with its noun: `1 attempt`, `2 attempts`."""
     return f"{number(count)} {noun}{'' if count == 1 else 's'}"
 
 
 def number(value: float) -> str:
-    """A count: whole where it is whole, with few digits where it is not."""
+    """Return a count: integers exactly, other numbers with few digits."""
     return str(int(value)) if value == int(value) else f"{value:.6g}"
 
 
 def duration(ns: int) -> str:
-    """A length of time in two units at most: `4 d 05 h` (from 100 h on), `2 h 05 min`, `3 min 20 s`, `12.3 s`,
-    `850 ms`."""
+    """Return a duration in two units at most: `4 d 05 h` (from 100 h on), `2 h 05 min`, `3 min 20 s`, `12.3 s`, `850
+    ms`."""
     if ns < 0:
         return "-" + duration(-ns)
     if ns < 999_500_000:
@@ -84,7 +84,8 @@ def duration(ns: int) -> str:
 
 
 def tenths(number: float) -> str:
-    """A number to a tenth, one below to two digits: what is there is never 0. `17,831.0`, `0.03`, `0`."""
+    """Return a number with one decimal, or two significant digits below 1, so that nonzero values are never 0.
+    `17,831.0`, `0.03`, `0`."""
     if number and abs(number) < _LEAST_TENTH:
         return f"{number:.2g}" if abs(number) >= _LEAST_SHOWN else f"<{_LEAST_SHOWN}"
     return f"{number:,.1f}"
@@ -94,12 +95,12 @@ _LEAST_TENTH, _LEAST_SHOWN = 0.095, 0.001
 
 
 def duration_of_seconds(seconds: float) -> str:
-    """A length of time given in seconds, as `duration` writes it."""
+    """Return a duration in seconds in the form of `duration`."""
     return duration(round(seconds * 1e9))
 
 
 def rough_duration(ns: float) -> str:
-    """The size of a length of time in one unit, for a sentence: `12.5 s`, `25 min`, `3.2 h`, `40 days`, `55 years`."""
+    """Return a duration rounded to one unit, for a sentence: `12.5 s`, `25 min`, `3.2 h`, `40 days`, `55 years`."""
     seconds = abs(ns) / NS_PER_SECOND
     for limit, unit, name in _ROUGH_UNITS:
         if seconds < limit:
@@ -108,12 +109,12 @@ def rough_duration(ns: float) -> str:
 
 
 def change(ns: int) -> str:
-    """A length of time that was gained or lost: `+3 min 20 s`, `-12.3 s`, `0 s`."""
+    """Return a gained or lost duration: `+3 min 20 s`, `-12.3 s`, `0 s`."""
     return f"+{duration(ns)}" if ns > 0 else duration(ns)
 
 
 def points(value: float) -> str:
-    """Percentage points that were gained or lost: `+1.25`, `-0.50`; `-<0.01` is not quite nothing."""
+    """Return gained or lost percentage points: `+1.25`, `-0.50`; `-<0.01` for tiny nonzero values."""
     if not math.isfinite(value):
         return "n/a"
     if value == 0:
@@ -123,7 +124,7 @@ def points(value: float) -> str:
 
 
 def as_typed(ns: int) -> str:
-    """A length of time as a person types it, exact: `1h30m`, `90s` as `1m30s`."""
+    """Return a duration exactly, as typed by a person: `1h30m`; `1m30s` for `90s`."""
     rest, parts = ns, []
     for unit, name in ((NS_PER_DAY, "d"), (NS_PER_HOUR, "h"), (NS_PER_MINUTE, "m")):
         count, rest = divmod(rest, unit)
@@ -132,12 +133,12 @@ def as_typed(ns: int) -> str:
 
 
 def exact(value: float) -> str:
-    """A number that reads back as the same float: `120`, `0.002569`."""
+    """Return a number that reads back as the same float: `120`, `0.002569`."""
     return repr(float(value)).removesuffix(".0")
 
 
 def seconds_text(ns: int) -> str:
-    """Seconds, exact, without superfluous zeros: `12000`, `5.299`."""
+    """Return exact seconds without superfluous zeros: `12000`, `5.299`."""
     sign, (whole, rest) = "-" if ns < 0 else "", divmod(abs(ns), NS_PER_SECOND)
     fraction = f".{rest:09d}".rstrip("0") if rest else ""
     return f"{sign}{whole}{fraction}"
@@ -156,7 +157,7 @@ def percent(value: float, decimals: int = 2) -> str:
 
 
 def telling_decimals(value: float, limit: float) -> int:
-    """How many decimals, two at least, it takes to see on which side of the limit the value lies."""
+    """Return the number of decimals, at least two, that show on which side of the limit the value is."""
     for decimals in range(2, 17):
         shown, edge = round(value, decimals), limit
         if value == limit or (shown != edge and (shown < edge) == (value < edge)):
@@ -185,20 +186,20 @@ def iso_of_nine_digits(ns: int) -> str:
 
 
 def clock(ns: int) -> tuple[str, str]:
-    """Date and time of day (UTC, to the second) as people read them."""
+    """Return date and time of day (UTC, to the second) for people."""
     day, _, time = iso_to_the_second(ns).removesuffix("Z").partition("T")
     return day, time
 
 
 def period(start_ns: int, end_ns: int, dash: str = "-") -> str:
-    """`2026-01-31 10:00:00 - 13:20:00 UTC`; the second date only where it differs."""
+    """Return a period: `2026-01-31 10:00:00 - 13:20:00 UTC`. The second date is left out if equal."""
     (first_day, first), (last_day, last) = clock(start_ns), clock(end_ns)
     until = last if first_day == last_day else f"{last_day} {last}"
     return f"{first_day} {first} {dash} {until} UTC"
 
 
 def finite(value: float | None) -> float | None:
-    """The number, or None for NaN and infinities, which JSON and people cannot read."""
+    """Return the number, or None for NaN and infinities, which JSON cannot contain."""
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -224,7 +225,7 @@ def _milliseconds(ns: int) -> str:
 
 
 def _rounded(ns: int, unit: int) -> int:
-    """`ns / unit` to the nearest whole, halves up."""
+    """Return `ns / unit` rounded to the nearest integer, halves up."""
     return (ns + unit // 2) // unit
 
 
@@ -246,14 +247,14 @@ def likeliest(name: str, known: Iterable[str]) -> list[str]:
     begun = [one for one in names if one.startswith(words)]
     spelled = difflib.get_close_matches(words, names, n=_LIKELIEST, cutoff=_ALIKE)
     alike = [one for one in spelled if one not in held]
-    if alike and (best := likeness(words, alike[0])) > _ALIKE + _SLIP:  # of the finger, rather than half a name
+    if alike and (best := likeness(words, alike[0])) > _ALIKE + _SLIP:  # a typing error rather than half a name
         held = [alike[0], *held]
         alike = [one for one in alike[1:] if likeness(words, one) > best - _SLIP]
     return [names[one] for one in dict.fromkeys((*held, *begun, *alike))][:_LIKELIEST]
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
-    """`did you mean A or B?`; otherwise what is given."""
+    """Return `did you mean A or B?`; `otherwise` without a suggestion."""
     close = likeliest(name, known)
     return f"did you mean {' or '.join(close)}?" if close else otherwise
 
@@ -263,12 +264,12 @@ def _plain(name: str) -> str:
 
 
 def likeness(one: str, other: str) -> float:
-    """How alike two names are spelled, 0 to 1."""
+    """Return the similarity of two spellings, 0 to 1."""
     return difflib.SequenceMatcher(None, one, other).ratio()
 
 
 _TOGETHER = re.compile(
-    r"(?<=\d) (?=[a-z%]|UTC\b)"  # a number and what it counts
+    r"(?<=\d) (?=[a-z%]|UTC\b)"  # a number and its unit
     r"|(?<=\d h) (?=\d\d min)|(?<=\d d) (?=\d\d h)|(?<=\d min) (?=\d\d s)"  # two units
     r"|(?<=\b(?:p90|p99)) (?=\d)|(?<=\bmean) (?=\d)|(?<=\bmedian) (?=\d)|(?<=\bideal) (?=\d)|(?<=\bMTBF) (?=\d)"
     r"|(?<=\d\d\d\d-\d\d-\d\d) (?=\d\d:\d\d)"  # a date and its time
@@ -282,7 +283,7 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def wrap_spans(text: str, width: int, indent: int = 0) -> list[tuple[int, int]]:
-    """Where lines begin and end in a text, without the blanks between them."""
+    """Return begin and end of each line in a text, without the blanks between them."""
     if text_width(text) <= width:
         return [(0, len(text))]
     kept = {match.start() for match in _TOGETHER.finditer(text)}
@@ -302,7 +303,7 @@ def wrap_spans(text: str, width: int, indent: int = 0) -> list[tuple[int, int]]:
 
 
 def text_width(text: str) -> int:
-    """Columns on a terminal; characters of two columns count so."""
+    """Return the number of terminal columns; wide characters take two."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -311,7 +312,7 @@ def text_width(text: str) -> int:
 
 
 def _words(text: str, kept: set[int]) -> list[tuple[int, int]]:
-    """Where words begin and end, a leading blank with the first one; `kept` blanks are inside of one."""
+    """Return begin and end of words. A leading blank belongs to the first one; `kept` blanks are inside a word."""
     blanks = [one.span() for one in re.finditer(r" +", text) if one.start() not in kept and one.start() > 0]
     starts, ends = [0, *(end for _, end in blanks)], [*(start for start, _ in blanks), len(text)]
     return [(start, end) for start, end in zip(starts, ends, strict=True) if end > start]

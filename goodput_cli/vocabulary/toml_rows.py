@@ -1,4 +1,4 @@
-"""What is declared in a file of TOML, a table a row, beside the module that says what a row is."""
+"""Declarations in a TOML file, one table per row, next to the module that defines the row."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ Row = TypeVar("Row")
 
 
 class TomlRows(Mapping[str, Row]):
-    """The rows of a file by their names, in its order. Nothing is read before it is asked for, and a row is parsed
-    alone: a run needs three or four of a hundred, and help none."""
+    """The rows of a file by name, in its order. Nothing is read until needed, and rows are parsed one by one: a run
+    needs three or four of a hundred, and help none."""
 
     def __init__(self, file: Path, kind: type[Row]) -> None:
-        """kind: a dataclass, which a row fits; a file that does not fit is a mistake of ours (msgspec's errors)."""
+        """kind: the dataclass of a row. A file that does not fit is a bug (msgspec raises its errors)."""
         self._file, self._kind = file, kind
         self._rows: dict[str, Row] = {}
 
     @cached_property
     def _tables(self) -> dict[str, str]:
-        """What stands below each heading; one with a dot is part of the table above it."""
+        """Return the text below each heading. A heading with a dot is part of the table above it."""
         pieces = re.split(r"^\[(\w+)\]$", self._file.read_text("utf-8"), flags=re.MULTILINE)
         return dict(zip(pieces[1::2], pieces[2::2], strict=True))
 
     def __getitem__(self, name: str) -> Row:
         if name not in self._rows:
-            import msgspec  # six milliseconds that no help needs
+            import msgspec  # takes six milliseconds, which help does not need
 
             table = f"[{name}]{self._tables[name]}"
             self._rows[name] = msgspec.toml.decode(table, type=dict[str, self._kind])[name]  # type: ignore[name-defined]

@@ -40,7 +40,7 @@ def load_zone(name: str) -> tzinfo:
         if offset:
             sign = -1 if offset[1] == "-" else 1
             return timezone(sign * timedelta(hours=int(offset[2]), minutes=int(offset[3])))
-        from zoneinfo import ZoneInfo  # few runs name a place
+        from zoneinfo import ZoneInfo  # few runs use a named zone
 
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
@@ -100,8 +100,8 @@ class When:
     value: int = 0
 
     def resolve(self, anchors: Anchors) -> int:
-        """The instant in ns since 1970 UTC. `UsageError`: no such attempt; a wall-clock time that the zone skips or
-        has twice."""
+        """Return the time in ns since 1970 UTC. Raises UsageError if the attempt does not exist, or if the zone skips
+        or repeats a wall-clock time."""
         match self.kind:
             case "instant":
                 return self.value
@@ -124,14 +124,14 @@ class When:
 
 @dataclass(frozen=True)
 class Span:
-    """`START/END` as typed: a window to take out."""
+    """`START/END` as typed: a window to exclude."""
 
     text: str
     start: When
     end: When
 
     def resolve(self, anchors: Anchors) -> tuple[int, int]:
-        """[start, end) in ns since 1970 UTC; `UsageError` if it is empty or runs backwards."""
+        """Return [start, end) in ns since 1970 UTC. Raises UsageError if it is empty or ends before its start."""
         start, end = self.start.resolve(anchors), self.end.resolve(anchors)
         if start >= end:
             raise UsageError(f"{self.text}: the end is not after the start")
@@ -139,8 +139,8 @@ class Span:
 
 
 def parse_when(value: str | datetime | int | When) -> When:
-    """A time from text (see `ACCEPTED`), a datetime (without a zone: in the zone of the question) or ns since 1970 UTC.
-    `UsageError` names the text and what is accepted."""
+    """Parse a time from text (see `ACCEPTED`), a datetime (without a zone: in the zone of the question) or ns since
+    1970 UTC. The UsageError contains the text and the accepted forms."""
     if isinstance(value, When):
         return value
     if isinstance(value, datetime):
@@ -167,9 +167,9 @@ def parse_when(value: str | datetime | int | When) -> When:
 
 
 def parse_duration(text: str, *, whole: str | None = None) -> int:
-    """A length of time (`90s`, `15m`, `1h30m`; also `w`, `d`, `ms`, decimals) in ns, exact.
+    """Parse a duration (`90s`, `15m`, `1h30m`; also `w`, `d`, `ms`, decimals) to exact ns.
 
-    `UsageError` names `whole`, the text that the duration is part of, and what is accepted.
+    The UsageError contains `whole`, the text that the duration is part of, and the accepted forms.
     """
     from fractions import Fraction
 
@@ -188,7 +188,7 @@ def parse_duration(text: str, *, whole: str | None = None) -> int:
 
 
 def parse_span(text: str | Span) -> Span:
-    """`START/END`, each a time. `UsageError` names the text and what is accepted."""
+    """Parse `START/END`, each a time. The UsageError contains the text and the accepted forms."""
     if isinstance(text, Span):
         return text
     parts = text.split("/")
@@ -205,7 +205,7 @@ def _parse_attempt(text: str) -> When:
 
 
 def _parse_calendar(text: str) -> When:
-    """ISO-8601 with 0 to 9 fractional digits, else what dateutil reads in one way only."""
+    """Parse ISO 8601 with 0 to 9 fractional digits, otherwise text that dateutil reads in one way only."""
     upper, rest_ns = text.upper(), 0
     if match := _FRACTION.fullmatch(upper):
         upper = match[1] + match[3]
@@ -220,7 +220,7 @@ def _parse_calendar(text: str) -> When:
 
 
 def _parse_freely(text: str) -> datetime:
-    """By dateutil, if nothing has to be guessed: not the year, not day or month, not the zone."""
+    """Parse text with dateutil if nothing is ambiguous: neither the year, nor day and month, nor the zone."""
     from dateutil.parser import parse
     from dateutil.tz import tzlocal
 

@@ -11,30 +11,30 @@ from goodput_cli.vocabulary.toml_rows import TomlRows
 
 @dataclass(frozen=True)
 class Word:
-    """All that is declared of a word: a table of `words.toml`."""
+    """The declaration of a word: a table of `words.toml`."""
 
     means: str
     word: str = ""
-    """As it is written, where that is not its heading."""
+    """Its spelling, if different from the heading."""
     also: str = ""
-    """Other words of which the same is said, with commas between."""
+    """Other words with the same meaning, separated by commas."""
     found: str = ""
-    """How it is found."""
+    """The values it is computed from, or the log lines that show it."""
     isnt: str = ""
-    """What it is not."""
+    """A sentence about what it is not."""
     next: str = ""
     """The command that shows more."""
 
 
 WORDS: Mapping[str, Word] = TomlRows(Path(__file__).with_name("words.toml"), Word)
-"""By their headings, in the order of the alphabet."""
+"""The words by their headings, in alphabetical order."""
 
 
 def words() -> dict[str, Word]:
-    """All of them as they are written."""
+    """Return all words by their spelling."""
     return {row.word or heading: row for heading, row in WORDS.items()}
 
 
 def others() -> dict[str, str]:
-    """Words of which the same is said as of another one, and that one."""
+    """Return the words with the meaning of another one, and that one."""
     return {one: word for word, row in words().items() for one in filter(None, row.also.split(", "))}

@@ -1,4 +1,5 @@
-"""An outage on the page of a run: a strip to scale, from last progress to training again, and its links as a table."""
+"""An outage on the page of a run: a strip to scale, from last progress to training again, and its recovery phases as a
+table."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration
 
 WIDTH = 1000
-"""Of a strip, in its own units."""
+"""Width of a strip in its own units."""
 _QUEUED = "queued"
 _LOOKS = {
     "wasted": Category.WASTED,
@@ -25,7 +26,7 @@ _LOOKS = {
     "elsewhere": Category.WASTED,
     "beside": Category.OTHER,
 }
-"""What an amount looks like; the queue is hatched, since nothing is held there."""
+"""Style of an amount. The queue is hatched, because nothing is allocated then."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +41,17 @@ class Piece:
 
 @dataclass(frozen=True)
 class OutageOnPage:
-    """An outage: its strip, in words for those who do not see it, and its links."""
+    """An outage: its strip, the text alternative, and its recovery phases."""
 
     pieces: tuple[Piece, ...]
     cuts: tuple[float, ...]
-    """Where links end."""
+    """Ends of recovery phases."""
     words: str
     table: HtmlTable
 
 
 def outage_on_page(analysis: Analysis, row: Disruption) -> OutageOnPage | None:
-    """The outage of a disruption; None for a scale-up and a rollback, which have none."""
+    """Return the outage of a disruption; None for a scale-up and a rollback, which have none."""
     chain = row.chain
     if chain is None:
         return None
@@ -81,5 +82,5 @@ def _scaled(ns: int, whole: int) -> float:
 
 
 def _words(links: list[Link]) -> str:
-    """`until detected 10 min 00 s, until terminated 12.0 s`"""
+    """Return the phases in words: `until detected 10 min 00 s, until terminated 12.0 s`."""
     return "Outage to scale: " + ", ".join(f"until {one.point.words} {duration(one.ns)}" for one in links)
