@@ -1,1 +1,1 @@
-"""What a program calls: one module a function, each from sources and options to a result."""
+"""The public functions of the library: one module per function, each from sources and options to a result."""

@@ -67,7 +67,7 @@ class MappingReport:
 
     @property
     def rejects(self) -> list[tuple[str | int, ...]]:
-        """The refused lines as rows of `REJECTS`."""
+        """Return the refused lines as rows of `REJECTS`."""
         rows = self.refused
         return [
             (one.line.source, one.line.number, one.rule, one.field, *map(without_secrets, (one.reason, one.line.text)))

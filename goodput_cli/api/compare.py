@@ -265,6 +265,6 @@ def _with_own_names(sides: list[Side]) -> list[Side]:
 
 
 def _where_alike(names: list[str], more: list[str]) -> list[str]:
-    """`more` instead of the names that occur more than once."""
+    """Return `names`, with `more` instead of those that occur more than once."""
     count = Counter(names)
     return [other if count[name] > 1 else name for name, other in zip(names, more, strict=True)]

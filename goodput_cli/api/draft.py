@@ -413,7 +413,7 @@ def _saves_in_bars(
     log: EventLog, names: Sequence[str], stdin: Callable[[], BinaryIO | None] = lambda: None
 ) -> Diagnostic | None:
     """Return the warning that progress bars count saves as training: lines between their states that no format reads
-    seem to report saves. None if there are no such lines."""
+    seem to report saves. None without such lines."""
     import numpy as np
 
     from goodput_cli.diagnostics.diagnostic import Diagnostic

@@ -1,4 +1,4 @@
-"""`goodput_cli.fetch(...)`: the logs behind any sources as one local file that every command reads.
+"""`goodput_cli.fetch(...)`: download logs from any sources into one local file that every command reads.
 
 import goodput_cli
 goodput_cli.fetch(["cloud-logging://my-project/goodput_llm"], "run.jsonl.gz")
@@ -109,7 +109,7 @@ def fetch(
 def _check_is_no_source(path: Path, sources: Sequence[str], stdin: BinaryIO | None, *, update: bool) -> None:
     """Raise UsageError if the snapshot or its manifest would overwrite one of the logs.
 
-    A snapshot in a folder of its own sources can be updated.
+    A snapshot in the folder of its sources can be updated.
     """
     for place in (path, snapshot.manifest_path(path)):
         log = source_of_path(place, sources, stdin)

@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 Source = str | os.PathLike[str]
 """A file, a glob, a folder, `-` for standard input, or an address such as gs://bucket/logs."""
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""A file or several."""
+"""One file or several."""
 Records = Any
-"""Events that a program has: a list of dicts, or a DataFrame of pandas or polars."""
+"""Events in memory: a list of dicts, or a DataFrame of pandas or polars."""
 _ACCEPTED = "pass a log file, a folder, a glob, an address, a DataFrame of events or a list of dicts"
-_MOST_DAYS = 36_500  # Cloud Logging keeps no log for a hundred years
+_MOST_DAYS = 36_500  # a hundred years: no log in Cloud Logging is older
 _read_days = bounded(
     float, "is not a number of days; use one such as 7, 0.5 or 36h", above=0, most=_MOST_DAYS, unit=DAY
 )
 COMPARISON, FOLLOW, MONITOR, SNAPSHOT = "Comparison", "Updates", "Monitor", "Snapshot"
 """Headings in `--help`."""
 CLOUD_LOGGING = "cloud-logging://"
-"""The source where a job is named and no source is."""
+"""The source if only a job is given."""
 LONGEST_LINE = 16
-"""MiB: as `sources.blocks` has it, which is not imported for `--help`."""
+"""In MiB; equal to the limit in `sources.blocks`, which is not imported for `--help`."""
 _read_interval = bounded(
     float, "is not an interval; use seconds from 0.1 to 86400, such as 5", least=0.1, most=DAY, unit=1
 )
@@ -52,7 +52,7 @@ Declaring = TypeVar("Declaring")
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How logs are read."""
+    """Options for reading logs."""
 
     job_name: str | None = option(
         None,
@@ -108,7 +108,7 @@ class Reading:
     progress: Progress | None = argument(None, "Callback that receives reading progress.")
     notice: Callable[[str], None] | None = argument(None, "Callback for status messages.")
     settings_of: str | None = None
-    """The job of whose settings some are, where these call it by the name that it had before 0.2."""
+    """The job whose settings are used, if they contain its name from before 0.2."""
 
     @property
     def wanted(self) -> SourceFilter:
@@ -125,7 +125,7 @@ class Reading:
         )
 
     def read(self, sources: Source | Sequence[Source], timezone: str) -> EventLog:
-        """Read the logs into one table. Raises SourceError where one cannot be read."""
+        """Read the logs into one table. Raises SourceError if one cannot be read."""
         from goodput_cli.events.read import read_events
 
         log = read_events(
@@ -143,9 +143,9 @@ class Reading:
     def renamed_settings(
         self, former: Mapping[str, str], jobs: Collection[str], job: str | None = None
     ) -> tuple[Diagnostic, ...]:
-        """That settings call a job by its old name. former: by job, what it was called before 0.2. jobs: all that there
-        are now. job: that was asked for, if it is not `job_name`. UsageError: it never was called so, and the settings
-        are those of another."""
+        """Return the warning that settings contain the old name of a job. former: the names before 0.2 by job. jobs:
+        all present jobs. job: the requested one, if it is not `job_name`. Raises UsageError if the job never had that
+        name, so that the settings are those of another job."""
         from goodput_cli.diagnostics.diagnostic import Diagnostic, renamed
 
         old, job = self.settings_of, self.job_name or job or ""
@@ -161,7 +161,7 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """What is compared with what."""
+    """The sides of a comparison."""
 
     baseline: tuple[str, ...] = option(
         (),
@@ -176,7 +176,7 @@ class Sides:
 
 @dataclass(frozen=True, kw_only=True)
 class Following:
-    """How a log that grows is followed."""
+    """Options for following a growing log."""
 
     interval: float = option(
         2.0,
@@ -190,26 +190,26 @@ class Following:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """When a monitor publishes, and when it ends. Times in s."""
+    """Update and end times of a monitor, in s."""
 
     interval: float = option(
         60.0, MONITOR, "Time between updates.  [default: 60]", metavar="SECONDS", read=_read_interval
     )
-    """Between two updates."""
+    """Time between two updates."""
     windows: tuple[int, ...] = option(
         (), MONITOR, "Publish the last W too, such as 1d; repeatable.", names=("--window",), metavar="W", read=read_ns
     )
-    """Lengths of rolling windows, ns."""
+    """Lengths of rolling windows in ns."""
     settle: float = option(
         60.0, MONITOR, "End TIME after a clean end.  [default: 60]", metavar="TIME", read=_read_seconds
     )
-    """After a believed clean end, without a line."""
+    """Time without a new line after a clean end until the monitor ends."""
     idle_end: float | None = option(
         None, MONITOR, "End after TIME without a new line.  [default: never]", metavar="TIME", read=_read_seconds
     )
-    """After so long without a line, whatever the job did; None: never."""
+    """Time without a new line until the monitor ends in any case; None: never."""
     forever: bool = option(False, MONITOR, "Keep running after the job has ended.")
-    """Not after a clean end either."""
+    """True to keep running, even after a clean end."""
     keep_ended: float = option(
         3600.0,
         MONITOR,
@@ -217,25 +217,25 @@ class Plan:
         metavar="TIME",
         read=_read_seconds,
     )
-    """How long an ended job is still published while other jobs run."""
+    """Time for which an ended job is published while other jobs run."""
     updates: int | None = option(None, MONITOR, "End after N updates.", metavar="N", read=_read_count)
     """The number of updates after which to end."""
     wait: float = option(
         600.0, MONITOR, "Time limit for the first event.  [default: 600]", metavar="TIME", read=_read_seconds
     )
-    """For the first events."""
+    """Time limit for the first event."""
     grace: float = option(
         10.0, MONITOR, "Time limit for the last update.  [default: 10]", metavar="TIME", read=_read_seconds
     )
-    """For the last update."""
+    """Time limit for the last update."""
     whole_job: bool = option(False, MONITOR, "Publish totals only if the log begins with the job.")
-    """Publish nothing of the whole job where the log begins after the job did."""
+    """True to publish nothing about the whole job if the log begins later than the job."""
     ideal_step_time: float | None = option(
         None, MONITOR, "Step time for deviations.  [default: from the log]", metavar="SECONDS", read=_read_seconds
     )
-    """None, or 0: that of the log."""
+    """Step time for deviations in s; None or 0: that of the log."""
     thresholds: tuple[Expression, ...] = ()
-    """Judged at each update."""
+    """Thresholds, judged at each update."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +252,7 @@ class Keeping:
 
 
 def addresses(sources: Any) -> list[str]:
-    """One source or several, as texts. Raises UsageError for anything else."""
+    """Return one source or several as texts. Raises UsageError for anything else."""
     named = [sources] if isinstance(sources, str | os.PathLike) else sources
     if not isinstance(named, Iterable) or isinstance(named, bytes | Mapping | IOBase):
         raise UsageError(f"sources cannot be {type(sources).__name__}; {_ACCEPTED}")
@@ -266,7 +266,7 @@ def _address(source: object) -> str:
 
 
 def readable(sources: Any) -> list[str | RawBatch]:
-    """The same, where events that a program has are sources too. Raises UsageError for what cannot be one."""
+    """Return sources as texts, or events in memory as a batch. Raises UsageError for other values."""
     from goodput_cli.events.read import batch_of, is_records, is_table
 
     if is_table(sources) or is_records(sources):
@@ -291,7 +291,7 @@ def command_line_of(sources: Source | Sequence[Source], reading: Reading, questi
 
 
 def split(options: Mapping[str, Any]) -> tuple[Reading, Question]:
-    """How to read, and what to ask: everything is checked here, before a log is read. Raises UsageError."""
+    """Return the options for reading and for accounting. All are checked before a log is read. Raises UsageError."""
     hints, given = parsed_options(ReadingOptions, options)
     reading = Reading(hints=hints, **{one.name: given.pop(one.name) for one in fields(Reading) if one.name in given})
     return reading, make_question(**given)
@@ -321,7 +321,7 @@ ADVISE = Keywords.of("AdviseOptions", "Options of `advise`.", AdviceQuestion, ba
 
 
 def parsed_options(kind: type[Declaring], options: Mapping[str, Any]) -> tuple[Declaring, dict[str, Any]]:
-    """A dataclass that declares options, made of those that are given, and the other options. Raises UsageError."""
+    """Return a dataclass of options, made of those given, and the other options. Raises UsageError."""
     rest = dict(options)
     typed = [(one, rest.pop(one.keyword)) for one in declared(kind) if one.keyword in rest]
     return kind(**{one.name: one.value(value) for one, value in typed if value is not None}), rest

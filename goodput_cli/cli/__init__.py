@@ -1,1 +1,1 @@
-"""What a person types: options in, the library called, the answer handed to a renderer."""
+"""The command line: it parses options, calls the library, and passes the answer to a renderer."""

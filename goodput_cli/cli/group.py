@@ -156,7 +156,7 @@ class LazyGroup(click.Group):
         return name, command, rest
 
     def _unknown(self, error: click.UsageError, name: str) -> click.UsageError:
-        """Return the error for a first argument that is no command, file or folder, with similar names.
+        """Return the error for a first argument that is neither a command nor a file or folder, with similar names.
 
         Similar files come first, then commands, then words that have help.
         """

@@ -274,7 +274,7 @@ def is_brief(line: CommandLine, *, full: bool) -> bool:
 
 
 def open_sheet_session(line: CommandLine, jobs: Sequence[str] = (), *, offers: Sequence[Offer] = ()) -> Session[Sheet]:
-    """Open the session of a command that answers with a `Sheet`. offers: what it has besides its rows."""
+    """Open the session of a command that answers with a `Sheet`. offers: its optional parts besides rows."""
     return open_session(line, lambda name: load_sheet_renderer(name, offers), jobs, charts="chart" in offers)
 
 

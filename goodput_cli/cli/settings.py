@@ -216,7 +216,7 @@ class _Reader:
         if option.is_flag:
             if not isinstance(value, bool):
                 raise self._wrong(key, "must be true or false")
-            return not value if option.flag_value is False else value  # --no-cache stands for False
+            return not value if option.flag_value is False else value  # --no-cache sets False
         if isinstance(value, list) and not option.multiple:
             raise self._wrong(key, "must be one value")
         if isinstance(value, bool) and getattr(option.type, "choices", None) == ("yes", "no"):

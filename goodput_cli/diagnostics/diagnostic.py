@@ -40,7 +40,7 @@ class Code:
 
     @property
     def advices(self) -> tuple[str, ...]:
-        """All advice, one or more sentences each."""
+        """Return all advice, one or more sentences each."""
         of_formats = ((names.replace(" ", ", "), advice) for names, advice in self.of_formats.items())
         return self.advice, *(f"In logs of {names}: {advice}" for names, advice in of_formats)
 
@@ -79,7 +79,7 @@ class Diagnostic:
     severity: Severity
     """`error` lost data, `warning` may change a number, `info` changes none."""
     message: str
-    """What was noticed, and its effect on the numbers, in one sentence."""
+    """Description of the problem and its effect on the numbers, in one sentence."""
     count: int = 1
     """Number of occurrences."""
     where: tuple[str, ...] = ()
@@ -166,7 +166,7 @@ MAX_NAME_LENGTH = 80
 FEW_PLACES = 20
 """Number of locations of an `info` diagnostic: it changes no number, so a few examples suffice."""
 
-_WIDTH = 3  # numbers per place: source, line, entry
+_WIDTH = 3  # numbers per location: source, line, entry
 _SLACK = 4
 
 

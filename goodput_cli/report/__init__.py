@@ -1,1 +1,1 @@
-"""What is written of an answer, one module a format. A format lays out what an answer offers, and computes nothing."""
+"""Output formats of answers, one module per format. A format lays out an answer and computes nothing."""

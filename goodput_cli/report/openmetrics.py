@@ -59,8 +59,8 @@ def _diagnostics(diagnostics: Iterable[Diagnostic]) -> Iterator[tuple[Labels, st
 
 
 def _thresholds(thresholds: Sequence[Threshold]) -> Iterator[Family]:
-    """Yield value and limit in the unit of the label, and one sample per verdict, exactly one of which is 1. A repeated
-    expression is one series."""
+    """Yield value and limit in the unit of the label, and one sample per verdict: 1 for the given verdict, else 0. A
+    repeated expression is one series."""
     by_name = {
         (safe(threshold.expression), "fail" if threshold.fails else "warn"): threshold for threshold in thresholds
     }

@@ -1,1 +1,1 @@
-"""The words of this project: categories, units, instants, safe text. Nothing here imports NumPy."""
+"""Words of this project: categories, units, times, safe text. Nothing here imports NumPy."""

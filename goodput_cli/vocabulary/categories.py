@@ -81,12 +81,12 @@ class Category(IntEnum):
 
     @property
     def id(self) -> str:
-        """Its name in every answer, option and document."""
+        """Return its name in every answer, option and document."""
         return self.row.name
 
     @property
     def look(self) -> Look:
-        """Its style."""
+        """Return its style."""
         return self.row.look
 
     PRODUCTIVE = CategoryRow(

@@ -43,9 +43,9 @@ class Cause:
     says: str
     """Evidence in the log, for people."""
     advice: str
-    """What to do about it, in a sentence."""
+    """Advice, in a sentence."""
     advice_without_loss: str = ""
-    """What to do if no training was lost, so that saving more often gains nothing; "" for `advice`."""
+    """Advice if no training was lost, so that saving more often gains nothing; "" for `advice`."""
 
     def advice_for(self, *, training_lost: bool) -> str:
         """Return the advice that applies."""

@@ -1,4 +1,4 @@
-"""Options and inputs that were removed: the sentence that says what to use instead."""
+"""Options and inputs that were removed, with a sentence about the replacement."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ _FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str], str], ...] = (
     (("-pass",), _PASS_OF, rf"\1{HIDDEN}"),
     (_PREFIXES, _PREFIXED, HIDDEN),
 )
-"""For each form: lowercase texts, at least one of which is in every matching line; the pattern; and the replacement."""
+"""For each form: lowercase texts (every matching line contains at least one), the pattern, and the replacement."""
 
 
 def without_secrets(text: str) -> str:

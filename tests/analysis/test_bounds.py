@@ -49,7 +49,7 @@ def test_screen_shows_the_range_and_what_to_give(log: str, capsys: Output) -> No
     assert "productive 33 min 20 s >= 80.00 %" in shown
 
 
-def test_json_holds_bounds_and_no_number(log: str, capsys: Output) -> None:
+def test_json_has_bounds_and_no_number(log: str, capsys: Output) -> None:
     answer = json.loads(said(capsys, "analyze", log, "--window", "10m", "--format", "json"))
     check_answer(answer, "analysis")
     assert answer["goodput"] == {

@@ -187,7 +187,7 @@ def test_clock_ahead_moves_phases_and_is_reported(tmp_path: Path) -> None:
     )
 
 
-def test_nodes_that_left_joined_and_stood_by_are_counted(tmp_path: Path) -> None:
+def test_joined_lost_and_standby_nodes_are_counted(tmp_path: Path) -> None:
     timeline = analysis_of(tmp_path, HANG).timeline
     begin = timeline.start
     job = timeline.table.jobs[0]
@@ -373,7 +373,7 @@ def test_hundred_disruptions_are_all_counted_and_shown() -> None:
     assert recoveries.p90_seconds == float(np.percentile(np.array(times, dtype=np.int64), 90)) / 1e9
 
 
-def test_queue_time_is_no_loss() -> None:
+def test_queue_time_is_not_a_loss() -> None:
     (chain,) = story(
         start(0), steps(0, 6, at=10), crashed(70), scheduled(80), start(200), steps(6, 6, at=210), end(280),
         signs=[sign(Point.ALLOCATED, 190)],

@@ -95,7 +95,7 @@ def test_silence_inside_an_attempt_is_found() -> None:
     assert lines_of(the(checked(late), "log_gap")) == [7]
 
 
-def test_silence_with_an_explanation_is_no_gap() -> None:
+def test_silence_with_an_explanation_is_not_a_gap() -> None:
     phase = (start(0.1), *steps(0, 6, at=10.25), *custom("EVAL", 61, 990), *steps(6, 6, at=1000.25), save(1052, 1))
     outage = (start(0.1), *steps(0, 6, at=10.25), crashed(61), start(990.5), *steps(6, 6, at=1000.25), save(1052, 1))
     assert "log_gap" not in codes(checked(phase)) | codes(checked(outage))
@@ -108,7 +108,7 @@ def test_jump_of_step_numbers_is_found() -> None:
     assert "by up to 4" in found.message
 
 
-def test_every_tenth_step_is_no_jump() -> None:
+def test_every_tenth_step_is_not_a_jump() -> None:
     lines = (start(0.1), steps(0, 9, at=10.25, every=100, stride=10), save(851, 1), end(920.5))
     assert "missing_steps" not in codes(checked(lines))
 

@@ -38,7 +38,7 @@ def test_skew_of_a_second_is_noise(shift: float) -> None:
     assert "clock_skew" not in codes(checked(hosts(shift)))
 
 
-def test_intermittent_differences_are_no_skew() -> None:
+def test_intermittent_differences_are_not_skew() -> None:
     lines = [started(0.5, 0), started(0.5, 1)]
     for number, late in enumerate([20, -15, 3, 40, -30, 0], start=1):
         lines += [saved(number, 100 * number, 0), saved(number, 100 * number + late, 1)]
@@ -79,7 +79,7 @@ def test_clock_that_is_set_back_is_found() -> None:
     assert "20 s" in found.message
 
 
-def test_redone_steps_are_no_clock_set_back() -> None:
+def test_redone_steps_are_not_a_clock_set_back() -> None:
     report = checked(start(0.1), steps(0, 6, at=10.25), start(80.5), steps(3, 6, at=90.25), save(141, 1), end(150.5))
     assert "clock_set_back" not in codes(report)
 

@@ -87,7 +87,7 @@ def test_crash_after_a_checkpoint_costs_time_but_no_step() -> None:
     assert row.regained_after_ns == 50 * SECOND
 
 
-def test_clean_end_is_no_disruption() -> None:
+def test_clean_end_is_not_a_disruption() -> None:
     assert disruptions(start(0), steps(0, 4, at=10), end(50), start(100), steps(4, 4, at=110), end(150)) == ()
 
 
@@ -192,7 +192,7 @@ def test_worked_example_has_the_documented_losses() -> None:
     assert row.ended == "crashed"
 
 
-def test_queue_time_is_no_downtime() -> None:
+def test_queue_time_is_not_downtime() -> None:
     row = only(
         started(0), loaded(0, 10), saved(20, 60), crashed(70), scheduled(80), started(140), loaded(20, 150),
         saved(40, 190), job_finished(191),

@@ -66,7 +66,7 @@ def test_lost_step_that_hung_is_not_in_the_disruption() -> None:
     assert seen["disruptions"].seconds == 300
 
 
-def test_evaluation_in_lost_training_is_no_hang() -> None:
+def test_evaluation_in_lost_training_is_not_a_hang() -> None:
     seen = insights(
         start(0), steps(0, 40, at=0), custom("EVAL", 400, 1900), steps(40, 11, at=1900),
         start(2100), steps(30, 200, at=2100), end(4100),

@@ -297,7 +297,7 @@ def test_outage_of_decades_does_not_overflow() -> None:
 
 
 @pytest.mark.parametrize("begins_a_step", [False, True])
-def test_failed_starts_are_no_attempts_in_advice(begins_a_step: bool) -> None:
+def test_failed_starts_are_not_attempts_in_advice(begins_a_step: bool) -> None:
     """14 starts: the first trained, 12 failed after five minutes, and the last ended normally."""
     lines, at = [start(0), *steps(0, 100, at=120, every=5), save(130, 2, 1), save(420, 2, 58), crashed(650)], 650.0
     for _ in range(12):

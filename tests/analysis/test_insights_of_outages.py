@@ -65,7 +65,7 @@ def test_three_failures_are_a_storm(tmp_path: Path, deaths: int) -> None:
     assert (one is not None) == (deaths >= 3)
 
 
-def test_restarts_that_helped_are_no_storm() -> None:
+def test_restarts_that_helped_are_not_a_storm() -> None:
     """Three failures in step 5, then a restart that gets past it."""
     lives = [(start(200 * n), steps(0, 6, at=200 * n + 10), crashed(200 * n + 75)) for n in range(3)]
     story = [line for life in lives for line in life]
@@ -75,7 +75,7 @@ def test_restarts_that_helped_are_no_storm() -> None:
     assert "stopping after" not in every_word(past)
 
 
-def test_progress_between_failures_is_no_storm() -> None:
+def test_progress_between_failures_is_not_a_storm() -> None:
     """Each attempt resumes from a later step, because a save in between succeeded."""
     lives = [(start(200 * n), steps(3 * n, 6, at=200 * n + 10), crashed(200 * n + 75)) for n in range(4)]
     assert find_storm(account(*(line for life in lives for line in life)).analysis.timeline) is None
@@ -134,7 +134,7 @@ def test_last_remaining_restart_is_reported_in_a_running_job(tmp_path: Path) -> 
     assert "restart left" not in progress_text(analysis_of(tmp_path, lines[:60]))
 
 
-def test_slow_start_is_no_silence() -> None:
+def test_slow_start_is_not_silence() -> None:
     """It fails 20 min after its start, in its first step: start-up has a separate timeout."""
     story = [start(0), steps(0, 30, at=10), crashed(310), start(400), steps(30, 1, at=420), crashed(1600)]
     analysis = account(*story, start(1700), steps(30, 30, at=1720), end(2100)).analysis
@@ -144,7 +144,7 @@ def test_slow_start_is_no_silence() -> None:
     assert "noticed" not in texts
 
 
-def test_time_after_the_last_checkpoint_is_no_silence() -> None:
+def test_time_after_the_last_checkpoint_is_not_silence() -> None:
     """Only checkpoints are logged: the job trained from the last one to its end."""
     story = [
         start(0),

@@ -72,12 +72,13 @@ def test_the_finding_depends_on_records_and_noise(count: int, noise: float, chan
     [np.linspace(0, 0.5, 40), np.cumsum(np.random.default_rng(3).normal(0, 0.02, 40)), np.tile([0.0, 0.3], 20)],
     ids=["line", "random walk", "turns"],
 )  # fmt: skip
-def test_rising_drifting_or_alternating_pace_is_no_stretch(logs: F64) -> None:
+def test_rising_drifting_or_alternating_pace_has_no_stretch(logs: F64) -> None:
     assert separate_stretches(8 * np.exp(logs)) is None
 
 
 def megatron(path: Path, records: int, each: float, later: float) -> Analysis:
-    """Lines of 10 steps with timestamps in whole seconds; the second half takes `later` s per step."""
+    """Return the analysis of lines of 10 steps with timestamps in whole seconds; the second half takes `later` s per
+    step."""
     now, lines = 0.0, []
     for record in range(1, records + 1):
         seconds = each if record <= records // 2 else later

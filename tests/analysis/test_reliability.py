@@ -155,7 +155,7 @@ def test_what_holds_for_every_log(lines: list[str]) -> None:
         assert stop - begin <= sum(row.ns for row in analysis.badput if row.category != "training_slowdown")
 
 
-def test_logged_failure_of_last_attempt_is_no_disruption() -> None:
+def test_logged_failure_of_last_attempt_is_not_a_disruption() -> None:
     """5 steps, and a crash at 60 s: up for a minute, one failure."""
     found = reliability(start(0), steps(0, 5, at=10), crashed(60))
     assert (found.disruptions, found.failures, found.mtbf_seconds) == (0, 1, 60)

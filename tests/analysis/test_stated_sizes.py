@@ -19,7 +19,7 @@ Pace = Callable[[int], float]
 
 
 def of_megatron(before: int, after: int, pace: Pace) -> Iterator[str]:
-    """stdout of two launches: their arguments have no timestamps."""
+    """Yield stdout of two launches: their arguments have no timestamps."""
     yield from megatron(STEPS, pace(0), world=before, every=1)
     straggling = [step for step in range(STEPS, 2 * STEPS) if pace(step) > pace(STEPS)]
     first, at = STEPS, AGAIN
@@ -30,7 +30,7 @@ def of_megatron(before: int, after: int, pace: Pace) -> Iterator[str]:
 
 
 def of_recorder(before: int, after: int, pace: Pace) -> Iterator[str]:
-    """Lines of the recorder: one `attempt` for each process, before its start."""
+    """Yield lines of the recorder: one `attempt` for each process, before its start."""
     now, of_job = BEGIN.timestamp(), {"job_name": "j"}
     for first, size in ((0, before), (STEPS, after)):
         now = BEGIN.timestamp() + (AGAIN if first else 0)
@@ -68,7 +68,7 @@ def slow_steps(analysis: Analysis) -> list[str]:
 
 @pytest.mark.parametrize("log", LOGS)
 @pytest.mark.parametrize(("before", "after"), [(4, 2), (2, 4)])
-def test_size_of_an_attempt_holds_from_its_first_step(tmp_path: Path, log: str, before: int, after: int) -> None:
+def test_size_of_an_attempt_applies_from_its_first_step(tmp_path: Path, log: str, before: int, after: int) -> None:
     def pace(step: int) -> float:
         return 1.0 if (step < STEPS) == (before > after) else 2.0
 

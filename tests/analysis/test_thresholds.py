@@ -73,7 +73,7 @@ def test_invalid_expression_is_wrong_usage(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["goodput<0", "goodput<=-1", "goodput>100", "custom:EVAL>=100.5%", "insight:hang>120%", "steps.p99<0s"]
 )
-def test_threshold_that_never_holds_is_refused(text: str) -> None:
+def test_threshold_that_is_never_true_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="can never hold"):
         read_threshold(text)
 

@@ -73,7 +73,7 @@ def test_dataframe_has_the_columns_of_csv() -> None:
 @written("part", nulls=True)
 @dataclass(frozen=True)
 class Part:
-    """A part that there may be none of."""
+    """A part that can be missing."""
 
     steps: Annotated[float, Json("whole")]
     bounds: Annotated[tuple[float | None, float | None], Json(missing=(None, None))]

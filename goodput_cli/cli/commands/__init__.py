@@ -1,1 +1,1 @@
-"""The commands: about one job, jobs beside each other, fleets, logs, jobs that run, this installation, the recorder."""
+"""The commands for one job, comparisons of jobs, fleets, logs, running jobs, this installation, and the recorder."""

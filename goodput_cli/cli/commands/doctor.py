@@ -29,7 +29,7 @@ EXTRAS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "zst": (("compression.zstd", "backports.zstd"), "logs compressed with zstd"),
     "reconcile": (("ml_goodput_measurement",), "goodput reconcile with recorder logs"),
 }
-"""For each extra: the modules, any one of which is enough, and what the extra is for."""
+"""For each extra: alternative modules, and the purpose of the extra."""
 _DISTRIBUTIONS = ("numpy", "pandas", "pyarrow", "rich", "google-cloud-logging", "google-cloud-storage")
 GOOGLE, AMAZON = "Google credentials", "Amazon credentials"
 _NOT_TRIED = "(not tested: doctor does not connect)"

@@ -152,7 +152,7 @@ def _write_site(folder: Path, sheet: FleetSheet, session: Session[Sheet], groupi
     listed = list_documents(session.sources, ReadContext(lambda _: None))
     versions, named = dict[str, str](), dict[str, list[str]]()
     for one in (one for document in listed for one in (document, *document.parts)):
-        name = well_formed(one.uri)  # rows hold texts, and names of files are bytes: several may have one text
+        name = well_formed(one.uri)  # file names are bytes, but rows contain text: several names may have one text
         named.setdefault(name, []).append(one.uri)
         versions[name] = versions.get(name, "") + one.version
     made_by = f"{code_version()} {price} {sorted((name, str(value)) for name, value in of_runs.items())}"

@@ -192,7 +192,7 @@ def fetch(line: CommandLine, output: str, keeping: Keeping, quiet: bool, no_prog
 
 
 def _instant(iso: str | None) -> str:
-    """`2026-01-31 10:00:00` of a manifest's instant."""
+    """Return a time of a manifest as `2026-01-31 10:00:00`."""
     return (iso or "")[:19].replace("T", " ")
 
 

@@ -237,7 +237,7 @@ def _lanes_panel(columns: ChartColumns) -> Spec:
 
 
 def _in_lane(columns: ChartColumns, title: str) -> list[Spec]:
-    """Return the ends of a tick in a lane; nothing if there is no such lane."""
+    """Return the ends of a tick in a lane; nothing if the lane is missing."""
     lane = columns.lanes.index(title) if title in columns.lanes else len(columns.lanes) - 1
     return calculated(high=f"{lane + 0.15}", low=f"{lane + 0.85}")
 

@@ -161,7 +161,7 @@ _ROW = 24
 _LONGEST_NAME = 24
 _LONGEST_LINE = 90
 _UNJUDGED = "#9aa0a6"
-"""Color of changes that are no more than noise, or that have no verdict."""
+"""Color of changes within noise, or without a verdict."""
 
 
 def change_spec(chart: ChangeChart) -> Spec:

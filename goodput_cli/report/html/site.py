@@ -82,7 +82,7 @@ COLUMNS = (
     RunColumn("ended", "ended", lambda row: (row.ending or "").replace("_", " ")),
 )
 _BY_TIME, _BY_CHIPS = "lost job h", "lost h"
-"""Columns of which only one is shown: lost hours if accelerators are known, else lost job hours."""
+"""Columns that exclude each other: lost hours if accelerators are known, else lost job hours."""
 
 
 @dataclass(frozen=True)
