@@ -50,10 +50,10 @@ def class_of(keywords: Keywords) -> Iterator[str]:
     yield f'    """{keywords.doc}"""\n'
     for one in keywords.own:
         yield f"    {one.keyword}: {one.annotation.replace(QUOTE, DOUBLE)}"
-        yield from described(one)
+        yield from describe(one)
 
 
-def described(one: Declared) -> Iterator[str]:
+def describe(one: Declared) -> Iterator[str]:
     """Return the docstring of a field, which editors show next to its name."""
     first, *more = textwrap.wrap(one.about, 110)
     opening = f'    """ {first}' if first.startswith('"') else f'    """{first}'

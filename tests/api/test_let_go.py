@@ -21,16 +21,16 @@ def test_analyze_keeps_no_log_while_it_accounts(monkeypatch: pytest.MonkeyPatch)
     alive: list[bool] = []
     read, account = goodput_cli.api.options.Reading.read, goodput_cli.analysis.account.account_for
 
-    def remembered(*arguments: Any) -> EventLog:
+    def remember(*arguments: Any) -> EventLog:
         log = read(*arguments)
         logs.append(weakref.ref(log))
         return log
 
-    def watched(*arguments: Any) -> Any:
+    def watch(*arguments: Any) -> Any:
         alive.append(logs[-1]() is not None)
         return account(*arguments)
 
-    monkeypatch.setattr(goodput_cli.api.options.Reading, "read", remembered)
-    monkeypatch.setattr(goodput_cli.analysis.account, "account_for", watched)
+    monkeypatch.setattr(goodput_cli.api.options.Reading, "read", remember)
+    monkeypatch.setattr(goodput_cli.analysis.account, "account_for", watch)
     goodput_cli.analyze(LOG)
     assert alive == [False]

@@ -23,7 +23,7 @@ def tree(module: str) -> ast.Module:
 
 
 @cache
-def imported(module: str) -> dict[str, Place]:
+def find_imports(module: str) -> dict[str, Place]:
     """Return our names that the module imports, also those for types alone."""
     return {
         name.asname or name.name: (node.module, name.name)
@@ -53,17 +53,17 @@ def types_of(node: ast.AST) -> Iterator[str]:
             yield from names_in(node.value)
 
 
-def reachable() -> dict[Place, ast.ClassDef]:
+def find_result_classes() -> dict[Place, ast.ClassDef]:
     """Return every class of ours that results contain, with its module."""
     classes: dict[Place, ast.ClassDef] = {}
-    waiting, seen = list(imported("goodput_cli").values()), set[Place]()
+    waiting, seen = list(find_imports("goodput_cli").values()), set[Place]()
     while waiting:
         module, name = place = waiting.pop()
         if place in seen or module.startswith(ENGINE):
             continue
         seen.add(place)
-        if name in imported(module):
-            waiting.append(imported(module)[name])
+        if name in find_imports(module):
+            waiting.append(find_imports(module)[name])
         for node in tree(module).body:
             own = node.targets[0] if isinstance(node, ast.Assign) else node
             if name in (getattr(own, "name", None), getattr(own, "id", None)):
@@ -93,7 +93,7 @@ def is_result(declared: ast.ClassDef) -> bool:
 
 
 def test_every_field_of_a_result_is_described() -> None:
-    results = {place: declared for place, declared in reachable().items() if is_result(declared)}
+    results = {place: declared for place, declared in find_result_classes().items() if is_result(declared)}
     expected = {"Analysis", "Window", "Insight", "Improvement", "JobSummary", "Manifest", "FleetTotals"}
     assert expected <= {name for _, name in results}
     silent = [

@@ -27,20 +27,20 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     analysis = goodput_cli.analyze(LOG)
     with TemporaryDirectory() as folder, launched() as browser:
-        report = _written(analysis, Path(folder), "html")
-        _headline(browser, report)
-        _zoomed(browser, report)
-        _phone(browser, report)
-        _comparison(browser, Path(folder))
-        _picture(browser, _written(analysis, Path(folder), "svg"))
-        _site(browser, Path(folder))
+        report = _write_page(analysis, Path(folder), "html")
+        _capture_headline(browser, report)
+        _capture_zoom(browser, report)
+        _capture_phone(browser, report)
+        _capture_comparison(browser, Path(folder))
+        _capture_picture(browser, _write_page(analysis, Path(folder), "svg"))
+        _capture_site(browser, Path(folder))
     for image in sorted(IMAGES.glob("*.png")):
         size = image.stat().st_size
         print(f"{image.relative_to(ROOT)}  {size} bytes")
         assert size < LARGEST, f"{image.name} is too large"
 
 
-def _written(analysis: Analysis, folder: Path, kind: str) -> Path:
+def _write_page(analysis: Analysis, folder: Path, kind: str) -> Path:
     file = folder / f"report.{kind}"
     text = load_renderer(kind)(analysis, Page())
     assert isinstance(text, str)
@@ -48,7 +48,7 @@ def _written(analysis: Analysis, folder: Path, kind: str) -> Path:
     return file
 
 
-def _headline(browser: Any, report: Path) -> None:
+def _capture_headline(browser: Any, report: Path) -> None:
     """Capture the beginning of a report."""
     with opened(browser, report) as tab:
         tab.page.set_viewport_size({"width": 1280, "height": 1240})
@@ -56,7 +56,7 @@ def _headline(browser: Any, report: Path) -> None:
         tab.page.screenshot(path=IMAGES / "report.png")
 
 
-def _zoomed(browser: Any, report: Path) -> None:
+def _capture_zoom(browser: Any, report: Path) -> None:
     """Capture the main chart in dark mode, zoomed to a disruption, with its description."""
     with opened(browser, report, dark=True) as tab:
         figure = tab.page.locator("#progress")
@@ -74,14 +74,14 @@ def _zoomed(browser: Any, report: Path) -> None:
         tab.page.locator("section[aria-labelledby=steps-and-clock]").screenshot(path=IMAGES / "report-zoom.png")
 
 
-def _phone(browser: Any, report: Path) -> None:
+def _capture_phone(browser: Any, report: Path) -> None:
     """Capture the main chart on a phone."""
     with opened(browser, report, width=390) as tab:
         tab.page.locator("section[aria-labelledby=steps-and-clock]").screenshot(path=IMAGES / "report-phone.png")
         tab.page.locator(".rows:has(#disruption-row-1)").screenshot(path=IMAGES / "report-phone-rows.png")
 
 
-def _comparison(browser: Any, folder: Path) -> None:
+def _capture_comparison(browser: Any, folder: Path) -> None:
     """Capture the beginning of a comparison."""
     file = folder / "change.html"
     assert run(["compare", str(LOG), str(LOG.with_name("llm-pretrain-r2.jsonl")), "-q", "-o", str(file)]) == 0
@@ -90,7 +90,7 @@ def _comparison(browser: Any, folder: Path) -> None:
         tab.page.screenshot(path=IMAGES / "compare.png")
 
 
-def _site(browser: Any, folder: Path) -> None:
+def _capture_site(browser: Any, folder: Path) -> None:
     """Capture the first page of a fleet's site: eight weeks, each run separate."""
     logs = folder / "logs"
     logs.mkdir()
@@ -107,7 +107,7 @@ def _site(browser: Any, folder: Path) -> None:
         tab.page.screenshot(path=IMAGES / "site.png")
 
 
-def _picture(browser: Any, picture: Path) -> None:
+def _capture_picture(browser: Any, picture: Path) -> None:
     """Capture the main picture alone."""
     with opened(browser, picture, drawn=False) as tab:
         tab.page.locator("svg").first.screenshot(path=IMAGES / "picture.png")

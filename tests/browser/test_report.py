@@ -92,7 +92,7 @@ def test_report_without_scripts_has_every_number(browser: Any, report: Path) -> 
         assert tab.page.locator("figure button").count() == 0
 
 
-def zoomed(tab: Tab) -> str:
+def zoomed_range(tab: Tab) -> str:
     return str(tab.page.locator("#progress .shown").inner_text())
 
 
@@ -106,10 +106,10 @@ def test_charts_zoom_together_and_respond(browser: Any, report: Path) -> None:
         assert re.search(r"2026-01-1\d \d\d:\d\d:\d\d UTC, .* after the start", told)
         assert "wasted training" in told
         assert "wasted progress" in told
-        assert zoomed(tab) == "the whole window"
+        assert zoomed_range(tab) == "the whole window"
         tab.page.locator("#progress").get_by_role("button", name="Zoom in").click()
         tab.until("!document.querySelector('#step-times .shown').innerText.includes('whole')")
-        assert zoomed(tab) == tab.page.locator("#step-times .shown").inner_text()
+        assert zoomed_range(tab) == tab.page.locator("#step-times .shown").inner_text()
         tab.page.locator("#step-times").get_by_role("button", name="Whole window").click()
         tab.until("document.querySelector('#progress .shown').innerText === 'the whole window'")
         tab.is_quiet()
@@ -127,7 +127,7 @@ def drag(tab: Tab, begin: float, end: float) -> None:
 
 def until_shown(tab: Tab, condition: str) -> str:
     tab.until(f"(shown => {condition})(document.querySelector('#progress .shown').innerText)")
-    return zoomed(tab)
+    return zoomed_range(tab)
 
 
 def seconds_shown(words: str) -> list[float]:
@@ -182,7 +182,7 @@ def test_wheel_scrolls_the_page_and_zooms_only_with_ctrl(browser: Any, report: P
         before = tab.evaluate("scrollY")
         tab.page.mouse.wheel(0, 120)
         tab.until(f"scrollY > {before}")
-        assert zoomed(tab) == "the whole window"
+        assert zoomed_range(tab) == "the whole window"
         tab.page.keyboard.down("Control")
         tab.page.mouse.wheel(0, -240)
         tab.page.keyboard.up("Control")

@@ -53,7 +53,9 @@ def clock(time: float) -> str:
     return f"{int(time) // 3600:02d}:{int(time) // 60 % 60:02d}:{int(time) % 60:02d}"
 
 
-def raises(log: Log, rank: int, time: int, what: str, stamped: bool, role: str = "root", code: str = "") -> None:
+def write_traceback(
+    log: Log, rank: int, time: int, what: str, stamped: bool, role: str = "root", code: str = ""
+) -> None:
     """Write the lines that the interpreter of a rank prints at exit."""
     head = f"[2026-03-01 {clock(time)}.000000] " if stamped else ""
     log.write(f"{head}[rank{rank}]: Traceback (most recent call last):", time=time if stamped else None)
@@ -61,7 +63,7 @@ def raises(log: Log, rank: int, time: int, what: str, stamped: bool, role: str =
     log.write(f"[rank{rank}]: {what}", role, code, rank=rank, unhandled=True, text=what)
 
 
-def agents(log: Log, time: int, ended: list[tuple[int, int]]) -> None:
+def write_agent_lines(log: Log, time: int, ended: list[tuple[int, int]]) -> None:
     """Write the lines of an agent about the failed ranks, in the order in which it saw them, and its block."""
     for at, (rank, code) in enumerate(ended):
         cause, role = EXITS[code]
@@ -106,13 +108,13 @@ def write_message(draw: st.DrawFn, log: Log, kind: str, who: int, time: int, sai
         said[who, code] += 1
         if said[who, code] > 2:  # Of three equal messages, one of which was caught, the last one counts.
             return
-        raises(log, who, time, RAISED[code], draw(st.booleans()), code=code)
+        write_traceback(log, who, time, RAISED[code], draw(st.booleans()), code=code)
         if kind == "caught":
             log.write(f"[rank{who}]: going on", "ordinary", rank=who)
     elif kind == "waiting":
         log.write(f"[2026-03-01 {clock(time)}.000000] INFO still waiting", "ordinary", time=time)
     elif kind == "lost":
-        raises(log, who, time, LOST, draw(st.booleans()), "echo", "peer_lost")
+        write_traceback(log, who, time, LOST, draw(st.booleans()), "echo", "peer_lost")
     else:
         log.write(
             f"[rank{who}]:[E301 {clock(time)}.000000123 ProcessGroupNCCL.cpp:616] [Rank {who}] Watchdog caught "
@@ -122,7 +124,7 @@ def write_message(draw: st.DrawFn, log: Log, kind: str, who: int, time: int, sai
         )  # fmt: skip
 
 
-def cancels(draw: st.DrawFn, log: Log, time: int) -> None:
+def write_cancellation(draw: st.DrawFn, log: Log, time: int) -> None:
     """Write the lines that Slurm prints when it ends a step."""
     why = draw(st.sampled_from([*WHY, ""]))
     due = f" DUE TO {why}" if why else ""
@@ -145,7 +147,7 @@ def endings(draw: st.DrawFn) -> Log:
         kind = draw(st.sampled_from(["raise", "raise", "raise", "caught", "waiting", "watchdog", "lost", "cancel"]))
         if kind == "cancel" and not cancelled:
             cancelled = True
-            cancels(draw, log, time)
+            write_cancellation(draw, log, time)
         elif kind != "cancel" and not (cancelled and kind == "watchdog"):  # the rank still runs
             write_message(draw, log, kind, draw(rank), time, said)
     time += draw(st.sampled_from([0, 2, 8, 90]))
@@ -157,7 +159,7 @@ def endings(draw: st.DrawFn) -> Log:
         time += draw(st.sampled_from([0, 2, 8]))
     if not cancelled and draw(st.booleans()):
         failed = draw(st.lists(rank, min_size=1, max_size=3, unique=True))
-        agents(log, time, [(one, draw(st.sampled_from(sorted(EXITS)))) for one in failed])
+        write_agent_lines(log, time, [(one, draw(st.sampled_from(sorted(EXITS)))) for one in failed])
     return log
 
 

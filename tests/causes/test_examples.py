@@ -39,7 +39,7 @@ def causes(folder: Path, join: bool = False) -> list[dict[str, Any]]:
     return found
 
 
-def changed(name: str, to: Path, change: Callable[[bytes], bytes]) -> Path:
+def change_example(name: str, to: Path, change: Callable[[bytes], bytes]) -> Path:
     """Copy an example and change its files."""
     for file in sorted((EXAMPLES / name).iterdir()):
         to.mkdir(exist_ok=True)
@@ -54,7 +54,7 @@ def test_each_disruption_has_its_cause_and_location(name: str) -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_windows_line_endings_change_nothing(name: str, tmp_path: Path) -> None:
-    folder = changed(name, tmp_path / "crlf", lambda data: data.replace(b"\n", b"\r\n"))
+    folder = change_example(name, tmp_path / "crlf", lambda data: data.replace(b"\n", b"\r\n"))
     assert causes(folder) == EXPECTED[name]["disruptions"]
 
 
@@ -83,7 +83,7 @@ def test_launcher_prefixes_change_nothing(name: str, prefix: bytes, tmp_path: Pa
             return data
         return b"".join(prefix + line for line in data.splitlines(keepends=True))
 
-    assert causes(changed(name, tmp_path / "prefixed", prefixed)) == EXPECTED[name]["disruptions"]
+    assert causes(change_example(name, tmp_path / "prefixed", prefixed)) == EXPECTED[name]["disruptions"]
 
 
 def test_kernel_log_alone_is_not_a_job() -> None:

@@ -22,7 +22,7 @@ def oom(at: str, pid: int = 103, program: str = "python3") -> str:
     return f"[Sun Mar  1 {at} 2026] Out of memory: Killed process {pid} ({program}) total-vm:912kB, anon-rss:404kB\n"
 
 
-def died(tmp_path: Path, exited: str, **kernels: str) -> Disruption:
+def read_failure(tmp_path: Path, exited: str, **kernels: str) -> Disruption:
     """Return the failure of a job next to kernel logs of hosts that its log does not name. kernels: lines by host."""
     files: dict[str, Any] = {f"dmesg__{host}_log": text for host, text in kernels.items()}
     return job(tmp_path, exited, **files)
@@ -42,11 +42,11 @@ def died(tmp_path: Path, exited: str, **kernels: str) -> Disruption:
 def test_kernel_line_joins_if_pid_program_and_time_match(
     exited: str, kernel: str, expected: tuple[str, str], tmp_path: Path
 ) -> None:
-    assert verdict(died(tmp_path, exited, node7=kernel)) == expected
+    assert verdict(read_failure(tmp_path, exited, node7=kernel)) == expected
 
 
 def test_joined_kernel_line_names_host_and_confirmation(tmp_path: Path) -> None:
-    found = died(tmp_path, KILLED, node7=oom("10:10:47"))
+    found = read_failure(tmp_path, KILLED, node7=oom("10:10:47"))
     assert found.first_host == "node7"
     analysis = goodput_cli.analyze(str(tmp_path), job_name="job")
     assert "--hosts-of-job node7" in analysis.disruptions.why[0].doubt
@@ -56,7 +56,7 @@ def test_joined_kernel_line_names_host_and_confirmation(tmp_path: Path) -> None:
 
 
 def test_kernel_lines_of_two_hosts_join_nothing(tmp_path: Path) -> None:
-    assert verdict(died(tmp_path, KILLED, node7=oom("10:10:47"), node8=oom("10:10:48"))) == KEPT
+    assert verdict(read_failure(tmp_path, KILLED, node7=oom("10:10:47"), node8=oom("10:10:48"))) == KEPT
 
 
 def test_kernel_line_of_another_host_than_named_joins_nothing(tmp_path: Path) -> None:

@@ -193,37 +193,37 @@ a barrier of 512 hosts was reached in 0.8 s
 """.splitlines()
 
 
-def hidden(text: str, value: str) -> bool:
+def is_hidden(text: str, value: str) -> bool:
     shown = without_secrets(text)
     return value not in shown and "***" in shown
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_secret_word_hides_its_value(form: str) -> None:
-    assert [word for word in WORDS if not hidden(form.format(word, VALUE), VALUE)] == []
+    assert [word for word in WORDS if not is_hidden(form.format(word, VALUE), VALUE)] == []
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_secret_in_a_sentence_is_hidden(way: str) -> None:
-    assert [word for word in SPOKEN if not hidden(way.format(word, VALUE), VALUE)] == []
+    assert [word for word in SPOKEN if not is_hidden(way.format(word, VALUE), VALUE)] == []
 
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_secret_in_a_command_is_hidden(line: str) -> None:
-    assert hidden(line, HEX if HEX in line else VALUE), without_secrets(line)
+    assert is_hidden(line, HEX if HEX in line else VALUE), without_secrets(line)
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_token_prefix_hides_the_token(prefix: str) -> None:
-    assert hidden(f"rejected {prefix}{VALUE} by host", VALUE)
+    assert is_hidden(f"rejected {prefix}{VALUE} by host", VALUE)
 
 
 @pytest.mark.parametrize(
     "name", ["password", "PGPASSWORD", "dbpassword", "DB_PASS", "SSHPASS", "passcode", "MYSQL_PWD"]
 )
 def test_short_password_is_hidden(name: str) -> None:
-    assert hidden(f"{name}=hunter", "hunter")
-    assert hidden(f'{{"{name}": "a b"}}', "a b")
+    assert is_hidden(f"{name}=hunter", "hunter")
+    assert is_hidden(f'{{"{name}": "a b"}}', "a b")
 
 
 def test_table_of_secrets_is_large_enough() -> None:

@@ -26,7 +26,7 @@ gives = { cause = "storage_error", rank = 7 }
 """
 
 
-def died(folder: Path, mapping: str, said: str = SAID) -> Disruption:
+def read_failure(folder: Path, mapping: str, said: str = SAID) -> Disruption:
     (folder / "acme.toml").write_text(mapping)
     (folder / "train.log").write_text("\n".join([*life(0, 10), said, *life(30, 160)]) + "\n")
     (found,) = goodput_cli.analyze(str(folder / "train.log"), mapping=(str(folder / "acme.toml"),)).disruptions
@@ -34,7 +34,7 @@ def died(folder: Path, mapping: str, said: str = SAID) -> Disruption:
 
 
 def test_mapping_row_names_a_cause(tmp_path: Path) -> None:
-    found = died(tmp_path, OWN)
+    found = read_failure(tmp_path, OWN)
     assert (found.cause, found.first_rank) == ("storage_error", 7)
     assert found.cause_text == "ObjectStoreError: read timeout after 30 s, rank=7"
     assert goodput_cli.analyze(str(tmp_path / "train.log")).disruptions[0].cause == "unknown"
@@ -43,12 +43,12 @@ def test_mapping_row_names_a_cause(tmp_path: Path) -> None:
 def test_mapping_rows_precede_shipped_rows(tmp_path: Path) -> None:
     own = 'name = "acme"\n[[cause]]\ncode = "network"\nline = "No space left on device{_:rest}"\n'
     said = "OSError: [Errno 28] No space left on device"
-    assert died(tmp_path, own.replace("{_:rest}", ""), said).cause == "network"
+    assert read_failure(tmp_path, own.replace("{_:rest}", ""), said).cause == "network"
 
 
 def test_row_can_be_a_template(tmp_path: Path) -> None:
     own = 'name = "acme"\n[[cause]]\ncode = "data_loader"\nline = "shard server gone, rank {rank:int}"\n'
-    assert died(tmp_path, own, "shard server gone, rank 5").first_rank == 5
+    assert read_failure(tmp_path, own, "shard server gone, rank 5").first_rank == 5
 
 
 BY = r"""
@@ -67,29 +67,29 @@ gives = { cause = "network", role = "root", rank = 2 }
 
 @pytest.mark.parametrize(("status", "cause"), [(3, "storage_error"), (7, "network"), (9, "killed"), (0, "unknown")])
 def test_field_can_set_code_and_role(status: int, cause: str, tmp_path: Path) -> None:
-    assert died(tmp_path, BY, f"shard server says {status} to rank 2").cause == cause
+    assert read_failure(tmp_path, BY, f"shard server says {status} to rank 2").cause == cause
 
 
 def test_unlisted_value_is_ignored_without_a_default(tmp_path: Path) -> None:
     said = "shard server says 8 to rank 2"
-    assert died(tmp_path, BY, said).cause == "unknown"
-    assert died(tmp_path, BY.replace('"0" =', 'other = "data_loader", "0" ='), said).cause == "data_loader"
+    assert read_failure(tmp_path, BY, said).cause == "unknown"
+    assert read_failure(tmp_path, BY.replace('"0" =', 'other = "data_loader", "0" ='), said).cause == "data_loader"
 
 
 def test_exit_codes_need_no_values(tmp_path: Path) -> None:
     own = 'name = "acme"\n[[cause]]\nby = "exit"\nline = "worker {rank:int} left with {exit:int}"\n'
-    assert died(tmp_path, own, "worker 3 left with 139").cause == "native_crash"
-    assert died(tmp_path, own, "worker 3 left with 0").cause == "unknown"
+    assert read_failure(tmp_path, own, "worker 3 left with 139").cause == "native_crash"
+    assert read_failure(tmp_path, own, "worker 3 left with 0").cause == "unknown"
 
 
 def test_row_without_a_literal_is_tried_on_every_line(tmp_path: Path) -> None:
     own = 'name = "acme"\n[[cause]]\ncode = "network"\nslow = true\nregex = "^E(?:17|18) @(?P<rank>[0-9]+)$"\n'
-    found = died(tmp_path, own, "E18 @5")
+    found = read_failure(tmp_path, own, "E18 @5")
     assert (found.cause, found.first_rank) == ("network", 5)
 
 
 def test_explain_names_the_row(tmp_path: Path) -> None:
-    died(tmp_path, OWN)
+    read_failure(tmp_path, OWN)
     said = explain_line(f"{tmp_path / 'train.log'}:19", mapping=(str(tmp_path / "acme.toml"),))
     assert "evidence: row 'acme:1', code storage_error, role root, printed by: process" in said
 
@@ -106,7 +106,7 @@ def test_explain_names_the_row(tmp_path: Path) -> None:
 def test_error_in_a_row_has_its_location(old: str, new: str, place: str, words: str, tmp_path: Path) -> None:
     assert old in OWN
     with pytest.raises(UsageError) as refused:
-        died(tmp_path, OWN.replace(old, new, 1))
+        read_failure(tmp_path, OWN.replace(old, new, 1))
     assert f"acme.toml:{place}: " in str(refused.value)
     assert words in str(refused.value)
 
@@ -125,7 +125,7 @@ def test_error_in_a_row_has_its_location(old: str, new: str, place: str, words: 
 def test_error_in_values_has_its_location(old: str, new: str, place: str, words: str, tmp_path: Path) -> None:
     assert old in BY
     with pytest.raises(UsageError) as refused:
-        died(tmp_path, BY.replace(old, new, 1))
+        read_failure(tmp_path, BY.replace(old, new, 1))
     assert f"acme.toml:{place}: " in str(refused.value)
     assert words in str(refused.value)
 
@@ -133,14 +133,14 @@ def test_error_in_values_has_its_location(old: str, new: str, place: str, words:
 def test_field_without_values_is_ignored(tmp_path: Path) -> None:
     own = 'name = "acme"\n[[cause]]\nby = "status"\nline = "shard server says {status:int}"\n'
     with pytest.raises(UsageError, match="`by` needs `values`"):
-        died(tmp_path, own)
+        read_failure(tmp_path, own)
 
 
 def test_row_needs_words_common_to_all_its_lines(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no text of"):
-        died(tmp_path, 'name = "acme"\n[[cause]]\ncode = "killed"\nregex = "\\\\w+: \\\\d+"\n')
+        read_failure(tmp_path, 'name = "acme"\n[[cause]]\ncode = "killed"\nregex = "\\\\w+: \\\\d+"\n')
 
 
 def test_row_of_a_healthy_word_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="appears in too many healthy lines"):
-        died(tmp_path, 'name = "acme"\n[[cause]]\ncode = "killed"\nline = "Killed"\n')
+        read_failure(tmp_path, 'name = "acme"\n[[cause]]\ncode = "killed"\nline = "Killed"\n')

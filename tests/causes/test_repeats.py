@@ -15,7 +15,7 @@ from goodput_cli.analysis.insights.hosts import LEVEL, HostDraw, holm, least_see
 from goodput_cli.events.text.entries import nodes_in
 
 
-def runs(hosts: int, size: int, on: int, of: int) -> list[HostDraw[str]]:
+def make_runs(hosts: int, size: int, on: int, of: int) -> list[HostDraw[str]]:
     """Return `of` runs of `size` hosts with one failure each. `on` of them failed on node-5, which all of them had."""
     names, found = [f"node-{number}" for number in range(hosts)], []
     for run in range(of):
@@ -30,32 +30,32 @@ def test_repeats_of_nine_runs_of_sixteen_hosts(on: int, p: float, named: bool) -
     """A fleet of 200 hosts, one failure per run: 0.56 are expected on one host. By hand: 200 times the sum of C(9,k)
     15^(9-k) / 16^9."""
     assert p == pytest.approx(200 * sum(math.comb(9, k) * 15 ** (9 - k) for k in range(on, 10)) / 16**9, rel=2e-5)
-    first = repeats(runs(200, 16, on, 9), 200)[0]
+    first = repeats(make_runs(200, 16, on, 9), 200)[0]
     assert (first.host, first.runs, first.of, first.named) == ("node-5", on, 9, named)
     assert first.expected == 9 / 16
     assert first.p == pytest.approx(p, rel=2e-5)
-    assert least_seen(runs(200, 16, on, 9), 200) == 6
+    assert least_seen(make_runs(200, 16, on, 9), 200) == 6
 
 
 def test_run_counts_once_for_repeated_failures() -> None:
     """Two runs that fail nine times each on one of sixteen hosts are two runs. Each was likely to fail there once."""
-    often = [HostDraw(9, one.shares, one.died) for one in runs(200, 16, 2, 2)]
+    often = [HostDraw(9, one.shares, one.died) for one in make_runs(200, 16, 2, 2)]
     (first, *_) = repeats(often, 200)
     assert (first.runs, first.named, least_seen(often, 200)) == (2, False, None)
     assert first.expected == pytest.approx(2 * (1 - (15 / 16) ** 9))
 
 
 def test_host_with_more_uptime_may_fail_more() -> None:
-    def three(share: float) -> list[HostDraw[str]]:
+    def three_hosts(share: float) -> list[HostDraw[str]]:
         return [HostDraw(1, {"a": share, "b": 1 - share}, frozenset({"a"}))] * 4
 
-    assert [one.named for one in repeats(three(0.01), 3)] == [True]
-    assert [one.named for one in repeats(three(0.7), 3)] == [False]
+    assert [one.named for one in repeats(three_hosts(0.01), 3)] == [True]
+    assert [one.named for one in repeats(three_hosts(0.7), 3)] == [False]
 
 
 def test_host_of_rank_0_is_not_accused() -> None:
     """A bug at rank 0 fails on the first host of every run, which then looks like a bad host."""
-    always = [HostDraw(1, one.shares, one.died, "node-5") for one in runs(200, 16, 9, 9)]
+    always = [HostDraw(1, one.shares, one.died, "node-5") for one in make_runs(200, 16, 9, 9)]
     (first, *_) = repeats(always, 200)
     assert (first.host, first.runs, first.as_rank_0, first.named) == ("node-5", 9, 9, False)
     assert first.p < LEVEL
@@ -123,7 +123,7 @@ def lives(
     folder: Path, hosts: int, deaths: list[str], node_list: str = "", name: str = "llm", day: str = "2026-03-01",
     lists: list[str] | None = None, tasks: list[int] | None = None, said: str = "",
 ) -> None:  # fmt: skip
-    """Return a job of one allocation per attempt. Each attempt ends half an hour after it began, every hour from
+    """Write a job of one allocation per attempt. Each attempt ends half an hour after it began, every hour from
     08:00. lists: hosts of each attempt, else the same for all. tasks: the task of each failure, else 3. said: by
     the rank that died."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -147,7 +147,7 @@ def lives(
     (folder / "sacct.txt").write_text("\n".join(rows) + "\n")
 
 
-def job(folder: Path, hosts: int, deaths: list[str], node_list: str = "") -> dict[str, str]:
+def insights_of_job(folder: Path, hosts: int, deaths: list[str], node_list: str = "") -> dict[str, str]:
     """Return the insights of such a job, by kind."""
     lives(folder, hosts, deaths, node_list)
     return {one.code: one.text for one in goodput_cli.analyze(str(folder), job_name="llm").insights}
@@ -155,7 +155,7 @@ def job(folder: Path, hosts: int, deaths: list[str], node_list: str = "") -> dic
 
 def test_fixed_ranks_do_not_accuse_their_host(tmp_path: Path) -> None:
     """Task 3 died on node-7 four times: either the host is bad or the code of task 3."""
-    found = job(tmp_path, 64, ["node-7", "node-7", "node-3", "node-7", "node-7"])
+    found = insights_of_job(tmp_path, 64, ["node-7", "node-7", "node-3", "node-7", "node-7"])
     assert found["repeat_host"].startswith(
         "4 of 5 failures were on node-7, one of 64 hosts (likely native_crash); rank 3 always ran on node-7, so either "
         "the rank or the host may be the cause: "
@@ -190,14 +190,14 @@ def test_hardware_faults_accuse_their_host(tmp_path: Path) -> None:
 
 
 def test_changing_hosts_are_not_repeats(tmp_path: Path) -> None:
-    assert "repeat_host" not in job(tmp_path, 64, ["node-7", "node-7", "node-3", "node-4", "node-5"])
+    assert "repeat_host" not in insights_of_job(tmp_path, 64, ["node-7", "node-7", "node-3", "node-4", "node-5"])
 
 
 def test_missing_host_lists_give_no_insight(tmp_path: Path) -> None:
-    assert "repeat_host" not in job(tmp_path, 64, ["node-7"] * 5, node_list="None assigned")
+    assert "repeat_host" not in insights_of_job(tmp_path, 64, ["node-7"] * 5, node_list="None assigned")
 
 
 def test_each_failure_of_the_job_has_its_host(tmp_path: Path) -> None:
-    job(tmp_path, 64, ["node-7", "node-7", "node-7"])
+    insights_of_job(tmp_path, 64, ["node-7", "node-7", "node-7"])
     rows = goodput_cli.analyze(str(tmp_path), job_name="llm").disruptions
     assert [(row.cause, row.first_host) for row in rows] == [("native_crash", "node-7")] * 3

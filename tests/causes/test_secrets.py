@@ -141,7 +141,7 @@ cudaMalloc failed at allocator key 0, pool id (0, 1)
 STEPS = "".join(f"2026-03-01 10:{minute:02d}:00 step {minute} loss 2.0\n" for minute in range(10))
 
 
-def raised(text: str) -> str:
+def traceback_of(text: str) -> str:
     return f'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\nRuntimeError: {text}\n'
 
 
@@ -152,7 +152,7 @@ def quotes(log: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def test_no_kind_of_secret_is_quoted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "train.log"
-    log.write_text(STEPS + "".join(raised(f"case {name}; {text}") for name, (text, *_) in SECRETS.items()))
+    log.write_text(STEPS + "".join(traceback_of(f"case {name}; {text}") for name, (text, *_) in SECRETS.items()))
     shown = quotes(log, capsys)
     assert len(shown) == len(SECRETS)
     leaks = {name: text for name, text in zip(SECRETS, shown, strict=True) if any(s in text for s in SECRETS[name][1:])}
@@ -163,7 +163,7 @@ def test_no_kind_of_secret_is_quoted(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_ordinary_lines_are_quoted_unchanged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(ORDINARY) >= 50
     log = tmp_path / "train.log"
-    log.write_text(STEPS + "".join(raised(f"{number} {text}") for number, text in enumerate(ORDINARY)))
+    log.write_text(STEPS + "".join(traceback_of(f"{number} {text}") for number, text in enumerate(ORDINARY)))
     assert quotes(log, capsys) == [f"RuntimeError: {number} {text}" for number, text in enumerate(ORDINARY)]
 
 
@@ -226,7 +226,7 @@ def test_mapping_helpers_hide_the_secret(tmp_path: Path, capsys: pytest.CaptureF
     log, mapping, rejects = tmp_path / "train.log", tmp_path / "own.toml", tmp_path / "rejects.csv"
     refused = f"2026-03-01 10:01:00 uploaded with ghp_{ALNUM} to https://u:hunter2@host\n"
     other = f"2026-03-01 10:01:01 nobody reads secret_key={ALNUM} here\n"
-    log.write_text(LINES + refused + other + raised(f"secret_key={ALNUM}"))
+    log.write_text(LINES + refused + other + traceback_of(f"secret_key={ALNUM}"))
     mapping.write_text(MAPPING)
     texts = []
     for asked in (

@@ -48,14 +48,14 @@ TRAINED = [
 ]
 
 
-def exited(code: str) -> list[str]:
+def exit_lines(code: str) -> list[str]:
     return [glog("E", EXIT, f"{API} failed (exitcode: {code}) local_rank: 0 (pid: 2007) of binary: /usr/bin/python")]
 
 
 EXITS = {
     "0": [glog("I", EXIT, f"{API} [default] worker group successfully finished. Waiting 300 seconds for others.")],
-    "143": exited("143"),
-    "-15": exited("-15"),
+    "143": exit_lines("143"),
+    "-15": exit_lines("-15"),
     "traceback": [
         "Traceback (most recent call last):", '  File "/app/train.py", line 88, in <module>', "    main()",
         "RuntimeError: pipeline is closed",
@@ -106,7 +106,9 @@ CAUSES = {
 }  # fmt: skip
 
 
-def analyzed(folder: Path, lines: Sequence[str], beside: Sequence[str] = (), objects: Sequence[Any] = ()) -> Analysis:
+def analyze_log(
+    folder: Path, lines: Sequence[str], beside: Sequence[str] = (), objects: Sequence[Any] = ()
+) -> Analysis:
     """Return the analysis of a log, together with another log or objects."""
     (folder / "llm.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
     if beside:
@@ -131,7 +133,7 @@ def test_end_after_a_request_is_as_the_request_states(request_: str, sources: in
     line_, objects = LINES.get(request_), [OBJECTS[request_]] if request_ in OBJECTS else []
     said = [] if line_ is None or sources == 2 else [line_]
     beside = [line_] if line_ is not None and sources == 2 else []
-    analysis = analyzed(tmp_path, [*TRAINED, *said, *EXITS[ended]], beside, objects)
+    analysis = analyze_log(tmp_path, [*TRAINED, *said, *EXITS[ended]], beside, objects)
     assert cause(analysis) == CAUSES[request_]
     assert not any("planned" in one.text for one in analysis.insights)
 
@@ -144,14 +146,14 @@ NO_REQUEST = {
 
 @pytest.mark.parametrize("ended", EXITS)
 def test_end_without_a_request_is_as_the_exit_states(ended: str, tmp_path: Path) -> None:
-    analysis = analyzed(tmp_path, [*TRAINED, *EXITS[ended]])
+    analysis = analyze_log(tmp_path, [*TRAINED, *EXITS[ended]])
     ending, why = NO_REQUEST[ended]
     assert analysis.job.ending == ending
     assert why is None or cause(analysis) == why
 
 
 def test_pod_that_exits_with_0_after_its_eviction_was_preempted(tmp_path: Path) -> None:
-    analysis = analyzed(tmp_path, TRAINED, objects=[pod(), workload("Preempted")])
+    analysis = analyze_log(tmp_path, TRAINED, objects=[pod(), workload("Preempted")])
     assert cause(analysis) == "preempted"
     [asked] = find_requests(analysis.timeline.table)
     assert (asked.kind, asked.sender) == ("preempted", "pod")
@@ -166,7 +168,7 @@ UNASKED = {
 
 @pytest.mark.parametrize("objects", UNASKED.values(), ids=UNASKED)
 def test_exit_with_0_stays_clean_without_a_request(objects: list[Any], tmp_path: Path) -> None:
-    assert analyzed(tmp_path, TRAINED, objects=objects).job.ending == "clean"
+    assert analyze_log(tmp_path, TRAINED, objects=objects).job.ending == "clean"
 
 
 TOTALS = line(EXIT, "Total training time: 0:02:00 (6.0 s / it)")
@@ -179,14 +181,14 @@ LEFT = {
 
 @pytest.mark.parametrize(("lines", "ending"), LEFT.values(), ids=LEFT)
 def test_totals_end_a_job_that_left_by_itself(lines: list[str], ending: str, tmp_path: Path) -> None:
-    assert analyzed(tmp_path, [*TRAINED, *lines]).job.ending == ending
+    assert analyze_log(tmp_path, [*TRAINED, *lines]).job.ending == ending
 
 
 def test_signal_of_a_launcher_is_no_request(tmp_path: Path) -> None:
     """Rank 3 fails, its launcher stops the others, and one of them reports the signal."""
     failed = glog("E", EXIT, f"{API} failed (exitcode: 1) local_rank: 3 (pid: 2010) of binary: /usr/bin/python")
     log = [*TRAINED, *EXITS["traceback"], failed, line(EXIT + 1, "Received SIGTERM, saving a checkpoint")]
-    assert cause(analyzed(tmp_path, log)) == "python_error"
+    assert cause(analyze_log(tmp_path, log)) == "python_error"
 
 
 STOPS = {

@@ -25,7 +25,7 @@ def test_story_loses_the_unsaved_work(story: Story, tmp_path: Path) -> None:
     assert (found.last_step, found.resumed_step, found.steps_lost) == (150, 100, 50)
 
 
-def shown(name: str, folder: Path, capsys: pytest.CaptureFixture[str], command: str = "disruptions") -> str:
+def run_on_story(name: str, folder: Path, capsys: pytest.CaptureFixture[str], command: str = "disruptions") -> str:
     """Return the output of a command on a story, as one line."""
     (story,) = (one for one in ALL if one.name == name)
     assert run([command, str(stories.written(story, folder)), "-j", "llm", "-q"]) == 0
@@ -54,19 +54,19 @@ def shown(name: str, folder: Path, capsys: pytest.CaptureFixture[str], command: 
 def test_likely_cause_names_the_missing_evidence(
     name: str, doubt: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert doubt in shown(name, tmp_path, capsys)
+    assert doubt in run_on_story(name, tmp_path, capsys)
 
 
 def test_unknown_cause_suggests_a_source(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = shown("a throttled processor and a socket of Ceph, then silence", tmp_path, capsys)
+    text = run_on_story("a throttled processor and a socket of Ceph, then silence", tmp_path, capsys)
     assert "cause not logged; add the output of all ranks, and the scheduler or kernel log" in text
 
 
 def test_memory_kill_is_quoted_with_its_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = shown("a task of JAX that its kernel killed, and the others first in the log", tmp_path, capsys)
+    text = run_on_story("a task of JAX that its kernel killed, and the others first in the log", tmp_path, capsys)
     assert "host_oom: `Memory cgroup out of memory: Killed process 913 (python3)" in text
 
 
 def test_long_outage_names_its_cause(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = shown("a Gaudi card that cannot be acquired", tmp_path, capsys, "analyze")
+    text = run_on_story("a Gaudi card that cannot be acquired", tmp_path, capsys, "analyze")
     assert "nothing ran for 15 min 40 s after disruption 2 (likely environment), 10:14 to 10:30 UTC" in text

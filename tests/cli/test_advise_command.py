@@ -21,13 +21,13 @@ PRICED = ["--accelerators", "256", "--price-per-hour", "4.20"]
 Output = pytest.CaptureFixture[str]
 
 
-def said(capsys: Output, log: str, *options: str, code: int = 0) -> str:
+def run_advise(capsys: Output, log: str, *options: str, code: int = 0) -> str:
     assert run(["advise", log, "--quiet", "--no-progress", *options]) == code
     return capsys.readouterr().out
 
 
 def test_advise_on_the_sample_night_has_a_recommendation(capsys: Output) -> None:
-    text = said(capsys, NIGHT, *PRICED)
+    text = run_advise(capsys, NIGHT, *PRICED)
     check_golden("advice.txt", text)
     assert max(map(len, text.splitlines())) <= 80
 
@@ -46,17 +46,17 @@ def test_advise_on_the_sample_night_has_a_recommendation(capsys: Output) -> None
     ],
 )
 def test_advise_reports_missing_data(log: str, sentence: str, capsys: Output) -> None:
-    text = said(capsys, str(EXAMPLES / f"{log}.jsonl"))
+    text = run_advise(capsys, str(EXAMPLES / f"{log}.jsonl"))
     assert sentence in " ".join(text.split())
 
 
 def test_two_failures_are_inconclusive_in_twelve_lines(capsys: Output) -> None:
     """With --mtbf, the same log has all estimates."""
     log = str(EXAMPLES / "10-checkpoint-log.jsonl")
-    brief = said(capsys, log)
+    brief = run_advise(capsys, log)
     assert "INCONCLUSIVE: 2 failed attempts are not enough data. Pass --mtbf" in " ".join(brief.split())
     assert len(brief.splitlines()) <= 12
-    whole = said(capsys, log, "--mtbf", "1h")
+    whole = run_advise(capsys, log, "--mtbf", "1h")
     assert "time of failure not logged: expected goodput" in " ".join(whole.split())
 
 
@@ -76,7 +76,7 @@ def test_two_failures_are_inconclusive_in_twelve_lines(capsys: Output) -> None:
     ],
 )
 def test_gates_decide_the_exit_code(log: str, expression: str, code: int, capsys: Output) -> None:
-    said(capsys, str(EXAMPLES / f"{log}.jsonl"), "--fail-if", expression, code=code)
+    run_advise(capsys, str(EXAMPLES / f"{log}.jsonl"), "--fail-if", expression, code=code)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_gates_decide_the_exit_code(log: str, expression: str, code: int, capsys
     ],
 )  # fmt: skip
 def test_wrong_usage_is_rejected(options: list[str], capsys: Output) -> None:
-    said(capsys, NIGHT, *options, code=2)
+    run_advise(capsys, NIGHT, *options, code=2)
 
 
 def test_warning_does_not_fail(capsys: Output) -> None:
@@ -96,8 +96,8 @@ def test_warning_does_not_fail(capsys: Output) -> None:
 
 
 def test_json_csv_and_the_library_agree(capsys: Output) -> None:
-    answer = json.loads(said(capsys, NIGHT, *PRICED, "--format", "json"))
-    rows = list(csv.DictReader(io.StringIO(said(capsys, NIGHT, *PRICED, "--format", "csv"))))
+    answer = json.loads(run_advise(capsys, NIGHT, *PRICED, "--format", "json"))
+    rows = list(csv.DictReader(io.StringIO(run_advise(capsys, NIGHT, *PRICED, "--format", "csv"))))
     advice = goodput_cli.advise(NIGHT, accelerators=256, price_per_hour=4.2)
     assert [row["name"] for row in rows] == [*(lever["name"] for lever in answer["levers"]), "checkpoint_bound"]
     assert [lever.name for lever in advice.levers] == [lever["name"] for lever in answer["levers"]]
@@ -107,7 +107,7 @@ def test_json_csv_and_the_library_agree(capsys: Output) -> None:
 
 @pytest.mark.parametrize("name", ["markdown", "html", "csv", "table"])
 def test_every_format_is_written(name: str, capsys: Output) -> None:
-    assert "half as many failures" in said(capsys, NIGHT, "--format", name)
+    assert "half as many failures" in run_advise(capsys, NIGHT, "--format", name)
 
 
 def test_library_considers_whole_jobs() -> None:

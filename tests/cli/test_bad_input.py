@@ -132,7 +132,7 @@ def test_locations_are_ordered_by_file_and_line(tmp_path: Path) -> None:
 
 
 def test_error_in_a_format_of_another_package_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Beats:
+    class BeatsFormat:
         name = "beats"
         keys = frozenset({"job_name", "beat"})
 
@@ -152,19 +152,19 @@ def test_error_in_a_format_of_another_package_is_reported(tmp_path: Path, monkey
     def formats_edge() -> Edge:
         return Edge.POINT
 
-    class Point:
+    class EntryPointStub:
         name, value = "beats", "other:Beats"
 
         def load(self) -> Any:
-            return Beats
+            return BeatsFormat
 
-    class Broken(Point):
+    class BrokenEntryPoint(EntryPointStub):
         name = "broken"
 
         def load(self) -> Any:
             raise ImportError("no module named other")
 
-    monkeypatch.setattr(formats, "plugged_in", lambda: (Broken(), Point()))
+    monkeypatch.setattr(formats, "plugged_in", lambda: (BrokenEntryPoint(), EntryPointStub()))
     log = read_lines(tmp_path, {"job_name": "j", "beat": 1}, step(1, 1))
     assert [row[0] for row in rows(log)] == ["STEP", "STEP"]
     assert log.format_names == (("beats", "recorder"),)

@@ -22,7 +22,7 @@ SAMPLE = ROOT / "sample_logs" / "primer-50-percent.jsonl"
 ENVIRONMENT = {"PYTHONPATH": str(ROOT), "COLUMNS": "80", "LINES": "60", "TERM": "xterm", "PATH": os.defpath}
 
 
-def started(*arguments: object, stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
+def start_watch(*arguments: object, stdout: int = subprocess.PIPE) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "goodput_cli", "watch", "--interval", "0.1", *map(str, arguments)],
         stdout=stdout,
@@ -35,7 +35,7 @@ def started(*arguments: object, stdout: int = subprocess.PIPE) -> subprocess.Pop
 def test_each_new_line_is_an_update(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.touch()
-    with started(path, "--format", "json", "--updates", 3) as process:
+    with start_watch(path, "--format", "json", "--updates", 3) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stderr.readline().startswith("Waiting: ")
@@ -60,7 +60,7 @@ def test_answer_agrees_with_analyze() -> None:
 def test_truncation_is_reported_and_the_end_is_an_interrupt(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(*range(20)))
-    with started(path, "-q") as process:
+    with start_watch(path, "-q") as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.readline()
@@ -113,7 +113,7 @@ def test_interrupt_swallowed_by_numpy_ends_watch(arguments: list[str], tmp_path:
 def test_watch_ends_if_the_reader_is_gone(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(*range(20)))
-    with started(path, "--format", "json") as process:
+    with start_watch(path, "--format", "json") as process:
         assert process.stdout is not None
         process.stdout.readline()
         process.stdout.close()
@@ -126,7 +126,7 @@ def test_terminal_output_is_drawn_in_place(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(*range(20), job="first"))
     screen, terminal = pty.openpty()
-    with started(path, "--updates", 3, stdout=terminal) as process:
+    with start_watch(path, "--updates", 3, stdout=terminal) as process:
         os.close(terminal)
         shown = _all_of(screen)
         assert process.wait(20) == 0
@@ -154,7 +154,7 @@ def _all_of(screen: int) -> str:
 
 def test_watch_waits_for_a_missing_path(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
-    with started(folder, "--updates", 1, "--format", "json") as process:
+    with start_watch(folder, "--updates", 1, "--format", "json") as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert "logs" in process.stderr.readline()

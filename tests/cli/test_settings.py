@@ -26,7 +26,7 @@ def project(folder: Path) -> Path:
     return folder
 
 
-def write(folder: Path, text: str, name: str = "goodput.toml") -> None:
+def write_settings(folder: Path, text: str, name: str = "goodput.toml") -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text, encoding="utf-8")
 
@@ -39,7 +39,9 @@ def analyze(capsys: Output, *arguments: str) -> tuple[int, list[str]]:
 
 
 def test_thresholds_and_options_of_a_project_apply(project: Path, capsys: Output) -> None:
-    write(project, 'fail-under = 85\nfail-if = ["disruptions>4"]\nwarn-if = "goodput<99"\nreference-step-time = 8.10\n')
+    write_settings(
+        project, 'fail-under = 85\nfail-if = ["disruptions>4"]\nwarn-if = "goodput<99"\nreference-step-time = 8.10\n'
+    )
     assert analyze(capsys) == (
         3,
         [
@@ -53,7 +55,7 @@ def test_thresholds_and_options_of_a_project_apply(project: Path, capsys: Output
 
 def test_documented_example_works(project: Path, capsys: Output) -> None:
     (block,) = [block for block in blocks(ROOT / "docs" / "cli.md", "toml") if "fail-under" in block.text]
-    write(project, block.text)
+    write_settings(project, block.text)
     assert analyze(capsys, "-j", JOB)[1] == [
         "Settings from goodput.toml: reference-step-time, fail-under, fail-if",
         "threshold goodput<85: FAILED (67.57 %, limit 85 %)",
@@ -65,13 +67,13 @@ def test_documented_example_works(project: Path, capsys: Output) -> None:
 def test_negative_switch_can_be_set_by_its_positive_key(project: Path, capsys: Output) -> None:
     (project / "own.log").write_text("".join(f"2026-03-01 10:00:{at:02d} step {at} loss 1.0\n" for at in range(60)))
     for text, code in (("draft = false\n", 4), ("no-draft = true\n", 4), ("draft = true\n", 0)):
-        write(project, text)
+        write_settings(project, text)
         assert run(["analyze", str(project / "own.log")]) == code
         assert "no-draft" in capsys.readouterr().err
 
 
 def test_pyproject_is_read(project: Path, capsys: Output) -> None:
-    write(project, "[project]\nname = 'x'\n[tool.goodput]\nfail-under = 60.5\n", "pyproject.toml")
+    write_settings(project, "[project]\nname = 'x'\n[tool.goodput]\nfail-under = 60.5\n", "pyproject.toml")
     code, said = analyze(capsys)
     assert (code, said[0]) == (0, "Settings from pyproject.toml: fail-under")
     assert said[1] == "threshold goodput<60.5: passed (70.43 %, limit 60.5 %)"
@@ -80,9 +82,9 @@ def test_pyproject_is_read(project: Path, capsys: Output) -> None:
 def test_command_line_precedes_environment_and_file(
     project: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(project, "[tool.goodput]\nfail-under = 1\n", "pyproject.toml")
+    write_settings(project, "[tool.goodput]\nfail-under = 1\n", "pyproject.toml")
     assert "goodput<1:" in analyze(capsys)[1][1]
-    write(project, "fail-under = 2\n")
+    write_settings(project, "fail-under = 2\n")
     assert "goodput<2:" in analyze(capsys)[1][1]
     monkeypatch.setenv("GOODPUT_ANALYZE_FAIL_UNDER", "3")
     # The file sets nothing now, so no message mentions it.
@@ -93,20 +95,20 @@ def test_command_line_precedes_environment_and_file(
 def test_nearest_file_up_to_the_repository_is_used(
     project: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(project, "fail-under = 1\n")
+    write_settings(project, "fail-under = 1\n")
     below = project / "a" / "b"
-    write(below, "[project]\nname = 'nothing for goodput'\n", "pyproject.toml")
+    write_settings(below, "[project]\nname = 'nothing for goodput'\n", "pyproject.toml")
     monkeypatch.chdir(below)
     assert analyze(capsys)[1][0] == f"Settings from {project / 'goodput.toml'}: fail-under"
-    write(project / "a", "fail-under = 2\n")
+    write_settings(project / "a", "fail-under = 2\n")
     assert analyze(capsys)[1][0] == "Settings from ../goodput.toml: fail-under"
     (below / ".git").write_text("gitdir: elsewhere")
     assert analyze(capsys) == (0, [])
 
 
 def test_file_can_be_named_or_disabled(project: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(project, "fail-under = 99\n")
-    write(project, "fail-under = 1\n", "loose.toml")
+    write_settings(project, "fail-under = 99\n")
+    write_settings(project, "fail-under = 1\n", "loose.toml")
     assert analyze(capsys, "--config", "loose.toml")[0] == 0
     assert analyze(capsys, "--no-config") == (0, [])
     monkeypatch.setenv("GOODPUT_ANALYZE_NO_CONFIG", "1")
@@ -115,7 +117,7 @@ def test_file_can_be_named_or_disabled(project: Path, capsys: Output, monkeypatc
     monkeypatch.delenv("GOODPUT_ANALYZE_NO_CONFIG")
     monkeypatch.setenv("GOODPUT_ANALYZE_CONFIG", "loose.toml")
     assert analyze(capsys)[0] == 0
-    write(project, "[project]\n", "pyproject.toml")
+    write_settings(project, "[project]\n", "pyproject.toml")
     assert analyze(capsys, "--config", "pyproject.toml")[1] == ["Error: pyproject.toml: no table [tool.goodput]"]
     assert analyze(capsys, "--config", "nowhere.toml") == (
         2,
@@ -124,26 +126,26 @@ def test_file_can_be_named_or_disabled(project: Path, capsys: Output, monkeypatc
 
 
 def test_quiet_hides_the_file(project: Path, capsys: Output) -> None:
-    write(project, "fail-under = 1\n")
+    write_settings(project, "fail-under = 1\n")
     assert analyze(capsys, "-q") == (0, [])
 
 
 def test_list_on_the_command_line_replaces_the_file_s(project: Path, capsys: Output) -> None:
-    write(project, 'fail-if = ["goodput<1", "disruptions>99"]\n')
+    write_settings(project, 'fail-if = ["goodput<1", "disruptions>99"]\n')
     assert len(analyze(capsys)[1]) == 3
     assert analyze(capsys, "--fail-if", "goodput<2")[1] == ["threshold goodput<2: passed (70.43 %, limit 2 %)"]
 
 
 def test_flags_are_read(project: Path, capsys: Output) -> None:
-    write(project, "strict = true\nasync-saves = false\nno-cache = true\n[job.x]\nstrict = false\n")
+    write_settings(project, "strict = true\nasync-saves = false\nno-cache = true\n[job.x]\nstrict = false\n")
     assert run(["analyze", LOG, "-j", JOB]) == 5
     assert "Settings from goodput.toml: no-cache, strict, async-saves\n" in capsys.readouterr().err
-    write(project, f'strict = true\n[job."{JOB}"]\nstrict = false\n')
+    write_settings(project, f'strict = true\n[job."{JOB}"]\nstrict = false\n')
     assert run(["analyze", LOG, "-j", JOB]) == 0
 
 
 def test_job_table_applies_to_that_job(project: Path, capsys: Output) -> None:
-    write(
+    write_settings(
         project, f"fail-under = 99\nwarn-if = 'goodput<2'\n[job.{JOB}]\nfail-under = 60\n[job.other]\nfail-under = 1\n"
     )
     said = [line.partition(":")[0] for line in analyze(capsys, "--job-name", JOB)[1][1:]]
@@ -151,19 +153,19 @@ def test_job_table_applies_to_that_job(project: Path, capsys: Output) -> None:
 
 
 def test_planned_stops_are_set_once_per_job(project: Path, capsys: Output) -> None:
-    write(project, f"[job.{JOB}]\nplanned = true\n")
+    write_settings(project, f"[job.{JOB}]\nplanned = true\n")
     assert run(["analyze", LOG, "-j", JOB, "--format", "json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["method"]["planned"] == "yes"
     assert "Settings from goodput.toml: planned\n" in err
-    write(project, f"[job.{JOB}]\nplanned = 'maybe'\n")
+    write_settings(project, f"[job.{JOB}]\nplanned = 'maybe'\n")
     assert run(["analyze", LOG, "-j", JOB]) == 2
     assert run(["analyze", LOG, "--no-config", "--format", "json"]) == 0
     assert "planned" not in json.loads(capsys.readouterr().out)["method"]
 
 
 def test_gate_does_not_guess_its_job(project: Path, capsys: Output) -> None:
-    write(project, f"[job.{JOB}]\nfail-under = 60\n")
+    write_settings(project, f"[job.{JOB}]\nfail-under = 60\n")
     code, (said,) = analyze(capsys)
     assert code == 2
     assert f"settings for single jobs ({JOB}); select one with --job-name" in said
@@ -171,7 +173,9 @@ def test_gate_does_not_guess_its_job(project: Path, capsys: Output) -> None:
 
 
 def test_other_commands_share_options_and_have_own_tables(project: Path, capsys: Output) -> None:
-    write(project, "fail-under = 99\nformat = 'csv'\nreference-step-time = 8\n[rolling]\nwindow = '4h'\nformat='json'")
+    write_settings(
+        project, "fail-under = 99\nformat = 'csv'\nreference-step-time = 8\n[rolling]\nwindow = '4h'\nformat='json'"
+    )
     assert run(["rolling", LOG]) == 0
     out, err = capsys.readouterr()
     assert '"window_seconds":14400.0' in out
@@ -183,7 +187,7 @@ def test_other_commands_share_options_and_have_own_tables(project: Path, capsys:
 
 
 def test_whole_job_command_reports_an_ignored_period(project: Path, capsys: Output) -> None:
-    write(project, 'from = "2026-01-12T22:00Z"\n[job.llm-pretrain-7b]\nto = "2026-01-13T02:00Z"\n')
+    write_settings(project, 'from = "2026-01-12T22:00Z"\n[job.llm-pretrain-7b]\nto = "2026-01-13T02:00Z"\n')
     said = "Settings from goodput.toml: from and to ignored: advise covers whole jobs"
     assert run(["advise", LOG, "-j", JOB, "--no-progress"]) == 0
     assert said in capsys.readouterr().err
@@ -192,7 +196,7 @@ def test_whole_job_command_reports_an_ignored_period(project: Path, capsys: Outp
 
 
 def test_single_value_is_a_list_if_a_command_takes_several(project: Path, capsys: Output) -> None:
-    write(project, "run = 'last'\nfail-if = 'goodput<99'\n[compare]\nfail-if = 'goodput:-2pp'\n")
+    write_settings(project, "run = 'last'\nfail-if = 'goodput<99'\n[compare]\nfail-if = 'goodput:-2pp'\n")
     assert run(["compare", LOG, LOG]) == 0
     err = capsys.readouterr().err
     assert "Settings from goodput.toml: run, fail-if\n" in err
@@ -222,7 +226,7 @@ def test_single_value_is_a_list_if_a_command_takes_several(project: Path, capsys
     ],
 )  # fmt: skip
 def test_error_in_a_file_has_its_name_and_key(project: Path, capsys: Output, text: str, said: str) -> None:
-    write(project, text)
+    write_settings(project, text)
     code, (error,) = analyze(capsys, "-j", "x")
     assert code == 2
     assert error.startswith("Error: goodput.toml: ")
@@ -238,7 +242,7 @@ def test_error_in_a_file_has_its_name_and_key(project: Path, capsys: Output, tex
     ],
 )  # fmt: skip
 def test_sources_and_outputs_are_not_set_by_a_file(project: Path, capsys: Output, text: str) -> None:
-    write(project, text)
+    write_settings(project, text)
     code, (error,) = analyze(capsys, "-j", "x")
     assert code == 2
     assert "inputs and outputs can only be set on the command line" in error
@@ -246,7 +250,7 @@ def test_sources_and_outputs_are_not_set_by_a_file(project: Path, capsys: Output
 
 @pytest.mark.parametrize("text", ["source = 'x'", "SOURCE = 'x'"])
 def test_sources_are_no_setting(project: Path, capsys: Output, text: str) -> None:
-    write(project, text)
+    write_settings(project, text)
     assert "no such option" in analyze(capsys)[1][0]
 
 
@@ -261,13 +265,13 @@ def test_file_that_is_not_text_is_one_sentence(project: Path, capsys: Output) ->
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
 def test_unreadable_file_is_not_a_missing_one(project: Path, capsys: Output) -> None:
-    write(project, "fail-under = 99\n")
+    write_settings(project, "fail-under = 99\n")
     (project / "goodput.toml").chmod(0)
     assert analyze(capsys) == (1, ["Error: goodput.toml: cannot be read: Permission denied (or use --no-config)"])
 
 
 def test_help_and_completion_read_no_files(project: Path, capsys: Output) -> None:
-    write(project, "nonsense = [\n")
+    write_settings(project, "nonsense = [\n")
     assert run(["analyze", "--help"]) == 0
     assert run(["--help"]) == 0
     capsys.readouterr()

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash
 
 
 @dataclass(frozen=True)
-class Ran:
+class StepResult:
     """The result of a step. said: its log output."""
 
     code: int
@@ -40,7 +40,7 @@ class Ran:
     outputs: dict[str, str]
 
 
-def run_step(step: dict[str, Any], folder: Path, known: dict[str, str], **inputs: str) -> Ran:
+def run_step(step: dict[str, Any], folder: Path, known: dict[str, str], **inputs: str) -> StepResult:
     """Run a step with these inputs (defaults for the others) in an empty workspace."""
     given = {name: inputs.get(name.replace("-", "_"), spec["default"]) for name, spec in ACTION["inputs"].items()}
     values = {"github.action_path": str(ROOT), "github.token": "t0ken", **known}
@@ -64,10 +64,10 @@ def run_step(step: dict[str, Any], folder: Path, known: dict[str, str], **inputs
     lines = files["GITHUB_OUTPUT"].read_text(encoding="utf-8").splitlines()
     outputs = dict(line.split("=", 1) for line in lines)
     summary = files["GITHUB_STEP_SUMMARY"].read_text(encoding="utf-8")
-    return Ran(done.returncode, done.stdout + done.stderr, summary, outputs)
+    return StepResult(done.returncode, done.stdout + done.stderr, summary, outputs)
 
 
-def analyze(folder: Path, **inputs: str) -> Ran:
+def analyze(folder: Path, **inputs: str) -> StepResult:
     return run_step(ANALYZE, folder, {"steps.install.outputs.bin": str(Path(sys.executable).parent)}, **inputs)
 
 
@@ -193,24 +193,24 @@ def test_log_names_are_no_runner_commands(tmp_path: Path) -> None:
 BETTER = str(ROOT / "sample_logs" / "llm-pretrain-r2.jsonl")
 
 
-def compare(folder: Path, report: str, **inputs: str) -> Ran:
+def compare(folder: Path, report: str, **inputs: str) -> StepResult:
     known = {"steps.install.outputs.bin": str(Path(sys.executable).parent), "steps.analyze.outputs.report": report}
     return run_step(COMPARE, folder, known, **inputs)
 
 
 @pytest.fixture(scope="module")
-def log_analysis(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def log_analysis(tmp_path_factory: pytest.TempPathFactory) -> StepResult:
     """Return what the analyze step leaves of the log."""
     return analyze(tmp_path_factory.mktemp("log"), source=LOG)
 
 
 @pytest.fixture(scope="module")
-def better_analysis(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+def better_analysis(tmp_path_factory: pytest.TempPathFactory) -> StepResult:
     """Return what the analyze step leaves of the log that the baseline is compared with."""
     return analyze(tmp_path_factory.mktemp("better"), source=BETTER)
 
 
-def test_log_is_compared_with_a_baseline(tmp_path: Path, log_analysis: Ran, better_analysis: Ran) -> None:
+def test_log_is_compared_with_a_baseline(tmp_path: Path, log_analysis: StepResult, better_analysis: StepResult) -> None:
     """The baseline is the report that the target branch saved, or its log."""
     for baseline in (log_analysis.outputs["report"], LOG):
         ran = compare(tmp_path, better_analysis.outputs["report"], baseline=baseline)
@@ -219,7 +219,7 @@ def test_log_is_compared_with_a_baseline(tmp_path: Path, log_analysis: Ran, bett
         assert "# Goodput against llm-pretrain-7b" in ran.summary
 
 
-def test_worse_than_the_baseline_fails(tmp_path: Path, better_analysis: Ran) -> None:
+def test_worse_than_the_baseline_fails(tmp_path: Path, better_analysis: StepResult) -> None:
     ran = compare(
         tmp_path, better_analysis.outputs["report"], baseline=LOG, fail_if_worse="\n goodput:-0.5pp \nwork_time:+50%\n"
     )
@@ -233,14 +233,14 @@ def test_worse_than_the_baseline_fails(tmp_path: Path, better_analysis: Ran) -> 
     assert "comparison" in ran.outputs
 
 
-def test_missing_baseline_is_reported(tmp_path: Path, log_analysis: Ran) -> None:
+def test_missing_baseline_is_reported(tmp_path: Path, log_analysis: StepResult) -> None:
     ran = compare(tmp_path, log_analysis.outputs["report"], baseline="nowhere%.json")
     assert (ran.code, "comparison" in ran.outputs) == (0, False)
     assert "::warning title=goodput::the file that baseline names is not there: nothing was compared\n" in ran.said
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_baselines_and_changes_do_nothing(text: str, tmp_path: Path, log_analysis: Ran) -> None:
+def test_hostile_baselines_and_changes_do_nothing(text: str, tmp_path: Path, log_analysis: StepResult) -> None:
     report = log_analysis.outputs["report"]
     assert "comparison" not in compare(tmp_path, report, baseline=LOG, fail_if_worse=text).outputs
     assert "comparison" not in compare(tmp_path, report, baseline=text, job_name=text).outputs
@@ -264,7 +264,7 @@ def comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield kept
 
 
-def commented(folder: Path, analysed: Ran, comparison: str = "", token: str = "t0ken") -> Ran:
+def run_comment_step(folder: Path, analysed: StepResult, comparison: str = "", token: str = "t0ken") -> StepResult:
     known = {
         "steps.install.outputs.bin": str(Path(sys.executable).parent), "github.token": token,
         "steps.analyze.outputs.markdown": analysed.outputs["markdown"], "steps.compare.outputs.comparison": comparison,
@@ -272,9 +272,9 @@ def commented(folder: Path, analysed: Ran, comparison: str = "", token: str = "t
     return run_step(COMMENT, folder, known, comment="nightly")
 
 
-def test_single_comment_is_written_and_updated(tmp_path: Path, comments: Path, better_analysis: Ran) -> None:
+def test_single_comment_is_written_and_updated(tmp_path: Path, comments: Path, better_analysis: StepResult) -> None:
     first = analyze(tmp_path, source=LOG, fail_under="90")
-    ran = commented(tmp_path, first)
+    ran = run_comment_step(tmp_path, first)
     assert ran.code == 0
     assert "commented: https://github.com/o/r/pull/7#issuecomment-121\n" in ran.said
     written = json.loads(comments.read_text())[-1]["body"]
@@ -286,7 +286,7 @@ def test_single_comment_is_written_and_updated(tmp_path: Path, comments: Path, b
     )
 
     comparison = compare(tmp_path, better_analysis.outputs["report"], baseline=LOG).outputs["comparison"]
-    assert "comment brought up to date" in commented(tmp_path, better_analysis, comparison).said
+    assert "comment brought up to date" in run_comment_step(tmp_path, better_analysis, comparison).said
     *others, ours = json.loads(comments.read_text())
     assert ours["id"] == 121
     assert "# Goodput of llm-pretrain-7b-r2: 69.35 %" in ours["body"]
@@ -294,21 +294,21 @@ def test_single_comment_is_written_and_updated(tmp_path: Path, comments: Path, b
     assert {one["body"] for one in others} == {"<!-- goodput: nightly -->\nmine"}, "others' comments stay as they are"
 
 
-def test_forbidden_comment_is_reported(tmp_path: Path, comments: Path, log_analysis: Ran) -> None:
+def test_forbidden_comment_is_reported(tmp_path: Path, comments: Path, log_analysis: StepResult) -> None:
     before = comments.read_text()
-    ran = commented(tmp_path, log_analysis, token="other")
+    ran = run_comment_step(tmp_path, log_analysis, token="other")
     assert (ran.code, comments.read_text()) == (0, before)
     assert "::warning::goodput: no comment on the pull request: GitHub answered 403" in ran.said
     assert "pull-requests: write" in ran.said
 
 
 def test_run_without_a_pull_request_writes_no_comment(
-    tmp_path: Path, comments: Path, log_analysis: Ran, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, comments: Path, log_analysis: StepResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event = tmp_path / "push.json"
     event.write_text('{"ref": "refs/heads/main"}')
     monkeypatch.setenv("GITHUB_EVENT_PATH", str(event))
-    ran = commented(tmp_path, log_analysis)
+    ran = run_comment_step(tmp_path, log_analysis)
     assert "::notice::goodput: this run belongs to no pull request" in ran.said
     assert len(json.loads(comments.read_text())) == 120
 
@@ -316,7 +316,7 @@ def test_run_without_a_pull_request_writes_no_comment(
 def test_report_too_long_for_a_comment_is_cut(tmp_path: Path, comments: Path) -> None:
     report = tmp_path / "long.md"
     report.write_text("# Long\n" + "- a line of it\n" * 9000)
-    commented(tmp_path, Ran(0, "", "", {"markdown": str(report)}))
+    run_comment_step(tmp_path, StepResult(0, "", "", {"markdown": str(report)}))
     body = json.loads(comments.read_text())[-1]["body"]
     assert len(body) < 65_536
     assert "- a line of it\n\n*cut here*\n\n[The whole report" in body

@@ -28,7 +28,7 @@ ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text(encoding
 WORKFLOW, STEPS, GITLAB, JOB, RULES = (yaml.safe_load(block.text) for block in blocks(CI, "yaml"))
 
 
-def judged(command: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+def run_on_sample(command: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """Return the exit code of a documented command on a sample log instead of the documented one."""
     assert command[:2] == ["goodput", "analyze"]
     monkeypatch.chdir(folder)
@@ -71,7 +71,7 @@ def test_step_without_the_action_works(tmp_path: Path) -> None:
 
 def test_gitlab_job_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = GITLAB["goodput"]
-    assert judged(shlex.split(job["script"][-1]), tmp_path, monkeypatch) == 3
+    assert run_on_sample(shlex.split(job["script"][-1]), tmp_path, monkeypatch) == 3
     written = {file.name for file in tmp_path.iterdir()}
     assert written == {*job["artifacts"]["paths"], *job["artifacts"]["reports"].values()}
     assert {name: format_of(file) for name, file in job["artifacts"]["reports"].items()} == {
@@ -82,7 +82,7 @@ def test_gitlab_job_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_kubernetes_job_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (container,) = JOB["spec"]["template"]["spec"]["containers"]
-    assert judged(container["command"] + container["args"], tmp_path, monkeypatch) == 3
+    assert run_on_sample(container["command"] + container["args"], tmp_path, monkeypatch) == 3
     final, _ = JOB["spec"]["podFailurePolicy"]["rules"]
     assert final["onExitCodes"]["containerName"] == container["name"]
     again = {1}

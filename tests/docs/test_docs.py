@@ -77,7 +77,7 @@ WITH_PYTHON = [path for path in DOCUMENTS if path != RUN_WHOLE and blocks(path, 
 LONGEST_LINE = 120
 
 
-def named(path: Path) -> str:
+def relative_path(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
@@ -92,7 +92,7 @@ def test_example_prints_the_documented_output(block: Block, tmp_path: Path) -> N
     assert actual == block.text, f"{block} shows something else: UPDATE_DOCS=1 pytest tests/docs/test_docs.py"
 
 
-@pytest.mark.parametrize("path", WITH_PYTHON, ids=named)
+@pytest.mark.parametrize("path", WITH_PYTHON, ids=relative_path)
 def test_python_in_documents_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a document run one after the other, as a reader would run them."""
     monkeypatch.chdir(playground(tmp_path))
@@ -159,7 +159,7 @@ def test_glossary_has_each_term_once_and_in_order() -> None:
     assert len(terms) > 50
 
 
-@pytest.mark.parametrize("path", [*DOCS.glob("*.md"), ROOT / "CONTRIBUTING.md"], ids=named)
+@pytest.mark.parametrize("path", [*DOCS.glob("*.md"), ROOT / "CONTRIBUTING.md"], ids=relative_path)
 def test_every_named_module_exists(path: Path) -> None:
     modules = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", read(path)))
     ours = {name for name in modules if not name.startswith("maxtext/")}
@@ -236,7 +236,7 @@ def test_categories_of_the_rules_agree_with_the_code() -> None:
     assert sorted(names_in_first_column(rules)) == sorted(CATEGORIES)
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=relative_path)
 def test_links_have_targets(path: Path) -> None:
     for target in links(path):
         file, _, fragment = target.partition("#")
@@ -247,7 +247,7 @@ def test_links_have_targets(path: Path) -> None:
             assert fragment in anchors(found), f"{path.name} links to {target}: no such heading"
 
 
-@pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=named)
+@pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=relative_path)
 def test_documented_make_targets_exist(path: Path) -> None:
     targets = re.findall(r"^([a-z-]+):", read(ROOT / "Makefile"), re.MULTILINE)
     for block in blocks(path, "sh"):
@@ -258,24 +258,24 @@ def test_documented_make_targets_exist(path: Path) -> None:
 def test_every_document_is_linked_from_the_readme() -> None:
     linked = {target.partition("#")[0] for target in links(ROOT / "README.md")}
     for path in [*(path for path in DOCS.iterdir() if path.is_file()), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
-        assert named(path) in linked, f"README.md does not link to {named(path)}"
+        assert relative_path(path) in linked, f"README.md does not link to {relative_path(path)}"
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=relative_path)
 def test_pictures_exist_and_have_a_description(path: Path) -> None:
     for words, target in re.findall(r"!\[([^\]]*)\]\(([^)\s]+)\)", read(path)):
         assert len(words) > 20
         assert 1000 < (path.parent / target).stat().st_size < 300_000
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=relative_path)
 def test_files_named_in_documents_exist(path: Path) -> None:
     folders = "goodput_cli|tests|docs|sample_logs|loggen|benchmarks"
     for name in re.findall(rf"`((?:{folders})/[\w./-]*)`", prose(path)):
         assert (ROOT / name).exists(), f"{path.name} names {name}"
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=named)
+@pytest.mark.parametrize("path", DOCUMENTS, ids=relative_path)
 def test_documents_are_readable_as_plain_text(path: Path) -> None:
     """Tables and generated parts may be wide; prose may not."""
     for number, line in enumerate(read(path).splitlines(), 1):

@@ -14,7 +14,7 @@ from tests.support.installed_files import COMPLETIONS, MAN_PAGE, PICTURES, compl
 from tests.support.markdown_docs import ROOT, updating
 
 
-def same(name: str, text: str) -> None:
+def check_file(name: str, text: str) -> None:
     path = ROOT / name
     if updating():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -24,7 +24,7 @@ def same(name: str, text: str) -> None:
 
 def test_man_page_agrees_with_help() -> None:
     text = man_page()
-    same(MAN_PAGE, text)
+    check_file(MAN_PAGE, text)
     assert [name for name in COMMANDS if f'.SH "goodput {name}"' not in text] == []
 
 
@@ -38,14 +38,14 @@ def test_man_reads_the_page(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shell", COMPLETIONS)
 def test_completions_agree_with_the_command(shell: str) -> None:
-    same(COMPLETIONS[shell], completion(shell))
+    check_file(COMPLETIONS[shell], completion(shell))
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures_of_the_terminal_are_up_to_date(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     svg = terminal_picture("sample_logs/llm-pretrain.jsonl", *PICTURES[name])
-    same(name, svg)
+    check_file(name, svg)
     assert "restored&#160;step&#160;1400" in svg
     assert "url(http" not in svg
 

@@ -29,7 +29,7 @@ OF_PROMETHEUS = {"job", "instance"}
 
 
 @pytest.fixture
-def served(folder: Path) -> Samples:
+def served_metrics(folder: Path) -> Samples:
     """Return the metrics of the endpoint for a job with all measures."""
     log = Recorder().start(0).slices(1, 2, 4, 4).steps(0, 9, 20, 10)
     log.add(goodput_event="checkpoint_saved", goodput_time=EPOCH + 95, step=7)
@@ -42,9 +42,9 @@ def served(folder: Path) -> Samples:
     return samples(Path("m.prom").read_text(encoding="utf-8"))
 
 
-def test_every_metric_and_label_in_use_is_served(served: Samples) -> None:
-    names = {name for name, _ in served}
-    labels = {label for _, pairs in served for label, _ in pairs} | OF_PROMETHEUS
+def test_every_metric_and_label_in_use_is_served(served_metrics: Samples) -> None:
+    names = {name for name, _ in served_metrics}
+    labels = {label for _, pairs in served_metrics for label, _ in pairs} | OF_PROMETHEUS
     queries = [*dashboard_queries(), *documented_queries(), *(rule["expr"] for rule in alert_rules())]
     assert len(queries) > 20
     for query in queries:
@@ -52,9 +52,9 @@ def test_every_metric_and_label_in_use_is_served(served: Samples) -> None:
         assert labels_of(query) <= labels, query
 
 
-def test_every_metric_of_the_monitor_is_described(served: Samples) -> None:
+def test_every_metric_of_the_monitor_is_described(served_metrics: Samples) -> None:
     text = MONITORING.read_text(encoding="utf-8") + (DASHBOARDS.parent / "ci.md").read_text(encoding="utf-8")
-    assert {name for name, _ in served if f"`{name}`" not in text} == set()
+    assert {name for name, _ in served_metrics if f"`{name}`" not in text} == set()
 
 
 def test_alerts_name_the_fault_and_each_has_a_test() -> None:

@@ -35,13 +35,13 @@ def pins(python: str) -> dict[str, str]:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = [Requirement(line) for line in lines if line and not line.startswith("#")]
     assert all(re.fullmatch(r"==[^*,]+", str(pin.specifier)) for pin in pinned), "constraints.txt holds exact versions"
-    here = [pin for pin in pinned if wanted(pin, python)]
+    here = [pin for pin in pinned if is_required(pin, python)]
     found: dict[str, str] = {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in here}
     assert len(found) == len(here), "one version of each package"
     return found
 
 
-def wanted(requirement: Requirement, python: str) -> bool:
+def is_required(requirement: Requirement, python: str) -> bool:
     return requirement.marker is None or requirement.marker.evaluate({"python_version": python})
 
 
@@ -63,7 +63,7 @@ def requirements() -> list[Requirement]:
 @pytest.mark.parametrize("requirement", requirements(), ids=str)
 def test_every_dependency_is_pinned_within_its_range(requirement: Requirement) -> None:
     for python in pythons():
-        if wanted(requirement, python):
+        if is_required(requirement, python):
             version = pins(python)[canonicalize_name(requirement.name)]
             assert requirement.specifier.contains(version)
 

@@ -34,7 +34,7 @@ def test_every_recipe_prints_the_documented_output(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(playground(tmp_path))
     printed = list(run_all(tmp_path))
     if updating():
-        write_anew(printed)
+        update_recipes(printed)
     for block, actual in printed:
         assert updating() or actual == block.text, f"{block}: UPDATE_DOCS=1 pytest tests/docs/test_recipes.py"
 
@@ -56,7 +56,7 @@ def run_all(folder: Path) -> Iterator[tuple[Block, str]]:
                 yield following, "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def write_anew(printed: list[tuple[Block, str]]) -> None:
+def update_recipes(printed: list[tuple[Block, str]]) -> None:
     lines = read(RECIPES).splitlines(keepends=True)
     for block, actual in reversed(printed):
         first = block.line - 1

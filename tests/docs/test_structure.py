@@ -56,7 +56,7 @@ def imports() -> dict[str, set[str]]:
     return {name: {one for one in found if one in known and one != name} - fronts for name, found in graph.items()}
 
 
-def circle_in(graph: dict[str, set[str]]) -> str | None:
+def find_cycle(graph: dict[str, set[str]]) -> str | None:
     """Return one of the cycles of a graph, or None."""
     try:
         TopologicalSorter(graph).prepare()
@@ -68,7 +68,7 @@ def circle_in(graph: dict[str, set[str]]) -> str | None:
 def test_imports_have_no_cycle() -> None:
     """This includes imports inside functions and for types alone: a module that names types of a module above it is
     as hard to understand as one that calls it."""
-    assert circle_in(imports()) is None
+    assert find_cycle(imports()) is None
 
 
 def test_import_cycle_is_found() -> None:
@@ -80,7 +80,7 @@ def test_import_cycle_is_found() -> None:
     here = "goodput_cli.record"
     assert set(imported(ast.parse(relative), modules(), here)) == {"goodput_cli.errors", "goodput_cli.record.names"}
     assert set(imported(ast.parse(for_types), modules())) == {"goodput_cli.errors"}
-    assert circle_in({"one": {"other"}, "other": {"one"}}) is not None
+    assert find_cycle({"one": {"other"}, "other": {"one"}}) is not None
 
 
 def test_advice_covers_every_category_between_attempts() -> None:

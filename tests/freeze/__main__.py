@@ -61,7 +61,7 @@ def compare(folder: Path, only: str, jobs: int) -> int:
 
 
 def main() -> int:
-    """Read the verb, the directory, and a part of the names of cases."""
+    """Run the command line: the verb, the directory, and a part of the names of cases."""
     parser = argparse.ArgumentParser("python -m tests.freeze", description=__doc__)
     parser.add_argument("verb", choices=("write", "compare", "digest"))
     parser.add_argument("folder", type=Path, nargs="?", default=Path("build/freeze"))

@@ -92,7 +92,7 @@ class Fuzzing:
         logs = [path for place in PLACES for path in sorted((ROOT / place).rglob("*")) if path.is_file()]
         self.seeds: dict[str, list[tuple[str, bytes]]] = {
             "log": [(path.name, path.read_bytes()[:MOST_BYTES]) for path in logs if path.suffix not in NOT_LOGS],
-            "mapping": _texts((ROOT / "goodput_cli" / "events" / "mappings" / "shipped").glob("*.toml")),
+            "mapping": _text_seeds((ROOT / "goodput_cli" / "events" / "mappings" / "shipped").glob("*.toml")),
             "settings": [("goodput.toml", SETTINGS), ("goodput.toml", MORE_SETTINGS)],
             "objects": [("objects.json", json.dumps(one, indent=at).encode()) for at, one in enumerate(OBJECTS)],
             "answer": [("answer", one) for one in ANSWERS],
@@ -105,7 +105,7 @@ class Fuzzing:
             snapshot = folder / f"snapshot.{ending}"
             goodput_cli.fetch([str(PRIMER)], snapshot)
             self.seeds["log"].append((snapshot.name, snapshot.read_bytes()))
-        self.seeds["log"] += _databases(folder)
+        self.seeds["log"] += _binary_seeds(folder)
         manifest = folder / "snapshot.jsonl.manifest"
         self.seeds["manifest"].append((manifest.name, manifest.read_bytes()))
         saved = folder / "saved.json"
@@ -183,7 +183,7 @@ class Fuzzing:
             kind = chance.choices(tuple(KINDS), tuple(KINDS.values()))[0]
             name, data = chance.choice(self.seeds[kind])
             path = self.folder / (name if kind != "log" else f"input-{name}")
-            path.write_bytes(_changed(chance, kind, data, self.others))
+            path.write_bytes(_mutate_seed(chance, kind, data, self.others))
             if kind != "answer":
                 self.collector.answers(ANSWERS[0])
             asked = self.questions(kind, path)
@@ -267,14 +267,14 @@ ANSWERS = (
 """Answers of an OpenTelemetry collector."""
 
 
-def _changed(chance: random.Random, kind: str, data: bytes, others: list[bytes]) -> bytes:
+def _mutate_seed(chance: random.Random, kind: str, data: bytes, others: list[bytes]) -> bytes:
     """Return a mutated seed. Kubernetes objects change mostly by their values."""
     if kind == "objects" and chance.random() < 0.8:
         return json.dumps(restructured(chance, json.loads(data))).encode()
     return mutated(chance, data, others)
 
 
-def _databases(folder: Path) -> list[tuple[str, bytes]]:
+def _binary_seeds(folder: Path) -> list[tuple[str, bytes]]:
     """Return seeds that are not text: a database and tables of trackers, a Zstandard frame."""
     database, table, packed = folder / "mlflow.db", folder / "history.parquet", folder / "packed.jsonl.zst"
     with contextlib.closing(sqlite3.connect(database)) as connection:
@@ -289,7 +289,7 @@ def _databases(folder: Path) -> list[tuple[str, bytes]]:
     return [*files, ("history.csv", commas.encode())]
 
 
-def _texts(paths: Iterator[Path]) -> list[tuple[str, bytes]]:
+def _text_seeds(paths: Iterator[Path]) -> list[tuple[str, bytes]]:
     return [(path.name, path.read_bytes()) for path in sorted(paths)]
 
 
@@ -300,7 +300,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--inputs", type=int, default=10**9, help="at most so many")
     options = parser.parse_args()
-    signal.signal(signal.SIGALRM, _hangs)
+    signal.signal(signal.SIGALRM, _raise_hang)
     warnings.simplefilter("error")
     warnings.simplefilter("ignore", ResourceWarning)
     found: Counter[str] = Counter()
@@ -331,7 +331,7 @@ def _keep(path: Path, story: str, number: int) -> None:
         place.with_name(f"{place.name}.fault").write_text(story, encoding="utf-8", errors="backslashreplace")
 
 
-def _hangs(_signal: int, _frame: FrameType | None) -> None:
+def _raise_hang(_signal: int, _frame: FrameType | None) -> None:
     raise HangError
 
 

@@ -39,7 +39,7 @@ def mutated(chance: random.Random, data: bytes, others: Sequence[bytes]) -> byte
     return data
 
 
-def _place(chance: random.Random, data: bytes) -> int:
+def _position(chance: random.Random, data: bytes) -> int:
     return chance.randrange(len(data) + 1)
 
 
@@ -52,16 +52,16 @@ def _flip(chance: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
 
 
 def _insert(chance: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
-    at = _place(chance, data)
+    at = _position(chance, data)
     return data[:at] + chance.choice(_BITS) + data[at:]
 
 
 def _cut(chance: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
-    return data[: _place(chance, data)]
+    return data[: _position(chance, data)]
 
 
 def _drop(chance: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
-    first, last = sorted((_place(chance, data), _place(chance, data)))
+    first, last = sorted((_position(chance, data), _position(chance, data)))
     return data[:first] + data[min(last, first + chance.choice((1, 10, 1000))) :]
 
 
@@ -88,7 +88,7 @@ def _lines(chance: random.Random, data: bytes, _: Sequence[bytes]) -> bytes:
 def _splice(chance: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
     """Join the beginning of one input and the end of another."""
     other = chance.choice(others)
-    return data[: _place(chance, data)] + other[_place(chance, other) :]
+    return data[: _position(chance, data)] + other[_position(chance, other) :]
 
 
 def _mix(chance: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
@@ -139,11 +139,11 @@ _ODD: tuple[object, ...] = (
 def restructured(chance: random.Random, document: object) -> object:
     """Replace one to four values, keys or items of a JSON document."""
     for _ in range(chance.choice((1, 1, 2, 4))):
-        document = _changed(chance, document)
+        document = _replace_value(chance, document)
     return document
 
 
-def _changed(chance: random.Random, node: object) -> object:
+def _replace_value(chance: random.Random, node: object) -> object:
     if not isinstance(node, dict | list) or not node or chance.random() < 0.1:
         return chance.choice(_ODD)
     items = dict(node) if isinstance(node, dict) else dict(enumerate(node))
@@ -156,7 +156,7 @@ def _changed(chance: random.Random, node: object) -> object:
         case 2 if isinstance(node, dict):
             items = {str(chance.choice(_ODD))[:50] if name == key else name: one for name, one in items.items()}
         case _:
-            items[key] = _changed(chance, items[key])
+            items[key] = _replace_value(chance, items[key])
     return items if isinstance(node, dict) else list(items.values())
 
 

@@ -28,7 +28,7 @@ PROGRAMS = ("prometheus", "promtool")
 
 @pytest.fixture(scope="module", autouse=True)
 def programs() -> None:
-    """Return the paths of the programs. Debian has them: apt-get install prometheus."""
+    """Check that the programs are installed. Debian has them: apt-get install prometheus."""
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     assert not missing, f"{missing} are needed here: apt-get install prometheus"
 

@@ -81,8 +81,8 @@ def test_disruption_numbers_stay_inside_the_picture() -> None:
     assert _labels([0.1, 0.9, 0.93, 0.99], [1, 2, 3, 4], [1, 2, 3, 4], larger=4.5) == ["1\N{EN DASH}4", "", "", ""]
 
 
-def crashes(count: int) -> Analysis:
-    """Write a job that lost a step after every tenth step, and five after the one before each seventh time."""
+def analyze_crashes(count: int) -> Analysis:
+    """Analyze a job that lost a step after every tenth step, and five after the one before each seventh time."""
     lines, now, step = [], 0, 0
     for number in range(count + 1):
         lines.append(start(now))
@@ -93,7 +93,7 @@ def crashes(count: int) -> Analysis:
 
 def test_costliest_of_many_disruptions_are_numbered() -> None:
     """All disruptions are in a separate lane: one line per disruption would hide the picture."""
-    analysis = crashes(67)
+    analysis = analyze_crashes(67)
     columns = chart_columns(picture_of(analysis, 600))
     table = columns.tables["disruptions"]
     worst = sorted(analysis.disruptions, key=lambda one: -one.lost_ns)[:WORST]
@@ -109,7 +109,7 @@ def test_costliest_of_many_disruptions_are_numbered() -> None:
 
 
 def test_all_of_few_disruptions_are_numbered() -> None:
-    columns = chart_columns(picture_of(crashes(NUMBERED), 600))
+    columns = chart_columns(picture_of(analyze_crashes(NUMBERED), 600))
     assert "worst" not in columns.tables["disruptions"]
     assert DISRUPTIONS not in columns.lanes
     assert "datum.worst" not in json.dumps(main_chart(columns))
@@ -122,19 +122,19 @@ def test_costlier_of_two_overlapping_numbers_is_kept() -> None:
 HOSTILE_NAME = 'a fill="#123456" stroke="#8a8a8a" opacity="1" <path fill="red"/>'
 
 
-def looks(svg: str) -> list[dict[str, str]]:
+def list_styles(svg: str) -> list[dict[str, str]]:
     """Return the tag, position and style of every mark, including styles of its groups."""
-    return list(_looks(ElementTree.fromstring(svg), {}))
+    return list(_list_styles(ElementTree.fromstring(svg), {}))
 
 
-def _looks(element: ElementTree.Element, around: Mapping[str, str]) -> Iterator[dict[str, str]]:
+def _list_styles(element: ElementTree.Element, around: Mapping[str, str]) -> Iterator[dict[str, str]]:
     own = {name: value for name, value in element.attrib.items() if (name, value) != ("opacity", "1")}
     given = {**around, **{name: own[name] for name in own if name.startswith(("stroke", "fill", "font"))}}
     tag = element.tag.rpartition("}")[2]
     if tag in ("path", "line", "text") and own.get("d", "line") not in ("", "M0,0h0v0h0Z"):
         yield {**given, **own, "tag": tag, "text": element.text or ""}
     for inner in element:
-        yield from _looks(inner, given)
+        yield from _list_styles(inner, given)
 
 
 def test_shorter_drawing_looks_the_same() -> None:
@@ -143,5 +143,5 @@ def test_shorter_drawing_looks_the_same() -> None:
     chart = marks(rows, "bar", {}, x=field("n"), y=field("name", "N", axis={"labelLimit": 900}), color=colour)
     svg = drawn(finished(chart), None)
     assert len(shortened(svg)) < 0.8 * len(svg)
-    assert looks(shortened(svg)) == looks(svg)
-    assert HOSTILE_NAME in {look["text"] for look in looks(shortened(svg))}
+    assert list_styles(shortened(svg)) == list_styles(svg)
+    assert HOSTILE_NAME in {look["text"] for look in list_styles(shortened(svg))}

@@ -47,7 +47,7 @@ def test_charts_are_the_same_and_failed_ones_are_redrawn() -> None:
 
 @pytest.mark.usefixtures("started")
 def test_drawing_process_ended_early_is_not_needed() -> None:
-    """Ctrl-C ends it like this, while a thread may be about to use it. An exception in a thread fails a test."""
+    """Ctrl-C ends it like this while a thread may be about to use it. An exception in a thread fails a test."""
     assert drawing_process._started is not None
     drawing_process._started.kill()
     assert drawing_process.begin_to_draw("svg", CHART)() == drawing_process.draw("svg", CHART)

@@ -140,7 +140,7 @@ def as_metrics(out: str) -> None:
         assert all(sample.labels["job_name"] for family in parse(out) for sample in family.samples)
 
 
-class Acting(HTMLParser):
+class ActiveElements(HTMLParser):
     """The elements and attributes of a page that can run code."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ class Acting(HTMLParser):
 
 def as_page(out: str) -> None:
     """Assert that no element comes from a name: only scripts of the page run, under the hashes of its policy."""
-    page = Acting()
+    page = ActiveElements()
     page.feed(OWN_SCRIPT.sub("", out))
     assert not page.found
     assert "<script>alert" not in out

@@ -22,14 +22,14 @@ ROWS = (
 )
 
 
-def shown(width: int) -> list[str]:
+def render_at_width(width: int) -> list[str]:
     text = load_sheet_renderer("table")(Sheet("T", COLUMNS, ROWS), Page(width))
     assert isinstance(text, str)
     return text.splitlines()[2:]
 
 
 def test_wide_table_has_full_names_and_aligned_decimals() -> None:
-    head, wasted, custom = shown(120)
+    head, wasted, custom = render_at_width(120)
     assert head.split() == ["category", "steps", "lost", "time", "accelerator", "h", "window"]
     assert wasted.split()[0] == "wasted_progress_from_disruption"
     assert (wasted.split()[-5], custom.split()[-5]) == ("1.25", "21.00")
@@ -38,7 +38,7 @@ def test_wide_table_has_full_names_and_aligned_decimals() -> None:
 
 
 def test_narrow_table_has_short_names_and_two_line_headings() -> None:
-    above, head, wasted, custom = shown(80)
+    above, head, wasted, custom = render_at_width(80)
     assert above.strip() == "steps"
     assert head.startswith(" category          lost")
     assert "accelerator h" in head
@@ -48,4 +48,6 @@ def test_narrow_table_has_short_names_and_two_line_headings() -> None:
 
 
 def test_wide_table_omits_nothing() -> None:
-    assert not any("..." in line or "not shown" in line for width in (80, 100, 120, 160) for line in shown(width))
+    assert not any(
+        "..." in line or "not shown" in line for width in (80, 100, 120, 160) for line in render_at_width(width)
+    )

@@ -179,7 +179,7 @@ def test_plain_page_is_ascii() -> None:
     assert "\x1b" in render("table", sheet(rows=ROWS[:1]), colour=True)
 
 
-def test_format_that_needs_an_analysis_rejects_other_answers() -> None:
+def test_format_that_needs_more_than_rows_is_restricted() -> None:
     for name in ("openmetrics", "junit", "svg", "png"):
         with pytest.raises(
             UsageError, match="not available for this command; use one of table, json, csv, markdown, html, parquet"

@@ -80,7 +80,7 @@ def test_log_with_an_undecodable_name_has_a_page() -> None:
     assert {path: path.stat().st_mtime_ns for path in Path("site/runs").iterdir()} == before
 
 
-def started(folder: str) -> subprocess.Popen[bytes]:
+def start_site(folder: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "goodput_cli", "fleet", folder, "--workers", "1", "-q", "-o", "site/"]
     return subprocess.Popen(command)
 
@@ -89,7 +89,7 @@ def test_two_writers_of_a_site_leave_no_orphan_page() -> None:
     for at in range(3):
         put(Path(f"others/{at}.jsonl"), training(f"other-{at}", 1, 1))
         put(Path(f"logs/{at}.jsonl"), training(f"job-{at}", 1, 1))
-    with started("logs") as one, started("others") as other:
+    with start_site("logs") as one, start_site("others") as other:
         assert (one.wait(LONG_ENOUGH), other.wait(LONG_ENOUGH)) == (0, 0)
     assert sorted(links(Path("site/index.html"))) == sorted(f"runs/{page.name}" for page in Path("site/runs").iterdir())
 
@@ -97,7 +97,7 @@ def test_two_writers_of_a_site_leave_no_orphan_page() -> None:
 def test_killed_writer_leaves_no_orphan_page() -> None:
     for at in range(6):
         put(Path(f"others/{at}.jsonl"), training(f"other-{at}", 1, 1))
-    with started("others") as process:
+    with start_site("others") as process:
         until(lambda: list(Path("site").glob("runs/*.html")))
         process.kill()
     assert not Path("site/index.html").exists()
