@@ -1,4 +1,4 @@
-"""How many accelerators a job held, as far as anybody says: an option, else the log, else its rates."""
+"""Number of accelerators allocated to a job: from an option, otherwise from the log, otherwise from its rates."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ LOGGED, COUNTED, RATED = "logged", "differences of a running count", "rate x tim
 PER_ACCELERATOR = "tokens_per_second_accelerator"
 _DERIVED = "tokens / (time x rate)"
 _OTHERWISE = 0.001
-"""What a person says differs from the log where it is farther from it than by this share."""
+"""Relative difference from which an option contradicts the log."""
 _WHOLE = 0.02
-"""A number that was worked out from rounded rates is so near to a whole one."""
+"""Relative distance within which a number computed from rounded rates counts as a whole one."""
 _MOST = 1e9
 
 
 class Found(NamedTuple):
-    """An amount of one step of each kept row."""
+    """An amount per step of each kept row."""
 
     each: F64
     how: str
 
 
 class Held(NamedTuple):
-    """Accelerators that the job held."""
+    """Accelerators that were allocated to the job."""
 
     each: F64
-    """By kept row."""
+    """Number by kept row."""
     mean: float
-    """Over the window."""
+    """Mean over the window."""
     how: str
 
 
 def accelerators_of(records: WorkRecords, notes: list[str]) -> Held | None:
-    """Those that a person says, else the log."""
+    """Return the number from the option, otherwise from the log."""
     stated, price = records.stated(ACCELERATORS), records.price
     mean = None if stated is None else mean_over(stated, _counted_pieces(records))
     if price is not None:
@@ -52,8 +52,8 @@ def accelerators_of(records: WorkRecords, notes: list[str]) -> Held | None:
 
 
 def worked_out(records: WorkRecords, tokens: Found | None, held: Held | None, notes: list[str]) -> Held | None:
-    """Return the accelerators held, else tokens of a step over a rate of one accelerator, by attempt: whole numbers,
-    or they are unknown."""
+    """Return the allocated accelerators, otherwise the tokens of a step divided by a rate of one accelerator, by
+    attempt. Numbers that are not whole are unknown."""
     logged = records.has(*ACCELERATORS) or tokens is None or tokens.how == RATED
     rate = None if logged else records.rate(PER_ACCELERATOR)
     if rate is None or tokens is None:
@@ -69,8 +69,11 @@ def worked_out(records: WorkRecords, tokens: Found | None, held: Held | None, no
 
 
 def _whole_by_attempt(attempt: I64, found: F64) -> F64 | None:
-    """Return the whole number that the values of each attempt are near to; that of all values for an attempt without
-    one, else that of the attempt before. None where no attempt has one. attempt: sorted."""
+    """Return the whole number near the values of each attempt, by row.
+
+    An attempt without one gets that of all values, otherwise that of the previous attempt. None if no attempt has one.
+    attempt: sorted.
+    """
     _, first, place = np.unique(attempt, return_index=True, return_inverse=True)
     of_all, before, numbers = _whole(found), None, list[float | None]()
     for part in np.split(found, first[1:]):
@@ -81,14 +84,14 @@ def _whole_by_attempt(attempt: I64, found: F64) -> F64 | None:
 
 
 def _whole(found: F64) -> float | None:
-    """Return the whole number above 0 that the median is near to; None where it is near to none."""
+    """Return the whole number above 0 near the median; None without one."""
     middle = float(np.median(found))
     whole = round(middle) if middle < _MOST else 0
     return float(whole) if whole >= 1 and abs(middle - whole) <= _WHOLE * whole else None
 
 
 def _mean_by_attempt(records: WorkRecords, each: F64) -> float:
-    """Return the mean over the window of what each kept row has, where it holds for all of its attempt."""
+    """Return the mean over the window of the value of each kept row, which applies to its whole attempt."""
     attempt, first = np.unique(records.kept.attempt, return_index=True)
     begin = records.timeline.attempts.begin[attempt]
     stated = Rows(attempt, np.full(len(attempt), NO_STEP), begin, each[first])
@@ -96,7 +99,7 @@ def _mean_by_attempt(records: WorkRecords, each: F64) -> float:
 
 
 def _counted_pieces(records: WorkRecords) -> Iterator[tuple[int, int]]:
-    """The window without what is excluded, piece by piece."""
+    """Yield the pieces of the window without excluded time."""
     begin, end = records.start_ns, records.end_ns
     for start, stop in merged_exclusions(records.timeline.rules.exclusions):
         if start > begin:
@@ -108,7 +111,7 @@ def _counted_pieces(records: WorkRecords) -> Iterator[tuple[int, int]]:
 
 
 def note(notes: list[str], option: str, said: float, logged: float, unit: str = "") -> None:
-    """That an option won, where the log says otherwise."""
+    """Add a note if an option overrides a different value of the log."""
     if abs(said - logged) > _OTHERWISE * logged:
         words = f"{exact(said)} {unit}".rstrip()
         others = logged if logged == round(logged) else float(f"{logged:.6g}")

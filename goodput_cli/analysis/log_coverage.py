@@ -1,6 +1,6 @@
-"""What a log does not tell: ends, checkpoints, steps, and long silence.
+"""Gaps of a log: missing ends, checkpoints and steps, and long silence.
 
-Clocks and hosts of a log: times that cannot be, hosts whose clocks differ, ranks that are missing.
+Clocks and hosts of a log: implausible times, hosts whose clocks differ, missing ranks.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _CHECKPOINT_KINDS = (Kind.SAVE, Kind.RESTORE, Kind.SAVED, Kind.LOAD)
 _MUCH_UNEXPLAINED = 0.1
 _LEAST_GAP_NS = 60 * NS_PER_SECOND
 _GAP_FACTOR = 20
-"""A gap is this many times longer than the usual time between two lines."""
+"""A gap is at least this many times longer than the usual time between two lines."""
 _NOT_EXPLAINING = (*in_group("training"), Category.OTHER)
 
 
 def check_coverage(timeline: Timeline) -> Iterator[Diagnostic]:
-    """Findings about what the log of one job leaves open."""
+    """Report missing information in the log of one job."""
     yield from _ends(timeline)
     yield from _checkpoints(timeline)
     yield from _steps(timeline)
@@ -84,7 +84,7 @@ def _steps(timeline: Timeline) -> Iterator[Diagnostic]:
 
 
 def _gaps(timeline: Timeline) -> Iterator[Diagnostic]:
-    """Silence between two lines of one attempt that no category but training, stalls and `other` explains."""
+    """Report silence between two lines of one attempt that only training, stalls and `other` explain."""
     table = timeline.table
     rows = np.flatnonzero(timeline.attempts.of_row >= 0)
     if len(rows) < 3:
@@ -117,31 +117,31 @@ def _unexplained(timeline: Timeline) -> Iterator[Diagnostic]:
 
 
 def _rows_before(timeline: Timeline, time: I64) -> Rows:
-    """The last row at or before each instant."""
+    """Return the last row at or before each time."""
     place = np.searchsorted(timeline.table.time, time, side="right") - 1
     return np.maximum(place, 0)
 
 
 TOLERANCE_NS = NS_PER_SECOND
-"""How much earlier than the line before it a line may be: threads and ranks race for a log."""
+"""Time (ns) by which a line may be earlier than the previous one: threads and ranks write concurrently."""
 _LONELY_NS = 30 * NS_PER_DAY
 _COARSE_BELOW_NS = 10 * NS_PER_SECOND
 _COARSE_FROM_EVENTS = 10
 _FAR = 10
-"""Lonely events lie further away than this many times the span of all the others."""
+"""Lonely events are farther away than this many times the span of all the others."""
 _MOST_LONELY = 0.02
-"""And are fewer than this share of them (three at the least)."""
+"""Lonely events are also fewer than this share of all (or three, if that is more)."""
 
 
 def check_clocks(timeline: Timeline, now_ns: int) -> Iterator[Diagnostic]:
-    """Findings about the times of one job. now_ns: the present, ns since 1970 UTC."""
+    """Report implausible times of one job. now_ns: the present, ns since 1970 UTC."""
     yield from _order_of_lines(timeline.ordered.original)
     yield from _coarse(timeline)
     yield from far_times(timeline.ordered.original, now_ns)
 
 
 def _order_of_lines(table: EventTable) -> Iterator[Diagnostic]:
-    """`out_of_order` and `clock_set_back`. A line of an interval is written at its end."""
+    """Report `out_of_order` and `clock_set_back`. A line of an interval is written at its end."""
     rows = np.flatnonzero(table.line > 0)
     rows = rows[np.lexsort((table.end[rows], table.line[rows], table.source[rows]))]
     if len(rows) < 2:
@@ -161,8 +161,10 @@ def _order_of_lines(table: EventTable) -> Iterator[Diagnostic]:
 
 
 def _set_back(table: EventTable, rows: Rows) -> NDArray[np.intp]:
-    """Pairs of step lines, (n, n + 1) in the order of the file, whose times go back. In a shuffled file such pairs
-    happen by chance: they count only where most of the steps follow each other."""
+    """Return pairs of step lines, (n, n + 1) in the order of the file, whose times decrease.
+
+    In a shuffled file such pairs occur by chance: they count only if most of the steps follow each other.
+    """
     steps = rows[table.kind[rows] == Kind.STEP]
     step, next_ = steps[:-1], steps[1:]
     follows = (table.step[next_] == table.step[step] + 1) & (table.source[next_] == table.source[step])
@@ -191,7 +193,7 @@ def _coarse(timeline: Timeline) -> Iterator[Diagnostic]:
 
 
 def far_times(table: EventTable, now_ns: int) -> Iterator[Diagnostic]:
-    """`lonely_time` and `future_times` of the events of one job, in time order."""
+    """Report `lonely_time` and `future_times` in the events of one job, in time order."""
     early, late = _lonely(np.sort(table.end, kind="stable"))
     rows = np.flatnonzero((table.end < early) | (table.end > late))
     if len(rows):
@@ -205,10 +207,10 @@ def far_times(table: EventTable, now_ns: int) -> Iterator[Diagnostic]:
 
 
 def _lonely(time: I64) -> tuple[int, int]:
-    """First and last instant (ns) of the events that belong together; `time` is sorted.
+    """Return the first and last time (ns) of the events that belong together; `time` is sorted.
 
-    From the middle outwards: behind a gap of more than 30 days, and of `_FAR` times what lies on this side of it, come
-    events that do not belong, if they are few.
+    Starting from the middle, events after a large gap do not belong if they are few. The gap is more than 30 days, and
+    more than `_FAR` times the span before it.
     """
     size = len(time)
     few = max(3, int(size * _MOST_LONELY))
@@ -227,10 +229,10 @@ def _lonely(time: I64) -> tuple[int, int]:
 
 
 LEAST_NS = 2 * NS_PER_SECOND
-"""Skews below this are noise."""
+"""Smaller skews (ns) are noise."""
 LEAST_REPORTS = 3
 _STEADY = 0.25
-"""The skew's median deviation is at most this share of it."""
+"""Maximum of the skew's median deviation, relative to the skew."""
 _STARTS, _ENDS, _PROGRESS = 0, 1, 2
 _SOURCES = 1 << 40
 _PROGRESS_KINDS = (Kind.STEP, Kind.LOAD, Kind.FINISHED, Kind.SAVED)
@@ -238,20 +240,20 @@ _PROGRESS_KINDS = (Kind.STEP, Kind.LOAD, Kind.FINISHED, Kind.SAVED)
 
 @dataclass(frozen=True)
 class Reports:
-    """Reports that several writers made of one thing, one each. Columns of one length."""
+    """Reports of the same event by several writers, one each. Columns of one length."""
 
     row: Rows
-    """Of the table."""
+    """Row of the table."""
     writer: I64
-    """The rank, or of lines without a rank, `_SOURCES` + source."""
+    """Rank; for lines without a rank `_SOURCES` + source."""
     family: NDArray[np.int8]
-    """Start, end or progress."""
+    """Family: start, end or progress."""
     offset: I64
-    """ns after what the others said of it."""
+    """Time (ns) after the reports of the others."""
 
 
 def check_skew(timeline: Timeline) -> Iterator[Diagnostic]:
-    """`clock_skew`, a finding for each rank or source."""
+    """Report `clock_skew`, one finding per rank or source."""
     reports = shared_reports(timeline)
     order = np.argsort(reports.writer, kind="stable")
     heads = np.flatnonzero(run_heads(reports.writer[order])) if len(order) else order
@@ -268,20 +270,20 @@ def check_skew(timeline: Timeline) -> Iterator[Diagnostic]:
 
 
 def shared_reports(timeline: Timeline) -> Reports:
-    """All reports that at least two writers made of one thing."""
+    """Return all reports of events that at least two writers reported."""
     table = timeline.table
     rows, family, thing = _things(timeline)
     writer = np.where(
         table.rank[rows] != NONE, table.rank[rows].astype(np.int64), _SOURCES + table.source[rows].astype(np.int64)
     )
-    order = np.lexsort((table.time[rows], writer, thing))  # of one writer's reports of a thing the earliest counts
+    order = np.lexsort((table.time[rows], writer, thing))  # The earliest report of a writer about an event counts.
     rows, family, thing, writer = rows[order], family[order], thing[order], writer[order]
     first = run_heads(thing) | run_heads(writer)
     rows, family, thing, writer = rows[first], family[first], thing[first], writer[first]
     heads = np.flatnonzero(run_heads(thing)) if len(thing) else np.zeros(0, dtype=np.intp)
     size = np.diff(np.append(heads, len(thing)))
     time = table.time[rows]
-    agreed = time[heads]  # of two reports the first writer's, of three and more the lower median
+    agreed = time[heads]  # For two reports this is the first writer's, for more the lower median.
     if len(heads):
         agreed = np.where(size > 2, time[np.lexsort((time, thing))][heads + (size - 1) // 2], agreed)
     offset = time - np.repeat(agreed, size)
@@ -290,7 +292,7 @@ def shared_reports(timeline: Timeline) -> Reports:
 
 
 def _things(timeline: Timeline) -> tuple[Rows, NDArray[np.int8], I64]:
-    """Rows that report something others may report as well, which family that is of, and the number of the thing."""
+    """Return rows of events that others may report as well, with their family and the number of the event."""
     table, attempts = timeline.table, timeline.attempts
     starts, ends = table.kind == Kind.START, of_kind(table.kind, ENDINGS)
     progress = of_kind(table.kind, _PROGRESS_KINDS) & (table.step != NO_STEP)
@@ -306,7 +308,7 @@ def _things(timeline: Timeline) -> tuple[Rows, NDArray[np.int8], I64]:
 
 
 def _numbered(*columns: I64) -> I64:
-    """A number for each distinct row of the columns."""
+    """Return a number for each distinct row of the columns."""
     order = np.lexsort(columns)
     new = np.zeros(len(order), dtype=np.int64)
     for column in columns:
@@ -317,7 +319,7 @@ def _numbered(*columns: I64) -> I64:
 
 
 def _skew(reports: Reports, chosen: Rows) -> float | None:
-    """How much later than the others a writer's clock runs (ns); None if it does not, or if that cannot be told."""
+    """Return how much (ns) a writer's clock is ahead of the others'; None if it is not, or if that is unknown."""
     offset, family = reports.offset[chosen], reports.family[chosen]
     if len(chosen) < LEAST_REPORTS:
         return None
@@ -330,7 +332,7 @@ def _skew(reports: Reports, chosen: Rows) -> float | None:
 
 
 def check_hosts(timeline: Timeline) -> Iterator[Diagnostic]:
-    """Findings about the hosts that write the log of one job."""
+    """Report problems of the hosts that write the log of one job."""
     table = timeline.table
     ranks = distinct(table.rank[table.rank != NONE])
     if len(ranks) > 1:

@@ -1,7 +1,7 @@
-"""What an analysis answers: frozen results, ready for every renderer. A renderer formats and computes nothing.
+"""Frozen results of an analysis, ready for every renderer. A renderer formats and computes nothing.
 
-Amounts of time are integer nanoseconds (`…_ns`); `seconds` and `percent` are made from them at the edge.
-Instants are ns since 1970 UTC. `None` is "not recorded" or "does not apply", never zero.
+Amounts of time are integer nanoseconds (`…_ns`); `seconds` and `percent` are computed from them for output. Times are
+ns since 1970 UTC. `None` is "not recorded" or "does not apply", never zero.
 """
 
 from __future__ import annotations
@@ -72,16 +72,16 @@ class Job:
     disruptions: Count
     """transitions to the next attempt that do not follow a clean end"""
     first_step: int | None
-    """first step of the final progress inside the window"""  # of checkpoint logs, where kept progress begins
+    """first step of the final progress inside the window"""  # For checkpoint logs, kept progress begins here.
     last_step: int | None
     """last recorded step of the final progress inside the window; it may be in flight, or lost. Of checkpoint logs:
     where kept progress ends"""
     kept_steps: Annotated[Amount, Json("whole")]
     """steps of the final progress inside the window; an integer unless a step counts in part"""
     kept_range: tuple[int, int] | None
-    """First and last step of which something was kept; None where nothing was."""
+    """First and last step with kept parts; None without any."""
     log_formats: tuple[LogFormat, ...]
-    """Those seen, sorted."""
+    """Log formats, sorted."""
 
     @property
     def formats(self) -> Sequence[str]:
@@ -90,7 +90,7 @@ class Job:
 
     @property
     def ends_clean(self) -> bool:
-        """Whether its end was meant, by its program or by who cancelled it (accounting §3)."""
+        """Return True if its end was intended, by its program or by whoever cancelled it (accounting §3)."""
         return self.ending in ("clean", "cancelled")
 
 
@@ -104,7 +104,7 @@ class Window:
     end_ns: Instant
     """where it ends"""
     excluded_ns: Annotated[Count, Json("seconds and ns", ns="excluded by the user, in ns")]
-    """excluded by the user"""  # counts as neither goodput nor badput
+    """excluded by the user"""  # It counts as neither goodput nor badput.
 
     @property
     def ns(self) -> Annotated[Count, Json("seconds and ns", ns="length in ns, exclusions included")]:
@@ -113,7 +113,7 @@ class Window:
 
     @property
     def counted_ns(self) -> int:
-        """Length that is the 100 %: without what is excluded."""
+        """Length without excluded time: the base of percentages."""
         return self.ns - self.excluded_ns
 
 
@@ -124,11 +124,11 @@ class CategoryTime:
     category: str
     """Name of the category, as in docs/accounting.md."""
     label: str | None
-    """Of `custom_badput_events`; None for every other category."""
+    """Label of `custom_badput_events`; None for every other category."""
     ns: int
-    """The time, in ns; of `training_slowdown` it may be negative."""
+    """Time, in ns; it may be negative for `training_slowdown`."""
     percent: float
-    """Of `Window.counted_ns`."""
+    """Percentage of `Window.counted_ns`."""
 
     @property
     def seconds(self) -> float:
@@ -227,7 +227,7 @@ class Reference:
     """The checkpoint-step model (accounting §6) and the resiliency calculator's table."""
 
     step_time_seconds: Amount | None
-    """the reference step time"""  # None where there is none; the counts below are of the log in any case
+    """the reference step time"""  # None without one; the counts below are of the log in any case.
     origin: Literal["given", "auto"] | None
     """auto: taken from the log itself"""
     effective_computation_ns: Annotated[int | None, Json("seconds")]
@@ -331,11 +331,11 @@ class Reliability:
     """Reliability over the disruptions of one window; means are None where there is nothing to average."""
 
     disruptions: int
-    """How many."""
+    """Number of disruptions."""
     failures: Annotated[int | None, Json(missing=None, optional=True)]
     """the disruptions, and the end of the last attempt if it is logged, was not planned and nobody cancelled it"""
     exposure_ns: Annotated[Count, Json("seconds")]
-    """time of the window in which attempts were up"""  # from the last start line of a burst to the last sign of life
+    """time of the window in which attempts were up"""  # From the last start line of a burst to the last sign of life.
     mtbf_seconds: Amount | None
     """exposure_seconds / failures"""
     mtbf_ci95_seconds: Annotated[tuple[float | None, float | None], Json(missing=(None, None))]
@@ -346,7 +346,7 @@ class Reliability:
     """mean of regained_after_seconds, over those that were regained"""
     longest_unproductive: Annotated[tuple[int, int] | None, _STRETCH]
     """the longest period without kept training"""
-    # [start, end) in ns; None where all is productive or excluded
+    # [start, end) in ns; None if all time is productive or excluded.
     ettr: Amount | None
     """effective training time ratio: productive / window, 0..1; null: it cannot be judged"""
     recoveries: Annotated[Recoveries | None, Json(missing=None, optional=True)] = None
@@ -358,29 +358,29 @@ class WindowRow:
     """One window of `Rolling`: [start_ns, end_ns), cut to the job window."""
 
     window_ns: int
-    """The length asked for."""
+    """Requested length."""
     start_ns: int
     """ns since 1970 UTC."""
     end_ns: int
     """ns since 1970 UTC."""
     excluded_ns: int
-    """Time of it that the user excluded."""
+    """Time in it that the user excluded."""
     productive_ns: int | None
-    """Time that became progress; None where that cannot be judged, or only bounds are known."""
+    """Time that became progress; None if it is unknown, or only bounds are known."""
     percent: float | None
-    """Goodput; None where nothing counts, it cannot be judged, or only bounds are known."""
+    """Goodput; None without counted time, if it is unknown, or if only bounds are known."""
     at_least_percent: float | None
-    """The lowest goodput that the log allows; None where nothing counts, or it allows any."""
+    """The lowest goodput that the log allows; None without counted time, or if it allows any."""
     at_most_percent: float | None
-    """The highest goodput that the log allows; None where nothing counts, or it allows any."""
+    """The highest goodput that the log allows; None without counted time, or if it allows any."""
     badput: tuple[CategoryTime, ...]
-    """Every category that is not zero, the largest first; one reading where only bounds are known."""
+    """Every category that is not zero, the largest first; one reading if only bounds are known."""
     stepping: float | None
-    """Slice efficiency; None where unknown."""
+    """Slice efficiency; None if unknown."""
 
     @property
     def is_bounded(self) -> bool:
-        """Whether only bounds of goodput are known, and not one number."""
+        """Return True if only bounds of goodput are known."""
         return self.at_least_percent != self.at_most_percent
 
 
@@ -389,29 +389,29 @@ class Rolling:
     """Goodput of many windows (accounting §7), as columns of length n: `rows` makes them one by one."""
 
     window_ns: I64
-    """The length asked for, of each row."""
+    """Requested length of each row."""
     start_ns: I64
     """Start of each window, cut to the job window; ns since 1970 UTC."""
     end_ns: I64
     """End of each window, ns since 1970 UTC."""
     excluded_ns: I64
-    """Time of each that the user excluded."""
+    """Time in each that the user excluded."""
     productive_ns: I64
-    """Time of each that became progress."""
+    """Time in each that became progress."""
     categories: tuple[tuple[str, str | None], ...]
-    """k pairs (category, label)."""
+    """Pairs (category, label), k of them."""
     badput_ns: I64
-    """int64[k, n]: the amounts; `productive_ns` and they add up to the window without `excluded_ns`."""
+    """int64[k, n]: the amounts; with `productive_ns` they add up to the window without `excluded_ns`."""
     stepping: F64
-    """Slice efficiency, NaN where unknown."""
+    """Slice efficiency, NaN if unknown."""
     every_ns: int
-    """Between two ends."""
+    """Time between two ends."""
     hindsight: bool
-    """False where each window is as it was known at its end."""
+    """False if each window is as it was known at its end."""
     unknown: Mask
-    """Whether goodput of each cannot be judged (accounting §7)."""
+    """True for windows with unknown goodput (accounting §7)."""
     at_most_ns: I64
-    """The most time of each that may have become progress: above `productive_ns` where only bounds are known."""
+    """Maximum time of each that may have become progress: above `productive_ns` if only bounds are known."""
 
     def __len__(self) -> int:
         return len(self.window_ns)
@@ -420,7 +420,8 @@ class Rolling:
         return f"<{plural(len(self), 'window')}; .to_frame() has one row per window>"
 
     def to_frame(self) -> pd.DataFrame:
-        """A row a window: its start and end (UTC), lengths and productive time in ns, and goodput in percent."""
+        """Return a DataFrame with one row per window: start and end (UTC), lengths and productive time in ns, goodput
+        in percent."""
         import pandas as pd
 
         counted = pd.Series(self.counted_ns)
@@ -442,25 +443,25 @@ class Rolling:
 
     @property
     def bounded(self) -> Mask:
-        """Whether only bounds of goodput are known of each (accounting §7)."""
+        """True for windows of which only bounds of goodput are known (accounting §7)."""
         bounded: Mask = self.at_most_ns != self.productive_ns
         return bounded
 
     @property
     def percent(self) -> F64:
-        """Goodput of each; NaN where nothing counts, it cannot be judged, or only bounds are known."""
+        """Goodput of each; NaN without counted time, if it is unknown, or if only bounds are known."""
         import numpy as np
 
         return np.where(self.bounded, np.nan, self.at_least_percent)
 
     @property
     def at_least_percent(self) -> F64:
-        """The lowest goodput of each that the log allows; NaN where nothing counts, or it allows any."""
+        """The lowest goodput of each that the log allows; NaN without counted time, or if it allows any."""
         return self._percent_of(self.productive_ns)
 
     @property
     def at_most_percent(self) -> F64:
-        """The highest goodput of each that the log allows; NaN where nothing counts, or it allows any."""
+        """The highest goodput of each that the log allows; NaN without counted time, or if it allows any."""
         return self._percent_of(self.at_most_ns)
 
     def _percent_of(self, ns: I64) -> F64:
@@ -473,11 +474,11 @@ class Rolling:
 
     @property
     def counted_ns(self) -> I64:
-        """Length of each window without what is excluded: its 100 %."""
+        """Length of each window without excluded time: the base of its percentages."""
         return self.end_ns - self.start_ns - self.excluded_ns
 
     def rows(self) -> Iterator[WindowRow]:
-        """The windows, length by length and each in time order."""
+        """Yield the windows, ordered by length and then by time."""
         columns = (
             self.window_ns, self.start_ns, self.end_ns, self.excluded_ns, self.productive_ns, self.stepping,
             self.at_most_ns, self.unknown,
@@ -529,7 +530,7 @@ class AnalysisData:
     job: Job
     """The job that was analyzed."""
     window: Window
-    """The part of it that was asked about."""
+    """The analyzed part of the job."""
     goodput: CategoryTime
     """Time that became training progress (`productive`)."""
     badput: CategoryTimes
@@ -578,19 +579,19 @@ class AnalysisData:
 
     @property
     def goodput_percent(self) -> float | None:
-        """Goodput in percent of the window without what is excluded; never clamped. None where it is unknown or only
-        bounds are known; see `unavailable_reason`."""
+        """Goodput in percent of the window without excluded time; never clamped. None if it is unknown or only bounds
+        are known; see `unavailable_reason`."""
         return None if self.goodput_unknown else self.goodput.percent
 
     @property
     def at_least_percent(self) -> float | None:
-        """The lowest goodput that the log allows, in percent; None where it allows any. `goodput_percent` if that is
+        """The lowest goodput that the log allows, in percent; None if it allows any. `goodput_percent` if that is
         known."""
         return self._percent_of(self.goodput_limits.at_least)
 
     @property
     def at_most_percent(self) -> float | None:
-        """The highest goodput that the log allows, in percent; None where it allows any. `goodput_percent` if that is
+        """The highest goodput that the log allows, in percent; None if it allows any. `goodput_percent` if that is
         known."""
         return self._percent_of(self.goodput_limits.at_most)
 
@@ -600,24 +601,24 @@ class AnalysisData:
 
     @cached_property
     def goodput_limits(self) -> Limits:
-        """Productive time that the log allows, in ns."""
+        """Limits of productive time, in ns."""
         return Limits(None, None) if self._goodput_unjudged else self.limits_of(self.goodput)
 
     def limits_of(self, amount: CategoryTime) -> Limits:
-        """Return the limits of a row of the ledger: its amount on both sides where the log decides it."""
+        """Return the limits of a row of the ledger: its amount on both sides if the log determines it."""
         name = GOODPUT if amount.category == self.goodput.category else amount.category
         return limits_of(self.bounds if amount.label is None else (), name, amount.ns)
 
     @property
     def lost_limits(self) -> Limits:
-        """Time of the window that was lost, in ns."""
+        """Limits of the lost time of the window, in ns."""
         counted, goodput = self.window.counted_ns, self.goodput_limits
         low, high = (None if ns is None else counted - ns for ns in (goodput.at_most, goodput.at_least))
         return Limits(low, high)
 
     @property
     def is_bounded(self) -> bool:
-        """Whether only bounds of goodput are known, and not one number."""
+        """True if only bounds of goodput are known."""
         return any(bound.quantity == GOODPUT for bound in self.bounds)
 
     @property
@@ -645,7 +646,8 @@ class AnalysisData:
 
     @property
     def unavailable_reason(self) -> str | None:
-        """Why goodput has no number: training may not be logged, or two readings remain; None if it has one.
+        """Reason for which goodput has no number; None if it has one. Training may not be logged, or two readings
+        remain.
 
         See accounting §7. None for a window in which the job was never up.
         """
@@ -655,7 +657,7 @@ class AnalysisData:
 
     @property
     def goodput_unknown(self) -> bool:
-        """Whether goodput has no number: it cannot be judged, or only bounds are known (accounting §7)."""
+        """True if goodput has no number: it is unknown, or only bounds are known (accounting §7)."""
         return self._goodput_unjudged or self.is_bounded
 
     asked = _deprecated("asked", "options")

@@ -1,4 +1,4 @@
-"""Sizes that a log states once (accelerators, samples of a step): for which steps and which time each value holds."""
+"""Sizes that a log states once (accelerators, samples per step): the steps and the time to which each value applies."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from goodput_cli.events.schema import NO_STEP
 
 
 def holds_from(timeline: Timeline, time: I64, step: I64) -> I64:
-    """Return since when (ns) each stated value holds, for steps that end then or later and for time (accounting §8).
+    """Return since when (ns) each stated value applies, for steps that end then or later and for time (accounting §8).
 
-    A value that names a step holds for that step and later ones. One without a step is stated by a process: it holds
-    for no step that ended before, and belongs to the attempt whose steps follow. The first value of an attempt holds
-    from the beginning of that attempt. time, step: of the values; `NO_STEP` for none.
+    A value that names a step applies to that step and later ones. A value without a step is stated by a process: it
+    applies to no step that ended before, and belongs to the attempt whose steps follow. The first value of an attempt
+    applies from the begin of that attempt. time, step: of the values; `NO_STEP` for none.
     """
     begin = timeline.attempts.begin
     if not len(begin):
@@ -43,20 +43,20 @@ def _last_records(timeline: Timeline) -> I64:
 
 
 class HeldValues(NamedTuple):
-    """Values that hold until the next one, in order."""
+    """Values that apply until the next one, in order."""
 
     since: I64
-    """When (ns) each begins to hold."""
+    """Time (ns) from which each applies."""
     value: F64
 
     @staticmethod
     def of(timeline: Timeline, time: I64, step: I64, value: F64) -> HeldValues:
-        """Return stated values in the order in which they hold. time: ns. step: `NO_STEP` for none."""
+        """Return stated values in the order in which they apply. time: ns. step: `NO_STEP` for none."""
         since = holds_from(timeline, time, step)
         order = np.argsort(since, kind="stable")
         return HeldValues(since[order], value[order])
 
     def at(self, end: I64) -> F64:
-        """Return the value that holds for steps that end then (ns); before the first, the first."""
+        """Return the value that applies to steps that end then (ns); before the first, the first."""
         latest = np.searchsorted(self.since, end, side="right") - 1
         return np.asarray(self.value[np.maximum(latest, 0)])

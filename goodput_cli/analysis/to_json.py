@@ -1,7 +1,7 @@
-"""What JSON has of a result: from its declaration (`written.py`), worked out once per class.
+"""JSON form of a result, computed once per class from its declaration (`json_fields.py`).
 
-`json_type` is a type as JSON has it: how a value is written, to what a saved one is converted and what makes it the
-value again, and the schema. Every kind of type stands here once, for all three.
+`json_type` returns the JSON form of a type: how a value is written, how a saved one is converted and restored, and its
+schema. Every kind of type is handled here once, for all three.
 """
 
 from __future__ import annotations
@@ -46,36 +46,36 @@ def _same(value: Any) -> Any:
 
 
 class JsonType(Struct, frozen=True):
-    """A type as JSON has it."""
+    """JSON form of a type."""
 
     saved: Any
-    """The type that msgspec converts a saved value to."""
+    """Type to which msgspec converts a saved value."""
     schema: Callable[[], Schema]
-    """Its schema. The schema of an object is the `$ref` of another, and has a title."""
+    """Function that returns its schema. The schema of an object is a `$ref`, and has a title."""
     write: Value = _same
-    """From a value to what is written: plain values, and rows that are made when they are read."""
+    """Function from a value to the written value: plain values, and rows that are made on demand."""
     back: Value = _same
-    """From what `saved` has to the value. Raises ValueError for what is written as an instant and is none."""
+    """Function from the `saved` type to the value. Raises ValueError for a written time that is invalid."""
 
 
 class _Key(Struct, frozen=True):
-    """A key of an object, and the field or property that it has."""
+    """A key of an object, and its field or property."""
 
     name: str
     key: str
     of: JsonType
     words: str | None = None
-    """What the schema says, where that is not the string under the field."""
+    """Description in the schema, if it differs from the string under the field."""
     default: Any = MISSING
-    """Where it may be missing on reading."""
+    """Default if it may be missing on reading."""
     nullable: bool = False
-    """Whether the field itself may be None."""
+    """True if the field itself may be None."""
     optional: bool = False
     later: bool = False
 
 
 def _seconds_key(name: str) -> str:
-    """`lost_ns` as `lost_seconds`, `ns` as `seconds`."""
+    """Return `lost_seconds` for `lost_ns`, `seconds` for `ns`."""
     return "_".join("seconds" if part == "ns" else part for part in name.split("_"))
 
 
@@ -101,7 +101,7 @@ def _number() -> Schema:
 
 _PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number"}
 _SECONDS = JsonType(float, _number, lambda ns: ns / 1e9, lambda seconds: round(Fraction(seconds) * 10**9))
-"""Read exactly, so that the same seconds are written again."""
+"""Seconds are read exactly, so that the same seconds are written again."""
 _UNITS: dict[str | None, JsonType] = {
     "seconds": _SECONDS,
     "percent": JsonType(float, _number, lambda share: float(100 * share), lambda percent: percent / 100),
@@ -118,11 +118,11 @@ _KEYS: dict[str | None, Value] = {
     "percent": lambda key: f"{key}_percent",
     "instant": lambda key: key.removesuffix("_ns"),
 }
-"""From a name to the key in JSON."""
+"""Function from a name to the key in JSON, by unit."""
 
 
 def json_type(hint: Any) -> JsonType:
-    """A type, with what is said of it, as JSON has it."""
+    """Return the JSON form of an annotated type."""
     kind, marks = _split(hint)
     table = next((one for one in marks if isinstance(one, Table)), None)
     if table is not None:
@@ -139,7 +139,7 @@ def json_type(hint: Any) -> JsonType:
 
 
 def _split(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A type, and what is said of it."""
+    """Return a type and its annotations."""
     if get_origin(hint) is Annotated:
         kind, marks = _split(get_args(hint)[0])
         return kind, (*marks, *get_args(hint)[1:])
@@ -150,7 +150,7 @@ def _split(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _json(marks: tuple[Any, ...]) -> Json:
-    """What all of them say together."""
+    """Return the combined `Json` annotation."""
     given = ((one.name, getattr(mark, one.name), one.default) for mark in marks if isinstance(mark, Json)
              for one in fields(mark))  # fmt: skip
     return Json(**{name: value for name, value, default in given if value is not default})
@@ -198,7 +198,7 @@ def _unmarked(kind: Any) -> JsonType:
 
 
 def _made(json: Json) -> JsonType:
-    """Of what is made of a value before it is written."""
+    """Return the JSON form of a value that is converted before it is written."""
     of, made, back = json_type(json.kind), json.made or _same, json.back or _same
     return JsonType(of.saved, of.schema, lambda value: of.write(made(value)), lambda saved: back(of.back(saved)))
 
@@ -227,7 +227,8 @@ def _unless_none(change: Value) -> Value:
 
 
 def _rows(table: Table, kind: Any) -> JsonType:
-    """Rows of a table, which is filled or of results; or one result. Read, they stay as JSON has them."""
+    """Return the JSON form of rows of a table, which is filled or of results, or of one result. After reading they keep
+    their JSON form."""
     if is_dataclass(_not_none(kind)) and _not_none(kind) is not FilledTable:
         one = JsonType(Mapping[str, Any], table.schema, lambda row: table.of_rows([row]).json()[0])
         return _or_null(one) if NoneType in get_args(kind) else one
@@ -243,7 +244,7 @@ def _rows(table: Table, kind: Any) -> JsonType:
 
 
 def _about(kind: Any) -> SchemaEntry:
-    """What is said of a dataclass; of others that are written, what their names and docstrings say."""
+    """Return the entry of a dataclass; for others that are written, made from their names and docstrings."""
     about: SchemaEntry | None = getattr(kind, "__written__", None)
     if about is not None or not (isinstance(kind, type) and is_dataclass(kind)):
         return about or SchemaEntry("")
@@ -253,7 +254,7 @@ def _about(kind: Any) -> SchemaEntry:
 
 @cache
 def _object(kind: type) -> JsonType:
-    """A dataclass."""
+    """Return the JSON form of a dataclass."""
     about, keys = _about(kind), _keys_of(kind)
     by_name = {one.name: one for one in keys}
 
@@ -297,7 +298,7 @@ def _object(kind: type) -> JsonType:
 
 
 def _or_object_of_nulls(kind: type, of: JsonType) -> JsonType:
-    """A result; where there is none, JSON has an object of nulls."""
+    """Return the JSON form of a result for which JSON has an object of nulls if it is missing."""
     keys = _keys_of(kind)
 
     def back(saved: Any) -> Any:
@@ -313,7 +314,7 @@ def _or_object_of_nulls(kind: type, of: JsonType) -> JsonType:
 
 @cache
 def _keys_of(kind: type) -> tuple[_Key, ...]:
-    """The keys of the object, in its order."""
+    """Return the keys of the object, in its order."""
     about = _about(kind)
     names: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
@@ -331,7 +332,8 @@ def _keys_of(kind: type) -> tuple[_Key, ...]:
 
 
 def _keys(name: str, hint: Any, default: Any, *, nulls: bool, left_out: bool) -> Iterator[_Key]:
-    """nulls: whether JSON may have null in any case. left_out: whether it has nothing of an option that nobody gave."""
+    """Yield the keys of a field. nulls: whether JSON may have null in any case. left_out: whether JSON omits an unset
+    option."""
     kind, marks = _split(hint)
     json = _json((Json(missing=None, optional=True), *marks)) if left_out else _json(marks)
     key, of, nullable = json.key or name, json_type(hint), NoneType in get_args(kind)
@@ -353,7 +355,7 @@ def _keys(name: str, hint: Any, default: Any, *, nulls: bool, left_out: bool) ->
 
 
 def _field_strings(kind: type) -> dict[str, str]:
-    """Each field and property of the class with the words that describe it: those of its column, or the string."""
+    """Return the description of each field and property of the class: that of its column, or the string."""
     found = {one.name: one.metadata["column"][1] for one in fields(kind) if "column" in one.metadata}
     for base in reversed(kind.__mro__):
         if not base.__module__.startswith("goodput_cli."):

@@ -1,4 +1,5 @@
-"""What a person knows of the work of a job that its log does not say. No NumPy here, as `--help` reads this."""
+"""User knowledge about the work of a job that its log does not contain. This module does not import NumPy, because
+`--help` reads it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.option import bounded, option
 
 WORK = "Work"
-"""The heading in `--help`."""
+"""Heading in `--help`."""
 TERA = 1e12
 PEAK_TFLOPS: Mapping[str, float] = {
     "a100": 312, "h100": 989, "h200": 989, "h100-pcie": 756, "b200": 2250, "gb200": 2500,
@@ -17,7 +18,7 @@ PEAK_TFLOPS: Mapping[str, float] = {
 }  # fmt: skip
 """TFLOP/s of one accelerator at its best: dense BF16, without sparsity."""
 _MOST = 1e18
-"""Nobody's steps hold more."""
+"""Upper limit of plausible work per step."""
 _read_tokens = bounded(float, "is not a number of tokens; use a number above 0", above=0, most=_MOST)
 _read_peak = bounded(float, "is not a number of TFLOP/s; use a number above 0, such as 989", above=0, most=1e6)
 _read_total = bounded(int, "is not a number of steps; use a whole number from 1", least=1, most=_MOST)
@@ -25,7 +26,7 @@ _read_total = bounded(int, "is not a number of steps; use a whole number from 1"
 
 @dataclass(frozen=True, kw_only=True)
 class WorkOptions:
-    """What a person says of the work of a job: it wins over what the log says."""
+    """User input about the work of a job, which takes precedence over the log."""
 
     tokens_per_step: float | None = option(
         None,
@@ -65,14 +66,14 @@ class WorkOptions:
 
     @property
     def peak_flops(self) -> float | None:
-        """FLOP/s of one accelerator at its best; None where nobody says it."""
+        """Return the peak FLOP/s of one accelerator; None if unknown."""
         if self.accelerator_type is not None:
             return PEAK_TFLOPS[self.accelerator_type] * TERA
         return None if self.peak_tflops is None else self.peak_tflops * TERA
 
     @property
     def peak_option(self) -> str:
-        """The option that says so, as it is typed."""
+        """Return the option that sets it, as typed."""
         return "--peak-tflops" if self.accelerator_type is None else f"--accelerator-type {self.accelerator_type}"
 
 

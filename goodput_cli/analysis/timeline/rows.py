@@ -1,4 +1,4 @@
-"""The segments of a window as rows, and the columns of segments and of events."""
+"""Segments of a window as rows, and the columns of segments and of events."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ CUSTOM_PREFIX = "custom:"
 
 @dataclass(frozen=True)
 class SegmentRows:
-    """Segments or runs of alike ones, in time order, with what they are about and what bounds them: columns of length
-    n. A run is of touching segments of the same category, label and attempt, from the first one's start to the last
-    one's end."""
+    """Segments or runs of equal ones, in time order, with their subject and bounds: columns of length n.
+
+    A run consists of touching segments of the same category, label and attempt, from the first one's start to the last
+    one's end.
+    """
 
     start: I64
     """ns since 1970 UTC."""
@@ -35,39 +37,39 @@ class SegmentRows:
     category: NDArray[np.int8]
     """`Category`."""
     label: NDArray[np.int32]
-    """Code of the custom label; -1 where there is none."""
+    """Code of the custom label; -1 without one."""
     attempt: NDArray[np.int32]
-    """From 0; -1 outside of all attempts."""
+    """Attempt, from 0; -1 outside all attempts."""
     first: I64
-    """First step that the segment is about, by the numbers of the log; `NO_STEP` where it is about none."""
+    """First step of the segment, in the numbering of the log; `NO_STEP` without one."""
     stop: I64
-    """One behind the last such step; `NO_STEP` where there is none."""
+    """Step after the last one; `NO_STEP` without one."""
     slowdown: I64
-    """ns of it that are `training_slowdown`."""
+    """`training_slowdown` in it, ns."""
     row: Rows
-    """The event that it begins with; -1 where none does."""
+    """Event at its begin; -1 without one."""
     end_row: Rows
-    """The event that it ends with; -1 where none does."""
+    """Event at its end; -1 without one."""
     run: Rows
-    """Which run it is part of; counts up."""
+    """Number of its run, ascending."""
 
     def __len__(self) -> int:
         return len(self.start)
 
     def take(self, chosen: NDArray[np.bool_] | Rows) -> SegmentRows:
-        """The chosen rows."""
+        """Return the chosen rows."""
         return SegmentRows(*(getattr(self, field.name)[chosen] for field in fields(self)))
 
 
 def segment_rows(timeline: Timeline, start: int, end: int) -> SegmentRows:
-    """The segments of [start, end) (ns), cut to it: they touch, do not overlap and cover it."""
+    """Return the segments of [start, end) (ns), cut to it: they touch, do not overlap and cover it."""
     rows, label, attempt, heads = _alike(timeline, start, end)
     return _rows_at(timeline, (start, end), rows, rows, label, attempt, np.cumsum(heads) - 1)
 
 
 def find_runs(timeline: Timeline, start: int, end: int) -> SegmentRows:
-    """The runs of alike segments of [start, end) (ns): `folded(segment_rows(...))`, of which nothing is looked up for
-    the segments inside a run."""
+    """Return the runs of equal segments of [start, end) (ns): the same as `folded(segment_rows(...))`, without lookups
+    for segments inside a run."""
     rows, label, attempt, heads = _alike(timeline, start, end)
     head = np.flatnonzero(heads)
     tail = np.append(head[1:], len(rows))[: len(head)] - 1
@@ -76,14 +78,14 @@ def find_runs(timeline: Timeline, start: int, end: int) -> SegmentRows:
 
 
 def segments_inside(timeline: Timeline, start: int, end: int) -> slice:
-    """The segments that reach into [start, end) (ns)."""
+    """Return the segments that reach into [start, end) (ns)."""
     segments = timeline.segments
     first = int(np.searchsorted(segments.end, start, side="right"))
     return slice(first, max(first, int(np.searchsorted(segments.start, end, side="left"))))
 
 
 def labels_of(timeline: Timeline, inside: slice) -> NDArray[np.int32]:
-    """Codes of the custom labels of some segments; -1 where there is none."""
+    """Return the codes of the custom labels of some segments; -1 without one."""
     category = timeline.segments.category[inside]
     label = np.full(len(category), -1, dtype=np.int32)
     custom = np.flatnonzero(category == Category.CUSTOM)
@@ -92,7 +94,7 @@ def labels_of(timeline: Timeline, inside: slice) -> NDArray[np.int32]:
 
 
 def _alike(timeline: Timeline, start: int, end: int) -> tuple[Rows, NDArray[np.int32], NDArray[np.int32], Mask]:
-    """The segments of [start, end) (ns), their labels and attempts, and where a run of alike ones begins."""
+    """Return the segments of [start, end) (ns), their labels and attempts, and a mask of the begins of runs."""
     inside = segments_inside(timeline, start, end)
     rows = np.arange(inside.start, inside.stop)
     label, attempt = labels_of(timeline, inside), _owners(timeline, rows)
@@ -108,7 +110,7 @@ def _rows_at(
     attempt: NDArray[np.int32],
     run: Rows,
 ) -> SegmentRows:
-    """A row from the first segment of each, at head, to its last, at tail, cut to the window (ns)."""
+    """Return one row from each first segment, at head, to its last, at tail, cut to the window (ns)."""
     segments, ledger = timeline.segments, timeline.ledger
     begins, ends = np.maximum(segments.start[head], window[0]), np.minimum(segments.end[tail], window[1])
     row, end_row = _evidence(timeline, head)
@@ -128,13 +130,16 @@ def _rows_at(
 
 
 def _named(timeline: Timeline, step: I64) -> I64:
-    """Steps by the numbers of the log: step-end logs count those that are done."""
+    """Return steps in the numbering of the log: step-end logs count finished steps."""
     return np.where(step == NO_STEP, step, step + 1) if timeline.attempts.step_ends else step
 
 
 def _owners(timeline: Timeline, rows: Rows) -> NDArray[np.int32]:
-    """The attempt of each segment: whose claim or training it is; for time that nothing claims, the one whose life it
-    lies in. -1 for what is queued or excluded, and before the first attempt."""
+    """Return the attempt of each segment: that of its claim or training.
+
+    Unclaimed time belongs to the attempt during which it passed. -1 for queued or excluded time, and before the first
+    attempt.
+    """
     segments = timeline.segments
     attempt, category = segments.attempt(rows), segments.category[rows]
     alive = np.searchsorted(timeline.attempts.begin, segments.start[rows], side="right").astype(np.int32) - 1
@@ -145,8 +150,11 @@ def _owners(timeline: Timeline, rows: Rows) -> NDArray[np.int32]:
 
 
 def _evidence(timeline: Timeline, rows: Rows) -> tuple[Rows, Rows]:
-    """The events that bound each segment: those of its claim or training span; else, since nothing was logged for
-    it, the last event before it and the first one after it. What the user excluded has none."""
+    """Return the events that bound each segment: those of its claim or training span.
+
+    Unclaimed time is bounded by the last event before it and the first one after it. Time that the user excluded has
+    none.
+    """
     segments, table = timeline.segments, timeline.table
     row, end_row = segments.evidence(rows)
     before = np.searchsorted(table.time, segments.start[rows], side="right") - 1
@@ -158,13 +166,13 @@ def _evidence(timeline: Timeline, rows: Rows) -> tuple[Rows, Rows]:
 
 
 def evidence(table: EventTable, rows: SegmentRows) -> Iterator[list[str]]:
-    """The log lines that bound each segment (`EventTable.where`), each once; none where nothing was logged for it."""
+    """Return the log lines that bound each segment (`EventTable.where`), each once; empty without any."""
     for place, end_place in zip(table.places(rows.row), table.places(rows.end_row), strict=True):
         yield list(dict.fromkeys(one for one in (place, end_place) if one is not None))
 
 
 def folded(rows: SegmentRows) -> SegmentRows:
-    """One row a run of alike segments: from the first one's start to the last one's end."""
+    """Return one row per run of equal segments: from the first one's start to the last one's end."""
     if len(rows) == 0:
         return rows
     head = np.flatnonzero(run_heads(rows.run))
@@ -186,8 +194,10 @@ def folded(rows: SegmentRows) -> SegmentRows:
 
 
 def choose_segments(timeline: Timeline, window: tuple[int, int], least: int, names: Sequence[str]) -> SegmentRows:
-    """The segments of [start, end) (ns) whose run lasts at least `least` ns and whose category is among `names`, which
-    were checked (all if none is named); a label that the log does not hold has none."""
+    """Return the segments of [start, end) (ns) whose run lasts at least `least` ns and whose category is in `names`.
+
+    The names were checked before; without names, all categories match. A label that is not in the log has no segments.
+    """
     rows, labels = segment_rows(timeline, *window), timeline.table.labels
     if least > 0 and len(rows):
         length = np.bincount(rows.run, weights=(rows.end - rows.start).astype(np.float64))
@@ -205,8 +215,8 @@ def choose_segments(timeline: Timeline, window: tuple[int, int], least: int, nam
 
 
 def check_category(name: str) -> str:
-    """A category as any table names it, in full or short, as its name or `custom:LABEL`. `UsageError` if no segment can
-    be of it."""
+    """Return the category for any of its names, in full or short, or for `custom:LABEL`. Raise `UsageError` if no
+    segment can have it."""
     named = category_named(name)
     if named is None:
         known = f"use {', '.join(CATEGORIES)} or {CUSTOM_PREFIX}LABEL"
@@ -218,7 +228,7 @@ def check_category(name: str) -> str:
 
 
 def event_rows(timeline: Timeline, start: int, end: int) -> Rows:
-    """Rows of the events in [start, end) (ns); at the job's end, its last ones too."""
+    """Return the rows of the events in [start, end) (ns); at the job's end, including its last ones."""
     time = timeline.table.time
     last = len(time) if end >= timeline.end else int(np.searchsorted(time, end, side="left"))
     return np.arange(int(np.searchsorted(time, start, side="left")), last)
@@ -239,18 +249,18 @@ class SegmentsPart:
 
     @cached_property
     def categories(self) -> list[str]:
-        """The name of each one's category."""
+        """Return the category name of each."""
         return [CATEGORIES[category] for category in self.rows.category.tolist()]
 
     @cached_property
     def labels(self) -> list[str | None]:
-        """The label of each that has one."""
+        """Return the label of each; None without one."""
         labels = self.timeline.table.labels
         return [labels[label] if label >= 0 else None for label in self.rows.label.tolist()]
 
     @cached_property
     def places(self) -> list[list[str]]:
-        """The log lines that bound each."""
+        """Return the log lines that bound each."""
         return list(evidence(self.timeline.table, self.rows))
 
 
@@ -262,12 +272,12 @@ class Events:
     rows: Rows
 
     def interval_ends(self) -> I64:
-        """Where an interval that one line tells ends (ns)."""
+        """Return the end (ns) of an interval that a single line reports."""
         return np.where(self.table.edge[self.rows] == Edge.INTERVAL, self.table.end[self.rows], UNKNOWN)
 
 
 def segment_table(timeline: Timeline, rows: SegmentRows) -> FilledTable:
-    """Segments as a table."""
+    """Return segments as a table."""
     return SEGMENTS.of(
         len(rows),
         lambda: (
@@ -277,7 +287,7 @@ def segment_table(timeline: Timeline, rows: SegmentRows) -> FilledTable:
 
 
 def event_table(table: EventTable, rows: Rows) -> FilledTable:
-    """Events as a table."""
+    """Return events as a table."""
     return EVENTS.of(len(rows), lambda: (Events(table, rows[at:stop]) for at, stop in blocks(len(rows), _AT_ONCE)))
 
 
@@ -347,7 +357,7 @@ SEGMENTS = Table(
         ),
     ),
 )
-"""What programs see of a segment."""
+"""Columns of a segment for programs."""
 EVENTS = Table(
     "event",
     "one event of the log",
@@ -393,4 +403,4 @@ EVENTS = Table(
         ),
     ),
 )
-"""What JSON has of an event."""
+"""Columns of an event in JSON."""

@@ -1,4 +1,4 @@
-"""The segments of a window as a `Sheet` and as an answer, with the raw events between them where they are asked for."""
+"""Segments of a window as a `Sheet` and as an answer, interleaved with the raw events on request."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from goodput_cli.vocabulary.text import duration, period, plural
 
 TimedRow = tuple[int, tuple[Cell, ...]]
 _LINES = re.compile(r":\d[\d-]*(?: |$)")
-"""With which a place ends: names of files may hold blanks."""
+"""End of a location: names of files may contain blanks."""
 _EDGE_WORDS = {Edge.POINT: "", Edge.BEGIN: " begins", Edge.END: " ends", Edge.INTERVAL: ""}
 
 
 def timeline_sheet(
     analysis: Analysis, rows: SegmentRows, window: tuple[int, int], events: Rows | None, *, filtered: bool
 ) -> Sheet:
-    """Segments, one a row; for people, runs of alike ones as one row.
+    """Return segments, one per row; for people, runs of equal ones are combined.
 
-    window: [start, end) in ns. events: rows of the events to interleave. filtered: whether segments were left out.
+    window: [start, end) in ns. events: rows of the events to interleave. filtered: whether segments were omitted.
     """
     timeline, table = analysis.timeline, analysis.table
     runs = folded(rows)
@@ -79,7 +79,7 @@ def timeline_sheet(
 
 
 def _notes(timeline: Timeline, window: tuple[int, int], *, filtered: bool) -> Iterator[str]:
-    """Among them why attempts died in the window, where lines say so (docs/causes.md)."""
+    """Yield notes, with the logged causes of attempts that failed in the window (docs/causes.md)."""
     if filtered:
         yield "--category or --min-duration hides some segments"
     sources = timeline.table.sources
@@ -96,7 +96,7 @@ def _notes(timeline: Timeline, window: tuple[int, int], *, filtered: bool) -> It
 def _exact_rows(
     columns: Sequence[Column], timeline: Timeline, rows: SegmentRows, events: Rows | None, with_busy: bool
 ) -> Iterable[tuple[Cell, ...]]:
-    """Every segment and every event."""
+    """Return the cells of every segment and every event."""
     segments = _segment_rows(columns, timeline, rows)
     if events is None:
         return (cells for _, cells in segments)
@@ -110,7 +110,7 @@ def _segment_rows(columns: Sequence[Column], timeline: Timeline, rows: SegmentRo
 
 
 def _columns(rows: SegmentRows) -> tuple[Column, ...]:
-    """What people and tables have, in the order that `_event_cells` has too."""
+    """Return the columns of people and tables; `_event_cells` has the same order."""
     people = Audience.PEOPLE
     shown = {
         "time": Column("time", "duration", people, lambda part: part.rows.end - part.rows.start),
@@ -130,8 +130,8 @@ def _columns(rows: SegmentRows) -> tuple[Column, ...]:
 
 
 def _busy_column(analysis: Analysis) -> Column:
-    """How busy accelerators were in each segment, where samples of them lie beside the log."""
-    from goodput_cli.analysis.steps.devices import busy_between  # few logs hold any
+    """Return the column of accelerator utilization per segment, if the log has samples."""
+    from goodput_cli.analysis.steps.devices import busy_between  # Few logs contain any.
 
     def values(part: SegmentsPart) -> list[float | None]:
         found = busy_between(analysis, part.rows.start, part.rows.end)
@@ -141,7 +141,7 @@ def _busy_column(analysis: Analysis) -> Column:
 
 
 def _beside_busy(events: Iterable[TimedRow], with_busy: bool) -> Iterator[TimedRow]:
-    """Rows of events with an empty cell in that column."""
+    """Yield rows of events with an empty cell in the utilization column."""
     return ((time, (*cells[:-2], None, *cells[-2:]) if with_busy else cells) for time, cells in events)
 
 
@@ -159,7 +159,7 @@ def _step_ranges(part: SegmentsPart) -> list[str | None]:
 
 
 def _short_places(places: Sequence[str]) -> str:
-    """Places for people: `run.jsonl:3-17` for two lines of a file."""
+    """Return locations for people: `run.jsonl:3-17` for two lines of a file."""
     split = [place.rpartition(":") for place in places]
     files = {file for file, _, _ in split}
     if len(files) != 1 or not all(line.isdigit() for _, _, line in split):
@@ -168,7 +168,7 @@ def _short_places(places: Sequence[str]) -> str:
 
 
 def _without(folder: str, rows: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Cell, ...]]:
-    """Rows whose places for people (the last column but one) are without the folder of all files."""
+    """Yield rows whose locations for people (the last column but one) lack the common directory."""
     for cells in rows:
         places = str(cells[-2] or "")
         short = f" {places}".replace(f" {folder}", " ")[1:] if folder else places
@@ -176,13 +176,14 @@ def _without(folder: str, rows: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Ce
 
 
 def _first_place(places: str) -> str:
-    """`run.out:3 +1`: where there is no room for both."""
+    """Return a short form for narrow screens: `run.out:3 +1`."""
     ends = [match.end() for match in _LINES.finditer(places)]
     return places if len(ends) < 2 else f"{places[: ends[0]].strip()} +{len(ends) - 1}"
 
 
 def _lines_only(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
-    """The row with its places for people (the last column but one) without the file, which is the same everywhere."""
+    """Return the row with its locations for people (the last column but one) without the file, if it is always the
+    same."""
     places = cells[-2]
     file, _, lines = str(places or "").rpartition(":")
     short = lines if file and lines.replace("-", "").isdigit() else places
@@ -196,9 +197,9 @@ def _steps(first: int | None, last: int | None) -> str | None:
 
 
 def _event_cells(table: EventTable, row: int, last: int, count: int, hung: int | None = None) -> TimedRow:
-    """An event as a row (or `count` alike ones, from `row` to `last`): indented under the segment that holds it.
+    """Return an event as a row (or `count` equal ones, from `row` to `last`), indented under its segment.
 
-    hung: how long (ns) the step took that it names, where that is no usual time.
+    hung: the time (ns) of the step that it names, if that is not a usual time.
     """
     edge = Edge(table.edge[row])
     start, end, rank = int(table.time[row]), int(table.end[row]), int(table.rank[row])
@@ -231,7 +232,7 @@ def _event_cells(table: EventTable, row: int, last: int, count: int, hung: int |
 
 
 def _grouped_events(timeline: Timeline, events: Rows) -> Iterator[TimedRow]:
-    """Events for people: steps of one attempt that follow each other are one row, and one that hung has its own."""
+    """Yield events for people: consecutive steps of one attempt share a row, and a hanging step has its own."""
     table = timeline.table
     if len(events) == 0:
         return
@@ -249,7 +250,7 @@ def _grouped_events(timeline: Timeline, events: Rows) -> Iterator[TimedRow]:
 
 
 def _profile_sessions(analysis: Analysis, window: tuple[int, int]) -> Iterator[TimedRow]:
-    """Profile sessions that lines of ML Diagnostics name, as rows of people."""
+    """Yield profile sessions from lines of ML Diagnostics, as rows for people."""
     found = [one for one in analysis.table.metrics if one.name == PROFILING and one.job == analysis.job.name]
     begin: int | None = None
     for time, runs in ((time, value > 0) for one in found for time, value in zip(one.time, one.value, strict=True)):
@@ -268,14 +269,14 @@ def _row_beside(start: int, end: int | None, words: str) -> tuple[Cell, ...]:
 
 
 def _interleaved(segments: Iterable[TimedRow], events: Iterable[TimedRow]) -> list[tuple[Cell, ...]]:
-    """Both in time order; of what begins together, the segment first."""
+    """Return both in time order; of rows with equal times, the segment comes first."""
     return [cells for _, cells in merge(segments, events, key=lambda row: row[0])]
 
 
 @written("timeline_window", keys="start_ns end_ns ns")
 @dataclass(frozen=True)
 class TimelineWindow:
-    """The window that is shown."""
+    """The displayed window."""
 
     start_ns: Instant
     """start of the window"""
@@ -291,7 +292,7 @@ class TimelineWindow:
 @written("timeline_answer", "goodput timeline --format json", kind="timeline")
 @dataclass(frozen=True, kw_only=True)
 class TimelineAnswer:
-    """The segments of a window, and the events where they were asked for."""
+    """The segments of a window, and the events on request."""
 
     job: NamedJob
     window: TimelineWindow
@@ -304,7 +305,7 @@ class TimelineAnswer:
 def timeline_answer(
     analysis: Analysis, rows: SegmentRows, window: tuple[int, int], events: Rows | None
 ) -> TimelineAnswer:
-    """The segments of the window [start, end) (ns), and the events where they were asked for."""
+    """Return the segments of the window [start, end) (ns), and the events on request."""
     return TimelineAnswer(
         job=named_job(analysis),
         window=TimelineWindow(*window),
