@@ -61,7 +61,7 @@ def test_crash_between_two_checkpoints_has_all_losses() -> None:
     assert (row.last_step, row.resumed_step, row.steps_lost) == (5, 3, 3)
     assert after(row.last_sign_of_life_ns) == 60
     assert (after(row.next_start_ns), after(row.next_up_ns), after(row.death_latest_ns)) == (100, 100, 100)
-    assert row.wasted_ns == 20 * SECOND  # steps 3 and 4; step 5 had just begun
+    assert row.wasted_ns == 20 * SECOND  # steps 3 and 4; step 5 had only begun
     assert row.downtime_ns == 40 * SECOND
     assert row.restart_ns == 8 * SECOND
     assert row.lost_ns == 68 * SECOND
@@ -107,7 +107,7 @@ def test_start_without_steps_is_a_disruption() -> None:
     assert second.time_to_first_step_ns == 20 * SECOND
     assert second.evidence.last_step is None
     assert second.regained_after_ns == 80 * SECOND  # from the end of initialization at 110 s to step 5 at 190 s
-    assert (first.downtime_ns, second.downtime_ns) == (50 * SECOND, 45 * SECOND)  # the init is not downtime
+    assert (first.downtime_ns, second.downtime_ns) == (50 * SECOND, 45 * SECOND)  # initialization is not downtime
 
 
 def test_rollback_belongs_to_the_disruption_that_caused_it() -> None:

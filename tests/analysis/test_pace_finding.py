@@ -43,7 +43,7 @@ def test_no_slow_period_in_1000_constant_series() -> None:
 
 @pytest.mark.parametrize("noise", [0.0, 0.002, 0.02, 0.1])
 @pytest.mark.parametrize("change", [0.1, 0.3, 0.5])
-def test_a_change_is_found_or_inconclusive(noise: float, change: float) -> None:
+def test_change_is_found_or_inconclusive(noise: float, change: float) -> None:
     results = {finding(pace_model(series(count, count, noise, change))) for count in range(8, 61, 4)}
     assert results <= {"found", "inconclusive"}
 
@@ -63,7 +63,7 @@ def test_a_change_is_found_or_inconclusive(noise: float, change: float) -> None:
         (400, 0.3, 0.0, "inconclusive"),
     ],
 )
-def test_the_finding_depends_on_records_and_noise(count: int, noise: float, change: float, result: str) -> None:
+def test_finding_depends_on_records_and_noise(count: int, noise: float, change: float, result: str) -> None:
     assert finding(pace_model(series(1, count, noise, change))) == result
 
 
@@ -91,7 +91,7 @@ def megatron(path: Path, records: int, each: float, later: float) -> Analysis:
     return goodput_cli.analyze(path, timezone="UTC")
 
 
-def test_stated_step_times_beat_whole_seconds(tmp_path: Path) -> None:
+def test_stated_step_times_are_used_before_whole_seconds(tmp_path: Path) -> None:
     """0.211 s and 0.25 s: timestamps give 0.2 or 0.3 s for both."""
     report = step_report(megatron(tmp_path / "train.log", 40, 0.211, 0.25))
     (slow,) = report.regimes
@@ -99,7 +99,7 @@ def test_stated_step_times_beat_whole_seconds(tmp_path: Path) -> None:
     assert [slow.usual_seconds, slow.seconds] == pytest.approx([0.211, 0.25])
 
 
-def test_the_reason_is_in_text_json_page_and_time_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reason_is_in_text_json_page_and_time_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     analysis = megatron(tmp_path / "train.log", 40, 2.0, 2.0)
     log = str(tmp_path / "train.log")
     assert run(["steps", log, "-q"]) == 0
