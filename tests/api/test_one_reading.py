@@ -45,7 +45,7 @@ def test_commands_agree_on_a_log_that_no_format_reads(tmp_path: Path) -> None:
 
 
 def test_rules_are_inferred_next_to_no_log_with_steps(tmp_path: Path) -> None:
-    """Text next to a log that a format reads is no separate job."""
+    """Text next to a log that a format reads is not a separate job."""
     shutil.copy(OWN_LOOP, tmp_path)
     shutil.copy("sample_logs/primer-50-percent.jsonl", tmp_path)
     assert [one.name for one in goodput_cli.jobs(str(tmp_path)).jobs] == ["goodput-primer"]

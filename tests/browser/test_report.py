@@ -356,7 +356,7 @@ def test_bars_of_a_table_have_tracks_of_one_length(browser: Any, tmp_path: Path,
 
 @pytest.mark.parametrize("command", ["disruptions", "compare", "advise"])
 def test_nothing_is_cut_on_a_phone(browser: Any, command: str, tmp_path: Path) -> None:
-    """Tables are cards, and charts fit, so there is no horizontal scrolling."""
+    """Tables are cards, and charts fit, so nothing scrolls horizontally."""
     file, logs = tmp_path / "answer.html", [ROOT / "sample_logs" / "llm-pretrain.jsonl"]
     logs += [ROOT / "sample_logs" / "llm-pretrain-r2.jsonl"] * (command == "compare")
     run([command, *map(str, logs), "-q", "-o", str(file)])

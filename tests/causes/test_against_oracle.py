@@ -106,7 +106,7 @@ def write_message(draw: st.DrawFn, log: Log, kind: str, who: int, time: int, sai
     if kind in ("raise", "caught"):
         code = draw(st.sampled_from(sorted(RAISED)))
         said[who, code] += 1
-        if said[who, code] > 2:  # Of three equal messages, one of which was caught, the last one counts.
+        if said[who, code] > 2:  # If one of three equal messages was caught, the last one counts.
             return
         write_traceback(log, who, time, RAISED[code], draw(st.booleans()), code=code)
         if kind == "caught":

@@ -165,7 +165,7 @@ def test_fixed_ranks_do_not_accuse_their_host(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("lists", "deaths", "advice"),
-    [  # node-7 holds another rank in one attempt, and one attempt does not use it.
+    [  # node-7 has another rank in one attempt, and one attempt does not use it.
         (["node-[1-64]", "node-[2-65]", "node-[3-66]", "node-[4-67]"], ["node-7"] * 3, "drain node-7 and test it"),
         (["node-[1-64]", "node-[1-64]", "node-[1-6,8-65]", "node-[1-64]", "node-[1-64]"],
          ["node-7", "node-7", "node-3", "node-7"], "start once without node-7"),

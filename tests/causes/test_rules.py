@@ -120,7 +120,7 @@ def test_error_without_ranks_before_a_later_line_was_caught(tmp_path: Path) -> N
     assert verdict(found) == ("unknown", None)
 
 
-def test_error_long_before_the_kill_of_another_rank_is_no_cause(tmp_path: Path) -> None:
+def test_early_error_is_not_the_cause_of_another_rank_s_kill(tmp_path: Path) -> None:
     """`No space left` at 10:10:50. At 10:20:50 another rank is killed, which ended the job."""
     found = job(
         tmp_path,
@@ -181,7 +181,7 @@ def test_ctrl_c_has_no_known_user(tmp_path: Path) -> None:
     assert verdict(job(tmp_path, *raised(0, "KeyboardInterrupt"))) == ("cancelled", "likely")
 
 
-def test_errors_of_killed_processes_are_no_cause(tmp_path: Path) -> None:
+def test_errors_of_killed_processes_are_not_the_cause(tmp_path: Path) -> None:
     found = job(
         tmp_path,
         "slurmstepd: error: *** STEP 8.0 ON node-01 CANCELLED AT 2026-03-01T10:10:50 DUE TO TIME LIMIT ***",
@@ -199,7 +199,7 @@ def test_same_exception_of_many_ranks_has_no_rank(tmp_path: Path) -> None:
     assert found.first_rank is None
 
 
-def test_worker_that_exits_with_0_is_no_cause(tmp_path: Path) -> None:
+def test_worker_that_exits_with_0_is_not_the_cause(tmp_path: Path) -> None:
     assert verdict(job(tmp_path, *raised(0, "SystemExit: 0"))) == ("unknown", None)
 
 
@@ -242,13 +242,13 @@ def test_kernel_line_in_job_output_ignores_the_file_name(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("at", ["08:00", "29:59", "20:00"])
-def test_kernel_line_far_from_the_failure_is_no_cause(tmp_path: Path, at: str) -> None:
+def test_kernel_line_far_from_the_failure_is_not_the_cause(tmp_path: Path, at: str) -> None:
     """It comes before three minutes of steps, or nineteen minutes after the agent reported failed workers."""
     found = job(tmp_path, failed("10:10:49", 1, 0, 100), kern_log=XID.format(at), agent_log=NODE_07.format("node-07"))
     assert found.cause == "unknown"
 
 
-def test_kill_of_another_program_is_no_cause(tmp_path: Path) -> None:
+def test_kill_of_another_program_is_not_the_cause(tmp_path: Path) -> None:
     killed = "2026-03-01T10:10:47,500000+00:00 Out of memory: Killed process 977 (jupyter) total-vm:5kB\n"
     found = job(
         tmp_path,

@@ -44,7 +44,7 @@ def test_index_agrees_with_pairs(seed: int) -> None:
 
 
 def lines_run(ranks: int) -> int:
-    """Return the number of Python lines that judge `ranks` ranks, half of which only logged an exception."""
+    """Return the number of Python lines that judge `ranks` ranks. Half of them only logged an exception."""
     rows = [
         FailureEvidence(
             "python_error", "root", f"RuntimeError: boom {rank}", "exception", "process", "train.log", rank + 1, None,

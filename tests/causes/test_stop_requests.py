@@ -184,7 +184,7 @@ def test_totals_end_a_job_that_left_by_itself(lines: list[str], ending: str, tmp
     assert analyze_log(tmp_path, [*TRAINED, *lines]).job.ending == ending
 
 
-def test_signal_of_a_launcher_is_no_request(tmp_path: Path) -> None:
+def test_signal_of_a_launcher_is_not_a_request(tmp_path: Path) -> None:
     """Rank 3 fails, its launcher stops the others, and one of them reports the signal."""
     failed = glog("E", EXIT, f"{API} failed (exitcode: 1) local_rank: 3 (pid: 2010) of binary: /usr/bin/python")
     log = [*TRAINED, *EXITS["traceback"], failed, line(EXIT + 1, "Received SIGTERM, saving a checkpoint")]

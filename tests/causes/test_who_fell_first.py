@@ -43,7 +43,7 @@ def block(*ended: tuple[str, int, int], cut: int = 0) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("later", [-9, -15, -6, -11])
-def test_processes_killed_by_the_agent_are_no_cause(later: int, tmp_path: Path) -> None:
+def test_processes_killed_by_the_agent_are_not_the_cause(later: int, tmp_path: Path) -> None:
     """Rank 1 exits with 1 at 10:10:46 without a message; rank 0 is killed 31 s later."""
     found = job(tmp_path, *block(("10:10:46", 1, 1), ("10:11:17", 0, later)))
     assert verdict(found) == ("unknown", None)
@@ -126,7 +126,7 @@ def test_kernel_line_without_a_host_is_joined_by_pid(at: str, pid: int, named: b
     assert verdict(found) == (("host_oom", "likely") if named else ("killed", "confirmed"))
 
 
-def test_preemption_with_requeue_is_no_cancellation(tmp_path: Path) -> None:
+def test_preemption_with_requeue_is_not_a_cancellation(tmp_path: Path) -> None:
     found = job(
         tmp_path,
         "submitit WARNING (2026-03-01 10:10:47,453) - Caught signal SIGUSR2 on node-03: this job is preempted.",
@@ -193,7 +193,7 @@ def test_what_ends_nothing_never_changes_what_is_said(
 
 
 @pytest.mark.parametrize("row", PROCESS_ROWS, ids=lambda row: row.name)
-def test_warning_line_is_no_cause(row: object, tmp_path: Path) -> None:
+def test_warning_line_is_not_the_cause(row: object, tmp_path: Path) -> None:
     """Each form of warning is the only line after the last record."""
     lines = [way.format(row.sample.strip()) for way in WARNINGS]  # type: ignore[attr-defined]
     assert verdict(job(tmp_path, *lines)) == ("unknown", None)

@@ -102,7 +102,7 @@ def test_limited_encoding_gets_ascii_bars(encoding: str) -> None:
 
 
 @SHELL
-def test_closed_reader_is_no_error() -> None:
+def test_closed_reader_is_not_an_error() -> None:
     pipe = f'{{ "{sys.executable}" -m goodput_cli analyze "{SAMPLE}" -q; echo "code $?" >&2; }} | true'
     done = subprocess.run(["/bin/sh", "-c", pipe], capture_output=True, cwd=ROOT, check=False)
     assert done.stderr == b"code 0\n"
@@ -143,7 +143,7 @@ def test_interrupt_exits_with_130() -> None:
     )
     assert process.stdin is not None
     log = SAMPLE.read_bytes()
-    for _ in range(70):  # The pipe holds more than one read takes: an empty pipe means that reading has begun.
+    for _ in range(70):  # This is more than one read takes, so an empty pipe means that reading has begun.
         process.stdin.write(log)
     process.stdin.flush()
     until(lambda: count_unread_bytes(process.stdin) == 0)

@@ -51,7 +51,7 @@ def test_invalid_mapping_is_rejected_with_its_location(case: str, capsys: Output
 
 
 @pytest.mark.parametrize("groups", [150, 200, 250, 275, 300])
-def test_deeply_nested_groups_are_no_bug(groups: int, capsys: Output) -> None:
+def test_deeply_nested_groups_are_not_a_bug(groups: int, capsys: Output) -> None:
     put(Path("run.jsonl"), training("a", 2, 1))
     Path("own.toml").write_text(rule(nested(groups)))
     run(["run.jsonl", "--mapping", "own.toml", "-q"])
@@ -77,7 +77,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_invalid_fleet_table_is_no_bug(name: str, capsys: Output) -> None:
+def test_invalid_fleet_table_is_not_a_bug(name: str, capsys: Output) -> None:
     put(Path("run.jsonl"), training("a", 2, 1))
     Path(name).write_text(TABLES[name])
     option = "--sacct" if name == "sacct.txt" else "--labels"
@@ -103,7 +103,7 @@ LINES = {
 
 
 @pytest.mark.parametrize("kind", LINES)
-def test_log_with_thousands_of_digits_is_no_bug(kind: str, capsys: Output) -> None:
+def test_log_with_thousands_of_digits_is_not_a_bug(kind: str, capsys: Output) -> None:
     Path("train.log").write_text("\n".join([*LINES["step"][:5], *LINES[kind], ""]))
     run(["train.log", "-q"])
     run(["check", "train.log"])

@@ -1,4 +1,4 @@
-"""No command overwrites a file that it reads, and output of a monitor is no log."""
+"""No command overwrites a file that it reads, and output of a monitor is not a log."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_monitor_never_overwrites_a_log_that_appears_later(kind: str, capsys: Ou
 @pytest.mark.parametrize(
     "target", ["json:logs/goodput.jsonl", "json:logs/a.json", "prom:logs/a.txt", "tensorboard:logs/tb"]
 )
-def test_monitor_output_in_the_followed_directory_is_no_log(target: str, capsys: Output) -> None:
+def test_monitor_output_in_the_followed_directory_is_not_a_log(target: str, capsys: Output) -> None:
     Path("logs").mkdir()
     ended(Path("logs/run.jsonl"))
     assert run(["jobs", "logs", "--format", "json"]) == 0
@@ -170,7 +170,7 @@ def test_table_in_a_directory_without_steps_is_kept(log: Path, capsys: Output) -
 
 
 def test_report_next_to_logs_is_replaced(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is no log; in CI the second run finds it."""
+    """The report is not a log. In CI the second run finds it."""
     monkeypatch.setenv("CI", "1")
     for _ in range(2):
         assert run(["analyze", "logs", "-q", "-o", "logs/report.json"]) == 0

@@ -39,7 +39,7 @@ def test_argument_like_a_log_is_read_as_a_log(name: str, capsys: Said, monkeypat
     assert capsys.readouterr().err == "Error: read\n"
 
 
-def test_mistyped_command_is_no_log(capsys: Said) -> None:
+def test_mistyped_command_is_not_a_log(capsys: Said) -> None:
     assert run(["analyse"]) == 2
     assert "No such command, file or folder: 'analyse'. Did you mean analyze?" in capsys.readouterr().err
 

@@ -134,7 +134,7 @@ def test_check_counts_jobs_after_everything_is_read(tmp_path: Path) -> None:
 
 
 def test_interrupt_lost_while_reading_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Libraries swallow exceptions in places. No answer may be written after an interrupt."""
+    """Some libraries swallow exceptions. No answer may be written after an interrupt."""
     monkeypatch.setattr(interrupts, "_raised", False)
     with reading_progress(wanted=False, then=""):
         pass

@@ -249,7 +249,7 @@ def test_sources_and_outputs_are_not_set_by_a_file(project: Path, capsys: Output
 
 
 @pytest.mark.parametrize("text", ["source = 'x'", "SOURCE = 'x'"])
-def test_sources_are_no_setting(project: Path, capsys: Output, text: str) -> None:
+def test_sources_are_not_settings(project: Path, capsys: Output, text: str) -> None:
     write_settings(project, text)
     assert "no such option" in analyze(capsys)[1][0]
 

@@ -173,7 +173,7 @@ def test_hostile_sources_do_nothing(text: str, tmp_path: Path) -> None:
     assert "\x1b" not in ran.said
 
 
-def test_log_names_are_no_runner_commands(tmp_path: Path) -> None:
+def test_log_names_are_not_runner_commands(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
     log = folder / "::set-output name=goodput::99.jsonl"

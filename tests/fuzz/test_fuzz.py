@@ -73,7 +73,7 @@ def test_saved_analysis_of_any_numbers_is_compared_or_rejected(value: float, tmp
         place[key] = before
 
 
-def test_infinite_metric_and_damaged_database_are_no_bugs(tmp_path: Path) -> None:
+def test_infinite_metric_and_damaged_database_are_not_bugs(tmp_path: Path) -> None:
     sample = (ROOT / "tests" / "text" / "samples" / "mldiagnostics-two-attempts.jsonl").read_bytes()
     (tmp_path / "run.jsonl").write_bytes(re.sub(rb'"values": ?\[[^]]*\]', b'"values":[%s]' % BIG.encode(), sample))
     assert fault_of(lambda: run(["jobs", str(tmp_path / "run.jsonl"), "-q"])) is None
@@ -86,7 +86,7 @@ def test_infinite_metric_and_damaged_database_are_no_bugs(tmp_path: Path) -> Non
         assert fault_of(lambda: run(["analyze", str(database), "-q"])) is None
 
 
-def test_clock_of_hundreds_of_digits_is_no_duration(tmp_path: Path) -> None:
+def test_clock_of_hundreds_of_digits_is_not_a_duration(tmp_path: Path) -> None:
     shipped = (ROOT / "goodput_cli" / "events" / "mappings" / "shipped" / "llama-factory.toml").read_text()
     (tmp_path / "m.toml").write_text(shipped.replace("0:00:19", f"{BIG}:00:19").replace("llama-factory", "mine"))
     assert fault_of(lambda: run(["analyze", str(PRIMER), "--mapping", str(tmp_path / "m.toml"), "-q"])) is None

@@ -198,7 +198,7 @@ def test_event_table_is_only_for_analyze(capsys: pytest.CaptureFixture[str], tmp
     assert "parquet-events" in capsys.readouterr().err
 
 
-def test_table_of_segments_is_no_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_of_segments_is_not_a_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "run.parquet"
     assert run(["analyze", str(PRIMER), "-q", "-o", str(out)]) == 0
     assert run(["analyze", str(out), "-q"]) == NotEnoughData.exit_code

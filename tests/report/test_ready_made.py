@@ -40,7 +40,7 @@ def test_cache_writable_by_others_is_not_used(folder: Path, mode: int) -> None:
     assert ready_made.read("a") is None
 
 
-def test_missing_cache_directory_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_cache_directory_is_not_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("GOODPUT_CACHE_DIR", str(tmp_path / "file"))
     ready_made.keep("a", b"one")

@@ -184,7 +184,7 @@ def test_tables_that_name_a_run_link_to_its_page() -> None:
         assert all(pages[href] == name for href, name in linked)
 
 
-def test_directory_that_is_no_site_is_unchanged(capsys: Output) -> None:
+def test_directory_that_is_not_a_site_is_unchanged(capsys: Output) -> None:
     Path("site").mkdir()
     Path("site/thesis.tex").write_text("x")
     assert site() == 2
