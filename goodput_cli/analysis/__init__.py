@@ -1,1 +1,1 @@
-"""What a person asks: one folder a question, from a `Timeline` to a frozen result and the table that shows it."""
+"""Questions of users: one package per question, from a `Timeline` to a frozen result and the table that shows it."""

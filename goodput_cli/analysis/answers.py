@@ -1,4 +1,4 @@
-"""What several answers have in common."""
+"""Parts that several answers share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
 @written("named_job")
 @dataclass(frozen=True)
 class NamedJob:
-    """The job as answers about a part of it name it."""
+    """Job of an answer about a part of it."""
 
     name: str
     start_ns: Instant
@@ -70,17 +70,17 @@ class ThresholdPart:
 
 
 def diagnostic_entry(one: Diagnostic) -> DiagnosticEntry:
-    """A diagnostic as every answer has it."""
+    """Return the JSON entry of a diagnostic."""
     return DiagnosticEntry(one.code, one.severity, one.count, one.message, one.where)
 
 
 def _diagnostic(one: DiagnosticEntry) -> Diagnostic:
-    """The diagnostic that an entry of a saved answer was made of."""
+    """Return the diagnostic of an entry in a saved answer."""
     return Diagnostic(one.code, one.severity, one.message, one.count, tuple(one.where))
 
 
 def threshold_part(one: Threshold) -> ThresholdPart:
-    """A threshold as every answer has it."""
+    """Return the JSON entry of a threshold."""
     return ThresholdPart(**asdict(one), verdict=one.verdict)
 
 
@@ -89,10 +89,10 @@ Thresholds = tuple[Annotated[Threshold, Json(made=threshold_part, kind=Threshold
 
 
 def named_job(analysis: AnalysisData) -> NamedJob:
-    """The job of an analysis."""
+    """Return the job of an analysis."""
     return NamedJob(analysis.job.name, analysis.job.start_ns, analysis.job.end_ns)
 
 
 def measured_window(analysis: AnalysisData) -> MeasuredWindow:
-    """The window of the question."""
+    """Return the window of the question."""
     return MeasuredWindow(analysis.window.start_ns, analysis.window.end_ns)

@@ -1,9 +1,8 @@
-"""A linter for event logs (`goodput check`): what is wrong, what that does to the numbers, and what to do.
+"""A linter for event logs (`goodput check`): problems, their effect on the numbers, and advice.
 
-What was seen of deaths in a log, as `goodput check` lists it: every observation for programs, one row a kind for
-people.
+Failure messages in a log, as `goodput check` lists them: each one for programs, one row per kind for people.
 
-What the rules of a mapping read, as sheets below the findings of a check.
+Lines that the rules of a mapping read, as sheets below the findings of a check.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ _MOST, _QUOTED = 40, 5
 
 
 def observations_sheet(observations: Sequence[FailureEvidence]) -> Sheet:
-    """The observations of a log as people see them: the first of many."""
+    """Return the failure messages of a log for people: the first of many."""
     columns = OBSERVATIONS.people_columns()
     shown = observations[:_MOST]
     more = len(observations) - len(shown)
@@ -108,7 +107,7 @@ _NO_LETTER = re.compile(r"[\W_]+")
 
 
 def check_names(names: Sequence[str]) -> Iterator[Diagnostic]:
-    """`similar_job_names`: a finding for each group of names that differ only in case, spaces or punctuation."""
+    """Report `similar_job_names`: one finding per group of names that differ only in case, spaces or punctuation."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for name in names:
         groups[_NO_LETTER.sub("-", name.casefold()).strip("-")].append(name)
@@ -123,28 +122,28 @@ def check_names(names: Sequence[str]) -> Iterator[Diagnostic]:
 
 @dataclass(frozen=True)
 class Finding:
-    """A diagnostic, with what it does to the numbers and what to do about it."""
+    """A diagnostic, with its effect on the numbers and advice."""
 
     code: str
     """Code of the diagnostic."""
     severity: Severity
-    """How grave it is."""
+    """Severity: error, warning or info."""
     job: str | None
-    """None where it is about the log as a whole (its lines)."""
+    """Name of the job; None for a finding about the whole log (its lines)."""
     count: int
-    """How often it was seen."""
+    """Number of occurrences."""
     message: str
-    """What was seen, in a sentence."""
+    """Description, in a sentence."""
     where: tuple[str, ...]
-    """`file:line` or insertId of the first places."""
+    """`file:line` or insertId of the first locations."""
     effect: str
-    """What it does to the numbers."""
+    """Effect on the numbers."""
     advice: str
-    """What to do."""
+    """Advice."""
 
 
 def first_of(items: Sequence[str], most: int, count: int, between: str) -> str:
-    """The first items, and how many more there are."""
+    """Return the first items, and how many more there are."""
     shown = list(dict.fromkeys(items))[:most]
     more = max(count, len(items)) - len(shown)
     if shown and more > 0:
@@ -190,7 +189,7 @@ FINDINGS = Table(
 @written("check_answer", "goodput check --format json", kind="check")
 @dataclass(frozen=True, repr=False)
 class CheckReport(Answered):
-    """What was checked, and every finding."""
+    """Results of a check with every finding."""
 
     jobs: Count
     """jobs checked"""
@@ -208,12 +207,12 @@ class CheckReport(Answered):
     """the same as `findings`, under the name that other answers use"""
 
     def count(self, severity: Severity) -> int:
-        """How many findings are of a severity."""
+        """Return the number of findings of a severity."""
         return sum(finding.severity == severity for finding in self.findings)
 
     @property
     def has_problems(self) -> bool:
-        """Whether anything looks wrong: what only informs does not count."""
+        """Return True if there is an error or a warning; findings of severity info do not count."""
         return bool(problems(self.findings))
 
     def sheet(self) -> Sheet:
@@ -232,7 +231,7 @@ def noticed_in(analysis: AnalysisData, now_ns: int) -> list[Diagnostic]:
 
 
 def check_job(timeline: Timeline, now_ns: int) -> Iterator[Diagnostic]:
-    """What the accounting noticed about a job and what the checks find. now_ns: the present, ns since 1970 UTC."""
+    """Yield the diagnostics of the accounting and of the checks of a job. now_ns: the present, ns since 1970 UTC."""
     yield from merge(findings(timeline))
     yield from _checks(timeline, now_ns)
 
@@ -245,7 +244,7 @@ def _checks(timeline: Timeline, now_ns: int) -> Iterator[Diagnostic]:
 
 
 def check_unaccountable(table: EventTable, now_ns: int, reason: str) -> Iterator[Diagnostic]:
-    """The same for a job whose events span no time."""
+    """Yield the diagnostics of a job whose events span no time."""
     ordered = in_order(table).table
     yield Diagnostic.of("job_without_duration", reason, len(ordered), (ordered.where(0),))
     yield from far_times(ordered, now_ns)
@@ -260,8 +259,8 @@ def report(
     observations: Sequence[FailureEvidence] = (),
     processes: Sequence[ProcessRow] = (),
 ) -> CheckReport:
-    """All findings in order. reading: what was noticed while reading; names: of the jobs checked. of_jobs: what was
-    noticed in each, with its name and those of its log formats."""
+    """Return all findings in order. reading: diagnostics of reading; names: of the checked jobs. of_jobs: the
+    diagnostics of each, with its name and its log formats."""
     of_logs = merge([*reading, *check_names(names)])
     every = [_finding(None, (), one) for one in of_logs] + [_finding(*one) for one in of_jobs]
     every.sort(key=lambda finding: (finding.code, finding.job or "", finding.message))
@@ -285,12 +284,12 @@ def _finding(job: str | None, formats: Sequence[str], diagnostic: Diagnostic) ->
 
 
 _MESSAGES = 2
-"""How many different messages of one code are shown if not all are asked for."""
+"""Number of different messages of one code that are shown by default."""
 _NAMES = 3
 
 
 def check_sheet(report: CheckReport, *, every_place: bool = False) -> Sheet:
-    """The findings of all jobs. every_place: name every message, job and place in the notes."""
+    """Return the findings of all jobs. every_place: name every message, job and location in the notes."""
     several, jobs = report.jobs > 1, plural(report.jobs, "job")
     columns = FINDINGS.sheet_columns(without=() if several else ("jobs",))
     groups = [list(group) for _, group in groupby(report.findings, key=lambda one: (one.severity, one.code))]
@@ -319,7 +318,7 @@ def _grouped(group: Sequence[Finding]) -> tuple[Cell, ...]:
 
 
 def _notes(group: Sequence[Finding], several: bool, every_place: bool) -> Iterator[str]:
-    """What was found under one code: the messages, the effect and the advice."""
+    """Yield the messages of one code, their effect and the advice."""
     head = group[0]
     messages = list(dict.fromkeys(one.message for one in group))
     shown = messages if every_place else messages[:_MESSAGES]
@@ -337,7 +336,8 @@ _MOST_EXAMPLES = 10
 
 
 def mapping_sheet(name: str, rows: Sequence[RuleMatches], refused: Sequence[str]) -> Sheet:
-    """A row a rule, called by its line in the mapping; what the first lines that it read give stands below."""
+    """Return one row per rule, named by its line in the mapping, with the results of the first lines that it read
+    below."""
     columns = (
         Column("rule", "text", values=each(lambda row: f"line {row.at}")),
         Column("event", "text", values=attribute("event")),
@@ -352,7 +352,7 @@ def mapping_sheet(name: str, rows: Sequence[RuleMatches], refused: Sequence[str]
 
 
 def refused_notes(refused: Sequence[Refused]) -> list[str]:
-    """The first refused lines, a sentence each."""
+    """Return the first refused lines, one sentence each."""
     notes = [
         f"{one.line.source}:{one.line.number} refused: {without_secrets(one.reason)}"
         for one in refused[:_MOST_EXAMPLES]
@@ -362,7 +362,8 @@ def refused_notes(refused: Sequence[Refused]) -> list[str]:
 
 
 def unread_sheet(shapes: Counter[str], examples: Mapping[str, Line]) -> Sheet:
-    """The most frequent lines that no rule reads: an example of each, and how many differ from it in digits only."""
+    """Return the most frequent lines that no rule reads: an example of each, and how many differ from it only in
+    digits."""
     rows = [(shape, count, examples[shape]) for shape, count in shapes.most_common(_MOST_EXAMPLES)]
     columns = (
         Column("lines that no rule reads", "text", values=each(lambda row: quoted(row[2].text))),

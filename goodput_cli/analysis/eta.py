@@ -1,4 +1,4 @@
-"""When a job will be done: at the goodput of the window, and at the least (docs/inside-steps.md)."""
+"""Expected end of a job: at the goodput of the window, and without badput (docs/inside-steps.md)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
 
 LEAST_STEPS = 24
-"""Of fewer kept steps nobody knows the pace."""
+"""Minimum number of kept steps for a known pace."""
 _MOST_SECONDS = 1e9
-"""Nobody plans farther ahead than 30 years."""
+"""Upper limit of an estimate: 30 years."""
 _TRAINED = frozenset({Category.PRODUCTIVE.id, Category.SLOWDOWN.id})
-"""Kept training, without what stalled in it."""
+"""Kept training, without stalls in it."""
 
 
 @written("eta", "when the job will be done if it continues as in the window; not used for any other number")
 @dataclass(frozen=True, kw_only=True)
 class Eta:
-    """When a job is done, if it goes on as in the window."""
+    """Expected end of a job that continues as in the window."""
 
     total_steps: FromOne
     """number of steps of the whole job"""
@@ -48,8 +48,11 @@ class Eta:
 
 
 def eta_of(analysis: AnalysisData) -> Eta | None:
-    """When the job is done. None where nobody says at which step that is, or where that is reached; behind the end of a
-    job, and of one that is told to hang or that may be dead; of checkpoint logs and before 24 steps."""
+    """Return when the job is done.
+
+    None if the last step is unknown or reached, after the end of a job, for a job that hangs or may be dead, for
+    checkpoint logs, and for fewer than 24 steps.
+    """
     total, how = _total(analysis)
     kept = analysis.job.kept_range
     if total is None or kept is None or analysis.job.ending != "not_logged" or analysis.timeline.records is None:
@@ -73,7 +76,7 @@ def eta_of(analysis: AnalysisData) -> Eta | None:
 
 
 def _total(analysis: AnalysisData) -> tuple[int | None, str]:
-    """At which step the job is done, and who says so."""
+    """Return the last step of the job, and its source."""
     if analysis.work_options.total_steps is not None:
         return analysis.work_options.total_steps, "--total-steps"
     stated = WorkRecords.of(analysis).stated(("total_steps",))
@@ -81,13 +84,13 @@ def _total(analysis: AnalysisData) -> tuple[int | None, str]:
 
 
 def _trained(analysis: AnalysisData) -> int:
-    """ns of the window that were kept training, slow steps among them."""
+    """Return the kept training of the window, with slow steps, in ns."""
     return sum(row.ns for row in (analysis.goodput, *analysis.badput) if row.category in _TRAINED)
 
 
 def _last_level(timeline: Timeline, steps: TimedSteps) -> tuple[float | None, PaceFinding]:
-    """Return seconds of a step at the end, the mean of the last level of the steps of the last size, and whether the
-    level moved."""
+    """Return the step time at the end (s), and the finding about its level. It is the mean of the last level of the
+    steps of the last size."""
     if not len(steps) or int(steps.count.sum()) < LEAST_STEPS - 1:
         return None, PaceFinding("inconclusive")
     part, model = models_by_size(timeline, steps)[-1]

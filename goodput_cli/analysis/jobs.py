@@ -1,6 +1,6 @@
-"""Every job of a log in a line (`goodput jobs`).
+"""Every job of a log in one line (`goodput jobs`).
 
-Questions about whole logs, with all jobs in them: `list_jobs` and `check_log`.
+Questions about whole logs with all their jobs: `list_jobs` and `check_log`.
 """
 
 from __future__ import annotations
@@ -57,37 +57,37 @@ class JobSummary:
     name: str
     """The job name."""
     start_ns: int
-    """Start of the window that was accounted for (accounting §1, §7), ns since 1970 UTC; of a job that cannot be
-    analyzed, its first event."""
+    """Start of the accounted window (accounting §1, §7), ns since 1970 UTC; for a job that cannot be analyzed, its
+    first event."""
     end_ns: int
-    """End of that window, ns since 1970 UTC; of a job that cannot be analyzed, its last event."""
+    """End of that window, ns since 1970 UTC; for a job that cannot be analyzed, its last event."""
     events: int
     """Events of the job, each counted once."""
     formats: tuple[str, ...]
-    """Names of the log formats seen, sorted."""
+    """Names of the log formats, sorted."""
     attempts: int | None
-    """How many attempts; None where the job cannot be analyzed."""
+    """Number of attempts; None if the job cannot be analyzed."""
     runs: int | None
-    """How often the name was used (accounting §10); None where the job cannot be analyzed."""
+    """Number of runs with the name (accounting §10); None if the job cannot be analyzed."""
     run: int
-    """Which of them this is, from 1; 0: all of them as one."""
+    """Number of this run, from 1; 0: all of them combined."""
     disruptions: int | None
-    """Disruptions inside the window; None where the job cannot be analyzed."""
+    """Disruptions inside the window; None if the job cannot be analyzed."""
     ending: str | None
-    """How the last attempt ended; None where the job cannot be analyzed."""
+    """End of the last attempt; None if the job cannot be analyzed."""
     goodput_ns: int | None
-    """Productive time; None where the job cannot be analyzed or judged, only bounds are known, or all of the window is
-    excluded."""
+    """Productive time. None if the job cannot be analyzed, goodput is unknown, only bounds are known, or all of the
+    window is excluded."""
     goodput_percent: float | None
-    """Of the window without what is excluded; None as `goodput_ns`."""
+    """Percentage of the window without excluded time; None like `goodput_ns`."""
     at_least_percent: float | None = None
-    """The lowest goodput that the log allows (accounting §7); None where it allows any."""
+    """The lowest goodput that the log allows (accounting §7); None if it allows any."""
     at_most_percent: float | None = None
-    """The highest goodput that the log allows; None where it allows any."""
+    """The highest goodput that the log allows; None if it allows any."""
     reason: str | None = None
-    """Why there is no goodput; None where there is."""
+    """Reason for missing goodput; None if it is known."""
     cause: str | None = None
-    """Code of why the last attempt ended (docs/causes.md); None if it ended cleanly, or unknown."""
+    """Code of the last end's cause (docs/causes.md); None for a clean end, or if unknown."""
     cause_certainty: str | None = None
     """`confirmed` or `likely`."""
 
@@ -266,7 +266,7 @@ JOBS = Table(
 @written("jobs_answer", "goodput jobs --format json", kind="jobs")
 @dataclass(frozen=True, repr=False, kw_only=True)
 class JobList(Answered):
-    """The jobs of a log."""
+    """Jobs of a log."""
 
     found: Count
     """jobs in the logs, and separate runs, before --limit"""
@@ -284,8 +284,8 @@ class JobList(Answered):
 
 
 def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs: int, run: int = 0) -> JobSummary:
-    """A job in a line. job: its log alone; [start, end) (ns): the window of the question, inside the job window; runs:
-    how often its name was used; run: which of them the timeline is of, 0: all."""
+    """Return a job in one line. job: its log alone. [start, end) (ns): the window of the question, inside the job
+    window. runs: number of runs with its name. run: the run of the timeline, 0 for all."""
     amounts = timeline.ledger.between(np.array([start]), np.array([end]))
     taken = {category: int(ns[0]) for (category, _), ns in amounts.items() if category != Category.CUSTOM}
     productive = taken.get(Category.PRODUCTIVE, 0)
@@ -323,7 +323,7 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
 
 
 def not_analysed(job: EventLog, reason: str, run: int = 0) -> JobSummary:
-    """A job of which only the lines can be told."""
+    """Return a job that cannot be analyzed: only facts from its lines are known."""
     table = job.table
     reason = NO_TRAINING_LOG if is_scheduled_alone(job.format_names[0]) else reason
     first, last = int(table.time.min()), int(table.end.max())
@@ -335,9 +335,9 @@ def not_analysed(job: EventLog, reason: str, run: int = 0) -> JobSummary:
 
 
 def arranged(jobs: Iterable[JobSummary], key: SortKey, limit: int | None) -> tuple[JobSummary, ...]:
-    """Sorted, ties by start and name; the first `limit` of them.
+    """Return the jobs sorted, ties by start and name, limited to the first `limit`.
 
-    start, name: ascending. goodput: the lowest first, unknown last. events, length: the most first.
+    start, name: ascending. goodput: the lowest first, unknown last. events, length: the largest first.
     """
     orders = {
         "start": lambda job: (job.start_ns, job.name),
@@ -353,8 +353,11 @@ _MOST_REASONS = 5
 
 
 def jobs_sheet(jobs: JobList) -> Sheet:
-    """A row a job. For people only what fits 80 columns: runs only where a name was used more than once, and why jobs
-    ended only where that is known of one."""
+    """Return one row per job.
+
+    People see only columns that fit 80 columns: runs only if a name was used more than once, and causes only if one is
+    known.
+    """
     empty = [] if any((job.runs or 1) > 1 for job in jobs.jobs) else ["runs"]
     empty += [] if any(job.cause for job in jobs.jobs) else ["why"]
     columns = JOBS.sheet_columns(without=empty)
@@ -377,7 +380,7 @@ def _summary(jobs: JobList) -> Iterator[str]:
 
 
 def _notes(jobs: JobList) -> Iterator[str]:
-    """Why jobs have no goodput."""
+    """Yield why jobs have no goodput."""
     unlogged = [job for job in jobs.jobs if job.reason == NO_TRAINING_LOG]
     if unlogged:
         yield (
@@ -392,7 +395,7 @@ def _notes(jobs: JobList) -> Iterator[str]:
 
 
 JobsDone = Callable[[int, int], None]
-"""Called after each job: how many are done, and of how many."""
+"""Callback after each job: the number of finished jobs, and the total."""
 
 
 def list_jobs(
@@ -404,10 +407,10 @@ def list_jobs(
     limit: int | None = None,
     jobs_done: JobsDone | None = None,
 ) -> JobList:
-    """Every job of the log in a line; those that cannot be analyzed have no goodput.
+    """Return every job of the log in one line; jobs that cannot be analyzed have no goodput.
 
-    The window, `--as-of` and the run of the question count for each job. limit: how many to give, None for all.
-    NotEnoughData: no events, or none of `job_name`. UsageError: the question fits none of the jobs.
+    The window, `--as-of` and the run of the question apply to each job. limit: the maximum number, None for all. Raise
+    NotEnoughData without events, or without events of `job_name`. Raise UsageError if the question fits no job.
     """
     log = _of_interest(log, job_name)
     with garbage_collection_paused():
@@ -416,13 +419,14 @@ def list_jobs(
 
 
 JobAnswer = tuple[JobSummary, GoodputError | None]
-"""A job in a line, and why it could not be analyzed."""
+"""A job in one line, and the error if it could not be analyzed."""
 
 
 def job_list(
     answers: Sequence[JobAnswer], diagnostics: Sequence[Diagnostic], sort: SortKey, limit: int | None
 ) -> JobList:
-    """The answers about all jobs as a list. diagnostics: of reading. UsageError: the question fits none of them."""
+    """Return the answers about all jobs as a list. diagnostics: of reading. Raise UsageError if the question fits no
+    job."""
     _raise_if_all([error for _, error in answers], UsageError)
     jobs = [answer for answer, _ in answers]
     return JobList(
@@ -437,8 +441,8 @@ def job_list(
 def check_log(
     log: EventLog, question: Question, *, job_name: str | None = None, jobs_done: JobsDone | None = None
 ) -> CheckReport:
-    """Everything that is wrong with the log, and with each of its jobs: of no job where no event could be read. Errors
-    as in `list_jobs`."""
+    """Return all problems of the log, and of each of its jobs. Without readable events there are no jobs. Errors are
+    the same as in `list_jobs`."""
     seen = log.table.observed.listed
     if len(log.table) == 0 and (log.diagnostics or seen):
         return report(log.diagnostics, [], [], 0, 0, seen)
@@ -460,7 +464,7 @@ def check_log(
 
 
 def _of_interest(log: EventLog, job_name: str | None) -> EventLog:
-    """The log of one job or of all. NotEnoughData if there is nothing of it."""
+    """Return the log of one job or of all. Raise NotEnoughData if it has no events."""
     if job_name is None and len(log.table):
         return log
     table, name, formats = pick_job(log, job_name)
@@ -477,7 +481,7 @@ def _each(log: EventLog, jobs_done: JobsDone | None) -> Iterator[EventLog]:
 
 
 def job_summaries(job: EventLog, question: Question) -> list[JobAnswer]:
-    """One job in a line, or in one a run where its runs stand apart (accounting §10). job: its log alone."""
+    """Return one job in one line, or in one per run if its runs are separate (accounting §10). job: its log alone."""
     ordered = in_order(job.table)
     starts = run_starts(ordered.table, apart=True) if question.run == AUTO else [0]
     chosen = [question] if len(starts) == 1 else [
@@ -503,7 +507,8 @@ def _summary_of_run(job: EventLog, ordered: OrderedEvents, question: Question) -
 def _checked(
     job: EventLog, question: Question, processes: list[ProcessRow]
 ) -> tuple[int, Sequence[Diagnostic], GoodputError | None]:
-    """The runs of one job, what is wrong with it, and why it could not be accounted for. processes: get its own."""
+    """Return the number of runs of one job, its problems, and the error if accounting failed. processes: its own are
+    added."""
     try:
         ordered = in_order(job.table)
         whole = replace(question, run=ALL) if question.run == AUTO else question
@@ -519,13 +524,13 @@ def _checked(
 
 
 def _runs(ordered: OrderedEvents, timeline: Timeline, question: Question) -> int:
-    """How often the job's name was used, whichever run is asked for."""
+    """Return the number of runs with the job's name, for any selected run."""
     if question.run in (ALL, AUTO):
         return len(timeline.runs)
     return len(run_starts(ordered.table))
 
 
 def _raise_if_all(errors: list[GoodputError | None], kind: type[GoodputError]) -> None:
-    """A question that fits no job at all is wrong usage, not a list of nothing."""
+    """Raise the error if the question fits no job: that is wrong usage, and not an empty list."""
     if errors and all(isinstance(error, kind) for error in errors) and errors[0] is not None:
         raise errors[0]

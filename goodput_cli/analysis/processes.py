@@ -1,4 +1,4 @@
-"""Which lines of a log were read as one process, and which processes as one attempt (`goodput check`)."""
+"""Lines of a log that were read as one process, and processes that were read as one attempt (`goodput check`)."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ BEGAN = {
     "goes_on": "training continues long after an end",
     "beside": "its lines are within the time of the attempt",
 }
-"""Why a process is one of its own, and of its attempt (accounting §3)."""
+"""Reasons for a separate process, and for its attempt (accounting §3)."""
 
 
 @dataclass(frozen=True)
 class ProcessRow:
-    """What one source says of one attempt."""
+    """Lines of one source in one attempt."""
 
     job: str
-    """Whose attempt it is."""
+    """Job of the attempt."""
     attempt: int
-    """From 1."""
+    """Attempt, from 1."""
     source: str
-    """The file or log."""
+    """File or log."""
     first_line: int
-    """The first line with a meaning."""
+    """First recognized line."""
     last_line: int
-    """The last one."""
+    """Last recognized line."""
     start_ns: int
-    """When the first of them was, ns since 1970 UTC."""
+    """Time of the first line, ns since 1970 UTC."""
     end_ns: int
-    """When the last of them ended, ns since 1970 UTC."""
+    """End of the last line, ns since 1970 UTC."""
     steps: int
-    """Records of steps."""
+    """Number of step records."""
     began: str
     """A key of `BEGAN`."""
 
@@ -72,7 +72,7 @@ _MOST = 40
 
 
 def processes_of(timeline: Timeline) -> Iterator[ProcessRow]:
-    """A row an attempt and source, in the order of attempts, the source that began it first."""
+    """Yield one row per attempt and source, ordered by attempt, the source that began it first."""
     table, attempts = timeline.table, timeline.attempts
     rows = np.flatnonzero(attempts.of_row >= 0)
     owner, source = attempts.of_row[rows], np.asarray(table.source)[rows]
@@ -111,7 +111,7 @@ def _began(timeline: Timeline, attempt: int) -> str:
 
 
 def processes_sheet(processes: Sequence[ProcessRow]) -> Sheet:
-    """The processes of a log as people see them: the first of many."""
+    """Return the processes of a log for people: the first of many."""
     several = len({one.job for one in processes}) > 1
     columns = PROCESSES.sheet_columns(without=() if several else ("job",))
     columns = tuple(one for one in columns if one.audience & Audience.PEOPLE)

@@ -150,7 +150,7 @@ class Question:
         read=_read_ns,
     )
     work: WorkOptions = NOTHING_SAID
-    """What the user knows about the work of the job."""
+    """User knowledge about the work of the job."""
     now_ns: int = field(default_factory=time.time_ns)
     """The current time, ns since 1970 UTC."""
 

@@ -1,6 +1,6 @@
-"""How long outages took to be noticed and to be over, and who started the job again: what an answer says of them all.
+"""Times to detect outages and to recover from them, and who restarted the job: totals of an answer.
 
-No NumPy here: thresholds and saved answers are read without it.
+This module does not import NumPy: thresholds and saved answers are read without it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ RECOVERIES: tuple[Recovery, ...] = get_args(Recovery)
 UNKNOWN_IN_VERSION_1 = "not said"
 """A recovery that is not logged in answers with `schema_version` 1, which are still read."""
 MARK = "<="
-"""Before a time that is at most so long."""
+"""Prefix of a time that is an upper limit."""
 
 
 @written("recoveries_part", "over the unplanned disruptions of the window; null where there is nothing to average")
 @dataclass(frozen=True)
 class Recoveries:
-    """How long it took to notice and to recover, over the unplanned disruptions of a window."""
+    """Times to detect and to recover, over the unplanned disruptions of a window."""
 
     mttr_seconds: Amount | None
     """mean time to recover: from the failure until training resumed, queue included; over those that resumed"""
@@ -54,7 +54,7 @@ class Recoveries:
 
 
 def recovery_words(one: Recoveries) -> str | None:
-    """`MTTR <=12 min 30 s (1 of 1), p50 ..., p90 ...; restarts: 1 automatic`; None without disruptions."""
+    """Return `MTTR <=12 min 30 s (1 of 1), p50 ..., p90 ...; restarts: 1 automatic`; None without disruptions."""
     count = one.recovered + one.not_recovered
     if not count:
         return None

@@ -39,12 +39,12 @@ _ROUND = (
 def rolling(
     timeline: Timeline, start: int, end: int, windows: Sequence[int], every: int | None = None, hindsight: bool = True
 ) -> Rolling:
-    """Goodput and badput of windows that end in (start, end] (ns).
+    """Return goodput and badput of windows that end in (start, end] (ns).
 
     windows: lengths in ns. every: ns between two ends, counted from `start` (default: the shortest window, so that it
     tiles the job); the last row ends at `end`. Windows look back beyond `start` and are cut only to the job window.
-    hindsight: whether a step redone later is wasted in every window that holds it, or each row is as it was known at
-    its end. `UsageError`: more than a million rows.
+    hindsight: whether a step that is redone later is wasted in every window that contains it; otherwise each row is as
+    it was known at its end. Raise `UsageError` for more than a million rows.
     """
     window, begins, ends = window_bounds(timeline, start, end, windows, every or min(windows))
     if hindsight:
@@ -73,12 +73,12 @@ def rolling(
 
 
 def last_windows(timeline: Timeline, end: int, windows: Sequence[int]) -> Rolling:
-    """The one window of each length (ns) that ends at `end` (ns)."""
+    """Return the one window of each length (ns) that ends at `end` (ns)."""
     return replace(rolling(timeline, end - 1, end, windows, every=1), every_ns=min(windows))
 
 
 def as_known_at(timeline: Timeline, as_of: int) -> Timeline:
-    """The job as it was known at the instant `as_of` (ns). `NotEnoughData` if that is nothing."""
+    """Return the job as it was known at the time `as_of` (ns). Raise `NotEnoughData` if nothing was known."""
     if as_of >= timeline.end:
         return timeline
     then = build_timeline(timeline.ordered, timeline.rules, as_of)
@@ -88,12 +88,12 @@ def as_known_at(timeline: Timeline, as_of: int) -> Timeline:
 
 
 def default_window(length: int) -> int:
-    """A round length (ns) of which some ten fit into `length` (ns)."""
+    """Return a round length (ns) that fits about ten times into `length` (ns)."""
     return next((size for size in _ROUND if 10 * size >= length), _ROUND[-1])
 
 
 def window_bounds(timeline: Timeline, start: int, end: int, windows: Sequence[int], every: int) -> tuple[I64, I64, I64]:
-    """Length asked for, start and end (ns) of every window, length by length and each in time order."""
+    """Return requested length, start and end (ns) of every window, ordered by length and then by time."""
     rows = -(-(end - start) // every)
     if rows * len(windows) > MAX_ROWS:
         raise UsageError(f"{rows * len(windows)} windows are too many (limit {MAX_ROWS}); use a longer --every")
@@ -106,9 +106,11 @@ def window_bounds(timeline: Timeline, start: int, end: int, windows: Sequence[in
 
 
 def _as_known_then(timeline: Timeline, begins: I64, ends: I64) -> tuple[I64, dict[Key, I64], Mask, I64]:
-    """Ends and amounts of windows as they were known at each end, whether goodput could not be judged then, and how
-    much more may have been productive: a window ends where the job had ended by then (if that was before the
-    window began, nothing of it counts)."""
+    """Return ends and amounts of windows as they were known at each end.
+
+    Also return for which of them goodput was unknown then, and how much more time may have been productive. A window
+    ends where the job had ended by then. If that was before the window began, nothing of it counts.
+    """
     cut, unknown = begins.copy(), np.zeros(len(ends), dtype=np.bool_)
     undecided = np.zeros(len(ends), dtype=np.int64)
     amounts: dict[Key, I64] = {}
@@ -128,7 +130,7 @@ _AT_ONCE = 1024
 
 
 def rolling_sheet(analysis: Analysis) -> Sheet:
-    """The rolling windows of an analysis; `Analysis.rolling` must be there."""
+    """Return the rolling windows of an analysis; `Analysis.rolling` must not be None."""
     rolling = analysis.rolling
     assert rolling is not None
     columns = _columns(rolling)
@@ -147,11 +149,11 @@ class _Windows(Struct, frozen=True):
 
     rows: list[WindowRow]
     badput_ns: I64
-    """As in `Rolling`, of these windows."""
+    """As in `Rolling`, for these windows."""
 
 
 def parts(rolling: Rolling) -> Iterator[_Windows]:
-    """All windows, some at a time."""
+    """Yield all windows in parts."""
     rows = rolling.rows()
     for start, stop in blocks(len(rolling), _AT_ONCE):
         yield _Windows(list(islice(rows, stop - start)), rolling.badput_ns[:, start:stop])
@@ -284,13 +286,13 @@ WINDOWS = Table(
         Column("productive", "duration", Audience.TABLES, _of(lambda row: row.productive_ns)),
     ),
 )
-"""The columns of every answer; tables have one more for each category that there is."""
+"""Columns of every answer; tables have an additional one for each category that occurs."""
 _EXCLUDED = Column("excluded", "duration", Audience.TABLES, _of(lambda row: row.excluded_ns))
 
 
 def _columns(rolling: Rolling) -> tuple[Column, ...]:
-    """What people and tables have: the lengths of windows where there are several, slices and exclusions where there
-    are some, each category."""
+    """Return the columns of people and tables: lengths of windows if there are several, slices and exclusions if there
+    are any, and each category."""
     hidden = set() if _is_elastic(rolling) else {"slices", "stepping_slice_efficiency"}
     hidden |= set() if rolling.bounded.any() else {"at_least", "at_most"}
     without = ("window",) if len(set(rolling.window_ns.tolist())) <= 1 else ()
@@ -301,17 +303,18 @@ def _columns(rolling: Rolling) -> tuple[Column, ...]:
 
 
 def filled(rolling: Rolling) -> FilledTable:
-    """The table of the windows."""
+    """Return the table of the windows."""
     return WINDOWS.of(len(rolling), lambda: parts(rolling))
 
 
 def _is_elastic(rolling: Rolling) -> bool:
-    """Whether slice counts are known."""
+    """Return True if slice counts are known."""
     return not bool(np.isnan(rolling.stepping).all())
 
 
 def rolling_lines(rolling: Rolling) -> Iterator[tuple[str, list[float | None], str, str]]:
-    """Per window length: what it is, goodput in percent of every window, and the lowest and the last one in words."""
+    """Yield, per window length, its description, goodput in percent of every window, and the lowest and the last one in
+    words."""
     shares = rolling.percent
     for length in dict.fromkeys(rolling.window_ns.tolist()):
         rows = np.flatnonzero(rolling.window_ns == length)
@@ -332,7 +335,7 @@ def rolling_lines(rolling: Rolling) -> Iterator[tuple[str, list[float | None], s
 
 
 def _why_no_share(rolling: Rolling, rows: Rows) -> str:
-    """Why none of some windows has a goodput."""
+    """Return why none of some windows has a goodput."""
     if rolling.bounded[rows].any():
         low, high = float(np.nanmin(rolling.at_least_percent[rows])), float(np.nanmax(rolling.at_most_percent[rows]))
         return f"only bounds are known, {percent(low)} to {percent(high)}"
@@ -358,7 +361,7 @@ def _notes(rolling: Rolling) -> Iterator[str]:
 @written("rolling_span")
 @dataclass(frozen=True)
 class RollingSpan:
-    """Where the windows end."""
+    """Range of the windows' ends."""
 
     start_ns: Instant
     """windows end after this instant"""
@@ -369,7 +372,7 @@ class RollingSpan:
 @written("rolling_answer", "goodput rolling --format json", kind="rolling")
 @dataclass(frozen=True, kw_only=True)
 class RollingAnswer:
-    """The windows that move through a job."""
+    """Windows that move through a job."""
 
     job: NamedJob
     window: RollingSpan
@@ -381,7 +384,7 @@ class RollingAnswer:
 
 
 def rolling_answer(analysis: Analysis, rolling: Rolling) -> RollingAnswer:
-    """The windows of an analysis."""
+    """Return the windows of an analysis."""
     return RollingAnswer(
         job=named_job(analysis),
         window=RollingSpan(analysis.window.start_ns, analysis.window.end_ns),

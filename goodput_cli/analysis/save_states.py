@@ -1,5 +1,4 @@
-"""Which saves are complete checkpoints (accounting §2): the one answer of older restores, unfinished saves, `at_risk`,
-charts and advice."""
+"""Completion of saves (accounting §2): shared by older restores, unfinished saves, `at_risk`, charts and advice."""
 
 from __future__ import annotations
 
@@ -17,10 +16,10 @@ from goodput_cli.events.schema import LEFT_OPEN_SAVE, NO_STEP, SAVE_STATE, Edge,
 _NEVER = np.iinfo(np.int64).max
 _STATES = {one.value: rank for rank, one in enumerate(SaveState, 1)}
 _ENDED = 0
-"""A line that shows that saving ended, and not whether it went on in the background."""
+"""State for a line that shows that saving ended, but not whether it continued in the background."""
 _BEGUN, _BLOCKING_DONE, _COMPLETE = (_STATES[one.value] for one in SaveState)
 _OF_ORBAX = {"true": _COMPLETE, "1": _COMPLETE, "false": _BLOCKING_DONE, "0": _BLOCKING_DONE}
-"""The states that `synchronous` of an Orbax line stands for."""
+"""States for the values of `synchronous` of an Orbax line."""
 _WAITED_KEY = "wait_for_prev"
 """Prefix of Orbax keys that show how long a save waited for the save before it."""
 
@@ -39,15 +38,15 @@ class JudgedSaves(Struct, frozen=True):
     owner: Rows
     """The attempt, from 0; -1 before the first."""
     step: I64
-    """`NO_STEP` where no line shows it."""
+    """Step; `NO_STEP` if no line shows it."""
     completion: Rows
     """Values of `Completion`."""
     begin: I64
-    """When its first line begins (ns)."""
+    """Begin of its first line (ns)."""
     complete: I64
-    """When it was complete (ns); where that is not known, when its last line ends."""
+    """Time of completion (ns); if unknown, the end of its last line."""
     is_apart: Mask
-    """True where its completion has a line of its own, after the line of the part that blocks training."""
+    """True if its completion has a separate line, after the line of the part that blocks training."""
 
     def __len__(self) -> int:
         return len(self.owner)
@@ -57,7 +56,7 @@ class JudgedSaves(Struct, frozen=True):
         return JudgedSaves(*(getattr(self, name)[chosen] for name in self.__struct_fields__))
 
     def are(self, *completions: Completion) -> Mask:
-        """Return which saves have one of some completions."""
+        """Return, for each save, True if it has one of some completions."""
         return np.isin(self.completion, completions)
 
 
@@ -103,20 +102,20 @@ class _Lines(Struct, frozen=True):
     owner: Rows
     step: I64
     state: Rows
-    """0 or values of `_STATES`."""
+    """0, or values of `_STATES`."""
     time: I64
     end: I64
     is_saved: Mask
     """True for `Kind.SAVED`."""
     is_interval: Mask
     is_cut: Mask
-    """True where no line ended it before its attempt, or the time of the question, did."""
+    """True if no line ended it before its attempt ended, or before the time of the question."""
     has_waited: Mask
-    """True where its save waited for the save before it."""
+    """True if its save waited for the save before it."""
 
 
 class _Facts(NamedTuple):
-    """What the detail of a line of a save shows."""
+    """Facts in the detail of a save line."""
 
     state: int = _ENDED
     has_waited: bool = False
@@ -132,7 +131,7 @@ def _facts_of(detail: object) -> _Facts:
 
 
 def _facts_of_lines(timeline: Timeline, rows: Rows) -> tuple[Rows, Mask]:
-    """Return of some rows the state that their line names, and whether their save waited for the one before it."""
+    """Return the state that each row's line names, and True if its save waited for the one before it."""
     details, detail = np.unique(timeline.table.detail[rows], return_inverse=True)
     facts = [_Facts() if code < 0 else _facts_of(timeline.table.details[code]) for code in details.tolist()]
     state, has_waited = np.array([one.state for one in facts], dtype=np.intp), [one.has_waited for one in facts]
@@ -140,7 +139,7 @@ def _facts_of_lines(timeline: Timeline, rows: Rows) -> tuple[Rows, Mask]:
 
 
 def left_open(timeline: Timeline, rows: Rows) -> Mask:
-    """Return which rows are begins of saves that their attempt did not outlive."""
+    """Return, for each row, True if it is the begin of a save that was still running when its attempt ended."""
     details = timeline.table.details
     used = distinct(timeline.table.detail[rows])
     some = [code for code in used[used >= 0].tolist() if details[code] == LEFT_OPEN_SAVE]
@@ -167,7 +166,7 @@ def _lines_of_saves(timeline: Timeline) -> _Lines:
 
 
 def _steps_of_completions(owner: Rows, step: I64, is_nameless: Mask) -> I64:
-    """Return the steps, where a completion without a step is that of the newest save of its attempt before it."""
+    """Return the steps. A completion without a step gets that of the newest save of its attempt before it."""
     if not is_nameless.any():
         return step
     before = np.maximum.accumulate(np.where(is_nameless, -1, np.arange(len(step))))
@@ -176,8 +175,11 @@ def _steps_of_completions(owner: Rows, step: I64, is_nameless: Mask) -> I64:
 
 
 def _states_completion(lines: _Lines, save: Rows) -> Mask:
-    """Return which lines state that their save is complete. A line that only shows that saving ended ends the blocking
-    part, where another line of its save or completions of other saves show that saves go on in the background."""
+    """Return, for each line, True if it states that its save is complete.
+
+    A line that only shows that saving ended marks the end of the blocking part, if another line of its save or
+    completions of other saves show that saves continue in the background.
+    """
     in_background = np.zeros(int(save[-1]) + 1, dtype=np.bool_)
     in_background[save[(lines.state == _BEGUN) | (lines.state == _BLOCKING_DONE)]] = True
     ended = (lines.state == _ENDED) & ~in_background[save]
@@ -188,7 +190,8 @@ def _states_completion(lines: _Lines, save: Rows) -> Mask:
 
 
 def _restored_later(timeline: Timeline, owner: Rows, step: I64) -> Mask:
-    """Return which saves a later attempt restores, before an attempt in between saves the same step again."""
+    """Return, for each save, True if a later attempt restores it, before an attempt in between saves the same step
+    again."""
     table, proved = timeline.table, np.zeros(len(owner), dtype=np.bool_)
     rows = np.flatnonzero(of_kind(table.kind, (Kind.RESTORE, Kind.LOAD)) & (table.step != NO_STEP))
     if len(rows) == 0:
@@ -204,7 +207,7 @@ def _restored_later(timeline: Timeline, owner: Rows, step: I64) -> Mask:
 
 
 def _waited_for(lines: _Lines, first: Rows) -> Mask:
-    """Return which saves a later save of their attempt waited for, as its line shows."""
+    """Return, for each save, True if a later save of its attempt waited for it, as its line shows."""
     begin = np.minimum.reduceat(lines.time, first)
     waited, owner = np.logical_or.reduceat(lines.has_waited, first), lines.owner[first]
     newest = np.full(int(owner.max(initial=0)) + 2, np.iinfo(np.int64).min)

@@ -1,1 +1,1 @@
-"""`goodput disruptions`: what stopped the job, and what that lost."""
+"""`goodput disruptions`: interruptions of the job, and their losses."""

@@ -1,6 +1,6 @@
-"""Disruptions (accounting §10): how each attempt ended, what each disruption lost, and how long the job was down.
+"""Disruptions (accounting §10): the end of each attempt, the loss of each disruption, and the downtime of the job.
 
-Reliability (accounting §10): how long the job runs between disruptions, and what they cost.
+Reliability (accounting §10): the time between disruptions, and their cost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from goodput_cli.vocabulary.categories import ENDED, Category
 
 
 def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
-    """The disruptions whose last sign of life lies in [start, end) (ns), in time order (accounting §10)."""
+    """Return the disruptions whose last sign of life is in [start, end) (ns), in time order (accounting §10)."""
     table, attempts = timeline.table, timeline.attempts
     inside = disruptions_inside(timeline, start, end)
     if len(inside) == 0:
@@ -36,7 +36,7 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     costs, evidence = AttemptCosts(timeline), find_evidence(timeline)
     began, last = first_and_last_steps(timeline)
     ranks, died = ranks_of(timeline), timeline.sign_of_life
-    dead = timeline.disruptions[inside]  # the attempt that ended
+    dead = timeline.disruptions[inside]  # Attempts that ended.
     next_, resumed = dead + 1, evidence.resumed[dead]
     first_step, regained = evidence.first_step[dead], evidence.regained[dead]
     ended, ended_row = timeline.ends.how, timeline.ends.row
@@ -83,25 +83,29 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
 
 
 def disruptions_inside(timeline: Timeline, start: int, end: int) -> NDArray[np.intp]:
-    """Positions in `Timeline.disruptions` of those inside [start, end) (ns). A last sign of life at the very end of the
-    job window, or before it, counts as inside it: windows that tile the job hold each disruption once."""
+    """Return the positions in `Timeline.disruptions` of those inside [start, end) (ns).
+
+    A last sign of life exactly at the end of the job window, or before it, counts as inside: windows that tile the job
+    contain each disruption once.
+    """
     down = clipped(timeline.sign_of_life[timeline.disruptions], timeline.start, timeline.end - 1)
     return np.flatnonzero((down >= start) & (down < end))
 
 
 def count_disruptions(timeline: Timeline, start: int, end: int) -> int:
-    """How many disruptions inside [start, end) (ns) count: no scale-ups, no rollbacks."""
+    """Return the number of disruptions inside [start, end) (ns) that count: without scale-ups and rollbacks."""
     inside = timeline.disruptions[disruptions_inside(timeline, start, end)]
     return int(np.count_nonzero(~timeline.planned[inside]))
 
 
 def _since(instant: I64, table: EventTable, rows: Rows) -> I64:
-    """ns from each instant to an event, not below 0; unknown where there is none."""
+    """Return the ns from each time to an event, not below 0; unknown without an event."""
     return np.where(rows >= 0, np.maximum(table.time[rows] - instant, 0), UNKNOWN)
 
 
 def _steps_lost(timeline: Timeline, costs: AttemptCosts) -> I64:
-    """By attempt that another one follows; unknown where a checkpoint log shows time lost but no step."""
+    """Return lost steps by attempt that another one follows; unknown if a checkpoint log shows lost time without a
+    step."""
     steps = lost_steps(timeline)[:-1]
     if timeline.progress is None:
         return steps
@@ -110,8 +114,8 @@ def _steps_lost(timeline: Timeline, costs: AttemptCosts) -> I64:
 
 
 def ranks_of(timeline: Timeline) -> I64:
-    """How many ranks started in each attempt, those without a number counted by instance or pod; 0 where its start
-    lines name none."""
+    """Return the number of ranks that started in each attempt; 0 if its start lines name none. Ranks without a number
+    are counted by instance or pod."""
     table, attempts = timeline.table, timeline.attempts
     rows = np.flatnonzero((table.kind == Kind.START) & (attempts.of_row >= 0))
     nodes = {node: -code for code, node in enumerate({node for node, _ in table.writers if node}, 1)}
@@ -132,8 +136,8 @@ _BISECTIONS = 200
 
 
 def reliability(timeline: Timeline, disruptions: Disruptions, start: int, end: int, ettr: float | None) -> Reliability:
-    """Reliability over [start, end) (ns). disruptions: those inside, of which not all count; ettr: productive
-    / window, None where that cannot be judged."""
+    """Return the reliability over [start, end) (ns). disruptions: those inside, some of which may not count. ettr:
+    productive / window, None if unknown."""
     disruptions = disruptions.unplanned
     exposure = time_up(timeline, start, end)
     count, last = len(disruptions), last_failure(timeline)
@@ -162,11 +166,11 @@ def last_failure(timeline: Timeline) -> int | None:
 
 
 def poisson_interval(count: int) -> tuple[float, float]:
-    """The exact (Garwood) interval of a Poisson mean of which `count` events were seen: half the chi-square quantiles
-    with 2 x count and 2 x count + 2 degrees of freedom, in the tails outside of 95 %. Its lower end is 0 for 0.
+    """Return the exact (Garwood) interval of a Poisson mean for `count` observed events.
 
-    For even degrees of freedom the chi-square distribution is a Poisson sum (P(chi2(2k) > 2x) = P(Poisson(x) < k)), so
-    that no library of distributions is needed.
+    It consists of half the chi-square quantiles with 2 x count and 2 x count + 2 degrees of freedom, in the tails
+    outside 95 %. Its lower end is 0 for 0 events. For even degrees of freedom the chi-square distribution is a Poisson
+    sum (P(chi2(2k) > 2x) = P(Poisson(x) < k)), so that no library of distributions is needed.
     """
     tail = (1 - _CONFIDENCE) / 2
     lower = _half_chi_square(tail, count) if count else 0.0
@@ -174,9 +178,9 @@ def poisson_interval(count: int) -> tuple[float, float]:
 
 
 def _half_chi_square(probability: float, half_freedom: int) -> float:
-    """x with P(chi2(2k) <= 2x) = probability, by bisection on a falling Poisson sum.
+    """Return x with P(chi2(2k) <= 2x) = probability, by bisection on a falling Poisson sum.
 
-    x is not more than ten standard deviations from k, and terms twice as far below k are nothing beside the others.
+    x is at most ten standard deviations from k, and terms twice as far below k are negligible.
     """
     far = 10 * math.sqrt(half_freedom) + 30
     first = max(half_freedom - round(2 * far), 0)
@@ -193,13 +197,13 @@ def _half_chi_square(probability: float, half_freedom: int) -> float:
 
 
 def time_up(timeline: Timeline, start: int, end: int) -> int:
-    """For how long (ns) attempts were up within [start, end)."""
+    """Return how long (ns) attempts were up within [start, end)."""
     up, down = up_times(timeline)
     return int(np.maximum(np.minimum(down, end) - np.maximum(up, start), 0).sum())
 
 
 def up_times(timeline: Timeline) -> tuple[I64, I64]:
-    """When (ns) each attempt was up, and until when: the last one, which is censored, to its logged end or T1."""
+    """Return when (ns) each attempt was up, and until when. The last attempt is censored at its logged end or T1."""
     attempts = timeline.attempts
     down = attempts.cut_at_next(timeline.sign_of_life)
     if len(attempts):

@@ -1,4 +1,4 @@
-"""Chains as tables (accounting §10, Links): each outage link by link, and what the links of all of them lost."""
+"""Recovery chains as tables (accounting §10, Links): each outage by phase, and the total loss by phase."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from goodput_cli.vocabulary.text import clock, duration, plural
 
 TOTAL, QUEUED = "total", "queued"
 MOST_CHAINS = 100
-"""So many outages are shown link by link."""
+"""Maximum number of outages that are shown by phase."""
 _ALWAYS = (Point.FAILED, Point.DETECTED, Point.DECIDED, Point.TERMINATED, Point.REQUEUED, Point.ALLOCATED)
-"""What people are told that no line names: the points of all programs. Some have no health check, and no rendezvous."""
+"""Points whose missing lines are reported to people, because all programs have them. Some programs have no health check
+and no rendezvous."""
 
 
 @dataclass(frozen=True)
 class LinkTotal:
-    """A link of all outages."""
+    """A recovery phase over all outages."""
 
     link: str = column("text", "the recovery phase, named after the event that ends it", heading="recovery phase")
     known: int = column("count", "outages in which that event is logged", least=0)
@@ -72,7 +73,7 @@ class _Found:
 
 
 def link_totals(chains: Sequence[Chain]) -> list[LinkTotal]:
-    """What each link lost over some outages, in their order; the total is what they lost."""
+    """Return the loss of each recovery phase over some outages, in their order, and their total."""
     found = {name: _Found() for name in (REDONE, *(one.words for one in list(Point)[1:-1]))}
     for chain in chains:
         redone = found[REDONE]
@@ -93,7 +94,7 @@ def link_totals(chains: Sequence[Chain]) -> list[LinkTotal]:
 def _add(found: dict[str, _Found], link: Link) -> None:
     for one in link.missing:
         found[one.words].of += 1
-    if link.point is Point.CAUGHT_UP:  # its loss is redone work
+    if link.point is Point.CAUGHT_UP:  # Its loss is redone work.
         return
     total = found[link.point.words]
     total.lost, total.known, total.of = total.lost + link.lost_ns, total.known + 1, total.of + 1
@@ -133,7 +134,7 @@ CHAIN_TABLE = Table(
 
 @dataclass(frozen=True)
 class ChainRow:
-    """A line of an outage as people read it."""
+    """A row of an outage for people."""
 
     link: str
     took: str
@@ -143,7 +144,7 @@ class ChainRow:
 
 
 def chain_sheet(analysis: Analysis, chain: Chain, steps: str = "") -> Sheet:
-    """An outage link by link. steps: those that were trained once more, in words."""
+    """Return an outage by recovery phase. steps: the retrained steps, in words."""
     columns = CHAIN_TABLE.sheet_columns()
     return Sheet(
         title=_title(analysis, chain),
@@ -154,7 +155,7 @@ def chain_sheet(analysis: Analysis, chain: Chain, steps: str = "") -> Sheet:
 
 
 def chain_sheets(analysis: Analysis) -> Iterator[Sheet]:
-    """The outages of the window one by one: disruptions that count, planned stops, and an end that nothing followed."""
+    """Yield the outages of the window: disruptions that count, planned stops, and a final end."""
     timeline, window = analysis.timeline, analysis.window
     rows = {one.number: one for one in analysis.disruptions}
     shown = 0
@@ -212,7 +213,7 @@ def _phase_name(point: Point) -> str:
 
 
 def _lost_to(link: Link) -> Iterator[str]:
-    """Yield what the time of a phase was: `wasted`, or `1.00 s downtime, 2.00 s restart`; then further remarks."""
+    """Yield the losses in a phase: `wasted`, or `1.00 s downtime, 2.00 s restart`; then further notes."""
     if link.point is Point.CAUGHT_UP:
         yield "see redone work"
         return
@@ -238,7 +239,7 @@ def _lost_to(link: Link) -> Iterator[str]:
 
 
 def chain_notes(analysis: Analysis, chain: Chain) -> Iterator[str]:
-    """Who started it again and what was left, and what would have shortened it."""
+    """Yield who restarted the job, the restarts left, and ways to shorten the outage."""
     if chain.followed:
         parts = [f"restarted by: {_restarted_by(chain)}", restarts_words(chain)]
         parts.append(None if chain.nodes is None else chain.nodes.words)
@@ -280,7 +281,8 @@ def order_notes(chains: Sequence[Chain]) -> Iterator[str]:
 
 
 def recovery_notes(analysis: Analysis) -> Iterator[str]:
-    """What stands below a list of disruptions: what *recover* is, who stood by, and lines that are out of order."""
+    """Yield the notes below a list of disruptions: the meaning of *recover*, standby nodes, and lines that are out of
+    order."""
     chains = analysis.disruptions.chains
     if any(one is not None and one.recover_ns is not None for one in chains):
         yield (
@@ -293,7 +295,7 @@ def recovery_notes(analysis: Analysis) -> Iterator[str]:
 
 
 def by_link_sheet(analysis: Analysis, chains: Sequence[Chain], answer: Callable[[], object]) -> Sheet:
-    """What each link lost over all outages that count."""
+    """Return the loss by recovery phase over all outages that count."""
     rows = link_totals(chains)
     columns = BY_LINK.sheet_columns()
     lost = next(one.lost_ns for one in rows if one.link == TOTAL)

@@ -1,6 +1,5 @@
-"""Recoveries (accounting §10, Links): how long outages took to be noticed and to be over, and by whom the job was
-started again; the columns that rows of disruptions have of it.
-"""
+"""Recoveries (accounting §10, Links): times to detect outages and to recover from them, who restarted the job, and the
+columns of disruptions with these facts."""
 
 from __future__ import annotations
 
@@ -21,11 +20,11 @@ from goodput_cli.vocabulary.text import duration, iso, plural
 Most = Literal["exact", "at_most"]
 MOSTS: tuple[Most, ...] = get_args(Most)
 Chains = Sequence[Chain | None]
-"""Of some disruptions; None of a scale-up and of a rollback, which have none."""
+"""Chains of some disruptions; None for a scale-up and for a rollback."""
 
 
 class Recovered(Protocol):
-    """An outage: a chain, or what a fleet keeps of one."""
+    """An outage: a chain, or the part of it that a fleet keeps."""
 
     @property
     def trained(self) -> bool: ...
@@ -40,7 +39,7 @@ class Recovered(Protocol):
 
 
 def recoveries_of(chains: Sequence[Recovered]) -> Recoveries:
-    """Of the unplanned disruptions of a window."""
+    """Return the recoveries of the unplanned disruptions of a window."""
     recovered = [one for one in chains if one.trained and one.recover_ns is not None]
     detected = [one for one in chains if one.detect_ns is not None]
     mean, p50, p90 = mean_and_quantiles([one.recover_ns or 0 for one in recovered])
@@ -53,7 +52,7 @@ def recoveries_of(chains: Sequence[Recovered]) -> Recoveries:
 
 
 def mean_and_quantiles(ns: Sequence[int]) -> tuple[float | None, float | None, float | None]:
-    """Mean, p50 and p90 (linear between neighbours) of some times, in seconds; None without any."""
+    """Return the mean, p50 and p90 (linear between neighbors) of some times, in seconds; None without any."""
     if not ns:
         return None, None, None
     p50, p90 = np.percentile(np.array(ns, dtype=np.int64), [50, 90]).tolist()
@@ -61,12 +60,12 @@ def mean_and_quantiles(ns: Sequence[int]) -> tuple[float | None, float | None, f
 
 
 def shown_time(ns: int | None, *, known: bool) -> str | None:
-    """A time as people read it: `<=` where it is at most so long."""
+    """Return a time for people: with `<=` if it is an upper limit."""
     return None if ns is None else ("" if known else MARK) + duration(ns)
 
 
 def link_rows(chain: Chain | None) -> list[dict[str, Any]]:
-    """The links as JSON has them: redone work first, and those that no line names in their place."""
+    """Return the links for JSON: redone work first, and points without a log line in their order."""
     if chain is None:
         return []
     rows = [_row(REDONE, "known", {"wasted_seconds": chain.redone_ns / 1e9})] if chain.followed else []
@@ -102,7 +101,7 @@ def _known(link: Link) -> dict[str, Any]:
 
 
 def _number(value: Callable[[Chain], int | None]) -> Callable[[Any], I64]:
-    """The values of a column of numbers."""
+    """Return the values of a column of numbers."""
 
     def of(part: Any) -> I64:
         found = (None if one is None else value(one) for one in part.chains)
@@ -112,12 +111,12 @@ def _number(value: Callable[[Chain], int | None]) -> Callable[[Any], I64]:
 
 
 def _text(value: Callable[[Chain], str | None]) -> Callable[[Any], list[str | None]]:
-    """The values of a column of words."""
+    """Return the values of a column of words."""
     return lambda part: [None if one is None else value(one) for one in part.chains]
 
 
 def _nodes(name: str) -> Callable[[Any], list[str | None]]:
-    """Nodes, with blanks between them."""
+    """Return nodes, separated by blanks."""
     return _text(lambda one: None if one.nodes is None else " ".join(getattr(one.nodes, name)))
 
 
@@ -140,7 +139,7 @@ def _recover(one: Chain) -> int | None:
 
 
 def _times(name: str, value: Callable[[Chain], int | None], *, heading: str, words: str) -> tuple[Column, Column]:
-    """A time, and whether it is at most so long."""
+    """Return two columns: a time, and True if it is an upper limit."""
     return (
         Column(
             name, "duration", values=_number(value), people_values=_people(value), words=words, nullable=True, least=0,
@@ -202,7 +201,7 @@ CHAIN_COLUMNS = (
 
 
 def restarts_words(chain: Chain) -> str | None:
-    """`restart 1 of 5`, `2 restarts left`; None where no line says it."""
+    """Return `restart 1 of 5` or `2 restarts left`; None if it is not logged."""
     if chain.budget is None:
         return None
     left, of = chain.budget
@@ -210,7 +209,7 @@ def restarts_words(chain: Chain) -> str | None:
 
 
 def budget_used(chains: Sequence[Chain]) -> tuple[int, int] | None:
-    """How many restarts were used, and of how many, at the last one of which a line says it."""
+    """Return how many restarts were used, and of how many, at the last logged one."""
     said = [one.budget for one in chains if one.budget is not None and one.budget[1] is not None]
     if not said:
         return None
@@ -220,5 +219,5 @@ def budget_used(chains: Sequence[Chain]) -> tuple[int, int] | None:
 
 
 def unplanned_chains(chains: Chains) -> Iterator[Chain]:
-    """Those of disruptions that count."""
+    """Yield the chains of disruptions that count."""
     return (one for one in chains if one is not None and one.number is not None)

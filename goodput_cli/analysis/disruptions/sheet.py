@@ -1,5 +1,5 @@
-"""Disruptions as a `Sheet` and as an answer: a row for each, or for each cause or attempt; evidence below each row,
-totals below the table."""
+"""Disruptions as a `Sheet` and as an answer: one row for each, or for each cause or attempt, with evidence below each
+row, and totals below the table."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ByCause:
 
 @dataclass(frozen=True)
 class DisruptionGroup:
-    """A row of the table: several disruptions."""
+    """A table row for several disruptions."""
 
     name: str
     group: CauseGroup
@@ -71,7 +71,7 @@ class DisruptionGroup:
 
     @property
     def first_at(self) -> str | None:
-        """Where they were first: the host of most, else the ranks."""
+        """Return their most frequent first host, otherwise the first ranks."""
         hosts = Counter(one.host for one in self.why if one.host)
         if hosts:
             host, count = max(hosts.items(), key=lambda pair: (pair[1], pair[0]))
@@ -125,7 +125,7 @@ def lines(rows: Disruptions, by: By) -> list[DisruptionGroup]:
 
 
 def by_sheet(analysis: Analysis, by: By) -> Sheet:
-    """One table in the place of the list."""
+    """Return a table of groups instead of the list."""
     found = lines(analysis.disruptions, by)
     columns = TABLES[by].sheet_columns()
     total = sum(one.count for one in found)
@@ -153,7 +153,7 @@ def _notes(found: Sequence[DisruptionGroup]) -> Iterator[str]:
 
 
 def attempts_sheet(analysis: Analysis) -> Sheet:
-    """What each attempt cost, and what all of them did."""
+    """Return the cost of each attempt, and their total."""
     table = costs_of_attempts(costs_of(analysis))
     (columns,) = table.parts()
     people = [one for one in ATTEMPTS.columns if one.audience & Audience.PEOPLE]
@@ -173,7 +173,7 @@ def attempts_sheet(analysis: Analysis) -> Sheet:
 
 
 def links_sheet(analysis: Analysis) -> Sheet:
-    """What each link lost, over the disruptions that count."""
+    """Return the loss by recovery phase, over the disruptions that count."""
     chains = list(unplanned_chains(analysis.disruptions.chains))
     return by_link_sheet(analysis, chains, lambda: disruptions_answer(analysis, None))
 
@@ -190,10 +190,11 @@ _MOST_EVIDENCE = 10
 
 
 def disruptions_sheet(analysis: Analysis, price: Price | None, *, full: bool = False) -> Sheet:
-    """The disruptions of the window, and what they cost where the price is known. full: each link by link below."""
+    """Return the disruptions of the window, with their cost if the price is known. full: with each recovery phase
+    below."""
     rows = analysis.disruptions
     columns = tuple(
-        replace(one, spare=price is not None and one.heading == "ended")  # there is no room for all of them
+        replace(one, spare=price is not None and one.heading == "ended")  # There is not enough space for all of them.
         for one in PRICED_DISRUPTIONS.sheet_columns(without=_hidden(rows, price))
     )
     shown = {one.heading for one in columns if one.audience & Audience.PEOPLE}
@@ -214,7 +215,7 @@ def disruptions_sheet(analysis: Analysis, price: Price | None, *, full: bool = F
 
 
 def _hidden(rows: Disruptions, price: Price | None) -> set[str]:
-    """Headings of columns in which people would see nothing, or for which there is no room."""
+    """Return the headings of columns that are empty for people, or for which there is not enough space."""
     hidden = {"accelerator h", "cost"} if price is None else set()
     if price is None or price.per_hour is None:
         hidden.add("cost")
@@ -231,7 +232,7 @@ def _hidden(rows: Disruptions, price: Price | None) -> set[str]:
 
 
 def _statistics(analysis: Analysis, price: Price | None) -> Iterator[str]:
-    """Yield what the disruptions add up to."""
+    """Yield the totals of the disruptions."""
     rows, reliability = analysis.disruptions, analysis.reliability
     assert reliability is not None
     low, high = reliability.mtbf_ci95_seconds
@@ -267,7 +268,7 @@ def _statistics(analysis: Analysis, price: Price | None) -> Iterator[str]:
 
 
 def _uncounted(rows: Disruptions) -> str:
-    """` and 1 planned scale-up, 2 rollbacks`"""
+    """Return ` and 1 planned scale-up, 2 rollbacks`."""
     count = Counter(ENDED[code] for code in rows.column("ended").tolist())
     parts = [plural(count[how], words) for how, words in _UNCOUNTED_WORDS.items() if count[how]]
     return f" and {', '.join(parts)}"
@@ -277,7 +278,7 @@ _UNCOUNTED_WORDS = {"scale_up": "planned scale-up", "rolled_back": "rollback"}
 
 
 def _notes_sheet(analysis: Analysis, rows: Disruptions, shown: set[str]) -> Iterator[str]:
-    """Yield the legend of the columns that are shown, and remarks about all rows."""
+    """Yield the legend of the shown columns, and notes about all rows."""
     if rows:
         yield "steps lost: steps that were trained again after the restart" + (
             "; >=: at least, because the last log lines may be missing"
@@ -349,7 +350,7 @@ def cause_text_of(why: FailureCause) -> str:
 
 
 def end_note(analysis: Analysis) -> str | None:
-    """How the job ended and why, with the line that says so; None where no line says it."""
+    """Return how the job ended and why, with the line that states it; None if it is not logged."""
     last = last_cause(analysis)
     return None if last is None else f"{at_the_end(analysis)}{cause_words(last)}"
 
@@ -393,7 +394,7 @@ NOTES = {
     "other ranks than saved": "the checkpoint has another configuration",
     "clock of a host": "the clock of the host is wrong",
 }
-"""Remarks about causes by the row of evidence."""
+"""Notes about causes, by the row of evidence."""
 
 
 def _seen(one: FailureEvidence) -> str:
@@ -434,7 +435,7 @@ def _evidence(row: Disruption, sources: Sequence[str]) -> str:
 @written("disruption_cost", "of all of them; null without --accelerators")
 @dataclass(frozen=True)
 class DisruptionCost:
-    """What all disruptions cost."""
+    """Cost of all disruptions."""
 
     accelerators: float
     """allocated to the job"""
@@ -455,7 +456,7 @@ class DisruptionCost:
 )
 @dataclass(frozen=True)
 class DisruptionsAnswer:
-    """Every disruption of the window and what they add up to."""
+    """Disruptions of the window with their totals."""
 
     job: NamedJob
     window: MeasuredWindow
@@ -472,7 +473,7 @@ class DisruptionsAnswer:
 
 
 def disruptions_answer(analysis: Analysis, price: Price | None) -> DisruptionsAnswer:
-    """The disruptions of the window, and what they cost where the price is known."""
+    """Return the disruptions of the window, with their cost if the price is known."""
     rows = analysis.disruptions
     return DisruptionsAnswer(
         job=named_job(analysis),

@@ -1,6 +1,5 @@
-"""What would have shortened outages (accounting §10, Links): a watchdog that is as patient as the silences of the job
-ask for, and a node that is there when it is needed.
-"""
+"""Ways to shorten outages (accounting §10, Links): a watchdog with a timeout that fits the job's silences, and a node
+that is available when it is needed."""
 
 from __future__ import annotations
 
@@ -16,19 +15,21 @@ from goodput_cli.vocabulary.text import duration
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 LEAST_WATCHDOG_NS = 120 * NS_PER_SECOND
-"""No watchdog is offered that waits for less: a slow file system alone keeps steps so long."""
+"""Minimum recommended watchdog timeout (ns): a slow file system alone can delay steps for that long."""
 _PATIENCE = 3
-"""Times the longest healthy silence of a job."""
+"""Multiple of the longest healthy silence of a job."""
 _LEAST_NS = 60 * NS_PER_SECOND
-"""Of less than a minute nothing is said: nobody would act on it."""
+"""Minimum (ns) for a sentence: less than a minute is not worth acting on."""
 UNTIL_DETECTED = "passed before the failure was detected"
 _WAITING = frozenset({Point.ALLOCATED})
-"""The link in which nothing but a node is waited for."""
+"""Recovery phases that consist of waiting for a node alone."""
 
 
 def longest_silence(timeline: Timeline) -> int:
-    """The longest time (ns) between two records of steps in a row of one attempt, saves and evaluations included; hangs
-    and the first steps of attempts are not healthy. 0 where no line shows any."""
+    """Return the longest time (ns) between two consecutive step records of one attempt, with saves and evaluations.
+
+    Hangs and the first steps of attempts are not healthy. 0 without any.
+    """
     records = timeline.records
     if records is None or len(records.rows) < 2:
         return 0
@@ -44,8 +45,8 @@ def longest_silence(timeline: Timeline) -> int:
 
 
 def watchdog_ns(timeline: Timeline) -> int | None:
-    """How long (ns) a watchdog should wait: 2 min, or three times the longest healthy silence; None where no two steps
-    show one. A start-up has a timeout of its own."""
+    """Return the recommended timeout (ns) of a watchdog: 2 min, or three times the longest healthy silence. None if no
+    two steps show one. A start-up has a separate timeout."""
     silence = longest_silence(timeline)
     return max(LEAST_WATCHDOG_NS, _PATIENCE * silence) if silence > 0 else None
 
@@ -66,12 +67,12 @@ def longest_link_words(timeline: Timeline, chains: Sequence[Chain]) -> str | Non
         return None
     point = max(amounts, key=lambda one: (amounts[one], -one))
     ns = amounts[point]
-    if ns <= _LEAST_NS or 2 * ns < lost or point is Point.FAILED:  # until it failed it trained
+    if ns <= _LEAST_NS or 2 * ns < lost or point is Point.FAILED:  # It trained until it failed.
         return None
     if point is Point.DETECTED:
         return _noticed(timeline, chains, ns, lost)
     if point in (Point.TRAINING_AGAIN, Point.WORKERS_STARTED) and any(one.missing for one in by_point[point]):
-        return None  # several links that no line tells apart
+        return None  # The log does not separate these phases.
     return f"{duration(ns)} of {duration(lost)} passed until {point.words}"
 
 

@@ -1,4 +1,4 @@
-"""An analysis as people and programs get it: its data, its insights, and what a session or a notebook shows of it."""
+"""An analysis for people and programs: its data, its insights, and its display in a session or a notebook."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ Frame = Literal["categories", "insights", "disruptions", "attempts", "segments",
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Analysis(AnalysisData):
-    """Where every second of the window went. `goodput.ns` and all `badput` add up to `window.counted_ns` exactly."""
+    """Time by category for a window. `goodput.ns` and all `badput` add up to `window.counted_ns` exactly."""
 
     def __repr__(self) -> str:
         return "\n".join(_lines(self))
 
     def _repr_html_(self) -> str:
-        """The same as a piece of HTML, with the categories. No style but the notebook's own, no script; text of the log
-        is escaped."""
+        """Return the text of `repr` as HTML, with the categories. It has no style of its own and no script; text of the
+        log is escaped."""
         share, amount = facts.headline(self)
         categories = [(row.name, duration(row.ns), row.percent) for row in facts.category_rows(self)]
         insights = [(one.text, one.advice, duration(one.ns), percent(one.percent)) for one in self.insights[:_MOST]]
@@ -58,8 +58,8 @@ class Analysis(AnalysisData):
         return "".join(parts)
 
     def to_frame(self, of: Frame = "categories") -> pd.DataFrame:
-        """Rows of the answer as a DataFrame: `categories` (goodput among them), `insights`, `disruptions`, `attempts`
-        (what each cost), `segments` or `events`. Raises UsageError for anything else."""
+        """Return rows of the answer as a DataFrame: `categories` (with goodput), `insights`, `disruptions`, `attempts`
+        (with their costs), `segments` or `events`. Raises UsageError for anything else."""
         makers: dict[str, Callable[[], pd.DataFrame]] = {
             "categories": CategoryTimes((self.goodput, *self.badput)).to_frame,
             "insights": lambda: _insights(self),
@@ -73,23 +73,23 @@ class Analysis(AnalysisData):
         return makers[of]()
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as `--format json` writes it (docs/schema.json)."""
+        """Return the answer as `--format json` writes it (docs/schema.json)."""
         answer: dict[str, Any] = json.loads(self._rendered("json"))
         return answer
 
     def to_html(self) -> str:
-        """The report: a page of one file that needs no network."""
+        """Return the report: a single-file page that needs no network."""
         return self._rendered("html")
 
     def _rendered(self, format_name: str) -> str:
-        """As a renderer writes it. It is looked up by its name, as a plug-in is: results know none."""
+        """Render the analysis. The renderer is looked up by name, like a plug-in: results do not import renderers."""
         registry = import_module("goodput_cli.report.base")
         return str(registry.load_renderer(format_name)(self, registry.Page()))
 
     @cached_property
     def insights(self) -> tuple[Insight, ...]:
-        """What cost most and what to do, the most costly first (docs/insights.md). Computed on first access."""
-        from goodput_cli.analysis.insights.find import find_insights  # with all finders, which many commands do without
+        """The largest losses with advice, the most costly first (docs/insights.md). Computed on first access."""
+        from goodput_cli.analysis.insights.find import find_insights  # This loads all finders.
 
         return find_insights(self, self.step_phases)
 
@@ -99,7 +99,7 @@ class Analysis(AnalysisData):
 
         Empty if no phase is logged (docs/inside-steps.md). Computed on first access.
         """
-        from goodput_cli.analysis.steps.inside import inside_of  # few logs hold phases
+        from goodput_cli.analysis.steps.inside import inside_of  # Few logs contain phases.
 
         return inside_of(self) if self.table.inside else ()
 
@@ -109,7 +109,7 @@ class Analysis(AnalysisData):
 
         Computed on first access.
         """
-        from goodput_cli.analysis.steps.devices import devices_of  # few logs hold any
+        from goodput_cli.analysis.steps.devices import devices_of  # Few logs contain any.
 
         return devices_of(self) if self.table.devices else None
 
@@ -119,30 +119,31 @@ class Analysis(AnalysisData):
 
         Computed on first access.
         """
-        from goodput_cli.analysis.work import work_of  # few logs hold any
+        from goodput_cli.analysis.work import work_of  # Few logs contain any.
 
         return work_of(self)
 
     @cached_property
     def eta(self) -> Eta | None:
-        """When the job will be done; None if the last step is unknown. Computed on first access."""
-        from goodput_cli.analysis.eta import eta_of  # few logs say it
+        """Expected end of the job; None if the last step is unknown. Computed on first access."""
+        from goodput_cli.analysis.eta import eta_of  # Few logs contain the total.
 
         return eta_of(self)
 
     @cached_property
     def segments(self) -> pd.DataFrame:
-        """The segments of the window as a DataFrame (needs pandas; see docs/accounting.md for the columns)."""
+        """Return the segments of the window as a DataFrame (needs pandas; see docs/accounting.md for the columns)."""
         return segment_frame(self.timeline, self.window.start_ns, self.window.end_ns)
 
     @cached_property
     def events(self) -> pd.DataFrame:
-        """The job's events in time order as a DataFrame (needs pandas)."""
+        """Return the job's events in time order as a DataFrame (needs pandas)."""
         return event_frame(self.table)
 
 
 def _insights(analysis: Analysis) -> pd.DataFrame:
-    """Columns: code, text, advice, ns, seconds, percent, start, end, count, command. The most costly first."""
+    """Return the columns code, text, advice, ns, seconds, percent, start, end, count, command. The most costly come
+    first."""
     import pandas as pd
 
     insights = analysis.insights
@@ -155,10 +156,10 @@ def _insights(analysis: Analysis) -> pd.DataFrame:
 
 
 def segment_frame(timeline: Timeline, start: int, end: int) -> pd.DataFrame:
-    """The segments of [start, end) (ns): they touch, do not overlap and cover it.
+    """Return the segments of [start, end) (ns): they touch, do not overlap and cover it.
 
     Columns: start, end (UTC timestamps, ns), ns (int64), seconds (float), category, label (or missing), attempt (from
-    1, missing where it is nobody's), first_step, last_step (missing where it is not about steps), slowdown_ns (int64),
+    1, missing outside attempts), first_step, last_step (missing for segments without steps), slowdown_ns (int64),
     evidence (a list of the log lines that bound it).
     """
     import pandas as pd
@@ -183,10 +184,10 @@ def segment_frame(timeline: Timeline, start: int, end: int) -> pd.DataFrame:
 
 
 def event_frame(table: EventTable) -> pd.DataFrame:
-    """The job's events in time order, each once.
+    """Return the job's events in time order, each once.
 
     Columns: time, end (UTC timestamps, ns), kind (lower case names of `Kind`), edge (point, begin, end, interval),
-    step, rank, label (missing where there is none), source, line, evidence (`source:line`, or an entry's insertId).
+    step, rank, label (missing without one), source, line, evidence (`source:line`, or an entry's insertId).
     """
     import pandas as pd
 
@@ -207,14 +208,14 @@ def event_frame(table: EventTable) -> pd.DataFrame:
 
 
 def _names(codes: NDArray[np.signedinteger], names: Sequence[str]) -> pd.Categorical[str]:
-    """Codes as the names they stand for."""
+    """Return the names of codes."""
     import pandas as pd
 
     return pd.Categorical.from_codes(codes.astype(np.int64), pd.Index(list(names), dtype=object))
 
 
 def _optional(values: NDArray[np.signedinteger], known: NDArray[np.bool_]) -> pd.arrays.IntegerArray:
-    """Nullable integers."""
+    """Return nullable integers."""
     import pandas as pd
 
     return pd.arrays.IntegerArray(np.where(known, values, 0).astype(np.int64), ~known)
@@ -233,7 +234,7 @@ _MORE = ".insights, .to_frame(), .disruptions.to_frame(), .segments, .events, .t
 
 
 def _lines(analysis: Analysis) -> Iterator[str]:
-    """The answer, and the most costly insights."""
+    """Yield the answer, and the most costly insights."""
     share, amount = facts.headline(analysis)
     yield f"<Analysis of {_name(analysis)}: goodput {share}, {amount}"
     yield f" {_about(analysis)}"
@@ -258,6 +259,6 @@ def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _text(words: str) -> str:
-    from html import escape  # with a table of all entities, for notebooks alone
+    from html import escape  # Only notebooks need it, and it loads a table of all entities.
 
     return escape(safe(words))

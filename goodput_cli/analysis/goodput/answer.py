@@ -1,4 +1,4 @@
-"""What `goodput analyze` answers, and what a saved answer holds."""
+"""Answer of `goodput analyze`, and the content of a saved answer."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class LastEnd:
 )
 @dataclass(frozen=True, kw_only=True)
 class AnalysisAnswer:
-    """Where every second of one job went. Lists that may be long are made when they are written."""
+    """Time by category of one job. Lists that may be long are made on demand."""
 
     job: Job
     window: Window
@@ -154,8 +154,8 @@ class AnalysisAnswer:
     step_blocks: Sequence[float] = ()
     """step times (s) of up to 64 parts of the window in time order; comparisons estimate noise from them"""
     progress: Sequence[tuple[int, float]] = ()
-    """the step before the first kept one, and up to 64 kept ones at equal distances, the last among them, with the
-    seconds of the window until each was done, without what is excluded: what comparisons take the same steps from"""
+    """the step before the first kept one, and up to 64 kept ones at equal distances, with the last, each with the
+    seconds of the window until it was done, without excluded time; comparisons use it to compare the same steps"""
     size: Size | None
     """logged size of the job; comparisons use it to check whether two runs did the same work"""
     saves: Saves | None
@@ -174,7 +174,7 @@ class AnalysisAnswer:
 
 
 def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
-    """The analysis as JSON has it."""
+    """Return the analysis in its JSON form."""
     progress = progress_of(analysis)
     return AnalysisAnswer(
         job=analysis.job,
@@ -218,7 +218,8 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
 
 
 def last_end(analysis: Analysis) -> LastEnd | None:
-    """Why the last attempt died; None where it did not crash, nor says a line behind its last step why it may have."""
+    """Return the cause of the last attempt's end; None if it did not crash and no line after its last step shows a
+    possible cause."""
     if analysis.job.ending != "crashed" and last_cause(analysis) is None:
         return None
     why = analysis.timeline.causes.why[-1]

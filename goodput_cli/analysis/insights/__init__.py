@@ -1,1 +1,1 @@
-"""Insights: what happened, what it cost, and what to do, in the order of cost (docs/insights.md)"""
+"""Insights: events, their cost, and advice, in the order of cost (docs/insights.md)."""

@@ -1,4 +1,4 @@
-"""All insights of an analysis, ranked: what each finder saw, put against the window."""
+"""All insights of an analysis, ranked: candidates of each finder, compared with the window."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _OF_STARTS = (Category.TPU_INITIALIZATION, Category.TRAINING_PREP, Category.REST
 
 
 def find_insights(analysis: AnalysisData, inside: Sequence[StepBreakdown]) -> tuple[Insight, ...]:
-    """The insights of the window: confirmed losses first, each by cost. inside: what filled the steps of each
+    """Return the insights of the window: confirmed losses first, each group by cost. inside: step breakdown of each
     program."""
     made = [
         _made(analysis, one)
@@ -67,7 +67,7 @@ def find_insights(analysis: AnalysisData, inside: Sequence[StepBreakdown]) -> tu
 
 
 def is_judged(kind: InsightKind, analysis: AnalysisData) -> bool:
-    """Whether the log records what the kind is taken from: then none of it is none, and not unknown."""
+    """Return True if the log records the inputs of the kind: a missing insight then means none, and not unknown."""
     summary = summary_of(analysis)
     values = (MEASURES[name].compared(MEASURES[name].of(summary)) for name in kind.needs)
     return not kind.needs or any(value is not None for value in values)
@@ -123,7 +123,7 @@ def _all(analysis: AnalysisData, inside: Sequence[StepBreakdown]) -> Iterator[Ca
 
 
 def _of_hangs(analysis: AnalysisData, hangs: Hangs) -> Iterator[Candidate]:
-    """Steps that hung, with the device to look at where samples show one."""
+    """Report hanging steps, with the device to check if samples show one."""
     timeline = analysis.timeline
     for one in find_hang(hangs, timeline):
         worst = int(np.argmax(hangs.ns))
@@ -136,7 +136,7 @@ def _of_hangs(analysis: AnalysisData, hangs: Hangs) -> Iterator[Candidate]:
 
 def _made(analysis: AnalysisData, candidate: Candidate) -> Insight:
     kind, table, advice = BY_CODE[candidate.code], analysis.timeline.table, candidate.advice
-    if candidate.code in ("rare_saves", "frequent_saves"):  # how often to save: only for what is shown, as it is work
+    if candidate.code in ("rare_saves", "frequent_saves"):  # This is costly, so only shown insights get it.
         advice = interval_advised(analysis)
     return Insight(
         code=candidate.code,

@@ -1,4 +1,4 @@
-"""The end of the last attempt, where it failed and no attempt follows: cause, time until it was noticed, advice."""
+"""The end of the last attempt, if it failed and no attempt follows: cause, time until detection, advice."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _SOONER = "set a watchdog to detect failures sooner"
 
 
 class LastEndCost(Struct, frozen=True):
-    """What the end of the last attempt lost (ns), without what a hang at that end has."""
+    """Loss at the end of the last attempt (ns), without the part of a hang at that end."""
 
     wasted_ns: int
-    """Training."""
+    """Lost training."""
     other_ns: int
-    """Time after its last progress that nothing claims; 0 where the attempt did not fail."""
+    """Unexplained time after its last progress; 0 if the attempt did not fail."""
     explained: I64
-    """[start, end) of that time in rows, for what the ledger has as `other`: ns[0 or 1, 2]."""
+    """[start, end) of that time in rows, for the `other` time of the ledger: ns[0 or 1, 2]."""
 
     @staticmethod
     def of(analysis: AnalysisData, costs: AttemptCosts, hangs: Hangs) -> LastEndCost:
-        """Take it from the ledger of the window of an analysis."""
+        """Return the loss from the ledger of an analysis' window."""
         timeline, window = analysis.timeline, analysis.window
         nothing = np.zeros((0, 2), dtype=np.int64)
         if not len(costs) or not timeline.ends.stated[-1]:
@@ -63,7 +63,7 @@ def _time_of(analysis: AnalysisData, start: int, end: int, category: Category) -
 
 
 def find_last_end(analysis: AnalysisData, cost: LastEndCost) -> Iterator[Candidate]:
-    """The end of the last attempt, where it failed inside the window."""
+    """Report the end of the last attempt, if it failed inside the window."""
     timeline, window = analysis.timeline, analysis.window
     ns, ends = cost.wasted_ns + cost.other_ns, timeline.ends
     if ns == 0 or not ends.failed[-1] or not window.start_ns <= int(ends.time[-1]) <= window.end_ns:
@@ -85,7 +85,7 @@ def _categories(cost: LastEndCost) -> Iterator[str]:
 
 
 def _words(analysis: AnalysisData, why: FailureCause, chain: Chain, *, lost: bool) -> tuple[str, str | None]:
-    """What ended the last attempt and how late that was noticed, and what to do; None for what the kind advises."""
+    """Return the cause and the detection delay of the last end, and the advice; None for that of the kind."""
     timeline = analysis.timeline
     how = ENDED[int(timeline.ends.how[-1])]
     text = f"attempt {timeline.attempts.number[-1]} {_ENDED_WORDS[how]}, and no attempt follows"
@@ -108,15 +108,15 @@ _ENDED_WORDS = {"crashed": "crashed", "terminated": "was terminated", "preempted
 
 
 def _cause_words(why: FailureCause) -> str:
-    """`likely device_oom on node-01`; where only the way is known, `killed by an unknown sender`."""
+    """Return `likely device_oom on node-01`; if only the signal is known, `killed by an unknown sender`."""
     if why.code in (UNKNOWN_CAUSE, KILLED):
         return "cause unknown" if why.code == UNKNOWN_CAUSE else "killed by an unknown sender"
     return with_certainty(f"{why.code}{f' on {why.host}' if why.host else ''}", [why.certainty])
 
 
 def watchdog_words(analysis: AnalysisData, chain: Chain) -> str:
-    """What a watchdog would have saved of the time until an end was noticed; "" where that is less than a minute, or
-    no line shows how long it was silent."""
+    """Return how much of the detection time a watchdog would have saved. "" for less than a minute, or if the length of
+    the silence is not logged."""
     link, patience = chain.link(Point.DETECTED), watchdog_ns(analysis.timeline)
     if link is None or patience is None or not chain.silence_is_known or link.ns - patience < LEAST_NS:
         return ""

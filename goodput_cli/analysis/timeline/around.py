@@ -1,4 +1,4 @@
-"""The neighbourhood of an incident: of an instant, of a disruption, or of a step."""
+"""Window around an incident: around a time, a disruption, or a step."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 
 
 class StepNumber(Struct, frozen=True):
-    """A step, as the log counts them."""
+    """A step in the numbering of the log."""
 
     number: int
 
 
 Around = int | StepNumber | When
-"""The number of a disruption, a step, or a time."""
+"""Number of a disruption, a step, or a time."""
 
 
 def parse_around(text: str) -> Around:
-    """`disruption:3` as its number (from 1, in time order), `step:1503`, or a time. `UsageError` for anything else."""
+    """Parse `disruption:3` as its number (from 1, in time order), `step:1503`, or a time. Raise `UsageError` for
+    anything else."""
     plain = text.strip().lower()
     prefix = next((one for one in (DISRUPTION_PREFIX, STEP_PREFIX) if plain.startswith(one)), None)
     if prefix is None:
@@ -48,11 +49,11 @@ def parse_around(text: str) -> Around:
 
 
 def neighbourhood(timeline: Timeline, what: Around, margin: int, timezone: str, now_ns: int) -> tuple[int, int]:
-    """The window [start, end) (ns) around `what`, `margin` ns on either side, cut to the job window.
+    """Return the window [start, end) (ns) around `what`, with `margin` ns on either side, cut to the job window.
 
-    A disruption reaches from the last sign of life to the instant at which the old progress was regained. A step is
-    the time in which it took longest, if it was trained several times.
-    `UsageError`: no such disruption or step; `NotEnoughData`: an instant outside the job, or no step times.
+    A disruption extends from the last sign of life to the time at which the old progress was regained. A step that was
+    trained several times is taken where it took longest. Raise `UsageError` for an unknown disruption or step, and
+    `NotEnoughData` for a time outside the job, or without step times.
     """
     if isinstance(what, int):
         start, end = _disruption(timeline, what)
@@ -78,12 +79,12 @@ def _disruption(timeline: Timeline, number: int) -> tuple[int, int]:
 
 
 def _step(timeline: Timeline, number: int) -> tuple[int, int]:
-    """From the record that begins the step to the next one of its attempt: where not every step is logged, the records
-    around it."""
+    """Return the time from the record at the step's begin to the next one of its attempt. If not every step is logged,
+    it is the time between the records around it."""
     records = timeline.records
     if records is None or len(records.number) == 0:
         raise NotEnoughData("the log contains no step times; use a time or a disruption")
-    ends = int(timeline.attempts.step_ends)  # such logs count the steps that are done
+    ends = int(timeline.attempts.step_ends)  # Such logs count finished steps.
     done = number - ends
     begin, stop = records.number, np.append(records.number[1:], records.number[-1] + 1)
     same = np.append(records.owner[1:] == records.owner[:-1], False)
