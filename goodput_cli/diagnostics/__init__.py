@@ -1,1 +1,1 @@
-"""Diagnostics: what was noticed about a log, each with a code, a severity and what to do."""
+"""Diagnostics: problems noticed in a log, each with a code, a severity and advice."""

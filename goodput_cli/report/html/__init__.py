@@ -1,1 +1,1 @@
-"""HTML: pages of one file each that need no network, and no script for what can be read."""
+"""HTML pages: self-contained files that need no network, and no script for reading the numbers."""
