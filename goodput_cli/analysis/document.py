@@ -57,7 +57,7 @@ class Headline:
     value: str
     """`50.00 %`, or `unknown`."""
     amount: str
-    """Amounts behind the value: `1 h 40 min of 3 h 20 min`; or why it is unknown."""
+    """Amounts of the value: `1 h 40 min of 3 h 20 min`; or why it is unknown."""
     adjective: str
     """Adjective after the value: `productive` after `50.00 %`. Empty if the value is unknown."""
     window: str

@@ -212,7 +212,7 @@ def hours_and_money(price: Price | None, ns: float) -> tuple[float | None, float
 ADVICE = "Advice"
 """The heading in `--help`."""
 Death = Literal["earliest", "middle", "latest"]
-"""When an attempt ended whose end is not logged: between its last activity and the next start."""
+"""Assumed end of an attempt whose end is not logged: between its last activity and the next start."""
 _read_steps = bounded(int, "is not a number of steps; use a whole number from 1", least=1)
 
 

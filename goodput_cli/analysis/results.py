@@ -178,7 +178,7 @@ class AtRisk:
     ns: Annotated[Count, Json("seconds")]
     """their time"""
     is_bound: bool = False
-    """True if a later save may hold some of it: the log does not show whether that is complete."""
+    """True if a later save may contain some of it: the log does not show whether that save is complete."""
 
 
 @written("left_out")
@@ -333,7 +333,7 @@ class Reliability:
     disruptions: int
     """Number of disruptions."""
     failures: Annotated[int | None, Json(missing=None, optional=True)]
-    """the disruptions, and the end of the last attempt if it is logged, was not planned and nobody cancelled it"""
+    """the disruptions, and the end of the last attempt if it is logged, was not planned and was not a cancellation"""
     exposure_ns: Annotated[Count, Json("seconds")]
     """time of the window in which attempts were up"""  # From the last start line of a burst to the last sign of life.
     mtbf_seconds: Amount | None

@@ -25,7 +25,7 @@ _WAITED_KEY = "wait_for_prev"
 
 
 class Completion(Code):
-    """What the log shows about a save."""
+    """Completion of a save, as far as the log shows it."""
 
     COMPLETE = 0
     UNFINISHED = 1

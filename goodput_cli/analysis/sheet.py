@@ -259,7 +259,7 @@ class Sheet:
         return (*self.notes, *(f"no. {number}: {line}" for number, lines in rows for line in lines))
 
     def tables(self) -> tuple[Sheet, ...]:
-        """Return the tables, as `document.Document` does; the same holds for the methods below."""
+        """Return the tables, as `document.Document` does. The methods below follow it, too."""
         return (self,)
 
     def gates(self) -> Published | None:

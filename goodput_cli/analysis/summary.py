@@ -41,7 +41,7 @@ class DisruptionSummary:
     """The values of a disruption that comparisons use."""
 
     ended: str
-    """How the attempt ended."""
+    """Kind of end of the attempt."""
     wasted_seconds: Amount
     """Training time that was lost."""
     steps_lost: Count | None = None
@@ -262,7 +262,7 @@ class Summary:
     step_blocks: Sequence[float]
     """Mean step times (s) of up to 64 stretches of the window; empty if unknown."""
     progress: Progress | None
-    """When each kept step was done; None without one, or if a saved answer lacks it."""
+    """Times at which kept steps were done; None without one, or if a saved answer lacks it."""
     size: Size
     """Size of the job, as far as it is logged."""
     saves: Saves | None

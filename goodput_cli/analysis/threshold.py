@@ -224,7 +224,7 @@ class Threshold:
     unit: str
     """ "%", "pp" (points), "s", or "" for a plain number."""
     hint: str | None = None
-    """What may have been meant, if the value is not recorded. It may contain text of the log."""
+    """Suggested name if the value is not recorded. It may contain text of the log."""
 
     @property
     def verdict(self) -> Verdict:

@@ -16,7 +16,7 @@ PEAK_TFLOPS: Mapping[str, float] = {
     "a100": 312, "h100": 989, "h200": 989, "h100-pcie": 756, "b200": 2250, "gb200": 2500,
     "v4": 275, "v5e": 197, "v5p": 459, "v6e": 918,
 }  # fmt: skip
-"""TFLOP/s of one accelerator at its best: dense BF16, without sparsity."""
+"""Peak TFLOP/s of one accelerator: dense BF16, without sparsity."""
 _MOST = 1e18
 """Upper limit of plausible work per step."""
 _read_tokens = bounded(float, "is not a number of tokens; use a number above 0", above=0, most=_MOST)

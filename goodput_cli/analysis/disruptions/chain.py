@@ -160,7 +160,7 @@ class Chain:
 
     @property
     def recovery(self) -> Recovery | None:
-        """Who restarted the job; None if that is not logged. A new job alone does not show it."""
+        """Return who restarted the job; None if that is not logged. A new job alone does not show it."""
         by = {str(one.facts.get("by", "")) for one in self.signs}
         if "hand" in by:
             return "by hand"

@@ -36,7 +36,7 @@ class Moment:
     """A point that a line names."""
 
     point: Point
-    """Which one."""
+    """The point."""
     time: int
     """ns since 1970 UTC. If its line precedes that of an earlier point, the time of that point."""
     where: str

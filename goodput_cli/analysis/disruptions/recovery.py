@@ -197,7 +197,7 @@ CHAIN_COLUMNS = (
         json_values=lambda part: [link_rows(one) for one in part.chains],
     ),
 )  # fmt: skip
-"""What a row of a disruption says of its chain."""
+"""Fields of a disruption row about its chain."""
 
 
 def restarts_words(chain: Chain) -> str | None:

@@ -1,8 +1,8 @@
 """The Disruption record, and its columns: each is declared once, here, and filled in find.py.
 
-From its declaration follow the attribute of `Disruption`, the key in JSON, the head in CSV, the type in Parquet, the
-entry in docs/schema.json and, where people see it, the column in the terminal. Disruptions are held as columns; a
-`Disruption` is made when it is read.
+The declaration determines the attribute of `Disruption`, the key in JSON, the heading in CSV, the type in Parquet, the
+entry in docs/schema.json and, if people see it, the column in the terminal. Disruptions are stored as columns; a
+`Disruption` is made on demand.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 Bound = Literal["exact", "at_least"]
 BOUNDS: tuple[Bound, ...] = get_args(Bound)
 AT_LEAST = BOUNDS.index("at_least")
-"""In the column `steps_lost_is`."""
+"""Value in the column `steps_lost_is`."""
 _WORDS: dict[str, tuple[str, ...]] = {"ended": ENDED, "steps_lost_is": BOUNDS}
-"""Fields that are words, held as positions in these."""
+"""Fields that are words, stored as positions in these tuples."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,8 @@ def _died_between(part: DisruptionColumns) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class Disruption:
-    """One passage to a next attempt that does not follow a believed clean end (accounting §10). Amounts are ns of the
-    whole disruption, whatever window was asked for; instants are ns since 1970 UTC. None is "not known".
-    """
+    """A transition to the next attempt that does not follow a believed clean end (accounting §10). Amounts are ns of
+    the whole disruption, for any window; times are ns since 1970 UTC. None is "not known"."""
 
     number: int = column("count", "from 1, in time order, over the whole job", least=1, heading="no.")
     attempt: int = column("count", "the attempt that ended, from 1", least=1)
@@ -92,8 +91,8 @@ class Disruption:
         json={"type": "array", "items": INSTANT, "minItems": 2, "maxItems": 2},
         json_values=_died_between,
     )
-    """It died between its last sign of life and this: the same instant where its end was logged, else the next
-    start."""
+    """End of the range in which it ended, which begins at its last sign of life. It is the same time if its end was
+    logged, otherwise the next start."""
     next_start_ns: int = column(
         "instant", "first start line of the next attempt, or its first event if it has no start line"
     )
@@ -109,7 +108,7 @@ class Disruption:
         heading="steps lost",
         people_values=attrgetter("steps_lost_at_least"),
     )
-    """With hindsight, and of earlier attempts too where it resumed before they ended."""
+    """In hindsight; includes steps of earlier attempts if it resumed before they ended."""
     steps_lost_is: Bound | None = column(
         "text",
         "at_least: the attempt ended without a message, and its last lines may be missing; null if steps_lost is null",
@@ -130,11 +129,11 @@ class Disruption:
         least=0,
     )
     lost_ns: int = column("duration", "wasted + downtime + restart", least=0)
-    """Of the time in which the accelerators were held: in the queue nothing is held."""
+    """Time in which accelerators were allocated: queued time is not included."""
     time_to_first_step_ns: int | None = column(
         "duration", "from next_up to the next step (checkpoint logs: recorded progress); null if none came", least=0
     )
-    """Whichever attempt made that step."""
+    """The step may belong to any attempt."""
     regained_after_ns: int | None = column(
         "duration",
         "from the last activity until kept training passed the old last step; null if it never did",
@@ -211,22 +210,22 @@ class Disruption:
 
 @dataclass(frozen=True)
 class DisruptionColumns:
-    """Some disruptions, as columns."""
+    """Columns of some disruptions."""
 
     numbers: dict[str, I64]
-    """By the names of the fields of `Disruption`; `UNKNOWN` is None."""
+    """Numbers by the names of the fields of `Disruption`; `UNKNOWN` is None."""
     evidence: dict[str, list[str | None]]
-    """By the names of the fields of `Evidence`."""
+    """Locations by the names of the fields of `Evidence`."""
     price: Price | None = None
-    """Of what they lost, where it is known."""
+    """Price of the losses, if known."""
     why: Sequence[FailureCause] = ()
-    """Why each died."""
+    """Cause of each."""
     chains: Chains = ()
-    """Where each outage went."""
+    """Recovery chain of each."""
 
     @property
     def shown_causes(self) -> list[Cell]:
-        """Causes as people see them: `likely device_oom`; None if unknown."""
+        """Return causes for people: `likely device_oom`; None if unknown."""
         return [
             None if one.code == UNKNOWN_CAUSE or one.planned else cause_text(one.code, one.certainty)
             for one in self.why
@@ -234,7 +233,7 @@ class DisruptionColumns:
 
     @property
     def echoes(self) -> list[list[dict[str, Any]]]:
-        """Echoes as JSON has them."""
+        """Return echoes for JSON."""
         return [
             [
                 {"code": one.code, "ranks": list(one.ranks), "hosts": list(one.hosts), "count": one.count}
@@ -245,7 +244,7 @@ class DisruptionColumns:
 
     @property
     def also_seen(self) -> list[list[dict[str, Any]]]:
-        """What else was seen, as JSON has it."""
+        """Return other evidence for JSON."""
         return [
             [
                 {
@@ -262,11 +261,11 @@ class DisruptionColumns:
 
     @cached_property
     def last_signs(self) -> list[str]:
-        """The last sign of life of each as JSON has it, in two of its columns."""
+        """Return the last sign of life of each for JSON, which two of its columns contain."""
         return isos(self.numbers["last_sign_of_life_ns"])
 
     def column(self, name: str) -> Any:
-        """A field of each: int64, or a list of texts or objects."""
+        """Return a field of each: int64, or a list of texts or objects."""
         if name == "evidence":
             places = zip(*self.evidence.values(), strict=True)
             return [dict(zip(self.evidence, row, strict=True)) for row in places]
@@ -278,7 +277,7 @@ class DisruptionColumns:
         return values if words is None else [None if value == UNKNOWN else words[value] for value in values.tolist()]
 
     def values(self, name: str) -> list[Any]:
-        """A field of each, as `Disruption` has it."""
+        """Return a field of each, as in `Disruption`."""
         if name in _TUPLES:
             return [getattr(one, name) for one in self.why]
         values = self.column(name)
@@ -288,19 +287,19 @@ class DisruptionColumns:
 
     @property
     def steps_lost_at_least(self) -> list[Cell]:
-        """How many steps were lost, `>=12` where there may have been more."""
+        """Return the number of lost steps, `>=12` if there may have been more."""
         pairs = zip(self.values("steps_lost"), self.values("steps_lost_is"), strict=True)
         return [f">={steps}" if bound == "at_least" else steps for steps, bound in pairs]
 
     @property
     def ranks(self) -> list[str | None]:
-        """Ranks before and after, as `8 > 7`."""
+        """Return ranks before and after, as `8 > 7`."""
         pairs = zip(self.values("ranks_before"), self.values("ranks_after"), strict=True)
         shown = (["?" if count is None else str(count) for count in pair] for pair in pairs)
         return [None if pair == ["?", "?"] else " > ".join(pair) for pair in shown]
 
     def priced(self, value: Callable[[Price, int], float | None], digits: int | None = None) -> list[Cell]:
-        """Something made of the price and of what each lost (ns), to so many digits; None without a price."""
+        """Return a value computed from the price and each loss (ns), rounded to `digits`; None without a price."""
         price = self.price
         if price is None:
             return [None] * len(self.numbers["lost_ns"])
@@ -322,13 +321,13 @@ _OF_CAUSE: dict[str, Callable[[FailureCause], Any]] = {
     "silent_ranks": lambda why: " ".join(map(str, why.silent_ranks)) or None,
     "echoes": attrgetter("echoes"),
 }
-"""Fields that are made of `FailureCause`, as tables have them."""
+"""Functions from `FailureCause` to fields of tables."""
 _TUPLES = ("also", "also_seen", "silent_ranks", "echoes")
 
 
 class Disruptions(Sequence[Disruption]):
-    """Disruptions in time order. They are held as columns, and a row is made when it is read: a long job has tens of
-    thousands, and most answers show none of them.
+    """Disruptions in time order, stored as columns. A row is made on demand: a long job has tens of thousands, and most
+    answers show none of them.
 
     columns: int64, by the names of the fields of `Disruption`; `UNKNOWN` is None, and a word is its position in
     `_WORDS`. rows: by the names of the fields of `Evidence`, rows of the table, -1 for none.
@@ -342,9 +341,9 @@ class Disruptions(Sequence[Disruption]):
         self._columns = columns
         self._rows = rows
         self.why = why
-        """Why each attempt died, in the same order."""
+        """Cause of each attempt's end, in the same order."""
         self.chains = chains
-        """Where each outage went, in the same order."""
+        """Recovery chain of each outage, in the same order."""
 
     def __len__(self) -> int:
         return len(self._columns["number"])
@@ -369,7 +368,7 @@ class Disruptions(Sequence[Disruption]):
     __hash__ = None  # type: ignore[assignment]
 
     def to_frame(self) -> pd.DataFrame:
-        """A DataFrame with a row for each, and the columns of CSV: instants in UTC, lengths of time in seconds."""
+        """Return a DataFrame with one row each, and the columns of CSV: times in UTC, durations in seconds."""
         return self.as_table().to_frame()
 
     def __repr__(self) -> str:
@@ -380,14 +379,14 @@ class Disruptions(Sequence[Disruption]):
         return self.to_frame().to_html(index=False)
 
     def column(self, name: str) -> I64:
-        """A column of numbers: those that are known."""
+        """Return a column of numbers, without unknown ones."""
         column = self._columns[name]
         known: I64 = column[column != UNKNOWN]
         return known
 
     @property
     def unplanned(self) -> Disruptions:
-        """Those that count: all but scale-ups, which somebody ordered, and rollbacks."""
+        """Return the disruptions that count: all but rollbacks and scale-ups, which are intended."""
         chosen = ~np.isin(self._columns["ended"], [ENDED.index(how) for how in UNCOUNTED])
         columns = {name: column[chosen] for name, column in self._columns.items()}
         rows = {name: rows[chosen] for name, rows in self._rows.items()}
@@ -396,15 +395,15 @@ class Disruptions(Sequence[Disruption]):
         return Disruptions(self._table, columns, rows, why, chains)
 
     def as_table(self) -> FilledTable:
-        """The table of them that programs read."""
+        """Return the table for programs."""
         return DISRUPTIONS.of(len(self), self.parts)
 
     def as_priced_table(self, price: Price | None) -> FilledTable:
-        """The same with what each cost."""
+        """Return the table for programs with the cost of each."""
         return PRICED_DISRUPTIONS.of(len(self), lambda: self.parts(price))
 
     def parts(self, price: Price | None = None) -> Iterator[DisruptionColumns]:
-        """All of them by column, some at a time."""
+        """Yield all of them by column, in parts."""
         return (self._part(slice(start, stop), price) for start, stop in blocks(len(self), _AT_ONCE))
 
     def _part(self, part: slice, price: Price | None = None) -> DisruptionColumns:
@@ -425,14 +424,14 @@ class Disruptions(Sequence[Disruption]):
 
 
 def no_disruptions(table: EventTable) -> Disruptions:
-    """Of a time in which nothing was disrupted."""
+    """Return the disruptions of a time without any."""
     nothing = np.zeros(0, dtype=np.int64)
     rows = dict.fromkeys((name for name in _EVIDENCE if name != "cause"), nothing)
     return Disruptions(table, dict.fromkeys((name for name in _COLUMNS if name not in _OF_CAUSE), nothing), rows)
 
 
 _PEOPLE = ("no.", "down since", "ended", "why", "steps lost", "wasted", "downtime")
-"""What people can least do without."""
+"""The most important headings for people."""
 _TIMES = ("detect", "recover", "regained")
 _OF_DISRUPTION = columns_of(Disruption, lambda name: methodcaller("column", name))
 _BEHIND = (
@@ -474,7 +473,7 @@ PRICED_DISRUPTIONS = replace(
     columns=(*_OF_DISRUPTION, *_PRICES, *_BEHIND),
     people=(*_PEOPLE, "accelerator h", "cost", *_TIMES, "queued", "ranks"),
 )
-"""The same with what each cost: the table of `goodput disruptions`."""
+"""The table of `goodput disruptions`, with the cost of each."""
 _COLUMNS = tuple(field.name for field in fields(Disruption) if field.name not in ("evidence", "chain"))
 _EVIDENCE = tuple(field.name for field in fields(Evidence))
 _AT_ONCE = 1024

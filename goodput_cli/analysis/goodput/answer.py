@@ -97,7 +97,7 @@ class Overlapped:
 @written("last_end")
 @dataclass(frozen=True)
 class LastEnd:
-    """Why the last attempt failed (docs/causes.md)."""
+    """Cause of the last attempt's failure (docs/causes.md)."""
 
     cause: str
     """unknown: not logged"""

@@ -48,7 +48,8 @@ _OF_SHORT_JOBS = frozenset({
     "long_outage", "disruptions", "hang", "hung_now", "startups", "planned_stops", "queued", "dead_job", "elastic",
     "undetermined", "unexplained", "restores", "last_end",
 })  # fmt: skip
-"""What is stated of a job of fewer than ten kept steps too: nothing that needs a usual step, or shares of many."""
+"""Kinds that are also reported for a job of fewer than ten kept steps: they need no usual step, and no shares of many
+steps."""
 
 _OF_STARTS = (Category.TPU_INITIALIZATION, Category.TRAINING_PREP, Category.RESTORE, Category.OTHER)
 

@@ -110,11 +110,11 @@ class Insight:
     code: Annotated[str, Bounds(enum=tuple(BY_CODE))]
     """kind of the insight"""
     text: str
-    """what happened"""
+    """description of the event"""
     advice: str
-    """what to do; empty if the log shows too little for advice"""
+    """recommended action; empty if the log shows too little for advice"""
     ns: Count
-    """what it cost"""
+    """cost of the event"""
     in_goodput_ns: Annotated[Count, Json("seconds", key="ns_in_goodput")]
     """part of seconds that counts as goodput, because slow training was kept"""
     percent: Amount
