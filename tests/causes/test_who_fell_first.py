@@ -156,7 +156,7 @@ WAYS = st.sampled_from(["warning", "warning", "caught", "logged", "kill"])
 
 @st.composite
 def noise(draw: st.DrawFn) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Lines that end no process: before the agent's block, and about ranks that the agent ended later."""
+    """Draw lines that end no process: before the agent's block, and about ranks that the agent ended later."""
     lines: list[str] = []
     kills: list[str] = []
     for way in draw(st.lists(WAYS, min_size=1, max_size=4)):
