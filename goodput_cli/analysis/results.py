@@ -74,8 +74,8 @@ class Job:
     first_step: int | None
     """first step of the final progress inside the window"""  # For checkpoint logs, kept progress begins here.
     last_step: int | None
-    """last recorded step of the final progress inside the window; it may be in flight, or lost. Of checkpoint logs:
-    where kept progress ends"""
+    """last recorded step of the final progress inside the window; it may be in flight, or lost. In checkpoint
+    logs: the end of kept progress"""
     kept_steps: Annotated[Amount, Json("whole")]
     """steps of the final progress inside the window; an integer unless a step counts in part"""
     kept_range: tuple[int, int] | None
@@ -171,7 +171,7 @@ class CategoryTimes(tuple[CategoryTime, ...]):
 )
 @dataclass(frozen=True)
 class AtRisk:
-    """Kept progress after the last completed save, where the log has saves; none after a clean end (accounting §2)."""
+    """Kept progress after the last completed save, if the log has saves; none after a clean end (accounting §2)."""
 
     steps: Annotated[Amount, Json("whole")]
     """kept steps after the last completed checkpoint"""
@@ -251,7 +251,7 @@ class Reference:
 @written("steps_part")
 @dataclass(frozen=True)
 class StepStatistics:
-    """Step times in seconds (accounting §8); all None where no step time was recorded."""
+    """Step times in seconds (accounting §8); all None if no step time was recorded."""
 
     count: Count
     """step times recorded"""
@@ -292,7 +292,7 @@ class Saves:
 @written("elastic_part", "slice efficiency (accounting, section 9)", nulls=True)
 @dataclass(frozen=True)
 class Elastic:
-    """Slice efficiency over the window (accounting §9), shares of 0 to 1; None where no slice counts are known."""
+    """Slice efficiency over the window (accounting §9), shares of 0 to 1; None if no slice counts are known."""
 
     stepping: Annotated[Amount | None, Json(key="stepping_slice_efficiency")]
     """time-weighted mean of active/total slices over the window, 0 to 1; null: no counts known"""
@@ -328,7 +328,7 @@ _STRETCH = Json(
 )
 @dataclass(frozen=True)
 class Reliability:
-    """Reliability over the disruptions of one window; means are None where there is nothing to average."""
+    """Reliability over the disruptions of one window; means are None if there is nothing to average."""
 
     disruptions: int
     """Number of disruptions."""

@@ -101,7 +101,7 @@ class Column:
     """Readers for which the column is shown."""
     values: Callable[[Any], Any] | None = None
     """Function from a part of the rows to the cells of this column: a list, or int64 with `UNKNOWN` (analysis/table.py)
-    for unknown values. The table defines its parts. None where the rows are filled by hand."""
+    for unknown values. The table defines its parts. None if the rows are filled by hand."""
     words: str = ""
     """Description for the JSON schema."""
     key: str | None = None

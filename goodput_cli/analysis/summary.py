@@ -246,7 +246,7 @@ class Summary:
     failures: int
     """Disruptions, plus the crash of the last attempt if it is in the window."""
     each_disruption: Sequence[DisruptionSummary] | None
-    """Each disruption; None where only their number is known."""
+    """Each disruption; None if only their number is known."""
     mtbf_seconds: float | None
     """Mean time between failures."""
     mean_downtime_seconds: float | None

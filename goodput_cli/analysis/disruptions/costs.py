@@ -276,7 +276,7 @@ def older_restores(timeline: Timeline, saves: SavesOfAttempts) -> list[Older]:
     if not (newest[before] > began[stepping]).any():
         return []  # This is the usual case: none began below a save of an earlier one, discarded or not.
     bounds, steps = before.tolist(), saves.step.tolist()
-    # A rollback goes back on purpose: where one is possible, the older checkpoint is not reported.
+    # A rollback goes back on purpose: if one is possible, the older checkpoint is not reported.
     perhaps_rolled_back = timeline.attempts.perhaps_rolled_back
     usable: list[int] = []
     older: list[Older] = []

@@ -62,7 +62,7 @@ Value = TypeVar("Value", np.int64, np.float64)
 
 
 class Share(Struct, frozen=True):
-    """A share of slices that changes at `time` (ns, sorted, n values); `value`: float64[n], NaN where unknown."""
+    """A share of slices that changes at `time` (ns, sorted, n values); `value`: float64[n], NaN if unknown."""
 
     time: I64
     value: F64

@@ -169,7 +169,7 @@ def _in_flight(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     )
     amounts, nothing = timeline.ledger.between(start, end, _AT_THE_END), np.zeros(len(start), dtype=np.int64)
     wasted = amounts.get((Category.WASTED, -1), nothing)
-    explained = np.where(wasted > 0, _explained(timeline, start, end), 0)  # The ledger separates other time itself.
+    explained = np.where(wasted > 0, _explained(timeline, start, end), 0)  # The ledger does it for other time.
     unclaimed = np.where(ends.followed[attempt], 0, sum(amounts.values(), nothing) - wasted)
     beyond = np.maximum(wasted + unclaimed - explained - expected, 0)
     some = beyond > factor * expected
