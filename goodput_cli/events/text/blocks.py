@@ -360,6 +360,9 @@ class AgentBlock:
                 *cause, text.strip(), "agent block", "launcher", line, self.stream, first=first
             )
             self.entry.last_line = line
+            if self.first:  # the root cause decides, not the number of an entry
+                for other in self.failures:
+                    other.first = False
             self.failures.append(self.entry)
             return True
         key = _KEY.match(text)
