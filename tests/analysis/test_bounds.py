@@ -152,7 +152,7 @@ def test_fleet_leaves_the_run_out_and_counts_it() -> None:
     put(Path("logs/b.jsonl"), [line.replace('"j"', '"ramped"') for line in RISEN])
     answer = fleet("logs")
     assert (answer["coverage"]["runs"], answer["coverage"]["not_analysed"]) == (1, 1)
-    assert "only bounds of goodput are known" in answer["not_analysed"][0]["reason"]
+    assert "goodput is known only within bounds" in answer["not_analysed"][0]["reason"]
 
 
 def test_comparison_is_inconclusive_saved_or_not(log: str, capsys: Output) -> None:

@@ -183,12 +183,15 @@ def test_file_not_from_analyze_is_rejected_with_a_message(path: str, value: Any,
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (json.dumps(saved(), indent=2)[:-40], "no whole JSON object"),
-        (json.dumps(saved(), indent=2).replace('"kept_steps":', '"kept_steps": NaN, "x":'), "no whole JSON object"),
+        (json.dumps(saved(), indent=2)[:-40], "not a complete"),
+        (
+            json.dumps(saved(), indent=2).replace('"kept_steps":', '"kept_steps": NaN, "x":'),
+            "not a complete",
+        ),
         ('{"schema_version": 1, "job": {}}', "it has no 'window'"),
         ('{"schema_version": 1, "sides": [], "comparisons": []}', "another answer of goodput"),
-        ('{"schema_version": 1e999}', "no whole JSON object"),
-        ('{\n"schema_version": ' + "[" * 100_000 + "\n", "no whole JSON object"),
+        ('{"schema_version": 1e999}', "not a complete"),
+        ('{\n"schema_version": ' + "[" * 100_000 + "\n", "not a complete"),
     ],
 )
 def test_similar_file_is_an_error_without_traceback(folder: Path, text: str, words: str) -> None:

@@ -82,7 +82,7 @@ def test_every_name_is_accepted(name: str) -> None:
         ("elastic.stepping:-2s", "write pp, %"),
         ("goodput:-nan", "write NAME:CHANGE"),
         ("goodput:-" + "9" * 900, "write NAME:CHANGE"),
-        ("goodput:-" + "9" * 5000, "at most 1000 are read"),
+        ("goodput:-" + "9" * 5000, "the limit is 1000"),
         ("custom:-2pp", "unknown measure 'custom'"),
         (":-2pp", "write NAME:CHANGE"),
         ("goodput:-200pp", "can never hold"),

@@ -54,7 +54,7 @@ def test_log_that_still_grows_gets_a_hint(
     events += [{"job_end_time": last}] if ended else []
     log.write_text("".join(json.dumps({"job_name": "j", **one}) + "\n" for one in events))
     os.utime(log, (time.time() - written,) * 2)
-    remark = "--as-of now counts what came after"
+    remark = "--as-of now counts this time"
     assert run(["analyze", str(log)]) == 0
     assert (remark in capsys.readouterr().err) == said
     for quiet in (["-q"], ["--as-of", "now"]):

@@ -226,10 +226,11 @@ def test_worse_than_the_baseline_fails(tmp_path: Path, better_analysis: StepResu
     assert ran.code == 3
     (error,) = (line for line in ran.said.splitlines() if line.startswith("::error"))
     assert error.startswith(
-        "::error title=goodput%3A-0.5pp against the baseline%3A -1.08 pp%2C limit -0.5 pp; the pace wanders%3A"
+        "::error title=goodput%3A-0.5pp against the baseline%3A -1.08 pp%2C limit -0.5 pp; "
+        "inconclusive%3A step times drift::"
     )
-    assert "goodput is about the same: 70.43 %" in error
-    assert "%0Aworse: recovery by 5 min 22 s" in error
+    assert "goodput is about the same: 69.35 %25, was 70.43 %25" in error
+    assert "%0Aworse for the same work: recovery by 5 min 22 s" in error
     assert "comparison" in ran.outputs
 
 

@@ -195,7 +195,7 @@ def test_every_exit_code_is_described() -> None:
 
 def test_every_command_has_an_example() -> None:
     for name, command, _ in commands():
-        assert f"{name} " in (command.epilog or ""), name
+        assert re.search(rf"^ +{name}\b", command.epilog or "", re.MULTILINE), name
 
 
 def test_list_of_diagnostics_is_up_to_date() -> None:

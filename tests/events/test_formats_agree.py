@@ -49,7 +49,7 @@ def test_json_adds_up(written: Path) -> None:
     assert sum(amounts) == answer["window"]["ns"] - answer["window"]["excluded_ns"]
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.md", "a.xml", "a.prom", "a.parquet"])
+@pytest.mark.parametrize("name", ["a.csv", "a.xml", "a.prom", "a.parquet"])
 def test_seconds_are_the_same_to_the_nanosecond(written: Path, name: str) -> None:
     assert SECONDS[name](written / name) == of_json(written / "a.json")
 
@@ -99,11 +99,6 @@ def of_csv(path: Path) -> Amounts:
     return {name_of(row["category"], row["label"]): Decimal(row["seconds"]) for row in rows}
 
 
-def of_markdown(path: Path) -> Amounts:
-    rows = re.findall(r"^\| `(\w+)` ?(\S*) \| [^|]*\| (-?[\d.]+) \|", path.read_text(), re.MULTILINE)
-    return {name_of(category, label.replace("\\", "")): Decimal(seconds) for category, label, seconds in rows}
-
-
 def of_html(path: Path) -> Amounts:
     """Return the rows of the first table, without the wall clock at its start."""
     table = path.read_text().split("<tbody>")[1].split("</tbody>")[0]
@@ -143,7 +138,6 @@ def of_parquet(path: Path) -> Amounts:
 
 SECONDS: dict[str, Callable[[Path], Amounts]] = {
     "a.csv": of_csv,
-    "a.md": of_markdown,
     "a.xml": of_junit,
     "a.prom": of_metrics,
     "a.parquet": of_parquet,

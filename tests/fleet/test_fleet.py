@@ -78,7 +78,7 @@ def test_documents_excluded_for_one_reason_are_one_line(capsys: Output) -> None:
         put(Path(f"some/{number:02d}.jsonl"), training(f"short-{number:02d}", 1, 0.5)[:1])
     assert run(["fleet", "some", "--workers", "1", "--format", "markdown", "-q"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "short-" in line]
-    reason = "the events span no time: two at different times are needed"
+    reason = "all events have the same time; at least two different times are needed"
     assert line == f"| job | 12 | {reason} | short-00, short-01, short-02, … |"
 
 

@@ -92,7 +92,8 @@ def as_text(out: str) -> None:
 
 
 def as_table(out: str) -> None:
-    assert max(cell_len(line) for line in out.splitlines()) <= 80
+    lines = [line for line in out.splitlines() if not line.startswith("    goodput ")]  # commands are never cut
+    assert max(map(cell_len, lines)) <= 80
 
 
 def as_json(out: str) -> None:
