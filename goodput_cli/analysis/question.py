@@ -134,8 +134,8 @@ class Question:
     window: tuple[int, ...] = option(
         (),
         WHEN,
-        "Length of rolling windows, such as 1h; auto: about a tenth of the window. Repeatable.",
-        about='Lengths of rolling windows, such as "1h" or ns. "auto": about a tenth of the window.',
+        "Length of rolling windows, such as 1h; auto: about a tenth of the job. Repeatable.",
+        about='Lengths of rolling windows, such as "1h" or ns. "auto": about a tenth of the job.',
         accepts="str | Sequence[str | int]",
         metavar="W",
         read=_read_window,

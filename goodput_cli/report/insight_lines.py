@@ -28,7 +28,7 @@ _LOGS = "LOG"
 _ROOM_FOR_ALL = 98
 _MOST_CATEGORIES = 3
 _LOST = "LOST     "
-_WHERE_TO_LOOK = (("timeline", "show when it was lost", ""), ("disruptions", "show what each disruption cost", ""))
+_WHERE_TO_LOOK = (("timeline", "find when it was lost", ""), ("disruptions", "find what each disruption cost", ""))
 _PLANNED = ("analyze", "exclude planned stops between attempts", " --exclude-stopped")
 _MUCH = 0.1
 """Share of the window from which losses are worth a closer look."""
@@ -52,7 +52,7 @@ def insight_lines(losses: Losses, width: int, page: Page, *, most: int = MOST, c
         yield from _insight(insight, head, named, (width, under if beside else _INDENT), page)
     rest = insights[most:]
     if rest:
-        yield Text(f"{len(rest)} more ({duration(sum(one.ns for one in rest))}): -o report.html", style="dim")
+        yield Text(f"{len(rest)} smaller ({duration(sum(one.ns for one in rest))}): -o report.html", style="dim")
 
 
 def _most_lost(losses: Losses, width: int, page: Page) -> Iterator[Text]:

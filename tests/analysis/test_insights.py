@@ -281,7 +281,7 @@ def test_screen_without_insights_shows_the_largest_loss() -> None:
     crash = [start(0), *steps(0, 7, at=10), end(75), start(100), *steps(4, 5, at=110), end(160)]
     text = "\n".join(line.plain for line in insight_lines(losses(account(*crash).analysis), 78, Page()))
     assert text.startswith("LOST     43.75 %  1 min 10 s: recovery 25.0 s, wasted progress 25.0 s,\n         other")
-    assert text.endswith("→ show what each disruption cost  goodput disruptions -")
+    assert text.endswith("→ find what each disruption cost  goodput disruptions -")
     weekend = [start(0), *steps(0, 7, at=10), end(80), start(9000), *steps(7, 7, at=9010), end(9080)]
     text = "\n".join(line.plain for line in insight_lines(losses(account(*weekend).analysis), 78, Page()))
     assert "1 planned stop\n" in text

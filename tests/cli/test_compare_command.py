@@ -86,7 +86,7 @@ def test_all_formats_contain_the_same_numbers(capsys: Output) -> None:
     for shown in (*(one["points"] for one in answer["waterfall"] if "moved" in one), sum(folded)):
         assert f"{shown:+.2f}" in table
         assert f"{shown:+.2f}" in page
-    assert f"{len(folded) + 1} others, within noise" in table  # These include productive time.
+    assert f"{len(folded) + 1} others" in table  # These include productive time.
 
 
 def test_saved_baseline_answers_as_its_log_does(folder: Path, capsys: Output) -> None:

@@ -487,7 +487,7 @@ def _curve(advice: AdviceData) -> Iterator[Sheet]:
                 if has_choice
                 else []
             ),
-            "The range of a gain is narrower than the ranges of its two ends, because both have the same failures.",
+            "A gain is more certain than the goodput values before and after, because both have the same failures.",
             "95 % ranges are for the average of many runs; a single run varies more.",
             *(
                 ["'Average' assumes no lost steps, because no failure lost any."]

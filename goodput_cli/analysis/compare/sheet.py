@@ -249,7 +249,7 @@ def _folded(rows: list[_Row]) -> list[_Row]:
     verdicts = [row for row in rows if row.moved is not None]
     shares = [sum((row.shares[at] or Fraction(0) for row in rest), Fraction(0)) for at in (0, 1)]
     total = _Row(
-        f"{len(rest)} others, within noise",
+        f"{len(rest)} others",
         sum((row.points or Fraction(0) for row in rest), Fraction(0)),
         sum((row.ns or Fraction(0) for row in rest), Fraction(0)),
         None,
@@ -293,7 +293,8 @@ def _waterfall_notes(pair: Pair) -> Iterator[str]:
         took = same.in_all_ns
         total = f"{duration(abs(round(took)))} {'longer' if took > 0 else 'less'}" if round(took) else "the same"
         yield f"time: change for the same amount of work (+ = faster, in total {total})"
-        yield "better, worse: changes of more than noise"
+        if any(row.moved for row in _changed(pair)):
+            yield "better, worse: changes of more than noise"
     yield from one_sided_lines(pair)
 
 

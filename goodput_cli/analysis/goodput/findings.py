@@ -301,7 +301,7 @@ def _intervals(timeline: Timeline) -> Iterator[Diagnostic]:
         timeline.table,
         np.sort(opened).astype(np.intp),
         "start lines without an end line; each ends at the next step or checkpoint, or with its attempt. A data load "
-        "is ignored if training continued after it",
+        "without an end is not counted if training follows it",
     )
     yield diagnostic_at(
         "orphan_end",
