@@ -15,17 +15,20 @@ SOURCES := goodput_cli loggen tests benchmarks .ci
 
 .DEFAULT_GOAL := help
 INSTALLED_DOCS := $(VENV)/.installed-docs
-.PHONY: help install demo test test-browser test-fleet test-prometheus test-frameworks test-trackers test-truth truth-tables screenshots docs dist lint format fuzz upstream-words bench bench-full clean
+.PHONY: help install demo test pytest ruff types test-browser test-fleet test-prometheus test-frameworks test-trackers test-truth truth-tables screenshots docs dist lint format fuzz upstream-words bench bench-full clean
 
 help: ## Show what can be made
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 install: $(INSTALLED) ## Set up .venv; the command is then .venv/bin/goodput
 
-demo: $(INSTALLED) ## Set up and analyse a sample log
+demo: $(INSTALLED) ## Set up and analyze a sample log
 	$(BIN)/goodput analyze sample_logs/llm-pretrain.jsonl
 
-test: lint ## Set up, run the linters and the tests
+test: ruff ## Set up, run the linters and the tests
+	$(MAKE) --no-print-directory -j 2 types pytest
+
+pytest: $(INSTALLED_DEV)
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 20 $(NEVER_FOR_EVER)
 
 test-browser: $(INSTALLED_BROWSER) ## Run the tests that need a browser (Debian: apt-get install chromium)
@@ -60,9 +63,13 @@ docs: $(INSTALLED_DOCS) ## Build the documents as a site, build/docs: links are 
 dist: ## Build both packages, check them, and run the demo from each on the oldest and the newest Python
 	.ci/dist
 
-lint: $(INSTALLED_DEV) ## Run the linters
+lint: ruff types ## Run the linters
+
+ruff: $(INSTALLED_DEV)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
+
+types: $(INSTALLED_DEV)
 	$(BIN)/mypy
 	$(BIN)/mypy --python-version 3.10 --follow-imports skip -p goodput_cli.record -p goodput_cli.compat.drop_in
 	$(BIN)/lint-imports --no-logo --no-cache

@@ -289,11 +289,19 @@ def _items(items: Any) -> Iterator[Any]:
             yield from _items(value)
 
 
-def worse_than_linear(pattern: re.Pattern[Any], method: str, length: int = 10) -> str | None:
-    """An attack for which a third length of text takes more steps than the second did; None: there is none."""
+BOTH_ENDS = ("\x00", "")
+
+
+def worse_than_linear(
+    pattern: re.Pattern[Any], method: str, length: int = 10, ends: tuple[str, ...] = BOTH_ENDS
+) -> str | None:
+    """Return an attack for which a third length of text takes more steps than the second; None if there is none.
+
+    ends: what follows the attack. No repeat reads the first one, so a matcher goes back as far as it can.
+    """
     steps = Steps(pattern)
     for before, unit in Attacks(steps).parts():
-        for end in ("\x00", ""):
+        for end in ends:
             counts = []
             for size in (length, 2 * length, 3 * length):
                 steps.taken = 0
