@@ -43,7 +43,7 @@ def test_a_batch_that_grows_is_by_design(tmp_path: Path, capsys: pytest.CaptureF
     assert "slow_steps" not in codes(log)
     assert run(["steps", log, "-q"]) == 0
     shown = capsys.readouterr().out
-    assert "changed on purpose: global batch 256 -> 512 from step 301" in shown
+    assert "changed on purpose: global batch 256 -> 512 from step 301 on" in shown
     assert "no slow period" in shown
 
 

@@ -76,7 +76,7 @@ def test_size_of_an_attempt_applies_from_its_first_step(tmp_path: Path, log: str
     words = "slices" if log == "slices" else "accelerators"
     first = STEPS + 1 if log == "megatron" else STEPS
     changes = changes_of_size(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)
-    assert changes == [f"changed on purpose: {words} {before} -> {after} from step {first}"]
+    assert changes == [f"changed on purpose: {words} {before} -> {after} from step {first} on"]
     assert slow_steps(analysis) == []
 
 

@@ -213,7 +213,7 @@ def changes_of_size(timeline: Timeline, start: int, end: int) -> list[str]:
     for words, size in stated:
         values = size.at(ends)
         found += [
-            (at, f"changed on purpose: {words} {values[at - 1]:g} -> {values[at]:g} from step {int(first[at])}")
+            (at, f"changed on purpose: {words} {values[at - 1]:g} -> {values[at]:g} from step {int(first[at])} on")
             for at in (np.flatnonzero(values[1:] != values[:-1]) + 1).tolist()
         ]
     return [sentence for _, sentence in sorted(found, key=lambda one: one[0])]
