@@ -127,7 +127,7 @@ def test_external_cluster_agrees_and_its_loss_is_reported(
     _, said = lost.communicate(timeout=PATIENCE)
     assert lost.returncode in (0, 1)
     if lost.returncode == 1:
-        assert b"run again with --store to go on" in said
+        assert b"run again with --store to continue" in said
         assert b"Traceback" not in said
     assert answers(folder, "again", "--workers", "1", "--store", "shared-2") == expected
 
@@ -135,11 +135,11 @@ def test_external_cluster_agrees_and_its_loss_is_reported(
 @pytest.mark.parametrize(
     ("named", "code", "words"),
     [
-        ("tls://127.0.0.1:1", 1, "wants certificates; name them in dask's configuration"),
+        ("tls://127.0.0.1:1", 1, "requires certificates; set them in dask's configuration"),
         ("tcp://127.0.0.1:1", 2, "--insecure-scheduler"),
-        ("broken.json", 2, "is no file that a dask scheduler wrote"),
+        ("broken.json", 2, "not a scheduler file written by dask"),
         ("open.json", 2, "--insecure-scheduler"),
-        ("nowhere.json", 2, "is neither a file nor an address, which begins with tls://"),
+        ("nowhere.json", 2, "not a file and not an address (tls://HOST:PORT)"),
     ],
 )
 def test_unusable_scheduler_is_reported(
@@ -157,11 +157,11 @@ def test_missing_workers_and_invisible_logs_are_reported(tmp_path: Path, monkeyp
     kind = {"processes": False, "protocol": "tcp://", "host": "127.0.0.1", "dashboard_address": None}
     with LocalCluster(n_workers=0, **kind) as cluster:
         workers = Workers(scheduler=cluster.scheduler_address, insecure_scheduler=True)
-        with pytest.raises(UsageError, match="has had no worker for"), open_dask(1, workers, tmp_path):
+        with pytest.raises(UsageError, match="no worker connected to the scheduler within"), open_dask(1, workers, tmp_path):
             pass
         cluster.scale(1)
         monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", PATIENCE)
-        with pytest.raises(UsageError, match="does not see /nowhere"), open_dask(1, workers, tmp_path, "/nowhere"):
+        with pytest.raises(UsageError, match="cannot read /nowhere"), open_dask(1, workers, tmp_path, "/nowhere"):
             pass
         with open_dask(1, workers, tmp_path, str(tmp_path)) as engine:
             assert engine.workers == 1
@@ -273,5 +273,5 @@ def test_lost_workers_are_not_waited_for(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", 0.5)
     with open_dask(1, Workers(), tmp_path) as engine:
         engine.client.cluster.scale(0)
-        with pytest.raises(GoodputError, match="no worker process is left"):
+        with pytest.raises(GoodputError, match="all worker processes have died"):
             list(engine.run(sum, iter([[1, 2]])))
