@@ -157,7 +157,10 @@ def test_missing_workers_and_invisible_logs_are_reported(tmp_path: Path, monkeyp
     kind = {"processes": False, "protocol": "tcp://", "host": "127.0.0.1", "dashboard_address": None}
     with LocalCluster(n_workers=0, **kind) as cluster:
         workers = Workers(scheduler=cluster.scheduler_address, insecure_scheduler=True)
-        with pytest.raises(UsageError, match="no worker connected to the scheduler within"), open_dask(1, workers, tmp_path):
+        with (
+            pytest.raises(UsageError, match="no worker connected to the scheduler within"),
+            open_dask(1, workers, tmp_path),
+        ):
             pass
         cluster.scale(1)
         monkeypatch.setattr(clusters, "_PATIENCE_SECONDS", PATIENCE)
