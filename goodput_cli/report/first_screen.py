@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from goodput_cli.analysis.check import counts_in_words, noticed_in
-from goodput_cli.analysis.document import Ledger, Losses, Picture
+from goodput_cli.analysis.document import Block, Ledger, Losses, Picture
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.document import AnalysisDocument
@@ -51,23 +51,24 @@ _ENDS = {
 def first_screen(analysis: Analysis, page: Page) -> str:
     """Return the screen, which leaves one line of the terminal free."""
     room = max(page.height, LINES) - _PROMPT
+    blocks = tuple(AnalysisDocument(analysis).blocks())
     for less in range(room):  # wrapped lines may need further rounds
-        shown, rows = _screen(analysis, page, room - less)
+        shown, rows = _screen(analysis, blocks, page, room - less)
         if rows <= room:
             break
     return shown
 
 
-def _screen(analysis: Analysis, page: Page, room: int) -> tuple[str, int]:
+def _screen(analysis: Analysis, blocks: Sequence[Block], page: Page, room: int) -> tuple[str, int]:
     """Return the screen and how many rows of the terminal it takes. room: rows that it should take at most."""
     width = max(page.width, NARROWEST)
     head, foot = [*_head(analysis, width)], [*_foot(analysis, width)]
     room -= len(head) + _rows(foot, width)
-    strip = _strip(analysis, width, page)
-    losses = _losses(analysis, width, page, room - len(strip))
+    strip = _strip(blocks, width, page)
+    losses = _losses(blocks, width, page, room - len(strip))
     if _rows(losses, width) > room - len(strip):  # the chart is shown with its whole legend, or not at all
-        strip, losses = [], _losses(analysis, width, page, room)
-    ledger = _ledger(analysis, width, page)
+        strip, losses = [], _losses(blocks, width, page, room)
+    ledger = _ledger(blocks, width, page)
     if _rows(losses, width) + len(strip) + len(ledger) > room:
         ledger = []
     console = collecting_console(width, page)
@@ -149,9 +150,9 @@ def _deaths(analysis: Analysis) -> str:
     return words + (f", {plural(job.runs, 'run')} with this name" if job.runs > 1 else "")
 
 
-def _losses(analysis: Analysis, width: int, page: Page, room: int) -> list[Text]:
+def _losses(blocks: Sequence[Block], width: int, page: Page, room: int) -> list[Text]:
     """Return as many of the largest losses as fit, after a blank line, each with its command or only the first one."""
-    losses = next(block for block in AnalysisDocument(analysis).blocks() if isinstance(block, Losses))
+    losses = next(block for block in blocks if isinstance(block, Losses))
     narrow = min(width, WIDEST_TEXT) - 2
     tall = page.height > LINES
     for commands in (_MOST_ON_TALL, 1) if tall else (1,):
@@ -162,16 +163,16 @@ def _losses(analysis: Analysis, width: int, page: Page, room: int) -> list[Text]
     return lines
 
 
-def _strip(analysis: Analysis, width: int, page: Page) -> list[Text]:
+def _strip(blocks: Sequence[Block], width: int, page: Page) -> list[Text]:
     """Return the picture of the window after a blank line: strip, marks, clock and legend."""
-    block = next((one for one in AnalysisDocument(analysis).blocks() if isinstance(one, Picture)), None)
+    block = next((one for one in blocks if isinstance(one, Picture)), None)
     lines = [] if block is None else [*strip_lines(block, width - 2, page)]
     return [Text(), *lines] if lines else []
 
 
-def _ledger(analysis: Analysis, width: int, page: Page) -> list[Text]:
+def _ledger(blocks: Sequence[Block], width: int, page: Page) -> list[Text]:
     """Return the categories with their shares, after a blank line, for a terminal that has room for them."""
-    block = next((one for one in AnalysisDocument(analysis).blocks() if isinstance(one, Ledger)), None)
+    block = next((one for one in blocks if isinstance(one, Ledger)), None)
     if block is None or page.height <= LINES:
         return []
     rows = [(brief_name(row.name), row.percent, duration(row.ns), row) for row in block.rows]
