@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -160,26 +158,19 @@ class LazyGroup(click.Group):
 
         Similar files come first, then commands, then words that have help.
         """
+        import shlex
+
         from goodput_cli.cli.explained import word_meant
+        from goodput_cli.sources.layouts import similar_path
+        from goodput_cli.vocabulary.text import likeliest
 
         said = f"No such command, file or folder: {name!r}."
-        if files := similar_files(name):
-            return click.UsageError(f"{said} Did you mean {' or '.join(map(shlex.quote, files))}?", error.ctx)
-        if commands := difflib.get_close_matches(name.lower(), self.commands, n=2):
-            return click.UsageError(f"{said} Did you mean {' or '.join(commands)}?", error.ctx)
+        path = similar_path(name)
+        if close := [shlex.quote(path)] if path else likeliest(name, self.commands):
+            return click.UsageError(f"{said} Did you mean {' or '.join(close)}?", error.ctx)
         if meant := word_meant(name):
             meant = f" {meant[0].upper()}{meant[1:]} `goodput help WORD` explains a word."
         return click.UsageError(said + meant, error.ctx)
-
-
-def similar_files(name: str) -> list[str]:
-    """Return at most two existing files or folders whose names are spelled like this one, best first."""
-    folder, base = os.path.split(name.rstrip("/"))
-    try:
-        there = [one for one in os.listdir(folder or ".") if not one.startswith(".") or base.startswith(".")]
-    except OSError:
-        return []
-    return [os.path.join(folder, one) for one in difflib.get_close_matches(base, there, n=2, cutoff=0.75)]
 
 
 class FileName(click.ParamType[Any]):

@@ -328,9 +328,9 @@ _MOST_NAMES = 10_000
 """Maximum size of a folder that is searched for similar names."""
 
 
-def _similar_name(path: str) -> str:
-    """Return the file of the same folder with the most similar name; "" if none is similar. Transposed letters count as
-    equal, because otherwise `nigth` is less similar to `night` than `run-1` to `run-2`."""
+def similar_path(path: str) -> str:
+    """Return the file of the same folder with the most similar name, for display; "" if none is similar. Transposed
+    letters count as equal, because otherwise `nigth` is less similar to `night` than `run-1` to `run-2`."""
     folder, name = os.path.split(path.rstrip("/"))
     try:
         with os.scandir(folder or ".") as entries:
@@ -343,7 +343,7 @@ def _similar_name(path: str) -> str:
     moved = [one for one in names if len(one) == len(name) and sorted(one) == sorted(name)]
     likely = next((some for some in (begun, moved) if len(some) == 1), [])
     close = likely or get_close_matches(name, names, n=1, cutoff=_ALIKE)
-    return f"did you mean {shown_path(os.path.join(folder, close[0]))}?" if close else ""
+    return shown_path(os.path.join(folder, close[0])) if close else ""
 
 
 def _target_of(link: str) -> str:
@@ -366,7 +366,8 @@ def unreadable(path: str, error: OSError | ValueError) -> UnreadableError:
             f"{shown}: is a link to {shown_path(os.readlink(path))}, which does not exist; fix or remove the link"
         )
     if isinstance(error, FileNotFoundError):
-        meant = _similar_name(path) or "check the path (relative paths start in the current folder)"
+        close = similar_path(path)
+        meant = f"did you mean {close}?" if close else "check the path (relative paths start in the current folder)"
         return UnreadableError(f"{shown}: no such file; {meant}")
     if isinstance(error, PermissionError):
         return UnreadableError(f"{shown}: permission denied; ask for read access or copy the file")

@@ -303,7 +303,7 @@ class _CauseFinder:
         patterns = self.table.observed.hosts_of_job
         every = _Hosts({host for names in hosts.values() for host in names}, patterns)
         nowhere = _Hosts((), patterns)
-        rows_by_attempt = {at: _Hosts(names, patterns) for at, names in hosts.items()}
+        hosts_by_attempt = {at: _Hosts(names, patterns) for at, names in hosts.items()}
         signed = _Hosts(self._recovery_hosts({one.where for one in kernel}), ())
         for one in kernel:
             host = one.host or _host_of_file(one.source, every)
@@ -314,7 +314,7 @@ class _CauseFinder:
             if len(candidates) != 1:
                 continue
             at = candidates[0]
-            known_hosts = rows_by_attempt.get(at, nowhere)
+            known_hosts = hosts_by_attempt.get(at, nowhere)
             if one.source != self.attempts[at].progress_source and not known_hosts.has_host(host):
                 if signed.names and host and not signed.has_host(host):
                     taken.other_hosts.append(one)
