@@ -164,13 +164,13 @@ class LazyGroup(click.Group):
         from goodput_cli.sources.layouts import similar_path
         from goodput_cli.vocabulary.text import likeliest
 
-        said = f"No such command, file or folder: {name!r}."
+        message = f"No such command, file or folder: {name!r}."
         path = similar_path(name)
         if close := [shlex.quote(path)] if path else likeliest(name, self.commands):
-            return click.UsageError(f"{said} Did you mean {' or '.join(close)}?", error.ctx)
+            return click.UsageError(f"{message} Did you mean {' or '.join(close)}?", error.ctx)
         if meant := word_meant(name):
             meant = f" {meant[0].upper()}{meant[1:]} `goodput help WORD` explains a word."
-        return click.UsageError(said + meant, error.ctx)
+        return click.UsageError(message + meant, error.ctx)
 
 
 class FileName(click.ParamType[Any]):

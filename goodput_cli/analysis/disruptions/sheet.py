@@ -198,12 +198,16 @@ def disruptions_sheet(analysis: Analysis, price: Price | None, *, full: bool = F
         for one in PRICED_DISRUPTIONS.sheet_columns(without=_hidden(rows, price))
     )
     shown = {one.heading for one in columns if one.audience & Audience.PEOPLE}
+    has_causes = any(one.certainty for one in rows.why)
     return Sheet(
         title=f"Disruptions of {analysis.job.name}",
         summary=(window_text(analysis),),
         columns=columns,
         rows=rows.as_priced_table(price).cells(columns),
-        details=tuple(tuple(_details(analysis, *one)) for one in zip(rows[:_MOST_EVIDENCE], rows.why, strict=False)),
+        details=tuple(
+            tuple(_details(analysis, row, why if has_causes else None))
+            for row, why in zip(rows[:_MOST_EVIDENCE], rows.why, strict=False)
+        ),
         notes=(
             *_statistics(analysis, price),
             *_notes_sheet(analysis, rows, shown),
@@ -305,11 +309,12 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions, shown: set[str]) -> Iter
         yield words
 
 
-def _details(analysis: Analysis, row: Disruption, why: FailureCause) -> Iterator[str]:
-    """Yield the evidence of a disruption: its cause, if any disruption has a known one, and the lines that bound it."""
+def _details(analysis: Analysis, row: Disruption, why: FailureCause | None) -> Iterator[str]:
+    """Yield the evidence of a disruption: its cause and the lines that bound it. why: None if no cause is known of any
+    disruption."""
     if row.ended == "rolled_back":
         yield "steps were rolled back; the process kept running"
-    elif any(one.certainty for one in analysis.disruptions.why):
+    elif why is not None:
         yield cause_text_of(why)
     yield f"attempt {row.attempt}{_steps(row)}; {_evidence(row, analysis.table.sources)}"
 
