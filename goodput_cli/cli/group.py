@@ -161,7 +161,7 @@ class LazyGroup(click.Group):
         import shlex
 
         from goodput_cli.cli.explained import word_meant
-        from goodput_cli.sources.layouts import similar_path
+        from goodput_cli.sources.other_files import similar_path
         from goodput_cli.vocabulary.text import likeliest
 
         message = f"No such command, file or folder: {name!r}."

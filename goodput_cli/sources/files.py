@@ -35,9 +35,9 @@ from goodput_cli.sources.layouts import (
     UnreadMember,
     has_times,
     is_of_devices,
-    shown_path,
     unreadable,
 )
+from goodput_cli.sources.other_files import shown_path
 from goodput_cli.sources.walk import find_files, report_walk, unread_diagnostic
 
 _HEAD_BYTES = 1 << 16

@@ -38,7 +38,8 @@ from goodput_cli.sources.blocks import (
     until_damaged,
 )
 from goodput_cli.sources.files import STDIN, is_json_value, local_path
-from goodput_cli.sources.layouts import is_of_tracker, shown_path, unreadable
+from goodput_cli.sources.layouts import is_of_tracker, unreadable
+from goodput_cli.sources.other_files import shown_path
 from goodput_cli.sources.walk import find_files, report_walk
 
 MARK_BYTES = 64

@@ -7,13 +7,13 @@ import re
 import zlib
 from calendar import timegm
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
-from itertools import islice, takewhile
+from itertools import takewhile
 
 from msgspec import Struct
 
 from goodput_cli.errors import SourceError
 from goodput_cli.sources.blocks import GZIP_MAGIC, is_event_file
+from goodput_cli.sources.other_files import shown_path, similar_path
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 RUN_FILE_ENDING = ".wandb"
@@ -315,35 +315,6 @@ def _launched(name: str) -> str | None:
 
 def _parent(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-def shown_path(path: str) -> str:
-    """Return a path for display: bytes of a name that are not UTF-8 are escaped."""
-    return path.encode("utf-8", "backslashreplace").decode()
-
-
-_ALIKE = 0.85
-"""Minimum similarity of a name that is suggested for a missing one."""
-_MOST_NAMES = 10_000
-"""Maximum size of a folder that is searched for similar names."""
-
-
-def similar_path(path: str) -> str:
-    """Return the file of the same folder with the most similar name, for display; "" if none is similar. Transposed
-    letters count as equal, because otherwise `nigth` is less similar to `night` than `run-1` to `run-2`."""
-    folder, name = os.path.split(path.rstrip("/"))
-    try:
-        with os.scandir(folder or ".") as entries:
-            names = [one.name for one in islice(entries, _MOST_NAMES + 1)]
-    except OSError:
-        return ""
-    if len(names) > _MOST_NAMES or not name:
-        return ""
-    begun = [one for one in names if one.startswith(name)]
-    moved = [one for one in names if len(one) == len(name) and sorted(one) == sorted(name)]
-    likely = next((some for some in (begun, moved) if len(some) == 1), [])
-    close = likely or get_close_matches(name, names, n=1, cutoff=_ALIKE)
-    return shown_path(os.path.join(folder, close[0])) if close else ""
 
 
 def _target_of(link: str) -> str:

@@ -1,4 +1,4 @@
-"""Descriptions of files that users pass instead of a log, by their names. They are used only if no time was read."""
+"""Descriptions of files that users pass instead of a log, and names similar to a missing one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from difflib import get_close_matches
+from itertools import islice
 
 from goodput_cli.vocabulary.text import plural, safe
 
@@ -79,3 +81,32 @@ def others_alone(names: Sequence[str]) -> str | None:
         return None
     more = f" (and {plural(len(names) - 1, 'file')} like it)" if len(names) > 1 else ""
     return f"{names[0]} {found[0]}{more}"
+
+
+def shown_path(path: str) -> str:
+    """Return a path for display: bytes of a name that are not UTF-8 are escaped."""
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+_ALIKE = 0.85
+"""Minimum similarity of a name that is suggested for a missing one."""
+_MOST_NAMES = 10_000
+"""Maximum size of a folder that is searched for similar names."""
+
+
+def similar_path(path: str) -> str:
+    """Return the file of the same folder with the most similar name, for display; "" if none is similar. Transposed
+    letters count as equal, because otherwise `nigth` is less similar to `night` than `run-1` to `run-2`."""
+    folder, name = os.path.split(path.rstrip("/"))
+    try:
+        with os.scandir(folder or ".") as entries:
+            names = [one.name for one in islice(entries, _MOST_NAMES + 1)]
+    except OSError:
+        return ""
+    if len(names) > _MOST_NAMES or not name:
+        return ""
+    begun = [one for one in names if one.startswith(name)]
+    moved = [one for one in names if len(one) == len(name) and sorted(one) == sorted(name)]
+    likely = next((some for some in (begun, moved) if len(some) == 1), [])
+    close = likely or get_close_matches(name, names, n=1, cutoff=_ALIKE)
+    return shown_path(os.path.join(folder, close[0])) if close else ""

@@ -25,10 +25,9 @@ from goodput_cli.sources.layouts import (
     is_of_devices,
     is_of_tracker,
     logs_and_runs,
-    shown_path,
     unreadable,
 )
-from goodput_cli.sources.other_files import folder_contents
+from goodput_cli.sources.other_files import folder_contents, shown_path
 from goodput_cli.vocabulary.text import plural
 
 _GONE = "the target of the link does not exist"
