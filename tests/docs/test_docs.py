@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import doctest
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -35,11 +36,11 @@ from tests.support.generated_docs import (
     cause_table,
     cli_reference,
     code_sections,
+    command_list,
     commands,
     evidence_list,
     folders,
     insight_sections,
-    questions,
     verdict_table,
     word_table,
 )
@@ -145,8 +146,8 @@ def test_verdicts_of_advice_agree_with_the_code() -> None:
     assert {rule.verdict for rule in VERDICTS} == set(get_args(Verdict)) == set(SHOWN)
 
 
-def test_table_of_commands_is_up_to_date() -> None:
-    replace_generated(DOCS / "cli.md", "questions", questions())
+def test_list_of_commands_is_up_to_date() -> None:
+    replace_generated(DOCS / "cli.md", "command list", command_list())
 
 
 def test_folders_of_the_architecture_are_the_import_contract() -> None:
@@ -166,13 +167,56 @@ def test_every_named_module_exists(path: Path) -> None:
     assert not {name for name in ours if not (ROOT / name).exists() and not (PACKAGE / name).exists()}
 
 
-def test_every_option_of_every_command_is_described() -> None:
-    text = read(DOCS / "cli.md")
+def test_every_option_of_every_command_is_described_once() -> None:
+    shared = described_options("Shared options")
+    own = {name: described_options(name) for name, _, _ in commands()}
     for name, command, _ in commands():
-        options = [param for param in command.params if isinstance(param, click.Option) and not param.hidden]
-        for option in options:
-            missing = [spelled for spelled in option.opts if not re.search(rf"{re.escape(spelled)}\b", text)]
-            assert not missing, f"{name}: {missing}"
+        options = {max(param.opts, key=len) for param in command.params if is_documented(param)}
+        described = [option for group in own[name].values() for option in group]
+        referenced = set(referenced_options(name, shared, own))
+        assert {*described} | referenced == options, name
+        assert len({*described}) == len(described), name
+
+
+def is_documented(param: click.Parameter) -> bool:
+    return isinstance(param, click.Option) and not param.hidden and "-h" not in param.opts
+
+
+def described_options(heading: str) -> dict[str, list[str]]:
+    """Return the options of each group in the block below a heading of docs/cli.md."""
+    (text, *_) = [*re.findall(r"^```text\n(.*?)^```$", section(DOCS / "cli.md", heading), re.M | re.S), ""]
+    groups: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if title := re.fullmatch(r"(\w[\w ]*):", line):
+            groups[title[1]] = []
+        elif option := re.match(r"  (?:-\w, )?(--[\w-]+)", line):
+            groups[list(groups)[-1]].append(option[1])
+    return groups
+
+
+def referenced_options(
+    heading: str, shared: dict[str, list[str]], own: dict[str, dict[str, list[str]]]
+) -> Iterator[str]:
+    """Return the options that the last line of a section of docs/cli.md refers to."""
+    match = re.search(r"^Shared: (.*)\.$", section(DOCS / "cli.md", heading), re.M | re.S)
+    line = " ".join(match[1].split()) if match else ""
+    line, *others = re.split(r"; also ", line)
+    if line.startswith("all"):
+        missing = {option for part in line.split(", ") for option in named_options(part, shared)}
+        yield from {option for options in shared.values() for option in options} - missing
+    else:
+        yield from (option for part in line.split("; ") for option in named_options(part, shared))
+    for part in others:
+        options, _, command = part.rpartition(" of ")
+        described = {option for group in own[command.strip("`")].values() for option in group}
+        yield from described & set(re.findall(r"--[\w-]+", options))
+
+
+def named_options(part: str, shared: dict[str, list[str]]) -> set[str]:
+    """Return the shared options of a group, in asterisks, without the options after it; otherwise the options."""
+    names = set(re.findall(r"--[\w-]+", part))
+    group = re.search(r"\*(.+?)\*", part)
+    return set(shared[group[1]]) - names if group else names
 
 
 def test_every_key_of_every_format_is_described() -> None:
@@ -190,7 +234,7 @@ def test_every_name_of_a_threshold_is_described() -> None:
 
 def test_every_exit_code_is_described() -> None:
     codes = {kind.exit_code for kind in GoodputError.__subclasses__()} | {0, INTERRUPTED}
-    assert [int(code) for code in re.findall(r"^\| (\d+) \|", read(DOCS / "cli.md"), re.MULTILINE)] == sorted(codes)
+    assert [int(code) for code in re.findall(r"^- (\d+): ", read(DOCS / "cli.md"), re.MULTILINE)] == sorted(codes)
 
 
 def test_every_command_has_an_example() -> None:

@@ -7,7 +7,7 @@ import re
 import textwrap
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ _DEFAULT_ORIGINS = ("our default: less is not worth acting on", "our default: he
 """Origins of limits that the introduction of docs/insights.md explains once."""
 Record = tuple[str, str]
 """The names of an option, and its help."""
+Option = tuple[str, Record]
+"""The group of an option, and its record."""
 
 
 def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
@@ -38,21 +40,26 @@ def commands() -> Iterator[tuple[str, click.Command, click.Context]]:
 
 
 def cli_reference() -> str:
-    """Return the options that commands share, and a section per command with its usage and its own options."""
+    """Return the options that commands share, and a section per command with its own options, each described once."""
     every = list(commands())
-    counts = Counter((group, record) for _, command, context in every for group, record in _options(command, context))
+    counts = Counter(option for _, command, context in every for option in _options(command, context))
     shared = [option for option, count in counts.items() if count >= SHARED_BY]
-    return "\n".join([_shared_section(shared), *(_command_section(*row, shared) for row in every)])
+    described: dict[Option, str] = {}
+    sections = [_shared_section(shared)]
+    for name, command, context in every:
+        options = list(_options(command, context))
+        sections.append(_command_section(name, options, shared, described))
+        described |= {option: name for option in options if option not in described}
+    return "\n".join(sections)
 
 
-def questions() -> str:
-    """A table of the commands, each with the first sentence of its help."""
-    rows = [
-        f"| [`{name}`](#{name.replace(' ', '-')}) | {command.get_short_help_str(WIDTH)} |"
+def command_list() -> str:
+    """Return a list of the commands, each with the first sentence of its help."""
+    return "".join(
+        f"- [{name.removeprefix('goodput ')}](#{name.replace(' ', '-')}): {command.get_short_help_str(WIDTH)}\n"
         for name, command, _ in commands()
         if " " in name
-    ]
-    return "\n".join(["| command | |", "| --- | --- |", *rows, ""])
+    )
 
 
 def verdict_table() -> str:
@@ -125,67 +132,75 @@ def _below(name: str, command: click.Command, parent: click.Context | None) -> I
             yield from _below(f"{name} {child}", found, context)
 
 
-def _options(command: click.Command, context: click.Context) -> Iterator[tuple[str, Record]]:
-    """Yield each documented option with the heading of its group."""
+def _options(command: click.Command, context: click.Context) -> Iterator[Option]:
+    """Yield each documented option with the heading of its group. Thresholds are a group of their own."""
     for param in command.get_params(context):
         record = param.get_help_record(context)
         if record is not None and isinstance(param, click.Option) and not {"-h", "--help"} & {*param.opts}:
-            yield getattr(param, "group", "Options"), record
+            group = getattr(param, "group", "Options")
+            group = "Thresholds" if group == "Output" and getattr(param, "gate", False) else group
+            help_text = re.sub(r"; repeatable(?=\.)| Repeatable\.", "", record[1].replace("[default: ", "["))
+            yield group, (f"{record[0]}..." if param.multiple else record[0], help_text)
 
 
-def _shared_section(shared: Iterable[tuple[str, Record]]) -> str:
-    formatter = click.HelpFormatter(width=WIDTH, max_width=WIDTH)
-    _write_options(formatter, shared)
+def _shared_section(shared: Iterable[Option]) -> str:
     return (
         "## Shared options\n\n"
-        "Every command has `-h` and `--help`. Each section below names the groups of these options that it uses.\n"
-        f"\n```text\n{formatter.getvalue().strip()}\n```\n"
+        "Defaults and limits are in brackets, `...` marks what can be repeated. Every command has `--help` and `-h`.\n"
+        f"\n{_option_table(shared)}"
     )
 
 
 def _command_section(
-    name: str, command: click.Command, context: click.Context, shared: Sequence[tuple[str, Record]]
+    name: str, options: Sequence[Option], shared: Sequence[Option], described: Mapping[Option, str]
 ) -> str:
-    formatter = context.make_formatter()
-    command.format_usage(context, formatter)
-    command.format_help_text(context, formatter)
-    options = list(_options(command, context))
-    _write_options(formatter, [option for option in options if option not in shared])
-    command.format_epilog(context, formatter)
-    text = f"## {name}\n\n```text\n{formatter.getvalue().strip()}\n```\n"
-    used = [option for option in shared if option in options]
-    groups = _shared_groups([record[0] for _, record in options], used, shared)
-    return f"{text}\n{_wrapped(f'Shared options: {groups}.')}\n" if groups else text
+    """Return the options that only this command describes, and where the others are described."""
+    own = [option for option in options if option not in shared]
+    elsewhere: dict[str, list[Option]] = {}
+    for option in own:
+        if option in described:
+            elsewhere.setdefault(described[option], []).append(option)
+    names = [record[0] for _, record in options]
+    used = [option for option in options if option in shared]
+    lacking = [option for option in shared if option[1][0] not in names]
+    also = [_shared_groups(used, lacking, shared)] if used else []
+    also += [f"also {_spelled(those)} of `{other}`" for other, those in elsewhere.items()]
+    new = [option for option in own if option not in described]
+    parts = [_option_table(new)] if new else []
+    parts += [_wrapped(f"Shared: {'; '.join(also)}.") + "\n"] if also else []
+    return "\n".join([f"## {name}\n", *(parts or ["No options.\n"])])
 
 
-def _shared_groups(
-    names: Sequence[str], used: Sequence[tuple[str, Record]], shared: Sequence[tuple[str, Record]]
-) -> str:
-    """Return the groups of shared options that a command has, with the options that it lacks, or the only ones."""
-    parts = []
-    for group in dict.fromkeys(group for group, _ in used):
-        having = [record[0] for other, record in used if other == group]
-        lacking = [record[0] for other, record in shared if other == group and record[0] not in names]
-        if len(lacking) <= len(having):
-            parts.append(f"*{group}*" + (f" except {_spelled(lacking)}" if lacking else ""))
-        else:
-            parts.append(f"{_spelled(having)}")
-    return "; ".join(parts)
+def _shared_groups(used: Sequence[Option], lacking: Sequence[Option], shared: Sequence[Option]) -> str:
+    """Return the groups and options that a command uses, or all except those that it lacks, whichever is shorter."""
+    with_exceptions, exceptions = [], []
+    for group in dict.fromkeys(group for group, _ in shared):
+        every, having, missing = ([one for one in some if one[0] == group] for some in (shared, used, lacking))
+        if len(missing) < len(having):
+            with_exceptions.append(f"*{group}*" + (f" without {_spelled(missing)}" if missing else ""))
+        elif having:
+            with_exceptions.append(_spelled(having))
+        if missing:
+            exceptions.append(f"*{group}*" if missing == every else _spelled(missing))
+    ways = ["; ".join(with_exceptions), f"all except {', '.join(exceptions)}" if exceptions else "all"]
+    return min(ways, key=lambda way: len(way.split()))
 
 
-def _spelled(names: Iterable[str]) -> str:
+def _spelled(options: Iterable[Option]) -> str:
     """Return the longest spelling of each option, without its value: `--job-name`."""
-    spelled = [max(re.findall(r"--?[\w-]+", name), key=len) for name in names]
-    return ", ".join(f"`{name}`" for name in dict.fromkeys(spelled))
+    names = [max(re.findall(r"--?[\w-]+", name), key=len) for _, (name, _) in options]
+    return ", ".join(f"`{name}`" for name in names)
 
 
-def _write_options(formatter: click.HelpFormatter, options: Iterable[tuple[str, Record]]) -> None:
+def _option_table(options: Iterable[Option]) -> str:
+    formatter = click.HelpFormatter(width=WIDTH, max_width=WIDTH)
     groups: dict[str, list[Record]] = {}
     for group, record in options:
         groups.setdefault(group, []).append(record)
     for group, records in groups.items():
         with formatter.section(group):
             formatter.write_dl(records)
+    return f"```text\n{formatter.getvalue().strip()}\n```\n"
 
 
 def _folder_rows(name: str) -> Iterator[str]:
