@@ -131,16 +131,30 @@ def _of_findings(name: str) -> Iterator[str]:
 
 def _of_causes(name: str) -> Iterator[str]:
     """Yield help on a cause, or the causes of a group."""
-    from goodput_cli.vocabulary.causes import CAUSES, GROUPS
+    from goodput_cli.vocabulary.causes import CAUSES, GROUPS, UNKNOWN_CAUSE
 
     cause = CAUSES.get(name)
     if cause is not None:
         yield f"cause {name} ({cause.group}). Log lines: {cause.says}."
         yield f"What to do: {cause.advice}."
+        yield from _patterns(name) if name != UNKNOWN_CAUSE else ()
         yield "Details: `goodput disruptions LOG` shows the log lines (docs/causes.md)."
     if name in GROUPS:
         of_group = ", ".join(code for code, row in CAUSES.items() if row.group == name)
         yield f"group {name}: {of_group}."
+
+
+def _patterns(cause: str) -> Iterator[str]:
+    """Yield the patterns of log lines that show a cause, by the kind of program that prints them."""
+    from goodput_cli.events.text.causes import shipped_rows
+
+    patterns: dict[str, list[str]] = {}
+    for row in shipped_rows().rows:
+        if cause in (row.code, row.before_steps, *(code for code, _ in row.values.values())):
+            found = [f"`{anchor}`{' ?' * row.likely}" for anchor in row.anchors] or ["raised exceptions"]
+            patterns.setdefault(row.speaker, []).extend(found)
+    for speaker, found in patterns.items():
+        yield f"Patterns ({speaker}): {', '.join(dict.fromkeys(found))}."
 
 
 def _of_words(name: str) -> Iterator[str]:

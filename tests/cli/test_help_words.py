@@ -40,6 +40,13 @@ def test_help_fits_a_terminal() -> None:
     assert max(len(line) for text in every for line in text.splitlines()) <= 100  # A name cannot be broken.
 
 
+def test_help_on_a_cause_lists_its_patterns() -> None:
+    text = " ".join((explain("disk_full") or "").split())
+    assert "Patterns (process): `No space left on device`," in text
+    assert "`iostream error` ?" in text
+    assert "`No space left on device`" not in " ".join((explain("unknown") or "").split())
+
+
 def test_next_command_of_each_word_works() -> None:
     for word, row in words().items():
         for name, rest in re.findall(r"^goodput (\w+)(.*)$", row.next):

@@ -38,7 +38,6 @@ from tests.support.generated_docs import (
     code_sections,
     command_list,
     commands,
-    evidence_list,
     folders,
     insight_sections,
     verdict_table,
@@ -135,9 +134,8 @@ def test_command_reference_is_up_to_date() -> None:
     replace_generated(DOCS / "cli.md", "commands", cli_reference())
 
 
-def test_causes_and_evidence_agree_with_the_code() -> None:
+def test_causes_agree_with_the_code() -> None:
     replace_generated(DOCS / "causes.md", "causes", cause_table())
-    replace_generated(DOCS / "causes.md", "rows", evidence_list())
 
 
 def test_verdicts_of_advice_agree_with_the_code() -> None:

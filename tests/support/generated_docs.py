@@ -26,8 +26,8 @@ PACKAGE = ROOT / "goodput_cli"
 WIDTH = 100
 SHARED_BY = 3
 """An option that as many commands describe in the same words is described once, under "Shared options"."""
-_DEFAULT_ORIGINS = ("our default: less is not worth acting on", "our default: healthy runs stay below it")
-"""Origins of limits that the introduction of docs/insights.md explains once."""
+_DEFAULT_ORIGIN = "our default"
+"""Begins the origin of limits that docs/insights.md explains once."""
 Record = tuple[str, str]
 """The names of an option, and its help."""
 Option = tuple[str, Record]
@@ -100,7 +100,7 @@ def insight_sections() -> str:
 
 
 def _insight_section(code: str, kind: InsightKind) -> str:
-    origin = "" if kind.origin.startswith(_DEFAULT_ORIGINS) else f" ({kind.origin})"
+    origin = "" if kind.origin.startswith(_DEFAULT_ORIGIN) else f" ({kind.origin})"
     advice = f"{kind.advice}; " if kind.advice else ""
     least = f"*From* {kind.least_percent:g} %{origin}."
     text = f"**{kind.title}.** {kind.meaning} {least} *Do:* {advice}`goodput {kind.command}`."
@@ -232,36 +232,3 @@ def cause_table() -> str:
         items = [_wrapped(f"- `{code}`: {row.says}. *Do:* {row.advice}.", "  ") for code, row in rows]
         sections.append("\n".join([f"**{group}**\n", *items, ""]))
     return "\n".join(sections)
-
-
-def evidence_list() -> str:
-    """Return the patterns of evidence, grouped by program, cause, certainty and role."""
-    from goodput_cli.events.text.causes import shipped_rows
-
-    groups: dict[str, dict[str, list[str]]] = {}
-    for row in shipped_rows().rows:
-        certainty = " ?" * row.likely + ("" if row.role == "root" else f" ({row.role})")
-        cause = f"by `{row.by}`" if row.by else f"`{row.code}`{certainty}"
-        patterns = groups.setdefault(row.speaker, {}).setdefault(cause, [])
-        patterns.extend(f"`` {anchor} ``" if "`" in anchor else f"`{anchor}`" for anchor in row.anchors or ())
-        if not row.anchors and _RAISED not in patterns:
-            patterns.append(_RAISED)
-    return "\n".join(
-        f"**{speaker}**\n\n" + "".join(_pattern_item(*item) for item in causes.items())
-        for speaker, causes in groups.items()
-    )
-
-
-_RAISED = "*raised exceptions*"
-
-
-def _pattern_item(cause: str, patterns: Iterable[str]) -> str:
-    """Return a list item, wrapped between patterns because they contain blanks that count."""
-    lines = [f"- {cause}:"]
-    for index, pattern in enumerate(dict.fromkeys(patterns)):
-        lines[-1] += "," * (index > 0)
-        if len(lines[-1]) + len(pattern) + 2 > WIDTH:
-            lines.append(f"  {pattern}")
-        else:
-            lines[-1] += f" {pattern}"
-    return "\n".join(lines) + "\n"
