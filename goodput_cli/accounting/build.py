@@ -22,7 +22,7 @@ from goodput_cli.accounting.attempts.endings import (
     ending_of,
     find_endings,
     find_runs,
-    last_signs_of_life,
+    last_activity_ns,
     preempted_saves,
 )
 from goodput_cli.accounting.attempts.ends import Ends, find_ends
@@ -393,7 +393,7 @@ def cause_of_last_end(table: EventTable) -> FailureCause:
     if len(table) > 0:
         attempts = find_attempts(table, is_step_log(table))
         if len(attempts) > 0:
-            return causes_of(table, attempts, last_signs_of_life(table, attempts)).why[-1]
+            return causes_of(table, attempts, last_activity_ns(table, attempts)).why[-1]
     return cause_without_attempts(table.observed)
 
 
@@ -429,7 +429,7 @@ def _account(job: _Job, rules: AccountingOptions) -> Timeline:
     """Account for a job: the chapters of accounting.md in order."""
     table, attempts, endings = job.table, job.attempts, job.endings
     rules = replace(rules, exclusions=(*rules.exclusions, *claims.clock_steps(table)))
-    sign_of_life = last_signs_of_life(table, attempts)
+    sign_of_life = last_activity_ns(table, attempts)
     progress = find_progress(table, attempts, endings, rules, sign_of_life)
     training = progress.training
     credited = np.flatnonzero(training.credited)

@@ -303,7 +303,7 @@ def analyze_log(
     analysis = analyse_window(known, name, formats, start, end, of_reading)
     rows = _rolling(timeline, question, start, end) if question.window else None
     noticed = (*_runs_of_name(ordered, analysis, question), *_silence(ordered, timeline, question, name))
-    noticed = (*noticed, *beside_ledger(replace(analysis, price=price)))
+    noticed = (*noticed, *outside_ledger_diagnostics(replace(analysis, price=price)))
     over = analysis.goodput.ns > analysis.window.counted_ns
     if over or (rows is not None and (rows.productive_ns > rows.counted_ns).any()):
         noticed = beaten_reference(known, noticed)
@@ -313,7 +313,7 @@ def analyze_log(
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
 
 
-def beside_ledger(analysis: Analysis) -> Iterator[Diagnostic]:
+def outside_ledger_diagnostics(analysis: Analysis) -> Iterator[Diagnostic]:
     """Report programs whose phases are longer than their steps, and samples of more devices than the job has."""
     if analysis.table.devices and (text := more_than_expected(analysis)):
         yield Diagnostic.of("more_devices", text)

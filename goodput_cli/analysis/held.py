@@ -23,14 +23,14 @@ _WHOLE = 0.02
 _MOST = 1e9
 
 
-class Found(NamedTuple):
+class AmountPerStep(NamedTuple):
     """An amount per step of each kept row."""
 
     each: F64
     how: str
 
 
-class Held(NamedTuple):
+class AllocatedAccelerators(NamedTuple):
     """Accelerators that were allocated to the job."""
 
     each: F64
@@ -40,18 +40,18 @@ class Held(NamedTuple):
     how: str
 
 
-def accelerators_of(records: WorkRecords, notes: list[str]) -> Held | None:
+def accelerators_of(records: WorkRecords, notes: list[str]) -> AllocatedAccelerators | None:
     """Return the number from the option, otherwise from the log."""
     stated, price = records.stated(ACCELERATORS), records.price
     mean = None if stated is None else mean_over(stated, _counted_pieces(records))
     if price is not None:
         if mean is not None:
             note(notes, "--accelerators", price.accelerators, mean)
-        return Held(np.full(len(records.kept.inside), price.accelerators), price.accelerators, "--accelerators")
-    return None if stated is None or mean is None else Held(records.at(stated), mean, LOGGED)
+        return AllocatedAccelerators(np.full(len(records.kept.inside), price.accelerators), price.accelerators, "--accelerators")
+    return None if stated is None or mean is None else AllocatedAccelerators(records.at(stated), mean, LOGGED)
 
 
-def worked_out(records: WorkRecords, tokens: Found | None, held: Held | None, notes: list[str]) -> Held | None:
+def worked_out(records: WorkRecords, tokens: AmountPerStep | None, held: AllocatedAccelerators | None, notes: list[str]) -> AllocatedAccelerators | None:
     """Return the allocated accelerators, otherwise the tokens of a step divided by a rate of one accelerator, by
     attempt. Numbers that are not whole are unknown."""
     logged = records.has(*ACCELERATORS) or tokens is None or tokens.how == RATED
@@ -61,7 +61,7 @@ def worked_out(records: WorkRecords, tokens: Found | None, held: Held | None, no
     each = _whole_by_attempt(records.kept.attempt, tokens.each / (rate.seconds * rate.value))
     if each is None:
         return held
-    found = Held(each, _mean_by_attempt(records, each), _DERIVED)
+    found = AllocatedAccelerators(each, _mean_by_attempt(records, each), _DERIVED)
     if held is not None:
         note(notes, "--accelerators", held.mean, found.mean)
         return held

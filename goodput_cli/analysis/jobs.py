@@ -19,7 +19,7 @@ from goodput_cli.accounting.order import OrderedEvents, in_order
 from goodput_cli.analysis.account import (
     NO_TRAINING_LOG,
     account_for,
-    beside_ledger,
+    outside_ledger_diagnostics,
     by_job,
     earlier_runs,
     is_scheduled_alone,
@@ -519,7 +519,7 @@ def _checked(
     processes += processes_of(timeline)
     noticed = [*check_job(timeline, question.now_ns), *earlier_runs(ordered, question)]
     if job.table.inside or job.table.devices:
-        noticed += beside_ledger(analyse_window(timeline, job.table.jobs[0], (), start, end, ()))
+        noticed += outside_ledger_diagnostics(analyse_window(timeline, job.table.jobs[0], (), start, end, ()))
     return _runs(ordered, timeline, whole), noticed, None
 
 

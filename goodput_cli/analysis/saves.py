@@ -11,7 +11,7 @@ from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Kind
 
 
-class BehindStarts(Struct, frozen=True):
+class DistanceFromStart(Struct, frozen=True):
     """Distances of saves from the start of their attempts, n items each."""
 
     ns: I64
@@ -21,9 +21,9 @@ class BehindStarts(Struct, frozen=True):
     last: Mask
     """True if its attempt finished no step after it: it was made at exit."""
 
-    def take(self, chosen: Mask) -> BehindStarts:
+    def take(self, chosen: Mask) -> DistanceFromStart:
         """Return the chosen saves."""
-        return BehindStarts(self.ns[chosen], self.steps[chosen], self.last[chosen])
+        return DistanceFromStart(self.ns[chosen], self.steps[chosen], self.last[chosen])
 
 
 class SavesMade(Struct, frozen=True):
@@ -40,7 +40,7 @@ class SavesMade(Struct, frozen=True):
     """Begin of the first of its lines (ns)."""
     end: I64
     """End of the last of its lines (ns)."""
-    behind: BehindStarts | None = None
+    behind: DistanceFromStart | None = None
     """Distances from the start of their attempts; None if not computed."""
 
     def __len__(self) -> int:
@@ -79,7 +79,7 @@ class SavesMade(Struct, frozen=True):
         return followed
 
     @property
-    def _firsts(self) -> BehindStarts | None:
+    def _firsts(self) -> DistanceFromStart | None:
         """Return the first saves of attempts, if these determine the interval; None if two saves of one attempt do."""
         behind = self.behind
         if behind is None or not self._next.any() or (self._next & ~behind.last[1:]).any():
@@ -97,13 +97,13 @@ def saves_made(timeline: Timeline) -> SavesMade:
     """Return all saves of a job, including incomplete ones."""
     table = timeline.table
     rows = rows_of(table.kind, (Kind.SAVE, Kind.SAVED))
-    return behind_starts(timeline, joined(
+    return add_distances_from_start(timeline, joined(
         timeline.attempts.of_row[rows].astype(np.int64), steps_of_saves(timeline, rows), table.step[rows],
         table.time[rows], table.end[rows],
     ))  # fmt: skip
 
 
-def behind_starts(timeline: Timeline, saves: SavesMade) -> SavesMade:
+def add_distances_from_start(timeline: Timeline, saves: SavesMade) -> SavesMade:
     """Return saves with their distances from the start of their attempts. Saves of checkpoint logs, in which a save
     itself is progress, stay unchanged."""
     records, spans = timeline.records, timeline.training.spans
@@ -124,7 +124,7 @@ def behind_starts(timeline: Timeline, saves: SavesMade) -> SavesMade:
     ns, steps = np.zeros(len(saves), dtype=np.int64), np.zeros(len(saves), dtype=np.int64)
     ns[chosen[of_first]] = saves.end[chosen[of_first]] - spans.start[begin]
     steps[chosen[of_first]] = np.maximum(step[of_first] + stored - records.began[owner[of_first]], 0)
-    return SavesMade(saves.attempt, saves.step, saves.begin, saves.end, BehindStarts(ns, steps, last))
+    return SavesMade(saves.attempt, saves.step, saves.begin, saves.end, DistanceFromStart(ns, steps, last))
 
 
 def joined(attempt: I64, step: I64, said: I64, begin: I64, end: I64) -> SavesMade:

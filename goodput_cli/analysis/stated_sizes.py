@@ -11,7 +11,7 @@ from goodput_cli.arrays import F64, I64
 from goodput_cli.events.schema import NO_STEP
 
 
-def holds_from(timeline: Timeline, time: I64, step: I64) -> I64:
+def first_valid_ns(timeline: Timeline, time: I64, step: I64) -> I64:
     """Return since when (ns) each stated value applies, for steps that end then or later and for time (accounting §8).
 
     A value that names a step applies to that step and later ones. A value without a step is stated by a process: it
@@ -42,7 +42,7 @@ def _last_records(timeline: Timeline) -> I64:
     return last
 
 
-class HeldValues(NamedTuple):
+class StatedValues(NamedTuple):
     """Values that apply until the next one, in order."""
 
     since: I64
@@ -50,11 +50,11 @@ class HeldValues(NamedTuple):
     value: F64
 
     @staticmethod
-    def of(timeline: Timeline, time: I64, step: I64, value: F64) -> HeldValues:
+    def of(timeline: Timeline, time: I64, step: I64, value: F64) -> StatedValues:
         """Return stated values in the order in which they apply. time: ns. step: `NO_STEP` for none."""
-        since = holds_from(timeline, time, step)
+        since = first_valid_ns(timeline, time, step)
         order = np.argsort(since, kind="stable")
-        return HeldValues(since[order], value[order])
+        return StatedValues(since[order], value[order])
 
     def at(self, end: I64) -> F64:
         """Return the value that applies to steps that end then (ns); before the first, the first."""

@@ -83,7 +83,7 @@ class Expression:
         """Part of the measure; None for all."""
         return self.named.label
 
-    def holds(self, value: Fraction) -> bool:
+    def is_met_by(self, value: Fraction) -> bool:
         """Return True if `value OP limit` is true, compared unrounded."""
         return COMPARISONS[self.comparison](value, self.limit)
 
@@ -150,7 +150,7 @@ def read(text: str, subject: Subject, *, fails: bool = True) -> Expression:
         if beyond or (parsed.unit == PERCENT and parsed.limit <= -100):
             raise UsageError(f"{text!r} can never hold: no change is larger than that")
         return parsed
-    _check_can_hold(text, parsed, subject)
+    _check_can_be_met(text, parsed, subject)
     if parsed.named.is_floor and parsed.comparison in ("<", "<=") and parsed.unit == PERCENT and PERCENT not in text:
         _check_percentage(text[text.index(parsed.comparison) + len(parsed.comparison) :].strip())
     return parsed
@@ -169,7 +169,7 @@ def read_fail_under(text: str, subject: Subject) -> Expression:
 _EVERY = re.compile(r"\s*any\(([^)]*)\):", re.DOTALL)
 
 
-def _check_can_hold(text: str, parsed: Expression, subject: Subject) -> None:
+def _check_can_be_met(text: str, parsed: Expression, subject: Subject) -> None:
     """Raise `UsageError` for an expression that no value makes true, such as 'goodput<0': a gate that never fails."""
     comparison, limit = parsed.comparison, parsed.limit
     most = 100 if parsed.unit == PERCENT and parsed.named.is_part else math.inf
@@ -238,7 +238,7 @@ class Threshold:
 
 def judged(expression: Expression, value: Fraction | None, hint: str | None = None) -> Threshold:
     """Judge the expression on a value in its unit; None if that is not recorded."""
-    met = None if value is None else expression.holds(value)
+    met = None if value is None else expression.is_met_by(value)
     shown = None if value is None else telling_float(value, expression.limit)
     return Threshold(expression.text, expression.fails, met, shown, float(expression.limit), expression.unit, hint)
 

@@ -79,7 +79,7 @@ def _seconds_key(name: str) -> str:
     return "_".join("seconds" if part == "ns" else part for part in name.split("_"))
 
 
-def _ns_of_instant(text: str) -> int:
+def _ns_from_timestamp(text: str) -> int:
     from goodput_cli.events.timestamps import TimestampReader
     from goodput_cli.vocabulary.when import load_zone
 
@@ -107,7 +107,7 @@ _UNITS: dict[str | None, JsonType] = {
     "percent": JsonType(float, _number, lambda share: float(100 * share), lambda percent: percent / 100),
     "instant": JsonType(
         Annotated[str, Meta(pattern=INSTANT["pattern"])], lambda: {"$ref": {"title": "instant", **INSTANT}}, iso,
-        _ns_of_instant,
+        _ns_from_timestamp,
     ),
     "whole": JsonType(float, _number, _whole),
 }  # fmt: skip

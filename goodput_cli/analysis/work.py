@@ -18,8 +18,8 @@ from goodput_cli.analysis.held import (
     LOGGED,
     PER_ACCELERATOR,
     RATED,
-    Found,
-    Held,
+    AmountPerStep,
+    AllocatedAccelerators,
     accelerators_of,
     note,
     worked_out,
@@ -104,7 +104,7 @@ class _Flops(NamedTuple):
 def work_of(analysis: AnalysisData) -> KeptWork | None:
     """Return the work of the window; None if neither the log nor the options contain any."""
     records, notes = WorkRecords.of(analysis), list[str]()
-    if not records.says_anything and analysis.work_options.tokens_per_step is None:
+    if not records.has_metrics and analysis.work_options.tokens_per_step is None:
         return None
     if not len(records.kept.inside):
         return None
@@ -119,17 +119,17 @@ def work_of(analysis: AnalysisData) -> KeptWork | None:
 
 
 def _answer(
-    analysis: AnalysisData, records: WorkRecords, samples: Found | None, tokens: Found | None, flops: _Flops | None,
-    held: Held | None, peak: float | None, peak_from: str | None, notes: list[str],
+    analysis: AnalysisData, records: WorkRecords, samples: AmountPerStep | None, tokens: AmountPerStep | None, flops: _Flops | None,
+    held: AllocatedAccelerators | None, peak: float | None, peak_from: str | None, notes: list[str],
 ) -> KeptWork:  # fmt: skip
     kept, seconds, price = records.kept, analysis.window.counted_ns / 1e9, analysis.price
     inside = 0.0 if tokens is None else _sum(kept.inside, tokens.each)
     energy = _energy(analysis) if analysis.table.devices and tokens is not None else None
     money = None if price is None else price.money(analysis.window.counted_ns)
     all_flops = None if flops is None or flops.relative else _of_all(flops, held)
-    of_tokens = None if tokens is None else _told(_sum(kept.counted, tokens.each))
-    of_samples = None if samples is None else _told(_sum(kept.counted, samples.each))
-    tflop = None if all_flops is None else _told(_sum(kept.counted, all_flops) / TERA)
+    of_tokens = None if tokens is None else _plausible_or_none(_sum(kept.counted, tokens.each))
+    of_samples = None if samples is None else _plausible_or_none(_sum(kept.counted, samples.each))
+    tflop = None if all_flops is None else _plausible_or_none(_sum(kept.counted, all_flops) / TERA)
     mfu = None if analysis.is_bounded else _mfu(kept, flops, held, peak, analysis.goodput.ns / 1e9)
     if mfu is not None and mfu > _MOST_MFU:
         notes.append(f"MFU of {percent(mfu)} is impossible: check the peak, the accelerators and the work per step")
@@ -137,19 +137,19 @@ def _answer(
         steps=float(kept.counted.sum()),
         tokens=of_tokens,
         tokens_from=None if tokens is None or of_tokens is None else tokens.how,
-        tokens_per_second=None if of_tokens is None else _told(inside / seconds),
+        tokens_per_second=None if of_tokens is None else _plausible_or_none(inside / seconds),
         samples=of_samples,
         samples_from=None if samples is None or of_samples is None else samples.how,
         tflop=tflop,
         tflop_from=None if flops is None or tflop is None else flops.how,
         accelerators=None if held is None else held.mean,
         accelerators_from=None if held is None else held.how,
-        peak_tflops=None if peak is None else _told(peak / TERA),
+        peak_tflops=None if peak is None else _plausible_or_none(peak / TERA),
         peak_from=peak_from,
         mfu_percent=mfu,
         effective_mfu_percent=_effective_mfu(kept, flops, held, peak, seconds),
-        cost_per_million_tokens=_told(money / inside * 1e6) if money is not None and inside else None,
-        kwh_per_million_tokens=None if energy is None or not inside else _told(energy / inside * 1e6),
+        cost_per_million_tokens=_plausible_or_none(money / inside * 1e6) if money is not None and inside else None,
+        kwh_per_million_tokens=None if energy is None or not inside else _plausible_or_none(energy / inside * 1e6),
         notes=tuple(notes),
     )
 
@@ -161,7 +161,7 @@ def _energy(analysis: AnalysisData) -> float | None:
     return None if found is None else found.whole_kwh
 
 
-def _told(value: float) -> float | None:
+def _plausible_or_none(value: float) -> float | None:
     """Return an amount that a saved answer may contain; None for an implausible one."""
     return value if 0 <= value < _MOST else None
 
@@ -170,17 +170,17 @@ def _sum(steps: F64, each: F64) -> float:
     return float((steps * each).sum())
 
 
-def _samples(records: WorkRecords) -> Found | None:
+def _samples(records: WorkRecords) -> AmountPerStep | None:
     for name in SAMPLES:
         if (each := records.each(name)) is not None:
-            return Found(each, LOGGED)
+            return AmountPerStep(each, LOGGED)
     if (each := records.differences("samples_total")) is not None:
-        return Found(each, COUNTED)
+        return AmountPerStep(each, COUNTED)
     rate = records.rate("samples_per_second")
-    return None if rate is None else Found(rate.value * rate.seconds, RATED)
+    return None if rate is None else AmountPerStep(rate.value * rate.seconds, RATED)
 
 
-def _tokens(records: WorkRecords, samples: Found | None, held: Held | None, notes: list[str]) -> Found | None:
+def _tokens(records: WorkRecords, samples: AmountPerStep | None, held: AllocatedAccelerators | None, notes: list[str]) -> AmountPerStep | None:
     logged, said = _logged_tokens(records, samples, held), records.known.tokens_per_step
     if said is None:
         return logged
@@ -188,22 +188,22 @@ def _tokens(records: WorkRecords, samples: Found | None, held: Held | None, note
     if logged is not None:
         mean = _sum(records.kept.counted, logged.each) / max(float(records.kept.counted.sum()), 1e-9)
         note(notes, "--tokens-per-step", said, mean, "a step")
-    return Found(each, "--tokens-per-step")
+    return AmountPerStep(each, "--tokens-per-step")
 
 
-def _logged_tokens(records: WorkRecords, samples: Found | None, held: Held | None) -> Found | None:
+def _logged_tokens(records: WorkRecords, samples: AmountPerStep | None, held: AllocatedAccelerators | None) -> AmountPerStep | None:
     """Return the logged tokens, from the most direct source."""
     if (each := records.each("tokens_per_step")) is not None:
-        return Found(each, LOGGED)
+        return AmountPerStep(each, LOGGED)
     if (each := records.differences("tokens_total")) is not None:
-        return Found(each, COUNTED)
+        return AmountPerStep(each, COUNTED)
     length = records.stated(("sequence_length",))
     if samples is not None and length is not None:
-        return Found(samples.each * records.at(length), _OF_SAMPLES)
+        return AmountPerStep(samples.each * records.at(length), _OF_SAMPLES)
     if (rate := records.rate("tokens_per_second")) is not None:
-        return Found(rate.value * rate.seconds, RATED)
+        return AmountPerStep(rate.value * rate.seconds, RATED)
     rate = None if held is None else records.rate(PER_ACCELERATOR)
-    return None if rate is None or held is None else Found(rate.value * rate.seconds * held.each, RATED)
+    return None if rate is None or held is None else AmountPerStep(rate.value * rate.seconds * held.each, RATED)
 
 
 def _peak(records: WorkRecords, notes: list[str]) -> tuple[float | None, str | None]:
@@ -246,7 +246,7 @@ def _flops(records: WorkRecords, peak: float | None) -> _Flops | None:
     return _Flops(each, "MFU x peak x time", False, rate.seconds, relative=best is None)
 
 
-def _of_all(flops: _Flops, held: Held | None) -> F64 | None:
+def _of_all(flops: _Flops, held: AllocatedAccelerators | None) -> F64 | None:
     """Return the operations of all accelerators; None if their number is unknown."""
     if flops.of_all:
         return flops.each
@@ -254,7 +254,7 @@ def _of_all(flops: _Flops, held: Held | None) -> F64 | None:
 
 
 def _mfu(
-    kept: KeptSteps, flops: _Flops | None, held: Held | None, peak: float | None, productive: float
+    kept: KeptSteps, flops: _Flops | None, held: AllocatedAccelerators | None, peak: float | None, productive: float
 ) -> float | None:
     """Return the MFU of kept steps alone, in the time that the rate covers, otherwise in their productive seconds."""
     best = 1.0 if flops is not None and flops.relative else peak
@@ -266,7 +266,7 @@ def _mfu(
 
 
 def _effective_mfu(
-    kept: KeptSteps, flops: _Flops | None, held: Held | None, peak: float | None, seconds: float
+    kept: KeptSteps, flops: _Flops | None, held: AllocatedAccelerators | None, peak: float | None, seconds: float
 ) -> float | None:
     """Return kept work divided by the possible work in the seconds of the window."""
     best = 1.0 if flops is not None and flops.relative else peak
@@ -279,7 +279,7 @@ def _effective_mfu(
 
 
 def _share(part: float, whole: float) -> float | None:
-    return _told(100 * part / whole) if whole > 0 else None
+    return _plausible_or_none(100 * part / whole) if whole > 0 else None
 
 
 class LoggedSizes(NamedTuple):
@@ -294,7 +294,7 @@ class LoggedSizes(NamedTuple):
 
 def logged_sizes(records: WorkRecords) -> LoggedSizes:
     """Return the sizes of the whole run."""
-    if not records.says_anything or not len(records.kept.inside):
+    if not records.has_metrics or not len(records.kept.inside):
         return LoggedSizes()
     notes: list[str] = []
     held = accelerators_of(records, notes)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.stated_sizes import HeldValues, holds_from
+from goodput_cli.analysis.stated_sizes import StatedValues, first_valid_ns
 from goodput_cli.analysis.work_options import NOTHING_SAID, WorkOptions
 from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.schema import EVAL_LABEL, NO_STEP, RATE_SECONDS, Edge, Kind, Metric
@@ -143,7 +143,7 @@ class WorkRecords:
         return found
 
     @property
-    def says_anything(self) -> bool:
+    def has_metrics(self) -> bool:
         """True if there is any metric."""
         return bool(self._metrics)
 
@@ -184,12 +184,12 @@ class WorkRecords:
 
     def _holding(self, rows: Rows) -> Rows:
         """Return values in order of the time (ns) from which each applies, which becomes their time."""
-        since = holds_from(self.timeline, rows.time, rows.step)
+        since = first_valid_ns(self.timeline, rows.time, rows.step)
         return rows._replace(time=since).take(np.lexsort((rows.value, rows.time, since)))
 
     def at(self, stated: Rows) -> F64:
         """Return the value that applies to each kept row; before the first, the first."""
-        return HeldValues(stated.time, stated.value).at(self.kept.end)
+        return StatedValues(stated.time, stated.value).at(self.kept.end)
 
     def each(self, name: str) -> F64 | None:
         """Return an amount of one step; None if no record contains it."""

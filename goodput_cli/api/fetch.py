@@ -82,7 +82,7 @@ def fetch(
     keeping, of_reading = parsed_options(Keeping, options)
     reading, _ = split(of_reading)
     named = addresses(sources)
-    _check_is_no_source(path, named, reading.stdin, update=keeping.update)
+    _check_overwrites_no_source(path, named, reading.stdin, update=keeping.update)
     before = _before(path, named, reading.job_name, keeping)
     uris = tuple(named) or (before.sources if before else ())
     wanted = _wanted(before, reading.wanted)
@@ -106,7 +106,7 @@ def fetch(
     return _write(path, before, fetched, uris, wanted, fetched_ns)
 
 
-def _check_is_no_source(path: Path, sources: Sequence[str], stdin: BinaryIO | None, *, update: bool) -> None:
+def _check_overwrites_no_source(path: Path, sources: Sequence[str], stdin: BinaryIO | None, *, update: bool) -> None:
     """Raise UsageError if the snapshot or its manifest would overwrite one of the logs.
 
     A snapshot in the folder of its sources can be updated.

@@ -47,7 +47,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         print_message(error.format_message())
         return error.exit_code
     except click.UsageError as error:
-        _say_wrong_usage(error)
+        _report_wrong_usage(error)
         return error.exit_code
     except click.ClickException as error:
         print_safely(f"Error: {error.format_message()}")
@@ -62,7 +62,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         print_message("Error: not enough memory for this log; analyze a part of it, or use a machine with more memory.")
         return GoodputError.exit_code
     except Exception as error:
-        return _say_other(error)
+        return _report_other_error(error)
 
 
 @click.group(
@@ -91,15 +91,15 @@ def goodput() -> None:
     """
 
 
-def _say_other(error: Exception) -> int:
+def _report_other_error(error: Exception) -> int:
     """Print an error from outside this package: a hidden Ctrl-C, a missing package, an error of the machine, or a
     bug."""
     if _is_interrupted(error):
         print_message(WORD)
         return INTERRUPTED
     if isinstance(error, ImportError):
-        return _say_missing(error)
-    return _say_refused(error) if isinstance(error, OSError) and is_of_machine(error) else _say_bug(error)
+        return _report_missing_package(error)
+    return _report_machine_error(error) if isinstance(error, OSError) and is_of_machine(error) else _report_bug(error)
 
 
 def _is_interrupted(error: BaseException) -> bool:
@@ -114,7 +114,7 @@ def _is_interrupted(error: BaseException) -> bool:
     return False
 
 
-def _say_wrong_usage(error: click.UsageError) -> None:
+def _report_wrong_usage(error: click.UsageError) -> None:
     """Print the usage, how to get help, and the error."""
     if (sentence := _removed(error)) is not None:
         print_safely(f"Error: {sentence}")
@@ -135,7 +135,7 @@ def _removed(error: click.UsageError) -> str | None:
     return sentence if command == error.ctx.info_name else None
 
 
-def _say_refused(error: OSError) -> int:
+def _report_machine_error(error: OSError) -> int:
     """Print an error of the machine, such as a full disk."""
     from traceback import walk_tb
 
@@ -146,16 +146,16 @@ def _say_refused(error: OSError) -> int:
     return GoodputError.exit_code
 
 
-def _say_missing(error: ImportError) -> int:
+def _report_missing_package(error: ImportError) -> int:
     """Print that a dependency is missing. A missing module of this package is a bug."""
     package = (error.name or "goodput_cli").partition(".")[0]
     if package == "goodput_cli":
-        return _say_bug(error)
+        return _report_bug(error)
     print_message(f"Error: the package {package} is missing or broken; install goodput again: {to_install()}")
     return GoodputError.exit_code
 
 
-def _say_bug(error: Exception) -> int:
+def _report_bug(error: Exception) -> int:
     """Print one sentence about a bug; with GOODPUT_DEBUG, raise the error."""
     if os.environ.get(DEBUG_VARIABLE, "") not in ("", "0"):
         raise error

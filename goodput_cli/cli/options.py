@@ -151,7 +151,7 @@ class GroupedCommand(Command):
             record = param.get_help_record(ctx)
             if record is not None and isinstance(param, click.Option):
                 groups.setdefault(getattr(param, "group", OTHER), []).append(record)
-        for group, records in sorted(groups.items(), key=lambda item: _place_of_group(item[0])):
+        for group, records in sorted(groups.items(), key=lambda item: _group_order(item[0])):
             with formatter.section(group):
                 formatter.write_dl(records)
 
@@ -162,7 +162,7 @@ class GroupedCommand(Command):
         """
         options = [one for one in self.get_params(ctx) if isinstance(one, GroupedOption) and not one.hidden]
         own = [one for one in options if not one.shared and one.group != OTHER]
-        own.sort(key=lambda one: _place_of_group(one.group))
+        own.sort(key=lambda one: _group_order(one.group))
         basic = [one for one in options if one.shared and one.name in _BASIC]
         shown = len(own)
         text = self._short_help(ctx, own, basic, shown)
@@ -194,7 +194,7 @@ class GroupedCommand(Command):
         return formatter.getvalue().rstrip("\n")
 
 
-def _place_of_group(group: str) -> int:
+def _group_order(group: str) -> int:
     """Return where a group of options comes in `--help`: the command's own groups first, options about logs last."""
     return _SHARED_GROUPS.index(group) if group in _SHARED_GROUPS else -1
 

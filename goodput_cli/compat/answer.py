@@ -170,7 +170,7 @@ def _why(reconciliation: Reconciliation) -> Sheet:
             Column("library", "text", brief=_briefer_name),
             Column("rule", "text"),
         ),
-        rows=tuple((one.ns, _from(one), _place(one.there), RULES[one.rule].title) for one in large),
+        rows=tuple((one.ns, _from(one), _category_name(one.there), RULES[one.rule].title) for one in large),
         notes=tuple(f"{RULES[code].title}: {RULES[code].text}" for code in dict.fromkeys(one.rule for one in large)),
     )
 
@@ -181,11 +181,11 @@ def _large(reconciliation: Reconciliation) -> list[Movement]:
 
 def _from(one: Movement) -> str:
     if one.beside is not None:
-        return f"{_ALSO}{_place(one.beside)}"
-    return _NOBODY if one.rule in SURPLUS else _place(one.here)
+        return f"{_ALSO}{_category_name(one.beside)}"
+    return _NOBODY if one.rule in SURPLUS else _category_name(one.here)
 
 
-def _place(key: tuple[str, str | None]) -> str:
+def _category_name(key: tuple[str, str | None]) -> str:
     return _NOBODY if key == OUTSIDE else full_name(*key)
 
 

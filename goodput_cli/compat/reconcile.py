@@ -114,7 +114,7 @@ _PREFERRED = (Category.PRODUCTIVE.id, Category.WASTED.id, Category.RECOVERY.id)
 
 @written("place", "category of a movement")
 @dataclass(frozen=True)
-class Place:
+class CategoryOfSystem:
     """Category of time in one system."""
 
     category: str
@@ -123,8 +123,8 @@ class Place:
     """of custom_badput_events"""
 
 
-def _place(key: CategoryKey) -> Place:
-    return Place(*key)
+def _category_of_system(key: CategoryKey) -> CategoryOfSystem:
+    return CategoryOfSystem(*key)
 
 
 @written(
@@ -138,13 +138,13 @@ class Movement:
 
     rule: str
     """code of the rule (docs/compatibility.md)"""
-    here: Annotated[CategoryKey, Json(made=_place, kind=Place)]
+    here: Annotated[CategoryKey, Json(made=_category_of_system, kind=CategoryOfSystem)]
     """category here"""
-    there: Annotated[CategoryKey, Json(made=_place, kind=Place)]
+    there: Annotated[CategoryKey, Json(made=_category_of_system, kind=CategoryOfSystem)]
     """category in the library"""
     ns: int
     """time in `here` here and in `there` there"""
-    beside: Annotated[CategoryKey | None, Json(made=_place, kind=Place)] = None
+    beside: Annotated[CategoryKey | None, Json(made=_category_of_system, kind=CategoryOfSystem)] = None
     """for time counted more than once: the category that already counts it there"""
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters
-from goodput_cli.events.timestamps import Instants, TimestampReader
+from goodput_cli.events.timestamps import ParsedTimestamps, TimestampReader
 
 PAYLOAD, TIMESTAMP, INSERT_ID, LOG_NAME = "jsonPayload", "timestamp", "insertId", "logName"
 TEXT_PAYLOAD, MESSAGE = "textPayload", "message"
@@ -33,12 +33,12 @@ _CLOCK = TimestampReader(UTC)
 
 def entry_timestamps(entries: Sequence[Mapping[str, Any]]) -> I64:
     """Return the timestamps of entries, ns since 1970 UTC, or NO_STAMP. Cloud Logging always writes a zone."""
-    return _stamps(_CLOCK.read_column([entry.get(TIMESTAMP, "") for entry in entries]))
+    return _timestamps(_CLOCK.read_column([entry.get(TIMESTAMP, "") for entry in entries]))
 
 
 def character_timestamps(characters: Characters) -> I64:
     """Return `entry_timestamps` of timestamps of one length, given as uint8[n, length]."""
-    return _stamps(_CLOCK.read_grid(characters, lambda: _texts(characters)))
+    return _timestamps(_CLOCK.read_grid(characters, lambda: _texts(characters)))
 
 
 def identities(entries: Sequence[Mapping[str, Any]], times: I64) -> list[Identity | None]:
@@ -94,7 +94,7 @@ def labels_in(holder: object) -> Mapping[str, Any]:
     return labels if isinstance(labels, dict) else {}
 
 
-def _stamps(instants: Instants) -> I64:
+def _timestamps(instants: ParsedTimestamps) -> I64:
     return np.where(instants.good, instants.ns, NO_STAMP)
 
 

@@ -288,7 +288,7 @@ class EventTable:
             return str(self.entries[self.entry[row]][2])
         return f"{self.sources[self.source[row]]}:{self.line[row]}"
 
-    def places(self, rows: NDArray[np.signedinteger[Any]]) -> Iterator[str | None]:
+    def locations(self, rows: NDArray[np.signedinteger[Any]]) -> Iterator[str | None]:
         """Yield `where` of each row, None for negative rows."""
         some = np.maximum(rows, 0)
         columns = (rows, self.source[some], self.line[some], self.entry[some])

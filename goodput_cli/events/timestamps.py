@@ -167,7 +167,7 @@ _AMBIGUOUS, _NONEXISTENT = "ambiguous_local_time", "nonexistent_local_time"
 """Codes of diagnostics."""
 
 
-class Instant(NamedTuple):
+class ParsedTimestamp(NamedTuple):
     """A parsed timestamp. ns: since 1970 UTC. oddity: code of a diagnostic about its local time."""
 
     ns: int
@@ -175,7 +175,7 @@ class Instant(NamedTuple):
     oddity: str | None
 
 
-class Instants(Struct, frozen=True):
+class ParsedTimestamps(Struct, frozen=True):
     """n timestamps. ns: int64[n], 0 where not good. good, naive: bool[n]. odd: positions by code of a diagnostic."""
 
     ns: I64
@@ -191,16 +191,16 @@ class TimestampReader:
         self.zone = zone
         self._offsets: dict[int, tuple[int, str | None]] = {}
 
-    def read_column(self, texts: Sequence[Any]) -> Instants:
+    def read_column(self, texts: Sequence[Any]) -> ParsedTimestamps:
         """Return `read` of each of `texts`; those of an ordinary layout are read together."""
         return self._read_all(len(texts), read_layouts(texts), lambda: texts)
 
-    def read_grid(self, characters: Characters, texts: Callable[[], Sequence[Any]]) -> Instants:
+    def read_grid(self, characters: Characters, texts: Callable[[], Sequence[Any]]) -> ParsedTimestamps:
         """Return `read_column` of texts of one length given as uint8[n, length]; `texts` returns them as strings on
         demand."""
         return self._read_all(len(characters), read_characters(characters), texts)
 
-    def _read_all(self, size: int, columns: Iterable[LayoutColumn], texts: Callable[[], Sequence[Any]]) -> Instants:
+    def _read_all(self, size: int, columns: Iterable[LayoutColumn], texts: Callable[[], Sequence[Any]]) -> ParsedTimestamps:
         ns, good, naive = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_), np.zeros(size, dtype=np.bool_)
         odd: dict[str, list[int]] = defaultdict(list)
         for column in columns:
@@ -218,9 +218,9 @@ class TimestampReader:
                 if instant.oddity:
                     odd[instant.oddity].append(at)
         inside = (ns >= 0) & (ns < MAX_NS)
-        return Instants(np.where(inside, ns, 0), good & inside, naive, odd)
+        return ParsedTimestamps(np.where(inside, ns, 0), good & inside, naive, odd)
 
-    def read(self, text: Any) -> Instant | None:
+    def read(self, text: Any) -> ParsedTimestamp | None:
         """Return the time of a timestamp with 0 to 9 fractional digits (more are cut); None if it is invalid.
 
         A local time that occurs twice is the first one. A local time that a clock change skips is read with the offset
@@ -236,7 +236,7 @@ class TimestampReader:
         ns = (seconds - offset) * NS_PER_SECOND + since.microseconds * 1000
         if extra := _BEYOND_MICROSECONDS.search(text):
             ns += int(extra[1].ljust(3, "0"))
-        return Instant(ns, naive, oddity) if 0 <= ns < MAX_NS else None
+        return ParsedTimestamp(ns, naive, oddity) if 0 <= ns < MAX_NS else None
 
     def from_local(self, ns: int) -> int:
         """Return ns since 1970 UTC of a local time that is given as if it were UTC."""

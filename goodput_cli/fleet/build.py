@@ -135,7 +135,7 @@ def scheduled_part(fleet: Fleet, rows: Sequence[SchedulerRow]) -> Scheduled | No
         )
 
     def texts(row: SchedulerRow) -> dict[str, str]:
-        at = min(row.instants(), default=0)
+        at = min(row.times(), default=0)
         return {**(row.texts or {}), **fleet.labels.of(row.job, (row.table,), at, {}).texts, "state": row.state.lower()}
 
     return scheduled(rows, fleet.grouping.by, texts, has_log)

@@ -192,7 +192,7 @@ def scheduled(
         jobs=whole.jobs,
         jobs_with_log=logged.jobs,
         hours_with_log=known_hours_of(whole, logged.chip_ns),
-        start_ns=min(at for row in rows for at in row.instants()),
+        start_ns=min(at for row in rows for at in row.times()),
         end_ns=latest,
         total=group_of(whole, "all", whole.chip_ns, whole.chip_ns - logged.chip_ns),
         amounts=whole,

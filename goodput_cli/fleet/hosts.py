@@ -116,7 +116,7 @@ def _host_draw(deaths: Sequence[Failure]) -> HostDraw[HostKey]:
 def hosts_that_repeat(hosts: Sequence[HostRow], test: HostTest) -> Iterator[str]:
     """A sentence for each of the first hosts on which more runs died than chance explains."""
     for one in hosts[:_FEW]:
-        yield f"{_of_runs(one, test)} failed on {_place(one)} (p = {one.p:.2g}): drain and test this host"
+        yield f"{_of_runs(one, test)} failed on {_host_text(one)} (p = {one.p:.2g}): drain and test this host"
 
 
 def hosts_judged(hosts: Sequence[HostRow], not_named: Sequence[HostRow], test: HostTest) -> Iterator[str]:
@@ -144,12 +144,12 @@ def _not_named(hosts: Sequence[HostRow], test: HostTest) -> Iterator[str]:
         why = f"within chance (p = {one.p:.2g})"
         if one.as_rank_0 and one.p < LEVEL:
             why = f"in {one.as_rank_0} of them it was the first host, like that of rank 0: the cause may be the rank"
-        yield f"not conclusive: {_of_runs(one, test)} failed on {_place(one)}; {why}"
+        yield f"not conclusive: {_of_runs(one, test)} failed on {_host_text(one)}; {why}"
 
 
 def _of_runs(row: HostRow, test: HostTest) -> str:
     return f"{row.runs_died} of {plural(test.runs_died, 'run')}"
 
 
-def _place(row: HostRow) -> str:
+def _host_text(row: HostRow) -> str:
     return row.host + (f" of {row.cluster}" if row.cluster else "")

@@ -67,7 +67,7 @@ def read_table(path: str, needed: Sequence[str] = ()) -> list[TableRow]:
     return rows
 
 
-def instant(zone: tzinfo) -> Callable[[str], int]:
+def timestamp_reader(zone: tzinfo) -> Callable[[str], int]:
     """Return a reader of timestamps (ns since 1970 UTC); those without an offset are in the zone."""
 
     def read(text: str) -> int:

@@ -145,9 +145,9 @@ def _lost_and_allocated(report: FleetData) -> str:
     """Return `13,538.0 h = 32,366.42 USD`, with the allocated part if accelerators were not allocated all the time."""
     sums, cost = report.sums, report.total.cost
     amount = f"{lost_amount(sums, by_time=False)} h"
-    if sums.lost == sums.held_lost:
+    if sums.lost == sums.lost_while_allocated:
         return amount if cost is None else f"{amount} = {grouped(cost)}"
-    held = f"{amount}, {tenths(hours(sums.held_lost))} of them while accelerators were allocated"
+    held = f"{amount}, {tenths(hours(sums.lost_while_allocated))} of them while accelerators were allocated"
     return held if cost is None else f"{held} ({grouped(cost)})"
 
 

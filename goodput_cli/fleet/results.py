@@ -37,7 +37,7 @@ from goodput_cli.analysis.account import (
 from goodput_cli.analysis.disruptions.chain import REDONE, Chain, chains_of
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.find import disruptions_inside, last_failure, up_times
-from goodput_cli.analysis.disruptions.losses import signs_of_life
+from goodput_cli.analysis.disruptions.losses import last_activity_rows
 from goodput_cli.analysis.goodput.analyse import at_risk, slice_counts
 from goodput_cli.analysis.goodput.findings import findings
 from goodput_cli.analysis.goodput.phrases import DOUBTS
@@ -376,10 +376,10 @@ def _disruptions(timeline: Timeline) -> tuple[RunDisruption, ...]:
         inside, dead = np.append(inside, -1), np.append(dead, len(timeline.attempts) - 1)
         columns = [np.append(one, last) for one, last in zip(columns, (failed, 0, 0, 0, 0), strict=True)]
     columns[0] = clipped(columns[0], timeline.start, timeline.end - 1)
-    rows = np.where(shown >= 0, shown, signs_of_life(timeline))[dead]
+    rows = np.where(shown >= 0, shown, last_activity_rows(timeline))[dead]
     named = [ENDED[code] for code in ended[dead].tolist()]
     values = (one.tolist() for one in columns)
-    evidence = (None if place is None else well_formed(place) for place in table.places(rows))
+    evidence = (None if place is None else well_formed(place) for place in table.locations(rows))
     causes = [timeline.causes.why[attempt] for attempt in dead.tolist()]
     hosts = (_host(timeline, attempt, one.host) for attempt, one in zip(dead.tolist(), causes, strict=True))
     why = (one.code for one in causes)

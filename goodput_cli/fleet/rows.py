@@ -122,7 +122,7 @@ class GroupRow:
     quartile_high_percent: float | None = column("percent", "third quartile over runs", name="quartile_high")
     lost_hours: float | None = hours_of("lost", "accelerator hours without progress", heading="lost h")
     held_lost_hours: float | None = hours_of(
-        "held_lost", "lost hours in which accelerators were allocated; only these cost"
+        "lost_while_allocated", "lost hours in which accelerators were allocated; only these cost"
     )
     cost: str | None = column(
         "text", "their cost, by currency; null without prices", heading="cost", json={"type": "string"}, of=cost_of

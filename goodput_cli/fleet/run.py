@@ -122,7 +122,7 @@ class _Fleet:
             folder = self._folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-")))
             store = Store.open(folder.absolute(), lasting=self._folder is not None)
             listed, of_listing = _listed(uris, self._asked.reading)
-            documents = [one for one in listed if not store.holds(one.uri)]
+            documents = [one for one in listed if not store.is_own_file(one.uri)]
             self._asked = replace(self._asked, reading=_of_documents(self._asked.reading, documents))
             outcome = self._passes(documents, store)
             rows = self._scheduled(outcome, store)
@@ -149,7 +149,7 @@ class _Fleet:
             log=None if log is None else os.path.abspath(log),
         ) as engine:  # fmt: skip
             written = partial(write_results, store.folder, lasting=remembers)
-            put = store.hold if engine.here and not remembers else written
+            put = store.keep if engine.here and not remembers else written
             work = AccountRuns(question, asked.grouping.runs, asked.as_of, reader, put)
             folder = os.getcwd() if self._workers.scheduler is not None else ""
             task = Task(question.timezone, reading.wanted, reading.hints.checked(), asked.jobs, work, folder, remembers)
@@ -170,9 +170,9 @@ class _Fleet:
         """Return the label that distinguishes two jobs of one name, by document."""
         match self._asked.grouping.distinct_by:
             case "cluster":
-                return self._labels.cluster_of(document.place)
+                return self._labels.cluster_of(document.location)
             case "source-folder":
-                return document.place.rpartition("/")[0]
+                return document.location.rpartition("/")[0]
             case _:
                 return ""
 
@@ -251,7 +251,7 @@ class _Fleet:
     @staticmethod
     def _extent_of(rows: Sequence[SchedulerRow]) -> list[tuple[str, int, int, int]]:
         """Return the extent of tables, as that of a run."""
-        times = [at for row in rows for at in row.instants()]
+        times = [at for row in rows for at in row.times()]
         return [("", 0, min(times), max(max(times), min(times) + 1))] if times else []
 
     def _nothing(self, outcome: Outcome, store: Store, keys: Mapping[str, Any]) -> GoodputError:

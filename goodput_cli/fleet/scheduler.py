@@ -20,7 +20,7 @@ from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.events.cluster import REASONS, key_of_object, objects_in
 from goodput_cli.events.formats.collected import SACCT_DELIMITERS, SACCT_HEADER
 from goodput_cli.events.text.entries import nodes_in, state_of
-from goodput_cli.fleet.labels import STILL_HELD, Allocation, TableRow, accelerators_in, instant, records_of, table_row
+from goodput_cli.fleet.labels import STILL_HELD, Allocation, TableRow, accelerators_in, timestamp_reader, records_of, table_row
 from goodput_cli.sources.base import Document, RawBatch, ReadContext, read_document
 from goodput_cli.vocabulary.text import well_formed
 
@@ -104,7 +104,7 @@ class SchedulerRow:
         """Return the nodes x ns of an allocation without a known number of accelerators."""
         return 0 if self.start_ns is None else self.nodes * max(self.until(latest) - self.start_ns, 0)
 
-    def instants(self) -> Iterator[int]:
+    def times(self) -> Iterator[int]:
         """Yield every time in the row."""
         yield from (one for one in (self.asked_ns, self.start_ns, self.end_ns) if one is not None)
 
@@ -185,7 +185,7 @@ def once(rows: Iterable[SchedulerRow]) -> list[SchedulerRow]:
         before = by_row.get(key)
         if before is None or before.end_ns is None:
             by_row[key] = one
-    return sorted(by_row.values(), key=lambda one: (min(one.instants(), default=0), one.id, one.start_ns or 0))
+    return sorted(by_row.values(), key=lambda one: (min(one.times(), default=0), one.id, one.start_ns or 0))
 
 
 def of_their_jobs(rows: Sequence[SchedulerRow], jobs: Mapping[str, set[str]]) -> list[SchedulerRow]:
@@ -203,7 +203,7 @@ def of_their_jobs(rows: Sequence[SchedulerRow], jobs: Mapping[str, set[str]]) ->
 
 def latest_of(rows: Iterable[SchedulerRow]) -> int:
     """Return the latest time in rows (ns since 1970 UTC)."""
-    return max((at for row in rows for at in row.instants()), default=0)
+    return max((at for row in rows for at in row.times()), default=0)
 
 
 def _text_of(document: Document) -> str | None:
@@ -259,8 +259,8 @@ def _of_sacct(row: TableRow, zone: tzinfo) -> SchedulerRow | None:
     if not number or "." in cells.get("jobid", ""):
         return None
     try:
-        submitted, start, end = (row.get(name, instant(zone)) for name in ("submit", "start", "end"))
-        asked = row.get("eligible", instant(zone))
+        submitted, start, end = (row.get(name, timestamp_reader(zone)) for name in ("submit", "start", "end"))
+        asked = row.get("eligible", timestamp_reader(zone))
     except UsageError:  # diagnostics of its events report it
         return None
     count, kind = accelerators_in(cells.get("alloctres", ""))
@@ -405,7 +405,7 @@ def _time(value: object, zone: tzinfo) -> int | None:
     if not isinstance(value, str):
         return None
     try:
-        return instant(zone)(value)
+        return timestamp_reader(zone)(value)
     except UsageError:
         return None
 

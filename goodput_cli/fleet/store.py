@@ -91,7 +91,7 @@ class Store:
                 self.former[job] = max(rules, self.former.get(job, 0))
         self.former = {job: rules for job, rules in self.former.items() if job not in anew}
 
-    def holds(self, uri: str) -> bool:
+    def is_own_file(self, uri: str) -> bool:
         """Return True if a document is a file of the store itself, which may be among the logs."""
         path = os.path.relpath(os.path.abspath(uri), self.folder)
         first = path.partition(os.sep)[0]
@@ -99,7 +99,7 @@ class Store:
 
     def without_own(self, of_listing: Sequence[Diagnostic]) -> list[Diagnostic]:
         """Return the warnings about listed files, without those of the store itself."""
-        others = ((one, tuple(name for name in one.where if not self.holds(name))) for one in of_listing)
+        others = ((one, tuple(name for name in one.where if not self.is_own_file(name))) for one in of_listing)
         return [
             replace(one, where=where, count=one.count - len(one.where) + len(where))
             for one, where in others
@@ -158,7 +158,7 @@ class Store:
         if whole:
             _write_part(self.folder, _DOCUMENTS, part_of_documents(whole, reader, read_ns))
 
-    def hold(self, rows: Sequence[Row]) -> None:
+    def keep(self, rows: Sequence[Row]) -> None:
         """Take results that only this run uses: they wait in memory if that is enough."""
         self._held += rows
         self._held_bytes += sum(result.size for _, result in rows)

@@ -140,7 +140,7 @@ class FleetTotals:
         return self.counted - self.productive
 
     @property
-    def held_lost(self) -> int:
+    def lost_while_allocated(self) -> int:
         """Return the part of it in which accelerators were allocated: only that costs."""
         return self.held - self.held_productive
 

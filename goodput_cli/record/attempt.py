@@ -6,7 +6,7 @@ import os
 
 from . import ends
 from .clock import Heartbeat, microseconds
-from .lines import BETWEEN_STEPS, LOADING, LOADING_BEGINS, PHASE, SPARE, STEP, VITAL, stamp
+from .lines import BETWEEN_STEPS, LOADING, LOADING_BEGINS, PHASE, SPARE, STEP, VITAL, epoch_seconds
 from .names import find_accelerators, host_name
 from .native import REASON_CHARACTERS
 from .sinks.google import WRITER
@@ -140,7 +140,7 @@ class Attempt:
         """Record the begin or the end of a phase."""
         us = self.time_us(at)
         fields: dict[str, object] = {} if label is None else {label[0]: label[1]}
-        fields[key] = stamp(us)
+        fields[key] = epoch_seconds(us)
         if kind == LOADING and self.between_steps and key == LOADING_BEGINS:
             fields[BETWEEN_STEPS] = True
         self.record(fields, kind, us)
@@ -166,7 +166,7 @@ class Attempt:
         us = self.time_us(at)
         counts: dict[str, object] = {name: self.whole(count) for name, count in given.items()}
         if None not in counts.values():
-            self.record({**counts, "elastic_slice_counts_timestamp": stamp(us)}, PHASE, us)
+            self.record({**counts, "elastic_slice_counts_timestamp": epoch_seconds(us)}, PHASE, us)
 
     def metrics(self, step: Any, at: object, given: dict[str, Any]) -> None:
         """Record metrics of a step, by name."""

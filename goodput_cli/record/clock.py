@@ -46,7 +46,7 @@ class Clock:
         apart = self._wall() - stamp
         if -_APART_NS <= apart <= _APART_NS:
             if self._behind:
-                self._said(-self._behind)
+                self._count_step(-self._behind)
                 self._behind = 0
             return stamp
         return self._moved(stamp, apart)
@@ -54,15 +54,15 @@ class Clock:
     def _moved(self, stamp: int, apart: int) -> int:
         if apart > 0:
             self._anchor += apart
-            self._said(apart - self._behind)
+            self._count_step(apart - self._behind)
             self._behind = 0
             return stamp + apart
         if abs(apart - self._behind) > _APART_NS:
-            self._said(apart - self._behind)
+            self._count_step(apart - self._behind)
             self._behind = apart
         return stamp
 
-    def _said(self, step: int) -> None:
+    def _count_step(self, step: int) -> None:
         self._step += step
         self.stepped = True
 

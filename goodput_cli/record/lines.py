@@ -34,7 +34,7 @@ def quote(text: str) -> bytes:
     return _quote(text).encode()
 
 
-def stamp(us: int) -> bytes:
+def epoch_seconds(us: int) -> bytes:
     """Return epoch seconds with six decimals, from microseconds: unlike `repr(float)`, every language reads the same
     value."""
     return b"%d.%06d" % divmod(us, SECOND)
@@ -73,7 +73,7 @@ class Lines:
 
     def fact(self, key: str, us: int) -> bytes:
         """Return a line with only a time."""
-        return b'%s, "%s": %s}\n' % (self._head, key.encode(), stamp(us))
+        return b'%s, "%s": %s}\n' % (self._head, key.encode(), epoch_seconds(us))
 
     def record(self, fields: Mapping[str, object]) -> bytes:
         """Return a line with any keys; a value may be bytes, which are JSON already. Raises TypeError and ValueError
@@ -85,4 +85,4 @@ class Lines:
         """Return a line of the native format, without fields that are None."""
         said = RUN_ID if self._run_id else None
         known = {key: given for key, given in fields.items() if given is not None and key != said}
-        return self.record({EVENT: event, TIME: stamp(us), **known})
+        return self.record({EVENT: event, TIME: epoch_seconds(us), **known})

@@ -235,7 +235,7 @@ class Worker:
         *,
         queue_lines: int,
         queue_bytes: int,
-        say_dropped: SayDropped,
+        dropped_line: SayDropped,
         warn: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -245,7 +245,7 @@ class Worker:
         self._most = (min(delivery.most_lines, max(1, queue_lines // 2)), min(delivery.most_bytes, queue_bytes // 2))
         """Maximum size of a batch: lines that are being sent cannot make room for more important ones."""
         self._enough = max(1, min(delivery.batch_lines, queue_lines // 2))
-        self._dropped_line = say_dropped
+        self._dropped_line = dropped_line
         self._warn = warn
         self._now = now
         self._lock = threading.RLock()

@@ -10,7 +10,7 @@ from .attempt import Attempt
 from .lines import LOADING, PHASE
 from .names import default_job_name, find_rank, one_of, variable
 from .sinks.files import FSYNC
-from .sinks.targets import beside, check, split
+from .sinks.targets import targets_of_rank, check, split
 from .spans import Checkpoint, Phase, Run, Step, restore_fields, save_fields
 from .step_times import StepPhase, StepTimes, steady_clock
 from .writer import Writer, print_to_stderr
@@ -344,7 +344,7 @@ class Recorder:
             if attempt is not None or self._side is None:
                 return None if attempt is None else attempt.writer
             life = self._run_id or os.urandom(6).hex()
-            return self._make_writer(self._side, beside(self._to, life, self._side) or None, life)
+            return self._make_writer(self._side, targets_of_rank(self._to, life, self._side) or None, life)
         except Exception as error:
             self._warn(f"no phases are recorded: {type(error).__name__}: {error}")
             return None
@@ -353,8 +353,8 @@ class Recorder:
 def _never_raising(warn: Callable[[str], None]) -> Callable[[str], None]:
     """Return a wrapper of the user's callback that never raises."""
 
-    def say(sentence: str) -> None:
+    def warn_safely(sentence: str) -> None:
         with suppress(Exception):
             warn(sentence)
 
-    return say
+    return warn_safely

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import wraps
 
-from .lines import LOADING, VITAL, stamp
+from .lines import LOADING, VITAL, epoch_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def save_fields(step: int, directory: str, begin_us: int, end_us: int, synchrono
 
     It has all keys: with fewer, ml-goodput-measurement raises KeyError and reports no goodput at all.
     """
-    begin, end, took, none = stamp(begin_us), stamp(end_us), stamp(end_us - begin_us), b"0.0"
+    begin, end, took, none = epoch_seconds(begin_us), epoch_seconds(end_us), epoch_seconds(end_us - begin_us), b"0.0"
     return {
         "event_type": "save",
         "step": step,
@@ -177,7 +177,7 @@ def save_fields(step: int, directory: str, begin_us: int, end_us: int, synchrono
 
 def restore_fields(step: int, directory: str, begin_us: int, end_us: int, _synchronous: bool) -> dict[str, object]:
     """Return Orbax' line of a restore."""
-    begin, took = stamp(begin_us), stamp(end_us - begin_us)
+    begin, took = epoch_seconds(begin_us), epoch_seconds(end_us - begin_us)
     return {
         "event_type": "restore",
         "step": step,

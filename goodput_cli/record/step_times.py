@@ -12,7 +12,7 @@ import weakref
 from threading import get_ident
 
 from .clock import NS, microseconds
-from .lines import SPARE, stamp
+from .lines import SPARE, epoch_seconds
 from .names import host_name
 from .native import FIRST_STEP, PHASE_PREFIX, PHASES, STEP, STEP_SECONDS, STEPS
 
@@ -136,10 +136,10 @@ class StepTimes:
         if self.off or not self._starts():
             return None
         if self._begin is None or self._ended is not None:
-            self._say("a phase outside a step is not recorded: use step_phase within a step")
+            self._warn_once("a phase outside a step is not recorded: use step_phase within a step")
             return None
         if get_ident() != self._thread:
-            self._say("a phase in a thread other than the steps' thread overlaps them and is not recorded")
+            self._warn_once("a phase in a thread other than the steps' thread overlaps them and is not recorded")
             return None
         known = self._names.get(name) if isinstance(name, str) else None
         return self._enter(known or self._name(name), at)
@@ -168,14 +168,14 @@ class StepTimes:
         if self.off or not self._starts() or self.writer is None or self.writer.rank:
             return
         if self._begin is None:
-            self._say("work outside a step is not recorded: report it within a step")
+            self._warn_once("work outside a step is not recorded: report it within a step")
             return
         for name, amount in amounts.items():
             value = None if amount is None else _positive(amount)
             if value is not None:
                 self._work[name] = self._work.get(name, 0.0) + value
             elif amount is not None:
-                self._say(f"an amount of {name} is not recorded: expected a number above 0")
+                self._warn_once(f"an amount of {name} is not recorded: expected a number above 0")
 
     # End of the process, or of the recorder.
 
@@ -187,7 +187,7 @@ class StepTimes:
                     self._finish(self._ended)
                 self.flush()
         except Exception as error:
-            self._say(f"the last phases could not be recorded ({type(error).__name__})")
+            self._warn_once(f"the last phases could not be recorded ({type(error).__name__})")
         self.off = True
 
     def silence(self) -> None:
@@ -205,8 +205,8 @@ class StepTimes:
             return
         amounts = {name: value for name, value in amounts.items() if value < _MOST_WORK}
         fields |= {"run_id": writer.run_id, "rank": writer.rank, "host": host_name()}
-        fields[STEP_SECONDS] = stamp(took // 1000)
-        fields |= {PHASE_PREFIX + name: stamp(ns // 1000) for name, ns in sums.items()}
+        fields[STEP_SECONDS] = epoch_seconds(took // 1000)
+        fields |= {PHASE_PREFIX + name: epoch_seconds(ns // 1000) for name, ns in sums.items()}
         us = until // 1000
         writer.write(writer.lines.native(PHASES, us, {**fields, **amounts}), SPARE, us)
 
@@ -251,7 +251,7 @@ class StepTimes:
         if name in self._phases or len(self._phases) < MOST_NAMES:
             self._phases[name] = self._phases.get(name, 0) + ns
         else:
-            self._say(f"more than {MOST_NAMES} phase names: further ones are not recorded")
+            self._warn_once(f"more than {MOST_NAMES} phase names: further ones are not recorded")
 
     def _finish(self, now: int) -> None:
         """Complete the step."""
@@ -294,7 +294,7 @@ class StepTimes:
             self._names[given] = name
         return name
 
-    def _say(self, sentence: str) -> None:
+    def _warn_once(self, sentence: str) -> None:
         """Print a message the first time."""
         if sentence not in self._said:
             self._said.add(sentence)

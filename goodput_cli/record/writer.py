@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 
 from .clock import Clock
-from .lines import MOST_BYTES, VITAL, Lines, stamp
+from .lines import MOST_BYTES, VITAL, Lines, epoch_seconds
 from .names import shown
 from .queues import Worker
 from .sinks.files import FileSink, is_file
@@ -152,7 +152,7 @@ class Writer:
         for sink in waiting:
             drops = sink.close(deadline)
             if drops.lines and files:
-                files[0].write(self.say_dropped(drops, sink.name), VITAL, drops.last)
+                files[0].write(self.dropped_line(drops, sink.name), VITAL, drops.last)
             elif drops.lines:
                 self.warn(f"{sink.name}: {drops.lines} lines were not delivered ({drops.reason})")
         for file in files:
@@ -171,20 +171,20 @@ class Writer:
             self._warned.add(sentence)
             self.warn(sentence)
 
-    def say_dropped(self, drops: Drops, sink: str) -> bytes:
+    def dropped_line(self, drops: Drops, sink: str) -> bytes:
         """Return the line that reports the lines that a sink did not get."""
         fields = {
             "run_id": self.run_id,
             "lines": drops.lines,
             "steps": drops.steps,
-            "from": stamp(drops.first),
-            "to": stamp(drops.last),
+            "from": epoch_seconds(drops.first),
+            "to": epoch_seconds(drops.last),
             "sink": sink,
             "reason": drops.reason,
         }
         return self.lines.native("dropped", (self.clock() + 500) // 1000, fields)
 
-    def say_second(self, beside: int) -> bytes:
+    def second_writer_line(self, beside: int) -> bytes:
         """Return the line that reports another process in the same file; each later line contains its process."""
         self.lines = Lines(self.job_name, self.run_id)
         fields = {"pid": os.getpid(), "beside": beside}

@@ -112,7 +112,7 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
         yield from (Text(line) for line in wrapped(safe(said), room))
     if (work := work_line(analysis, room)) is not None:
         yield Text(work)
-    for doubt in phrases.doubts(analysis):
+    for doubt in phrases.headline_warnings(analysis):
         yield from (Text(line, style="yellow") for line in wrapped(f"warning: {safe(doubt)}", room))
     if (why := phrases.last_cause(analysis)) is not None:
         yield Text(shorten(f"`{safe(why.text)}`" if why.text else safe(why.where or ""), room, "..."), style="dim")

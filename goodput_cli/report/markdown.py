@@ -27,7 +27,7 @@ from goodput_cli.analysis.document import (
     Picture,
 )
 from goodput_cli.analysis.goodput import phrases
-from goodput_cli.analysis.goodput.phrases import places_text
+from goodput_cli.analysis.goodput.phrases import locations_text
 from goodput_cli.analysis.sheet import Cell, Column, Outcome, Published, Sheet
 from goodput_cli.diagnostics.diagnostic import problems, worst_first
 from goodput_cli.report.base import Page
@@ -227,7 +227,7 @@ def _diagnostic_lines(block: Findings) -> Iterator[str]:
     yield "| severity | code | count | message | where |"
     yield "| --- | --- | ---: | --- | --- |"
     for one in shown:
-        message, places = _name_text(one.message, _LONGEST_MESSAGE), _name_text(places_text(one), _LONGEST_PLACES)
+        message, places = _name_text(one.message, _LONGEST_MESSAGE), _name_text(locations_text(one), _LONGEST_PLACES)
         yield _table_row(one.severity, f"`{one.code}`", str(one.count), message, places)
     if rest:
         yield from ("", f"{plural(len(rest), 'more diagnostic')}: {_WHOLE}.")

@@ -116,14 +116,14 @@ def _of_segments(analysis: Analysis) -> Iterator[Sequence[pa.Array]]:
     table, window = analysis.timeline.table, analysis.window
     rows = segment_rows(analysis.timeline, window.start_ns, window.end_ns)
     job, categories, labels = _texts_of([analysis.job.name]), _texts_of(CATEGORIES), _texts_of(table.labels)
-    places = places_of(table)
+    places = locations_of(table)
     for part in _chunks(len(rows)):
         some = rows.take(np.arange(part.start, part.stop))
         length, steps = some.end - some.start, some.first != NO_STEP
         yield (
             job(np.zeros(len(some), dtype=np.int32)),
-            _instants(some.start),
-            _instants(some.end),
+            _timestamps(some.start),
+            _timestamps(some.end),
             _whole(length),
             pa.array(length / 1e9),
             categories(some.category),
@@ -145,14 +145,14 @@ def _of_events(analysis: Analysis) -> Iterator[Sequence[pa.Array]]:
     table = analysis.table
     job, sources, labels = _texts_of([analysis.job.name]), _texts_of(table.sources), _texts_of(table.labels)
     kinds, edges = (_texts_of([one.name.lower() for one in names]) for names in (Kind, Edge))
-    places = places_of(table)
+    places = locations_of(table)
     for part in _chunks(len(table)):
         rows = np.arange(part.start, part.stop)
         some = table.take(rows)
         yield (
             job(np.zeros(len(some), dtype=np.int32)),
-            _instants(some.time),
-            _instants(np.asarray(some.end)),
+            _timestamps(some.time),
+            _timestamps(np.asarray(some.end)),
             kinds(some.kind),
             edges(some.edge),
             _whole(some.step, some.step != NO_STEP),
@@ -216,7 +216,7 @@ def _made_by(table: str) -> dict[str, str]:
     return {"schema_version": str(SCHEMA_VERSION), "rules": str(RULES), "table": table, "version": program}
 
 
-def _instants(values: NDArray[np.int64]) -> pa.Array:
+def _timestamps(values: NDArray[np.int64]) -> pa.Array:
     """Return ns since 1970 UTC as timestamps."""
     return pa.array(values, pa.int64()).cast(_INSTANT)
 
@@ -237,13 +237,13 @@ def _texts_of(names: Sequence[str]) -> Callable[[NDArray[np.signedinteger]], pa.
     return texts
 
 
-def places_of(table: EventTable) -> Callable[[Rows], pa.Array]:
+def locations_of(table: EventTable) -> Callable[[Rows], pa.Array]:
     """Return a function from rows of the table to their `EventTable.where`; null for rows below 0. It works on columns,
     for millions of rows."""
     sources = pa.array([well_formed(source) for source in table.sources], pa.string())
     entries = pa.array([well_formed(insert_id) for _, _, insert_id in table.entries], pa.string())
 
-    def places(rows: Rows) -> pa.Array:
+    def locations(rows: Rows) -> pa.Array:
         some = np.maximum(rows, 0)
         line, entry = table.line[some], table.entry[some]
         files = sources.take(pa.array(np.ascontiguousarray(table.source[some])))
@@ -254,7 +254,7 @@ def places_of(table: EventTable) -> Callable[[Rows], pa.Array]:
             lines = pa.compute.if_else(pa.array(by_id), ids, lines)
         return pa.compute.if_else(pa.array(rows >= 0), lines, pa.scalar(None, pa.string()))
 
-    return places
+    return locations
 
 
 def lists_of_two(first: pa.Array, second: pa.Array) -> pa.Array:

@@ -43,7 +43,7 @@ from goodput_cli.report.terminal import (
     collected,
     collecting_console,
     colour_of,
-    instant_texts,
+    time_texts,
     is_left,
     put,
     shown_columns,
@@ -436,7 +436,7 @@ def _laid_out(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int, column: 
     cells = [row[place] for row in rows]
     brief: list[str] | None = None
     if column.kind == "instant":
-        texts, brief = instant_texts(sheet, rows, place)
+        texts, brief = time_texts(sheet, rows, place)
     else:
         texts = [safe(text) for text in cell_texts(column, cells)]
     if column.brief is not None:

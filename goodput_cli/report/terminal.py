@@ -268,7 +268,7 @@ def cell_texts(column: Column, values: Sequence[Cell]) -> list[str]:
     return [f"{float(text):.{decimals}f}" if text != NOT_RECORDED else text for text in texts]
 
 
-def instant_texts(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int) -> tuple[list[str], list[str] | None]:
+def time_texts(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int) -> tuple[list[str], list[str] | None]:
     """Return the times of a column as `2026-01-31 10:00:00`, without the day or year if the lines above the table
     contain it; and, for narrow terminals, without the year if there is only one."""
     above = " ".join((sheet.title, *sheet.summary))
@@ -277,14 +277,14 @@ def instant_texts(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int) -> t
     years = {day[:4] for day in days}
     cells = [row[place] for row in rows]
     if len(days) == 1 and days <= set(above.split()):
-        return [_instant(cell, _TIME) for cell in cells], None
-    short = [_instant(cell, _NO_YEAR) for cell in cells] if len(years) <= 1 else None
+        return [_time_text(cell, _TIME) for cell in cells], None
+    short = [_time_text(cell, _NO_YEAR) for cell in cells] if len(years) <= 1 else None
     if short is not None and any(f"{year}-" in above for year in years):
         return short, None
-    return [_instant(cell, 0) for cell in cells], short
+    return [_time_text(cell, 0) for cell in cells], short
 
 
-def _instant(value: Cell, start: int) -> str:
+def _time_text(value: Cell, start: int) -> str:
     return " ".join(clock(value))[start:] if isinstance(value, int) else NOT_RECORDED
 
 

@@ -205,7 +205,7 @@ class Document:
     """The documents that it consists of, if several are meaningful only together."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Return a URI that names a document of it."""
         return self.parts[0].uri if self.parts else self.uri
 

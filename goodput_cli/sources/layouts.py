@@ -67,7 +67,7 @@ def wandb_folder(name: str) -> RunFolder:
     name = name.replace("\\", "/")
     found = _RUN_FOLDER.fullmatch(name)
     if found is not None:
-        return RunFolder(found["path"], found["id"], _stamp(found["stamp"]), found["inside"])
+        return RunFolder(found["path"], found["id"], _epoch_ns(found["stamp"]), found["inside"])
     file = _RUN_FILE.fullmatch(name)
     return RunFolder(run_id="" if file is None else file["id"])
 
@@ -90,7 +90,7 @@ def is_output(name: str) -> bool:
     return wandb_folder(name).inside == _OUTPUT
 
 
-def _stamp(text: str) -> int | None:
+def _epoch_ns(text: str) -> int | None:
     year, month, day = int(text[:4]), int(text[4:6]), int(text[6:8])
     hour, minute, second = int(text[9:11]), int(text[11:13]), int(text[13:])
     good = 1970 <= year < 2255 and 1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61

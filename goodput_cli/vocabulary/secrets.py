@@ -138,7 +138,7 @@ def _without_named(text: str) -> str:
     kept, place = 0, 0
     while (name := _NAME.search(text, place)) is not None:
         place = name.end()
-        if (name["blank"] and not name["option"]) or not _tells_of_a_secret(name["name"]):
+        if (name["blank"] and not name["option"]) or not _names_a_secret(name["name"]):
             continue
         begin, end = _value_at(text, place)
         if _is_secret(name["name"], text[begin:end]):
@@ -157,7 +157,7 @@ def _value_at(text: str, place: int) -> tuple[int, int]:
     return (place, place) if word is None else word.span()
 
 
-def _tells_of_a_secret(name: str) -> bool:
+def _names_a_secret(name: str) -> bool:
     parts = _parts(name)
     if not parts or parts[-1] in _OF_NO_SECRET:
         return False

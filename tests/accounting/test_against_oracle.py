@@ -27,14 +27,14 @@ from tests.strategies import (
     messy_logs,
     step_end_logs,
 )
-from tests.support.story import finished, loaded, saved, started, told
+from tests.support.story import finished, loaded, saved, started, story_lines
 
 Lines = Sequence[str]
 START = int(BASE) * 10**9
 ATTEMPT = json.dumps({"job_name": JOB, "goodput_event": "attempt", "goodput_time": BASE, "run_id": "r1"})
-SAVE_TIED_WITH_LOAD = told(finished(1, 1), saved(1, 2), loaded(1, 1), saved(2, 2), started(3), loaded(1, 3))
+SAVE_TIED_WITH_LOAD = story_lines(finished(1, 1), saved(1, 2), loaded(1, 1), saved(2, 2), started(3), loaded(1, 3))
 """A log with an initial save that begins at the time of the load, in a span that the next attempt undoes."""
-FIRST_RECORD_AT_STEP_0 = told(started(0), finished(0, 10), saved(0, 12), finished(1, 20), finished(2, 30))
+FIRST_RECORD_AT_STEP_0 = story_lines(started(0), finished(0, 10), saved(0, 12), finished(1, 20), finished(2, 30))
 
 
 def questions() -> st.SearchStrategy[dict[str, Any]]:

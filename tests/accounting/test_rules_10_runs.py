@@ -11,19 +11,19 @@ import pytest
 from goodput_cli.cli.main import run
 from tests.support.accounts import account
 from tests.support.fleets import put
-from tests.support.story import Lines, crashed, end, job_finished, start, steps, told, user_terminated
+from tests.support.story import Lines, crashed, end, job_finished, start, steps, story_lines, user_terminated
 
 pytestmark = pytest.mark.usefixtures("folder")
 Output = pytest.CaptureFixture[str]
-FINISHED = told(start(0), steps(0, 10, at=10), job_finished(110))
-AGAIN = told(start(200), steps(0, 20, at=210), job_finished(410))
-DIES = told(start(0), steps(0, 30, at=10), end(310))
-RESTARTS = told(start(320), steps(0, 3, at=330), end(360))
+FINISHED = story_lines(start(0), steps(0, 10, at=10), job_finished(110))
+AGAIN = story_lines(start(200), steps(0, 20, at=210), job_finished(410))
+DIES = story_lines(start(0), steps(0, 30, at=10), end(310))
+RESTARTS = story_lines(start(320), steps(0, 3, at=330), end(360))
 
 
 def answers(capsys: Output, *events: Lines, runs: str = "auto") -> dict[str, Any]:
     """Return the output of `analyze`, `jobs` and `fleet` for one log."""
-    put(Path("run.jsonl"), told(*events))
+    put(Path("run.jsonl"), story_lines(*events))
     found = {}
     for command, option in (("analyze", "--run"), ("jobs", "--run"), ("fleet", "--runs")):
         assert run([command, "run.jsonl", option, runs, "--format", "json"]) == 0
@@ -44,7 +44,7 @@ def test_run_after_a_finished_end_is_judged_separately() -> None:
 
 
 def test_user_end_begins_a_run_unless_a_crash_follows() -> None:
-    by_hand = told(start(0), steps(0, 10, at=10), user_terminated(110))
+    by_hand = story_lines(start(0), steps(0, 10, at=10), user_terminated(110))
     assert account(by_hand, AGAIN).attempts == 1
     assert account(FINISHED, crashed(120), AGAIN).attempts == 2
 
@@ -82,7 +82,7 @@ def test_run_that_began_after_the_window_is_not_selected() -> None:
 
 
 def test_row_name_contains_the_run(capsys: Output) -> None:
-    put(Path("run.jsonl"), told(FINISHED, AGAIN))
+    put(Path("run.jsonl"), story_lines(FINISHED, AGAIN))
     assert run(["jobs", "run.jsonl"]) == 0
     shown = capsys.readouterr().out
     assert [name for name in ("j #1", "j #2", "j #3") if name in shown] == ["j #1", "j #2"]

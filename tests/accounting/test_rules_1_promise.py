@@ -24,14 +24,14 @@ from tests.support.story import (
     step,
     steps,
     terminated,
-    told,
+    story_lines,
 )
 
-PLAIN = told(start(0), steps(0, 6, at=10), end(70))
+PLAIN = story_lines(start(0), steps(0, 6, at=10), end(70))
 """10 s until the first step, then six steps of 10 s."""
 STEPS = ledger(productive=60, other=10)
 
-FORTY_STEPS = told(started(0), loaded(0, 10), saved(20, 30), saved(40, 50))
+FORTY_STEPS = story_lines(started(0), loaded(0, 10), saved(20, 30), saved(40, 50))
 """A checkpoint log: 10 s until the load, then two times 20 steps of 1 s."""
 
 
@@ -80,7 +80,7 @@ def test_malformed_line_gives_a_diagnostic_with_its_line() -> None:
 @pytest.mark.parametrize("events", [[start(0)], [start(0), init(0)]])
 def test_events_without_duration_are_not_enough_data(events: list[str]) -> None:
     with pytest.raises(NotEnoughData):
-        account(told(*events))
+        account(story_lines(*events))
 
 
 # T0
@@ -194,15 +194,15 @@ def test_order_of_lines_does_not_change_the_answer() -> None:
 
 
 def test_start_at_the_time_of_a_termination_follows_it() -> None:
-    again = told(started(60), loaded(40, 70), saved(60, 90), job_finished(90))
-    for story in (told(FORTY_STEPS, terminated(60), again), told(again, terminated(60), FORTY_STEPS)):
+    again = story_lines(started(60), loaded(40, 70), saved(60, 90), job_finished(90))
+    for story in (story_lines(FORTY_STEPS, terminated(60), again), story_lines(again, terminated(60), FORTY_STEPS)):
         answer = account(story, reference=1)
         assert answer.attempts == 2
         assert answer.seconds == ledger(restore=20, productive=60, wasted=10)
 
 
 def test_ties_put_load_before_step_and_finish_before_save() -> None:
-    story = told(started(0), loaded(0, 10), finished(20, 30), saved(20, 30), job_finished(30))
+    story = story_lines(started(0), loaded(0, 10), finished(20, 30), saved(20, 30), job_finished(30))
     for lines in (story, story[::-1]):
         assert account(lines, reference=1).seconds == ledger(restore=10, productive=20)
 
@@ -247,7 +247,7 @@ def test_shifted_times_give_the_same_seconds() -> None:
 
 
 def test_windows_that_tile_the_job_add_up() -> None:
-    story = told(start(0), steps(0, 4, at=10), start(100), steps(2, 4, at=110, every=7), end(145))
+    story = story_lines(start(0), steps(0, 4, at=10), start(100), steps(2, 4, at=110, every=7), end(145))
     whole = account(story)
     edges = [0, 13.5, 27.25, 44, 103, 112.000001, 131, 145]
     parts = [account(story, window=(left, right)) for left, right in pairwise(edges)]
@@ -272,5 +272,5 @@ def test_window_outside_the_job_has_no_answer() -> None:
 
 
 def test_redone_step_is_wasted_in_all_windows() -> None:
-    story = told(start(0), steps(0, 5, at=10), start(70), steps(2, 4, at=80), end(120))
+    story = story_lines(start(0), steps(0, 5, at=10), start(70), steps(2, 4, at=80), end(120))
     assert account(story, window=(30, 50)).seconds == ledger(wasted=20)

@@ -22,11 +22,11 @@ from tests.support.story import (
     started,
     steps,
     terminated,
-    told,
+    story_lines,
     wait,
 )
 
-PLAIN = told(start(0), steps(0, 6, at=10), end(70))
+PLAIN = story_lines(start(0), steps(0, 6, at=10), end(70))
 """10 s until the first step, then six steps of 10 s."""
 
 
@@ -44,7 +44,7 @@ def test_at_risk_is_progress_since_the_last_complete_save() -> None:
 
 def test_incomplete_save_does_not_reduce_at_risk() -> None:
     # Step 4 is in flight from 50 to 60, half of it in a save that is still going on.
-    log = told(start(0), steps(0, 6, at=10), save(38, 2, number=2), save(55, 20, number=4))
+    log = story_lines(start(0), steps(0, 6, at=10), save(38, 2, number=2), save(55, 20, number=4))
     assert at_risk(log, as_of=60) == (2, 15)
 
 

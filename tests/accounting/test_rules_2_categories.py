@@ -27,13 +27,13 @@ from tests.support.story import (
     step,
     steps,
     terminated,
-    told,
+    story_lines,
     user_terminated,
     wait,
 )
 
-UNTIL_60 = told(start(0), steps(0, 6, at=10))
-PLAIN = told(UNTIL_60, end(70))
+UNTIL_60 = story_lines(start(0), steps(0, 6, at=10))
+PLAIN = story_lines(UNTIL_60, end(70))
 """10 s until the first step, then six steps of 10 s."""
 
 
@@ -187,7 +187,7 @@ def test_elastic_wait_of_another_type_is_slice_down() -> None:
 
 def with_a_step_of(seconds: float) -> list[str]:
     """Return a log whose step 3 takes some seconds; all others take 10 s."""
-    return told(start(0), steps(0, 4, at=10), steps(4, 3, at=40 + seconds), end(70 + seconds))
+    return story_lines(start(0), steps(0, 4, at=10), steps(4, 3, at=40 + seconds), end(70 + seconds))
 
 
 def test_step_above_5_usual_steps_is_a_stall_beyond_one() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goodput_cli.analysis.goodput.phrases import every_doubt
+from goodput_cli.analysis.goodput.phrases import all_headline_warnings
 from tests.support.accounts import Account, account, ledger
 from tests.support.story import (
     BASE,
@@ -23,7 +23,7 @@ from tests.support.story import (
     started,
     steps,
     terminated,
-    told,
+    story_lines,
 )
 
 # Clean ends and disruptions
@@ -99,7 +99,7 @@ def test_late_end_of_an_old_rank_costs_the_next_nothing() -> None:
 
 
 def test_repeated_save_after_a_crash_moves_no_bound() -> None:
-    log = told(
+    log = story_lines(
         start(0), steps(0, 4, at=10), crashed(45), saved(3, 55), start(80), steps(2, 3, at=90), end(120)
     )  # fmt: skip
     story = account(log)
@@ -122,42 +122,42 @@ def test_job_end_written_by_a_crash_is_not_believed() -> None:
 
 def test_planned_option_decides_about_stops() -> None:
     """Step 3 is redone after a save and a job end: a disruption, unless it was planned."""
-    redone = told(start(0), steps(0, 4, at=10), save(42, 1, number=3), end(45), start(70), steps(3, 3, at=80), end(110))
+    redone = story_lines(start(0), steps(0, 4, at=10), save(42, 1, number=3), end(45), start(70), steps(3, 3, at=80), end(110))
     doubted, planned = account(redone), account(redone, planned="yes")
     (said,) = (one.message for one in doubted.analysis.diagnostics if one.code == "planned_or_not")
     assert (
         "1 with a job end after a checkpoint, but repeated steps (if planned: goodput 54.55 %, 0 disruptions)" in said
     )
     assert "`planned = true` (or false) under [job." in said
-    assert said in every_doubt(doubted.analysis)
+    assert said in all_headline_warnings(doubted.analysis)
     assert (doubted.disruptions, planned.disruptions, planned.analysis.job.ending) == (1, 0, "clean")
     assert planned.seconds == ledger(productive=60, stopped=25, other=20, wasted=5)  # the save is in the wasted time
     no = account(redone, planned="no")
     assert (no.seconds, no.found("planned_or_not"), no.analysis.job.ending) == (doubted.seconds, 0, "clean")
-    resumed = told(start(0), steps(0, 4, at=10), end(45), start(70), steps(4, 3, at=80), end(110))
+    resumed = story_lines(start(0), steps(0, 4, at=10), end(45), start(70), steps(4, 3, at=80), end(110))
     assert (account(resumed).disruptions, account(resumed).found("planned_or_not")) == (0, 0)
     assert account(resumed, planned="no").disruptions == 1
-    unsaved = told(start(0), steps(0, 4, at=10), end(45), start(70), steps(3, 3, at=80), end(110))
+    unsaved = story_lines(start(0), steps(0, 4, at=10), end(45), start(70), steps(3, 3, at=80), end(110))
     assert account(unsaved).found("planned_or_not") == 0  # no save was expected from a stop
     assert account(unsaved, planned="yes").disruptions == 0
 
 
 def test_unexplained_termination_may_be_planned() -> None:
     """No step is redone after it. A crash or a redone step shows that it was not planned."""
-    log = told(
+    log = story_lines(
         start(0), steps(0, 4, at=10), save(42, 1, number=3), terminated(45), start(70), steps(4, 3, at=80), end(110)
     )
     assert (account(log).found("planned_or_not"), account(log).disruptions) == (1, 1)
     planned = account(log, planned="yes")
     assert (planned.disruptions, planned.seconds["stopped"]) == (0, 25)
-    crash = told(start(0), steps(0, 4, at=10), crashed(45), start(70), steps(4, 3, at=80), end(110))
-    again = told(start(0), steps(0, 4, at=10), terminated(45), start(70), steps(3, 3, at=80), end(110))
+    crash = story_lines(start(0), steps(0, 4, at=10), crashed(45), start(70), steps(4, 3, at=80), end(110))
+    again = story_lines(start(0), steps(0, 4, at=10), terminated(45), start(70), steps(3, 3, at=80), end(110))
     for story in (account(crash), account(again), account(crash, planned="yes")):
         assert (story.found("planned_or_not"), story.disruptions) == (0, 1)
 
 
 def test_as_of_before_steps_are_redone_is_a_planned_stop() -> None:
-    log = told(start(0), steps(0, 4, at=10), end(45), start(70), steps(3, 3, at=80), end(110))
+    log = story_lines(start(0), steps(0, 4, at=10), end(45), start(70), steps(3, 3, at=80), end(110))
     at_the_end = account(log, as_of=60)
     assert at_the_end.seconds == ledger(productive=35, other=10)  # the job has ended
     starting_again = account(log, as_of=75)  # looks like a planned stop: no lineage has resumed from step 3 yet

@@ -10,7 +10,7 @@ import pytest
 
 from tests import oracle
 from tests.support.accounts import account
-from tests.support.story import Line, Lines, crashed, end, start, started, steps, told
+from tests.support.story import Line, Lines, crashed, end, start, started, steps, story_lines
 
 _NUMBER = count()
 
@@ -29,14 +29,14 @@ def by(name: str, *events: Lines, pod: str = "") -> list[Line]:
                 "timestamp": "2026-01-01T00:00:00Z",
             }
         )
-        for line in told(*events)
+        for line in story_lines(*events)
     ]
 
 
 def numbered(prefix: str, *events: Lines) -> list[Line]:
     """Return lines as entries that only their insertIds identify."""
     lines = []
-    for line in told(*events):
+    for line in story_lines(*events):
         entry = {"jsonPayload": json.loads(line), "insertId": f"{prefix}-{next(_NUMBER)}", "logName": "l"}
         lines.append(json.dumps({**entry, "timestamp": "2026-01-01T00:00:00Z"}))
     return lines
@@ -114,4 +114,4 @@ def test_start_lines_of_launcher_agents_are_grouped(events: list[tuple[Any, ...]
     lines = [by(agent, crashed(at) if end else started(at)) for agent, at, *end in events]
     lines.append(by("trainer", steps(0, 4, at=1000)))
     assert account(*lines).attempts == attempts
-    assert oracle.account(told(*lines)).attempts == attempts
+    assert oracle.account(story_lines(*lines)).attempts == attempts

@@ -18,14 +18,14 @@ from tests.support.story import (
     started,
     steps,
     terminated,
-    told,
+    story_lines,
 )
 
 # Step logs and checkpoint logs
 
 
 def test_job_with_a_step_is_a_step_log_for_any_as_of() -> None:
-    log = told(started(0), loaded(0, 5), saved(20, 30), steps(21, 2, at=40), job_finished(60))
+    log = story_lines(started(0), loaded(0, 5), saved(20, 30), steps(21, 2, at=40), job_finished(60))
     early = account(log, as_of=35)
     assert early.seconds == ledger(other=35)  # no step is known yet, and checkpoint events are no progress here
 
@@ -95,7 +95,7 @@ def test_step_finished_inside_a_save_makes_it_asynchronous() -> None:
 
 def test_finish_inside_the_save_of_a_passed_step_counts() -> None:
     """Step 5 finished after 10, so it is no progress. But 15 finished before the save of 5 was complete."""
-    log = told(finished(10, 4), finished(5, 5), saved(10, 10), finished(15, 15), saved(5, 15), saved(15, 15))
+    log = story_lines(finished(10, 4), finished(5, 5), saved(10, 10), finished(15, 15), saved(5, 15), saved(15, 15))
     story = account(log, reference=1)
     assert story.seconds == ledger(productive=5, slowdown=6)
     assert story.found("async_saves_detected") == 1
@@ -118,7 +118,7 @@ def test_line_of_a_save_can_state_that_it_is_asynchronous() -> None:
 
 
 def test_startup_is_not_inferred_with_asynchronous_saves() -> None:
-    slow_first = told(started(0), loaded(0, 10), saved(20, 60), saved(40, 80), saved(60, 100), job_finished(100))
+    slow_first = story_lines(started(0), loaded(0, 10), saved(20, 60), saved(40, 80), saved(60, 100), job_finished(100))
     assert account(slow_first, reference=1).seconds == ledger(restore=10, startup=30, productive=60)
     story = account(slow_first, reference=1, async_saves=True)
     assert story.seconds == ledger(restore=10, productive=60, slowdown=30)

@@ -18,7 +18,7 @@ from tests.support.story import (
     step,
     steps,
     terminated,
-    told,
+    story_lines,
 )
 
 # Lineage
@@ -97,7 +97,7 @@ def test_log_of_each_tenth_step_has_spans_of_ten() -> None:
 
 
 def test_span_kept_in_part_is_split_by_steps() -> None:
-    log = told(start(0), steps(0, 6, at=10, stride=10), start(100), steps(35, 3, at=110, stride=10), end(140))
+    log = story_lines(start(0), steps(0, 6, at=10, stride=10), start(100), steps(35, 3, at=110, stride=10), end(140))
     whole = account(log)
     assert whole.seconds == ledger(productive=65, wasted=15, recovery=40, other=20)
     assert whole.kept_steps == 35 + 30
@@ -221,7 +221,7 @@ def with_a_first_step_of(seconds: float) -> list[str]:
     """Return a log whose other steps take 8, 10 and 12 s: median 10, median absolute deviation 2. The last one gets 10
     s."""
     begin = 10 + seconds
-    return told(start(0), step(0, 10), *(step(n, begin + at) for n, at in ((1, 0), (2, 8), (3, 18), (4, 30))),
+    return story_lines(start(0), step(0, 10), *(step(n, begin + at) for n, at in ((1, 0), (2, 8), (3, 18), (4, 30))),
                 end(begin + 40))  # fmt: skip
 
 
@@ -237,7 +237,7 @@ def test_startup_is_net_time() -> None:
 
 
 def test_startup_is_at_the_beginning_of_the_span() -> None:
-    log = told(start(0), step(0, 10), steps(1, 5, at=70), end(120))
+    log = story_lines(start(0), step(0, 10), steps(1, 5, at=70), end(120))
     assert account(log, window=(10, 60)).seconds == ledger(startup=50)
     assert account(log, window=(60, 70)).seconds == ledger(productive=10)
 

@@ -29,7 +29,7 @@ from tests.support.story import (
     step,
     steps,
     terminated,
-    told,
+    story_lines,
 )
 
 pytestmark = pytest.mark.usefixtures("step_end_lines")
@@ -196,7 +196,7 @@ def test_all_commands_answer_for_step_end_logs(tmp_path: Path) -> None:
     log = tmp_path / "ends.jsonl"
     first = start(0), *dones((10, 60), (20, 100)), save(100, 5, 20), *dones((30, 145), (40, 185)), crashed(200)
     again = start(300), restore(310, 8, 20), *dones((30, 396), (40, 436), (50, 476)), job_finished(480)
-    log.write_text("\n".join(told(*first, *again)) + "\n", encoding="utf-8")
+    log.write_text("\n".join(story_lines(*first, *again)) + "\n", encoding="utf-8")
     for command in ("analyze", "advise", "disruptions", "steps", "timeline", "check"):
         written = tmp_path / f"{command}.json"
         assert run([command, str(log), "-q", "-o", str(written)]) in (0, 5)
@@ -212,7 +212,7 @@ def test_step_start_is_not_step_end() -> None:
 def test_empty_span_in_lost_lines_is_not_usual_step_time() -> None:
     """The last five steps took a mean of 0 s, and lines were lost from 5 s on. No line shows that a step takes 0 s;
     otherwise all of the first span would be start-up."""
-    log = told(
+    log = story_lines(
         start(0), done(0, 0), done(5, 3, 0.6), done(10, 6, 0.6), done(15, 9, 0.6),
         dropped(9, 5, 13), done(20, 12, 0),
     )  # fmt: skip

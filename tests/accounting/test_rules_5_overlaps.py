@@ -21,13 +21,13 @@ from tests.support.story import (
     step,
     steps,
     terminated,
-    told,
+    story_lines,
     wait,
 )
 
-PLAIN = told(start(0), steps(0, 6, at=10), end(70))
+PLAIN = story_lines(start(0), steps(0, 6, at=10), end(70))
 """10 s until the first step, then six steps of 10 s."""
-CRASH = told(start(0), steps(0, 3, at=10), start(100), steps(3, 3, at=110), end(140))
+CRASH = story_lines(start(0), steps(0, 3, at=10), start(100), steps(3, 3, at=110), end(140))
 """Two attempts of three steps; the first one's last step is credited up to 40."""
 
 # 1 excluded

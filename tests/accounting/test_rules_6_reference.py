@@ -21,10 +21,10 @@ from tests.support.story import (
     step,
     steps,
     terminated,
-    told,
+    story_lines,
 )
 
-PLAIN = told(start(0), steps(0, 6, at=10), end(70))
+PLAIN = story_lines(start(0), steps(0, 6, at=10), end(70))
 """10 s until the first step, then six steps of 10 s."""
 
 
@@ -89,14 +89,14 @@ def test_partly_excluded_steps_count_in_proportion() -> None:
 
 
 def test_empty_steps_count_if_not_excluded() -> None:
-    log = told(started(0), loaded(0, 0), finished(10, 10), finished(20, 10), finished(30, 20))
+    log = story_lines(started(0), loaded(0, 0), finished(10, 10), finished(20, 10), finished(30, 20))
     assert account(log, reference=1, exclude=[(8, 12)]).kept_steps == 16
     assert account(log, reference=1, exclude=[(12, 14)]).kept_steps == 28
 
 
 def test_step_time_of_0_is_not_reference() -> None:
     # Whole seconds, ten steps per second: nine of ten step times are 0.
-    log = told(
+    log = story_lines(
         started(0), loaded(0, 0), [finished(10 * second + n, second) for second in range(1, 9) for n in range(10)]
     )
     story = account(log)
@@ -159,7 +159,7 @@ def test_fitting_reference_gives_no_warning() -> None:
 
 def test_window_above_100_percent_comes_with_the_warning() -> None:
     # 20 steps of 12 s, two of 1 s: the job is slower than the reference, a part of it is faster.
-    log = told(start(0), steps(0, 20, at=10, every=12), steps(20, 2, at=250, every=1), step(22, 252), end(264))
+    log = story_lines(start(0), steps(0, 20, at=10, every=12), steps(20, 2, at=250, every=1), step(22, 252), end(264))
     assert account(log, reference=10).found("reference_too_slow") == 0
     part = account(log, reference=10, window=(250, 252))
     assert part.percent > 100
@@ -270,7 +270,7 @@ def test_calculator_table_has_its_values() -> None:
 
 
 def test_identical_lines_count_once_in_the_table() -> None:
-    log = told(started(0), loaded(20, 10), saved(40, 30), job_finished(30))
+    log = story_lines(started(0), loaded(20, 10), saved(40, 30), job_finished(30))
     table = account(log, log, reference=1).analysis.reference
     assert (table.total_events, table.checkpoints_loaded, table.checkpoints_saved) == (4, 1, 1)
 

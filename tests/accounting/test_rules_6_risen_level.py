@@ -21,7 +21,7 @@ from tests.support.story import (
     started,
     step,
     terminated,
-    told,
+    story_lines,
 )
 
 STEPS = 10
@@ -33,13 +33,13 @@ def checkpoints(pace: Sequence[float]) -> list[Line]:
     """Return a checkpoint log whose spans of ten steps take these seconds per step."""
     at = list(accumulate((STEPS * seconds for seconds in pace), initial=10.0))
     saves = [saved(STEPS * number, time) for number, time in enumerate(at[1:], 1)]
-    return told(started(0), loaded(0, 10), saves, job_finished(at[-1]))
+    return story_lines(started(0), loaded(0, 10), saves, job_finished(at[-1]))
 
 
 def step_starts(pace: Sequence[float]) -> list[Line]:
     """Return a step log with these step times."""
     at = list(accumulate(pace, initial=10.0))
-    return told(start(0), [step(number, time) for number, time in enumerate(at)], end(at[-1] + 2))
+    return story_lines(start(0), [step(number, time) for number, time in enumerate(at)], end(at[-1] + 2))
 
 
 def noisy(pace: Sequence[float], spread: float = 0.03) -> list[float]:

@@ -45,7 +45,7 @@ def test_engine_and_oracle_agree(lines: Sequence[str]) -> None:
     found, expected = engine(lines), oracle.record(lines)
     if found is None or not found.step_log or expected is None:
         return
-    assert lives_of(found) == [
+    assert attempts_of(found) == [
         (life.first, life.stop, life.startup, life.hang, life.budget, end.kind)
         for life, end in zip(expected.lives, plainly.ends(expected), strict=True)
     ]
@@ -64,7 +64,7 @@ def test_engine_and_oracle_agree(lines: Sequence[str]) -> None:
         assert curve.average.tolist() == pytest.approx(plain, rel=1e-9)
 
 
-def lives_of(record: JobRecord) -> list[tuple[object, ...]]:
+def attempts_of(record: JobRecord) -> list[tuple[object, ...]]:
     return [
         (life.first, life.stop, life.startup, life.hang, life.budget, end.kind)
         for life, end in zip(record.lives, record.ends, strict=True)

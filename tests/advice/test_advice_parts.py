@@ -144,7 +144,7 @@ def test_evals_and_saves_by_position() -> None:
     assert (saves.last(0, 8), saves.last(5, 8), saves.last(5, 9)) == (5, None, 9)
 
 
-def life(steps: int, first: int = 0) -> ReplayAttempt:
+def replay_attempt(steps: int, first: int = 0) -> ReplayAttempt:
     """Steps of 10 s, none saved, from second 100 on."""
     none = np.zeros(0, np.int64)
     work = linear_total(np.arange(steps), np.ones(steps, np.int64), np.full(steps, 10 * SECOND), 10 * SECOND)
@@ -155,7 +155,7 @@ def life(steps: int, first: int = 0) -> ReplayAttempt:
 @pytest.mark.parametrize(("behind", "hang"), [(4, 0), (9.999999999, 0), (10, 1e-9), (310, 300 + 1e-9)])
 def test_a_hang_at_the_end(behind: float, hang: float) -> None:
     """A step of 10 s that was in flight for longer than that hung: it must not be completed in a replay."""
-    one, seen = life(3), 130 * SECOND
+    one, seen = replay_attempt(3), 130 * SECOND
     death = seen + round(behind * SECOND)
     trace = DeathEvidence(seen, 0, death, death, death, True, True, 1)
     done = completed_attempt(one, trace, JobContext(True, (), 99, FLAT, 0, "middle"))
@@ -166,13 +166,13 @@ def test_a_hang_at_the_end(behind: float, hang: float) -> None:
 def test_death_in_checkpoint_logs(choice: str, lived: float) -> None:
     """Three steps seen, the next save ten further on: had it lived for 100 s more, that would have been seen."""
     trace = DeathEvidence(130 * SECOND, 0, None, 130 * SECOND, 900 * SECOND, False, True, 3)
-    done = completed_attempt(life(3), trace, JobContext(False, (13,), 99, FLAT, 0, choice))  # type: ignore[arg-type]
+    done = completed_attempt(replay_attempt(3), trace, JobContext(False, (13,), 99, FLAT, 0, choice))  # type: ignore[arg-type]
     assert (done.budget, done.hang) == (round(lived * SECOND), 0)
 
 
 def test_time_logged_past_the_next_save_is_a_hang() -> None:
     trace = DeathEvidence(130 * SECOND, 0, 500 * SECOND, 500 * SECOND, 900 * SECOND, False, True, 3)
-    done = completed_attempt(life(3), trace, JobContext(False, (13,), 99, FLAT, 0, "middle"))
+    done = completed_attempt(replay_attempt(3), trace, JobContext(False, (13,), 99, FLAT, 0, "middle"))
     assert done.hang == 270 * SECOND + 1
 
 

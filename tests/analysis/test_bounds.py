@@ -18,12 +18,12 @@ from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, load_renderer
 from tests.support.fleets import fleet, put, text_of, training
 from tests.support.json_answers import check_answer
-from tests.support.story import finished, job_finished, loaded, started, told
+from tests.support.story import finished, job_finished, loaded, started, story_lines
 
 pytestmark = pytest.mark.usefixtures("folder")
 Output = pytest.CaptureFixture[str]
 TIMES = [*range(100, 1001, 100), *range(1150, 2501, 150)]
-RISEN = told(started(0), loaded(0, 0), [finished(10 * n, at) for n, at in enumerate(TIMES, 1)], job_finished(2500))
+RISEN = story_lines(started(0), loaded(0, 0), [finished(10 * n, at) for n, at in enumerate(TIMES, 1)], job_finished(2500))
 """Ten spans of 100 s, then ten of 150 s: 80 % against the pace of the first ones, 100 % if the change is intended."""
 LOW, HIGH = "80.00", "100.00"
 
@@ -34,14 +34,14 @@ def log() -> str:
     return "one.jsonl"
 
 
-def said(capsys: Output, *command: str, code: int = 0) -> str:
+def output_of(capsys: Output, *command: str, code: int = 0) -> str:
     assert run([*command, "-q"]) == code
     shown = capsys.readouterr()
     return shown.out + shown.err
 
 
 def test_screen_shows_the_range_and_what_to_give(log: str, capsys: Output) -> None:
-    shown = " ".join(said(capsys, "analyze", log).split())
+    shown = " ".join(output_of(capsys, "analyze", log).split())
     assert f"GOODPUT {LOW} to {HIGH} %" in shown
     assert "step times rose at step 100 and stayed" in shown
     assert "--reference-step-time" in shown
@@ -50,7 +50,7 @@ def test_screen_shows_the_range_and_what_to_give(log: str, capsys: Output) -> No
 
 
 def test_json_has_bounds_and_no_number(log: str, capsys: Output) -> None:
-    answer = json.loads(said(capsys, "analyze", log, "--window", "10m", "--format", "json"))
+    answer = json.loads(output_of(capsys, "analyze", log, "--window", "10m", "--format", "json"))
     check_answer(answer, "analysis")
     assert answer["goodput"] == {
         "seconds": None, "ns": None, "percent": None, "at_least_percent": 80.0, "at_most_percent": 100.0,
@@ -87,7 +87,7 @@ GATES = [
 def test_gate_judges_only_what_both_readings_decide(
     gate: list[str], code: int, words: str, log: str, capsys: Output
 ) -> None:
-    shown = said(capsys, "analyze", log, *gate, "--format", "csv", code=code)
+    shown = output_of(capsys, "analyze", log, *gate, "--format", "csv", code=code)
     assert words in shown
     assert ("--reference-step-time" in shown) == (code == 4)
 
@@ -116,7 +116,7 @@ def test_threshold_between_bounds(expression: str, low: int | None, high: int | 
 
 
 def test_metrics_have_gauges_for_the_bounds_only(log: str, capsys: Output) -> None:
-    metrics = said(capsys, "analyze", log, "--format", "openmetrics")
+    metrics = output_of(capsys, "analyze", log, "--format", "openmetrics")
     assert "goodput_ratio{" not in metrics
     assert 'category="productive"' not in metrics
     assert 'category="training_slowdown"' not in metrics
@@ -125,7 +125,7 @@ def test_metrics_have_gauges_for_the_bounds_only(log: str, capsys: Output) -> No
 
 
 def test_monitor_publishes_the_bounds_only(log: str, capsys: Output) -> None:
-    said(capsys, "monitor", log, "--publish", "tensorboard:board", "--publish", "prom:out.prom", "--window", "10m")
+    output_of(capsys, "monitor", log, "--publish", "tensorboard:board", "--publish", "prom:out.prom", "--window", "10m")
     written = b"".join(file.read_bytes() for file in Path("board").rglob("events.*"))
     assert b"goodput/goodput" not in written
     assert b"slowdown" not in written
@@ -137,11 +137,11 @@ def test_monitor_publishes_the_bounds_only(log: str, capsys: Output) -> None:
 
 
 def test_tables_and_pages_show_no_single_number(log: str, capsys: Output) -> None:
-    assert "productive,,,,\ntraining_slowdown,,,,\n" in said(capsys, "analyze", log, "--format", "csv")
+    assert "productive,,,,\ntraining_slowdown,,,,\n" in output_of(capsys, "analyze", log, "--format", "csv")
     for form in ("markdown", "junit"):
-        assert f"{LOW} to {HIGH} %" in said(capsys, "analyze", log, "--format", form)
+        assert f"{LOW} to {HIGH} %" in output_of(capsys, "analyze", log, "--format", form)
     for command in ("rolling", "jobs", "disruptions", "advise"):
-        assert f"{LOW} to {HIGH} %" in " ".join(said(capsys, command, log).split())
+        assert f"{LOW} to {HIGH} %" in " ".join(output_of(capsys, command, log).split())
     page = str(load_renderer("html")(analyze(log), Page()))
     assert f"{LOW} to {HIGH} %" in page
     assert "step times rose" in page
@@ -156,7 +156,7 @@ def test_fleet_leaves_the_run_out_and_counts_it() -> None:
 
 
 def test_comparison_is_inconclusive_saved_or_not(log: str, capsys: Output) -> None:
-    said(capsys, "analyze", log, "-o", "saved.json")
+    output_of(capsys, "analyze", log, "-o", "saved.json")
     for side in (log, "saved.json"):
         assert run(["compare", log, side, "--reference-step-time", "10", "-q"]) == (0 if side == log else 4)
         capsys.readouterr()
@@ -187,6 +187,6 @@ def test_headline_shows_the_side_that_is_known(sides: tuple[tuple[str, int]], sh
 
 
 def test_confirmed_losses_come_before_what_is_open(log: str) -> None:
-    again = told(started(2600), loaded(200, 2700), finished(210, 2850), job_finished(2850))
+    again = story_lines(started(2600), loaded(200, 2700), finished(210, 2850), job_finished(2850))
     Path("two.jsonl").write_text(text_of(*RISEN[:-1], *again))
     assert [one.confirmed for one in analyze("two.jsonl").insights] == [True, False]

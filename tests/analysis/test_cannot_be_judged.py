@@ -14,14 +14,14 @@ from goodput_cli.report.base import Page, load_renderer
 from tests.support.accounts import account
 from tests.support.fleets import fleet, put, text_of, training
 from tests.support.json_answers import check_answer
-from tests.support.story import end, loaded, scheduled, start, started, steps, terminated, told
+from tests.support.story import end, loaded, scheduled, start, started, steps, terminated, story_lines
 
 pytestmark = pytest.mark.usefixtures("folder")
 Output = pytest.CaptureFixture[str]
 UNKNOWN = {
-    "nothing": told(start(0), end(7200)),
-    "killed": told(started(0), loaded(0, 10), terminated(3600)),
-    "two records": told(start(0), steps(0, 2, at=10, every=600, stride=500), end(1300)),
+    "nothing": story_lines(start(0), end(7200)),
+    "killed": story_lines(started(0), loaded(0, 10), terminated(3600)),
+    "two records": story_lines(start(0), steps(0, 2, at=10, every=600, stride=500), end(1300)),
 }
 
 
@@ -30,7 +30,7 @@ def log_of(kind: str) -> str:
     return "one.jsonl"
 
 
-def said(capsys: pytest.CaptureFixture[str], *command: str, code: int = 0) -> str:
+def output_of(capsys: pytest.CaptureFixture[str], *command: str, code: int = 0) -> str:
     assert run([*command, "-q"]) == code
     return capsys.readouterr().out
 
@@ -38,20 +38,20 @@ def said(capsys: pytest.CaptureFixture[str], *command: str, code: int = 0) -> st
 @pytest.mark.parametrize("kind", UNKNOWN)
 def test_lists_and_metrics_give_no_number(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     log = log_of(kind)
-    answer = json.loads(said(capsys, "analyze", log, "--window", "10m", "--format", "json"))
+    answer = json.loads(output_of(capsys, "analyze", log, "--window", "10m", "--format", "json"))
     check_answer(answer, "analysis")
     assert set(answer["goodput"].values()) == {None}
     assert answer["reliability"]["ettr"] is None
     assert {(row["goodput_ns"], row["goodput_percent"]) for row in answer["rolling"]} == {(None, None)}
-    (job,) = json.loads(said(capsys, "jobs", log, "--format", "json"))["jobs"]
+    (job,) = json.loads(output_of(capsys, "jobs", log, "--format", "json"))["jobs"]
     assert job["goodput"] is None
     assert "goodput is unknown" in job["reason"]
-    metrics = said(capsys, "analyze", log, "--format", "openmetrics")
+    metrics = output_of(capsys, "analyze", log, "--format", "openmetrics")
     assert "goodput_ratio{" not in metrics
     assert 'category="productive"' not in metrics
-    assert "productive,,,,\n" in said(capsys, "analyze", log, "--format", "csv")
+    assert "productive,,,,\n" in output_of(capsys, "analyze", log, "--format", "csv")
     for command in ("rolling", "jobs", "disruptions"):
-        shown = said(capsys, command, log)
+        shown = output_of(capsys, command, log)
         assert "unknown" in shown
         assert not re.search(r"goodput[^\n]* \d", shown)
 
@@ -60,13 +60,13 @@ def test_lists_and_metrics_give_no_number(kind: str, capsys: pytest.CaptureFixtu
 def test_gates_fail_if_goodput_is_unknown(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     log = log_of(kind)
     for gate in (["--fail-under", "1"], ["--fail-if", "goodput>50"], ["--fail-if", "productive<1h"]):
-        assert "not recorded" in said(capsys, "analyze", log, *gate, code=4)
+        assert "not recorded" in output_of(capsys, "analyze", log, *gate, code=4)
 
 
 def test_comparison_refuses_unknown_goodput_saved_or_not(capsys: pytest.CaptureFixture[str]) -> None:
     log = log_of("nothing")
-    Path("other.jsonl").write_text(text_of(*told(start(0), steps(0, 50, at=10), end(600))))
-    said(capsys, "analyze", log, "-o", "saved.json")
+    Path("other.jsonl").write_text(text_of(*story_lines(start(0), steps(0, 50, at=10), end(600))))
+    output_of(capsys, "analyze", log, "-o", "saved.json")
     for side in (log, "saved.json"):
         assert run(["compare", "other.jsonl", side, "-q"]) == 4
         assert f"{side}: its goodput is unknown" in capsys.readouterr().err
@@ -81,7 +81,7 @@ def test_fleet_leaves_the_run_out_and_reports_it(capsys: pytest.CaptureFixture[s
     (one,) = answer["not_analysed"]
     assert "goodput is unknown: no step was logged" in one["reason"]
     assert [row["job"] for row in answer["runs"]] == ["trained"]
-    assert "1 of 2 runs analyzed" in said(capsys, "fleet", "logs")
+    assert "1 of 2 runs analyzed" in output_of(capsys, "fleet", "logs")
 
 
 def test_job_that_was_never_up_has_zero_goodput() -> None:

@@ -272,7 +272,7 @@ def test_start_up_of_repeated_attempts_is_redone_work(tmp_path: Path) -> None:
     }  # fmt: skip
     again = first.link(Point.TRAINING_AGAIN)
     assert again is not None
-    assert (again.lost_ns, again.elsewhere_ns, again.beside_ns) == (0, 54 * SECOND, 0)
+    assert (again.lost_ns, again.elsewhere_ns, again.uncategorized_ns) == (0, 54 * SECOND, 0)
     assert first.caught_up_later
     assert lost(some[-1])["training again"] == 54
     assert seconds(some[-1])["caught up"] == 50

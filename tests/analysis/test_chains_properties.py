@@ -60,7 +60,7 @@ def test_links_touch_and_add_up_to_their_disruption(log: list[str], picks: list[
         for link in one.links:
             amounts = (link.ns, link.wasted_ns, link.downtime_ns, link.restart_ns, link.queued_ns, link.elsewhere_ns)
             assert min(amounts) >= 0
-            assert link.beside_ns >= 0
+            assert link.uncategorized_ns >= 0
             assert link.undetermined_ns <= link.downtime_ns
         assert one.redone_ns >= 0
         if not one.followed:

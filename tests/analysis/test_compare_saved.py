@@ -216,13 +216,13 @@ VALUES = st.recursive(
 )
 
 
-def places(value: Any, path: str = "") -> list[str]:
+def json_paths(value: Any, path: str = "") -> list[str]:
     """Return every location in a JSON value, as `damaged` takes it."""
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [place for key, inner in parts for place in (f"{path}{key}", *places(inner, f"{path}{key}."))]
+    return [place for key, inner in parts for place in (f"{path}{key}", *json_paths(inner, f"{path}{key}."))]
 
 
-@given(st.sampled_from(places(saved())), VALUES)
+@given(st.sampled_from(json_paths(saved())), VALUES)
 def test_any_invalid_value_gives_one_sentence(path: str, value: Any) -> None:
     answer = saved()
     damaged(path, value)(answer)

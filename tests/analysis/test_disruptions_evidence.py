@@ -61,21 +61,21 @@ def check_evidence(row: Disruption, lines: Sequence[str]) -> None:
     """Compare each line that a row cites with the statement of the row."""
     cited = {name: line_at(place, lines) for name, place in vars(row.evidence).items() if place is not None}
     died = row.last_sign_of_life_ns
-    assert row.next_start_ns in instants(cited["next_start"])
-    assert row.next_up_ns in instants(cited["next_up"])
-    assert died in instants(cited["last_sign_of_life"]) or number(cited["last_sign_of_life"]) == row.last_step
+    assert row.next_start_ns in timestamps_in(cited["next_start"])
+    assert row.next_up_ns in timestamps_in(cited["next_up"])
+    assert died in timestamps_in(cited["last_sign_of_life"]) or number(cited["last_sign_of_life"]) == row.last_step
     assert (row.last_step is None) == ("last_step" not in cited)
     if row.last_step is not None:
         assert number(cited["last_step"]) == row.last_step
     if "resumed_step" in cited:
         assert number(cited["resumed_step"]) == row.resumed_step
     if row.time_to_first_step_ns:
-        assert row.next_up_ns + row.time_to_first_step_ns in instants(cited["first_step"])
+        assert row.next_up_ns + row.time_to_first_step_ns in timestamps_in(cited["first_step"])
     if row.regained_after_ns:
-        assert died + row.regained_after_ns in instants(cited["regained"])
+        assert died + row.regained_after_ns in timestamps_in(cited["regained"])
         assert row.last_step is None or number(cited["regained"]) >= row.last_step
     if row.ended in ("crashed", "terminated"):
-        assert max(instants(cited["ended"])) <= row.death_latest_ns or row.ended == "crashed"
+        assert max(timestamps_in(cited["ended"])) <= row.death_latest_ns or row.ended == "crashed"
         assert any(word in json.dumps(cited["ended"]) for word in ("terminated", "crashed", "end_time", "finished"))
 
 
@@ -88,7 +88,7 @@ def number(line: dict[str, Any]) -> int:
     return int(line.get("step_count", line.get("step", -1)))
 
 
-def instants(line: dict[str, Any]) -> set[int]:
+def timestamps_in(line: dict[str, Any]) -> set[int]:
     """Return every timestamp (ns) in a line, including ends of intervals with a duration."""
     if "timestamp" in line:
         moment = datetime.fromisoformat(line["timestamp"])

@@ -12,7 +12,7 @@ import pytest
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.inside import find_inside, slow_one, waited_for_data
 from goodput_cli.analysis.steps.growth import growth_between
-from goodput_cli.analysis.steps.inside import HostRow, RankRow, held_up, slow_ranks
+from goodput_cli.analysis.steps.inside import HostRow, RankRow, delay_text, slow_ranks
 from goodput_cli.analysis.steps.inside_sheet import inside_line
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import MOST, NOT_LOGGED, PhaseName, RankSteps
@@ -208,8 +208,8 @@ def test_sums_of_block_means_are_at_least() -> None:
     exact, blocks = with_ranks(own), in_blocks(with_ranks(own), 24)
     (of_steps,), (of_blocks,) = exact.step_phases, blocks.step_phases
     assert (of_steps.at_least, of_blocks.at_least) == (False, True)
-    assert "at least" not in held_up(of_steps, slow_ranks(of_steps))
-    assert held_up(of_blocks, slow_ranks(of_blocks)).startswith("rank 3 delayed all others by at least ")
+    assert "at least" not in delay_text(of_steps, slow_ranks(of_steps))
+    assert delay_text(of_blocks, slow_ranks(of_blocks)).startswith("rank 3 delayed all others by at least ")
     data = [one.phase("data") for one in (of_steps, of_blocks)]
     assert data[0] is not None
     assert data[1] is not None

@@ -15,7 +15,7 @@ from goodput_cli.report.base import Page
 from tests.support.accounts import account, insights
 from tests.support.markdown_docs import ROOT
 from tests.support.rendered import as_table as table
-from tests.support.story import BASE, crashed, end, heartbeat, init, restore, save, saved, start, step, steps, told
+from tests.support.story import BASE, crashed, end, heartbeat, init, restore, save, saved, start, step, steps, story_lines
 
 PAGE = Page()
 WEEK = 7 * 86_400
@@ -23,7 +23,7 @@ WEEK = 7 * 86_400
 
 def saves(first: int, last: int, *, every: int, at: float = 60) -> list[str]:
     """Return a save of one second after each `every`-th step, for steps of `at` seconds from 0 on."""
-    return told(*(save((number + 1) * at, 1, number) for number in range(first, last + 1, every)))
+    return story_lines(*(save((number + 1) * at, 1, number) for number in range(first, last + 1, every)))
 
 
 def test_insights_of_healthy_run_are_empty() -> None:
@@ -68,7 +68,7 @@ def bad_day(deaths: int) -> list[str]:
     """Return ten hours of restarts: the job fails 20 s after each start, before its first step."""
     apart = 36_000 // deaths
     lives = [(start(3600 + i * apart), restore(3600 + i * apart, 20, 59)) for i in range(deaths)]
-    return told(start(0), steps(0, 60, at=0, every=60), *lives, start(39_600), steps(60, 100, at=39_600, every=60))
+    return story_lines(start(0), steps(0, 60, at=0, every=60), *lives, start(39_600), steps(60, 100, at=39_600, every=60))
 
 
 def test_reused_name_is_neither_outage_nor_older_checkpoint() -> None:
@@ -116,7 +116,7 @@ def crashing(lives: int, at: float, first: int) -> list[str]:
     down for 120 s: the next is up 1320 s after it began."""
     log: list[str] = []
     for begin, step_number in ((at + 1320 * life, first + 5 * life) for life in range(lives)):
-        log += told(start(begin), steps(step_number, 20, at=begin, every=60), save(begin + 300, 1, step_number + 4))
+        log += story_lines(start(begin), steps(step_number, 20, at=begin, every=60), save(begin + 300, 1, step_number + 4))
     return log
 
 
@@ -141,11 +141,11 @@ def test_disruption_outside_the_window_is_mentioned() -> None:
 
 def bad_starts(deaths: int, at: float) -> list[str]:
     """Return starts that fail within 20 s, one every 1000 s."""
-    return told(*((start(at + 1000 * i), restore(at + 1000 * i, 20, 14)) for i in range(deaths)))
+    return story_lines(*((start(at + 1000 * i), restore(at + 1000 * i, 20, 14)) for i in range(deaths)))
 
 
 def test_window_counts_only_its_disruptions() -> None:
-    log = [*crashing(3, 0, 0), *told(start(3960)), *steps(15, 100, at=3960, every=60), *told(end(9960))]
+    log = [*crashing(3, 0, 0), *story_lines(start(3960)), *steps(15, 100, at=3960, every=60), *story_lines(end(9960))]
     assert insights(log)["disruptions"].text.startswith("3 disruptions")
     assert insights(log, window=(2400, 9960))["disruptions"].text.startswith("2 disruptions")
 
@@ -153,20 +153,20 @@ def test_window_counts_only_its_disruptions() -> None:
 def test_rare_saves_are_an_insight() -> None:
     """Four attempts of 100 steps of 10 s, each saved once in its middle at a cost of 5 s. Young's interval is sqrt(2 x
     5 x MTBF), about 100 s, but 255 s of training are between saves."""
-    seen = insights(lives_saved_twice([1200 * life for life in range(4)]), start(4800),
+    seen = insights(attempts_saved_twice([1200 * life for life in range(4)]), start(4800),
                     steps(200, 100, at=4800), end(5800))  # fmt: skip
     assert seen["rare_saves"].text.endswith("lost the work since the last checkpoint; checkpoints are 4 min 20 s apart")
     assert seen["rare_saves"].advice == BY_CODE["rare_saves"].advice  # `advise` is inconclusive, too
     assert "wasted" not in seen["disruptions"].text
 
 
-def lives_saved_twice(begins: Sequence[float]) -> list[str]:
+def attempts_saved_twice(begins: Sequence[float]) -> list[str]:
     """Return attempts of 95 steps of 10 s, each saved after its 25th and 50th step at a cost of 5 s. Each loses 44
     steps and one in flight."""
     log: list[str] = []
     for life, at in enumerate(begins):
         first = life * 50
-        log += told(
+        log += story_lines(
             start(at), steps(first, 25, at=at), save(at + 250, 5, first + 24), steps(first + 25, 25, at=at + 260),
             save(at + 510, 5, first + 49), steps(first + 50, 45, at=at + 520),
         )  # fmt: skip
@@ -176,7 +176,7 @@ def lives_saved_twice(begins: Sequence[float]) -> list[str]:
 def test_training_lost_by_rare_saves_is_not_in_outages() -> None:
     """Two hours without events follow the third attempt: from 960 s after its start (its last step) to the next
     start."""
-    seen = insights(lives_saved_twice([0, 1200, 2400, 10_800]), start(12_000), steps(200, 100, at=12_000), end(13_000))
+    seen = insights(attempts_saved_twice([0, 1200, 2400, 10_800]), start(12_000), steps(200, 100, at=12_000), end(13_000))
     assert seen["rare_saves"].seconds == 4 * 44 * 10
     assert seen["long_outage"].seconds == 10_800 - (2400 + 960)
     assert "undid" not in seen["long_outage"].text
@@ -187,8 +187,8 @@ def test_rare_saves_need_only_one_save_per_attempt() -> None:
     interval is 45 s, but 500 s of training are between saves."""
     log: list[str] = []
     for at, first in ((1200 * life, 50 * life) for life in range(4)):
-        log += told(start(at), steps(first, 50, at=at), save(at + 500, 1, first + 49))
-        log += told(steps(first + 50, 50, at=at + 502))
+        log += story_lines(start(at), steps(first, 50, at=at), save(at + 500, 1, first + 49))
+        log += story_lines(steps(first + 50, 50, at=at + 502))
     seen = insights(log, start(4800), steps(200, 100, at=4800), end(5800))
     assert seen["rare_saves"].text.endswith("lost the work since the last checkpoint; checkpoints are 8 min 20 s apart")
 
@@ -211,7 +211,7 @@ def test_rare_saves_are_absent_if_more_saves_would_not_pay() -> None:
 def test_incomplete_save_is_not_expected_to_be_restored() -> None:
     """If the log shows when saves are complete, the blocking part of a save marks its begin. The save of step 59 was
     not complete at the failure, so step 29 was the newest. This lost 30 steps of 60 s, and 5 more."""
-    log = told(
+    log = story_lines(
         start(0), steps(0, 30, at=0, every=60), save(1800, 2, 29), saved(29, 1850), steps(30, 30, at=1810, every=60),
         save(3610, 2, 59), steps(60, 6, at=3620, every=60),
         start(4200), steps(30, 100, at=4200, every=60), end(10_200),
@@ -233,7 +233,7 @@ def test_step_in_flight_hung_if_heartbeats_continued() -> None:
     assert "hang" not in insights(start(0), steps(0, 100, at=0), again), "a log that stops shows no hang"
 
 
-def lives(every: int) -> list[str]:
+def eight_attempts(every: int) -> list[str]:
     """Return eight attempts of 90 steps of 10 s, which begin `every` seconds apart."""
     told_ = (line for life in range(8) for line in (start(every * life), *steps(90 * life, 90, at=every * life + 2)))
     return [*told_, end(8 * every)]
@@ -241,8 +241,8 @@ def lives(every: int) -> list[str]:
 
 def test_faster_restarts_are_advised_only_if_costly() -> None:
     """Limit: a fiftieth of the window. 10 s of 910 s and more are down."""
-    assert insights(*lives(1000))["disruptions"].advice == "detect failures sooner, and restart automatically"
-    assert insights(*lives(915))["disruptions"].advice == "find the cause of each disruption"
+    assert insights(*eight_attempts(1000))["disruptions"].advice == "detect failures sooner, and restart automatically"
+    assert insights(*eight_attempts(915))["disruptions"].advice == "find the cause of each disruption"
 
 
 def test_three_failures_in_one_step_do_not_advise_more_saves() -> None:
@@ -281,9 +281,9 @@ def test_hang_with_truncated_message_lasts_the_watchdog_timeout() -> None:
         "milliseconds before timing out."
     )
     dead = json.dumps({"job_name": "j", "goodput_event": "crashed", "goodput_time": BASE + 3500, "reason": words})
-    told = insights(start(0), steps(0, 281, at=0), dead, start(3560), steps(270, 500, at=3600), end(8610))
-    assert told["hang"].seconds == pytest.approx(600, abs=1)
-    assert told["hang"].seconds + told["disruptions"].seconds == 3560 - 2700
+    by_code = insights(start(0), steps(0, 281, at=0), dead, start(3560), steps(270, 500, at=3600), end(8610))
+    assert by_code["hang"].seconds == pytest.approx(600, abs=1)
+    assert by_code["hang"].seconds + by_code["disruptions"].seconds == 3560 - 2700
 
 
 def test_outage_of_decades_does_not_overflow() -> None:
@@ -304,14 +304,14 @@ def test_failed_starts_are_not_attempts_in_advice(begins_a_step: bool) -> None:
         lines += [start(at + 30), *([step(59, at + 320)] if begins_a_step else []), crashed(at + 330)]
         at += 330
     lines += [start(at + 30), *steps(59, 400, at=at + 150, every=5), end(at + 2155)]
-    told = account(*lines).analysis
-    found = {one.code: one for one in told.insights}
-    assert told.reliability is not None
-    assert (told.reliability.failures, found["failing_starts"].count) == (13, 12)
+    analysis = account(*lines).analysis
+    found = {one.code: one for one in analysis.insights}
+    assert analysis.reliability is not None
+    assert (analysis.reliability.failures, found["failing_starts"].count) == (13, 12)
     assert found["failing_starts"].text.startswith("12 of 14 starts failed within 5 min 00 s")
     assert found["failing_starts"].seconds == 12 * 330
-    assert not any("cache compiled programs" in (one.advice or "") for one in told.insights)
-    advice = advise_job(told.timeline, "j", Options())
+    assert not any("cache compiled programs" in (one.advice or "") for one in analysis.insights)
+    advice = advise_job(analysis.timeline, "j", Options())
     assert (advice.record.failures, advice.record.failed_lives, advice.record.lives) == (13, 1, 2)
     assert advice.interval.counted_lives == 1
 

@@ -27,7 +27,7 @@ from tests.support.story import (
     custom,
     end,
     finished,
-    instant,
+    iso_time,
     loaded,
     save,
     start,
@@ -35,13 +35,13 @@ from tests.support.story import (
     step,
     steps,
     terminated,
-    told,
+    story_lines,
 )
 
 ROOT = Path(__file__).parent.parent.parent
 Output = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("folder")
-RUN = told(start(0), steps(0, 5, at=10), custom("EVAL", 32, 38), save(41, 2, 3), end(60))
+RUN = story_lines(start(0), steps(0, 5, at=10), custom("EVAL", 32, 38), save(41, 2, 3), end(60))
 
 
 def of_job(lines: list[str], name: str, later: float = 0) -> list[str]:
@@ -71,7 +71,7 @@ def names(found: JobList) -> list[str]:
 
 def three() -> list[str]:
     """Return mixed lines of three jobs: `late` with two attempts, `early`, and `broken` with a single line."""
-    twice = told(RUN[:-1], start(100), steps(5, 3, at=110), end(140))
+    twice = story_lines(RUN[:-1], start(100), steps(5, 3, at=110), end(140))
     late, early = of_job(twice, "late", 500), of_job(RUN, "early")
     mixed = [line for pair in zip(late, early, strict=False) for line in pair] + late[len(early) :] + early[len(late) :]
     return [*mixed, *of_job([start(70)], "broken")]
@@ -119,19 +119,19 @@ def test_job_has_the_goodput_of_analyze(question: dict[str, Any]) -> None:
 
 
 def test_job_outside_the_window_has_no_goodput() -> None:
-    found = {job.name: job for job in listed(three(), end=instant(200), start=instant(0)).jobs}
+    found = {job.name: job for job in listed(three(), end=iso_time(200), start=iso_time(0)).jobs}
     assert found["early"].goodput_percent is not None
     assert found["late"].goodput_percent is None
     assert "outside" in str(found["late"].reason)
 
 
 def test_excluded_window_leaves_no_percentage() -> None:
-    (job,) = listed(RUN, exclude=[f"{instant(0)}/{instant(60)}"]).jobs
+    (job,) = listed(RUN, exclude=[f"{iso_time(0)}/{iso_time(60)}"]).jobs
     assert (job.goodput_percent, job.reason) == (None, "the whole window is excluded")
 
 
 def test_reused_name_has_two_runs() -> None:
-    lines = told(RUN, start(1000), steps(0, 5, at=1010), end(1060))
+    lines = story_lines(RUN, start(1000), steps(0, 5, at=1010), end(1060))
     assert listed(lines).jobs[0].runs == 2
     last = listed(lines, run="last").jobs[0]
     assert (last.runs, last.attempts, last.ns) == (2, 1, 60 * 10**9)
@@ -207,7 +207,7 @@ def test_passes_over_the_table_do_not_grow_with_the_jobs(monkeypatch: pytest.Mon
 
 def test_job_table_has_only_its_own_texts() -> None:
     """The engine sorts labels and details by content. It must not sort those of all other jobs each time."""
-    lines = many(20) + of_job(told(custom("OTHER", 1, 2)), "job-0003")
+    lines = many(20) + of_job(story_lines(custom("OTHER", 1, 2)), "job-0003")
     jobs = {log.table.jobs[0]: log for log in by_job(read_events([written(lines)]))}
     assert len(jobs) == 20
     assert jobs["job-0000"].table.labels == ("EVAL",)

@@ -23,7 +23,7 @@ from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
 from tests.support.accounts import account
 from tests.support.json_answers import check_answer
-from tests.support.story import BASE, Lines, end, loaded, saved, start, started, step, steps, told
+from tests.support.story import BASE, Lines, end, loaded, saved, start, started, step, steps, story_lines
 
 F64 = NDArray[np.float64]
 Output = pytest.CaptureFixture[str]
@@ -215,7 +215,7 @@ def log(folder: Path) -> Path:
     seconds = np.concatenate((np.ones(300), np.full(200, 1.3)))
     seconds[100] = 40
     path = folder / "run.jsonl"
-    path.write_text("\n".join(told(start(0), steps_taking(seconds))) + "\n", encoding="utf-8")
+    path.write_text("\n".join(story_lines(start(0), steps_taking(seconds))) + "\n", encoding="utf-8")
     return path
 
 
@@ -261,6 +261,6 @@ def test_markdown_has_a_heading_for_each_table(log: Path, capsys: Output) -> Non
 
 def test_a_checkpoint_log_exits_with_not_enough_data(tmp_path: Path, capsys: Output) -> None:
     path = tmp_path / "run.jsonl"
-    path.write_text("\n".join(told(started(0), loaded(0, 10), saved(10, 60))) + "\n", encoding="utf-8")
+    path.write_text("\n".join(story_lines(started(0), loaded(0, 10), saved(10, 60))) + "\n", encoding="utf-8")
     assert run(["steps", str(path), "-q"]) == 4
     assert "this log records checkpoints, not steps" in capsys.readouterr().err

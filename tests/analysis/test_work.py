@@ -23,7 +23,7 @@ from goodput_cli.analysis.work import KeptWork
 from goodput_cli.cli.main import run
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, load_renderer
-from tests.support.work_logs import megatron, recorded, stamp, titan_step, torchtitan
+from tests.support.work_logs import megatron, recorded, timestamp, titan_step, torchtitan
 
 Read = Callable[..., Analysis]
 VERL = (
@@ -136,7 +136,7 @@ def test_verl_tokens_are_counted_and_give_accelerators(read: Read) -> None:
 def test_first_step_counts_tokens_without_time(read: Read) -> None:
     """50 steps of 1.25 s, a line each ten: that of step 10 is the first."""
     lines = [
-        f"[{stamp(12.5 * k, '%Y-%m-%d %H:%M:%S')},{'500' if k % 2 else '000'}] [    INFO] - global step {10 * k}, "
+        f"[{timestamp(12.5 * k, '%Y-%m-%d %H:%M:%S')},{'500' if k % 2 else '000'}] [    INFO] - global step {10 * k}, "
         f"epoch: 0, batch: {10 * k - 1}, loss: 9.5, avg_reader_cost: 0.30000 sec, avg_batch_cost: 1.25000 sec, speed: "
         "0.80 step/s, ips_total: 13107 tokens/s, ips: 1638 tokens/s, learning rate: 1.00000e-04"
         for k in range(1, 6)
@@ -150,7 +150,7 @@ def test_first_step_counts_tokens_without_time(read: Read) -> None:
 def test_rates_of_maxtext_are_of_its_seconds(read: Read) -> None:
     """Steps of 10 s by its own count; between two of them the job waited for a minute."""
     lines = [
-        f"I0301 {stamp(10 * k + (60 if k > 20 else 0), '%H:%M:%S.%f')} 1 metric_logger.py:226] completed step: {k}, "
+        f"I0301 {timestamp(10 * k + (60 if k > 20 else 0), '%H:%M:%S.%f')} 1 metric_logger.py:226] completed step: {k}, "
         "seconds: 10.000, TFLOP/s/device: 31.2, Tokens/s/device: 800.0, total_weights: 65536, loss: 9.1"
         for k in range(30)
     ]
@@ -219,7 +219,7 @@ def test_a_window_has_its_own_work(read: Read, tmp_path: Path) -> None:
     half = work(read(lines, start="+250s", end="+750s"))
     assert half.tokens == pytest.approx(500 * 256 * 4096)
     assert half.tokens_per_second == pytest.approx(256 * 4096)
-    without = work(read(lines, exclude=[f"{stamp(500, '%Y-%m-%dT%H:%M:%S')}/{stamp(750, '%Y-%m-%dT%H:%M:%S')}"]))
+    without = work(read(lines, exclude=[f"{timestamp(500, '%Y-%m-%dT%H:%M:%S')}/{timestamp(750, '%Y-%m-%dT%H:%M:%S')}"]))
     assert without.tokens_per_second == pytest.approx(256 * 4096)
 
 
@@ -258,7 +258,7 @@ def test_the_last_level_counts_for_what_is_left(read: Read) -> None:
 
 
 def test_ended_job_has_no_estimated_end(read: Read) -> None:
-    lines = [*megatron(300), f"[after training is done] datetime: {stamp(301, '%Y-%m-%d %H:%M:%S')} "]
+    lines = [*megatron(300), f"[after training is done] datetime: {timestamp(301, '%Y-%m-%d %H:%M:%S')} "]
     assert read(lines, total_steps=900).eta is None
     saved = [json.dumps({"job_name": "j", "goodput_event": "metrics", "goodput_time": 1, "total_steps": 10})]
     assert read([*recorded(3, lambda _: 1.0), *saved]).eta is None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import goodput_cli
 from goodput_cli.cli.main import run
 from tests.accounting.test_properties import slowly
-from tests.causes.wordings import life
+from tests.causes.wordings import attempt_lines
 from tests.oracle.causes import Ending, LoggedLine, Verdict, judge
 
 PROGRESS = 10 * 3600 + 10 * 60 + 45
@@ -138,7 +138,7 @@ def write_cancellation(draw: st.DrawFn, log: Log, time: int) -> None:
 def endings(draw: st.DrawFn) -> Log:
     """Write the lines after the last step of the first attempt."""
     log = Log()
-    for text in life(0, 10):
+    for text in attempt_lines(0, 10):
         log.write(text)
     rank = st.integers(0, draw(st.integers(2, 6)) - 1)
     time, cancelled, said = PROGRESS + 1, False, Counter[tuple[int, str]]()
@@ -166,7 +166,7 @@ def endings(draw: st.DrawFn) -> Log:
 def ending_of(log: Log) -> Ending:
     """Return the facts of the attempt. The timestamps of the last step and of the next start are the bounds of the
     time between them."""
-    progress = len(list(life(0, 10)))
+    progress = len(list(attempt_lines(0, 10)))
     step = LoggedLine(TRAIN, progress, "quiet", time=PROGRESS)
     behind = LoggedLine(TRAIN, len(log.files[TRAIN]) + 2, "quiet", time=NEXT)
     said = [step, *(one for one in log.said if one.file != TRAIN or one.line > progress), behind]
@@ -186,7 +186,7 @@ def ending_of(log: Log) -> Ending:
 def engine(log: Log) -> Verdict:
     with tempfile.TemporaryDirectory() as folder:
         for name, lines in log.files.items():
-            after = list(life(30, 160)) if name == TRAIN else []
+            after = list(attempt_lines(30, 160)) if name == TRAIN else []
             (Path(folder) / name).write_text("\n".join([*lines, *after]) + "\n")
         found = goodput_cli.analyze(folder, job_name="job").disruptions[0]
     return Verdict(found.cause or "unknown", found.cause_certainty, found.first_rank)
@@ -205,7 +205,7 @@ def account(log: Log, folder: Path, *, words: bool, hosts: bool) -> str:
     told = {one.line for one in log.said if one.time is None and one.role != "exit" and one.speaker == "process"}
     for name, lines in log.files.items():
         kept = [line if words or at not in told or at <= FIRST else "" for at, line in enumerate(lines, 1)]
-        (folder / name).write_text("\n".join([*kept, *life(30, 160)]) + "\n")
+        (folder / name).write_text("\n".join([*kept, *attempt_lines(30, 160)]) + "\n")
     for name, text in HOSTS.items():
         (folder / name).write_text(text) if hosts else (folder / name).unlink(missing_ok=True)
     out = folder.with_name(f"{folder.name}.json")
@@ -220,7 +220,7 @@ def account(log: Log, folder: Path, *, words: bool, hosts: bool) -> str:
     return json.dumps(answer)
 
 
-FIRST = len(list(life(0, 10)))
+FIRST = len(list(attempt_lines(0, 10)))
 OF_CAUSES = (
     "cause", "cause_group", "cause_certainty", "cause_text", "first_rank", "first_host", "first_device",
     "first_peer", "also", "also_seen", "silent_ranks", "echoes",

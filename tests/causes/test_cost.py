@@ -16,7 +16,7 @@ from goodput_cli.events.text.causes import shipped_rows
 from goodput_cli.events.text.evidence_reader import Observer
 from goodput_cli.events.text.log_lines import any_of
 from goodput_cli.events.text.looked_at import Line
-from tests.causes.wordings import life, wordings
+from tests.causes.wordings import attempt_lines, wordings
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def examined_lines(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_healthy_log_has_no_line_examined(tmp_path: Path, examined_lines: list[int]) -> None:
     words = [f"[rank{at % 8}] INFO loaded shard {at} with 4096 documents, no error, 0 timeouts" for at in range(20_000)]
-    (tmp_path / "train.log").write_text("\n".join([*life(0, 10), *words, *life(30, 160)]) + "\n")
+    (tmp_path / "train.log").write_text("\n".join([*attempt_lines(0, 10), *words, *attempt_lines(30, 160)]) + "\n")
     assert not read_events([str(tmp_path)]).table.observed.listed
     assert len(examined_lines) <= 2  # NCCL reports the host on which it runs.
 
@@ -44,14 +44,14 @@ def test_only_lines_about_a_failure_are_examined(tmp_path: Path, examined_lines:
     words = [f"[rank{at % 8}] INFO loaded shard {at}" for at in range(20_000)]
     said = ["[rank3]: Traceback (most recent call last):", '[rank3]:   File "/opt/train.py", line 8, in step',
             "[rank3]: ValueError: wrong shape"]  # fmt: skip
-    (tmp_path / "train.log").write_text("\n".join([*words, *life(0, 10), *said, *life(30, 160)]) + "\n")
+    (tmp_path / "train.log").write_text("\n".join([*words, *attempt_lines(0, 10), *said, *attempt_lines(30, 160)]) + "\n")
     assert [one.code for one in read_events([str(tmp_path)]).table.observed.listed] == ["python_error"]
     assert len(examined_lines) <= 100
 
 
 def test_storm_of_one_failure_is_one_observation(tmp_path: Path) -> None:
     with (tmp_path / "train.log").open("w") as file:
-        file.write("\n".join(life(0, 10)) + "\n")
+        file.write("\n".join(attempt_lines(0, 10)) + "\n")
         for at in range(20_000):
             file.write(
                 f"[rank{at % 1024}]:[E301 10:20:50.{at % 999:03d}000123 ProcessGroupNCCL.cpp:616] [Rank {at % 1024}] "
@@ -75,7 +75,7 @@ def storm(lines: int) -> list[str]:
 def test_storm_does_not_increase_the_work(tmp_path: Path, examined_lines: list[int]) -> None:
     def work(lines: int) -> int:
         examined_lines.clear()
-        (tmp_path / "train.log").write_text("\n".join([*life(0, 10), *storm(lines)]) + "\n")
+        (tmp_path / "train.log").write_text("\n".join([*attempt_lines(0, 10), *storm(lines)]) + "\n")
         (one,) = read_events([str(tmp_path)]).table.observed.listed
         assert (one.count, len(one.ranks)) == (lines, 64)
         return len(examined_lines)
@@ -90,9 +90,9 @@ def test_storm_gives_the_same_as_its_lines_one_by_one(tmp_path: Path, monkeypatc
     said = [re.sub(r"\d", lambda _: str(rng.randrange(10)), line) for line in words for _ in range(6)]
     said += [line for line in words for _ in range(2)] + storm(300)
     rng.shuffle(said)
-    steps = list(life(0, 10))
+    steps = list(attempt_lines(0, 10))
     (tmp_path / "train.log").write_text(
-        "\n".join([*steps, *said[: len(said) // 2], *life(30, 160), *said[len(said) // 2 :]]) + "\n"
+        "\n".join([*steps, *said[: len(said) // 2], *attempt_lines(30, 160), *said[len(said) // 2 :]]) + "\n"
     )
     monkeypatch.setattr(observing, "_ALIKE", 4)
     seen = read_events([str(tmp_path)]).table.observed
@@ -103,7 +103,7 @@ def test_storm_gives_the_same_as_its_lines_one_by_one(tmp_path: Path, monkeypatc
 def test_first_and_last_of_many_failures_are_kept(tmp_path: Path) -> None:
     words = ["alpha", "beta", "gamma", "delta", "eps", "zeta", "eta", "theta", "iota", "kappa", "lam", "mu"]
     with (tmp_path / "train.log").open("w") as file:
-        file.write("\n".join(life(0, 10)) + "\n")
+        file.write("\n".join(attempt_lines(0, 10)) + "\n")
         for at in range(12_000):
             name = "-".join(words[at // 12**place % 12] for place in range(4))
             file.write(f"OSError: [Errno 28] No space left on device: '/ckpt/{name}'\n")

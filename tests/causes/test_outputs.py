@@ -16,7 +16,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 
 import goodput_cli
 from goodput_cli.cli.main import run
-from tests.causes.wordings import OTHER_END, life
+from tests.causes.wordings import OTHER_END, attempt_lines
 
 EXAMPLES = Path(__file__).parent / "examples"
 EXPECTED: dict[str, Any] = json.loads((EXAMPLES / "expected.json").read_text())
@@ -215,9 +215,9 @@ def test_page_escapes_words_of_a_log(tmp_path: Path) -> None:
 
 def test_silent_job_shows_its_last_lines(tmp_path: Path) -> None:
     """The job has no end, and the question comes much later than its last line."""
-    (tmp_path / "train.log").write_text("\n".join([*life(0, 10), *OTHER_END]) + "\n")
+    (tmp_path / "train.log").write_text("\n".join([*attempt_lines(0, 10), *OTHER_END]) + "\n")
     asked = {one.code: one.text for one in goodput_cli.analyze(str(tmp_path), as_of="2026-03-05").insights}
     assert "the job may be dead; its last lines report likely disk_full" in asked["dead_job"]
-    (tmp_path / "train.log").write_text("\n".join(life(0, 10)) + "\n")
+    (tmp_path / "train.log").write_text("\n".join(attempt_lines(0, 10)) + "\n")
     asked = {one.code: one.text for one in goodput_cli.analyze(str(tmp_path), as_of="2026-03-05").insights}
     assert asked["dead_job"].endswith("the job may be dead")

@@ -10,7 +10,7 @@ import goodput_cli
 from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.api.check import explain_line
 from goodput_cli.errors import UsageError
-from tests.causes.wordings import life
+from tests.causes.wordings import attempt_lines
 
 SAID = "[2026-03-01 10:10:46] ObjectStoreError: read timeout after 30 s, rank=7"
 OWN = r"""
@@ -28,7 +28,7 @@ gives = { cause = "storage_error", rank = 7 }
 
 def read_failure(folder: Path, mapping: str, said: str = SAID) -> Disruption:
     (folder / "acme.toml").write_text(mapping)
-    (folder / "train.log").write_text("\n".join([*life(0, 10), said, *life(30, 160)]) + "\n")
+    (folder / "train.log").write_text("\n".join([*attempt_lines(0, 10), said, *attempt_lines(30, 160)]) + "\n")
     (found,) = goodput_cli.analyze(str(folder / "train.log"), mapping=(str(folder / "acme.toml"),)).disruptions
     return found
 

@@ -119,7 +119,7 @@ def test_slurm_node_lists_are_read(text: str, nodes: tuple[str, ...]) -> None:
 ECC = "[rank3]:[E301 {:02d}:29:20.000000123 ProcessGroupNCCL.cpp:616] CUDA error: uncorrectable ECC error encountered"
 
 
-def lives(
+def write_attempts(
     folder: Path, hosts: int, deaths: list[str], node_list: str = "", name: str = "llm", day: str = "2026-03-01",
     lists: list[str] | None = None, tasks: list[int] | None = None, said: str = "",
 ) -> None:  # fmt: skip
@@ -149,7 +149,7 @@ def lives(
 
 def insights_of_job(folder: Path, hosts: int, deaths: list[str], node_list: str = "") -> dict[str, str]:
     """Return the insights of such a job, by kind."""
-    lives(folder, hosts, deaths, node_list)
+    write_attempts(folder, hosts, deaths, node_list)
     return {one.code: one.text for one in goodput_cli.analyze(str(folder), job_name="llm").insights}
 
 
@@ -176,7 +176,7 @@ def test_fixed_ranks_do_not_accuse_their_host(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_moved_ranks_accuse_their_host(tmp_path: Path, lists: list[str], deaths: list[str], advice: str) -> None:
     moved = lists[0] != lists[1]
-    lives(tmp_path, 64, deaths, lists=lists, tasks=[3, 67, 131] if moved else None)
+    write_attempts(tmp_path, 64, deaths, lists=lists, tasks=[3, 67, 131] if moved else None)
     (found,) = [one for one in goodput_cli.analyze(str(tmp_path), job_name="llm").insights if one.code == "repeat_host"]
     assert found.advice == advice
     assert ("probability by chance" in found.text) == advice.startswith("drain")
@@ -184,7 +184,7 @@ def test_moved_ranks_accuse_their_host(tmp_path: Path, lists: list[str], deaths:
 
 def test_hardware_faults_accuse_their_host(tmp_path: Path) -> None:
     """Code cannot make the memory of a GPU fail, so the ranks do not matter."""
-    lives(tmp_path, 64, ["node-7"] * 3, said=ECC)
+    write_attempts(tmp_path, 64, ["node-7"] * 3, said=ECC)
     (found,) = [one for one in goodput_cli.analyze(str(tmp_path), job_name="llm").insights if one.code == "repeat_host"]
     assert found.advice == "drain node-7 and test it"
 

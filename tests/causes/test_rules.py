@@ -22,7 +22,7 @@ from goodput_cli.events.evidence import NO_EVIDENCE
 from goodput_cli.events.read import read_events
 
 
-def life(date_and_minute: str, first: int) -> Iterator[str]:
+def attempt_lines(date_and_minute: str, first: int) -> Iterator[str]:
     """Return the start lines of a process and fifteen records of ten steps, the last at :45 of minute 10."""
     yield "time to initialize megatron (seconds): 20.000"
     yield f"[after megatron is initialized] datetime: {date_and_minute}:20.000000 "
@@ -36,8 +36,8 @@ def life(date_and_minute: str, first: int) -> Iterator[str]:
         )
 
 
-FIRST = tuple(life("2026-03-01 10:00", 10))
-SECOND = tuple(life("2026-03-01 10:30", 110))
+FIRST = tuple(attempt_lines("2026-03-01 10:00", 10))
+SECOND = tuple(attempt_lines("2026-03-01 10:30", 110))
 
 
 def job(tmp_path: Path, *said: str, before: tuple[str, ...] = (), **files: str) -> Disruption:
@@ -205,7 +205,7 @@ def test_worker_that_exits_with_0_is_not_the_cause(tmp_path: Path) -> None:
 
 def test_errors_of_the_next_start_belong_to_it(tmp_path: Path) -> None:
     lines = [*FIRST, *SECOND[:2], *raised(0, "ValueError: bad option"), failed("10:30:25", 1, 0, 100)]
-    third = life("2026-03-01 10:50", 110)
+    third = attempt_lines("2026-03-01 10:50", 110)
     (tmp_path / "train.log").write_text("\n".join([*lines, *third]) + "\n")
     first, second = goodput_cli.analyze(str(tmp_path), job_name="job").disruptions
     assert verdict(first) == ("unknown", None)

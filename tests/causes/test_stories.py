@@ -15,13 +15,13 @@ ALL = stories.stories()
 
 @pytest.mark.parametrize("story", ALL, ids=lambda story: story.name)
 def test_story_names_the_first_cause_and_its_location(story: Story, tmp_path: Path) -> None:
-    found = stories.told(story, tmp_path)
+    found = stories.disruption_of(story, tmp_path)
     assert stories.verdict(story, found) == "right", (found.cause, found.first_rank, found.first_host, found.cause_text)
 
 
 @pytest.mark.parametrize("story", [one for one in ALL if not one.start], ids=lambda story: story.name)
 def test_story_loses_the_unsaved_work(story: Story, tmp_path: Path) -> None:
-    found = stories.told(story, tmp_path)
+    found = stories.disruption_of(story, tmp_path)
     assert (found.last_step, found.resumed_step, found.steps_lost) == (150, 100, 50)
 
 

@@ -74,11 +74,11 @@ def test_survived_errors_and_later_kills_keep_the_cause(one: Wording, tmp_path: 
 @pytest.mark.parametrize("where", ["middle", "end"])
 @pytest.mark.parametrize("one", ORDINARY, ids=lambda one: one.name)
 def test_ordinary_message_is_not_the_cause(one: Wording, where: str, tmp_path: Path) -> None:
-    found = wordings.beside(one, where, tmp_path)
+    found = wordings.disruption_among(one, where, tmp_path)
     assert (found.cause, found.cause_text) == ("unknown", None)
 
 
 @pytest.mark.parametrize("one", ORDINARY, ids=lambda one: one.name)
 def test_ordinary_message_does_not_hide_the_cause(one: Wording, tmp_path: Path) -> None:
-    found = wordings.beside(one, "other", tmp_path)
+    found = wordings.disruption_among(one, "other", tmp_path)
     assert (found.cause, found.first_rank) == ("disk_full", 5)

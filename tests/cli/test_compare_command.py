@@ -13,7 +13,7 @@ import pytest
 from goodput_cli.cli.main import run
 from tests.support.golden_files import check_golden
 from tests.support.json_answers import check_answer
-from tests.support.pages import said_on
+from tests.support.pages import page_text
 from tests.support.story import Line, end, start, steps
 
 ROOT = Path(__file__).parent.parent.parent
@@ -109,7 +109,7 @@ def test_report_is_written_after_a_failed_threshold(folder: Path, capsys: Output
     code, out, _ = compare(capsys, NIGHT, MORNING, "-q", "--fail-if", "goodput:-1pp", "-o", "c.md", "-o", "c.html")
     assert (code, out) == (3, "")
     assert "goodput is about the same: 69.35 %, was 70.43 %" in (folder / "c.md").read_text()
-    assert "70.43 % to 69.35 %" in said_on(folder / "c.html")
+    assert "70.43 % to 69.35 %" in page_text(folder / "c.html")
 
 
 def test_saved_answer_is_read_from_standard_input(

@@ -17,7 +17,7 @@ from goodput_cli.cli.main import run
 from tests.analysis.test_disruptions import CRASH
 from tests.support.json_answers import check_answer
 from tests.support.markdown_docs import ROOT
-from tests.support.story import end, start, step, steps, told
+from tests.support.story import end, start, step, steps, story_lines
 
 Output = pytest.CaptureFixture[str]
 
@@ -25,7 +25,7 @@ Output = pytest.CaptureFixture[str]
 @pytest.fixture
 def log(folder: Path) -> Path:
     path = folder / "run.jsonl"
-    path.write_text("\n".join(told(*CRASH)) + "\n", encoding="utf-8")
+    path.write_text("\n".join(story_lines(*CRASH)) + "\n", encoding="utf-8")
     return path
 
 
@@ -101,7 +101,7 @@ def test_csv_has_exact_values_and_every_line(log: Path, capsys: Output) -> None:
 
 def test_job_without_disruptions_has_an_empty_list(tmp_path: Path, capsys: Output) -> None:
     path = tmp_path / "calm.jsonl"
-    path.write_text("\n".join(told(start(0), steps(0, 5, at=10), end(60))) + "\n", encoding="utf-8")
+    path.write_text("\n".join(story_lines(start(0), steps(0, 5, at=10), end(60))) + "\n", encoding="utf-8")
     value = answer_of(capsys, "disruptions", str(path))
     assert value["disruptions"] == []
     assert value["reliability"]["mtbf_seconds"] is None

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.cli.main import run
-from tests.monitor.monitors import Job, beside, ended, monitor
+from tests.monitor.monitors import Job, monitor_job, ended, monitor
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -85,7 +85,7 @@ def test_monitor_never_overwrites_a_log_that_appears_later(kind: str, capsys: Ou
         job.end()
 
     targets = ["--publish", f"{kind}:{target}", "--grace", "0.5"]
-    assert beside(play, "logs", *targets, "--interval", "0.1", "--updates", "20", "-q") == 1
+    assert monitor_job(play, "logs", *targets, "--interval", "0.1", "--updates", "20", "-q") == 1
     assert target.read_bytes() == late
     assert "late.jsonl: is one of the input logs" in capsys.readouterr().err
 
@@ -120,7 +120,7 @@ def test_job_next_to_monitor_files_is_followed_to_its_end(capsys: Output) -> Non
         job.steps(0, 3)
         job.end()
 
-    assert beside(play, "logs", "--publish", "json:logs/m.jsonl", "--interval", "0.1", "--settle", "0.3") == 0
+    assert monitor_job(play, "logs", "--publish", "json:logs/m.jsonl", "--interval", "0.1", "--settle", "0.3") == 0
     last = json.loads(Path("logs/m.jsonl").read_text().splitlines()[-1])
     assert (last["job"]["last_step"], last["job"]["ending"]) == (3, "clean")
     assert "m.jsonl" not in capsys.readouterr().err

@@ -18,7 +18,7 @@ from goodput_cli.cli import console as interrupts
 from goodput_cli.cli.console import reading_progress
 from goodput_cli.events.read import read_events
 from tests.support.buckets import ROOT, log_lines
-from tests.support.readers import Told
+from tests.support.readers import MessageRecorder
 
 AT_ONCE = (
     "import goodput_cli.cli.console as progress; progress._PATIENCE_SECONDS = 0; "
@@ -117,7 +117,7 @@ def test_bytes_and_lines_are_reported_with_their_total(tmp_path: Path) -> None:
     paths = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     for path in paths:
         path.write_bytes(log_lines(*range(100)) + b"rubbish\n")
-    told = Told()
+    told = MessageRecorder()
     read_events([str(path) for path in [*paths, paths[0]]], progress=told)
     size = sum(path.stat().st_size for path in paths)
     assert (told.bytes, told.expected, told.lines, told.finished) == (size, size, 202, True)

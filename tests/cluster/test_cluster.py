@@ -29,7 +29,7 @@ from tests.support.fleet_processes import (
     answers,
     environment,
     free_port,
-    left_behind,
+    remains_of_session,
     read,
     resident,
     start,
@@ -254,7 +254,7 @@ def test_ctrl_c_ends_all_processes(folder: Path, moment: float | None) -> None:
         assert (process.returncode, said.strip()) == (130, b"Interrupted.")
     assert moment is not None or process.returncode == 130
     deadline = time.monotonic() + 5
-    while (left := left_behind(folder, process.pid)) and time.monotonic() < deadline:
+    while (left := remains_of_session(folder, process.pid)) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert left == []
 

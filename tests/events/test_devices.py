@@ -35,16 +35,16 @@ EVENTS = [
 ]
 
 
-def beside(folder: Path, name: str, text: str) -> dict[tuple[str, str, str], list[float]]:
+def samples_of_file(folder: Path, name: str, text: str) -> dict[tuple[str, str, str], list[float]]:
     """Return the values of a file next to a log, by host, device and quantity."""
-    return by_device(log_beside(folder, name, text))
+    return by_device(log_with_file(folder, name, text))
 
 
 def read(folder: Path) -> EventLog:
     return read_events([str(folder)])
 
 
-def log_beside(folder: Path, name: str, text: str) -> EventLog:
+def log_with_file(folder: Path, name: str, text: str) -> EventLog:
     (folder / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in EVENTS), encoding="utf-8")
     (folder / name).write_text(text, encoding="utf-8")
     return read(folder)
@@ -59,7 +59,7 @@ def joules(one: DeviceSamples) -> float:
     return float((one.value * one.held).sum()) / 1e9
 
 
-def stamp(second: float, form: str) -> str:
+def timestamp(second: float, form: str) -> str:
     return datetime.fromtimestamp(T0 + second, UTC).strftime(form)
 
 
@@ -69,11 +69,11 @@ def test_dmon(tmp_path: Path) -> None:
         "#YYYYMMDD   HH:MM:SS    Idx      W      C      %      %     MB\n"
     )
     rows = "".join(
-        f" {stamp(second, '%Y%m%d   %H:%M:%S')}      {gpu}    {300 + gpu}     60     9{gpu}     50    100\n"
+        f" {timestamp(second, '%Y%m%d   %H:%M:%S')}      {gpu}    {300 + gpu}     60     9{gpu}     50    100\n"
         for second in (0, 1, 2)
         for gpu in (0, 1)
     )
-    found = beside(tmp_path, "dmon-node-a.log", heads + rows + heads + " 20260101 00:00:09 0 - 60 - - -\n")
+    found = samples_of_file(tmp_path, "dmon-node-a.log", heads + rows + heads + " 20260101 00:00:09 0 - 60 - - -\n")
     assert found == {
         ("node-a", "0", "BUSY"): [90] * 3, ("node-a", "1", "BUSY"): [91] * 3,
         ("node-a", "0", "POWER"): [300] * 3, ("node-a", "1", "POWER"): [301] * 3,
@@ -103,7 +103,7 @@ ROWS = """\
     ],
 )
 def test_dcgmi_dmon_is_read_after_times_of_ts_and_date(tmp_path: Path, form: str, zone: str) -> None:
-    text = ROWS.format(*(f"{stamp(at, form)} ".replace("\n ", "\n") for at in (0, 10)))
+    text = ROWS.format(*(f"{timestamp(at, form)} ".replace("\n ", "\n") for at in (0, 10)))
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in EVENTS), encoding="utf-8")
     (tmp_path / "dcgmi-dmon-node-a.txt").write_text(text, encoding="utf-8")
     os.utime(tmp_path / "dcgmi-dmon-node-a.txt", (T0 + 60, T0 + 60))
@@ -121,14 +121,14 @@ def test_rows_without_a_time_suggest_a_command(tmp_path: Path) -> None:
         ("dcgmi.log", ROWS.format("", "")),
         ("dmon.log", "# gpu   pwr    sm\n# Idx     W     %\n    0    43    35\n"),
     ):
-        log = log_beside(tmp_path, name, rows)
+        log = log_with_file(tmp_path, name, rows)
         assert log.table.devices == ()
         assert "-o DT`, or pipe dcgmi dmon through `ts" in " ".join(one.message for one in log.diagnostics)
         (tmp_path / name).unlink()
 
 
 def test_bucket_is_searched_like_a_folder(bucket: Bucket) -> None:
-    table = f"timestamp, index, utilization.gpu [%]\n{stamp(0, '%Y/%m/%d %H:%M:%S')}.000, 0, 97 %\n"
+    table = f"timestamp, index, utilization.gpu [%]\n{timestamp(0, '%Y/%m/%d %H:%M:%S')}.000, 0, 97 %\n"
     bucket.put("run/log.jsonl", "".join(json.dumps(one) + "\n" for one in EVENTS).encode())
     bucket.put("run/nvidia-smi-node-a.csv", table.encode())
     bucket.put("run/other.csv", b"a,b\n1,2\n")
@@ -169,7 +169,7 @@ def test_prometheus_response_is_read(tmp_path: Path) -> None:
         series("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", (0, "1000000"), (15, "7000000"), (30, "500"), (45, "6000500")),
         series("up", (0, "1")),
     )
-    log = log_beside(tmp_path, "gpu.json", text)
+    log = log_with_file(tmp_path, "gpu.json", text)
     found = by_device(log)
     assert found["node-a", "3", "BUSY"] == [97, 98]
     assert found["node-a", "3", "CORE"] == [40]
@@ -184,7 +184,7 @@ def test_system_rows_of_a_wandb_export_are_read(tmp_path: Path) -> None:
         for at in range(3)
     ]
     text = "".join(json.dumps(row) + "\n" for row in rows)
-    assert beside(tmp_path, "events.jsonl", text) == {
+    assert samples_of_file(tmp_path, "events.jsonl", text) == {
         ("", "0", "BUSY"): [90, 91, 92], ("", "0", "POWER"): [300.5] * 3,
     }  # fmt: skip
 
@@ -239,6 +239,6 @@ def test_tracker_names_are_known(name: str, found: tuple[str, str, Quantity] | N
 def test_samples_next_to_several_jobs_are_unassigned(tmp_path: Path) -> None:
     other = json.dumps({"job_name": "k", "job_start_time": T0}) + "\n"
     (tmp_path / "other.jsonl").write_text(other, encoding="utf-8")
-    log = log_beside(tmp_path, "gpu.json", answer(series("DCGM_FI_DEV_GPU_UTIL", (0, "97"))))
+    log = log_with_file(tmp_path, "gpu.json", answer(series("DCGM_FI_DEV_GPU_UTIL", (0, "97"))))
     assert log.table.devices == ()
     assert "devices_of_no_job" in {one.code for one in log.diagnostics}

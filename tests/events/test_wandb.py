@@ -308,7 +308,7 @@ TRACEBACK = (
 class TestWhyItDied:
     """The output of a run contains the cause of its end, but is not a log and changes no second of the account."""
 
-    def life(
+    def run_folder(
         self, root: Path, start: float, steps: range, *said: bytes, run_id: str = "abc", output: str = "", code: int = 1
     ) -> Path:
         rows = [row(at(start + 1 + n), n + 1.0, _step=step, iter=step) for n, step in enumerate(steps)]
@@ -319,8 +319,8 @@ class TestWhyItDied:
 
     def test_traceback_in_run_file_is_the_cause(self, tmp_path: Path) -> None:
         pieces = [printed(at(9.2), TRACEBACK[:40]), printed(at(9.25), TRACEBACK[40:])]
-        self.life(tmp_path, 0, range(8), *pieces)
-        self.life(tmp_path, 60, range(6, 12), code=0)
+        self.run_folder(tmp_path, 0, range(8), *pieces)
+        self.run_folder(tmp_path, 60, range(6, 12), code=0)
         (one,) = goodput_cli.analyze(str(tmp_path)).disruptions
         assert (one.ended, one.cause, one.cause_certainty) == ("crashed", "device_oom", "confirmed")
         assert (one.first_host, one.evidence.cause) == (
@@ -332,8 +332,8 @@ class TestWhyItDied:
     def test_output_line_is_the_location_of_the_cause(self, tmp_path: Path) -> None:
         bare, told = tmp_path / "bare", tmp_path / "told"
         for root, output in ((bare, ""), (told, "step 1\n" + TRACEBACK)):
-            self.life(root, 0, range(8), printed(at(9.2), TRACEBACK), output=output)
-            self.life(root, 60, range(6, 12), code=0)
+            self.run_folder(root, 0, range(8), printed(at(9.2), TRACEBACK), output=output)
+            self.run_folder(root, 60, range(6, 12), code=0)
         without, beside = goodput_cli.analyze(str(bare)), goodput_cli.analyze(str(told))
         assert beside.disruptions[0].evidence.cause == f"{told}/wandb/run-20261122_221000-abc/files/output.log:5"
         assert (beside.window, beside.badput, beside.goodput) == (without.window, without.badput, without.goodput)
@@ -341,10 +341,10 @@ class TestWhyItDied:
 
     @pytest.mark.parametrize("cut", [7, 40, 300])
     def test_cause_comes_from_output_if_run_file_is_truncated(self, tmp_path: Path, cut: int) -> None:
-        folder = self.life(tmp_path, 0, range(8), printed(at(9.2), TRACEBACK), output=TRACEBACK)
+        folder = self.run_folder(tmp_path, 0, range(8), printed(at(9.2), TRACEBACK), output=TRACEBACK)
         file = folder / "run-abc.wandb"
         file.write_bytes(file.read_bytes()[:cut])
-        self.life(tmp_path, 60, range(6, 12), code=0)
+        self.run_folder(tmp_path, 60, range(6, 12), code=0)
         (one,) = goodput_cli.analyze(str(tmp_path / "wandb")).disruptions
         assert (one.ended, one.cause) == ("crashed", "device_oom")
         assert (one.evidence.cause or "").endswith("files/output.log:4")
@@ -352,15 +352,15 @@ class TestWhyItDied:
     def test_survived_error_is_not_a_cause(self, tmp_path: Path) -> None:
         went_on = TRACEBACK + "caught it, going on\n"
         for root, said in ((tmp_path / "a", [printed(at(9.2), went_on)]), (tmp_path / "b", [])):
-            self.life(root, 0, range(8), *said, output="" if said else went_on)
-            self.life(root, 60, range(6, 12), code=0)
+            self.run_folder(root, 0, range(8), *said, output="" if said else went_on)
+            self.run_folder(root, 60, range(6, 12), code=0)
             (one,) = goodput_cli.analyze(str(root)).disruptions
             assert (one.cause, one.evidence.cause) == ("unknown", None)
 
     def test_attempt_without_steps_has_its_own_cause(self, tmp_path: Path) -> None:
         for start in (0, 12, 24):
-            self.life(tmp_path, start, range(0), stats(at(start + 9)), output=f"{TRACEBACK}", code=1)
-        self.life(tmp_path, 36, range(12), code=0)
+            self.run_folder(tmp_path, start, range(0), stats(at(start + 9)), output=f"{TRACEBACK}", code=1)
+        self.run_folder(tmp_path, 36, range(12), code=0)
         found = goodput_cli.analyze(str(tmp_path)).disruptions
         assert [one.cause for one in found] == ["device_oom"] * 3
         assert len({one.evidence.cause for one in found}) == 3
@@ -368,15 +368,15 @@ class TestWhyItDied:
     def test_each_run_of_a_sweep_has_its_own_cause(self, tmp_path: Path) -> None:
         for run_id, error in (("aaa", "ValueError: shapes"), ("bbb", "OSError: [Errno 28] No space left on device")):
             output = f"Traceback (most recent call last):\n{error}\n"
-            self.life(tmp_path, 0, range(8), run_id=run_id, output=output)
-            self.life(tmp_path, 60, range(6, 12), run_id=run_id, code=0)
+            self.run_folder(tmp_path, 0, range(8), run_id=run_id, output=output)
+            self.run_folder(tmp_path, 60, range(6, 12), run_id=run_id, code=0)
         for run_id, cause in (("aaa", "python_error"), ("bbb", "disk_full")):
             (one,) = goodput_cli.analyze(str(tmp_path), job_name=run_id).disruptions
             assert one.cause == cause
 
     def test_output_passed_alone_is_ordinary_text(self, tmp_path: Path) -> None:
         lines = "".join(TestTheSameRunTwice.LINE.format(n + 1) for n in range(20))
-        folder = self.life(tmp_path, 0, range(8), output=lines)
+        folder = self.run_folder(tmp_path, 0, range(8), output=lines)
         (log,) = goodput_cli.analyze(str(folder / "files" / "output.log")).job.log_formats
         assert log.name == "megatron"
         assert goodput_cli.analyze(str(folder)).job.kept_range == (1, 8)

@@ -13,11 +13,11 @@ from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.envelope import NO_STAMP
 from goodput_cli.events.json_documents import collected_at
-from tests.support.story import SECOND, start, step, steps, told
+from tests.support.story import SECOND, start, step, steps, story_lines
 from tests.text.support import analysed, seconds
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-RECORDED = told(start(0), steps(0, 10, at=10), start(300), steps(5, 11, at=310), step(16, 420))
+RECORDED = story_lines(start(0), steps(0, 10, at=10), start(300), steps(5, 11, at=310), step(16, 420))
 PRINTED = (
     "[before the start of training step] datetime: 2026-01-01 00:00:00",
     " [2026-01-01 00:01:00] iteration       10/     100 | elapsed time per iteration (ms): 4000.0 |",

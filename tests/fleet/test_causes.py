@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from goodput_cli.cli.main import run
-from tests.causes.test_repeats import lives
+from tests.causes.test_repeats import write_attempts
 from tests.causes.test_rules import FIRST, SECOND, raised
 from tests.support.fleets import fleet, put, training
 
@@ -95,9 +95,9 @@ def hosts_of(*logs: str, accelerators: str = "512") -> tuple[list[dict[str, Any]
 
 def three_jobs() -> None:
     """Each dies on node-7 among others, once or twice: too seldom for any of them alone."""
-    lives(Path("logs/a"), 64, ["node-7", "node-3"], name="a", day="2026-03-01")
-    lives(Path("logs/b"), 64, ["node-9", "node-7"], name="b", day="2026-03-02")
-    lives(Path("logs/c"), 64, ["node-7", "node-11", "node-7"], name="c", day="2026-03-03")
+    write_attempts(Path("logs/a"), 64, ["node-7", "node-3"], name="a", day="2026-03-01")
+    write_attempts(Path("logs/b"), 64, ["node-9", "node-7"], name="b", day="2026-03-02")
+    write_attempts(Path("logs/c"), 64, ["node-7", "node-11", "node-7"], name="c", day="2026-03-03")
 
 
 @pytest.mark.usefixtures("folder")
@@ -125,7 +125,7 @@ def test_hosts_below_the_limit_are_listed_and_not_accused() -> None:
     """Two runs failed on node-7: with so few, no host can be distinguished from chance."""
     three_jobs()
     shutil.rmtree("logs/c")
-    lives(Path("logs/c"), 64, ["node-8"], name="c", day="2026-03-03")
+    write_attempts(Path("logs/c"), 64, ["node-8"], name="c", day="2026-03-03")
     answer = fleet("logs", "--accelerators", "512")
     assert answer["hosts"] == []
     assert [(row["host"], row["runs_died"], row["p"]) for row in answer["hosts_not_named"]] == [
@@ -139,7 +139,7 @@ def test_hosts_below_the_limit_are_listed_and_not_accused() -> None:
 def test_first_host_of_every_run_may_be_rank_0() -> None:
     """Code that dies at rank 0 dies on the first host of a list, and that is node-1 of each run."""
     for at, name in enumerate("abcd"):
-        lives(Path(f"logs/{name}"), 64, ["node-1"], name=name, day=f"2026-03-0{at + 1}")
+        write_attempts(Path(f"logs/{name}"), 64, ["node-1"], name=name, day=f"2026-03-0{at + 1}")
     answer = fleet("logs", "--accelerators", "512")
     assert (answer["hosts"], answer["hosts_not_named"][0]["as_rank_0"]) == ([], 4)
     text = " ".join(run_text("logs").split())
@@ -149,7 +149,7 @@ def test_first_host_of_every_run_may_be_rank_0() -> None:
 @pytest.mark.usefixtures("folder")
 def test_runs_without_host_lists_are_not_counted() -> None:
     three_jobs()
-    lives(Path("logs/d"), 64, ["node-7"] * 5, "None assigned", name="d", day="2026-03-04")
+    write_attempts(Path("logs/d"), 64, ["node-7"] * 5, "None assigned", name="d", day="2026-03-04")
     (row,), test = hosts_of("logs")
     assert (row["deaths"], row["of"], row["p"]) == (4, 7, pytest.approx(P_OF_3))
     assert (test["other_runs"], test["deaths_elsewhere"]) == (1, 5)
@@ -157,7 +157,7 @@ def test_runs_without_host_lists_are_not_counted() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_hosts_are_not_judged_without_host_lists() -> None:
-    lives(Path("logs/d"), 64, ["node-7"] * 5, "None assigned", name="d")
+    write_attempts(Path("logs/d"), 64, ["node-7"] * 5, "None assigned", name="d")
     rows, test = hosts_of("logs")
     assert (rows, test["judged"], test["deaths_elsewhere"]) == ([], False, 5)
     assert "hosts with repeated failures: inconclusive" in " ".join(run_text("logs").split())
@@ -167,7 +167,7 @@ def test_hosts_are_not_judged_without_host_lists() -> None:
 def test_simultaneous_failures_on_one_host_count_once() -> None:
     """The host took both with it: two deaths, one failure."""
     for name in "abcd":
-        lives(Path(f"logs/{name}"), 64, ["node-7"], name=name)
+        write_attempts(Path(f"logs/{name}"), 64, ["node-7"], name=name)
     rows, test = hosts_of("logs")
     assert (rows, test["deaths"], test["runs"]) == ([], 1, 4)
 

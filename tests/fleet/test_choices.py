@@ -24,7 +24,7 @@ from tests.support.story import (
     started,
     step,
     steps,
-    told,
+    story_lines,
 )
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -48,7 +48,7 @@ def test_job_equals_reading_all_documents_at_once(logs: Path) -> None:
 
 
 def preempted(name: str) -> list[str]:
-    lines = told(
+    lines = story_lines(
         start(0), steps(0, 61, at=0, every=60), notice(HOUR + 1),
         start(2 * HOUR), steps(61, 61, at=2 * HOUR, every=60), end(4 * HOUR),
     )  # fmt: skip
@@ -66,7 +66,7 @@ def test_preempted_attempt_fails_only_with_the_option() -> None:
 
 def test_inactive_slices_are_not_allocated() -> None:
     """8 accelerators for 10 h, half of the slices away for the last 4 of them."""
-    lines = told(start(0), slices(2, 2, 2, 0), steps(0, 601, at=0, every=60), slices(1, 1, 2, 6 * HOUR), end(10 * HOUR))
+    lines = story_lines(start(0), slices(2, 2, 2, 0), steps(0, 601, at=0, every=60), slices(1, 1, 2, 6 * HOUR), end(10 * HOUR))
     put(Path("a.jsonl"), of_job(lines, "a"))
     answer = fleet("a.jsonl", "--accelerators", "8")
     assert answer["mpg"]["allocated_chip_ns"] == str(6 * 8 * HOUR * 10**9)
@@ -74,7 +74,7 @@ def test_inactive_slices_are_not_allocated() -> None:
 
 def test_queued_job_has_no_allocation() -> None:
     """Scheduled at 0, started at 2 h, 10 h in all: 8 x 8 h are allocated, and the lost part of them costs."""
-    lines = [*told(scheduled(0), started(2 * HOUR)), *told(steps(0, 241, at=6 * HOUR, every=60), end(10 * HOUR))]
+    lines = [*story_lines(scheduled(0), started(2 * HOUR)), *story_lines(steps(0, 241, at=6 * HOUR, every=60), end(10 * HOUR))]
     put(Path("a.jsonl"), of_job(lines, "a"))
     answer = fleet("a.jsonl", "--accelerators", "8", "--price-per-hour", "2")
     assert answer["mpg"]["allocated_chip_ns"] == str(8 * 8 * HOUR * 10**9)
@@ -181,7 +181,7 @@ def test_week_is_compared_with_a_large_enough_week() -> None:
 def test_final_crash_counts_as_failure() -> None:
     """Three jobs of 10 h: one crashed at its end, one ended well, and the end of one is not logged."""
     for name, last in (("a", crashed(10 * HOUR)), ("b", job_finished(10 * HOUR)), ("c", step(99, 10 * HOUR))):
-        put(Path(f"{name}.jsonl"), of_job(told(start(0), steps(0, 60, at=0, every=600), last), name))
+        put(Path(f"{name}.jsonl"), of_job(story_lines(start(0), steps(0, 60, at=0, every=600), last), name))
     answer = fleet("a.jsonl", "b.jsonl", "c.jsonl", "--accelerators", "8")
     assert answer["totals"]["failures"] == 1
     (size,) = answer["sizes"]

@@ -10,7 +10,7 @@ import pytest
 from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.cli.main import run
 from tests.support.fleets import HOUR, fleet, of_job, put, text_of, training
-from tests.support.story import end, save, start, steps, told
+from tests.support.story import end, save, start, steps, story_lines
 
 Output = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("folder")
@@ -84,7 +84,7 @@ def test_mpg_of_a_small_part_is_not_recorded(capsys: Output) -> None:
 def test_mttf_by_hand() -> None:
     """Exposures of 100, 50 and 50 h with 2 failures: 100 h, and Garwood's interval; without a failure only its lower
     end."""
-    died = told(
+    died = story_lines(
         start(0), steps(0, 61, at=0, every=60), start(40 * HOUR), steps(30, 61, at=40 * HOUR, every=60),
         start(70 * HOUR), steps(60, 61, at=70 * HOUR, every=60), end(170 * HOUR),
     )  # fmt: skip
@@ -134,7 +134,7 @@ def test_mpg_counts_a_run_with_all_it_was_allocated() -> None:
 
 def test_saved_only_excludes_unsaved_progress() -> None:
     """10 h with 6 h of training; the only save came after 4 of these, so 2 h are at risk."""
-    lines = told(
+    lines = story_lines(
         start(0), steps(0, 241, at=4 * HOUR, every=60), save(8 * HOUR + 60, 0.001, 240),
         steps(241, 120, at=8 * HOUR + 60.001, every=60), end(10 * HOUR),
     )  # fmt: skip

@@ -14,7 +14,7 @@ import goodput_cli
 from goodput_cli.cli.main import run
 from tests.support.device_jobs import DeviceJob
 from tests.support.fleets import fleet
-from tests.support.pages import said_on
+from tests.support.pages import page_text
 from tests.support.readers import T0
 
 BUSY, IDLE, SILENT = DeviceJob(1, hosts=2, hung_at=100), DeviceJob(2, hosts=1, idle=frozenset({(0, 1)})), DeviceJob(3)
@@ -89,7 +89,7 @@ def test_people_read_the_same_words_everywhere(logs: Path, capsys: pytest.Captur
     page = logs.parent / "fleet.html"
     assert run([*asked, "-o", str(page)]) == 0
     html = page.read_text(encoding="utf-8")
-    assert SENTENCE in said_on(page)
+    assert SENTENCE in page_text(page)
     assert all(f">{heading}<" in html for heading in ("kWh", "idle h", "kWh lost"))
     assert run([*asked, "--format", "openmetrics"]) == 0
     metrics = capsys.readouterr().out

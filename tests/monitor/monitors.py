@@ -61,7 +61,7 @@ def monitor(*arguments: object) -> int:
     return run(["monitor", *map(str, arguments)])
 
 
-def beside(job: Callable[[], None], *arguments: object) -> int:
+def monitor_job(job: Callable[[], None], *arguments: object) -> int:
     """Run the command in this process, to its end, while a thread plays the job. Raise exceptions of the thread."""
     errors: list[BaseException] = []
 

@@ -32,24 +32,24 @@ def health() -> Health:
 
 
 @pytest.fixture
-def said() -> list[str]:
+def printed() -> list[str]:
     """Return the messages of the endpoint."""
     return []
 
 
 @pytest.fixture
-def endpoint(health: Health, snapshot: Snapshot, said: list[str]) -> Iterator[http.Endpoint]:
+def endpoint(health: Health, snapshot: Snapshot, printed: list[str]) -> Iterator[http.Endpoint]:
     """Return an endpoint with one update."""
-    endpoint = http.Endpoint(parse_target("http://:0"), MonitorContext(health, 60, say=said.append))
+    endpoint = http.Endpoint(parse_target("http://:0"), MonitorContext(health, 60, say=printed.append))
     endpoint.publish((snapshot,), False)
     yield endpoint
     endpoint.close()
 
 
 @pytest.fixture
-def url(endpoint: http.Endpoint, said: list[str]) -> str:
+def url(endpoint: http.Endpoint, printed: list[str]) -> str:
     """Return its address."""
-    return said[0].removeprefix("Metrics at ").removesuffix("/metrics")
+    return printed[0].removeprefix("Metrics at ").removesuffix("/metrics")
 
 
 def test_both_formats_have_the_same_metrics(url: str) -> None:

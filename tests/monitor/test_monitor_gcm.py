@@ -19,7 +19,7 @@ from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.targets.base import Health, MonitorContext, TargetFailed, parse_target
 from goodput_cli.monitor.targets.cloud_monitoring import CloudMonitoring, accelerator_of, step_time_deviation
 from tests.monitor.monitoring_server import Server
-from tests.monitor.monitors import Job, beside, ended, monitor, started
+from tests.monitor.monitors import Job, monitor_job, ended, monitor, started
 from tests.support.recorder_log import EPOCH, Recorder
 from tests.support.waiting import until
 
@@ -213,7 +213,7 @@ def test_hanging_server_delays_no_other_target(server: Server, folder: Path) -> 
         until(lambda: updates() > before)
         job.end()
 
-    assert beside(play, "run.jsonl", *targets, "--interval", "0.1", "--settle", "0.1", "--grace", "0.2") == 1
+    assert monitor_job(play, "run.jsonl", *targets, "--interval", "0.1", "--settle", "0.1", "--grace", "0.2") == 1
     assert server.requests() == 1
 
 

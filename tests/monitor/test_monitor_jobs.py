@@ -14,7 +14,7 @@ import pytest
 from goodput_cli.cli.main import run
 from goodput_cli.monitor import run as life
 from goodput_cli.monitor.snapshot import job_labels
-from tests.monitor.monitors import Endpoint, Job, beside, monitor, samples, started, value
+from tests.monitor.monitors import Endpoint, Job, monitor_job, monitor, samples, started, value
 from tests.support.waiting import until
 
 
@@ -60,7 +60,7 @@ def test_each_job_has_its_own_figures(folder: Path, capsys: pytest.CaptureFixtur
         late.end()
 
     targets = ["--publish", "http://:0", "--publish", "prom:m.prom", "--publish", "json:m.json"]
-    assert beside(play, "logs/*.jsonl", *targets, "--interval", "0.1", "--settle", "0.3") == 0
+    assert monitor_job(play, "logs/*.jsonl", *targets, "--interval", "0.1", "--settle", "0.3") == 0
     served = samples(Path("m.prom").read_text())
     last = {line["job"]["name"]: line for line in lines_of(Path("m.json"))}
     for name in ("one", "other", "late"):

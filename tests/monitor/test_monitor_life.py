@@ -16,7 +16,7 @@ import pytest
 from goodput_cli.api.watch import Watched
 from goodput_cli.cli.main import run
 from goodput_cli.events.decode import Decoder
-from tests.monitor.monitors import Endpoint, Job, beside, ended, monitor, samples, started, value
+from tests.monitor.monitors import Endpoint, Job, monitor_job, ended, monitor, samples, started, value
 from tests.support.waiting import until
 
 
@@ -60,7 +60,7 @@ def test_monitor_follows_a_job_to_its_end(folder: Path, capsys: pytest.CaptureFi
         job.end()
 
     targets = ["--publish", "http://:0", "--publish", "prom:m.prom"]
-    assert beside(play, "run.jsonl", *targets, "--interval", "0.1", "--settle", "0.3") == 0
+    assert monitor_job(play, "run.jsonl", *targets, "--interval", "0.1", "--settle", "0.3") == 0
     assert run(["analyze", "run.jsonl", "-q", "-o", "a.prom"]) == 0
     assert samples(Path("a.prom").read_text()).items() <= samples(Path("m.prom").read_text()).items()
 

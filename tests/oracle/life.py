@@ -62,7 +62,7 @@ def was_redone(attempts: list[Attempt], index: int) -> bool:
     return bool(steps) and later is not None and later[0].number <= steps[-1].number
 
 
-def last_sign_of_life(attempt: Attempt, is_step_log: bool, credited_end: int | None) -> int:
+def last_activity_ns(attempt: Attempt, is_step_log: bool, credited_end: int | None) -> int:
     """Return the last sign of life (ns). credited_end: end of its credited last step, if any."""
     endings = attempt.ending_lines(is_step_log)
     if endings:

@@ -11,7 +11,7 @@ from .checkpoints import Course, are_asynchronous, course
 from .ends import Beginning, beginnings, strides, trained_from
 from .events import NS, TERMINATIONS
 from .job import Job
-from .life import Pairing, last_sign_of_life, lost_end
+from .life import Pairing, last_activity_ns, lost_end
 from .lineage import EVERYTHING, NOTHING, TrainingSpan, gross, kept_of, lineage, usual_for_last_step
 
 RESTORE = "unproductive_checkpoint_restore_time"
@@ -45,7 +45,7 @@ class Training:
         """Return the last sign of life of an attempt, ns."""
         if index < job.last and job.attempts[index + 1].rolled_back:
             return job.next_begin(index)
-        return last_sign_of_life(job.attempts[index], job.is_step_log, self.credited_end.get(index))
+        return last_activity_ns(job.attempts[index], job.is_step_log, self.credited_end.get(index))
 
 
 def train(job: Job) -> Training:

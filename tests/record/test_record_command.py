@@ -174,7 +174,7 @@ def test_checkpoint_manager_is_recorded(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def stand_ins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def replacements(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Install frameworks with only the base class of their callbacks."""
     for name, base in (("lightning.pytorch", "Callback"), ("transformers", "TrainerCallback")):
         module = ModuleType(name)
@@ -231,7 +231,7 @@ class Trainer:
         hooks.teardown(self, None, "fit")
 
 
-@pytest.mark.usefixtures("stand_ins")
+@pytest.mark.usefixtures("replacements")
 def test_lightning_hooks_record_a_run(tmp_path: Path) -> None:
     trainer = Trainer()
     trainer.fit(callback("lightning", Recorder("j", tmp_path / "log.jsonl", heartbeat=0)), 4)
@@ -244,7 +244,7 @@ def test_lightning_hooks_record_a_run(tmp_path: Path) -> None:
     assert trainer.save_checkpoint.__name__ == "save_checkpoint"
 
 
-@pytest.mark.usefixtures("stand_ins")
+@pytest.mark.usefixtures("replacements")
 def test_lightning_restore_is_recorded(tmp_path: Path) -> None:
     trainer = Trainer()
     trainer.resumed_from = "saved/last.ckpt"
@@ -256,7 +256,7 @@ def test_lightning_restore_is_recorded(tmp_path: Path) -> None:
     assert trainer.strategy.load_checkpoint is load
 
 
-@pytest.mark.usefixtures("stand_ins")
+@pytest.mark.usefixtures("replacements")
 def test_transformers_restore_is_recorded(tmp_path: Path) -> None:
     class Loader:
         """Reader of batches in the order of `Trainer`."""
@@ -284,14 +284,14 @@ def test_transformers_restore_is_recorded(tmp_path: Path) -> None:
     assert {(line["step"], line["directory"]) for line in restored} == {(500, "out/checkpoint-500")}
 
 
-@pytest.mark.usefixtures("stand_ins")
+@pytest.mark.usefixtures("replacements")
 def test_lightning_hooks_record_a_crash(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^$"):
         Trainer().fit(callback("lightning", Recorder("j", tmp_path / "log.jsonl", heartbeat=0)), 9)
     assert events(tmp_path / "log.jsonl")[-1] == "crashed"
 
 
-@pytest.mark.usefixtures("stand_ins")
+@pytest.mark.usefixtures("replacements")
 def test_transformers_hooks_record_a_run(tmp_path: Path) -> None:
     hooks = callback("transformers", Recorder("j", tmp_path / "log.jsonl", heartbeat=0))
     args = SimpleNamespace(process_index=0, world_size=1, output_dir="out")

@@ -43,7 +43,7 @@ with recorder.run():
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
+def workspace(tmp_path: Path) -> Path:
     """Return a folder with the replacements, and goodput_record as in the small wheel."""
     (tmp_path / "bin").mkdir()
     for name, text in STAND_INS.items():
@@ -81,26 +81,26 @@ def test_every_block_is_tested() -> None:
     assert [sum(text in block.text for block in SHELL) for text in known] == [1] * len(SHELL)
 
 
-def test_five_minute_example_works(place: Path) -> None:
-    shell(block_with("pip install ./recorder"), place)
+def test_five_minute_example_works(workspace: Path) -> None:
+    shell(block_with("pip install ./recorder"), workspace)
     program = next(block for block in blocks(DOCUMENT, "python") if "recorder.run()" in block.text)
-    (place / "train.py").write_text(program.text, encoding="utf-8")
-    subprocess.run([sys.executable, "train.py"], cwd=place, env=environment(place, PYTHONPATH=str(ROOT)), check=True)
-    assert "llm-7b" in shell(block_with("goodput analyze"), place)
+    (workspace / "train.py").write_text(program.text, encoding="utf-8")
+    subprocess.run([sys.executable, "train.py"], cwd=workspace, env=environment(workspace, PYTHONPATH=str(ROOT)), check=True)
+    assert "llm-7b" in shell(block_with("goodput analyze"), workspace)
 
 
-def test_one_sed_command_migrates_a_program(place: Path) -> None:
-    (place / "train.py").write_text(MOVED, encoding="utf-8")
-    shell(block_with("resiliency"), place)
+def test_one_sed_command_migrates_a_program(workspace: Path) -> None:
+    (workspace / "train.py").write_text(MOVED, encoding="utf-8")
+    shell(block_with("resiliency"), workspace)
     subprocess.run(
         [sys.executable, "train.py"],
-        cwd=place,
-        env=environment(place, PYTHONPATH=str(ROOT), GOODPUT_USE_FILE_TRACKING="1"),
+        cwd=workspace,
+        env=environment(workspace, PYTHONPATH=str(ROOT), GOODPUT_USE_FILE_TRACKING="1"),
         check=True,
         capture_output=True,
     )
-    assert events(place / "goodput-logs" / "moved.jsonl")[-1] == "job_end_time"
-    assert len(lines(place / "training-job-goodput.log")) == 1
+    assert events(workspace / "goodput-logs" / "moved.jsonl")[-1] == "job_end_time"
+    assert len(lines(workspace / "training-job-goodput.log")) == 1
 
 
 MAXTEXT = {
@@ -120,28 +120,28 @@ def goodput_modules():
 """The two files of MaxText with imports, and their imports."""
 
 
-def test_maxtext_recipe_migrates_recorder_and_monitor(place: Path) -> None:
-    folder = place / "src" / "maxtext" / "common"
+def test_maxtext_recipe_migrates_recorder_and_monitor(workspace: Path) -> None:
+    folder = workspace / "src" / "maxtext" / "common"
     folder.mkdir(parents=True)
     for name, text in MAXTEXT.items():
         (folder / name).write_text(text, encoding="utf-8")
-    shell(block_with("gcloud_stub"), place)
+    shell(block_with("gcloud_stub"), workspace)
     program = "from maxtext.common.goodput import goodput, monitoring; print(goodput.__name__, monitoring.__name__)"
-    path = f"{ROOT}{os.pathsep}{place / 'src'}"
+    path = f"{ROOT}{os.pathsep}{workspace / 'src'}"
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=place, env=environment(place, PYTHONPATH=path), check=True,
+        [sys.executable, "-c", program], cwd=workspace, env=environment(workspace, PYTHONPATH=path), check=True,
         capture_output=True, text=True,
     )  # fmt: skip
     drop_in = "goodput_cli.compat.drop_in.ml_goodput_measurement.src"
     assert done.stdout.split() == [f"{drop_in}.goodput", f"{drop_in}.monitoring"]
 
 
-def test_fsdp_on_slurm_recipe_works(place: Path) -> None:
-    (place / "train.py").write_text(TRAIN, encoding="utf-8")
-    (place / "logs").mkdir()
-    shell(block_with("srun"), place)
-    found = lines(place / "logs" / "run.jsonl")
-    assert events(place / "logs" / "run.jsonl") == [
+def test_fsdp_on_slurm_recipe_works(workspace: Path) -> None:
+    (workspace / "train.py").write_text(TRAIN, encoding="utf-8")
+    (workspace / "logs").mkdir()
+    shell(block_with("srun"), workspace)
+    found = lines(workspace / "logs" / "run.jsonl")
+    assert events(workspace / "logs" / "run.jsonl") == [
         *("scheduled", "attempt", "job_start_time", "step 0", "step 1", "step 2", "job_end_time")
     ]
     assert {line["job_name"] for line in found} == {"llm-7b"}

@@ -31,7 +31,7 @@ from tests.support.story import (
     step,
     steps,
     terminated,
-    told,
+    story_lines,
 )  # fmt: skip
 
 NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
@@ -125,7 +125,7 @@ def test_crash_before_the_first_step_lost_all_time() -> None:
     queued = account(scheduled(0), started(100)).analysis
     assert not queued.is_too_short
     assert "0.00 %  0 s of 1 min 40 s" in first_screen(queued, Page())
-    log = told(started(0), loaded(0, 10), finished(20, 30), job_finished(100))
+    log = story_lines(started(0), loaded(0, 10), finished(20, 30), job_finished(100))
     assert "0.00 %" in first_screen(account(log, window=(50, 90)).analysis, Page())
 
 

@@ -21,7 +21,7 @@ from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.report import parquet
 from goodput_cli.report.base import Page, format_of, load_renderer
-from goodput_cli.report.parquet import lists_of_two, places_of
+from goodput_cli.report.parquet import lists_of_two, locations_of
 from tests.support.analyses import HOSTILE
 from tests.support.json_answers import json_of
 from tests.support.recorder_log import EPOCH, Recorder, outage
@@ -98,7 +98,7 @@ def test_cloud_logging_entries_are_named_by_insert_id() -> None:
         entry=np.array([0, -1, 1], dtype=np.int32),
         entries=(("log", "t", "first"), ("log", "t", "\ud800")),
     )
-    places = places_of(table)
+    places = locations_of(table)
     assert places(np.array([0, 1, 2, -1])).to_pylist() == ["first", f"{NIGHT}:7", "\ufffd", None]
     pairs = lists_of_two(places(np.array([0, 1, -1, -1])), places(np.array([1, 1, 0, -1])))
     assert pairs.to_pylist() == [["first", f"{NIGHT}:7"], [f"{NIGHT}:7"], ["first"], []]

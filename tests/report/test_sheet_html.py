@@ -20,7 +20,7 @@ from goodput_cli.report.html.sheet import MOST_ROWS, render
 from goodput_cli.vocabulary.text import safe
 from tests.report.test_sheets import ROWS, sheet
 from tests.support.analyses import HOSTILE
-from tests.support.pages import said_on
+from tests.support.pages import page_text
 
 LOG = Path(__file__).parent.parent.parent / "sample_logs" / "llm-pretrain.jsonl"
 
@@ -60,7 +60,7 @@ def test_comparison_starts_with_the_change(tmp_path: Path) -> None:
     """Its card is like the report's: the points, both values, and the largest change. No line occurs twice."""
     page = tmp_path / "compare.html"
     assert run(["compare", str(LOG), str(LOG.with_name("llm-pretrain-r2.jsonl")), "-q", "-o", str(page)]) == 0
-    card, _, rest = said_on(page).partition("</main>")[0].partition('class="headline"')[2].partition("</section>")
+    card, _, rest = page_text(page).partition("</main>")[0].partition('class="headline"')[2].partition("</section>")
     gained = "wasted progress: 13 min 07 s less for the same work"
     for words in ("inconclusive", "70.43 % to 69.35 %", "1 min 28 s of 2 h 15 min", gained):
         assert words in card
@@ -73,7 +73,7 @@ def test_advice_starts_with_the_interval(tmp_path: Path) -> None:
     """The advice occurs once: not above the chart, and not among the lines below it."""
     page = tmp_path / "advise.html"
     assert run(["advise", str(LOG), "-q", "-o", str(page)]) == 0
-    card, _, rest = said_on(page).partition('class="headline"')[2].partition("</section>")
+    card, _, rest = page_text(page).partition('class="headline"')[2].partition("</section>")
     for words in ("every 50 steps", "68.00 % -> 72.26 %, +4.26 points", "every 200 steps", "half as many failures"):
         assert words in card
     assert "68.00 % -> 72.26 %" not in rest

@@ -18,8 +18,8 @@ from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.cli.main import run
 from tests.support.fleets import HOUR, of_job, put, text_of, training
 from tests.support.markdown_docs import ROOT, section
-from tests.support.pages import said_on
-from tests.support.story import end, job_finished, start, steps, told
+from tests.support.pages import page_text
+from tests.support.story import end, job_finished, start, steps, story_lines
 from tests.support.waiting import LONG_ENOUGH, until
 
 Output = pytest.CaptureFixture[str]
@@ -145,7 +145,7 @@ def test_page_agrees_with_the_terminal(more: list[str], capsys: Output) -> None:
     capsys.readouterr()
     run(["fleet", "logs", "--workers", "1", "-q", *more])
     shown = " ".join(capsys.readouterr().out.split())
-    page = said_on(Path("site/index.html"))
+    page = page_text(Path("site/index.html"))
     (sentence,) = re.findall("<bdi>(most was lost to [^<]*)</bdi>", page)
     assert sentence in shown
     tiles = dict(re.findall("<dt>([^<]*)</dt><dd><bdi>([^<]*)</bdi>", page))
@@ -160,7 +160,7 @@ def test_page_agrees_with_the_terminal(more: list[str], capsys: Output) -> None:
 def test_missing_values_are_one_final_line_with_their_option() -> None:
     site("-q")
     said = r"<dt>Not computed \(missing input\)</dt><dd><bdi>([^<]*)</bdi>"
-    (line,) = re.findall(said, said_on(Path("site/index.html")))
+    (line,) = re.findall(said, page_text(Path("site/index.html")))
     assert re.findall("--[a-z]+", line) == ["--labels", "--allocations", "--accelerators", "--capacity", "--labels"]
 
 
@@ -169,7 +169,7 @@ def test_tables_that_name_a_run_link_to_its_page() -> None:
     for number in range(10):
         name, hours = f"run-{number}", 10 - number / 2
         put(Path(f"logs/{name}.jsonl"), training(name, 12, hours, at=7 * 24 * HOUR * (number // 5)))
-    died = told(
+    died = story_lines(
         start(0), steps(0, 61, at=0, every=60), start(2 * HOUR), steps(30, 91, at=2 * HOUR, every=60), end(4 * HOUR)
     )
     put(Path("logs/died.jsonl"), of_job(died, "died"))
@@ -267,7 +267,7 @@ def test_recipes_are_commands_that_work() -> None:
 
 
 def test_pages_of_a_job_s_runs_have_titles_and_links() -> None:
-    again = told(*(part for at in (0, 9, 18) for part in (start(at * HOUR), *steps(0, 61, at=at * HOUR, every=60),
+    again = story_lines(*(part for at in (0, 9, 18) for part in (start(at * HOUR), *steps(0, 61, at=at * HOUR, every=60),
                                                           end((at + 2) * HOUR))))  # fmt: skip
     put(Path("logs/again.jsonl"), of_job(again, "again"))
     site("-q", "--runs", "each")
@@ -277,24 +277,24 @@ def test_pages_of_a_job_s_runs_have_titles_and_links() -> None:
     assert [re.sub(":.*", "", one) for one in titles] == [
         f"Goodput of again, run {n} of 3{redone if n < 3 else ''}" for n in (1, 2, 3)
     ]
-    assert "5 runs of 3 jobs: 2 restarted at the first step" in said_on(Path("site/index.html"))
+    assert "5 runs of 3 jobs: 2 restarted at the first step" in page_text(Path("site/index.html"))
     for page in pages:
         others = [one for one in links(page) if one != "../index.html"]
         assert sorted(others) == sorted(one.name for one in pages if one != page)
     put(Path("logs/again.jsonl"), Path("logs/again.jsonl").read_text().splitlines()[: 2 * len(again) // 3])
     site("-q", "--runs", "each")
     left = sorted(Path("site/runs").glob("again-*.html"))
-    assert [re.findall("run [0-9] of [0-9]", said_on(page))[0] for page in left] == ["run 1 of 2", "run 2 of 2"]
+    assert [re.findall("run [0-9] of [0-9]", page_text(page))[0] for page in left] == ["run 1 of 2", "run 2 of 2"]
     assert all((page.parent / one).exists() for page in left for one in links(page))
 
 
 def test_finished_run_was_not_discarded() -> None:
     """A `job_end_time` alone is not enough, because a crash can write it too."""
-    again = told(*(part for at in (0, 9) for part in (start(at * HOUR), *steps(0, 61, at=at * HOUR, every=60),
+    again = story_lines(*(part for at in (0, 9) for part in (start(at * HOUR), *steps(0, 61, at=at * HOUR, every=60),
                                                       job_finished((at + 2) * HOUR))))  # fmt: skip
     put(Path("logs/again.jsonl"), of_job(again, "again"))
     site("-q", "--runs", "each")
-    page = said_on(Path("site/index.html"))
+    page = page_text(Path("site/index.html"))
     assert ">1 of 2<" in page.replace("\n", "<")
     assert "thrown away" not in page
     assert "began again" not in page

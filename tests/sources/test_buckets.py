@@ -15,7 +15,7 @@ from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.read import read_events
 from goodput_cli.sources import bucket as source
 from tests.support.buckets import Bucket, bucket_server, emulator, goodput, log_lines, read_steps
-from tests.support.readers import Told, zstd
+from tests.support.readers import MessageRecorder, zstd
 from tests.support.wandb_files import row, run_file, run_record
 
 SAMPLE = Path(__file__).parent.parent.parent / "sample_logs" / "primer-50-percent.jsonl"
@@ -160,7 +160,7 @@ def test_large_object_is_read_in_parts(bucket: Bucket, monkeypatch: pytest.Monke
 def test_progress_counts_the_bytes_as_stored(bucket: Bucket) -> None:
     packed = gzip.compress(log_lines(*range(100)))
     bucket.put("a.jsonl.gz", packed)
-    told = Told()
+    told = MessageRecorder()
     read_events(["gs://logs/a.jsonl.gz"], progress=told)
     assert (told.bytes, told.expected) == (len(packed), len(packed))
 

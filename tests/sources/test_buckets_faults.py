@@ -25,7 +25,7 @@ from goodput_cli.sources.base import ReadContext, source_for
 from goodput_cli.sources.object_store import READ_SECONDS
 from goodput_cli.sources.remote import read_ahead
 from tests.support.buckets import ROOT, Bucket, bucket_server, goodput, log_lines, read_steps
-from tests.support.readers import Told
+from tests.support.readers import MessageRecorder
 from tests.support.waiting import connections, until
 
 ALL = list(range(300))
@@ -108,7 +108,7 @@ def test_retries_end_with_an_error_naming_the_object(bucket: Bucket, kind: str) 
 def test_missing_server_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "PATIENCE", replace(source.PATIENCE, first=0.01))
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
-    told = Told()
+    told = MessageRecorder()
     with pytest.raises(SourceError, match=r"^gs://logs: all 5 tries failed: .*check the network"):
         read_events(["gs://logs"], progress=told)
     assert told.waits == [f"no answer; try {number} of 5 in 1 s" for number in (2, 3, 4, 5)]

@@ -34,18 +34,18 @@ class Server(BaseHTTPRequestHandler):
         at = int(question.get("page_token", ["0"])[0])
         rows = ROWS if question["metric_key"] == ["loss"] else []
         more = {"next_page_token": str(at + 20)} if at + 20 < len(rows) else {}
-        self._say({"metrics": rows[at : at + 20], **more})
+        self._answer({"metrics": rows[at : at + 20], **more})
 
     def do_POST(self) -> None:
         question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.path.endswith("experiments/search"):
-            self._say({"experiments": [{"experiment_id": str(n), "name": f"llm-{n}"} for n in range(2)]})
+            self._answer({"experiments": [{"experiment_id": str(n), "name": f"llm-{n}"} for n in range(2)]})
         elif question["experiment_ids"] == ["1"]:
-            self._say({"runs": [{"info": ABOUT, "data": {"metrics": [{"key": "loss"}, {"key": "system/cpu"}]}}]})
+            self._answer({"runs": [{"info": ABOUT, "data": {"metrics": [{"key": "loss"}, {"key": "system/cpu"}]}}]})
         else:
-            self._say({})
+            self._answer({})
 
-    def _say(self, answer: dict[str, Any]) -> None:
+    def _answer(self, answer: dict[str, Any]) -> None:
         type(self).asked.append(self.headers.get("Authorization", ""))
         data = json.dumps(answer).encode() if self.answer is None else self.answer
         self.send_response(200)

@@ -10,11 +10,11 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
-from tests.support.story import end, start, steps, told
+from tests.support.story import end, start, steps, story_lines
 
 
 def folder_of(path: Path, **files: str) -> Path:
-    log = told(start(0), steps(0, 5, at=10), end(60))
+    log = story_lines(start(0), steps(0, 5, at=10), end(60))
     (path / "run.jsonl").write_text("".join(f"{line}\n" for line in log), encoding="utf-8")
     for name, text in files.items():
         stem, _, ending = name.rpartition("_")
@@ -22,33 +22,33 @@ def folder_of(path: Path, **files: str) -> Path:
     return path
 
 
-def said(analysis: Analysis) -> dict[str, tuple[str, ...]]:
+def locations_by_code(analysis: Analysis) -> dict[str, tuple[str, ...]]:
     return {one.code: one.where for one in analysis.diagnostics}
 
 
 def test_settings_of_a_model_are_reported_in_one_line(tmp_path: Path) -> None:
     settings = json.dumps({"architectures": ["a"], "hidden_size": 4096}, indent=2)
-    diagnostics = said(goodput_cli.analyze(folder_of(tmp_path, config_json=settings, notes_log="hello\nworld\n")))
+    diagnostics = locations_by_code(goodput_cli.analyze(folder_of(tmp_path, config_json=settings, notes_log="hello\nworld\n")))
     assert [Path(place).name for place in diagnostics["not_a_log"]] == ["config.json", "notes.log"]
     assert "malformed_lines" not in diagnostics
     assert "unrecognised_lines" not in diagnostics
 
 
 def test_damaged_log_is_not_skipped(tmp_path: Path) -> None:
-    diagnostics = said(goodput_cli.analyze(folder_of(tmp_path, other_jsonl="no line of JSON\n")))
+    diagnostics = locations_by_code(goodput_cli.analyze(folder_of(tmp_path, other_jsonl="no line of JSON\n")))
     assert "unrecognised_lines" in diagnostics
 
 
 def test_named_file_is_read(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, notes_log="hello\nworld\n")
-    diagnostics = said(goodput_cli.analyze([folder / "run.jsonl", folder / "notes.log"]))
+    diagnostics = locations_by_code(goodput_cli.analyze([folder / "run.jsonl", folder / "notes.log"]))
     assert "unrecognised_lines" in diagnostics
 
 
 def test_events_in_one_multiline_value_are_a_log(tmp_path: Path) -> None:
-    events = json.dumps([json.loads(line) for line in told(start(100), steps(5, 3, at=110))], indent=1)
+    events = json.dumps([json.loads(line) for line in story_lines(start(100), steps(5, 3, at=110))], indent=1)
     analysis = goodput_cli.analyze(folder_of(tmp_path, more_json=events))
-    assert "not_a_log" not in said(analysis)
+    assert "not_a_log" not in locations_by_code(analysis)
     assert analysis.job.attempts == 2
 
 

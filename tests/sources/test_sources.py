@@ -17,7 +17,7 @@ from goodput_cli.events.read import read_events
 from goodput_cli.sources import files
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, RecordBatch
 from goodput_cli.sources.blocks import line_blocks
-from tests.support.readers import Told, found, lines, log_file, read_lines, step, steps
+from tests.support.readers import MessageRecorder, found, lines, log_file, read_lines, step, steps
 
 
 def test_rows_are_in_order_of_arrival_with_location(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_unreadable_source_is_reported(tmp_path: Path, name: str, sentence: str)
 
 
 def test_missing_source_is_reported_before_reading(tmp_path: Path) -> None:
-    told = Told()
+    told = MessageRecorder()
     path = log_file(tmp_path, step(1, 1))
     with pytest.raises(SourceError):
         read_events([path, str(tmp_path / "missing")], progress=told)
@@ -194,7 +194,7 @@ def test_pipe_reads_are_collected_into_blocks(monkeypatch: pytest.MonkeyPatch) -
     """The work per block is small only if blocks are large."""
     data = b"".join(json.dumps(step(at, at)).encode() + b"\n" for at in range(3000))
     monkeypatch.setattr(files, "BLOCK_BYTES", 100_000)
-    told = Told()
+    told = MessageRecorder()
     context = ReadContext(lambda _: None, _Pipe(data), told)
     blocks = [batch.data for batch in files.FileSource().read("-", context) if isinstance(batch, RawBatch)]
     assert b"".join(blocks) == data

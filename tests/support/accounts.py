@@ -11,7 +11,7 @@ from typing import Any
 from goodput_cli import analyze
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.kinds import Insight
-from tests.support.story import SECOND, Lines, instant, ns, told
+from tests.support.story import SECOND, Lines, iso_time, ns, story_lines
 
 CATEGORY = {
     "startup": "program_startup",
@@ -100,11 +100,11 @@ def account(
     start_ns, end_ns = (None, None) if window is None else (ns(window[0]), ns(window[1]))
     analysis = analyze(
         "-",
-        stdin=io.BytesIO("".join(f"{line}\n" for line in told(*events)).encode()),
+        stdin=io.BytesIO("".join(f"{line}\n" for line in story_lines(*events)).encode()),
         as_of=None if as_of is None else ns(as_of),
         start=start_ns,
         end=end_ns,
-        exclude=[f"{instant(begin)}/{instant(finish)}" for begin, finish in exclude],
+        exclude=[f"{iso_time(begin)}/{iso_time(finish)}" for begin, finish in exclude],
         reference_step_time=reference,
         **options,
     )

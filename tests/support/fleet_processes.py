@@ -69,7 +69,7 @@ def _is_worker(process: psutil.Process, working: bool) -> bool:
         return False
 
 
-def left_behind(folder: Path, group: int) -> list[str]:
+def remains_of_session(folder: Path, group: int) -> list[str]:
     """Processes of a session, and temporary files."""
     processes = []
     for one in psutil.process_iter():

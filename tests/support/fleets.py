@@ -13,7 +13,7 @@ from typing import Any
 from goodput_cli.cli.main import run
 from loggen.scenario import Scenario
 from loggen.write import log_bytes
-from tests.support.story import Line, end, start, steps, told
+from tests.support.story import Line, end, start, steps, story_lines
 
 HOUR = 3600
 FLEET_START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -77,7 +77,7 @@ def training(name: str, hours: float, productive: float, at: float = 0) -> list[
     """Return a job of this many hours, with a part kept as training in steps of a minute; the rest is before it."""
     count = round(productive * 60)
     first = (hours - productive) * HOUR
-    lines = told(start(0), steps(0, count + 1, at=first, every=60), end(hours * HOUR))
+    lines = story_lines(start(0), steps(0, count + 1, at=first, every=60), end(hours * HOUR))
     return of_job(lines, name, at)
 
 

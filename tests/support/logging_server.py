@@ -106,7 +106,7 @@ def _ns(text: str) -> int:
     return round(moment.timestamp()) * 10**9 + int(fraction.ljust(9, "0") or 0)
 
 
-def _holds(held: Entry, clause: tuple[str, str, str]) -> bool:
+def _is_met(held: Entry, clause: tuple[str, str, str]) -> bool:
     field, operator, value = clause
     if field == "logName":
         return bool(f"projects/{PROJECT}/logs/{held['log']}" == value)
@@ -190,7 +190,7 @@ class _Service:
             self._abort(context, "INVALID_ARGUMENT", f"cannot be understood: {text}")
             raise AssertionError
         if text not in self.found:
-            found = [held for held in self.entries if all(_holds(held, clause) for clause in clauses)]
+            found = [held for held in self.entries if all(_is_met(held, clause) for clause in clauses)]
             found.sort(key=lambda held: (held["ns"], held["id"]))
             self.found[text] = [_message(held) for held in found]
         return self.found[text]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.causes.wordings import life
+from tests.causes.wordings import attempt_lines
 
 START = 1_767_225_600
 Written = Callable[[Path, int], None]
@@ -31,7 +31,7 @@ def failed_ranks(folder: Path, count: int) -> None:
         *_failed(0),
         "=" * 60,
     ]
-    (folder / "train.log").write_text("\n".join([*life(0, 10), *said, *life(30, 160)]) + "\n")
+    (folder / "train.log").write_text("\n".join([*attempt_lines(0, 10), *said, *attempt_lines(30, 160)]) + "\n")
 
 
 def _failed(rank: int) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def failing_ranks(folder: Path, count: int) -> None:
             f"[rank{rank}]: RuntimeError: boom {rank}",
         )
     ]
-    (folder / "train.log").write_text("\n".join([*life(0, 10), *said, *life(30, 160)]) + "\n")
+    (folder / "train.log").write_text("\n".join([*attempt_lines(0, 10), *said, *attempt_lines(30, 160)]) + "\n")
 
 
 def bystanders(folder: Path, count: int) -> None:
@@ -79,13 +79,13 @@ def bystanders(folder: Path, count: int) -> None:
             "=" * 60,
         )
     ]
-    (folder / "train.log").write_text("\n".join([*life(0, 10), *said, *life(30, 160)]) + "\n")
+    (folder / "train.log").write_text("\n".join([*attempt_lines(0, 10), *said, *attempt_lines(30, 160)]) + "\n")
 
 
 def bootstrapped_hosts(folder: Path, count: int) -> None:
     """NCCL names each host of a job, and one rank of each dies."""
     hosts = [f"node-{at}:812:{at} [0] NCCL INFO Bootstrap : Using eth0:10.0.0.3<0>" for at in range(count)]
-    (folder / "train.log").write_text("\n".join([*hosts, *life(0, 10), "RuntimeError: boom", *life(30, 160)]) + "\n")
+    (folder / "train.log").write_text("\n".join([*hosts, *attempt_lines(0, 10), "RuntimeError: boom", *attempt_lines(30, 160)]) + "\n")
 
 
 def nccl_ranks(folder: Path, count: int) -> None:
@@ -103,7 +103,7 @@ def nccl_ranks(folder: Path, count: int) -> None:
             f"{name} misc/socket.cc:538 NCCL WARN Net : Connection closed by remote peer node-{rank // 8 + 1}<4711>",
         )
     ]
-    (folder / "train.log").write_text("\n".join([*begun, *ready, *life(0, 10), *waits, *life(30, 160)]) + "\n")
+    (folder / "train.log").write_text("\n".join([*begun, *ready, *attempt_lines(0, 10), *waits, *attempt_lines(30, 160)]) + "\n")
 
 
 def ray_actors(folder: Path, count: int) -> None:
@@ -122,7 +122,7 @@ def ray_actors(folder: Path, count: int) -> None:
             "The actor is dead because its worker process has died.",
         )
     ]
-    (folder / "train.log").write_text("\n".join([*life(0, 10), *said, *life(30, 160)]) + "\n")
+    (folder / "train.log").write_text("\n".join([*attempt_lines(0, 10), *said, *attempt_lines(30, 160)]) + "\n")
 
 
 def kernel_logs(folder: Path, count: int) -> None:
@@ -322,4 +322,4 @@ def files_of_jobs(folder: Path, count: int) -> None:
 def rank_logs(folder: Path, count: int) -> None:
     """Write this many text logs, one for each rank."""
     for at in range(count):
-        (folder / f"rank-{at}.log").write_text("\n".join([*list(life(0, 10))[:6], f"[rank{at}]: ValueError: x"]) + "\n")
+        (folder / f"rank-{at}.log").write_text("\n".join([*list(attempt_lines(0, 10))[:6], f"[rank{at}]: ValueError: x"]) + "\n")

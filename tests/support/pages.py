@@ -89,6 +89,6 @@ def read_page(text: str) -> Element:
     return reader.root
 
 
-def said_on(page: Path) -> str:
+def page_text(page: Path) -> str:
     """A page as it reads: no entities, and nothing that keeps a number and its unit in one line."""
     return html.unescape(page.read_text(encoding="utf-8")).replace("\N{NO-BREAK SPACE}", " ")

@@ -99,7 +99,7 @@ def codes(log: EventLog) -> set[str]:
     return {one.code for one in log.diagnostics}
 
 
-class Told(Progress):
+class MessageRecorder(Progress):
     """Recorder of messages."""
 
     def __init__(self) -> None:

@@ -33,10 +33,10 @@ def _line(**keys: Any) -> Line:
 def _event(event_type: str, at: float, **more: Any) -> Line:
     """A resiliency line."""
     known = {key: value for key, value in more.items() if value is not None}
-    return json.dumps({"timestamp": instant(at), "job_name": "j", "event_type": event_type, **known})
+    return json.dumps({"timestamp": iso_time(at), "job_name": "j", "event_type": event_type, **known})
 
 
-def instant(at: float) -> str:
+def iso_time(at: float) -> str:
     """`at` seconds after BASE as ISO-8601, to the microsecond."""
     return (_EPOCH + timedelta(seconds=BASE) + timedelta(microseconds=round(at * 10**6))).isoformat()
 
@@ -218,7 +218,7 @@ def job_finished(at: float) -> Line:
 # Results of a story.
 
 
-def told(*events: Lines) -> list[Line]:
+def story_lines(*events: Lines) -> list[Line]:
     """Return the lines of a story, in its order."""
     return [line for event in events for line in ([event] if isinstance(event, str) else event)]
 

@@ -17,11 +17,11 @@ def headings() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         for heading in _headings(ast.parse(path.read_text(encoding="utf-8"))):
-            found.setdefault(heading, set()).add(_place(path))
+            found.setdefault(heading, set()).add(_package_name(path))
     return {heading: places for heading, places in found.items() if heading}
 
 
-def _place(path: Path) -> str:
+def _package_name(path: Path) -> str:
     """The folder of a question, or its module where it is one."""
     return path.stem if path.parent.name == "analysis" else path.parent.name
 

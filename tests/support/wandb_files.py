@@ -13,7 +13,7 @@ NS = 10**9
 
 
 def run_record(run_id: str, start: float, name: str = "", host: str = "node0") -> bytes:
-    parts = _text(1, run_id) + _text(3, "project") + _text(13, host) + _bytes(17, _stamp(start))
+    parts = _text(1, run_id) + _text(3, "project") + _text(13, host) + _bytes(17, _timestamp_bytes(start))
     return _record(17, parts + (_text(8, name) if name else b""))
 
 
@@ -28,11 +28,11 @@ def row(timestamp: float, runtime: float | None = None, **values: Any) -> bytes:
 
 
 def printed(time: float, text: str) -> bytes:
-    return _record(13, _bytes(2, _stamp(time)) + _text(3, text))
+    return _record(13, _bytes(2, _timestamp_bytes(time)) + _text(3, text))
 
 
 def stats(time: float) -> bytes:
-    return _record(7, _bytes(2, _stamp(time)))
+    return _record(7, _bytes(2, _timestamp_bytes(time)))
 
 
 def exit_record(code: int, runtime: int) -> bytes:
@@ -76,7 +76,7 @@ def _record(number: int, message: bytes) -> bytes:
     return _varint(1 << 3) + _varint(7) + _bytes(number, message)
 
 
-def _stamp(time: float) -> bytes:
+def _timestamp_bytes(time: float) -> bytes:
     ns = round(time * 10**6) * 1000
     return _varint(1 << 3) + _varint(ns // NS) + _varint(2 << 3) + _varint(ns % NS)
 

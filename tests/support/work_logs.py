@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 BEGIN = datetime(2026, 3, 1, 13, 25, tzinfo=UTC)
 
 
-def stamp(seconds: float, form: str = "%Y-%m-%d %H:%M:%S.%f") -> str:
+def timestamp(seconds: float, form: str = "%Y-%m-%d %H:%M:%S.%f") -> str:
     return f"{BEGIN + timedelta(seconds=seconds):{form}}"
 
 
@@ -22,14 +22,14 @@ def megatron(
     lines += [] if world is None else [f"  world_size {'.' * 38} {world}"]
     lines.append("-------------------- end of arguments ---------------------")
     if start_up:
-        lines.append(f"[before library-setup] datetime: {stamp(at, '%Y-%m-%d %H:%M:%S')} ")
-        lines.append(f"[after megatron is initialized] datetime: {stamp(at, '%Y-%m-%d %H:%M:%S')} ")
-    lines.append(f"[before the start of training step] datetime: {stamp(at + start_up, '%Y-%m-%d %H:%M:%S')} ")
+        lines.append(f"[before library-setup] datetime: {timestamp(at, '%Y-%m-%d %H:%M:%S')} ")
+        lines.append(f"[after megatron is initialized] datetime: {timestamp(at, '%Y-%m-%d %H:%M:%S')} ")
+    lines.append(f"[before the start of training step] datetime: {timestamp(at + start_up, '%Y-%m-%d %H:%M:%S')} ")
     rate = "" if tflops is None else f"throughput per GPU (TFLOP/s/GPU): {tflops} | "
     for step in range(first + every, first + steps + 1, every):
         now = at + start_up + (step - first) * seconds
         lines.append(
-            f" [{stamp(now)}] iteration {step:8d}/ {total:7d} | consumed samples: {step * batch} | elapsed time per "
+            f" [{timestamp(now)}] iteration {step:8d}/ {total:7d} | consumed samples: {step * batch} | elapsed time per "
             f"iteration (ms): {1000 * seconds} | {rate}global batch size: {batch:5d} | lm loss: 2.5E+00 |"
         )
     return lines
@@ -38,7 +38,7 @@ def megatron(
 def torchtitan(*lines: tuple[float, str]) -> str:
     """Return the stdout of torchtitan: seconds, and the text printed then."""
     form = "%Y-%m-%d %H:%M:%S,%f"
-    return "".join(f"[titan] {stamp(at, form)[:-3]} - root - INFO - {text}\n" for at, text in lines)
+    return "".join(f"[titan] {timestamp(at, form)[:-3]} - root - INFO - {text}\n" for at, text in lines)
 
 
 def titan_step(step: int, tps: float, tflops: float | str = 393.22, mfu: str = "39.76%") -> str:

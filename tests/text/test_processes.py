@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import goodput_cli
-from goodput_cli.analysis.goodput.phrases import every_doubt
+from goodput_cli.analysis.goodput.phrases import all_headline_warnings
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.vocabulary.text import iso
 from tests.text.support import analysed, codes, seconds, written
@@ -134,7 +134,7 @@ def test_times_of_day_are_of_the_day_of_the_last_change(tmp_path: Path) -> None:
     assert (lost.cause, lost.steps_lost) == ("python_error", 5)
     found = seconds(analysis)
     assert (found["productive"], found["infrastructure_recovery_from_disruption"]) == (60, 35)
-    assert any("no line has a date" in one for one in every_doubt(analysis))
+    assert any("no line has a date" in one for one in all_headline_warnings(analysis))
 
 
 def test_a_day_that_a_line_or_a_person_says_is_none_that_is_assumed(tmp_path: Path) -> None:

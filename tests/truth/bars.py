@@ -38,7 +38,7 @@ def trainer(world: World) -> Iterator[str]:
     after a resume jumps; losses every ten steps, evaluations with their time, saves when they begin."""
     program = _Trainer()
     for one in world.happenings:
-        yield from program.says(one)
+        yield from program.lines_of(one)
 
 
 class _Trainer:
@@ -48,7 +48,7 @@ class _Trainer:
         self.bar: _Bar | None = None
         self.resumed = 0
 
-    def says(self, one: Happening) -> Iterator[str]:
+    def lines_of(self, one: Happening) -> Iterator[str]:
         """Its lines of a happening, and states of bars."""
         if one.kind in ("step", "begun") and self.bar is None:
             yield from self._begins(one.begin)
@@ -106,7 +106,7 @@ def lightning(world: World) -> Iterator[str]:
     """Lightning in the template that logs with Hydra: a bar an epoch, one a validation, and none for a save."""
     epochs = _Epochs()
     for one in world.happenings:
-        yield from epochs.says(one)
+        yield from epochs.lines_of(one)
 
 
 class _Epochs:
@@ -115,7 +115,7 @@ class _Epochs:
     def __init__(self) -> None:
         self.bar: _Bar | None = None
 
-    def says(self, one: Happening) -> Iterator[str]:
+    def lines_of(self, one: Happening) -> Iterator[str]:
         """Its lines of a happening, and states of bars."""
         match one.kind:
             case "start":

@@ -145,7 +145,7 @@ def megatron(world: World) -> Iterator[str]:
     """Megatron-LM: the mean of every tenth step, timers of saves, loads and evaluations."""
     program = _Megatron()
     for one in world.happenings:
-        yield from program.says(one)
+        yield from program.lines_of(one)
 
 
 class _Megatron:
@@ -154,20 +154,20 @@ class _Megatron:
     def __init__(self) -> None:
         self.batch, self.since, self.count, self.samples, self.looping = BATCH, 0.0, 0, 0, True
 
-    def says(self, one: Happening) -> Iterator[str]:
+    def lines_of(self, one: Happening) -> Iterator[str]:
         """Its lines of a happening."""
         if one.kind in ("step", "begun") and not self.looping:
             self.looping = True
             for what in ("after model, optimizer, and learning rate scheduler are built", "after dataloaders are built",
                          "before the start of training step"):  # fmt: skip
-                yield f"[{what}] datetime: {_stamp(one.begin)} "
+                yield f"[{what}] datetime: {_timestamp(one.begin)} "
         match one.kind:
             case "start":
                 self.since, self.count, self.looping = 0.0, 0, False
                 yield "using world size: 64, data-parallel size: 8, tensor-model-parallel size: 8 "
             case "init":
                 yield f"time to initialize megatron (seconds): {one.end - one.begin:.3f}"
-                yield f"[after megatron is initialized] datetime: {_stamp(one.end)} "
+                yield f"[after megatron is initialized] datetime: {_timestamp(one.end)} "
             case "batch":
                 self.batch = one.step
             case "step":
@@ -185,7 +185,7 @@ class _Megatron:
         )
         if one.step % _EVERY:
             return
-        yield (f" [{_stamp(one.end)}] iteration {one.step:8}/   20000 | consumed samples: {self.samples:12} | elapsed "
+        yield (f" [{_timestamp(one.end)}] iteration {one.step:8}/   20000 | consumed samples: {self.samples:12} | elapsed "
                f"time per iteration (ms): {1000 * self.since / self.count:.1f} | throughput per GPU (TFLOP/s/GPU): "
                f"312.4 | learning rate: 1.500000E-04 | global batch size: {self.batch:5} | lm loss: 2.100000E+00 | "
                "loss scale: 1.0 | grad norm: 0.412 | number of skipped iterations:   0 | number of nan iterations:"
@@ -200,7 +200,7 @@ def _megatron_lines(one: Happening) -> Iterator[str]:
             yield f" loading distributed checkpoint from /ckpt/llm at iteration {one.step}"
             yield f"  successfully loaded checkpoint from /ckpt/llm [ t 1/8, p 1/4 ] at iteration {one.step}"
             yield from _timer("load-checkpoint", one)
-            yield f"[after model, optimizer, and learning rate scheduler are built] datetime: {_stamp(one.end)} "
+            yield f"[after model, optimizer, and learning rate scheduler are built] datetime: {_timestamp(one.end)} "
         case "eval":
             yield "Evaluating on 320 samples"
             yield from _timer("evaluate", one)
@@ -210,14 +210,14 @@ def _megatron_lines(one: Happening) -> Iterator[str]:
             yield f"  successfully saved checkpoint from iteration {one.step:7} to /ckpt/llm [ t 1/8, p 1/4 ]"
             yield from _timer("save-checkpoint", one)
         case "terminated":
-            yield f"[exiting program after receiving SIGTERM.] datetime: {_stamp(one.end)} "
+            yield f"[exiting program after receiving SIGTERM.] datetime: {_timestamp(one.end)} "
         case "stop":
-            yield f"[exiting program after {one.end / 60} minutes] datetime: {_stamp(one.end)} "
+            yield f"[exiting program after {one.end / 60} minutes] datetime: {_timestamp(one.end)} "
         case "finish":
-            yield f"[after training is done] datetime: {_stamp(one.end)} "
+            yield f"[after training is done] datetime: {_timestamp(one.end)} "
 
 
-def _stamp(at: float) -> str:
+def _timestamp(at: float) -> str:
     return f"{time(at):%Y-%m-%d %H:%M:%S.%f}"
 
 
@@ -309,24 +309,24 @@ def maxtext(world: World) -> Iterator[str]:
     for one in world.happenings:
         batch = one.step if one.kind == "batch" else batch
 
-        def said(at: float, words: str) -> str:
+        def log_line(at: float, words: str) -> str:
             return f"I{time(at):%m%d %H:%M:%S.%f} 138304841739136 train.py:819] {words}"
 
         last = one.step - 1
         match one.kind:
             case "start":
-                yield said(one.begin, "Creating checkpoint manager with ocdbt=True and zarr3=True")
+                yield log_line(one.begin, "Creating checkpoint manager with ocdbt=True and zarr3=True")
             case "restore":
-                yield said(one.begin, f"restoring from this run's directory step {last}")
+                yield log_line(one.begin, f"restoring from this run's directory step {last}")
             case "step":
                 rate = _TOKENS * batch / (one.end - one.begin)
-                yield said(one.end, f"completed step: {last}, seconds: {one.end - one.begin:.3f}, TFLOP/s/device: "
+                yield log_line(one.end, f"completed step: {last}, seconds: {one.end - one.begin:.3f}, TFLOP/s/device: "
                                     f"{rate / 30:.3f}, Tokens/s/device: {rate:.3f}, loss: 3.300")  # fmt: skip
             case "eval":
-                yield said(one.begin, f"Starting eval after train step {last}")
-                yield said(one.end, f"Completed eval after train step {last}, eval_loss: 2.91")
+                yield log_line(one.begin, f"Starting eval after train step {last}")
+                yield log_line(one.end, f"Completed eval after train step {last}, eval_loss: 2.91")
             case "save":
-                yield said(one.end, f"Started an asynchronous checkpoint save for step {last}")
+                yield log_line(one.end, f"Started an asynchronous checkpoint save for step {last}")
             case "crash":
                 yield from failed(one, "")
 

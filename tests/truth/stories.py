@@ -239,7 +239,7 @@ def long_outage(world: World) -> Truth:
 
 
 @story("")
-def nobody_restarted_it(world: World) -> Truth:
+def late_restart(world: World) -> Truth:
     """A single failure, and most of an hour until the restart."""
     world.start()
     world.steps(1502, saves=100)
@@ -450,17 +450,17 @@ def hangs_now(world: World) -> Truth:
     world.start()
     world.steps(600, saves=100)
     lasts = _between(world, 1500, 4000)
-    world.lives_on(lasts)
+    world.hang_with_heartbeats(lasts)
     return Truth((Cause("hung_now", lasts),), attempts=1)
 
 
 @story("beats")
-def hang_until_somebody_came(world: World) -> Truth:
+def hang_until_restart(world: World) -> Truth:
     """Hours of heartbeats, then a restart."""
     world.start()
     world.steps(700, saves=100)
     lasts = _between(world, 3, 8) * 3600
-    world.lives_on(lasts)
+    world.hang_with_heartbeats(lasts)
     world.die()
     world.again(120)
     world.steps(900, saves=100)

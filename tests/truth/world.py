@@ -195,7 +195,7 @@ class World:
             self.happens("begun")
         self._begun = True
 
-    def lives_on(self, seconds: float) -> None:
+    def hang_with_heartbeats(self, seconds: float) -> None:
         """Leave a step in flight, which only heartbeats show."""
         self._begins()
         until = self.now + seconds

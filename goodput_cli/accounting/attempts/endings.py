@@ -123,7 +123,7 @@ def is_job_end_believed(table: EventTable, attempts: Attempts) -> Mask:
     return believed
 
 
-def last_signs_of_life(table: EventTable, attempts: Attempts) -> I64:
+def last_activity_ns(table: EventTable, attempts: Attempts) -> I64:
     """Return the last sign of life of each attempt (ns), before the credit for a last step. This is the first
     termination or end after its last step or checkpoint. Otherwise it is the end of its last event, without start-up
     events after its last progress. Steps are points, so the last one is enough. An attempt that was rolled back lasts

@@ -13,7 +13,7 @@ from typing import get_args
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice, with_one_run
-from goodput_cli.analysis.advice.levers import ImprovementInputs, bound, judged_improvements, levers
+from goodput_cli.analysis.advice.levers import ImprovementInputs, bound, judged_improvements, find_improvements
 from goodput_cli.analysis.advice.record import FAILURES, EndKind, JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, Replayed, SaveEvery, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
@@ -28,7 +28,7 @@ from goodput_cli.analysis.advice.results import (
     RecordFacts,
     ReplayFacts,
     SaveFacts,
-    failed_lives,
+    failed_attempts_text,
 )
 from goodput_cli.analysis.advice.sheet import improvements_sheet
 from goodput_cli.analysis.advice.thresholds import GAIN_LOW, OF_INTERVAL, RATIO
@@ -80,7 +80,7 @@ def advise(record: JobRecord, options: Options = Options(), others: Mapping[Deat
         saves=_saves(record, exposure),
         interval=_replayed(record, interval, fidelity.ok),
         curve=_curve(record, interval, fidelity.ok),
-        levers=levers(question, options.price),
+        levers=find_improvements(question, options.price),
         bound=bound(question, options.price),
         deaths=_deaths(record, options, others),
         diagnostics=tuple(_diagnostics(record, exposure, interval, fidelity)),
@@ -203,7 +203,7 @@ def _diagnostics(record: JobRecord, exposure: Exposure, interval: Interval, fide
     if record.every is not None and record.cost is None:
         diagnostics.append(Diagnostic.of("save_cost_unknown", str(advice.say)))
     if advice.verdict != "refused" and exposure.failures < LEAST_FAILURES:
-        seen = failed_lives(exposure.failures, len(record.failed))
+        seen = failed_attempts_text(exposure.failures, len(record.failed))
         message = f"{seen}: too few to estimate how often training fails"
         diagnostics.append(Diagnostic.of("few_failures", message))
     if record.one_save:

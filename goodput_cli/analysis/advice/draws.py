@@ -267,11 +267,11 @@ def _single_attempts(exposure: Exposure) -> _Lives:
     scale = mean * total / np.maximum(weights @ exposure.lives, 1e-9)
     upto: F64 = np.cumsum(weights / total[:, None], axis=1) + np.arange(DRAWS)[:, None]
 
-    def lives(_number: int, draws: I64, random: np.random.Generator) -> F64:
+    def draw(_number: int, draws: I64, random: np.random.Generator) -> F64:
         place = np.searchsorted(upto.ravel(), draws + random.random(len(draws))) - draws * failures
         return np.asarray(exposure.lives[np.clip(place, 0, failures - 1)] * scale[draws])
 
-    return lives
+    return draw
 
 
 def _neighbours(exposure: Exposure) -> _Lives:
@@ -281,7 +281,7 @@ def _neighbours(exposure: Exposure) -> _Lives:
     mean = _means(exposure, total)
     length, place = block_length(exposure.lives), np.zeros(DRAWS, dtype=np.int64)
 
-    def lives(number: int, draws: I64, random: np.random.Generator) -> F64:
+    def draw(number: int, draws: I64, random: np.random.Generator) -> F64:
         starts = number % length == 0
         place[draws] = (
             _positions_below(random.random(len(draws)), exposure.failures)

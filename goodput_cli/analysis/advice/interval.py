@@ -17,7 +17,7 @@ from goodput_cli.analysis.advice.results import (
     IntervalAdvice,
     Reason,
     Verdict,
-    failed_lives,
+    failed_attempts_text,
     formulas,
 )
 from goodput_cli.vocabulary.text import duration_of_seconds, plural
@@ -198,7 +198,7 @@ def _verdict(
         return (
             "unclear",
             "few_failures",
-            f"{failed_lives(exposure.failures, failed)} {'is' if failed == 1 else 'are'} not enough data. {_MORE}",
+            f"{failed_attempts_text(exposure.failures, failed)} {'is' if failed == 1 else 'are'} not enough data. {_MORE}",
         )
     if drawn.probability is not None and drawn.probability >= _SURE:
         return "change", None, None

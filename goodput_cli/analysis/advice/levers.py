@@ -52,7 +52,7 @@ class ImprovementInputs:
     spare_ns: int
 
 
-def levers(inputs: ImprovementInputs, price: Price | None) -> tuple[Improvement, ...]:
+def find_improvements(inputs: ImprovementInputs, price: Price | None) -> tuple[Improvement, ...]:
     """Return all improvements with a gain, largest first."""
     made = [_made(estimate, inputs.record, price) for estimate in all_improvements(inputs)]
     some = [lever for lever in made if lever is not None and lever.percent_of_window >= 100 * LEAST_SHARE]

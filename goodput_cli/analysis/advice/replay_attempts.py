@@ -180,7 +180,7 @@ class _Reader:
                 "went"
             )
         start, stop = self._job.counted(np.array([timeline.start, timeline.end])).tolist()
-        lives, last, end = self._lives(), *self._end
+        lives, last, end = self._attempts(), *self._end
         productive = timeline.ledger.between(
             np.array([timeline.start]), np.array([timeline.end]), (Category.PRODUCTIVE,)
         ).get((Category.PRODUCTIVE, -1), np.zeros(1))
@@ -253,9 +253,9 @@ class _Reader:
             last = max(index for index, stop in enumerate(farthest) if stop == end)
         return last, end
 
-    def _lives(self) -> list[ReplayAttempt]:
+    def _attempts(self) -> list[ReplayAttempt]:
         """Return all attempts, with how each ended."""
-        raw = [self._life(place, attempt) for place, attempt in enumerate(self._job.lived)]
+        raw = [self._attempt(place, attempt) for place, attempt in enumerate(self._job.lived)]
         traces = [self._trace(life) for life in raw]
         startups = [life.startup for life, trace in zip(raw, traces, strict=True) if trace.progressed]
         course = JobContext(
@@ -268,7 +268,7 @@ class _Reader:
         )
         return [completed_attempt(life, trace, course) for life, trace in zip(raw, traces, strict=True)]
 
-    def _life(self, place: int, attempt: int) -> ReplayAttempt:
+    def _attempt(self, place: int, attempt: int) -> ReplayAttempt:
         own, (low, high) = self._training.spans, self._job.bounds[attempt : attempt + 2].tolist()
         rows = low + np.flatnonzero(own.complete[low:high])
         count, extra = own.stop[rows] - own.first[rows], self._training.extra[rows]

@@ -30,7 +30,7 @@ _ADDED = Json(optional=True)
 """Declaration of a key that not all answers have."""
 
 
-def failed_lives(count: int, of: int) -> str:
+def failed_attempts_text(count: int, of: int) -> str:
     """Return `1 failed attempt` or `2 of 4 failed attempts`; the others lost no time that depends on the interval."""
     return f"{count}{f' of {of}' if count != of else ''} failed {'attempt' if of == 1 else 'attempts'}"
 

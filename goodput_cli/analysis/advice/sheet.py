@@ -20,7 +20,7 @@ from goodput_cli.analysis.advice.results import (
     IntervalAdvice,
     RecordFacts,
     advice_answer,
-    failed_lives,
+    failed_attempts_text,
 )
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import goodput_text, open_question, window_text
@@ -76,7 +76,7 @@ def _failures(record: RecordFacts) -> str:
     if not record.failed_lives or between is None:
         return f"{all_}; no failed attempt had finished a step ({trained} of training)"
     failed = record.failed_lives
-    which = "" if failed == record.failures else f"{failed_lives(failed, failed)}, "
+    which = "" if failed == record.failures else f"{failed_attempts_text(failed, failed)}, "
     return f"{all_}; {which}mean training between failures {duration_of_seconds(between)} ({trained} in total)"
 
 
@@ -203,7 +203,7 @@ def _sureness(interval: IntervalAdvice, of: int) -> Iterator[str]:
         better = f"{100 * interval.probability:.0f} %" if interval.probability < _CERTAIN else "over 99 %"
         perhaps = interval.verdict != "unclear" or _may_gain(interval)
         which = "" if perhaps else f"every {_every(interval.every_steps)}: "
-        seen = failed_lives(interval.counted_lives, of)
+        seen = failed_attempts_text(interval.counted_lives, of)
         yield f"{which}probability of being better than today: {better} (from {seen})"
 
 

@@ -20,7 +20,7 @@ from goodput_cli.accounting.sweep import sweep
 from goodput_cli.analysis.advice.amounts import JobTimeline
 from goodput_cli.analysis.goodput.findings import Covered
 from goodput_cli.analysis.save_states import Completion, JudgedSaves, judge_saves, left_open
-from goodput_cli.analysis.saves import behind_starts, joined, steps_of_saves
+from goodput_cli.analysis.saves import add_distances_from_start, joined, steps_of_saves
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
 
@@ -164,7 +164,7 @@ class SaveLog:
         """Return today's interval: the number of steps between saves, or from the first step to the only save."""
         lines = self.lines.take(self.lines.completed)
         saves = joined(lines.attempt, lines.step, lines.step, lines.start, lines.end)
-        apart = behind_starts(self._job.timeline, saves).apart_steps
+        apart = add_distances_from_start(self._job.timeline, saves).apart_steps
         steps = self.saved_steps
         return apart if apart is not None or len(steps) == 0 else max(int(steps[0]) - origin, 1)
 

@@ -74,7 +74,7 @@ class Link:
         return self.wasted_ns + self.downtime_ns + self.restart_ns
 
     @property
-    def beside_ns(self) -> int:
+    def uncategorized_ns(self) -> int:
         """Return the time in none of the amounts: a save, unexplained time, a restore inside the first step's span.
         Zero for time that was caught up, of which only the length counts."""
         if self.point is Point.CAUGHT_UP:
@@ -267,7 +267,7 @@ class _Amounts:
 
     def links(self) -> Iterator[list[Link]]:
         """Yield the links of each passage."""
-        left, up, trained = (np.append(one, 0)[self._owner] for one in self._costs.behind)
+        left, up, trained = (np.append(one, 0)[self._owner] for one in self._costs.gap_edges)
         queued, down, unsure = self._within(left, up, (Category.QUEUED,), DOWN, (Category.UNDETERMINED,))
         (restart,) = self._within(left, trained, STARTING)
         restart, wasted = restart + self._startup(), self._wasted()

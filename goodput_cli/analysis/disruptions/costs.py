@@ -114,7 +114,7 @@ class AttemptCosts:
         return self._edges[:, 2]
 
     @property
-    def behind(self) -> tuple[I64, I64, I64]:
+    def gap_edges(self) -> tuple[I64, I64, I64]:
         """Times (ns) after each attempt that another one follows: the end of its training, and the ends of `until_up`
         and `until_trained`."""
         left, begin, trained = self._edges[:-1, 2], self._edges[1:, 0], self._edges[1:, 1]

@@ -12,7 +12,7 @@ from goodput_cli.analysis.disruptions.recovery import mean_and_quantiles, restar
 from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.analysis.disruptions.watchdog import longest_link_words, waited_words
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.phrases import place_text
+from goodput_cli.analysis.goodput.phrases import location_text
 from goodput_cli.analysis.recoveries import MARK
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import Table, attribute, column, columns_of, each
@@ -196,13 +196,13 @@ def _rows(chain: Chain, steps: str, sources: Sequence[str]) -> Iterator[ChainRow
         redone = duration(chain.redone_ns)
         yield ChainRow(REDONE, redone, redone, f"wasted{': ' * bool(steps)}{steps}", "")
     _, began = clock(chain.start.time)
-    yield ChainRow(Point.LAST_PROGRESS.words, began, "", "", place_text(chain.start.where, sources))
+    yield ChainRow(Point.LAST_PROGRESS.words, began, "", "", location_text(chain.start.where, sources))
     for link in chain.links:
         mark = " (at most)" if link.at_most else ""
         lost = duration(link.lost_ns) if link.lost_ns and link.point is not Point.CAUGHT_UP else ""
         yield ChainRow(
             _phase_name(link.point), f"+ {duration(link.ns)}{mark}", lost, "; ".join(_lost_to(link)),
-            place_text(link.where, sources),
+            location_text(link.where, sources),
         )  # fmt: skip
     yield ChainRow(TOTAL, "", duration(chain.lost_ns), "", "")
 
@@ -226,7 +226,7 @@ def _lost_to(link: Link) -> Iterator[str]:
     not_lost = {
         "queue time (its own category)": link.queued_ns,
         "wasted by another disruption": link.elsewhere_ns,
-        "in other categories": link.beside_ns,
+        "in other categories": link.uncategorized_ns,
     }
     yield from (name if ns == link.ns else f"{duration(ns)} {name}" for name, ns in not_lost.items() if ns)
     if link.undetermined_ns:

@@ -280,7 +280,7 @@ def find_evidence(timeline: Timeline) -> EvidenceRows:
     progress = _progress(timeline)
     return EvidenceRows(
         last_step=_last_step_rows(timeline, last),
-        sign_of_life=signs_of_life(timeline),
+        sign_of_life=last_activity_rows(timeline),
         began=_began_rows(timeline, began),
         resumed=np.append(stepping, -1)[search(stepping, np.arange(len(began)), side="right")],
         first_step=_or_none(progress.row, search(progress.owner, np.arange(len(began)), side="right")),
@@ -343,7 +343,7 @@ def _last_step_rows(timeline: Timeline, last: I64) -> Rows:
     return first_of_each(rows[highest], owner[highest], len(attempts))
 
 
-def signs_of_life(timeline: Timeline) -> Rows:
+def last_activity_rows(timeline: Timeline) -> Rows:
     """Return the event that ends at the last sign of life. If a credited last step ends later than any event, it is the
     line of that step."""
     attempts, table = timeline.attempts, timeline.table

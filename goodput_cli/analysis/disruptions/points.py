@@ -76,7 +76,7 @@ class _Finder:
 
     def __init__(self, timeline: Timeline, costs: AttemptCosts) -> None:
         self._timeline, self._costs = timeline, costs
-        self._until_up, self._left = costs.behind[1].tolist(), costs.left.tolist()
+        self._until_up, self._left = costs.gap_edges[1].tolist(), costs.left.tolist()
         self._evidence: EvidenceRows = find_evidence(timeline)
         job = timeline.table.jobs[int(timeline.table.job[0])]
         self._signs = sorted(
@@ -123,14 +123,14 @@ class _Finder:
             return Passage(attempt, _in_order([begin, *named]), tuple(signs), followed=True, trained=False)
         moments = _in_order([begin, *named, Moment(Point.TRAINING_AGAIN, end, trained.where)])
         row = int(self._evidence.regained[attempt])
-        later = row >= 0 and self._life(row) != int(timeline.attempts.number[following])
+        later = row >= 0 and self._attempt_number(row) != int(timeline.attempts.number[following])
         if row >= 0 and not later:
             reached = max(int(timeline.table.time[row]), end)  # A step is past the old one from its begin on.
             caught_up = Moment(Point.CAUGHT_UP, reached, timeline.table.where(row))
             moments = _in_order([*moments, caught_up])
         return Passage(attempt, moments, tuple(signs), followed=True, trained=True, caught_up_later=later)
 
-    def _life(self, row: int) -> int:
+    def _attempt_number(self, row: int) -> int:
         """Return the number of the attempt of a row."""
         attempts = self._timeline.attempts
         return int(attempts.number[attempts.of_row[row]])

@@ -407,7 +407,7 @@ class Disruptions(Sequence[Disruption]):
         return (self._part(slice(start, stop), price) for start, stop in blocks(len(self), _AT_ONCE))
 
     def _part(self, part: slice, price: Price | None = None) -> DisruptionColumns:
-        places = {name: list(self._table.places(rows[part])) for name, rows in self._rows.items()}
+        places = {name: list(self._table.locations(rows[part])) for name, rows in self._rows.items()}
         why = self.why[part]
         places["cause"] = [one.where for one in why]
         columns = {name: column[part] for name, column in self._columns.items()}

@@ -22,7 +22,7 @@ from goodput_cli.analysis.goodput.phrases import (
     evidence_text,
     goodput_text,
     last_cause,
-    place_text,
+    location_text,
     window_text,
 )
 from goodput_cli.analysis.json_fields import Json, written
@@ -433,7 +433,7 @@ def _evidence(row: Disruption, sources: Sequence[str]) -> str:
     for name, words in _SHOWN_EVIDENCE.items():
         place = getattr(row.evidence, name)
         if place is not None:
-            shown.append(f"{words} {place_text(place, sources)}")
+            shown.append(f"{words} {location_text(place, sources)}")
     return f"{'lines' if len(sources) == 1 else 'evidence'}: {', '.join(shown)}"
 
 

@@ -50,7 +50,7 @@ class Analysis(AnalysisData):
         parts = [
             f"<div><p><strong>{_text(_name(self))}: goodput {_text(share)}</strong>, {_text(amount)}<br>",
             f"{_text(_about(self))}</p>",
-            *(f"<p>warning: {_text(one)}</p>" for one in facts.doubts(self)),
+            *(f"<p>warning: {_text(one)}</p>" for one in facts.headline_warnings(self)),
             _table(("loss", "what to do", "time", "share"), insights) if insights else "",
             _table(("category", "time", "share"), categories),
             "</div>",
@@ -202,7 +202,7 @@ def event_frame(table: EventTable) -> pd.DataFrame:
             "label": _labels(table, table.label, table.label >= 0),
             "source": _names(table.source, table.sources),
             "line": table.line.astype(np.int64),
-            "evidence": pd.Series(list(table.places(np.arange(len(table)))), dtype=object),
+            "evidence": pd.Series(list(table.locations(np.arange(len(table)))), dtype=object),
         }
     )
 
@@ -238,7 +238,7 @@ def _lines(analysis: Analysis) -> Iterator[str]:
     share, amount = facts.headline(analysis)
     yield f"<Analysis of {_name(analysis)}: goodput {share}, {amount}"
     yield f" {_about(analysis)}"
-    yield from (f" warning: {safe(one)}" for one in facts.doubts(analysis))
+    yield from (f" warning: {safe(one)}" for one in facts.headline_warnings(analysis))
     for insight in analysis.insights[:_MOST]:
         yield f" {percent(insight.percent):>8}  {duration(insight.ns):>11}  {safe(insight.text)}"
     yield f" more: {_MORE}>"

@@ -10,7 +10,7 @@ from goodput_cli.accounting.bounds import Direction
 from goodput_cli.analysis.answers import Diagnostics, Thresholds
 from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.phrases import every_doubt, last_cause
+from goodput_cli.analysis.goodput.phrases import all_headline_warnings, last_cause
 from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.json_fields import Bounds, Count, Json, written
 from goodput_cli.analysis.results import (
@@ -189,7 +189,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
             BoundPart(one.quantity, one.direction, one.ns, one.reason, one.text, one.lines) for one in analysis.bounds
         ],
         too_short=analysis.is_too_short,
-        doubts=every_doubt(analysis),
+        doubts=all_headline_warnings(analysis),
         drafted=analysis.inferred_rules,
         insights=analysis.insights,
         badput=[

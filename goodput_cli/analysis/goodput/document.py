@@ -236,7 +236,7 @@ class AnalysisDocument(Struct, frozen=True):
         """Return the thresholds, and the figures of the job as properties."""
         analysis = self.analysis
         share, amount = phrases.headline(analysis)
-        warnings = (f"warning: {one}" for one in phrases.doubts(analysis))
+        warnings = (f"warning: {one}" for one in phrases.headline_warnings(analysis))
         return Published(
             job=analysis.job.name,
             end_ns=analysis.window.end_ns,
@@ -275,7 +275,7 @@ class AnalysisDocument(Struct, frozen=True):
         )
         yield blocks.Picture(window.start_ns, window.end_ns, partial(strip_of, analysis))
         yield blocks.Ledger(tuple(phrases.category_rows(analysis)), window.counted_ns)
-        if beside := tuple(phrases.beside_ledger(analysis)):
+        if beside := tuple(phrases.outside_ledger_texts(analysis)):
             yield blocks.Facts(beside)
         if analysis.rolling is not None:
             yield blocks.Curves(tuple(blocks.Curve(*words) for words in rolling_lines(analysis.rolling)))

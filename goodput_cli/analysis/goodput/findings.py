@@ -156,7 +156,7 @@ def _is_one_job(timeline: Timeline, start: int, end: int, files: bool) -> bool:
     return bool(began[earlier] < step <= last[earlier] + stride)
 
 
-def _says_that_it_begins(timeline: Timeline) -> bool:
+def _has_first_start(timeline: Timeline) -> bool:
     """Return True if the log shows where its first attempt began, in a format that has no start line."""
     table = timeline.table
     if BEGINS_RUN not in table.details:
@@ -167,7 +167,7 @@ def _says_that_it_begins(timeline: Timeline) -> bool:
 
 def _starts(timeline: Timeline) -> Iterator[Diagnostic]:
     table, attempts = timeline.table, timeline.attempts
-    if len(attempts) and not attempts.started[0] and not _says_that_it_begins(timeline):
+    if len(attempts) and not attempts.started[0] and not _has_first_start(timeline):
         yield diagnostic_at(
             "starts_mid_run",
             table,

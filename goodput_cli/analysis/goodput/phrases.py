@@ -136,7 +136,7 @@ def open_question(analysis: AnalysisData) -> str | None:
     return question_of(analysis.bounds) if analysis.is_bounded else None
 
 
-def doubts(analysis: AnalysisData) -> tuple[str, ...]:
+def headline_warnings(analysis: AnalysisData) -> tuple[str, ...]:
     """Return the warnings next to the share of goodput: why it may be that of another job."""
     noticed = tuple(one.message for one in analysis.diagnostics if one.code in DOUBTS)
     if (question := open_question(analysis)) is not None:
@@ -152,12 +152,12 @@ def drafted_rules(drafted: Drafted, asked: Sequence[str]) -> Family:
     return Family("goodput_drafted_rules", f"{said[:1].upper()}{said[1:]}.", [({}, str(drafted.rules))])
 
 
-def every_doubt(analysis: AnalysisData) -> tuple[str, ...]:
-    """Return the warnings of `doubts`, after the reasons for which the share is not meaningful."""
+def all_headline_warnings(analysis: AnalysisData) -> tuple[str, ...]:
+    """Return the warnings of `headline_warnings`, after the reasons for which the share is not meaningful."""
     _, amount = headline(analysis)
     unknown = f"goodput is unknown: {amount}" if analysis.goodput_unknown and not analysis.is_bounded else ""
     little = amount.partition("; ")[2] if analysis.is_too_short and not unknown else ""
-    return tuple(one for one in (unknown or little, *doubts(analysis)) if one)
+    return tuple(one for one in (unknown or little, *headline_warnings(analysis)) if one)
 
 
 def window_text(analysis: AnalysisData) -> str:
@@ -166,7 +166,7 @@ def window_text(analysis: AnalysisData) -> str:
     return f"{period(window.start_ns, window.end_ns)} ({duration(window.ns)})"
 
 
-def place_text(where: str, sources: Sequence[str]) -> str:
+def location_text(where: str, sources: Sequence[str]) -> str:
     """Return a location without the common part: without its file, or without the directory of all files."""
     line = where.rpartition(":")[2]
     return line if len(sources) == 1 and line.isdigit() else where.removeprefix(folder_of(sources))
@@ -179,7 +179,7 @@ def folder_of(sources: Sequence[str]) -> str:
 
 
 def evidence_text(sources: Sequence[str]) -> str | None:
-    """Return the part that `place_text` omits: `evidence: lines of night/`."""
+    """Return the part that `location_text` omits: `evidence: lines of night/`."""
     left_out = sources[0] if len(sources) == 1 else folder_of(sources)
     return f"evidence: lines of {left_out}" if left_out else None
 
@@ -288,7 +288,7 @@ def step_times_text(steps: StepStatistics) -> str:
     return ", ".join(f"{name} {duration_of_seconds(value)}" for name, value in steps.known.items())
 
 
-def beside_ledger(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
+def outside_ledger_texts(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
     """Yield (name, words) of everything reported outside the ledger."""
     if analysis.window.excluded_ns:
         yield Category.EXCLUDED.id, f"{duration(analysis.window.excluded_ns)}, not part of the 100 %"
@@ -481,7 +481,7 @@ def diagnostic_lines(diagnostics: Iterable[Diagnostic], *, every_place: bool = F
         message = safe(diagnostic.message)
         shown = message if every_place else shorten(message, _LONGEST, "...")
         yield f"{diagnostic.severity}: {diagnostic.code}{count}: {shown}"
-        places = places_text(diagnostic, len(diagnostic.where) if every_place else PLACES)
+        places = locations_text(diagnostic, len(diagnostic.where) if every_place else PLACES)
         if places:
             yield f"    {places}"
 
@@ -492,7 +492,7 @@ def explaining_line(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
         yield f"Run `goodput help {worst.code}` for its effect on the numbers and how to fix it."
 
 
-def places_text(diagnostic: Diagnostic, most: int = PLACES) -> str:
+def locations_text(diagnostic: Diagnostic, most: int = PLACES) -> str:
     """Return the first locations of a diagnostic, each once, and how many more there are: `run.log:3, +2 more`."""
     shown = [shorten(safe(place), _LONGEST, "...") for place in list(dict.fromkeys(diagnostic.where))[:most]]
     more = max(diagnostic.count, len(diagnostic.where)) - len(shown)

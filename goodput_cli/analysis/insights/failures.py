@@ -270,7 +270,7 @@ def _repeating_hosts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
         codes = ", ".join(_codes(_why(failures.analysis, dead)))
         text = f"{one.runs} of {one.of} failures were on {one.host}, one of {one.hosts} hosts ({codes}"
         advice = f"drain {one.host} and test it"
-        if job.told_apart(one.host):
+        if job.is_separable(one.host):
             text += f"; probability by chance {one.p:.2g})"
         else:
             rank = job.rank_on(one.host)

@@ -24,7 +24,7 @@ from goodput_cli.analysis.insights.hangs import (
 from goodput_cli.analysis.insights.inside import find_inside
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, Candidate, Insight, InsightKind
 from goodput_cli.analysis.insights.last_end import LastEndCost, find_last_end, watchdog_words
-from goodput_cli.analysis.insights.outages import told
+from goodput_cli.analysis.insights.outages import add_outage_texts
 from goodput_cli.analysis.insights.patterns import find_periodic, find_slow_saves, interval_advised, periodic_insight
 from goodput_cli.analysis.insights.training import (
     find_given_up,
@@ -59,7 +59,7 @@ def find_insights(analysis: AnalysisData, inside: Sequence[StepBreakdown]) -> tu
     program."""
     made = [
         _made(analysis, one)
-        for one in told(analysis, list(_all(analysis, inside)))
+        for one in add_outage_texts(analysis, list(_all(analysis, inside)))
         if one.ns >= LEAST_NS
         and 100 * one.ns >= BY_CODE[one.code].least_percent * analysis.window.counted_ns
         and (one.code in _OF_SHORT_JOBS or not analysis.is_too_short)
@@ -80,7 +80,7 @@ def _all(analysis: AnalysisData, inside: Sequence[StepBreakdown]) -> Iterator[Ca
     periodic = find_periodic(analysis)
     hangs = find_hangs(timeline, within)
     if periodic is not None:
-        hangs = hangs.take(~periodic.holds(hangs.attempt, hangs.step))
+        hangs = hangs.take(~periodic.contains(hangs.attempt, hangs.step))
     hangs = that_matter(hangs, timeline, within)
     costs = costs_of(analysis)
     unplanned, lost = costs.unplanned, costs.taken_back[:-1]

@@ -209,7 +209,7 @@ class HostsOfJob:
             last[one.host] = one.at_ns
         return [one for one in repeats(draws, len(set(chain(*self._listed)))) if one.named]
 
-    def told_apart(self, host: str) -> bool:
+    def is_separable(self, host: str) -> bool:
         """Return True if the log separates the host from the ranks that ran on it.
 
         One of these is enough: two failures with a logged hardware cause, failures only with the host and not without

@@ -14,7 +14,7 @@ from goodput_cli.analysis.steps.inside import (
     RankRow,
     StepBreakdown,
     data_in_ledger,
-    held_up,
+    delay_text,
     is_slow,
     mostly_data,
     share_of,
@@ -87,7 +87,7 @@ def _of_slow(analysis: AnalysisData, inside: StepBreakdown, slow: Sequence[RankR
     whose = "its" if len(slow) == 1 else "their"
     why = "loading data" if all(map(mostly_data, slow)) else f"{whose} own work"
     by = "rank" if isinstance(slow[0], RankRow) else "host"
-    text = f"{held_up(inside, slow)}: {why} took longest there{_WITHIN}"
+    text = f"{delay_text(inside, slow)}: {why} took longest there{_WITHIN}"
     return _candidate(analysis, "slow_rank", sum(row.cost_ns or 0 for row in slow), text, ("--by", by))
 
 

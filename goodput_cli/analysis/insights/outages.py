@@ -30,7 +30,7 @@ _AGAIN = 3
 _FEW_LEFT = 1
 
 
-def told(analysis: AnalysisData, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
+def add_outage_texts(analysis: AnalysisData, candidates: Sequence[Candidate]) -> Iterator[Candidate]:
     """Yield the candidates, each with sentences from the chains of its disruptions."""
     timeline = analysis.timeline
     if not any(one.about.disruptions or one.code == "queued" for one in candidates):

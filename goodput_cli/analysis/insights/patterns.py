@@ -62,7 +62,7 @@ class Periodic(Struct, frozen=True):
     stalled: I64
     """Part of it that the ledger counts as a stall (ns)."""
 
-    def holds(self, attempt: Rows, number: I64) -> Mask:
+    def contains(self, attempt: Rows, number: I64) -> Mask:
         """Return, for step numbers as recorded, True if the step is one of the long ones."""
         own = set(zip(self.steps.attempt.tolist(), self.steps.number.tolist(), strict=True))
         return np.array([pair in own for pair in zip(attempt.tolist(), number.tolist(), strict=True)], dtype=bool)

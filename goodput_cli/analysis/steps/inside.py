@@ -228,7 +228,7 @@ def slow_ranks(inside: StepBreakdown) -> tuple[RankRow, ...]:
     return tuple(row for row in rows[:1] if may_be_slow(inside.rank_habit, str(row.rank)))
 
 
-def held_up(inside: StepBreakdown, rows: Sequence[RankRow | HostRow]) -> str:
+def delay_text(inside: StepBreakdown, rows: Sequence[RankRow | HostRow]) -> str:
     """Return `rank 3 on node-1 delayed all others by at least 5 min 00 s (4.20 % of step time), rank 5 by ...`."""
     names = [named(row) for row in rows]
     amounts = [_amount(inside, row.cost_ns or 0) for row in rows]
@@ -326,13 +326,13 @@ def _answer(pool: str, launches: Sequence[StepTimesOfAttempt], processes: F64 | 
         ranks=tuple(_rank_rows(sums, logged)),
         hosts=tuple(_host_rows(sums)),
         untimed=untimed,
-        at_least=_holds_several_steps(launches) and (len(logged) > 1 or any("max" in one.whole for one in launches)),
+        at_least=_has_step_blocks(launches) and (len(logged) > 1 or any("max" in one.whole for one in launches)),
         rank_habit=ranks.habit(),
         host_habit=hosts.habit(),
     )
 
 
-def _holds_several_steps(launches: Sequence[StepTimesOfAttempt]) -> bool:
+def _has_step_blocks(launches: Sequence[StepTimesOfAttempt]) -> bool:
     """Return True if a record is of more than one step: the sum of the slowest is then no more than its steps had."""
     return any(launch.summed or bool((launch.count > 1).any()) for launch in launches)
 

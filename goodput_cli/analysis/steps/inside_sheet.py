@@ -21,7 +21,7 @@ from goodput_cli.analysis.steps.inside import (
     RankRow,
     StepBreakdown,
     data_in_ledger,
-    held_up,
+    delay_text,
     may_be_slow,
     mostly_data,
     named,
@@ -107,11 +107,11 @@ def _notes(one: StepBreakdown) -> Iterator[str]:
 
 def _slow_notes(one: StepBreakdown) -> Iterator[str]:
     """Yield the ranks and hosts that held up others, or may have."""
-    yield from (f"{held_up(one, [row])}: its own work took longest" for row in slow_ranks(one))
+    yield from (f"{delay_text(one, [row])}: its own work took longest" for row in slow_ranks(one))
     worst = one.ranks[0].cost_ns or 0 if one.ranks else 0
     for host in one.hosts[:1]:
         if host.cost_ns and host.cost_ns > OF_A_HOST * worst and may_be_slow(one.host_habit, host.host):
-            yield f"{held_up(one, [host])}: all of its ranks together"
+            yield f"{delay_text(one, [host])}: all of its ranks together"
     for row in one.ranks:
         if row.likely_ns:
             yield (

@@ -88,7 +88,7 @@ def best_model(seconds: F64, candidates: NDArray[np.intp]) -> PaceModel:
     if count < 2:
         return ONE_LEVEL
     logs = _log_blocks(seconds, size, candidates)
-    places, kept = _places(candidates, size, count)
+    places, kept = _boundary_blocks(candidates, size, count)
     fits = _Fits(logs, places)
     penalty = _PENALTY * math.log(count)
     alone, noise = fits.one_level()
@@ -117,7 +117,7 @@ def _log_blocks(seconds: F64, size: int, candidates: NDArray[np.intp]) -> F64:
     return logs
 
 
-def _places(candidates: NDArray[np.intp], size: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _boundary_blocks(candidates: NDArray[np.intp], size: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The blocks before which a level may change, each once, and the candidate that each is."""
     # a block is of the level that has more of it
     nearest = np.clip((candidates + size // 2) // size, 1, count - 1).astype(np.intp)

@@ -12,7 +12,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.phrases import evidence_text, place_text, step_times_text, window_text
+from goodput_cli.analysis.goodput.phrases import evidence_text, location_text, step_times_text, window_text
 from goodput_cli.analysis.json_fields import Amount, FromOne, Json, written
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
@@ -333,7 +333,7 @@ def _people_columns(report: StepReport, sources: Sequence[str]) -> Iterator[Colu
     yield Column("step time", "duration", Audience.PEOPLE, each(lambda slow: _ns(slow.seconds)))
     times = each(lambda slow: round(slow.seconds / ideal, 2) if ideal else None)
     yield Column("x ideal", "number", Audience.PEOPLE, times)
-    yield Column("evidence", "text", Audience.PEOPLE, each(lambda slow: place_text(slow.where, sources)))
+    yield Column("evidence", "text", Audience.PEOPLE, each(lambda slow: location_text(slow.where, sources)))
 
 
 def _steps(first: int, last: int) -> str:
@@ -376,7 +376,7 @@ def _regime_sheet(report: StepReport, sources: Sequence[str]) -> Sheet:
         Column("step time", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.seconds))),
         Column("x usual", "number", Audience.PEOPLE, each(lambda regime: round(regime.factor, 2))),
         Column("beyond usual", "duration", Audience.PEOPLE, each(lambda regime: _ns(regime.lost_seconds))),
-        Column("evidence", "text", Audience.PEOPLE, each(lambda regime: place_text(regime.where, sources))),
+        Column("evidence", "text", Audience.PEOPLE, each(lambda regime: location_text(regime.where, sources))),
     )
     rows = table_rows(columns, len(report.regimes), lambda: [report.regimes])
     return Sheet(title=REGIMES, columns=columns, rows=rows)

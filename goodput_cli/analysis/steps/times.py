@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.training.kept import excluded_within
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
-from goodput_cli.analysis.stated_sizes import HeldValues
+from goodput_cli.analysis.stated_sizes import StatedValues
 from goodput_cli.arrays import F64, I64, Rows, blocks
 from goodput_cli.events.schema import ACCELERATORS, NO_STEP, SAMPLES, TOKENS_PER_STEP, WORLD_SIZE, Kind, Metric
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -156,18 +156,18 @@ def sizes_of_work(timeline: Timeline, steps: TimedSteps) -> F64 | None:
     return np.asarray(of_which, dtype=np.float64).reshape(len(steps))
 
 
-def _stated_sizes(timeline: Timeline) -> list[tuple[str, HeldValues]]:
+def _stated_sizes(timeline: Timeline) -> list[tuple[str, StatedValues]]:
     """Return the sizes of the job that change, by what they are called."""
     found = []
     for words, names, most in _SIZES_OF_WORK:
         metric = next((one for name in names if (one := metric_of(timeline, name)) is not None), None)
         if metric is not None and 1 < len(np.unique(metric.value)) <= most:
-            found.append((words, HeldValues.of(timeline, metric.time, metric.step, metric.value)))
+            found.append((words, StatedValues.of(timeline, metric.time, metric.step, metric.value)))
     slices = _total_slices(timeline)
     return found if slices is None else [*found, ("slices", slices)]
 
 
-def _total_slices(timeline: Timeline) -> HeldValues | None:
+def _total_slices(timeline: Timeline) -> StatedValues | None:
     """Return how many slices the job has; None if that does not change, or is not logged. Fewer active ones are not
     another size: the rest is missing."""
     table = timeline.table
@@ -177,7 +177,7 @@ def _total_slices(timeline: Timeline) -> HeldValues | None:
         return None
     rows = rows[np.isin(table.detail[rows], list(known))]
     total = np.array([known[code][1] for code in table.detail[rows].tolist()], dtype=np.float64)
-    return HeldValues.of(timeline, table.time[rows], np.full(len(rows), NO_STEP), total)
+    return StatedValues.of(timeline, table.time[rows], np.full(len(rows), NO_STEP), total)
 
 
 def slices_of(detail: tuple[object, ...]) -> tuple[int, int] | None:
@@ -199,7 +199,7 @@ def processes_by_attempt(timeline: Timeline) -> F64 | None:
     if metric is None or not len(timeline.attempts):
         return None
     ends = np.append(timeline.attempts.begin[1:] - 1, timeline.end)
-    return HeldValues.of(timeline, metric.time, metric.step, metric.value).at(ends)
+    return StatedValues.of(timeline, metric.time, metric.step, metric.value).at(ends)
 
 
 def changes_of_size(timeline: Timeline, start: int, end: int) -> list[str]:

@@ -167,7 +167,7 @@ def _evidence(timeline: Timeline, rows: Rows) -> tuple[Rows, Rows]:
 
 def evidence(table: EventTable, rows: SegmentRows) -> Iterator[list[str]]:
     """Return the log lines that bound each segment (`EventTable.where`), each once; empty without any."""
-    for place, end_place in zip(table.places(rows.row), table.places(rows.end_row), strict=True):
+    for place, end_place in zip(table.locations(rows.row), table.locations(rows.end_row), strict=True):
         yield list(dict.fromkeys(one for one in (place, end_place) if one is not None))
 
 
@@ -259,7 +259,7 @@ class SegmentsPart:
         return [labels[label] if label >= 0 else None for label in self.rows.label.tolist()]
 
     @cached_property
-    def places(self) -> list[list[str]]:
+    def locations(self) -> list[list[str]]:
         """Return the log lines that bound each."""
         return list(evidence(self.timeline.table, self.rows))
 
@@ -350,10 +350,10 @@ SEGMENTS = Table(
             "evidence",
             "text",
             Audience.PROGRAMS,
-            lambda part: [" ".join(places) for places in part.places],
+            lambda part: [" ".join(places) for places in part.locations],
             "file:line or insertId of the events that bound it; if nothing was logged for it, of the events around it",
             json={"type": "array", "items": {"type": "string"}, "maxItems": 2},
-            json_values=lambda part: part.places,
+            json_values=lambda part: part.locations,
         ),
     ),
 )
@@ -399,7 +399,7 @@ EVENTS = Table(
         Column("rank", "count", Audience.JSON, _ranks, "its rank", nullable=True),
         Column("label", "text", Audience.JSON, _event_labels, "of custom and elastic events", nullable=True),
         Column(
-            "where", "text", Audience.JSON, lambda part: list(part.table.places(part.rows)), "file:line or insertId"
+            "where", "text", Audience.JSON, lambda part: list(part.table.locations(part.rows)), "file:line or insertId"
         ),
     ),
 )

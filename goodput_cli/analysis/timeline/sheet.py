@@ -57,7 +57,7 @@ def timeline_sheet(
         columns = (*columns[:-2], _busy_column(analysis), *columns[-2:])
     shown_events = [] if events is None else _grouped_events(timeline, events)
     beside = merge(shown_events, _profile_sessions(analysis, window), key=lambda row: row[0])
-    shown = _interleaved(_segment_rows(columns, timeline, runs), list(_beside_busy(beside, with_busy)))
+    shown = _interleaved(_segment_rows(columns, timeline, runs), list(_without_busy(beside, with_busy)))
     total = duration(int((rows.end - rows.start).sum()))
     return Sheet(
         title=f"Timeline of {analysis.job.name}",
@@ -101,7 +101,7 @@ def _exact_rows(
     if events is None:
         return (cells for _, cells in segments)
     each = (_event_cells(timeline.table, row, row, 1) for row in events.tolist())
-    return _interleaved(segments, _beside_busy(each, with_busy))
+    return _interleaved(segments, _without_busy(each, with_busy))
 
 
 def _segment_rows(columns: Sequence[Column], timeline: Timeline, rows: SegmentRows) -> Iterator[TimedRow]:
@@ -117,7 +117,7 @@ def _columns(rows: SegmentRows) -> tuple[Column, ...]:
         "what": Column("category", "text", people, _names, brief=brief_name),
         "number": Column("attempt", "count", people, _attempts, spare=True),
         "steps": Column("steps", "text", people, _step_ranges),
-        "lines": Column("evidence", "text", people, lambda part: map(_short_places, part.places), brief=_first_place),
+        "lines": Column("evidence", "text", people, lambda part: map(_short_locations, part.locations), brief=_first_location),
     }
     slow = Audience.PEOPLE | Audience.TABLES if rows.slowdown.any() else Audience.TABLES
     tables = {one.name: one for one in seen_by(Audience.TABLES, SEGMENTS.columns)}
@@ -140,7 +140,7 @@ def _busy_column(analysis: Analysis) -> Column:
     return Column("busy", "percent", Audience.PEOPLE, values)
 
 
-def _beside_busy(events: Iterable[TimedRow], with_busy: bool) -> Iterator[TimedRow]:
+def _without_busy(events: Iterable[TimedRow], with_busy: bool) -> Iterator[TimedRow]:
     """Yield rows of events with an empty cell in the utilization column."""
     return ((time, (*cells[:-2], None, *cells[-2:]) if with_busy else cells) for time, cells in events)
 
@@ -158,7 +158,7 @@ def _step_ranges(part: SegmentsPart) -> list[str | None]:
     return [None if NO_STEP in (begin, end) else _steps(begin, end - 1) for begin, end in zip(first, stop, strict=True)]
 
 
-def _short_places(places: Sequence[str]) -> str:
+def _short_locations(places: Sequence[str]) -> str:
     """Return locations for people: `run.jsonl:3-17` for two lines of a file."""
     split = [place.rpartition(":") for place in places]
     files = {file for file, _, _ in split}
@@ -175,7 +175,7 @@ def _without(folder: str, rows: Iterable[tuple[Cell, ...]]) -> Iterator[tuple[Ce
         yield (*cells[:-2], short or None, cells[-1])
 
 
-def _first_place(places: str) -> str:
+def _first_location(places: str) -> str:
     """Return a short form for narrow screens: `run.out:3 +1`."""
     ends = [match.end() for match in _LINES.finditer(places)]
     return places if len(ends) < 2 else f"{places[: ends[0]].strip()} +{len(ends) - 1}"
@@ -226,7 +226,7 @@ def _event_cells(table: EventTable, row: int, last: int, count: int, hung: int |
         step,
         step,
         None,
-        _short_places(places),
+        _short_locations(places),
         " ".join(places),
     )
 
@@ -257,13 +257,13 @@ def _profile_sessions(analysis: Analysis, window: tuple[int, int]) -> Iterator[T
         if begin is None and runs:
             begin = int(time)
         elif begin is not None and not runs and begin < window[1] and time > window[0]:
-            yield begin, _row_beside(begin, int(time), "profile session")
+            yield begin, _event_row(begin, int(time), "profile session")
             begin = None
     if begin is not None and begin < window[1]:
-        yield begin, _row_beside(begin, None, "profile session (no end)")
+        yield begin, _event_row(begin, None, "profile session (no end)")
 
 
-def _row_beside(start: int, end: int | None, words: str) -> tuple[Cell, ...]:
+def _event_row(start: int, end: int | None, words: str) -> tuple[Cell, ...]:
     took = None if end is None else end - start
     return (start, end, took, None, None, words, f"  {words}", "", *[None] * 7)
 

@@ -184,14 +184,14 @@ def fetch(line: CommandLine, output: str, keeping: Keeping, quiet: bool, no_prog
         options |= {"update": keeping.update, "force": keeping.force}
         manifest = fetch_logs(sources, output, **options)
     if not quiet:
-        span = f"{_instant(manifest.start)} - {_instant(manifest.end)} UTC" if manifest.start else "no events"
+        span = f"{_time_text(manifest.start)} - {_time_text(manifest.end)} UTC" if manifest.start else "no events"
         held = f"{plural(manifest.lines, 'line')}, {span}, from {' '.join(manifest.sources)}"
         print_message(safe(f"{output}: {held}"))
     print_messages(remarks(manifest.diagnostics, quiet=quiet, strict=line.strict))
     return ProblemsFound.exit_code if line.strict and problems(manifest.diagnostics) else 0
 
 
-def _instant(iso: str | None) -> str:
+def _time_text(iso: str | None) -> str:
     """Return a time of a manifest as `2026-01-31 10:00:00`."""
     return (iso or "")[:19].replace("T", " ")
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Output, Records, whole_numbers
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, NONE, Edge, Kind
-from goodput_cli.events.timestamps import Instants
+from goodput_cli.events.timestamps import ParsedTimestamps
 
 RESILIENCY_KINDS = {
     "user_scheduled": Kind.SCHEDULED,
@@ -127,7 +127,7 @@ def _times(records: Records, good: Mask, output: Output) -> I64:
     return instants.ns
 
 
-def _report_local(records: Records, instants: Instants, good: Mask, output: Output) -> None:
+def _report_local(records: Records, instants: ParsedTimestamps, good: Mask, output: Output) -> None:
     zone = output.clock.zone
     message = f"timestamps without a zone are read as {zone}; --timezone sets their zone"
     naive = instants.naive & good

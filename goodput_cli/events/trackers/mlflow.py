@@ -213,7 +213,7 @@ def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector, ex
 
 def _without_restarts(found: Mapping[str, Run], stored: Mapping[str, _Stored], notes: DiagnosticCollector) -> list[Run]:
     """Return the runs, with those of one name that continue each other merged."""
-    named = {run_id: run for run_id, run in found.items() if run.name and any(True for _ in run.lives[0].places)}
+    named = {run_id: run for run_id, run in found.items() if run.name and any(True for _ in run.lives[0].locations)}
     extents = (_extent(run, _experiment(stored[run_id])) for run_id, run in named.items())
     first_of = find_continued_runs(extents)
     for run_id, first in first_of.items():
@@ -233,7 +233,7 @@ def _without_restarts(found: Mapping[str, Run], stored: Mapping[str, _Stored], n
 def _extent(run: Run, experiment: str) -> RunExtent:
     """Return the extent of a run, which has one process."""
     (life,) = run.lives
-    begin = min(place.time for place in life.places)
+    begin = min(place.time for place in life.locations)
     steps = sorted({step for row in life.rows for step in row.steps.values()})
     return RunExtent(run.job, (experiment, run.name), begin, life.last, steps)
 

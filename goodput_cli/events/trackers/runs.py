@@ -70,7 +70,7 @@ class ProcessOfRun:
     """(source, log line) of lines that it printed, with their times."""
 
     @property
-    def places(self) -> Iterable[LoggedTime]:
+    def locations(self) -> Iterable[LoggedTime]:
         """Yield all proofs of its activity, the begin first."""
         places = (self.begin, *(row.at for row in self.rows), *self.alive, self.end)
         return (one for one in places if one is not None)
@@ -78,7 +78,7 @@ class ProcessOfRun:
     @property
     def last(self) -> int:
         """Return ns UTC of its last activity."""
-        return max(place.time for place in self.places)
+        return max(place.time for place in self.locations)
 
 
 @dataclass
@@ -115,13 +115,13 @@ class Run:
         return found
 
     @property
-    def place(self) -> LoggedTime:
+    def location(self) -> LoggedTime:
         """Return any location in the run."""
-        return next(place for life in self.lives for place in life.places)
+        return next(place for life in self.lives for place in life.locations)
 
     def note(self, code: str, message: str, notes: DiagnosticCollector) -> None:
         """Report a diagnostic about the run. code: of the diagnostic."""
-        notes.add(code, message, self.place.source, [max(self.place.line, 1)])
+        notes.add(code, message, self.location.source, [max(self.location.line, 1)])
 
 
 def with_marks(run: Run, notes: DiagnosticCollector) -> Run:
@@ -224,7 +224,7 @@ def _as_attempts(lives: Sequence[ProcessOfRun]) -> list[ProcessOfRun]:
 
 
 def _begin(life: ProcessOfRun) -> int:
-    return life.begin.time if life.begin is not None else min(place.time for place in life.places)
+    return life.begin.time if life.begin is not None else min(place.time for place in life.locations)
 
 
 def _joined(group: Sequence[ProcessOfRun]) -> ProcessOfRun:

@@ -112,7 +112,7 @@ def two_clusters(rows: Sequence[DocumentRow], cluster_of: Callable[[str], str] |
         return
     parts: defaultdict[str, list[tuple[int, int, str]]] = defaultdict(list)
     for row in rows:
-        cluster = cluster_of(row.document.place)
+        cluster = cluster_of(row.document.location)
         for part in row.jobs if cluster else ():
             parts[part.job].append((part.first_ns, part.last_ns, cluster))
     for job, found in sorted(parts.items()):

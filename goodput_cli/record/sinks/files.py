@@ -59,7 +59,7 @@ class FileSink:
         self,
         path: str,
         *,
-        say_dropped: SayDropped,
+        dropped_line: SayDropped,
         warn: Callable[[str], None],
         fsync: str = "ends",
         follow: bool = True,
@@ -69,7 +69,7 @@ class FileSink:
         self.name = "file"
         self.path = path
         self.has_path = descriptor is None
-        self._dropped_line = say_dropped
+        self._dropped_line = dropped_line
         self._warn = warn
         self._second = second
         self._flags = _FLAGS if follow else _FLAGS | getattr(os, "O_NOFOLLOW", 0)
@@ -146,11 +146,11 @@ class FileSink:
         try:
             done = os.write(self._descriptor, line)
         except OSError as error:
-            self._say(self._problem if self._descriptor < 0 else _reason(error))
+            self._warn_on_change(self._problem if self._descriptor < 0 else _reason(error))
             return False
         if done != len(line):
             self._torn = True
-            self._say("a write was incomplete")
+            self._warn_on_change("a write was incomplete")
             return False
         held = self._held
         held.first, held.last = held.first or us, us
@@ -190,7 +190,7 @@ class FileSink:
             torn = _ends_in_the_middle(self.path)
             descriptor = self._opened_descriptor()
         except OSError as error:
-            self._say(_NO_FILE if error.errno in (errno.ENXIO, errno.EISDIR) and self._opened else _reason(error))
+            self._warn_on_change(_NO_FILE if error.errno in (errno.ENXIO, errno.EISDIR) and self._opened else _reason(error))
             if self._is_deleted(own):
                 self._let_go()
             return
@@ -283,12 +283,12 @@ class FileSink:
             done = os.write(self._descriptor, line)
         except OSError as error:
             if self._descriptor >= 0:  # otherwise the reason has been reported
-                self._say(_reason(error))
+                self._warn_on_change(_reason(error))
             return False
         self._torn = self._torn or 0 < done < len(line)
         return done == len(line)
 
-    def _say(self, problem: str) -> None:
+    def _warn_on_change(self, problem: str) -> None:
         if problem != self._problem:
             self._warn(f"{self.path}: {problem}; lines that cannot be written are counted in the log")
         self._problem = problem

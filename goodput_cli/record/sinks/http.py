@@ -86,7 +86,7 @@ def ask(
         place = moved_to(request.full_url, answer.headers.get("Location", ""))
         followed = request.get_method() in ("GET", "HEAD") and may_follow(request.full_url, place)
     except (OSError, ValueError, HTTPException) as error:
-        raise Unavailable(_said(error)) from None
+        raise Unavailable(_reason(error)) from None
     if not followed:
         raise Unavailable(f"the server answers {answer.status} (redirect to {host_of(place)})", lasting=True)
     return ask(place, None, headers, method, seconds=seconds, most=most, proxies=proxies)
@@ -168,7 +168,7 @@ def _successful(answer: Answer) -> bytes:
     return answer.data
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     reason = getattr(error, "reason", error)
     if isinstance(reason, TimeoutError):
         return "no answer in time"

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     class Context(Protocol):
         """Properties of the attempt (a `Writer`): the owner of the lines, and the limits of waiting lines.
 
-        say_dropped, say_second: return the lines of such reports. warn: called with messages for the user of the
+        dropped_line, second_writer_line: return the lines of such reports. warn: called with messages for the user of the
         program. inline: True to write files in the caller's thread (None: for a local file system). batch_lines,
         latency: limits of a batch for Cloud Logging. log_id: its log, if the target contains none; "" for
         `goodput_<job>`.
@@ -58,9 +58,9 @@ if TYPE_CHECKING:
         latency: float
         log_id: str
 
-        def say_dropped(self, drops: Drops, sink: str, /) -> bytes: ...
+        def dropped_line(self, drops: Drops, sink: str, /) -> bytes: ...
 
-        def say_second(self, beside: int, /) -> bytes: ...
+        def second_writer_line(self, beside: int, /) -> bytes: ...
 
         def warn(self, sentence: str, /) -> None: ...
 
@@ -80,7 +80,7 @@ def split(to: Targets) -> list[Target]:
     return [to]
 
 
-def beside(targets: Sequence[Target], run_id: str, rank: int) -> list[Target]:
+def targets_of_rank(targets: Sequence[Target], run_id: str, rank: int) -> list[Target]:
     """Return the targets of another rank if only rank 0 writes to the given ones: the file next to each file."""
     return [own_file(os.fspath(one), run_id, rank) if _is_path(one) else one for one in targets]  # type: ignore[arg-type]
 
@@ -164,7 +164,7 @@ def with_queue(delivery: Delivery, context: Context) -> Worker:
         delivery,
         queue_lines=context.queue_lines,
         queue_bytes=context.queue_bytes,
-        say_dropped=context.say_dropped,
+        dropped_line=context.dropped_line,
         warn=context.warn,
     )
 
@@ -174,12 +174,12 @@ def _file(path: str, context: Context, *, follow: bool = True, descriptor: int |
         raise ValueError(f"fsync must be one of {', '.join(FSYNC)}, not {context.fsync!r}")
     sink = FileSink(
         path,
-        say_dropped=context.say_dropped,
+        dropped_line=context.dropped_line,
         warn=context.warn,
         fsync=context.fsync,
         follow=follow,
         descriptor=descriptor,
-        second=context.say_second,
+        second=context.second_writer_line,
     )
     inline = context.inline
     if inline is None:

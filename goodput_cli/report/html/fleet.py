@@ -246,7 +246,7 @@ def runs_chart(report: FleetData, pages: Mapping[RunKey, str] = MappingProxyType
         amount = row.ns / NS_PER_HOUR if timed else hours(int(row.chip_ns or 0))
         if amount > 0:
             page = pages.get((row.job, row.run))
-            rows.append({"hours": amount, "goodput": row.goodput_percent, "name": _said(row, amount), "page": page})
+            rows.append({"hours": amount, "goodput": row.goodput_percent, "name": _run_label(row, amount), "page": page})
     if len(rows) < 2:
         return None
     axis = {"title": "job hours" if timed else "accelerator hours", "tickCount": 8, **_SHORT}
@@ -258,7 +258,7 @@ def runs_chart(report: FleetData, pages: Mapping[RunKey, str] = MappingProxyType
     return _drawn({**chart, "width": _WIDTH, "height": 260}, "runs")[:1]  # one point per run: keep the page small
 
 
-def _said(row: RunLine, amount: float) -> str:
+def _run_label(row: RunLine, amount: float) -> str:
     """Return the label of a run: `llm-7b #2, search: 74.20 % of 1,024.0 h`."""
     number = f" #{row.run}" if row.runs > 1 and row.run else ""
     team = f", {shorten(safe(row.team), _NAME)}" if row.team else ""
@@ -391,12 +391,12 @@ def _tiles(report: FleetData) -> list[tuple[str, str, bool]]:
     """Return names and figures; True for sentences, which are printed small."""
     sums = report.sums
     if report.unlogged and report.allocations is not None:
-        return _tiles_held(report.allocations)
+        return _scheduler_tiles(report.allocations)
     tiles = [
         (f"lost {'job' if by_time(report) else 'accelerator'} hours", lost_amount(sums, by_time=by_time(report)), False)
     ]
-    if not by_time(report) and sums.held_lost != sums.lost:
-        tiles.append(("of them while allocated", tenths(hours(sums.held_lost)), False))
+    if not by_time(report) and sums.lost_while_allocated != sums.lost:
+        tiles.append(("of them while allocated", tenths(hours(sums.lost_while_allocated)), False))
     if report.total.cost is not None:
         tiles.append(("cost", grouped(report.total.cost), False))
     tiles.append(("failures", f"{sums.failures:,}", False))
@@ -408,7 +408,7 @@ def _tiles(report: FleetData) -> list[tuple[str, str, bool]]:
     return tiles
 
 
-def _tiles_held(found: Scheduled) -> list[tuple[str, str, bool]]:
+def _scheduler_tiles(found: Scheduled) -> list[tuple[str, str, bool]]:
     """Return the tiles of a fleet with scheduler data only."""
     total = found.total
     tiles = (

@@ -198,12 +198,12 @@ def _index(sheet: FleetSheet, listed: Sequence[ListedRun]) -> str:
         costs=costs,
         costs_of="job" if timed else "accelerator",
         weeks=[week.week for week in report.weeks],
-        runs=[(one.href, texts, _places(report.weeks, one.row), _kinds(costs, one)) for one, texts in rows],
+        runs=[(one.href, texts, _week_numbers(report.weeks, one.row), _kinds(costs, one)) for one, texts in rows],
         heads=kept,
     )
 
 
-def _places(weeks: Sequence[WeekRow], row: RunLine) -> str:
+def _week_numbers(weeks: Sequence[WeekRow], row: RunLine) -> str:
     """Return the numbers, from 1, of the weeks that a run overlaps."""
     inside = (week.start_ns < row.end_ns and row.start_ns < week.end_ns for week in weeks)
     return " ".join(str(number) for number, lies in enumerate(inside, 1) if lies)

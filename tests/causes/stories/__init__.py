@@ -51,7 +51,7 @@ def stories() -> list[Story]:
     return msgspec.convert(rows, list[Story])
 
 
-def life(minute: int, first: int) -> Iterator[str]:
+def attempt_lines(minute: int, first: int) -> Iterator[str]:
     """Return an attempt on node-03 and node-04 with eight ranks: its start lines at a minute after 10:00, then
     fifteen records of ten steps. The tenth is saved. The last record comes ten minutes and 45 s later."""
     yield "time to initialize megatron (seconds): 20.000"
@@ -71,15 +71,15 @@ def life(minute: int, first: int) -> Iterator[str]:
 
 def lines_of(story: Story) -> list[str]:
     """Return the lines of the job's log."""
-    first = list(life(0, 10))
+    first = list(attempt_lines(0, 10))
     behind = STARTS + EARLY
     first[behind:behind] = story.early.strip("\n").split("\n") if story.early else []
     said = story.text.strip("\n").split("\n") if story.text else []
     restored = [" loading distributed checkpoint from /ckpt/llm at iteration 100"]
-    start, *rest = life(30, 110)
+    start, *rest = attempt_lines(30, 110)
     again = [start, *rest[:1], *restored, *rest[1:]]
     if story.start:
-        begun = [*list(life(14, 110))[:STARTS], *restored, *story.start.strip("\n").split("\n")]
+        begun = [*list(attempt_lines(14, 110))[:STARTS], *restored, *story.start.strip("\n").split("\n")]
         return [*first, *said, *begun, *again]
     return [*first, *said, *again]
 
@@ -92,7 +92,7 @@ def written(story: Story, folder: Path) -> Path:
     return folder
 
 
-def told(story: Story, folder: Path) -> Disruption:
+def disruption_of(story: Story, folder: Path) -> Disruption:
     """Return the disruption that the story is about."""
     return goodput_cli.analyze(str(written(story, folder)), job_name="llm").disruptions[-1]
 
@@ -114,7 +114,7 @@ def main(part: str = "") -> None:
     """Print the verdict on each story."""
     for story in (one for one in stories() if part in one.name):
         with tempfile.TemporaryDirectory() as folder:
-            found = told(story, Path(folder))
+            found = disruption_of(story, Path(folder))
         place = f"rank {found.first_rank} {found.first_host or '-'}"
         mark = "?" if found.cause_certainty == "likely" else ""
         print(f"{verdict(story, found):11} {story.name}: {found.cause}{mark} {place} (truth: {story.cause[0]} "

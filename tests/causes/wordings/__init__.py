@@ -52,7 +52,7 @@ def wordings(kind: str) -> list[Wording]:
     ]  # fmt: skip
 
 
-def life(minute: int, first: int) -> Iterator[str]:
+def attempt_lines(minute: int, first: int) -> Iterator[str]:
     """Return the start lines of a process on node-03 at a minute after 10:00, and fifteen records of ten steps. The
     last record comes ten minutes and 45 s later."""
     yield "time to initialize megatron (seconds): 20.000"
@@ -70,9 +70,9 @@ def lines_of(one: Wording) -> list[str]:
     """Return the log of a job that contains this message."""
     said = [] if one.host_log else one.text.split("\n")
     if one.at == "start":
-        begun = list(life(16, 10))[:3]
-        return [*life(0, 10), *begun, *said, *life(30, 160)]
-    return [*life(0, 10), *said, *life(30, 160)]
+        begun = list(attempt_lines(16, 10))[:3]
+        return [*attempt_lines(0, 10), *begun, *said, *attempt_lines(30, 160)]
+    return [*attempt_lines(0, 10), *said, *attempt_lines(30, 160)]
 
 
 def judged(one: Wording, folder: Path) -> Disruption:
@@ -134,16 +134,16 @@ OTHER_END = (
 """The final failure of a job that logged ordinary messages before."""
 
 
-def beside(one: Wording, where: str, folder: Path) -> Disruption:
+def disruption_among(one: Wording, where: str, folder: Path) -> Disruption:
     """Return the disruption of a job with ordinary messages: `middle`, between two steps; `end`, after the last one;
     `other`, before it dies of a full disk."""
     said = [] if one.host_log else one.text.split("\n")
-    first = list(life(0, 10))
+    first = list(attempt_lines(0, 10))
     if where == "middle":
         lines = [*first[:-2], *said, *first[-2:]]
     else:
         lines = [*first, *said, *(OTHER_END if where == "other" else ())]
-    (folder / "train.log").write_text("\n".join([*lines, *life(30, 160)]) + "\n")
+    (folder / "train.log").write_text("\n".join([*lines, *attempt_lines(30, 160)]) + "\n")
     if one.host_log:
         (folder / one.host_log).write_text(one.text + "\n")
     return goodput_cli.analyze(str(folder), job_name="job").disruptions[-1]

@@ -20,7 +20,7 @@ from ...of_recorder import (
     microseconds,
     print_to_stderr,
     split,
-    stamp,
+    epoch_seconds,
     variable,
 )
 
@@ -172,7 +172,7 @@ class GoodputRecorder:
         if kind == STEP:
             line = writer.lines.step(fields["step_count"], us)
         else:
-            line = writer.lines.record({**fields, key: stamp(us)})
+            line = writer.lines.record({**fields, key: epoch_seconds(us)})
         writer.write(line, kind, us)
 
     def _time_us(self, given: object) -> int:
