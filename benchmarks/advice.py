@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.advice_jobs import BURSTS, Job, best_interval, goodput_of_run, record_of_job, true_goodput
-from goodput_cli.analysis.advice.curve import Curve, Saving, exposure_of
+from goodput_cli.analysis.advice.curve import LossCurve, SaveCost, exposure_of
 from goodput_cli.analysis.advice.draws import one_run, spread
 from goodput_cli.analysis.advice.interval import interval_advice
 from goodput_cli.analysis.advice.replay import AsRecorded, SaveEvery, replay
@@ -64,7 +64,7 @@ def cover(job: Job, jobs: int = 400, seed: int = 5) -> float:
     for _ in range(jobs):
         one = exposure_of(record_of_job(job, random))
         average = 100 * one.productive / (one.fixed + one.work * share * (1 + gaps))
-        low, high = spread(Curve(one, [job.every], Saving(job.cost)), None, None).goodput[:, 0].tolist()
+        low, high = spread(LossCurve(one, [job.every], SaveCost(job.cost)), None, None).goodput[:, 0].tolist()
         held += low <= average <= high
     return 100 * held / jobs
 
@@ -74,7 +74,7 @@ def cover_of_runs(job: Job, jobs: int = 200, runs: int = 10, seed: int = 5) -> f
     random, chance, held = np.random.default_rng(seed), np.random.default_rng(seed + 1), 0
     for _ in range(jobs):
         exposure = exposure_of(record_of_job(job, random))
-        ends = one_run(Curve(exposure, [job.every], Saving(job.cost)))
+        ends = one_run(LossCurve(exposure, [job.every], SaveCost(job.cost)))
         assert ends is not None
         held += sum(ends[0] <= goodput_of_run(job, exposure, chance) <= ends[1] for _ in range(runs))
     return 100 * held / (jobs * runs)

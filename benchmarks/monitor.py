@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from goodput_cli.api.options import Plan
-from goodput_cli.api.watch import Watched
+from goodput_cli.api.watch import WatchedLog
 from goodput_cli.monitor.run import Monitor, Stop
 from goodput_cli.monitor.targets.base import Health, MonitorContext, open_target, parse_target
 
@@ -33,7 +33,7 @@ def main() -> None:
         addresses = [parse_target(f"{scheme}:{folder}/{scheme}") for scheme in ("prom", "json")]
         targets = [open_target(address, MonitorContext(health, 60)) for address in addresses]
         monitor = Monitor(
-            lambda: Watched(str(log), as_of="now"),
+            lambda: WatchedLog(str(log), as_of="now"),
             (),
             Plan(windows=(_HOUR, 24 * _HOUR)),
             health=health,

@@ -26,7 +26,7 @@ Places = NDArray[np.intp]
 BLOCK = 1 << 16
 
 
-class Code(IntEnum):
+class ColumnCode(IntEnum):
     """Base of the codes of a column. NumPy looks for this attribute on everything that a column is compared with.
     Without it, the comparison of a small column takes twice as long."""
 

@@ -20,12 +20,12 @@ from goodput_cli.accounting.sweep import Claims, claim, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
 from goodput_cli.accounting.training.kept import TrainingOutcome
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt
-from goodput_cli.arrays import I64, Code, Mask, Rows
+from goodput_cli.arrays import I64, ColumnCode, Mask, Rows
 from goodput_cli.events.schema import BETWEEN_STEPS, NONE, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 
 
-class Priority(Code):
+class Priority(ColumnCode):
     """Priority of claims: if several overlap, the one with the lowest number gets the time.
 
     After all of these come kept training (16), unclaimed time of lost attempts (17) and `other` (18), which never

@@ -47,7 +47,7 @@ from goodput_cli.vocabulary.text import did_you_mean, duration, plural, safe
 from goodput_cli.vocabulary.when import AUTO, NS_PER_DAY, Anchors, load_zone
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.check import Finding
+    from goodput_cli.analysis.check import CheckFinding
 
 
 _LISTED = 10
@@ -187,7 +187,7 @@ def _quoted(name: str) -> str:
     return repr(name if len(name) <= 80 else name[:79] + "…")
 
 
-def no_events(diagnostics: Sequence[Diagnostic | Finding], observed: EvidenceOfLog = NO_EVIDENCE) -> NotEnoughData:
+def no_events(diagnostics: Sequence[Diagnostic | CheckFinding], observed: EvidenceOfLog = NO_EVIDENCE) -> NotEnoughData:
     """Return the error for a log without events and without inferred rules: the actual content of its sources.
     observed: lines about failures, and lines that look like steps."""
     for place in observed.unread_steps.values():

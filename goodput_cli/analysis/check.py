@@ -20,8 +20,8 @@ from goodput_cli.analysis.goodput.findings import findings
 from goodput_cli.analysis.json_fields import Count, Json, written
 from goodput_cli.analysis.log_coverage import check_clocks, check_coverage, check_hosts, check_skew, far_times
 from goodput_cli.analysis.processes import PROCESSES, ProcessRow, processes_sheet
-from goodput_cli.analysis.sheet import Answered, Audience, Cell, Column, Sheet
-from goodput_cli.analysis.table import Table, attribute, each, table_rows
+from goodput_cli.analysis.sheet import DisplayableAnswer, Audience, Cell, Column, Sheet
+from goodput_cli.analysis.table import TableDeclaration, attribute, each, table_rows
 from goodput_cli.diagnostics.diagnostic import (
     SEVERITIES,
     Diagnostic,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from goodput_cli.events.mappings.explained import Line, Refused, RuleMatches
 
 _NUMBERS = {"type": "array", "items": {"type": "integer"}}
-OBSERVATIONS = Table(
+OBSERVATIONS = TableDeclaration(
     "observation",
     "one recognized line or block about a failure (docs/causes.md); it changes no number",
     (
@@ -121,7 +121,7 @@ def check_names(names: Sequence[str]) -> Iterator[Diagnostic]:
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """A diagnostic, with its effect on the numbers and advice."""
 
     code: str
@@ -152,7 +152,7 @@ def first_of(items: Sequence[str], most: int, count: int, between: str) -> str:
 
 
 _PLACES_IN_A_CELL = 20
-FINDINGS = Table(
+FINDINGS = TableDeclaration(
     "finding",
     "one warning: an error, a warning or an information",
     (
@@ -188,7 +188,7 @@ FINDINGS = Table(
 
 @written("check_answer", "goodput check --format json", kind="check")
 @dataclass(frozen=True, repr=False)
-class CheckReport(Answered):
+class CheckReport(DisplayableAnswer):
     """Results of a check with every finding."""
 
     jobs: Count
@@ -197,13 +197,13 @@ class CheckReport(Answered):
     """their runs; more than jobs if a name was used again"""
     events: Count
     """events checked, duplicates included"""
-    findings: Annotated[tuple[Finding, ...], FINDINGS]
+    findings: Annotated[tuple[CheckFinding, ...], FINDINGS]
     """the most severe first, then by code and job"""
     observations: Annotated[tuple[FailureEvidence, ...], OBSERVATIONS] = ()
     """failure messages, also of files without a job; by file and line"""
     processes: Annotated[tuple[ProcessRow, ...], PROCESSES, Json(optional=True)] = ()
     """which lines were read as one process, and which processes as one attempt; by job and attempt"""
-    diagnostics: Annotated[tuple[Finding, ...], FINDINGS, Json(later=True)] = ()
+    diagnostics: Annotated[tuple[CheckFinding, ...], FINDINGS, Json(later=True)] = ()
     """the same as `findings`, under the name that other answers use"""
 
     def count(self, severity: Severity) -> int:
@@ -269,9 +269,9 @@ def report(
     return CheckReport(len(names), runs, events, found, seen, tuple(processes), found)
 
 
-def _finding(job: str | None, formats: Sequence[str], diagnostic: Diagnostic) -> Finding:
+def _finding(job: str | None, formats: Sequence[str], diagnostic: Diagnostic) -> CheckFinding:
     texts = code_texts(diagnostic.code)
-    return Finding(
+    return CheckFinding(
         diagnostic.code,
         diagnostic.severity,
         job,
@@ -310,14 +310,14 @@ def check_sheet(report: CheckReport, *, every_place: bool = False) -> Sheet:
     )
 
 
-def _grouped(group: Sequence[Finding]) -> tuple[Cell, ...]:
+def _grouped(group: Sequence[CheckFinding]) -> tuple[Cell, ...]:
     jobs = len({one.job for one in group if one.job is not None})
     count = sum(one.count for one in group)
     head, place = group[0], next((one.where[0] for one in group if one.where), None)
     return (head.severity, head.code, count, jobs or None, None, place, None, None, None, None)
 
 
-def _notes(group: Sequence[Finding], several: bool, every_place: bool) -> Iterator[str]:
+def _notes(group: Sequence[CheckFinding], several: bool, every_place: bool) -> Iterator[str]:
     """Yield the messages of one code, their effect and the advice."""
     head = group[0]
     messages = list(dict.fromkeys(one.message for one in group))

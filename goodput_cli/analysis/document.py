@@ -146,7 +146,7 @@ class LedgerRow:
 
 
 @dataclass(frozen=True)
-class Ledger:
+class CategoryLedger:
     """Time by category: rows that add up to the window."""
 
     rows: tuple[LedgerRow, ...]
@@ -162,7 +162,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Line:
+class Sentence:
     """A sentence, followed by names from the vocabulary if it lists some."""
 
     sentence: str
@@ -219,6 +219,6 @@ class Findings:
 
 
 Block: TypeAlias = (
-    "Headline | Gates | Losses | Picture | Ledger | Facts | Line | Curves | Pairs | Details | Findings | Sheet"
+    "Headline | Gates | Losses | Picture | CategoryLedger | Facts | Sentence | Curves | Pairs | Details | Findings | Sheet"
 )
 """All kinds of blocks. A sheet is one as well: a table with its title, and the text above and below it."""

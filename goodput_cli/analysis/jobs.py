@@ -36,8 +36,8 @@ from goodput_cli.analysis.json_fields import Count, written
 from goodput_cli.analysis.processes import ProcessRow, processes_of
 from goodput_cli.analysis.question import ALL, Question
 from goodput_cli.analysis.rolling import as_known_at
-from goodput_cli.analysis.sheet import Answered, Audience, Column, Sheet
-from goodput_cli.analysis.table import Table, attribute, each
+from goodput_cli.analysis.sheet import DisplayableAnswer, Audience, Column, Sheet
+from goodput_cli.analysis.table import TableDeclaration, attribute, each
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
@@ -107,7 +107,7 @@ def _shown_cause(job: JobSummary) -> str | None:
     return None if job.cause is None else cause_text(job.cause, job.cause_certainty)
 
 
-JOBS = Table(
+JOBS = TableDeclaration(
     "listed_job",
     "one job of the logs",
     (
@@ -265,7 +265,7 @@ JOBS = Table(
 
 @written("jobs_answer", "goodput jobs --format json", kind="jobs")
 @dataclass(frozen=True, repr=False, kw_only=True)
-class JobList(Answered):
+class JobList(DisplayableAnswer):
     """Jobs of a log."""
 
     found: Count

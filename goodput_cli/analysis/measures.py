@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, Generic, Literal, TypeVar
 
 from goodput_cli.analysis.summary import DisruptionSummary, Summary
-from goodput_cli.analysis.threshold import Dimension, Named
+from goodput_cli.analysis.threshold import Dimension, NamedMeasure
 from goodput_cli.vocabulary.categories import ENDED, OVERLAPPED, UNCOUNTED, Category
 
 Source = TypeVar("Source")
@@ -50,9 +50,9 @@ class Measure(Generic[Source]):
     is_part: bool = True
     """True if a percentage of it lies between 0 and 100."""
 
-    def named(self, label: str | None = None) -> Named:
+    def named(self, label: str | None = None) -> NamedMeasure:
         """Return the meaning of its name in a threshold, or that of one label of it."""
-        return Named(self.name, self.dimension, label, self.is_floor, self.is_part)
+        return NamedMeasure(self.name, self.dimension, label, self.is_floor, self.is_part)
 
     def compared(self, value: Fraction | None) -> Fraction | None:
         """Return the value for a comparison."""

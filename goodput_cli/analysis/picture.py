@@ -193,7 +193,7 @@ class StepTimePoints:
 
 
 @dataclass(frozen=True)
-class Picture:
+class WindowPicture:
     """All drawings of one window."""
 
     start_ns: int
@@ -224,12 +224,12 @@ class Picture:
     """Metrics of the program, such as loss."""
 
 
-def picture_of(analysis: Analysis, count: int) -> Picture:
+def picture_of(analysis: Analysis, count: int) -> WindowPicture:
     """Return the picture of an analysis, in at most `count` columns of dots."""
     return next(pictures_of(analysis, count))
 
 
-def pictures_of(analysis: Analysis, *counts: int) -> Iterator[Picture]:
+def pictures_of(analysis: Analysis, *counts: int) -> Iterator[WindowPicture]:
     """Yield pictures for several numbers of columns, each made on demand; the parts that do not depend on the number
     are made once."""
     timeline, window = analysis.timeline, analysis.window
@@ -239,10 +239,10 @@ def pictures_of(analysis: Analysis, *counts: int) -> Iterator[Picture]:
         yield _picture(analysis, curve, steps, Buckets(*within, count))
 
 
-def _picture(analysis: Analysis, curve: StepCurve, steps: TimedSteps, buckets: Buckets) -> Picture:
+def _picture(analysis: Analysis, curve: StepCurve, steps: TimedSteps, buckets: Buckets) -> WindowPicture:
     timeline = analysis.timeline
     shown, times = bands(timeline, buckets), _step_times(steps, buckets)
-    return Picture(
+    return WindowPicture(
         start_ns=buckets.start,
         end_ns=buckets.end,
         bucket_ns=buckets.width,

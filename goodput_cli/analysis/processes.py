@@ -9,7 +9,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.table import Table, attribute, each
+from goodput_cli.analysis.table import TableDeclaration, attribute, each
 from goodput_cli.events.schema import Kind
 from goodput_cli.vocabulary.text import plural
 
@@ -47,7 +47,7 @@ class ProcessRow:
     """A key of `BEGAN`."""
 
 
-PROCESSES = Table(
+PROCESSES = TableDeclaration(
     "process",
     "the lines of one source about one attempt",
     (

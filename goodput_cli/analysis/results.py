@@ -183,7 +183,7 @@ class AtRisk:
 
 @written("left_out")
 @dataclass(frozen=True)
-class LeftOut:
+class RejectedRule:
     """A rule that the log contradicts."""
 
     event: str
@@ -200,14 +200,14 @@ class LeftOut:
     keys="rules lines left_out mapping",
 )
 @dataclass(frozen=True)
-class Drafted:
+class InferredRules:
     """Rules that were drafted from a log that no format reads, each proven on all of it."""
 
     rules: Count
     """number of rules"""
     lines: Count
     """lines that they were inferred from"""
-    left_out: Sequence[LeftOut]
+    left_out: Sequence[RejectedRule]
     """rules that the log contradicts"""
     mapping: str
     """the rules as a mapping, to keep or edit"""
@@ -569,7 +569,7 @@ class AnalysisData:
     """Price of the accelerators; None if not given."""
     work_options: WorkOptions = NOTHING_SAID
     """The options about the work of the job that the log does not contain."""
-    inferred_rules: Drafted | None = None
+    inferred_rules: InferredRules | None = None
     """The rules inferred from the log; None if a format reads it."""
     options: tuple[str, ...] = ()
     """The logs, and the options that select the job, as given: other commands need them to show it again."""

@@ -20,7 +20,7 @@ from goodput_cli.analysis.goodput.phrases import goodput_text, window_text
 from goodput_cli.analysis.json_fields import Instant, Json, written
 from goodput_cli.analysis.results import Rolling, WindowRow
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.table import FilledTable, Table
+from goodput_cli.analysis.table import FilledTable, TableDeclaration
 from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
@@ -180,7 +180,7 @@ def _badput(row: WindowRow) -> list[dict[str, Any]]:
     ]
 
 
-WINDOWS = Table(
+WINDOWS = TableDeclaration(
     "rolling_row",
     "one window",
     (

@@ -10,7 +10,7 @@ from msgspec import Struct
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among, distinct, of_kind, rows_of, run_heads
 from goodput_cli.analysis.saves import steps_of_saves
-from goodput_cli.arrays import I64, Code, Mask, Rows
+from goodput_cli.arrays import I64, ColumnCode, Mask, Rows
 from goodput_cli.events.schema import LEFT_OPEN_SAVE, NO_STEP, SAVE_STATE, Edge, Kind, SaveState
 
 _NEVER = np.iinfo(np.int64).max
@@ -24,7 +24,7 @@ _WAITED_KEY = "wait_for_prev"
 """Prefix of Orbax keys that show how long a save waited for the save before it."""
 
 
-class Completion(Code):
+class Completion(ColumnCode):
     """Completion of a save, as far as the log shows it."""
 
     COMPLETE = 0

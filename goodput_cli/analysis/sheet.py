@@ -287,7 +287,7 @@ _MOST_LINES = 14
 _MOST_IN_A_NOTEBOOK = 60
 
 
-class Shown(ABC):
+class Displayable(ABC):
     """An answer that displays itself: a mixin of frozen dataclasses, which are declared with `repr=False`."""
 
     @abstractmethod
@@ -322,7 +322,7 @@ class Shown(ABC):
         return "\n".join(lines if rest <= 1 else [*lines[:most], f" ({rest} more lines)"])
 
 
-class Answered(Shown):
+class DisplayableAnswer(Displayable):
     """A whole answer that displays itself."""
 
     def to_dict(self) -> dict[str, Any]:

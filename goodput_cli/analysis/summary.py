@@ -89,7 +89,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Work:
+class StepWork:
     """Kept steps, and all the time that they took, including losses between them."""
 
     steps: float
@@ -105,14 +105,14 @@ _MOST = 2.0**62
 """Limit of sizes: larger numbers are not plausible."""
 
 
-class Progress(Protocol):
+class StepProgress(Protocol):
     """Times at which the kept steps of a window ended."""
 
     @property
     def bounds(self) -> tuple[int, int]:
         """Return the first and the last kept step, in the numbering of the log."""
 
-    def work(self, last: int, behind: int | None = None) -> Work:
+    def work(self, last: int, behind: int | None = None) -> StepWork:
         """Return the work from the end of the step `behind` (None: the start of the window) to the end of the step
         `last`."""
 
@@ -123,7 +123,7 @@ class LoggedProgress:
     def __init__(self, analysis: AnalysisData, bounds: tuple[int, int]) -> None:
         self._analysis, self.bounds = analysis, bounds
 
-    def work(self, last: int, behind: int | None = None) -> Work:
+    def work(self, last: int, behind: int | None = None) -> StepWork:
         """Return the work to the nanosecond; a step gets its share of the time of a record that stands for several
         steps."""
         timeline = self._analysis.timeline
@@ -137,7 +137,7 @@ class LoggedProgress:
             (category.id, labels[label] if label >= 0 else None): ns for (category, label), ns in amounts.items() if ns
         }
         steps = last - (self.bounds[0] - 1 if behind is None else behind)
-        return Work(steps, end - begin - excluded, badput)
+        return StepWork(steps, end - begin - excluded, badput)
 
     def _between(self, begin: int, end: int, only: Collection[Category] | None = None) -> dict[Key, int]:
         """Return the amount (ns) of each category, or of some."""
@@ -199,11 +199,11 @@ class SavedProgress:
     def bounds(self) -> tuple[int, int]:
         return self.points[0][0] + 1, self.points[-1][0]
 
-    def work(self, last: int, behind: int | None = None) -> Work:
+    def work(self, last: int, behind: int | None = None) -> StepWork:
         """Return the work; steps between two points are spread evenly."""
         begin = 0.0 if behind is None else self._done(behind)
         steps = last - (self.bounds[0] - 1 if behind is None else behind)
-        return Work(steps, round((self._done(last) - begin) * 1e9), None)
+        return StepWork(steps, round((self._done(last) - begin) * 1e9), None)
 
     def _done(self, step: int) -> float:
         before = self.points[0]
@@ -261,7 +261,7 @@ class Summary:
     """Step times."""
     step_blocks: Sequence[float]
     """Mean step times (s) of up to 64 stretches of the window; empty if unknown."""
-    progress: Progress | None
+    progress: StepProgress | None
     """Times at which kept steps were done; None without one, or if a saved answer lacks it."""
     size: Size
     """Size of the job, as far as it is logged."""
@@ -302,7 +302,7 @@ class Summary:
         return self.failures > self.disruptions
 
 
-def _failures(answer: Answer) -> int:
+def _failures(answer: AnalysisSummary) -> int:
     """Count the failures in the window. A saved answer may lack them: count disruptions and a crash at the end."""
     if answer.reliability is not None and answer.reliability.failures is not None:
         return answer.reliability.failures
@@ -338,7 +338,7 @@ def _work_of(analysis: AnalysisData) -> KeptWork | None:
     return work_of(analysis)
 
 
-class Answer(Protocol):
+class AnalysisSummary(Protocol):
     """Parts that an analysis and a saved answer (`wire.json_type`) have in the same form. Rows of badput have category,
     label and ns; overlapping rows have ns."""
 
@@ -371,13 +371,13 @@ class Answer(Protocol):
 
 
 def summary_from(
-    answer: Answer,
+    answer: AnalysisSummary,
     *,
     goodput_ns: int | None,
     bounds: Sequence[Bound],
     each_disruption: Sequence[DisruptionSummary] | None,
     step_blocks: Sequence[float],
-    progress: Progress | None,
+    progress: StepProgress | None,
     size: Size,
     kept_work: Callable[[], KeptWork | None],
 ) -> Summary:

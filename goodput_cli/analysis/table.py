@@ -72,7 +72,7 @@ def columns_of(record: type, values: Callable[[str], Callable[[Any], Any]]) -> t
 
 
 @dataclass(frozen=True)
-class Table:
+class TableDeclaration:
     """Declaration of a table, once for every format: its columns in order.
 
     Raises ValueError for columns that would hide another, and for an order that omits one.
@@ -147,7 +147,7 @@ class Table:
 class FilledTable:
     """A table and its rows, which are made on demand."""
 
-    table: Table
+    table: TableDeclaration
     """Declaration of the table."""
     size: int
     """Number of rows."""

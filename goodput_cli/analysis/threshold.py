@@ -40,7 +40,7 @@ CHANGE = re.compile(rf"\s*(\S.*)(:)\s*({NUMBER})\s*(%|[A-Za-z]+)?\s*", re.DOTALL
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedMeasure:
     """Meaning of the name in an expression."""
 
     name: str
@@ -61,7 +61,7 @@ class Expression:
 
     text: str
     """The expression as written."""
-    named: Named
+    named: NamedMeasure
     comparison: str
     """One of < <= > >= == !=."""
     limit: Fraction
@@ -96,7 +96,7 @@ class Subject:
     """Noun for an expression."""
     accepted: str
     """Syntax of an expression, with examples."""
-    find: Callable[[str, str], Named]
+    find: Callable[[str, str], NamedMeasure]
     """Function from a name to its meaning; the second argument is the whole expression. It raises `UsageError` for an
     unknown name."""
     units: Mapping[Dimension, tuple[str, ...]]

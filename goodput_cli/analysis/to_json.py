@@ -22,7 +22,7 @@ from msgspec import field as wire_field
 
 from goodput_cli.analysis.json_fields import Bounds, Json, SchemaEntry
 from goodput_cli.analysis.sheet import READ_VERSIONS
-from goodput_cli.analysis.table import FilledTable, Table
+from goodput_cli.analysis.table import FilledTable, TableDeclaration
 from goodput_cli.vocabulary.option import declared as options_of
 from goodput_cli.vocabulary.text import finite, iso
 
@@ -58,7 +58,7 @@ class JsonType(Struct, frozen=True):
     """Function from the `saved` type to the value. Raises ValueError for a written time that is invalid."""
 
 
-class _Key(Struct, frozen=True):
+class _JsonKey(Struct, frozen=True):
     """A key of an object, and its field or property."""
 
     name: str
@@ -124,7 +124,7 @@ _KEYS: dict[str | None, Value] = {
 def json_type(hint: Any) -> JsonType:
     """Return the JSON form of an annotated type."""
     kind, marks = _split(hint)
-    table = next((one for one in marks if isinstance(one, Table)), None)
+    table = next((one for one in marks if isinstance(one, TableDeclaration)), None)
     if table is not None:
         return _rows(table, kind)
     nullable, kind = NoneType in get_args(kind), _not_none(kind)
@@ -226,7 +226,7 @@ def _unless_none(change: Value) -> Value:
     return _same if change is _same else lambda value: None if value is None else change(value)
 
 
-def _rows(table: Table, kind: Any) -> JsonType:
+def _rows(table: TableDeclaration, kind: Any) -> JsonType:
     """Return the JSON form of rows of a table, which is filled or of results, or of one result. After reading they keep
     their JSON form."""
     if is_dataclass(_not_none(kind)) and _not_none(kind) is not FilledTable:
@@ -313,7 +313,7 @@ def _or_object_of_nulls(kind: type, of: JsonType) -> JsonType:
 
 
 @cache
-def _keys_of(kind: type) -> tuple[_Key, ...]:
+def _keys_of(kind: type) -> tuple[_JsonKey, ...]:
     """Return the keys of the object, in its order."""
     about = _about(kind)
     names: dict[str, Any] = {}
@@ -321,7 +321,7 @@ def _keys_of(kind: type) -> tuple[_Key, ...]:
         names |= vars(sys.modules[base.__module__])
     declared = {one.name: one for one in fields(kind)}
     unasked = {one.name for one in options_of(kind) if one.default is None}
-    keys: list[_Key] = []
+    keys: list[_JsonKey] = []
     for name in about.keys or declared:
         one = declared.get(name)
         hint = getattr(kind, name).fget.__annotations__["return"] if one is None else one.type
@@ -331,7 +331,7 @@ def _keys_of(kind: type) -> tuple[_Key, ...]:
     return tuple(keys)
 
 
-def _keys(name: str, hint: Any, default: Any, *, nulls: bool, left_out: bool) -> Iterator[_Key]:
+def _keys(name: str, hint: Any, default: Any, *, nulls: bool, left_out: bool) -> Iterator[_JsonKey]:
     """Yield the keys of a field. nulls: whether JSON may have null in any case. left_out: whether JSON omits an unset
     option."""
     kind, marks = _split(hint)
@@ -349,9 +349,9 @@ def _keys(name: str, hint: Any, default: Any, *, nulls: bool, left_out: bool) ->
     both = json.unit == "seconds and ns"
     if both:
         seconds = _or_null(_SECONDS) if nullable or nulls else _SECONDS
-        yield _Key(name, _seconds_key(key), seconds, default=default, nullable=nullable)
+        yield _JsonKey(name, _seconds_key(key), seconds, default=default, nullable=nullable)
     written_key = _KEYS.get(json.unit, _same)(key)
-    yield _Key(name, written_key, of, json.ns if both else None, default, nullable, json.optional, json.later)
+    yield _JsonKey(name, written_key, of, json.ns if both else None, default, nullable, json.optional, json.later)
 
 
 def _field_strings(kind: type) -> dict[str, str]:

@@ -97,7 +97,7 @@ class Rows(NamedTuple):
         return Rows(self.attempt[chosen], self.step[chosen], self.time[chosen], self.value[chosen])
 
 
-class Each(NamedTuple):
+class StepRate(NamedTuple):
     """Value of one step of each kept row, and the seconds of the step that its rate covers."""
 
     value: F64
@@ -213,7 +213,7 @@ class WorkRecords:
         good = found > 0
         return self._of_steps(rows.take(good), found[good]) if good.any() else None
 
-    def rate(self, name: str) -> Each | None:
+    def rate(self, name: str) -> StepRate | None:
         """Return the rate of each kept row, and the seconds of one step that it covers; None if no time is known."""
         rows = _last_of_step(self._rows(name))
         seconds = self._seconds(rows)
@@ -221,7 +221,7 @@ class WorkRecords:
         if not good.any():
             return None
         rows, seconds = rows.take(good), seconds[good]
-        return Each(self._of_steps(rows, rows.value), self._of_steps(rows, seconds))
+        return StepRate(self._of_steps(rows, rows.value), self._of_steps(rows, seconds))
 
     def _seconds(self, rows: Rows) -> F64:
         """Return the step time that the rates of some rows cover; NaN if unknown.

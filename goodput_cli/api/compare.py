@@ -100,7 +100,7 @@ def compare(
     )
     reading, question = split(of_all)
     shared = SharedDraft()
-    sides = _with_own_names(list(_Reader(question, reading, shared if draft else None).sides(planned)))
+    sides = _with_own_names(list(_SideReader(question, reading, shared if draft else None).sides(planned)))
     usual = [side for side, plan in zip(sides, planned, strict=True) if plan.usual]
     comparison = compare_sides(
         sides[0],
@@ -148,7 +148,7 @@ def plan_sides(
     return [sides[first], *sides[:first], *sides[first + 1 :]]
 
 
-class _Reader:
+class _SideReader:
     """Reader that reads each source once and makes the sides."""
 
     def __init__(self, question: Question, reading: Reading, draft: SharedDraft | None = None) -> None:
@@ -205,7 +205,7 @@ class _Reader:
 
         if isinstance(read, Summary):
             raise UsageError(f"a saved answer cannot be changed; {_BOTH_LOGS}")
-        without = _Reader(replace(self._question, reference_step_time=None), self._reading)
+        without = _SideReader(replace(self._question, reference_step_time=None), self._reading)
         usual = without._side(planned, read).summary.steps.median_seconds
         if usual is None:
             raise NotEnoughData("has no step times for a reference; set --reference-step-time in seconds")

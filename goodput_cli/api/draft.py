@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.compare.compare import Comparison
     from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.question import Question
-    from goodput_cli.analysis.results import Drafted
+    from goodput_cli.analysis.results import InferredRules
     from goodput_cli.analysis.threshold import Threshold
     from goodput_cli.api.options import Reading
     from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -200,7 +200,7 @@ class DraftedReading:
         return whole
 
 
-def _notice_of(drafted: Drafted, asked: Sequence[str]) -> Diagnostic:
+def _notice_of(drafted: InferredRules, asked: Sequence[str]) -> Diagnostic:
     """Return the warning that a log was read with inferred rules."""
     from goodput_cli.diagnostics.diagnostic import Diagnostic
 
@@ -443,12 +443,12 @@ def _with_doubt(log: EventLog, doubt: Diagnostic | None) -> EventLog:
     return log if doubt is None else replace(log, diagnostics=(*log.diagnostics, doubt))
 
 
-def _answer(draft: Draft) -> Drafted:
+def _answer(draft: Draft) -> InferredRules:
     """Return the part of an answer that describes inferred rules."""
-    from goodput_cli.analysis.results import Drafted, LeftOut
+    from goodput_cli.analysis.results import InferredRules, RejectedRule
 
-    left = tuple(LeftOut(one.event, one.line, one.reason) for one in draft.left_out)
-    return Drafted(draft.rules, draft.lines, left, draft.text, draft.doubts)
+    left = tuple(RejectedRule(one.event, one.line, one.reason) for one in draft.left_out)
+    return InferredRules(draft.rules, draft.lines, left, draft.text, draft.doubts)
 
 
 def _not_judged(gates: Sequence[Threshold]) -> tuple[Threshold, ...]:

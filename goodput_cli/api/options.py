@@ -15,7 +15,7 @@ from goodput_cli.analysis.question import AdviceQuestion, Question, make_questio
 from goodput_cli.errors import UsageError
 from goodput_cli.events.reading_options import WHAT, ReadingOptions
 from goodput_cli.sources.base import without_password
-from goodput_cli.vocabulary.option import DAY, Declared, Keywords, argument, bounded, declared, option, read_ns
+from goodput_cli.vocabulary.option import DAY, DeclaredOption, Keywords, argument, bounded, declared, option, read_ns
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.threshold import Expression
@@ -327,7 +327,7 @@ def parsed_options(kind: type[Declaring], options: Mapping[str, Any]) -> tuple[D
     return kind(**{one.name: one.value(value) for one, value in typed if value is not None}), rest
 
 
-def _shown_default(one: Declared) -> str:
+def _shown_default(one: DeclaredOption) -> str:
     """Return the default of a keyword as `help()` shows it."""
     default = one.argument_default
     return repr(float(default)) if isinstance(default, Fraction) else repr(default)

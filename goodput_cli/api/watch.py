@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from goodput_cli.events.reading_options import ReadingOptions
 
 
-class Watched:
+class WatchedLog:
     """A growing log and the question about it: `look` reads new lines, `log` returns everything so far, and `analysis`
     accounts for it.
 
@@ -171,7 +171,7 @@ def watch(sources: Source | Sequence[Source], **options: Unpack[WatchOptions]) -
     """
     following, of_job = parsed_options(Following, options)
     of_now: AnalyzeOptions = {"as_of": "now", **of_job}  # type: ignore[typeddict-item]
-    with closing(Watched(sources, **of_now)) as watched:
+    with closing(WatchedLog(sources, **of_now)) as watched:
         while True:
             started = time.monotonic()
             changed = False

@@ -190,12 +190,12 @@ def _of_columns(name: str) -> Iterator[str]:
     """Yield help on table columns with this heading."""
     from importlib import import_module
 
-    from goodput_cli.analysis.table import Table
+    from goodput_cli.analysis.table import TableDeclaration
 
     found: dict[str, str] = {}
     for module, command in _TABLES.items():
         for table in vars(import_module(f"goodput_cli.{module}")).values():
-            for one in table.columns if isinstance(table, Table) else ():
+            for one in table.columns if isinstance(table, TableDeclaration) else ():
                 if _plain(name) in (_plain(one.heading), _plain(one.name)) and one.words:
                     found.setdefault(one.words, command)
     for words, command in found.items():

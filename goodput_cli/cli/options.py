@@ -25,7 +25,7 @@ from goodput_cli.errors import UsageError
 from goodput_cli.events.reading_options import WHAT
 from goodput_cli.report.base import is_format, no_such_format
 from goodput_cli.vocabulary import option as declare
-from goodput_cli.vocabulary.option import Declared, bounded, bounded_text, read_length
+from goodput_cli.vocabulary.option import DeclaredOption, bounded, bounded_text, read_length
 
 if TYPE_CHECKING:
     from goodput_cli.api.keywords import JobOptions
@@ -219,7 +219,7 @@ def _settings_options() -> list[click.Parameter]:
     ]
 
 
-def declared_option(one: Declared, more: Mapping[str, Any] | None = None) -> Decorator[Any]:
+def declared_option(one: DeclaredOption, more: Mapping[str, Any] | None = None) -> Decorator[Any]:
     """Return the decorator for the option that a field of a dataclass declares. `more` overrides settings of
     `click.option`."""
     said = one.option
@@ -284,7 +284,7 @@ class _Sources:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Output:
+class OutputOptions:
     """Options about output."""
 
     format_: str | None = declare.option(
@@ -337,7 +337,7 @@ class CommandLine:
     """The typed mappings. Those of the project and of the user are added to the arguments."""
     library: JobOptions
     """Arguments of the library's functions for reading and accounting."""
-    output: Output
+    output: OutputOptions
     """Options about output, if the command has them."""
 
 
@@ -351,7 +351,7 @@ def shared_options(
 ) -> Callable[[Callable[Concatenate[CommandLine, P], int]], Callable[P, int]]:
     """Add the shared options to a command, which gets them as a `CommandLine`.
 
-    groups: only these headings of `--help`; all by default. output: add the options of `Output`. drafts: the command
+    groups: only these headings of `--help`; all by default. output: add the options of `OutputOptions`. drafts: the command
     infers rules for logs of an unknown format. work: add the options about work. leave_out: options that do not apply.
     several: options that can be repeated, with their help; the command gets these by their names.
     """
@@ -361,7 +361,7 @@ def shared_options(
     leave_out = (*leave_out, *(() if drafts else ("draft",)))
     shared = [one for one in shared if one.name not in leave_out and (not groups or one.option.group in groups)]
     shared = [one for one in shared if work or one.option.group != WORK]
-    shared += declare.declared(Output) if output else ()
+    shared += declare.declared(OutputOptions) if output else ()
     names = {*(one.keyword for one in shared), *(one.keyword for one in JOB.all)} - several.keys()
     repeated = {"multiple": True, "default": None, "show_default": False}
     more = {name: {"help": text, **repeated} for name, text in several.items()}
@@ -381,7 +381,7 @@ def shared_options(
 def _command_line(values: dict[str, Any], names: Iterable[str]) -> CommandLine:
     """Take the values with these names from the typed values."""
     mine = {name: values.pop(name) for name in names if name in values}
-    output = Output(**{one.name: mine.pop(one.name) for one in fields(Output) if one.name in mine})
+    output = OutputOptions(**{one.name: mine.pop(one.name) for one in fields(OutputOptions) if one.name in mine})
     sources = (*values.pop("source"), *mine.pop("log_file"))
     typed, mine["mapping"] = every_mapping(mine.get("mapping", ()))
     draft = mine.pop("draft", False) and not typed

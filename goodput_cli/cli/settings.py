@@ -156,7 +156,7 @@ def defaults_for(command: click.Command, context: click.Context, settings: Setti
 
     Raises UsageError for an unknown key, for a wrong value, and if `analyze` needs --job-name to select a table.
     """
-    reader = _Reader(settings, context)
+    reader = _SettingsConverter(settings, context)
     tables = {key: value for key, value in settings.table.items() if isinstance(value, dict)}
     top = {key: value for key, value in settings.table.items() if key not in tables}
     jobs, mappings = tables.pop(JOBS, {}), tables.pop(NAME, {})
@@ -178,7 +178,7 @@ def defaults_for(command: click.Command, context: click.Context, settings: Setti
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _SettingsConverter:
     """Converter of the keys of one file to defaults of options."""
 
     settings: Settings

@@ -186,7 +186,7 @@ def _ns(seconds: float) -> int:
     return round(seconds * NS_PER_SECOND)
 
 
-class Event(NamedTuple):
+class LibraryEvent(NamedTuple):
     """A row of an `EventTable` as plain values."""
 
     time: int
@@ -196,14 +196,14 @@ class Event(NamedTuple):
     label: str | None
 
 
-def events_of(table: EventTable) -> list[Event]:
+def events_of(table: EventTable) -> list[LibraryEvent]:
     """Return every row."""
     labels = [table.labels[code] if code >= 0 else None for code in table.label.tolist()]
     columns = (table.time.tolist(), table.kind.tolist(), table.edge.tolist(), table.step.tolist(), labels)
-    return [Event(*row) for row in zip(*columns, strict=True)]
+    return [LibraryEvent(*row) for row in zip(*columns, strict=True)]
 
 
-def phases(events: Iterable[Event], kind: Kind) -> Iterator[tuple[int, int, str | None]]:
+def phases(events: Iterable[LibraryEvent], kind: Kind) -> Iterator[tuple[int, int, str | None]]:
     """Yield start lines and end lines of a kind as intervals, paired by type. A start line replaces an open one; end
     lines without a start line, and open start lines, are ignored."""
     opened: dict[str | None, int] = {}
@@ -229,7 +229,7 @@ class DataLoads:
     _newest: Interval | None = None
     _next_counts: bool = True
 
-    def read(self, event: Event) -> None:
+    def read(self, event: LibraryEvent) -> None:
         """Process a start or end line of a load."""
         if event.edge == Edge.BEGIN:
             self._start = event.time
@@ -301,7 +301,7 @@ def library_account(table: EventTable, asked_at_ns: int) -> LibraryAccount:
     """Return the account by the library's rules of the events of one job, which are in order of time."""
     events = events_of(table)
     custom = ((start, end, label or "UNKNOWN") for start, end, label in phases(events, Kind.CUSTOM) if start < end)
-    reader = _Reader(sorted(custom))
+    reader = _LibraryLoop(sorted(custom))
     for event in events:
         reader.read(event)
     reader.finish(asked_at_ns)
@@ -331,7 +331,7 @@ _OF_PHASES = {
 }
 
 
-def _phase_claims(events: list[Event]) -> list[LibraryClaim]:
+def _phase_claims(events: list[LibraryEvent]) -> list[LibraryClaim]:
     """Return the claims of device initialization, preparation and elastic waits, without the time of elastic
     re-initializations."""
     reinits = [(start, end) for start, end, _ in phases(events, Kind.ELASTIC_REINIT)]
@@ -345,7 +345,7 @@ def _phase_claims(events: list[Event]) -> list[LibraryClaim]:
 
 
 @dataclass
-class _Reader:
+class _LibraryLoop:
     """The library's loop: steps since the last repeated one, the latest start, end and data load.
 
     custom: all custom intervals with their labels.
@@ -360,7 +360,7 @@ class _Reader:
     job_end: int | None = None
     disruptions: int = 0
 
-    def read(self, event: Event) -> None:
+    def read(self, event: LibraryEvent) -> None:
         """Process one event."""
         if event.kind == Kind.START:
             self.start = event.time
@@ -372,7 +372,7 @@ class _Reader:
         elif event.kind == Kind.STEP and event.edge == Edge.POINT:
             self._step(event)
 
-    def _step(self, event: Event) -> None:
+    def _step(self, event: LibraryEvent) -> None:
         if event.step in self.steps:
             self._disruption(event)
             self.steps = {}
@@ -380,7 +380,7 @@ class _Reader:
             self._nowhere(self.first_start, event.time, "before_the_first_step")
         self.steps[event.step] = event.time
 
-    def _disruption(self, event: Event) -> None:
+    def _disruption(self, event: LibraryEvent) -> None:
         """Process a repeated step: the steps before it become a segment."""
         self.disruptions += 1
         last = next(reversed(self.steps.values()))

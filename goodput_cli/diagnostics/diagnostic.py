@@ -21,7 +21,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
 @dataclass(frozen=True)
-class Code:
+class DiagnosticCode:
     """A table of `codes.toml`. The texts are sentences."""
 
     severity: Severity
@@ -50,10 +50,10 @@ class Code:
         return next((advice for names, advice in self.of_formats.items() if has & set(names.split())), self.advice)
 
 
-CODES: Mapping[str, Code] = TomlRows(Path(__file__).with_name("codes.toml"), Code)
+CODES: Mapping[str, DiagnosticCode] = TomlRows(Path(__file__).with_name("codes.toml"), DiagnosticCode)
 """Every code, in the order of docs/diagnostics.md."""
 
-_UNKNOWN = Code("warning", "", "See the message.", "See the documentation of the plug-in that reports it.")
+_UNKNOWN = DiagnosticCode("warning", "", "See the message.", "See the documentation of the plug-in that reports it.")
 
 
 def severity_of(code: str, mild: bool = False) -> Severity:
@@ -64,7 +64,7 @@ def severity_of(code: str, mild: bool = False) -> Severity:
     return (declared.mild if mild else None) or declared.severity
 
 
-def code_texts(code: str) -> Code:
+def code_texts(code: str) -> DiagnosticCode:
     """Return the texts of a code; neutral ones for an unregistered code of a plug-in."""
     return CODES.get(code, _UNKNOWN)
 

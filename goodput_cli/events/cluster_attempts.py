@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from goodput_cli.events.signs import SaidSign
+from goodput_cli.events.signs import RecoveryEventText
 from goodput_cli.events.text.log_lines import EventType
 
 
@@ -40,7 +40,7 @@ class ApiObject:
     again: bool = False
     """True if the time in `ready` replaced an earlier one."""
     ended: tuple[int, EventType] | None = None
-    signs: tuple[tuple[SaidSign, int], ...] = ()
+    signs: tuple[tuple[RecoveryEventText, int], ...] = ()
     """Recovery events, each with its time."""
     budget: tuple[int, int] | None = None
     """The restarts that a JobSet has left, and the allowed number."""
@@ -52,7 +52,7 @@ class ApiObject:
 
 
 @dataclass
-class Attempt:
+class ClusterAttempt:
     """One attempt of a job from its objects; ns UTC."""
 
     begin: int
@@ -68,7 +68,7 @@ class Attempt:
 def merged(objects: Sequence[tuple[int, ApiObject]]) -> list[tuple[int, ApiObject]]:
     """Return the last state of each object once, with all container runs of a pod that were ever listed."""
     last: dict[str, tuple[int, ApiObject]] = {}
-    signs: defaultdict[str, dict[tuple[object, ...], tuple[SaidSign, int]]] = defaultdict(dict)
+    signs: defaultdict[str, dict[tuple[object, ...], tuple[RecoveryEventText, int]]] = defaultdict(dict)
     lives: defaultdict[str, dict[int, ContainerRun]] = defaultdict(dict)
     for source, one in objects:
         last[one.uid] = source, one
@@ -84,7 +84,7 @@ def _in_order(lives: Mapping[int, ContainerRun]) -> tuple[ContainerRun, ...]:
     return tuple(life for _, life in sorted(lives.items()))
 
 
-def attempts_of(objects: Sequence[ApiObject]) -> list[Attempt]:
+def attempts_of(objects: Sequence[ApiObject]) -> list[ClusterAttempt]:
     """Return the attempts of one job, in order. Overlapping container runs belong to one attempt; the first failure
     ends it."""
     pods = [one for one in objects if one.kind == "Pod"]
@@ -108,7 +108,7 @@ def attempts_of(objects: Sequence[ApiObject]) -> list[Attempt]:
     begins = [one.ready for one in early or (loads if not groups else ()) if one.ready is not None]
     if begins:
         created = min((one.created for one in early if one.created is not None), default=None)
-        found.insert(0, Attempt(max(begins), created, _asked(loads), line=(early or loads)[0].line))
+        found.insert(0, ClusterAttempt(max(begins), created, _asked(loads), line=(early or loads)[0].line))
     ends = [one.ended for one in objects if one.kind != "Pod" and one.ended is not None]
     if found and found[-1].end is None and ends:
         found[-1].end, found[-1].how = min(ends)
@@ -119,10 +119,10 @@ def _asked(loads: Sequence[ApiObject]) -> int | None:
     return next((one.created for one in loads if not one.again), None)
 
 
-def _attempt(group: Sequence[tuple[ContainerRun, ApiObject]], loads: Sequence[ApiObject]) -> Attempt:
+def _attempt(group: Sequence[tuple[ContainerRun, ApiObject]], loads: Sequence[ApiObject]) -> ClusterAttempt:
     fresh = [pod for life, pod in group if life is pod.lives[0] and not pod.forgotten]
     begin = min(life.begin for life, _ in group)
-    found = Attempt(begin, line=group[0][1].line)
+    found = ClusterAttempt(begin, line=group[0][1].line)
     scheduled = [pod.ready for pod in fresh if pod.ready is not None]
     if fresh and len(scheduled) == len(fresh):
         found.begin = max(scheduled)

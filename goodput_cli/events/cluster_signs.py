@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from goodput_cli.events.cluster_attempts import ApiObject
-from goodput_cli.events.signs import Point, SaidSign, Sign
+from goodput_cli.events.signs import RecoveryPhase, RecoveryEventText, RecoveryEvent
 from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.events.text.sign_lines import rank_of, sign
 from goodput_cli.events.text.stamps import Zone, read_or_none
@@ -15,18 +15,18 @@ from goodput_cli.events.text.stamps import Zone, read_or_none
 _RESTARTED = "jobset.sigs.k8s.io/restart-attempt"
 """The label or annotation of a pod with the restart number of its JobSet."""
 _CONDITIONS = {
-    ("Pod", "DisruptionTarget"): (Point.DETECTED, ""),
-    ("Job", "Failed"): (Point.DETECTED, ""),
-    ("JobSet", "Failed"): (Point.DETECTED, ""),
-    ("Workload", "Evicted"): (Point.DETECTED, ""),
-    ("Workload", "Requeued"): (Point.DECIDED, "scheduler"),
-    ("Workload", "Admitted"): (Point.ALLOCATED, ""),
-    ("Pod", "PodScheduled"): (Point.ALLOCATED, ""),
+    ("Pod", "DisruptionTarget"): (RecoveryPhase.DETECTED, ""),
+    ("Job", "Failed"): (RecoveryPhase.DETECTED, ""),
+    ("JobSet", "Failed"): (RecoveryPhase.DETECTED, ""),
+    ("Workload", "Evicted"): (RecoveryPhase.DETECTED, ""),
+    ("Workload", "Requeued"): (RecoveryPhase.DECIDED, "scheduler"),
+    ("Workload", "Admitted"): (RecoveryPhase.ALLOCATED, ""),
+    ("Pod", "PodScheduled"): (RecoveryPhase.ALLOCATED, ""),
 }
 """The recovery event of a true condition, by kind and condition, and who restarts the job."""
 
 
-def signs_of_object(record: Mapping[str, Any], about: ApiObject) -> Iterator[tuple[SaidSign, int]]:
+def signs_of_object(record: Mapping[str, Any], about: ApiObject) -> Iterator[tuple[RecoveryEventText, int]]:
     """Yield the recovery events of an object, each with its time. about: the other contents of the object."""
     host = str(_mapping(record.get("spec")).get("nodeName") or "")
     yield from _of_conditions(record, about, host)
@@ -34,7 +34,7 @@ def signs_of_object(record: Mapping[str, Any], about: ApiObject) -> Iterator[tup
         yield from _of_pod(record, about, host)
 
 
-def _of_conditions(record: Mapping[str, Any], about: ApiObject, host: str) -> Iterator[tuple[SaidSign, int]]:
+def _of_conditions(record: Mapping[str, Any], about: ApiObject, host: str) -> Iterator[tuple[RecoveryEventText, int]]:
     conditions = _mapping(record.get("status")).get("conditions")
     for one in map(_mapping, conditions if isinstance(conditions, list) else ()):
         point, by = _CONDITIONS.get((about.kind, str(one.get("type"))), (None, ""))
@@ -43,19 +43,19 @@ def _of_conditions(record: Mapping[str, Any], about: ApiObject, host: str) -> It
             yield sign(point, host=host, by=by), ns
 
 
-def _of_pod(record: Mapping[str, Any], pod: ApiObject, host: str) -> Iterator[tuple[SaidSign, int]]:
+def _of_pod(record: Mapping[str, Any], pod: ApiObject, host: str) -> Iterator[tuple[RecoveryEventText, int]]:
     if pod.created is not None:
         told = _mapping(record.get("metadata"))
         named = (_mapping(told.get(key)).get(_RESTARTED) for key in ("labels", "annotations"))
         again = rank_of(str(next((one for one in named if one is not None), "")))
-        yield sign(Point.REQUEUED, host=host, by="launcher" if again else None, used=again), pod.created
+        yield sign(RecoveryPhase.REQUEUED, host=host, by="launcher" if again else None, used=again), pod.created
     for life in pod.lives:
-        yield sign(Point.WORKERS_STARTED, host=host), life.begin
+        yield sign(RecoveryPhase.WORKERS_STARTED, host=host), life.begin
         if life.end is None or life.how is EventType.FINISHED:
             continue
-        yield sign(Point.TERMINATED, host=host), life.end
+        yield sign(RecoveryPhase.TERMINATED, host=host), life.end
         if life.how is EventType.CRASHED:
-            yield sign(Point.FAILED, host=host), life.end
+            yield sign(RecoveryPhase.FAILED, host=host), life.end
 
 
 def budget_of(record: Mapping[str, Any]) -> tuple[int, int] | None:
@@ -70,7 +70,7 @@ def budget_of(record: Mapping[str, Any]) -> tuple[int, int] | None:
 
 def signs_of_objects(
     objects: Iterable[tuple[int, ApiObject]], jobs: Mapping[str, str], names: Sequence[str]
-) -> Iterator[Sign]:
+) -> Iterator[RecoveryEvent]:
     """Return the recovery events of objects with a known job. The remaining restarts of a JobSet are attached to its
     last pods. jobs: by object name. names: of the sources, by their codes."""
     every = [(source, one) for source, one in objects if one.name in jobs]
@@ -84,7 +84,7 @@ def signs_of_objects(
             if budget is not None and facts.get("used", 0) == last[one.job] > 0:
                 facts |= {"left": budget[0], "of": budget[1]}
             where = f"{names[source]}:{one.line}"
-            yield Sign(jobs[one.name], said.point, ns, where, said.host, said.rank, facts)
+            yield RecoveryEvent(jobs[one.name], said.point, ns, where, said.host, said.rank, facts)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

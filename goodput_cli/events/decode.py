@@ -38,9 +38,9 @@ from goodput_cli.events.formats.registry import FormatDispatcher, take
 from goodput_cli.events.inside import RankSteps
 from goodput_cli.events.json_documents import as_entries, collected_at, json_in, wrapped_line
 from goodput_cli.events.reading_options import ReadingOptions
-from goodput_cli.events.rows import Details, Interner, Origin, RowBuilder, build_table, constant, joined
+from goodput_cli.events.rows import DetailCollector, Interner, Origin, RowBuilder, build_table, constant, joined
 from goodput_cli.events.schema import NONE, Announcement, EventLog, EventTable, Kind, LogFormat, Metric
-from goodput_cli.events.signs import Point, Sign
+from goodput_cli.events.signs import RecoveryPhase, RecoveryEvent
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.when import AUTO, load_zone
@@ -93,7 +93,7 @@ class Decoder:
         self._rows = RowBuilder()
         self._zones = EntryZones() if timezone == AUTO else None
         clock = TimestampReader(load_zone(timezone))
-        self._output = Output(self._rows, self.notes, Interner(), Details(), clock, zones=self._zones)
+        self._output = Output(self._rows, self.notes, Interner(), DetailCollector(), clock, zones=self._zones)
         self._recogniser = FormatDispatcher(self._hints, self.notes)
         self._stray = _STRAY
         self._formats_of_job: defaultdict[str, dict[str, LogFormat]] = defaultdict(dict)
@@ -284,15 +284,15 @@ class Decoder:
         more = signs_of_cycles(cycles, observed.signs)
         return replace(observed, cycles=cycles, signs=(*observed.signs, *more))
 
-    def _recorded_signs(self, table: EventTable, recorded: int) -> list[Sign]:
+    def _recorded_signs(self, table: EventTable, recorded: int) -> list[RecoveryEvent]:
         """Return the recovery events from a recorder's events: a crash was detected. recorded: the number of events,
         from the first on, that do not come from text."""
         sources, jobs = self.sources.values(), self._jobs.values()
         crashed = np.flatnonzero(table.kind[:recorded] == Kind.CRASHED).tolist()
         found = [
-            Sign(
+            RecoveryEvent(
                 table.jobs[table.job[row]],
-                Point.DETECTED,
+                RecoveryPhase.DETECTED,
                 int(table.time[row]),
                 table.where(row),
                 rank=_rank(table, row),
@@ -301,7 +301,7 @@ class Decoder:
         ]
         for one in self._output.texts.recorded:
             said, where = one.said, f"{sources[one.source]}:{one.line}"
-            found.append(Sign(jobs[one.job], said.point, one.ns, where, said.host, said.rank, said.facts))
+            found.append(RecoveryEvent(jobs[one.job], said.point, one.ns, where, said.host, said.rank, said.facts))
         return found
 
     def _decode_bare(self, group: Records) -> bool:
@@ -454,7 +454,7 @@ def _rank(table: EventTable, row: int) -> int | None:
     return None if table.rank[row] == NONE else int(table.rank[row])
 
 
-def _few_in_order(signs: Sequence[Sign], sources: Sequence[str], notes: DiagnosticCollector) -> tuple[Sign, ...]:
+def _few_in_order(signs: Sequence[RecoveryEvent], sources: Sequence[str], notes: DiagnosticCollector) -> tuple[RecoveryEvent, ...]:
     from goodput_cli.events.text.sign_lines import few_signs  # imported late: few logs contain any
 
     return few_signs(signs, sources, notes)

@@ -61,7 +61,7 @@ def _is_grouped(times: list[int]) -> bool:
     return bool(np.count_nonzero(10 * gaps < period) * 4 > len(gaps))
 
 
-class _Columns:
+class _ColumnPositions:
     """Positions of the columns in a row, found by the headings."""
 
     def __init__(self, heads: list[str]) -> None:
@@ -83,7 +83,7 @@ class DeviceTable:
     by_line = False
 
     def __init__(self) -> None:
-        self._columns: _Columns | None = None
+        self._columns: _ColumnPositions | None = None
         self._before: Stamp | None = None
         """The timestamp of the last line that contains only a timestamp, as loops around a tool print it."""
         self._naive: bool | None = None
@@ -102,7 +102,7 @@ class DeviceTable:
         for number, line in enumerate(batch.data.decode(errors="replace").split("\n"), batch.first_line):
             text = line.strip("\ufeff \t\r")
             if heads := device_heads(text):
-                self._columns = _Columns(heads)
+                self._columns = _ColumnPositions(heads)
             elif self._columns is None and is_headless_row(text):
                 self._refused = _NO_HEAD
             elif text and (reason := self._row(number, text, part)):

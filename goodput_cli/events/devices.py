@@ -16,14 +16,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.arrays import F64, I64, Code, Mask, alike
+from goodput_cli.arrays import F64, I64, ColumnCode, Mask, alike
 from goodput_cli.events.inside import safe_name
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 F32 = NDArray[np.float32]
 
 
-class Quantity(Code):
+class Quantity(ColumnCode):
     """Quantity of a sample."""
 
     BUSY = 0  # % of time with any activity on the device
@@ -189,7 +189,7 @@ def _one_series(several: Sequence[DeviceSamples]) -> DeviceSamples:
     return replace(several[0], time=time, held=held, value=value, high=high, about=any(one.about for one in several))
 
 
-class _Columns(NamedTuple):
+class _DeviceColumns(NamedTuple):
     """Rows of all devices, sorted by key and time after `_sorted_rows`."""
 
     key: NDArray[np.int32]
@@ -198,17 +198,17 @@ class _Columns(NamedTuple):
     value: F32
     high: F32
 
-    def take(self, rows: NDArray[np.intp] | Mask | slice) -> _Columns:
-        return _Columns(self.key[rows], self.time[rows], self.held[rows], self.value[rows], self.high[rows])
+    def take(self, rows: NDArray[np.intp] | Mask | slice) -> _DeviceColumns:
+        return _DeviceColumns(self.key[rows], self.time[rows], self.held[rows], self.value[rows], self.high[rows])
 
 
-_EMPTY = _Columns(np.zeros(0, np.int32), np.zeros(0, np.int64), *(np.zeros(0, np.float32) for _ in range(3)))
+_EMPTY = _DeviceColumns(np.zeros(0, np.int32), np.zeros(0, np.int64), *(np.zeros(0, np.float32) for _ in range(3)))
 
 
-def _sorted_rows(parts: Sequence[_Columns]) -> _Columns:
+def _sorted_rows(parts: Sequence[_DeviceColumns]) -> _DeviceColumns:
     """Return all rows in order of key and time, without duplicates of key and time."""
     order = np.lexsort([np.concatenate([part[at] for part in parts]) for at in (1, 0)])
-    rows = _Columns(*(np.concatenate([part[at] for part in parts])[order] for at in range(len(_EMPTY))))
+    rows = _DeviceColumns(*(np.concatenate([part[at] for part in parts])[order] for at in range(len(_EMPTY))))
     del order
     again = np.append(False, (rows.key[1:] == rows.key[:-1]) & (rows.time[1:] == rows.time[:-1]))
     return rows.take(~again) if again.any() else rows
@@ -225,7 +225,7 @@ def _durations(time: I64, held: F32) -> F64:
     return found
 
 
-def _merge_neighbors(rows: _Columns, longest: float) -> _Columns:
+def _merge_neighbors(rows: _DeviceColumns, longest: float) -> _DeviceColumns:
     """Return the rows with pairs of neighbors of each series merged. Two neighbors are merged if no time between them
     is unobserved and both together hold for at most `longest` (s), so that old samples do not become coarser than new
     ones."""
@@ -246,10 +246,10 @@ def _merge_neighbors(rows: _Columns, longest: float) -> _Columns:
     held[first] = both
     kept = np.ones(len(held), dtype=np.bool_)
     kept[first + 1] = False
-    return _Columns(rows.key, rows.time, held, value, high).take(kept)
+    return _DeviceColumns(rows.key, rows.time, held, value, high).take(kept)
 
 
-def _groups_of_series(rows: _Columns) -> Iterator[_Columns]:
+def _groups_of_series(rows: _DeviceColumns) -> Iterator[_DeviceColumns]:
     """Yield groups of whole series, small enough that processing one takes little memory."""
     size = len(rows.key)
     bounds = np.append(np.flatnonzero(np.append(True, rows.key[1:] != rows.key[:-1])), size)
@@ -265,7 +265,7 @@ class DeviceCollector:
         self._most = most
         self._keys: dict[tuple[int, Device], int] = {}
         self._done = _EMPTY
-        self._new: list[_Columns] = []
+        self._new: list[_DeviceColumns] = []
         self._waiting = 0
         self._longest = 1.0
         """Maximum time (s) that a merged sample covers."""
@@ -307,7 +307,7 @@ class DeviceCollector:
         self.left_out += int((~known).sum())
         key = codes * _SLOTS + np.array(part.quantity, dtype=np.int32)
         value = np.array(part.value, dtype=np.float32)
-        rows = _Columns(key, np.array(part.time, dtype=np.int64), np.array(part.held, dtype=np.float32), value, value)
+        rows = _DeviceColumns(key, np.array(part.time, dtype=np.int64), np.array(part.held, dtype=np.float32), value, value)
         self._new.append(rows.take(known))
         self._waiting += len(key)
         if len(self._done.key) + self._waiting > _SETTLED_AT * self._most:
@@ -330,7 +330,7 @@ class DeviceCollector:
             rows, self._done, self.summed = self._done, _EMPTY, True
             pieces = [_merge_neighbors(one, self._longest) for one in _groups_of_series(rows)]
             del rows
-            self._done = _Columns(*(np.concatenate([one[at] for one in pieces]) for at in range(len(_EMPTY))))
+            self._done = _DeviceColumns(*(np.concatenate([one[at] for one in pieces]) for at in range(len(_EMPTY))))
             del pieces
             if len(self._done.key) > _LITTLE_LESS * before:
                 self._longest *= 2
@@ -364,7 +364,7 @@ class DeviceCollector:
         zone. ahead: the shift (ns) of a source's samples to earlier times."""
         self._settle()
         named = list(self._keys)
-        parts: dict[tuple[str, str, str, int], list[_Columns]] = {}
+        parts: dict[tuple[str, str, str, int], list[_DeviceColumns]] = {}
         ranks: dict[tuple[str, str, str], int | None] = {}
         for key, at in alike(self._done.key).items():
             source, device = named[key // _SLOTS]

@@ -18,7 +18,7 @@ from goodput_cli.events.device_tables import DeviceTable
 from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.formats import collected
 from goodput_cli.events.formats.base import NOTHING, DocumentReader, Parsed
-from goodput_cli.events.json_documents import JsonLines, JsonObjects
+from goodput_cli.events.json_documents import JsonLinesReader, JsonObjects
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.sources.base import Batch, RawBatch, Record
 from goodput_cli.sources.blocks import is_event_file
@@ -44,7 +44,7 @@ def delimiter_of(
     return None
 
 
-class Table:
+class TableReader:
     """Reader of a table (see `DocumentReader`)."""
 
     by_line = False
@@ -115,7 +115,7 @@ def document_reader(
         reader = _of_text(batch, hints or ReadingOptions())
         if reader is not None:
             return reader
-    return JsonLines(fast)
+    return JsonLinesReader(fast)
 
 
 def _of_tracker(batch: RawBatch, hints: ReadingOptions | None) -> DocumentReader | None:
@@ -157,7 +157,7 @@ def _of_text(batch: RawBatch, hints: ReadingOptions) -> DocumentReader | None:
 
     delimiter = delimiter_of(batch.data, is_header, dict.fromkeys((*collected.SACCT_DELIMITERS, *by_delimiter)))
     if delimiter is not None:
-        return Table(delimiter)
+        return TableReader(delimiter)
     return TextLines(mappings.ruleset, batch.source) if is_text(batch.data, mappings.ruleset) else None
 
 

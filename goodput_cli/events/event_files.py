@@ -27,7 +27,7 @@ MAX_BYTES = 1 << 28
 """Maximum length of a record; a longer one is damaged."""
 
 
-class Frame(NamedTuple):
+class FileRecord(NamedTuple):
     """A record. data: None if its checksum is wrong."""
 
     data: bytes | None
@@ -42,7 +42,7 @@ def begins(data: bytes) -> bool:
     return len(data) >= HEAD and _sum(data[: _LENGTH.size]) == data[_LENGTH.size : HEAD]
 
 
-def frames(data: bytes) -> Iterator[tuple[Frame, int]]:
+def frames(data: bytes) -> Iterator[tuple[FileRecord, int]]:
     """Yield the whole frames at the start of the bytes, each with the offset after it. Raises BrokenFrameError."""
     at = 0
     while len(data) - at >= HEAD:
@@ -56,7 +56,7 @@ def frames(data: bytes) -> Iterator[tuple[Frame, int]]:
         if end > len(data):
             return
         body = data[at + HEAD : at + HEAD + size]
-        yield Frame(body if _sum(body) == data[end - _SUM.size : end] else None), end
+        yield FileRecord(body if _sum(body) == data[end - _SUM.size : end] else None), end
         at = end
 
 
@@ -111,7 +111,7 @@ class Scalar(NamedTuple):
     value: float
 
 
-class Event(NamedTuple):
+class FileEvent(NamedTuple):
     """An event of the file."""
 
     wall_time: float
@@ -121,7 +121,7 @@ class Event(NamedTuple):
     scalars: tuple[Scalar, ...]
 
 
-def parse(data: bytes) -> Event | None:
+def parse(data: bytes) -> FileEvent | None:
     """Return the event in a record; None if it is not an event."""
     event = _event_class()()
     try:
@@ -130,7 +130,7 @@ def parse(data: bytes) -> Event | None:
         return None
     if not math.isfinite(event.wall_time):
         return None
-    return Event(event.wall_time, event.step, bool(event.file_version), tuple(_scalars(event)))
+    return FileEvent(event.wall_time, event.step, bool(event.file_version), tuple(_scalars(event)))
 
 
 def opening(wall_time: float) -> bytes:

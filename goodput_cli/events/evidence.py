@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from goodput_cli.events.signs import Cycle, Sign
+from goodput_cli.events.signs import Cycle, RecoveryEvent
 from goodput_cli.events.text.stamps import Stamp
 from goodput_cli.vocabulary.causes import CANCELLED, Role, group_of
 from goodput_cli.vocabulary.secrets import without_secrets
@@ -135,7 +135,7 @@ class EvidenceOfLog:
     """True if the selected job appears only in a scheduler table."""
     quotes: bool = True
     """True if log lines may be quoted; causes are derived either way."""
-    signs: tuple[Sign, ...] = ()
+    signs: tuple[RecoveryEvent, ...] = ()
     """Recovery events of all jobs, in order of time."""
     cycles: tuple[Cycle, ...] = ()
     """Cycles of all jobs that NVRx launched, in order of time."""

@@ -47,7 +47,7 @@ class BadLineError(Exception):
     """Raised for a line without a record; args: the reason."""
 
 
-class JsonLines:
+class JsonLinesReader:
     """Reader of a document with one JSON object per line (see `DocumentReader`)."""
 
     by_line = True

@@ -22,7 +22,7 @@ class ProcessOfRank(NamedTuple):
     first_step: int
 
 
-class StepRecords(NamedTuple):
+class ProcessStepRecords(NamedTuple):
     """Records of one process with the same phases: columns, and int64[n, len(names)] ns."""
 
     time: I64
@@ -36,11 +36,11 @@ class StepRecords(NamedTuple):
     """The code of the source."""
 
 
-class RecordedSteps:
+class RecordedStepCollector:
     """Collector of the records of all ranks."""
 
     def __init__(self) -> None:
-        self._lives: defaultdict[ProcessOfRank, list[StepRecords]] = defaultdict(list)
+        self._lives: defaultdict[ProcessOfRank, list[ProcessStepRecords]] = defaultdict(list)
         self._names: defaultdict[int, set[PhaseName]] = defaultdict(set)
 
     def __bool__(self) -> bool:
@@ -61,7 +61,7 @@ class RecordedSteps:
         """Return how many names of a job count so far."""
         return len(self._names[job])
 
-    def add(self, life: ProcessOfRank, records: StepRecords) -> None:
+    def add(self, life: ProcessOfRank, records: ProcessStepRecords) -> None:
         """Add records of a process."""
         self._lives[life].append(records)
 
@@ -90,7 +90,7 @@ class RecordedSteps:
 def _rank_steps(
     life: ProcessOfRank,
     process: tuple[int, int],
-    parts: Sequence[StepRecords],
+    parts: Sequence[ProcessStepRecords],
     jobs: Sequence[str],
     sources: Sequence[str],
 ) -> RankSteps:
@@ -108,7 +108,7 @@ def _rank_steps(
     )  # fmt: skip
 
 
-def _joined(parts: Sequence[StepRecords]) -> StepRecords:
+def _joined(parts: Sequence[ProcessStepRecords]) -> ProcessStepRecords:
     """Return all records of a process, in order of time; duplicates count once."""
     names = tuple(dict.fromkeys(name for part in parts for name in part.names))
     tables = []
@@ -119,4 +119,4 @@ def _joined(parts: Sequence[StepRecords]) -> StepRecords:
     ns = np.concatenate(tables)
     time, step, steps, took = (np.concatenate(column) for column in zip(*(part[:4] for part in parts), strict=True))
     _, rows = np.unique(np.column_stack((time, step)), axis=0, return_index=True)
-    return StepRecords(time[rows], step[rows], steps[rows], took[rows], names, ns[rows], parts[0].source)
+    return ProcessStepRecords(time[rows], step[rows], steps[rows], took[rows], names, ns[rows], parts[0].source)

@@ -4,7 +4,7 @@
 
 Growing columns take no memory while all values are equal.
 
-`Details` stores the remaining fields of events, each once: a save of Orbax has a dozen, mostly unique ones.
+`DetailCollector` stores the remaining fields of events, each once: a save of Orbax has a dozen, mostly unique ones.
 
 `Interner` numbers repeated values: a column contains the number, and each value is stored once.
 """
@@ -101,7 +101,7 @@ Detail = tuple[Any, ...]
 _BLANK = b" "
 
 
-class Details(Interner[Detail]):
+class DetailCollector(Interner[Detail]):
     """Numbers of distinct details. Pairs of keys and values are stored as the text of the values if possible, which
     takes a fifth of the memory of their tuples."""
 

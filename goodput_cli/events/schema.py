@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.arrays import Code
+from goodput_cli.arrays import ColumnCode
 from goodput_cli.events.devices import DeviceSamples
 from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.inside import RankSteps
@@ -76,7 +76,7 @@ LOST_STEPS = "lost_steps"
 """The key in the detail of a heartbeat with the time range (ns) in which lines of steps were lost."""
 
 
-class Kind(Code):
+class Kind(ColumnCode):
     """Kind of an event. The values are in the order in which events with the same timestamp are processed (accounting
     §1)."""
 
@@ -108,7 +108,7 @@ CHECKPOINT_KINDS = (Kind.LOAD, Kind.FINISHED, Kind.SAVED)
 """Kinds of events of checkpoint logs; each needs a step."""
 
 
-class Edge(Code):
+class Edge(ColumnCode):
     """Side of a phase that a row describes."""
 
     POINT = 0

@@ -12,7 +12,7 @@ from goodput_cli.events.text.stamps import Stamp
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
-class Point(IntEnum):
+class RecoveryPhase(IntEnum):
     """The phases of a recovery, in order."""
 
     LAST_PROGRESS = 0
@@ -38,11 +38,11 @@ class Point(IntEnum):
 
 
 @dataclass(frozen=True)
-class Sign:
+class RecoveryEvent:
     """One line that proves a recovery event."""
 
     job: str
-    point: Point
+    point: RecoveryPhase
     time: int
     """ns since 1970 UTC."""
     where: str
@@ -110,20 +110,20 @@ class CycleFile(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SaidSign:
+class RecoveryEventText:
     """The recovery event in the text of a line, without its time and location."""
 
-    point: Point
+    point: RecoveryPhase
     facts: Mapping[str, str | int] = field(default_factory=dict)
     host: str = ""
     rank: int | None = None
 
 
 @dataclass(slots=True)
-class UntimedSign:
+class UntimedRecoveryEvent:
     """A recovery event before its time and job are known."""
 
-    said: SaidSign
+    said: RecoveryEventText
     line: int
     """From 1; 0 if it has no line."""
     stamp: Stamp
@@ -134,10 +134,10 @@ class UntimedSign:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedSign:
+class RecordedRecoveryEvent:
     """A recovery event of a record with a known time and job."""
 
-    said: SaidSign
+    said: RecoveryEventText
     ns: int
     job: int
     """Its code, like that of the source."""
@@ -151,12 +151,12 @@ _MINUTE = 60 * NS_PER_SECOND
 _OneSign = TypeVar("_OneSign")
 
 
-def fewer(signs: Sequence[_OneSign], when: Callable[[_OneSign], tuple[Point, int]]) -> list[_OneSign]:
+def fewer(signs: Sequence[_OneSign], when: Callable[[_OneSign], tuple[RecoveryPhase, int]]) -> list[_OneSign]:
     """Return at most `MOST_SIGNS` recovery events, in their order: the first and the last of each phase in each minute,
     or in longer periods if necessary. when: returns the phase and ns of an event."""
     kept, length = list(signs), _MINUTE
     while len(kept) > MOST_SIGNS:
-        bounds: dict[tuple[Point, int], tuple[_OneSign, _OneSign]] = {}
+        bounds: dict[tuple[RecoveryPhase, int], tuple[_OneSign, _OneSign]] = {}
         for one in kept:
             point, ns = when(one)
             first, last = bounds.get((point, ns // length), (one, one))
@@ -169,7 +169,7 @@ def fewer(signs: Sequence[_OneSign], when: Callable[[_OneSign], tuple[Point, int
     return kept
 
 
-def in_order(signs: Iterable[Sign]) -> tuple[Sign, ...]:
+def in_order(signs: Iterable[RecoveryEvent]) -> tuple[RecoveryEvent, ...]:
     """Return the recovery events in order of time, independent of the order of their files."""
     return tuple(sorted(signs, key=lambda sign: (sign.time, sign.job, sign.point, sign.where, sign.host)))
 

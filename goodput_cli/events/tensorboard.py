@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from goodput_cli.errors import UsageError
-from goodput_cli.events.event_files import BrokenFrameError, Event, frames, parse
+from goodput_cli.events.event_files import BrokenFrameError, FileEvent, frames, parse
 from goodput_cli.events.formats.base import Parsed, without_records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
@@ -38,7 +38,7 @@ class EventFile:
         if self._broken:
             return without_records(TextPart())
         data = self._rest + batch.data
-        events: list[tuple[int, Event]] = []
+        events: list[tuple[int, FileEvent]] = []
         damaged: list[int] = []
         at = 0
         broken: int | None = None
@@ -87,7 +87,7 @@ def plain(tag: str) -> str:
     return re.sub(r"[^-/\w.]", "_", tag).lstrip("/")
 
 
-def step_tags(files: Sequence[Sequence[tuple[int, Event]]], asked: str | None) -> list[str | None]:
+def step_tags(files: Sequence[Sequence[tuple[int, FileEvent]]], asked: str | None) -> list[str | None]:
     """Return the tag whose steps are those of training for each file of a job: mostly that of the longest file. Raises
     UsageError if no file has the requested tag."""
     if asked is not None:
@@ -103,7 +103,7 @@ def step_tags(files: Sequence[Sequence[tuple[int, Event]]], asked: str | None) -
     return [usual if events is longest else _step_tag(events, usual) for events in files]
 
 
-def _step_tag(events: Sequence[tuple[int, Event]], usual: str | None = None) -> str | None:
+def _step_tag(events: Sequence[tuple[int, FileEvent]], usual: str | None = None) -> str | None:
     """Return the tag whose steps are those of training; None if there is none. usual: that of the job's other files."""
     steps: defaultdict[str, dict[int, None]] = defaultdict(dict)
     for _, event in events:
@@ -127,7 +127,7 @@ def _rank(tag: str) -> int:
     return _PREFERRED.index(tag) if tag in _PREFERRED else len(_PREFERRED)
 
 
-def marks_of(events: Sequence[tuple[int, Event]], name: str, tag: str | None, from_0: bool) -> list[LogLine]:
+def marks_of(events: Sequence[tuple[int, FileEvent]], name: str, tag: str | None, from_0: bool) -> list[LogLine]:
     """Return the log lines of a file. name: of the file. tag: the one whose steps count. from_0: the number of
     completed steps is one more than the step."""
     process = _process(name)
@@ -160,7 +160,7 @@ def marks_of(events: Sequence[tuple[int, Event]], name: str, tag: str | None, fr
     return _one_evaluation_each(out)
 
 
-def steps_count_from_0(files: Sequence[Sequence[tuple[int, Event]]], tags: Sequence[str | None]) -> bool:
+def steps_count_from_0(files: Sequence[Sequence[tuple[int, FileEvent]]], tags: Sequence[str | None]) -> bool:
     """Return True if steps are numbered from 0, so that n + 1 steps are done at step n: their numbers show it, or a tag
     of a writer that counts so exists."""
     steps: list[int] = []
@@ -174,7 +174,7 @@ def steps_count_from_0(files: Sequence[Sequence[tuple[int, Event]]], tags: Seque
     return counts_from_0(steps)
 
 
-def _means(events: Sequence[tuple[int, Event]]) -> dict[int, int]:
+def _means(events: Sequence[tuple[int, FileEvent]]) -> dict[int, int]:
     """Return ns of one step, by step, from the tags that contain it."""
     means: dict[int, int] = {}
     for _, event in events:

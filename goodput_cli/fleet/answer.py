@@ -12,7 +12,7 @@ from goodput_cli.analysis.recoveries import Recoveries
 from goodput_cli.fleet.held import Scheduled
 from goodput_cli.fleet.hosts import HostTest
 from goodput_cli.fleet.question import Grouping
-from goodput_cli.fleet.recovery import OUTAGE_GROUP_TABLE, OUTAGE_LINK_TABLE, OutageGroupRow, OutageLinkRow
+from goodput_cli.fleet.recovery import OUTAGE_GROUP_TABLE, OUTAGE_LINK_TABLE, OutageGroupRow, FleetPhaseRow
 from goodput_cli.fleet.rows import (
     CATEGORY_TABLE,
     CAUSE_TABLE,
@@ -23,13 +23,13 @@ from goodput_cli.fleet.rows import (
     RUN_TABLE,
     SIZE_TABLE,
     WEEK_TABLE,
-    CategoryRow,
-    CauseRow,
+    FleetCategoryRow,
+    FleetCauseRow,
     DisruptionRow,
     FleetChange,
     GroupRow,
     GroupTable,
-    HostRow,
+    FleetHostRow,
     NotAnalysed,
     RunLine,
     SizeRow,
@@ -150,7 +150,7 @@ class FleetData:
     """of all runs, as a group without values"""
     mpg: FleetMpg
     """ML productivity goodput and its factors"""
-    categories: Annotated[tuple[CategoryRow, ...], CATEGORY_TABLE]
+    categories: Annotated[tuple[FleetCategoryRow, ...], CATEGORY_TABLE]
     """productive first, then what took most; exclusions last"""
     weeks: Annotated[tuple[WeekRow, ...], WEEK_TABLE]
     """in order, those without a run too"""
@@ -164,17 +164,17 @@ class FleetData:
     """Amounts of each size."""
     groups: tuple[GroupTable, ...]
     """one a --by"""
-    causes: Annotated[tuple[CauseRow, ...], CAUSE_TABLE]
+    causes: Annotated[tuple[FleetCauseRow, ...], CAUSE_TABLE]
     """failures by cause; empty if no cause is logged"""
-    hosts: Annotated[tuple[HostRow, ...], HOST_TABLE]
+    hosts: Annotated[tuple[FleetHostRow, ...], HOST_TABLE]
     """hosts on which more runs failed than chance explains; empty also if that is unknown"""
-    hosts_not_named: Annotated[tuple[HostRow, ...], HOST_TABLE, Json(optional=True)]
+    hosts_not_named: Annotated[tuple[FleetHostRow, ...], HOST_TABLE, Json(optional=True)]
     """hosts on which two runs or more died, and chance or code at rank 0 may explain it: the least likely"""
     host_test: HostTest
     """data of the search for these hosts"""
     disruptions: Annotated[tuple[DisruptionRow, ...], DISRUPTION_TABLE]
     """the most expensive first"""
-    outages: Annotated[tuple[OutageLinkRow, ...], OUTAGE_LINK_TABLE, Json(optional=True)]
+    outages: Annotated[tuple[FleetPhaseRow, ...], OUTAGE_LINK_TABLE, Json(optional=True)]
     """where the outages went, link by link, in their order; together what disruptions lost"""
     outage_groups: Annotated[tuple[OutageGroupRow, ...], OUTAGE_GROUP_TABLE, Json(optional=True)]
     """the same by cause, host and team"""

@@ -27,7 +27,7 @@ from goodput_cli.fleet.hosts import host_rows
 from goodput_cli.fleet.question import SIZE, UNKNOWN_SIZE, WEEK, size_classes
 from goodput_cli.fleet.report import FleetReport
 from goodput_cli.fleet.rows import (
-    CauseRow,
+    FleetCauseRow,
     ChangeRow,
     FleetChange,
     GroupRow,
@@ -216,7 +216,7 @@ def _size_row(name: str, sums: FleetTotals) -> SizeRow:
     )  # fmt: skip
 
 
-def cause_rows(fleet: Fleet) -> list[CauseRow]:
+def cause_rows(fleet: Fleet) -> list[FleetCauseRow]:
     """Return failures by cause, the most frequent first and unknown causes last; empty if no line of any run shows a
     cause."""
     by_cause: defaultdict[str, list[Failure]] = defaultdict(list)
@@ -234,7 +234,7 @@ def cause_rows(fleet: Fleet) -> list[CauseRow]:
         rate, low, high = (1000 * count / days if known else None for count in (len(found), *bounds))
         runs, chip_hours = len({id(one.run) for one in found}), hours(sum(one.lost_chip for one in found))
         rows.append(
-            CauseRow(
+            FleetCauseRow(
                 cause, group_of(cause), len(found), runs, rate, low, high, sum(one.lost_ns for one in found),
                 chip_hours if known else None,
             )

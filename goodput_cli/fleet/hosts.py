@@ -20,7 +20,7 @@ from goodput_cli.analysis.insights.hosts import (
 )
 from goodput_cli.analysis.json_fields import Count, Json, written
 from goodput_cli.analysis.table import filled
-from goodput_cli.fleet.rows import HostRow, run_name
+from goodput_cli.fleet.rows import FleetHostRow, run_name
 from goodput_cli.vocabulary.text import plural
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class HostTest:
         return self.runs > 0
 
 
-def host_rows(fleet: Fleet) -> tuple[tuple[HostRow, ...], tuple[HostRow, ...], HostTest]:
+def host_rows(fleet: Fleet) -> tuple[tuple[FleetHostRow, ...], tuple[FleetHostRow, ...], HostTest]:
     """Return the hosts that repeat over all runs, the least likely by chance first; the first of those with failures of
     two runs or more that chance may explain; and the data of the search. Failures within 10 minutes on one host are
     one, of whichever jobs, and the first stands for it."""
@@ -76,7 +76,7 @@ def host_rows(fleet: Fleet) -> tuple[tuple[HostRow, ...], tuple[HostRow, ...], H
     tested = repeats(draws, hosts)
     rows = [
         filled(
-            HostRow, one, host=one.host[1], cluster=one.host[0] or None, up_ns=up[one.host],
+            FleetHostRow, one, host=one.host[1], cluster=one.host[0] or None, up_ns=up[one.host],
             share_percent=100 * up[one.host] / up.total(), deaths=len(found[one.host]), runs_died=one.runs,
             of=sum(map(len, found.values())),
             causes=", ".join(sorted({death.cause for death in found[one.host]})),
@@ -113,13 +113,13 @@ def _host_draw(deaths: Sequence[Failure]) -> HostDraw[HostKey]:
     return HostDraw(len(deaths), {host: ns / total for host, ns in up.items()}, died, None if broken else first)
 
 
-def hosts_that_repeat(hosts: Sequence[HostRow], test: HostTest) -> Iterator[str]:
+def hosts_that_repeat(hosts: Sequence[FleetHostRow], test: HostTest) -> Iterator[str]:
     """A sentence for each of the first hosts on which more runs died than chance explains."""
     for one in hosts[:_FEW]:
         yield f"{_of_runs(one, test)} failed on {_host_text(one)} (p = {one.p:.2g}): drain and test this host"
 
 
-def hosts_judged(hosts: Sequence[HostRow], not_named: Sequence[HostRow], test: HostTest) -> Iterator[str]:
+def hosts_judged(hosts: Sequence[FleetHostRow], not_named: Sequence[FleetHostRow], test: HostTest) -> Iterator[str]:
     """Yield the sentences about hosts that repeat: which ones, or that there are none, or that it is unknown."""
     if not test.judged:
         yield "hosts with repeated failures: inconclusive, no run lists all of its hosts (sacct's NodeList does)"
@@ -138,7 +138,7 @@ def hosts_judged(hosts: Sequence[HostRow], not_named: Sequence[HostRow], test: H
     yield from _not_named(not_named, test)
 
 
-def _not_named(hosts: Sequence[HostRow], test: HostTest) -> Iterator[str]:
+def _not_named(hosts: Sequence[FleetHostRow], test: HostTest) -> Iterator[str]:
     """Hosts that are listed, not accused."""
     for one in hosts[:_FEW]:
         why = f"within chance (p = {one.p:.2g})"
@@ -147,9 +147,9 @@ def _not_named(hosts: Sequence[HostRow], test: HostTest) -> Iterator[str]:
         yield f"not conclusive: {_of_runs(one, test)} failed on {_host_text(one)}; {why}"
 
 
-def _of_runs(row: HostRow, test: HostTest) -> str:
+def _of_runs(row: FleetHostRow, test: HostTest) -> str:
     return f"{row.runs_died} of {plural(test.runs_died, 'run')}"
 
 
-def _host_text(row: HostRow) -> str:
+def _host_text(row: FleetHostRow) -> str:
     return row.host + (f" of {row.cluster}" if row.cluster else "")

@@ -13,7 +13,7 @@ from goodput_cli.analysis.sheet import Family, Labels
 from goodput_cli.fleet.answer import FleetData
 from goodput_cli.fleet.held import Scheduled
 from goodput_cli.fleet.recovery import outage_families
-from goodput_cli.fleet.rows import CauseRow, GroupTable, category_name
+from goodput_cli.fleet.rows import FleetCauseRow, GroupTable, category_name
 from goodput_cli.fleet.scheduler import SchedulerRow, SchedulerTotals
 from goodput_cli.fleet.sums import FleetTotals, LabelledCategory, Totals, hours
 from goodput_cli.fleet.thresholds import MEASURES
@@ -104,11 +104,11 @@ def _runs(groups: Sequence[tuple[Labels, FleetTotals]]) -> Iterator[Sample]:
     return ((labels, float(sums.runs)) for labels, sums in groups if sums.runs)
 
 
-def _causes(causes: Sequence[CauseRow]) -> Iterator[Sample]:
+def _causes(causes: Sequence[FleetCauseRow]) -> Iterator[Sample]:
     return (({"cause": one.cause}, float(one.failures)) for one in causes)
 
 
-def _lost(causes: Sequence[CauseRow]) -> Iterator[Sample]:
+def _lost(causes: Sequence[FleetCauseRow]) -> Iterator[Sample]:
     """Yield losses in accelerator hours if those of all runs are known, otherwise in job hours: `of` names the unit."""
     for one in causes:
         if one.accelerator_hours is None:

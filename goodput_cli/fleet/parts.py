@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 
 from goodput_cli.analysis.recoveries import UNKNOWN_IN_VERSION_1
 from goodput_cli.fleet.passes.work import DocumentRow
-from goodput_cli.fleet.results import RunDisruption, RunLink, RunResult
-from goodput_cli.sources.base import Document
+from goodput_cli.fleet.results import RunDisruption, RunPhase, RunResult
+from goodput_cli.sources.base import SourceDocument
 from goodput_cli.vocabulary.categories import CATEGORIES
 from goodput_cli.vocabulary.text import well_formed
 
-_NO_DOCUMENT = Document("", "")
+_NO_DOCUMENT = SourceDocument("", "")
 _DOCUMENTS = pa.schema([(name, pa.string()) for name in ("uri", "version", "reader", "about")])
 
 
@@ -43,7 +43,7 @@ class ReadDocument:
     """Row without a document: the currently listed document takes its place."""
 
 
-def has_name(document: Document) -> bool:
+def has_name(document: SourceDocument) -> bool:
     """Return True if it can be stored: names of files are bytes, and not all of them are the UTF-8 that Parquet
     requires."""
     return bool(document.version) and well_formed(document.uri) == document.uri
@@ -102,7 +102,7 @@ _TYPES = {
     "Used": _listed(start=_INT, end=_INT, **dict.fromkeys(_AMOUNTS, pa.float64())),
 }  # fmt: skip
 """Column types of the fields of a result, by their Python types."""
-_TYPES["tuple[RunLink, ...]"] = _listed(**{name: _TYPES[kind] for name, kind in RunLink.__annotations__.items()})
+_TYPES["tuple[RunPhase, ...]"] = _listed(**{name: _TYPES[kind] for name, kind in RunPhase.__annotations__.items()})
 _TYPES["tuple[RunDisruption, ...]"] = _listed(
     **{name: _TYPES[kind] for name, kind in RunDisruption.__annotations__.items()}
 )

@@ -12,14 +12,14 @@ from goodput_cli.analysis.disruptions.recovery import mean_and_quantiles, recove
 from goodput_cli.analysis.recoveries import Recoveries
 from goodput_cli.analysis.sheet import Family
 from goodput_cli.analysis.table import column
-from goodput_cli.events.signs import Point
-from goodput_cli.fleet.results import RunDisruption, RunLink
+from goodput_cli.events.signs import RecoveryPhase
+from goodput_cli.fleet.results import RunDisruption, RunPhase
 from goodput_cli.fleet.rows import declared_table
 from goodput_cli.fleet.sums import hours
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import exact
 
-LINKS = (REDONE, *(one.words for one in Point if one not in (Point.LAST_PROGRESS, Point.CAUGHT_UP)))
+LINKS = (REDONE, *(one.words for one in RecoveryPhase if one not in (RecoveryPhase.LAST_PROGRESS, RecoveryPhase.CAUGHT_UP)))
 """Recovery phases in order."""
 _UNKNOWN_HOST, _NO_TEAM = "unknown host", "(none)"
 _MOST_GROUPS = 10
@@ -27,7 +27,7 @@ _MOST_GROUPS = 10
 
 
 @dataclass(frozen=True)
-class OutageLinkRow:
+class FleetPhaseRow:
     """A link of all outages of a fleet."""
 
     link: str = column(
@@ -72,7 +72,7 @@ class OutageGroupRow:
 
 
 OUTAGE_LINK_TABLE = declared_table(
-    OutageLinkRow, "fleet_outage_link", "a recovery phase over all outages",
+    FleetPhaseRow, "fleet_outage_link", "a recovery phase over all outages",
     "recovery phase", "outages", "lost", "accelerator h", "share", "median", "p90", "longest",
 )  # fmt: skip
 OUTAGE_GROUP_TABLE = declared_table(
@@ -106,19 +106,19 @@ class Outages:
         """Return the times to notice and to recover; None without disruptions."""
         return recoveries_of([one.one for one in self.every]) if self.every else None
 
-    def by_link(self) -> tuple[OutageLinkRow, ...]:
+    def by_link(self) -> tuple[FleetPhaseRow, ...]:
         """Return the loss of each phase, in order; only phases that appear in a log."""
-        found: defaultdict[str, list[tuple[RunLink, int]]] = defaultdict(list)
+        found: defaultdict[str, list[tuple[RunPhase, int]]] = defaultdict(list)
         for outage in self.every:
             for link in outage.one.links:
                 found[link.link].append((link, link.lost_ns * (outage.accelerators or 0)))
         whole = sum(link.lost_ns for some in found.values() for link, _ in some)
         return tuple(self._row(name, found[name], whole) for name in LINKS if name in found)
 
-    def _row(self, name: str, some: Sequence[tuple[RunLink, int]], whole: int) -> OutageLinkRow:
+    def _row(self, name: str, some: Sequence[tuple[RunPhase, int]], whole: int) -> FleetPhaseRow:
         lost = sum(link.lost_ns for link, _ in some)
         _, p50, p90 = mean_and_quantiles([link.took_ns for link, _ in some if link.alone])
-        return OutageLinkRow(
+        return FleetPhaseRow(
             name, len(some), lost, hours(sum(chip for _, chip in some)) if self.known else None,
             100 * lost / whole if whole else None, _ns(p50), _ns(p90), max(link.took_ns for link, _ in some),
         )  # fmt: skip
@@ -152,7 +152,7 @@ class Outages:
         )  # fmt: skip
 
 
-def several_note(rows: Sequence[OutageLinkRow]) -> tuple[str, ...]:
+def several_note(rows: Sequence[FleetPhaseRow]) -> tuple[str, ...]:
     """Return a sentence about phases without known percentiles."""
     names = [row.link for row in rows if row.p50_ns is None]
     words = "covers several phases, because the event before it is not logged; so there is no median"
@@ -163,7 +163,7 @@ def _ns(seconds: float | None) -> int | None:
     return None if seconds is None else round(1e9 * seconds)
 
 
-def outage_families(links: Sequence[OutageLinkRow], recoveries: Recoveries | None) -> Iterator[Family]:
+def outage_families(links: Sequence[FleetPhaseRow], recoveries: Recoveries | None) -> Iterator[Family]:
     """The metrics of outages."""
     lost = [({"link": row.link}, exact(row.accelerator_hours)) for row in links if row.accelerator_hours is not None]
     yield Family("goodput_fleet_outage_lost_hours", "Accelerator hours that outages lost, by recovery phase.", lost)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from goodput_cli.analysis.sheet import Answered, Published, Sheet
+from goodput_cli.analysis.sheet import DisplayableAnswer, Published, Sheet
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.fleet.answer import FleetData
 from goodput_cli.fleet.metrics import metrics
@@ -14,7 +14,7 @@ from goodput_cli.vocabulary.text import iso
 
 
 @dataclass(frozen=True, repr=False)
-class FleetReport(FleetData, Answered):
+class FleetReport(FleetData, DisplayableAnswer):
     """The answer about a fleet."""
 
     def sheet(self) -> Sheet:

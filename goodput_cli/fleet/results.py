@@ -34,7 +34,7 @@ from goodput_cli.analysis.account import (
     run_starts,
     with_other_readings,
 )
-from goodput_cli.analysis.disruptions.chain import REDONE, Chain, chains_of
+from goodput_cli.analysis.disruptions.chain import REDONE, OutageTimeline, chains_of
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.find import disruptions_inside, last_failure, up_times
 from goodput_cli.analysis.disruptions.losses import last_activity_rows
@@ -49,7 +49,7 @@ from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.formats.registry import ENTRY_POINT_GROUP as FORMATS
 from goodput_cli.events.schema import EventLog, EventTable
-from goodput_cli.events.signs import Point
+from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.fleet.passes.work import Origin
 from goodput_cli.vocabulary.categories import ENDED
 from goodput_cli.vocabulary.text import well_formed
@@ -93,7 +93,7 @@ class Used(Struct, frozen=True):
     """Device time (ns) of training that counts with samples of utilization."""
 
 
-class RunLink(Struct, frozen=True):
+class RunPhase(Struct, frozen=True):
     """A link of an outage (accounting §10)."""
 
     link: str
@@ -131,7 +131,7 @@ class RunDisruption(Struct, frozen=True):
     """True if the time of the failure is logged; otherwise these count from the last progress, and are upper limits."""
     recovery: str | None = None
     """Agent that restarted the job; None if not logged."""
-    links: tuple[RunLink, ...] = ()
+    links: tuple[RunPhase, ...] = ()
     """Recovery phases; empty for a scale-up, a rollback, and the failure of the last attempt."""
 
     @property
@@ -389,7 +389,7 @@ def _disruptions(timeline: Timeline) -> tuple[RunDisruption, ...]:
     return tuple(RunDisruption(*row) for row in rows_of)
 
 
-def _recovered(chains: Sequence[Chain | None]) -> Iterator[list[Any]]:
+def _recovered(chains: Sequence[OutageTimeline | None]) -> Iterator[list[Any]]:
     """Yield the recovery facts of rows, column by column."""
     yield [None if one is None else one.detect_ns for one in chains]
     yield [None if one is None else one.recover_ns for one in chains]
@@ -398,13 +398,13 @@ def _recovered(chains: Sequence[Chain | None]) -> Iterator[list[Any]]:
     yield [_links(one) for one in chains]
 
 
-def _links(chain: Chain | None) -> tuple[RunLink, ...]:
+def _links(chain: OutageTimeline | None) -> tuple[RunPhase, ...]:
     """Return the loss and length of each phase of an outage; caught-up steps are not a separate loss."""
     if chain is None:
         return ()
-    redone = RunLink(REDONE, chain.redone_ns, chain.redone_ns, True)
-    rest = (one for one in chain.links if one.point is not Point.CAUGHT_UP)
-    return redone, *(RunLink(one.point.words, one.lost_ns, one.ns, one.alone) for one in rest)
+    redone = RunPhase(REDONE, chain.redone_ns, chain.redone_ns, True)
+    rest = (one for one in chain.links if one.point is not RecoveryPhase.CAUGHT_UP)
+    return redone, *(RunPhase(one.point.words, one.lost_ns, one.ns, one.alone) for one in rest)
 
 
 def _hosts(timeline: Timeline) -> tuple[tuple[str, ...], I64]:

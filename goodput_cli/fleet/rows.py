@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.sheet import Audience, Column
-from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
 from goodput_cli.fleet.results import RunResult
 from goodput_cli.fleet.sums import FleetTotals, LabelledCategory, Totals, decimals, hours, percent, ratio
 from goodput_cli.vocabulary.categories import Category, brief_name
@@ -75,7 +75,7 @@ def cost_of(sums: FleetTotals) -> str | None:
 
 
 @dataclass(frozen=True)
-class CategoryRow:
+class FleetCategoryRow:
     """Time of the fleet in one category."""
 
     category: str = column("text", "a category, or custom_badput_events:LABEL", brief=brief_name, heading="category")
@@ -232,7 +232,7 @@ class SizeRow:
 
 
 @dataclass(frozen=True)
-class CauseRow:
+class FleetCauseRow:
     """Failures of one cause."""
 
     cause: str = column("text", "cause (docs/causes.md); unknown: not logged", heading="why")
@@ -250,7 +250,7 @@ class CauseRow:
 
 
 @dataclass(frozen=True)
-class HostRow:
+class FleetHostRow:
     """A host on which runs died, and how that compares with chance."""
 
     host: str = column("text", "the host", heading="host")
@@ -378,9 +378,9 @@ def grouped(amount: str) -> str:
     return re.sub(r"\d{4,}", lambda found: f"{int(found[0]):,}", amount)
 
 
-def declared_table(record: type, name: str, words: str, *people: str) -> Table:
+def declared_table(record: type, name: str, words: str, *people: str) -> TableDeclaration:
     """The table of a row. people: the headings that people see, in their order."""
-    return Table(name, words, tuple(_for_people(one) for one in columns_of(record, attribute)), people)
+    return TableDeclaration(name, words, tuple(_for_people(one) for one in columns_of(record, attribute)), people)
 
 
 def _for_people(one: Column) -> Column:
@@ -400,7 +400,7 @@ GROUP_TABLE = declared_table(
     "no log h", "most lost to", "kWh lost", "goodput by job time",
 )  # fmt: skip
 CATEGORY_TABLE = declared_table(
-    CategoryRow, "fleet_category", "a category of the fleet",
+    FleetCategoryRow, "fleet_category", "a category of the fleet",
     "category", "accelerator h", "share", "job h", "share of job time", "",
 )  # fmt: skip
 CHANGE_TABLE = declared_table(
@@ -416,11 +416,11 @@ SIZE_TABLE = declared_table(
     "size", "runs", "ETTR", "failures", "MTTF", "95 % from", "95 % to", "up", "goodput", "/1000 node-days",
 )  # fmt: skip
 CAUSE_TABLE = declared_table(
-    CauseRow, "fleet_cause", "failures of one cause",
+    FleetCauseRow, "fleet_cause", "failures of one cause",
     "why", "failures", "runs", "/1000 acc. days", "95 % from", "95 % to", "accelerator h", "lost", "group",
 )  # fmt: skip
 HOST_TABLE = declared_table(
-    HostRow, "fleet_host", "a host on which runs failed",
+    FleetHostRow, "fleet_host", "a host on which runs failed",
     "host", "cluster", "runs died", "by chance", "p", "why", "runs", "deaths", "of", "share of time", "up",
 )  # fmt: skip
 DISRUPTION_TABLE = declared_table(
@@ -493,7 +493,7 @@ def which_run(one: RunLine) -> str:
     return f"{one.run} of {one.runs}{', discarded later' if one.redone else ''}"
 
 
-def category_rows(sums: FleetTotals) -> list[CategoryRow]:
+def category_rows(sums: FleetTotals) -> list[FleetCategoryRow]:
     """Productive time first, then what took most; exclusions last."""
     keys = sorted(
         {*sums.chip, *sums.time},
@@ -511,7 +511,7 @@ def category_rows(sums: FleetTotals) -> list[CategoryRow]:
         share, time_share = (ratio(chip, sums.counted), ratio(time, sums.time_counted)) if counts else (None, None)
         drawn = time_share if share is None else share
         rows.append(
-            CategoryRow(
+            FleetCategoryRow(
                 category=category_name(key),
                 chip_ns=str(chip),
                 ns=time,

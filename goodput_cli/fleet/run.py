@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from goodput_cli.fleet.rows import NotAnalysed
     from goodput_cli.fleet.scheduler import SchedulerRow
     from goodput_cli.fleet.store import Store
-    from goodput_cli.sources.base import Document
+    from goodput_cli.sources.base import SourceDocument
 
 
 FLEET = Keywords.of("FleetOptions", "Options of `fleet_report`.", Grouping, Tables, base=SHARED)
@@ -129,7 +129,7 @@ class _Fleet:
             fleet, lost = self._summed(outcome, store, rows)
             return self._report(fleet, outcome, lost, store.without_own(of_listing), store, rows)
 
-    def _passes(self, documents: list[Document], store: Store) -> Outcome:
+    def _passes(self, documents: list[SourceDocument], store: Store) -> Outcome:
         from goodput_cli.api.draft import infer_rules
         from goodput_cli.fleet.passes.engine import open_engine
         from goodput_cli.fleet.passes.plan import Passes
@@ -166,7 +166,7 @@ class _Fleet:
             )
             return passes.run(documents, known)
 
-    def _apart(self, document: Document) -> str:
+    def _apart(self, document: SourceDocument) -> str:
         """Return the label that distinguishes two jobs of one name, by document."""
         match self._asked.grouping.distinct_by:
             case "cluster":
@@ -302,7 +302,7 @@ class _Fleet:
         )  # fmt: skip
 
 
-def _listed(uris: Sequence[str], reading: Reading) -> tuple[list[Document], list[Diagnostic]]:
+def _listed(uris: Sequence[str], reading: Reading) -> tuple[list[SourceDocument], list[Diagnostic]]:
     """The documents, and what was noticed while they were listed."""
     from goodput_cli.events.read import gives_steps, is_log
     from goodput_cli.sources.base import ReadContext, list_documents
@@ -405,7 +405,7 @@ def _both_passes(
     task = Task(question.timezone, reading.wanted, reading.hints.checked(), names, _JobLines(question))
     local = Local(reading.stdin, reading.progress, reading.notice, job_done)
 
-    def passes(task: Task, documents: Sequence[Document]) -> Outcome:
+    def passes(task: Task, documents: Sequence[SourceDocument]) -> Outcome:
         infer = partial(infer_rules, reading=reading, timezone=question.timezone)
         outcome = Passes(task, InProcess(), local, infer=infer).run(documents)
         of_listing.extend(_unread(outcome.rows))
@@ -423,7 +423,7 @@ def _both_passes(
     return passes(task, called if found else documents), of_listing
 
 
-def _of_documents(reading: Reading, documents: Sequence[Document]) -> Reading:
+def _of_documents(reading: Reading, documents: Sequence[SourceDocument]) -> Reading:
     """Return how documents are read when there are several."""
     from goodput_cli.sources.layouts import shared_levels
 
@@ -435,7 +435,7 @@ def _of_documents(reading: Reading, documents: Sequence[Document]) -> Reading:
     )
 
 
-def _is_unread(document: Document, problem: str | None) -> bool:
+def _is_unread(document: SourceDocument, problem: str | None) -> bool:
     """Return True if a member of a directory cannot be read. Raises SourceError if it was named: a list of jobs would
     be a line shorter."""
     if problem is not None and document.named:
@@ -443,7 +443,7 @@ def _is_unread(document: Document, problem: str | None) -> bool:
     return problem is not None
 
 
-def _readable(documents: Sequence[Document]) -> list[Document]:
+def _readable(documents: Sequence[SourceDocument]) -> list[SourceDocument]:
     """Return the documents that can be read; the others were reported when they were listed."""
     return [one for one in documents if not _is_unread(one, one.problem)]
 

@@ -21,7 +21,7 @@ from goodput_cli.events.cluster import REASONS, key_of_object, objects_in
 from goodput_cli.events.formats.collected import SACCT_DELIMITERS, SACCT_HEADER
 from goodput_cli.events.text.entries import nodes_in, state_of
 from goodput_cli.fleet.labels import STILL_HELD, Allocation, TableRow, accelerators_in, timestamp_reader, records_of, table_row
-from goodput_cli.sources.base import Document, RawBatch, ReadContext, read_document
+from goodput_cli.sources.base import SourceDocument, RawBatch, ReadContext, read_document
 from goodput_cli.vocabulary.text import well_formed
 
 SACCT, KUBERNETES = "sacct", "Kubernetes"
@@ -151,7 +151,7 @@ class SchedulerTotals:
         return Fraction(self.failed_ns, self.chip_ns) if self.chip_ns else None
 
 
-def read_rows(documents: Iterable[Document], zone: tzinfo) -> list[SchedulerRow]:
+def read_rows(documents: Iterable[SourceDocument], zone: tzinfo) -> list[SchedulerRow]:
     """Return the rows of the documents that are such tables. Unreadable parts were reported when events were read: they
     are not rows. zone: of times without one."""
     found: list[SchedulerRow] = []
@@ -206,7 +206,7 @@ def latest_of(rows: Iterable[SchedulerRow]) -> int:
     return max((at for row in rows for at in row.times()), default=0)
 
 
-def _text_of(document: Document) -> str | None:
+def _text_of(document: SourceDocument) -> str | None:
     """Return the text of a document that may be such a table; None for any other, where only the head is read."""
     data, size = list[bytes](), 0
     try:

@@ -34,7 +34,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, not_written, reason_of
 from goodput_cli.fleet.passes.work import DocumentRow
 from goodput_cli.fleet.results import RunResult
-from goodput_cli.sources.base import Document
+from goodput_cli.sources.base import SourceDocument
 from goodput_cli.vocabulary.text import plural
 
 FORMAT = 2
@@ -136,7 +136,7 @@ class Store:
             )
             yield Diagnostic.of("rules_differ", message, len(former), tuple(sorted(former)))
 
-    def documents(self, listed: Sequence[Document], reader: str) -> dict[str, DocumentRow]:
+    def documents(self, listed: Sequence[SourceDocument], reader: str) -> dict[str, DocumentRow]:
         """Return the rows of unchanged documents, by URI. reader: the reader hash that a row must have."""
         from goodput_cli.fleet.parts import read_documents
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from goodput_cli.analysis.sheet import Sheet
-from goodput_cli.analysis.table import Table
+from goodput_cli.analysis.table import TableDeclaration
 from goodput_cli.fleet.answer import FleetData
 from goodput_cli.fleet.held import allocation_sections
 from goodput_cli.fleet.hosts import hosts_judged
@@ -45,7 +45,7 @@ _BY_TIME = ("job h", "share of job time", "goodput by job time")
 
 
 def section(
-    report: FleetData, heading: str, table: Table, rows: Sequence[Any], notes: tuple[str, ...] = (),
+    report: FleetData, heading: str, table: TableDeclaration, rows: Sequence[Any], notes: tuple[str, ...] = (),
     without: tuple[str, ...] = (),
 ) -> Sheet:  # fmt: skip
     """Declared rows as a table, without what people would see nothing in."""

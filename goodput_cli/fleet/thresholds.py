@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.goodput.thresholds import UNITS
 from goodput_cli.analysis.measures import CUSTOM, PREFIXES, Measure
-from goodput_cli.analysis.threshold import Expression, Named, Subject, Threshold, judged, read, read_fail_under
+from goodput_cli.analysis.threshold import Expression, NamedMeasure, Subject, Threshold, judged, read, read_fail_under
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.categories import BY_NAME, Category
 from goodput_cli.vocabulary.when import NS_PER_HOUR, NS_PER_SECOND
@@ -106,11 +106,11 @@ MEASURES: Mapping[str, Measure[Totals]] = {
 """Every number that can be asked for besides the categories."""
 
 
-def _find(name: str, text: str) -> Named:
+def _find(name: str, text: str) -> NamedMeasure:
     """Find a measure or a category, and the label after `custom:`."""
     prefix, colon, label = name.partition(":")
     if colon and prefix.lower() in PREFIXES and label.strip():
-        return Named(CUSTOM, "ratio", label.strip().upper())
+        return NamedMeasure(CUSTOM, "ratio", label.strip().upper())
     name = name.lower()
     if name in MEASURES:
         return MEASURES[name].named()
@@ -118,7 +118,7 @@ def _find(name: str, text: str) -> Named:
         raise UsageError(f"{text!r}: unknown name {name!r}; use one of {', '.join([*MEASURES, *BY_NAME])}")
     if name == Category.EXCLUDED.id:
         raise UsageError(f"{text!r}: excluded time is not in the totals")
-    return Named(name, "ratio")
+    return NamedMeasure(name, "ratio")
 
 
 FLEET = Subject(

@@ -19,7 +19,7 @@ from goodput_cli.analysis.account import Seen, jobs_seen, no_job
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.rolling import last_windows
 from goodput_cli.api.options import Plan
-from goodput_cli.api.watch import Watched
+from goodput_cli.api.watch import WatchedLog
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NeedsMapping, NotEnoughData, SourceError, ThresholdNotMet, code_of_gates
 from goodput_cli.events.schema import EventLog
@@ -124,7 +124,7 @@ class Monitor:
 
     def __init__(
         self,
-        watch: Callable[[], Watched],
+        watch: Callable[[], WatchedLog],
         workers: Sequence[TargetWorker],
         plan: Plan,
         *,
@@ -135,7 +135,7 @@ class Monitor:
         say: Callable[[str], None],
     ) -> None:
         self._watch = watch
-        self._watched: Watched | None = None
+        self._watched: WatchedLog | None = None
         self._workers = workers
         self._plan = plan
         self._names = names

@@ -90,7 +90,7 @@ def job_labels(names: Iterable[str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Amount:
+class SnapshotAmount:
     """Time in one category, or in one label of custom events."""
 
     category: str
@@ -105,7 +105,7 @@ class Amount:
         return 100 * self.ns / self.counted_ns
 
 
-def badput_of(analysis: Analysis) -> list[Amount]:
+def badput_of(analysis: Analysis) -> list[SnapshotAmount]:
     """Return the badput of the whole window, with overlapped data loading, without categories with only known
     bounds."""
     rows = (*analysis.badput, *analysis.overlapped)
@@ -113,13 +113,13 @@ def badput_of(analysis: Analysis) -> list[Amount]:
     return _amounts(rows, unknown, analysis.window.counted_ns)
 
 
-def badput_of_window(row: WindowRow, analysis: Analysis) -> list[Amount]:
+def badput_of_window(row: WindowRow, analysis: Analysis) -> list[SnapshotAmount]:
     """Return the badput of a rolling window; without slowdown if only bounds of it are known."""
     unknown = {*analysis.not_recorded, *([Category.SLOWDOWN.id] if row.is_bounded else [])}
     return _amounts(row.badput, unknown, row.end_ns - row.start_ns - row.excluded_ns)
 
 
-def _amounts(rows: Iterable[CategoryTime], unknown: Collection[str], counted_ns: int) -> list[Amount]:
+def _amounts(rows: Iterable[CategoryTime], unknown: Collection[str], counted_ns: int) -> list[SnapshotAmount]:
     amounts: dict[tuple[str, str | None], int] = {}
     for row in rows:
         if row.category in unknown:
@@ -130,4 +130,4 @@ def _amounts(rows: Iterable[CategoryTime], unknown: Collection[str], counted_ns:
     for category in Category:
         if category not in NOT_BADPUT and category.id not in (*seen, *unknown, Category.CUSTOM.id):
             amounts[category.id, None] = 0
-    return [Amount(category, label, ns, counted_ns) for (category, label), ns in amounts.items()]
+    return [SnapshotAmount(category, label, ns, counted_ns) for (category, label), ns in amounts.items()]

@@ -23,7 +23,7 @@ _FORGET_US = 600 * 10**6
 """A signal or a notice did not end the attempt if steps still begin this long after it."""
 
 
-class Attempt:
+class RecordedAttempt:
     """An attempt. It begins with its lines `attempt` and `job_start_time`, at a given time (µs) or now.
 
     side: True for another process than the one that writes the steps. sigterm: the meaning of SIGTERM: "terminated" or

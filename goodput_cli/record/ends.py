@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
     from typing import Any, Protocol
 
-    class Watched(Protocol):
+    class WatchedRecorder(Protocol):
         """A recorder with callbacks. signalled: a signal came; `last` if the process ends by it. end_badly: an uncaught
         exception ended the main thread. failed_in_thread: an exception ended another thread. left: the process
         exits."""
@@ -36,15 +36,15 @@ if TYPE_CHECKING:
         def warn(self, sentence: str) -> None: ...
 
 
-_exceptions: set[Watched] = set()
-_exits: set[Watched] = set()
-_signals: dict[int, set[Watched]] = {}
+_exceptions: set[WatchedRecorder] = set()
+_exits: set[WatchedRecorder] = set()
+_signals: dict[int, set[WatchedRecorder]] = {}
 _before: dict[int, Any] = {}
 """The previous signal handlers."""
 _hooks: dict[str, Any] = {}
 
 
-def watch(recorder: Watched, signals: Iterable[str], excepthook: bool, at_exit: bool) -> None:
+def watch(recorder: WatchedRecorder, signals: Iterable[str], excepthook: bool, at_exit: bool) -> None:
     """Notify the recorder of the end of the process, until `unwatch`."""
     if excepthook:
         if not _hooks:
@@ -59,7 +59,7 @@ def watch(recorder: Watched, signals: Iterable[str], excepthook: bool, at_exit: 
             _watch_signal(recorder, name)
 
 
-def unwatch(recorder: Watched) -> None:
+def unwatch(recorder: WatchedRecorder) -> None:
     """Stop notifying the recorder, and restore the previous handlers of signals that are no longer watched."""
     _exceptions.discard(recorder)
     _exits.discard(recorder)
@@ -81,7 +81,7 @@ def _thread_failed(given: Any) -> None:
     _hooks["thread"](given)
 
 
-def _watch_signal(recorder: Watched, name: str) -> None:
+def _watch_signal(recorder: WatchedRecorder, name: str) -> None:
     number = getattr(signal, name, None)
     if not isinstance(number, signal.Signals):
         recorder.warn(f"{name} is not a signal of this system")
@@ -129,7 +129,7 @@ def _forked() -> None:
         recorders.clear()
 
 
-def _notify(recorders: set[Watched], what: Callable[[Watched], None]) -> None:
+def _notify(recorders: set[WatchedRecorder], what: Callable[[WatchedRecorder], None]) -> None:
     for recorder in list(recorders):
         try:
             what(recorder)

@@ -54,7 +54,7 @@ def value(given: object) -> bytes:
     return _quote(number).encode()
 
 
-class Lines:
+class LineSerializer:
     """Serializer of the lines of one job. Keys keep their order after `job_name`.
 
     run_id: of the attempt, in each line if several processes write one file.

@@ -34,7 +34,7 @@ REASON_CHARACTERS = 200
 paths and secrets."""
 
 
-class Event:
+class NativeEvent:
     """An event of the format. keys: optional keys in addition to those of every line. means: the equivalent event of
     the resiliency library, or "" if it has none. about: its meaning otherwise."""
 
@@ -46,34 +46,34 @@ class Event:
         self.means = means
 
 
-EVENTS: dict[str, Event] = {
-    "attempt": Event(
+EVENTS: dict[str, NativeEvent] = {
+    "attempt": NativeEvent(
         (RUN_ID, RANK, "world_size", "accelerators", "host", "pid", "writer"),
         "identifies the writing process; it does not start an attempt",
     ),
-    "heartbeat": Event((RUN_ID, STEP, RANK), "the process is alive; no progress"),
-    "scheduled": Event((RANK,), "the job waits for machines", "user_scheduled"),
-    "started": Event((RANK, RESTARTED_BY), "a process of the job has started", "job_started"),
-    "step_finished": Event((STEP, RANK), "a step has ended", "step_finished"),
-    "checkpoint_saved": Event((STEP, RANK), "a checkpoint is complete", "checkpoint_saved"),
-    "checkpoint_loaded": Event((STEP, RANK), "a restore has ended", "checkpoint_loaded"),
-    "preemption_notice": Event(
+    "heartbeat": NativeEvent((RUN_ID, STEP, RANK), "the process is alive; no progress"),
+    "scheduled": NativeEvent((RANK,), "the job waits for machines", "user_scheduled"),
+    "started": NativeEvent((RANK, RESTARTED_BY), "a process of the job has started", "job_started"),
+    "step_finished": NativeEvent((STEP, RANK), "a step has ended", "step_finished"),
+    "checkpoint_saved": NativeEvent((STEP, RANK), "a checkpoint is complete", "checkpoint_saved"),
+    "checkpoint_loaded": NativeEvent((STEP, RANK), "a restore has ended", "checkpoint_loaded"),
+    "preemption_notice": NativeEvent(
         ("signal", REASON, RANK), "the machine will be preempted; the attempt ends as preempted"
     ),
-    "terminated": Event((REASON, RANK), "the process has ended without a cause", "job_terminated"),
-    "crashed": Event((REASON, STEP, RANK), "an exception has ended the process", "job_crashed"),
-    "stopped": Event((REASON, RANK), "a planned stop", "user_terminated"),
-    "finished": Event((RANK,), "a clean end", "job_finished"),
-    "metrics": Event((RUN_ID, STEP), "named numbers of a step; they do not change any category"),
-    PHASES: Event(
+    "terminated": NativeEvent((REASON, RANK), "the process has ended without a cause", "job_terminated"),
+    "crashed": NativeEvent((REASON, STEP, RANK), "an exception has ended the process", "job_crashed"),
+    "stopped": NativeEvent((REASON, RANK), "a planned stop", "user_terminated"),
+    "finished": NativeEvent((RANK,), "a clean end", "job_finished"),
+    "metrics": NativeEvent((RUN_ID, STEP), "named numbers of a step; they do not change any category"),
+    PHASES: NativeEvent(
         (RUN_ID, STEP, STEPS, FIRST_STEP, RANK, "host", STEP_SECONDS, *WORK),
         "step phases of a rank as `phase_NAME` (seconds); they do not change any category",
     ),
-    "dropped": Event(
+    "dropped": NativeEvent(
         (RUN_ID, "lines", "steps", "from", "to", "sink", REASON), "lines that were not delivered to this sink"
     ),
-    "second_writer": Event((RUN_ID, "pid", "beside"), "another process (`beside`) also writes to this file"),
-    "clock_step": Event((RUN_ID, "seconds", RANK), "the machine's clock was moved forward by `seconds`"),
+    "second_writer": NativeEvent((RUN_ID, "pid", "beside"), "another process (`beside`) also writes to this file"),
+    "clock_step": NativeEvent((RUN_ID, "seconds", RANK), "the machine's clock was moved forward by `seconds`"),
 }
 """Every event, by its name in `goodput_event`."""
 

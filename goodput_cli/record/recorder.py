@@ -6,13 +6,13 @@ import os
 import threading
 from contextlib import suppress
 
-from .attempt import Attempt
+from .attempt import RecordedAttempt
 from .lines import LOADING, PHASE
 from .names import default_job_name, find_rank, one_of, variable
 from .sinks.files import FSYNC
 from .sinks.targets import targets_of_rank, check, split
-from .spans import Checkpoint, Phase, Run, Step, restore_fields, save_fields
-from .step_times import StepPhase, StepTimes, steady_clock
+from .spans import Checkpoint, Phase, RecordedRun, Step, restore_fields, save_fields
+from .step_times import StepPhase, StepTimeSums, steady_clock
 from .writer import Writer, print_to_stderr
 
 TYPE_CHECKING = False
@@ -109,12 +109,12 @@ class Recorder:
         )
         self._lock = threading.RLock()
         self._step = Step(self)
-        self._attempt: Attempt | None = None
+        self._attempt: RecordedAttempt | None = None
         self._side: int | None = None
         """The rank of a process that writes no events, while it is open."""
         self._off = False
         self._running = False
-        self._new_times: Callable[[], StepTimes] = lambda: StepTimes(
+        self._new_times: Callable[[], StepTimeSums] = lambda: StepTimeSums(
             self._phases_writer, clock or steady_clock(), self._warn
         )
         self.times = self._new_times()
@@ -122,10 +122,10 @@ class Recorder:
 
     # The job.
 
-    def run(self, *, at: object = None, until: object = None) -> Run:
+    def run(self, *, at: object = None, until: object = None) -> RecordedRun:
         """Return the run of the job in this process. It starts now and ends when the `with` block is left. An exception
         is recorded as a crash and propagates; after the end, `close` is called."""
-        return Run(self, at, until)
+        return RecordedRun(self, at, until)
 
     def step(self, number: Any, *, at: object = None) -> Step:
         """Record the begin of a step."""
@@ -277,7 +277,7 @@ class Recorder:
         if self._rank is None and not variable("RANK"):
             self._rank, self._world_size = int(rank), int(world_size)
 
-    def attempt(self, at: object = None) -> Attempt | None:
+    def attempt(self, at: object = None) -> RecordedAttempt | None:
         """Return the attempt, which begins with its first event; None if nothing is recorded here."""
         return self._attempt or (None if self._off else self._begin(at))
 
@@ -315,7 +315,7 @@ class Recorder:
         if attempt:
             attempt.of_step(event, step, at)
 
-    def _begin(self, at: object) -> Attempt | None:
+    def _begin(self, at: object) -> RecordedAttempt | None:
         with self._lock:
             if self._attempt is None and not self._off:
                 try:
@@ -330,7 +330,7 @@ class Recorder:
         if rank and not self._everyone:
             self._off, self._side = True, rank
             return
-        attempt = Attempt(
+        attempt = RecordedAttempt(
             self._make_writer(rank, self._to or None, self._run_id), rank, size, sigterm=self._sigterm, at=at
         )
         self._attempt = attempt

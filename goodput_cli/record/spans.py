@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Protocol, TypeVar
 
-    from .attempt import Attempt
-    from .step_times import OpenSpan, StepTimes
+    from .attempt import RecordedAttempt
+    from .step_times import OpenSpan, StepTimeSums
 
-    class Recorder(Protocol):
+    class SpanRecorder(Protocol):
         """Interface of the recorder for spans: see the class of this name."""
 
-        times: StepTimes
+        times: StepTimeSums
 
-        def attempt(self, at: object = None, /) -> Attempt | None: ...
+        def attempt(self, at: object = None, /) -> RecordedAttempt | None: ...
 
         def begin_step(self, number: Any, at: object = None, /) -> None: ...
 
@@ -36,7 +36,7 @@ class Step:
 
     __slots__ = ("_recorder", "at", "number")
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: SpanRecorder) -> None:
         self._recorder = recorder
         self.number: Any = 0
         self.at: object = None
@@ -65,7 +65,7 @@ class Phase:
     __slots__ = ("_at", "_kind", "_label", "_recorder", "_span", "_stem", "_until")
 
     def __init__(
-        self, recorder: Recorder, stem: str, label: tuple[str, str] | None, kind: int, at: object, until: object
+        self, recorder: SpanRecorder, stem: str, label: tuple[str, str] | None, kind: int, at: object, until: object
     ) -> None:
         self._recorder = recorder
         self._stem = stem
@@ -112,7 +112,7 @@ class Checkpoint:
 
     def __init__(
         self,
-        recorder: Recorder,
+        recorder: SpanRecorder,
         fields: Callable[[int, str, int, int, bool], dict[str, object]],
         step: Any,
         directory: str,
@@ -189,19 +189,19 @@ def restore_fields(step: int, directory: str, begin_us: int, end_us: int, _synch
     }
 
 
-class Run:
+class RecordedRun:
     """The run of the job in this process, from its start to its end; the way it is left determines the recorded end. A
     nested one has no effect."""
 
     __slots__ = ("_at", "_outermost", "_recorder", "_until")
 
-    def __init__(self, recorder: Recorder, at: object, until: object) -> None:
+    def __init__(self, recorder: SpanRecorder, at: object, until: object) -> None:
         self._recorder = recorder
         self._at = at
         self._until = until
         self._outermost = False
 
-    def __enter__(self) -> Run:
+    def __enter__(self) -> RecordedRun:
         self._outermost = self._recorder.begin_run(self._at)
         return self
 

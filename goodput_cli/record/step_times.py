@@ -53,7 +53,7 @@ class StepPhase:
 
     __slots__ = ("_at", "_name", "_span", "_times", "_until")
 
-    def __init__(self, times: StepTimes, name: object, at: object, until: object) -> None:
+    def __init__(self, times: StepTimeSums, name: object, at: object, until: object) -> None:
         self._times = times
         self._name = name
         self._at = at
@@ -68,7 +68,7 @@ class StepPhase:
         self._times.leave(self._span, self._until)
 
 
-class StepTimes:
+class StepTimeSums:
     """The sums of the steps of one attempt of this process; nothing is written before the first phase or amount of
     work.
 
@@ -301,7 +301,7 @@ class StepTimes:
             self._warn(sentence)
 
 
-_live: weakref.WeakSet[StepTimes] = weakref.WeakSet()
+_live: weakref.WeakSet[StepTimeSums] = weakref.WeakSet()
 
 
 def _silence_all() -> None:

@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 
 from .clock import Clock
-from .lines import MOST_BYTES, VITAL, Lines, epoch_seconds
+from .lines import MOST_BYTES, VITAL, LineSerializer, epoch_seconds
 from .names import shown
 from .queues import Worker
 from .sinks.files import FileSink, is_file
@@ -81,7 +81,7 @@ class Writer:
     ) -> None:
         self.job_name = job_name
         self.run_id = run_id or os.urandom(6).hex()
-        self.lines = Lines(job_name)
+        self.lines = LineSerializer(job_name)
         self.clock = clock or Clock()
         self.rank = rank
         self._own_clock = self.clock if isinstance(self.clock, Clock) else None
@@ -186,7 +186,7 @@ class Writer:
 
     def second_writer_line(self, beside: int) -> bytes:
         """Return the line that reports another process in the same file; each later line contains its process."""
-        self.lines = Lines(self.job_name, self.run_id)
+        self.lines = LineSerializer(self.job_name, self.run_id)
         fields = {"pid": os.getpid(), "beside": beside}
         return self.lines.native("second_writer", (self.clock() + 500) // 1000, fields)
 

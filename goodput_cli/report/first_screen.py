@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from goodput_cli.analysis.check import counts_in_words, noticed_in
-from goodput_cli.analysis.document import Block, Ledger, Losses, Picture
+from goodput_cli.analysis.document import Block, CategoryLedger, Losses, Picture
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.document import AnalysisDocument
@@ -172,7 +172,7 @@ def _strip(blocks: Sequence[Block], width: int, page: Page) -> list[Text]:
 
 def _ledger(blocks: Sequence[Block], width: int, page: Page) -> list[Text]:
     """Return the categories with their shares, after a blank line, for a terminal that has room for them."""
-    block = next((one for one in blocks if isinstance(one, Ledger)), None)
+    block = next((one for one in blocks if isinstance(one, CategoryLedger)), None)
     if block is None or page.height <= LINES:
         return []
     rows = [(brief_name(row.name), row.percent, duration(row.ns), row) for row in block.rows]

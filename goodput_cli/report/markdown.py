@@ -20,8 +20,8 @@ from goodput_cli.analysis.document import (
     Findings,
     Gates,
     Headline,
-    Ledger,
-    Line,
+    CategoryLedger,
+    Sentence,
     Losses,
     Pairs,
     Picture,
@@ -102,7 +102,7 @@ def _items(block: Block) -> Iterator[str]:
             yield from (f"- `{name}`: {words}" for name, words in block.rows)
         case Curves():
             yield from _curves(block)
-        case Line():
+        case Sentence():
             names = f": {', '.join(f'`{name}`' for name in block.names)}" if block.names else ""
             yield f"- {_name_text(block.sentence, _LONGEST_MESSAGE)}{names}"
 
@@ -110,7 +110,7 @@ def _items(block: Block) -> Iterator[str]:
 def _folded(block: Block) -> Iterator[str]:
     """Yield a block that a reader can unfold."""
     match block:
-        case Ledger():
+        case CategoryLedger():
             yield from _unfolding("Time by category", _ledger(block))
         case Pairs():
             yield from _unfolding(block.title, _pairs(block))
@@ -173,7 +173,7 @@ def _picture(block: Picture) -> Iterator[str]:
         yield from ("", "```text", *lines, "```")
 
 
-def _ledger(block: Ledger) -> Iterator[str]:
+def _ledger(block: CategoryLedger) -> Iterator[str]:
     yield from _table_head("category", "", "time", "share", left=2)
     shown, rest = _split(block.rows)
     for row in shown:

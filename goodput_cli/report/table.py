@@ -23,8 +23,8 @@ from goodput_cli.analysis.document import (
     Facts,
     Gates,
     Headline,
-    Ledger,
-    Line,
+    CategoryLedger,
+    Sentence,
     Losses,
     Pairs,
     Picture,
@@ -226,13 +226,13 @@ def _contents(block: Block, width: int, page: Page) -> Iterator[RenderableType]:
             yield from insight_lines(block, min(width, WIDEST_TEXT) - 2, page)
         case Picture():
             yield from strip_lines(block, page.width - 2, page)
-        case Ledger():
+        case CategoryLedger():
             yield _ledger(block, width, page)
         case Facts():
             yield from (Text.assemble((name, "bold"), f": {words}") for name, words in block.rows)
         case Curves():
             yield from _curves(block, width, page)
-        case Line():
+        case Sentence():
             names = f": {', '.join(block.names)}" if block.names else ""
             yield Text(safe(block.sentence) + names, style="dim" if block.names else "")
 
@@ -280,7 +280,7 @@ def _gates(block: Gates, width: int) -> Table:
     return grid
 
 
-def _ledger(block: Ledger, width: int, page: Page) -> Table:
+def _ledger(block: CategoryLedger, width: int, page: Page) -> Table:
     """Return one row per category, the largest first, and the sum; titles and seconds if there is room."""
     wide = width >= _ROOM_FOR_TITLES
     rows, total = block.rows, block.total_ns

@@ -180,7 +180,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Document:
+class SourceDocument:
     """One file, object or stream of a source, which can be listed and read separately."""
 
     uri: str
@@ -201,7 +201,7 @@ class Document:
     """Why it cannot be read, if already known."""
     named: bool = True
     """True if the user named it, not a directory above it: then it must be readable."""
-    parts: tuple[Document, ...] = ()
+    parts: tuple[SourceDocument, ...] = ()
     """The documents that it consists of, if several are meaningful only together."""
 
     @property
@@ -214,29 +214,29 @@ class Document:
 class Listing(Protocol):
     """Optional interface of a source whose documents can be read one by one."""
 
-    def documents(self, uri: str, context: ReadContext, /) -> list[Document]:
+    def documents(self, uri: str, context: ReadContext, /) -> list[SourceDocument]:
         """Return the documents that `read` would read, in any order. Raises SourceError if the name does not exist."""
 
-    def read_document(self, document: Document, context: ReadContext, /) -> Iterator[Batch]:
+    def read_document(self, document: SourceDocument, context: ReadContext, /) -> Iterator[Batch]:
         """Return the content of one of them, in batches. Raises SourceError."""
 
 
-def list_documents(uris: Sequence[str], context: ReadContext) -> list[Document]:
+def list_documents(uris: Sequence[str], context: ReadContext) -> list[SourceDocument]:
     """Return the documents of some URIs, each once, ordered by URI. A source without `Listing` is one document per URI.
 
     Raises SourceError for a name without documents, UsageError for an unknown kind of source.
     """
-    documents: dict[tuple[object, ...], Document] = {}
+    documents: dict[tuple[object, ...], SourceDocument] = {}
     for uri in uris:
         source = source_for(uri)
-        listed = source.documents(uri, context) if isinstance(source, Listing) else [Document(uri, uri)]
+        listed = source.documents(uri, context) if isinstance(source, Listing) else [SourceDocument(uri, uri)]
         for one in listed:
             key = one.identity or (one.uri,)
             documents[key] = min(documents.get(key, one), one, key=lambda document: document.uri)
     return sorted(documents.values(), key=lambda one: one.uri.encode("utf-8", "surrogateescape"))
 
 
-def read_document(document: Document, context: ReadContext) -> Iterator[Batch]:
+def read_document(document: SourceDocument, context: ReadContext) -> Iterator[Batch]:
     """Return the content of one document, in batches. Raises SourceError."""
     if document.problem is not None:
         raise SourceError(document.problem)

@@ -16,14 +16,14 @@ from typing import NamedTuple, TypeVar
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
-from goodput_cli.sources.base import Batch, Document, ReadContext, is_new, scheme_of
+from goodput_cli.sources.base import Batch, SourceDocument, ReadContext, is_new, scheme_of
 from goodput_cli.sources.blocks import line_blocks, until_damaged
 from goodput_cli.sources.layouts import DEVICE_HEAD, has_only_samples
 from goodput_cli.sources.object_store import (
     DeniedError,
     MissingError,
     ObjectStore,
-    RefusedError,
+    StoreRefusedError,
     StoredObject,
     choose,
     fixed_part,
@@ -77,16 +77,16 @@ class BucketSource:
         context.expect(sum(one.size for one in wanted))
         return place.batches(wanted)
 
-    def documents(self, uri: str, context: ReadContext) -> list[Document]:
+    def documents(self, uri: str, context: ReadContext) -> list[SourceDocument]:
         """Return the objects (see `Listing`), each in its current version."""
         place, path = self._open_bucket(uri, context)
         chosen = choose(uri, path, place.listed(uri, path), place.samples)
         return [
-            Document(uri, uri, one.size, one.version, identity=place.identity(one), apart=True)
+            SourceDocument(uri, uri, one.size, one.version, identity=place.identity(one), apart=True)
             for one, uri in ((one, place.uri(one.name)) for one in chosen)
         ]
 
-    def read_document(self, document: Document, context: ReadContext) -> Iterator[Batch]:
+    def read_document(self, document: SourceDocument, context: ReadContext) -> Iterator[Batch]:
         """Read one object (see `Listing`)."""
         place, name = self._open_bucket(document.uri, context)
         return place.batches([StoredObject(name, document.size or 0, document.version)])
@@ -180,7 +180,7 @@ class _BucketReader:
             return try_again(work, PATIENCE, self.stop, lambda _, _seconds, what: self.context.wait(what))
         except RetriesExhaustedError as error:
             raise SourceError(f"{uri}: {error}; check the network and try again later") from error
-        except RefusedError as error:
+        except StoreRefusedError as error:
             raise SourceError(f"{uri}: the server rejected the request: {error}") from error
 
     def batches(self, wanted: Sequence[StoredObject]) -> Iterator[Batch]:

@@ -20,7 +20,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import Batch, ReadContext, Record, RecordBatch, is_new
 from goodput_cli.sources.cache import CacheCoverage, CachedEntries, CacheFile, CacheWriter, DamagedCacheError, identity
-from goodput_cli.sources.cloud_logging_pages import LogQuery, LogReader, RefusedError, log_ids, ns_of, rfc3339
+from goodput_cli.sources.cloud_logging_pages import LogQuery, LogReader, QueryRefusedError, log_ids, ns_of, rfc3339
 from goodput_cli.sources.google_credentials import ENDPOINT_VARIABLE, Connection, connect
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_HOUR
 
@@ -173,7 +173,7 @@ def _late(reader: LogReader, query: LogQuery, known: CacheCoverage) -> Iterator[
     older = replace(query, before_ns=before)
     try:
         yield from reader.read(replace(older, received_ns=known.fetched_ns - CLOCK_MARGIN_NS))
-    except RefusedError:  # the server does not support queries by receive time: look at all entries
+    except QueryRefusedError:  # the server does not support queries by receive time: look at all entries
         yield from reader.read(older)
 
 

@@ -129,7 +129,7 @@ class Fault(Enum):
     FINAL = "give up"
 
 
-class RefusedError(SourceError):
+class QueryRefusedError(SourceError):
     """Raised if the server rejects the query."""
 
 
@@ -167,7 +167,7 @@ def sentence(error: Any, query: LogQuery) -> GoodputError:
     if code in _SENTENCES:
         return SourceError(f"{where}: {_SENTENCES[code]}")
     if code == "INVALID_ARGUMENT":
-        return RefusedError(f"{where}: the project or log name is not accepted: {_short(details)}")
+        return QueryRefusedError(f"{where}: the project or log name is not accepted: {_short(details)}")
     return SourceError(f"{where}: all retries failed: {code}: {_short(details)}; the entries read so far are kept")
 
 

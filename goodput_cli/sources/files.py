@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
-from goodput_cli.sources.base import FILE_SCHEME, Batch, Document, ReadContext, is_new, scheme_of
+from goodput_cli.sources.base import FILE_SCHEME, Batch, SourceDocument, ReadContext, is_new, scheme_of
 from goodput_cli.sources.blocks import (
     BLOCK_BYTES,
     MANIFEST_ENDING,
@@ -121,15 +121,15 @@ class FileSource:
                 context.expect(sum(map(os.path.getsize, paths)))
         return (batch for path in paths for batch in read(path, context))
 
-    def documents(self, uri: str, context: ReadContext) -> list[Document]:
+    def documents(self, uri: str, context: ReadContext) -> list[SourceDocument]:
         """Return the files (see `Listing`): unreadable ones are listed with the reason."""
         if uri == STDIN:
-            return [Document(STDIN, STDIN_NAME)]
+            return [SourceDocument(STDIN, STDIN_NAME)]
         found = _find_logs(uri, context)
-        unread = (Document(one.path, shown_path(one.path), problem=one.problem, named=False) for one in found.unread)
+        unread = (SourceDocument(one.path, shown_path(one.path), problem=one.problem, named=False) for one in found.unread)
         return [*(replace(_document(path), named=found.named) for path in found.paths), *unread]
 
-    def read_document(self, document: Document, context: ReadContext) -> Iterator[Batch]:
+    def read_document(self, document: SourceDocument, context: ReadContext) -> Iterator[Batch]:
         """Read one file (see `Listing`)."""
         return _read_path(document.uri, context)
 
@@ -207,19 +207,19 @@ def _select_with_trackers(paths: list[str], tracked: Sequence[str], context: Rea
     return sorted((*tracked, *(path for path in paths if is_of_devices(path, whatever_its_name=True))))
 
 
-def _document(path: str) -> Document:
+def _document(path: str) -> SourceDocument:
     """Return the document of a file. Its version is its size and the time of its last change."""
     name = shown_path(path)
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
-        return Document(path, name, problem=str(unreadable(path, error)))
+        return SourceDocument(path, name, problem=str(unreadable(path, error)))
     identity = (status.st_dev, status.st_ino)
     if not os.access(path, os.R_OK):
-        return Document(path, name, identity=identity, problem=str(unreadable(path, PermissionError())))
+        return SourceDocument(path, name, identity=identity, problem=str(unreadable(path, PermissionError())))
     plain = os.path.isfile(path)  # a pipe is never read twice
     version = f"{status.st_size}-{status.st_mtime_ns}" if plain else ""
-    return Document(path, name, status.st_size if plain else None, version, status.st_mtime_ns, identity, plain)
+    return SourceDocument(path, name, status.st_size if plain else None, version, status.st_mtime_ns, identity, plain)
 
 
 def local_path(uri: str) -> str:

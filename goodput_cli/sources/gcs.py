@@ -20,7 +20,7 @@ from goodput_cli.sources.object_store import (
     TRANSIENT_STATUS,
     DeniedError,
     MissingError,
-    RefusedError,
+    StoreRefusedError,
     StoredObject,
     check_address,
     within_limits,
@@ -99,7 +99,7 @@ def _check_response(response: Any, **_: Any) -> Any:
         place = moved_to(response.url, response.headers["Location"])
         if not may_follow(response.url, place):
             response.close()
-            raise RefusedError(f"HTTP {response.status_code}: a redirect to {host_of(place)}")
+            raise StoreRefusedError(f"HTTP {response.status_code}: a redirect to {host_of(place)}")
     raw = response.raw
     read, stream = raw.read, raw.stream
 
@@ -129,7 +129,7 @@ def _request(request: Callable[[], Result]) -> Result:
         if _is_transient(error):
             raise TransientError(_reason(error), _asked_pause(error)) from error
         if isinstance(error, GoogleAPICallError | GoogleAuthError | ValueError):
-            raise RefusedError(_reason(error)) from error
+            raise StoreRefusedError(_reason(error)) from error
         raise
 
 

@@ -38,10 +38,10 @@ class TrackingServerSource:
 
     def read(self, uri: str, context: ReadContext, /) -> Iterator[Batch]:
         """Read as in `Source.read`."""
-        return _batches(_Server(uri), context)
+        return _batches(_MlflowServer(uri), context)
 
 
-class _Server:
+class _MlflowServer:
     """A server, and the experiments to read."""
 
     def __init__(self, uri: str) -> None:
@@ -126,7 +126,7 @@ def _account(name: str | None, password: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def _batches(server: _Server, context: ReadContext) -> Iterator[RawBatch]:
+def _batches(server: _MlflowServer, context: ReadContext) -> Iterator[RawBatch]:
     """Yield a batch per run: the run, then the rows of its metrics."""
     first_line = 1
     for run in _runs(server):
@@ -147,7 +147,7 @@ def _batches(server: _Server, context: ReadContext) -> Iterator[RawBatch]:
         first_line += len(lines)
 
 
-def _runs(server: _Server) -> Iterator[dict[str, Any]]:
+def _runs(server: _MlflowServer) -> Iterator[dict[str, Any]]:
     found = [
         (str(one.get("experiment_id", "")), str(one.get("name", "")))
         for one in server.pages("experiments/search", {"max_results": _PAGE}, "experiments")
@@ -161,7 +161,7 @@ def _runs(server: _Server) -> Iterator[dict[str, Any]]:
         yield from server.pages(_SEARCH, {"experiment_ids": [number], "max_results": _PAGE}, "runs")
 
 
-def _metrics(server: _Server, run: Mapping[str, Any]) -> list[str]:
+def _metrics(server: _MlflowServer, run: Mapping[str, Any]) -> list[str]:
     """Return the metrics of a run; of the system metrics only one, as activity."""
     listed = server.rows(_SEARCH, server.part(_SEARCH, run, "data", dict), "metrics")
     names = sorted({str(one["key"]) for one in listed if one.get("key")})

@@ -63,19 +63,19 @@ class DeniedError(StoreError):
     """Raised if the store denies access, or does not know the account."""
 
 
-class RefusedError(StoreError):
+class StoreRefusedError(StoreError):
     """Raised for a request that is invalid for the store (no bucket can have such a name), or that lacks
     information."""
 
 
 def within_limits(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the pieces of a response. Raises RefusedError if they exceed the size limit, TransientError if they exceed
+    """Yield the pieces of a response. Raises StoreRefusedError if they exceed the size limit, TransientError if they exceed
     the time limit."""
     size, until = 0, time.monotonic() + ANSWER_SECONDS
     for piece in pieces:
         size += len(piece)
         if size > ANSWER_BYTES:
-            raise RefusedError(f"the answer is longer than {ANSWER_BYTES >> 20} MiB")
+            raise StoreRefusedError(f"the answer is longer than {ANSWER_BYTES >> 20} MiB")
         if time.monotonic() > until:
             raise TransientError(f"the answer takes longer than {ANSWER_SECONDS:g} s")
         yield piece

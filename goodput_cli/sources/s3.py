@@ -14,7 +14,7 @@ from goodput_cli.sources.object_store import (
     TRANSIENT_STATUS,
     DeniedError,
     MissingError,
-    RefusedError,
+    StoreRefusedError,
     StoredObject,
     check_address,
     within_limits,
@@ -101,7 +101,7 @@ def _request(request: Callable[[], Result]) -> Result:
         raise TransientError(_one_line(error)) from error
     except BotoCoreError as error:
         if type(error).__name__ != "IncompleteReadError":
-            raise RefusedError(_one_line(error)) from error
+            raise StoreRefusedError(_one_line(error)) from error
         raise TransientError(_one_line(error)) from error
 
 
@@ -111,7 +111,7 @@ def _refused(error: Any) -> Exception:
         return MissingError(_one_line(error))
     if status in TRANSIENT_STATUS or error.response.get("Error", {}).get("Code") == "SlowDown":
         return TransientError(_one_line(error))
-    return DeniedError(_one_line(error)) if status in _DENIED else RefusedError(_one_line(error))
+    return DeniedError(_one_line(error)) if status in _DENIED else StoreRefusedError(_one_line(error))
 
 
 def _one_line(error: Exception) -> str:

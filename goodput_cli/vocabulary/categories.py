@@ -26,7 +26,7 @@ CategoryKey = tuple[str, str | None]
 
 
 @dataclass(frozen=True)
-class Look:
+class CategoryStyle:
     """Style of a category in every chart, on the terminal and in files.
 
     Colors are from the palette of Okabe and Ito: families differ in hue also for people with color blindness, members
@@ -43,7 +43,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class CategoryRow:
+class CategoryDeclaration:
     """The declaration of a category."""
 
     name: str
@@ -52,7 +52,7 @@ class CategoryRow:
     """A short description (docs/glossary.md)."""
     meaning: str
     """The definition, as in docs/accounting.md §2; a test compares them."""
-    look: Look
+    look: CategoryStyle
     """Its style in charts."""
     title: str = ""
     """A short title, made of words of the name, for tables without room for the name; the name if empty."""
@@ -70,10 +70,10 @@ class CategoryRow:
 class Category(IntEnum):
     """Code of a category in the columns of the engine; its name everywhere else is `Category.WASTED.id`."""
 
-    row: CategoryRow
+    row: CategoryDeclaration
 
     def __new__(cls, row: Any) -> Category:
-        """Make a member from its `CategoryRow`. `Category(code)` finds existing members and never comes here."""
+        """Make a member from its `CategoryDeclaration`. `Category(code)` finds existing members and never comes here."""
         member = int.__new__(cls, len(cls.__members__))
         member._value_ = len(cls.__members__)
         member.row = row
@@ -85,125 +85,125 @@ class Category(IntEnum):
         return self.row.name
 
     @property
-    def look(self) -> Look:
+    def look(self) -> CategoryStyle:
         """Return its style."""
         return self.row.look
 
-    PRODUCTIVE = CategoryRow(
+    PRODUCTIVE = CategoryDeclaration(
         name="productive",
         brief="kept training",
         meaning=f"training whose progress was kept; with a reference step time, kept steps {_TIMES} reference",
-        look=Look("#009e73", "green", "="),
+        look=CategoryStyle("#009e73", "green", "="),
         group="training",
     )
     # Start-up: blues.
-    PROGRAM_STARTUP = CategoryRow(
+    PROGRAM_STARTUP = CategoryDeclaration(
         name="program_startup",
         title="program startup",
         brief="extra time of the first step",
         meaning="time of an attempt's first span beyond the usual step time: tracing, compilation, warm-up",
-        look=Look("#1f5fa8", "blue", "S"),
+        look=CategoryStyle("#1f5fa8", "blue", "S"),
     )
-    TPU_INITIALIZATION = CategoryRow(
+    TPU_INITIALIZATION = CategoryDeclaration(
         name="tpu_initialization",
         title="accelerator initialization",
         brief="accelerator initialization",
         meaning="initialization of the accelerators (TPU, GPU)",
-        look=Look("#3a87c8", "blue", "T"),
+        look=CategoryStyle("#3a87c8", "blue", "T"),
         group="starting",
         evidence=("TPU_INIT",),
     )
-    TRAINING_PREP = CategoryRow(
+    TRAINING_PREP = CategoryDeclaration(
         name="training_prep",
         title="training prep",
         brief="preparation before the loop",
         meaning="preparation before the training loop",
-        look=Look("#6aaede", "bright_blue", "P"),
+        look=CategoryStyle("#6aaede", "bright_blue", "P"),
         group="starting",
         evidence=("PREP",),
     )
-    DATA_LOADING_SYNC = CategoryRow(
+    DATA_LOADING_SYNC = CategoryDeclaration(
         name="data_loading_sync",
         title="data loading",
         brief="data loading outside steps",
         meaning="data loading while no step is in flight, or logged as loading between two steps",
-        look=Look("#9fd0f0", "bright_cyan", "D"),
+        look=CategoryStyle("#9fd0f0", "bright_cyan", "D"),
         group="starting",
         evidence=("DATA",),
     )
     # Checkpoints: purples.
-    SAVE = CategoryRow(
+    SAVE = CategoryDeclaration(
         name="unproductive_checkpoint_save_time",
         title="checkpoint save",
         brief="checkpoint saves that block training",
         meaning="the part of checkpoint saves that blocks training",
-        look=Look("#cc79a7", "magenta", "C"),
+        look=CategoryStyle("#cc79a7", "magenta", "C"),
         evidence=("SAVE",),
     )
-    RESTORE = CategoryRow(
+    RESTORE = CategoryDeclaration(
         name="unproductive_checkpoint_restore_time",
         title="checkpoint restore",
         brief="restores of a checkpoint",
         meaning="restores of a checkpoint; in checkpoint logs inferred, with the start-up (the report marks this)",
-        look=Look("#8d5a9e", "bright_magenta", "R"),
+        look=CategoryStyle("#8d5a9e", "bright_magenta", "R"),
         group="starting",
         evidence=("RESTORE",),
     )
     # Disruptions: orange to red.
-    WASTED = CategoryRow(
+    WASTED = CategoryDeclaration(
         name="wasted_progress_from_disruption",
         title="wasted progress",
         brief="training that was lost",
         meaning="training that is not part of the job's final progress",
-        look=Look("#d55e00", "red", "X"),
+        look=CategoryStyle("#d55e00", "red", "X"),
         group="training",
     )
-    RECOVERY = CategoryRow(
+    RECOVERY = CategoryDeclaration(
         name="infrastructure_recovery_from_disruption",
         title="recovery",
         brief="downtime after a disruption",
         meaning="from an attempt's last activity to the next start, and failed starts",
-        look=Look("#e69f00", "yellow", "!"),
+        look=CategoryStyle("#e69f00", "yellow", "!"),
         group="down",
     )
-    CUSTOM = CategoryRow(
+    CUSTOM = CategoryDeclaration(
         name="custom_badput_events",
         title="custom",
         brief="custom blocking events, by label",
         meaning="custom blocking events, one row per label (upper case; UNKNOWN if the label is missing)",
-        look=Look("#d8c920", "bright_yellow", "E"),
+        look=CategoryStyle("#d8c920", "bright_yellow", "E"),
         evidence=("CUSTOM",),
         has_labels=True,
     )
     # Elastic slices: browns.
-    ELASTIC_DOWN = CategoryRow(
+    ELASTIC_DOWN = CategoryDeclaration(
         name="elastic_slice_down",
         title="elastic slice down",
         brief="waiting after losing a slice",
         meaning="elastic waits and reinitialization",
-        look=Look("#7f4f24", "cyan", "d"),
+        look=CategoryStyle("#7f4f24", "cyan", "d"),
         group="starting",
         evidence=("ELASTIC_DOWN", "SLICES"),
     )
-    ELASTIC_UP = CategoryRow(
+    ELASTIC_UP = CategoryDeclaration(
         name="elastic_scale_up",
         title="elastic scale-up",
         brief="waiting for more slices",
         meaning="elastic waits and reinitialization",
-        look=Look("#a67c52", "cyan", "u"),
+        look=CategoryStyle("#a67c52", "cyan", "u"),
         group="starting",
         evidence=("ELASTIC_UP", "SLICES"),
     )
-    ELASTIC_REINIT = CategoryRow(
+    ELASTIC_REINIT = CategoryDeclaration(
         name="elastic_reinitialization",
         title="elastic reinit",
         brief="re-initializing with other slices",
         meaning="elastic waits and reinitialization",
-        look=Look("#c9a57b", "cyan", "i"),
+        look=CategoryStyle("#c9a57b", "cyan", "i"),
         group="starting",
         evidence=("ELASTIC_REINIT", "SLICES"),
     )
-    STALL = CategoryRow(
+    STALL = CategoryDeclaration(
         name="step_stall",
         title="step stall",
         brief="hangs inside a step",
@@ -211,10 +211,10 @@ class Category(IntEnum):
             "step logs without a reference: time of a kept step beyond the usual step time, if the step took more than "
             f"5 {_TIMES} that time (--stall-factor; 0 = off): a hang, a suspended machine, a pause that is not logged"
         ),
-        look=Look("#882255", "bright_red", "Z"),
+        look=CategoryStyle("#882255", "bright_red", "Z"),
         group="training",
     )
-    SLOWDOWN = CategoryRow(
+    SLOWDOWN = CategoryDeclaration(
         name="training_slowdown",
         title="training slowdown",
         brief="slower than the reference step time",
@@ -222,11 +222,11 @@ class Category(IntEnum):
             "with a reference: time of kept steps beyond the reference step time; shown as a negative value if steps "
             "were faster"
         ),
-        look=Look("#b0567e", "bright_red", "~"),
+        look=CategoryStyle("#b0567e", "bright_red", "~"),
         group="training",
         may_be_negative=True,
     )
-    UNDETERMINED = CategoryRow(
+    UNDETERMINED = CategoryDeclaration(
         name="disruption_undetermined",
         title="undetermined",
         brief="wasted progress or restart; the log does not show which",
@@ -234,41 +234,41 @@ class Category(IntEnum):
             "checkpoint logs: the time when an attempt died is not logged, so wasted progress and restart cannot be "
             "separated; the report shows the bounds"
         ),
-        look=Look("#f0a878", "bright_red", "?"),
+        look=CategoryStyle("#f0a878", "bright_red", "?"),
         group="down",
     )
     # No training and no attempt: grays.
-    STOPPED = CategoryRow(
+    STOPPED = CategoryDeclaration(
         name="stopped",
         brief="planned downtime",
         meaning="from a trusted clean end to the next start: planned, not a disruption",
-        look=Look("#8a8a8a", "bright_black", "_"),
+        look=CategoryStyle("#8a8a8a", "bright_black", "_"),
         group="down",
     )
-    QUEUED = CategoryRow(
+    QUEUED = CategoryDeclaration(
         name="queued",
         brief="waiting for a start after being scheduled",
         meaning=(
             "from a user_scheduled line to the next start, if the job has no event in between (heartbeats after the "
             "end of their attempt do not count); to T1 if no start follows"
         ),
-        look=Look("#a6a6a6", "white", "q"),
+        look=CategoryStyle("#a6a6a6", "white", "q"),
         evidence=("SCHEDULED",),
     )
-    EXCLUDED = CategoryRow(
+    EXCLUDED = CategoryDeclaration(
         name="excluded",
         brief="excluded by the user, outside the 100 %",
         meaning=(
             "windows that the user excluded (--exclude), time skipped by a clock that was set forward, and planned "
             "stops with --exclude-stopped; outside the 100 %"
         ),
-        look=Look("#c4c4c4", "white", "-"),
+        look=CategoryStyle("#c4c4c4", "white", "-"),
     )
-    OTHER = CategoryRow(
+    OTHER = CategoryDeclaration(
         name="other",
         brief="all other time",
         meaning="all other time, including a step still in flight at T1",
-        look=Look("#6b6b6b", "bright_black", "."),
+        look=CategoryStyle("#6b6b6b", "bright_black", "."),
     )
 
 

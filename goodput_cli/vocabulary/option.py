@@ -56,7 +56,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredOption:
     """An option and the field that declares it."""
 
     name: str
@@ -148,7 +148,7 @@ def option(default: Any, group: str, help: str, **more: Any) -> Any:  # noqa: A0
     return field(default=default, metadata={_KEY: Option(group, help, **more)})
 
 
-def in_order(options: Iterable[Declared]) -> list[Declared]:
+def in_order(options: Iterable[DeclaredOption]) -> list[DeclaredOption]:
     """Return options of several dataclasses in the order of help texts."""
     ordered = list(options)
     for late in [one for one in ordered if one.option.follows]:
@@ -157,17 +157,17 @@ def in_order(options: Iterable[Declared]) -> list[Declared]:
     return ordered
 
 
-def declared(kind: type) -> Iterator[Declared]:
+def declared(kind: type) -> Iterator[DeclaredOption]:
     """Yield the options of a dataclass in order, including those of nested dataclasses."""
     return (one for one in keywords(kind) if one.option.group)
 
 
-def keywords(kind: type) -> Iterator[Declared]:
+def keywords(kind: type) -> Iterator[DeclaredOption]:
     """Yield the options as `declared`, and those that only the library has."""
     for one in fields(kind):
         if _KEY in one.metadata:
             default = None if one.default is MISSING else one.default
-            yield Declared(one.name, default, one.metadata[_KEY], str(one.type))
+            yield DeclaredOption(one.name, default, one.metadata[_KEY], str(one.type))
         elif is_dataclass(inside := one.default if one.default_factory is MISSING else one.default_factory):
             yield from keywords(inside if isinstance(inside, type) else type(inside))
 
@@ -180,7 +180,7 @@ class Keywords:
     """Name of the class in `goodput_cli.api.options` for editors and type checkers."""
     doc: str
     base: Keywords | None
-    own: tuple[Declared, ...]
+    own: tuple[DeclaredOption, ...]
     """Options in addition to those of the base."""
 
     @staticmethod
@@ -198,7 +198,7 @@ class Keywords:
         return Keywords(name, doc, base, tuple(one for one in own if not only or one.keyword in only))
 
     @property
-    def all(self) -> tuple[Declared, ...]:
+    def all(self) -> tuple[DeclaredOption, ...]:
         """Return all keywords; those without a command-line option come last."""
         every = (*(self.base.all if self.base else ()), *self.own)
         return tuple(sorted(every, key=lambda one: not one.option.group))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.advice import cover
 from benchmarks.advice_jobs import BURSTS, Job, record_of_job
-from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, exposure_of
+from goodput_cli.analysis.advice.curve import LossCurve, Exposure, SaveCost, exposure_of
 from goodput_cli.analysis.advice.draws import block_length, one_run, spread
 from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, SaveEvery, replay
@@ -59,7 +59,7 @@ def test_engine_and_oracle_agree(lines: Sequence[str]) -> None:
         ns, path = plainly.replay(expected, plainly.every(expected, interval, found.cost_ns))
         assert (done.ns, done.ns and list(done.path)) == (ns, ns and path)
     if sum(len(life.times) for life in expected.lives) and sum(life.gross for life in expected.lives):
-        curve = Curve(exposure_of(found), INTERVALS, Saving(found.cost))
+        curve = LossCurve(exposure_of(found), INTERVALS, SaveCost(found.cost))
         plain = [plainly.average(expected, interval, found.cost) for interval in INTERVALS]
         assert curve.average.tolist() == pytest.approx(plain, rel=1e-9)
 
@@ -82,7 +82,7 @@ def known(exposure: Exposure) -> JobFacts:
 def test_the_range_of_one_run_is_that_of_the_oracle(failures: int, latency: float) -> None:
     job = replace(BURSTS, failures=failures)
     exposure = exposure_of(record_of_job(job, np.random.default_rng(failures)))
-    found = one_run(Curve(exposure, [job.every], Saving(job.cost, latency)))
+    found = one_run(LossCurve(exposure, [job.every], SaveCost(job.cost, latency)))
     of_oracle = one_run_of_oracle(
         known(exposure), job.every * exposure.pace, job.cost, latency,
         lambda: np.random.Generator(np.random.PCG64(1)).random,
@@ -95,7 +95,7 @@ def test_ranges_are_those_of_the_oracle(failures: int) -> None:
     """Failures come in bursts, so that each of the two ranges is the wider one somewhere."""
     job = replace(BURSTS, failures=failures)
     exposure = exposure_of(record_of_job(job, np.random.default_rng(failures)))
-    drawn = spread(Curve(exposure, EVERY, Saving(job.cost)), None, None).goodput
+    drawn = spread(LossCurve(exposure, EVERY, SaveCost(job.cost)), None, None).goodput
     of_oracle = known(exposure)
     for place, every in enumerate(EVERY):
         assert drawn[:, place].tolist() == pytest.approx(ranges(of_oracle, every * exposure.pace, job.cost), rel=1e-9)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import goodput_cli
 from goodput_cli.analysis.advice.advise import check_replay
-from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving
+from goodput_cli.analysis.advice.curve import LossCurve, Exposure, SaveCost
 from goodput_cli.analysis.advice.draws import one_run, spread, uniforms
 from goodput_cli.analysis.advice.interval import roundest
 from goodput_cli.analysis.advice.record import (
@@ -71,7 +71,7 @@ def exposure(lives: list[float], **changes: Any) -> Exposure:
 
 def test_end_of_attempt_loses_unsaved_work() -> None:
     """00-tiny: saves every 4 steps of 10 s, 5 s each; one attempt of 85 s: (2728.125 - 903.125) / 85."""
-    curve = Curve(exposure([85.0], pace=10.0, budgets=160.0), [4], Saving(5.0))
+    curve = LossCurve(exposure([85.0], pace=10.0, budgets=160.0), [4], SaveCost(5.0))
     assert curve.lost[0, 0] == pytest.approx(1825 / 85)
 
 
@@ -80,7 +80,7 @@ def test_exponential_attempts_match_the_exact_curve(period: int) -> None:
     mean, cost = 9442.0, 13.7
     lives = (-mean * np.log1p(-(np.arange(2000) + 0.5) / 2000)).tolist()
     one = exposure(lives, work=1.0, productive=1.0)
-    kept = 1 / float(Curve(one, [period - 14], Saving(14.0)).average[0])
+    kept = 1 / float(LossCurve(one, [period - 14], SaveCost(14.0)).average[0])
     whole = sum(lives) / 2000
     assert kept == pytest.approx((period - 14) / whole / math.expm1(period / whole), abs=1e-4)
     assert cost < mean
@@ -90,21 +90,21 @@ def test_constant_long_attempts_give_young_interval() -> None:
     """For attempts of all lengths around one mean, the best period is the square root of 2 C M, within the grid."""
     mean, cost = 100_000.0, 20.0
     intervals = sorted({round(1.1**power) for power in range(100)})
-    curve = Curve(exposure([mean] * 10), intervals, Saving(cost))
+    curve = LossCurve(exposure([mean] * 10), intervals, SaveCost(cost))
     best = float(curve.periods[int(np.argmin(curve.average))])
     assert best == pytest.approx(math.sqrt(2 * cost * mean), rel=0.1)
 
 
 def test_job_that_never_ends_has_no_length() -> None:
     """Free saves are made always; attempts shorter than a save make no progress."""
-    free = Curve(exposure([1000.0]), [1, 10, 100], Saving(0.0)).average
+    free = LossCurve(exposure([1000.0]), [1, 10, 100], SaveCost(0.0)).average
     assert np.argmin(free) == 0
-    assert Curve(exposure([10.0] * 9), [1], Saving(1e5)).average[0] == math.inf
+    assert LossCurve(exposure([10.0] * 9), [1], SaveCost(1e5)).average[0] == math.inf
 
 
 def test_repeated_attempts_give_the_same_curve() -> None:
     once, often = exposure([500.0, 900.0, 1500.0]), exposure([500.0, 900.0, 1500.0] * 20)
-    curves = [Curve(one, [10, 50, 200], Saving(5.0)) for one in (once, often)]
+    curves = [LossCurve(one, [10, 50, 200], SaveCost(5.0)) for one in (once, often)]
     shares = [curve.average / curve.exposure.budgets for curve in curves]
     assert shares[0].tolist() == pytest.approx(shares[1].tolist())
 
@@ -178,14 +178,14 @@ def test_time_logged_past_the_next_save_is_a_hang() -> None:
 
 def test_one_run_varies_more_than_the_average_of_many() -> None:
     """Ten attempts of equal length: the average is known, and a single run still depends on where each fails."""
-    curve = Curve(exposure([7200.0] * 10, gaps=3000.0, behind=np.full(10, 300.0)), [1200], Saving(15.0))
+    curve = LossCurve(exposure([7200.0] * 10, gaps=3000.0, behind=np.full(10, 300.0)), [1200], SaveCost(15.0))
     drawn = spread(curve, None, None).goodput[:, 0]
     alone = one_run(curve)
     assert alone is not None
     low, high = alone
     assert low < float(curve.goodput(curve.average)[0]) < high
     assert high - low > 0.5 * (drawn[1] - drawn[0])
-    assert one_run(Curve(exposure([], budgets=7200.0, mtbf_given=600.0), [60], Saving(1.0))) is None
+    assert one_run(LossCurve(exposure([], budgets=7200.0, mtbf_given=600.0), [60], SaveCost(1.0))) is None
 
 
 def background(completes_after: float) -> list[dict[str, object]]:

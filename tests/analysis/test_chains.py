@@ -11,14 +11,14 @@ import pytest
 
 import goodput_cli
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.disruptions.chain import Chain, chains_of
+from goodput_cli.analysis.disruptions.chain import OutageTimeline, chains_of
 from goodput_cli.analysis.disruptions.find import last_failure
 from goodput_cli.analysis.disruptions.links import TOTAL, chain_sheets, link_totals, order_notes
 from goodput_cli.analysis.disruptions.nodes import standby_ns
 from goodput_cli.analysis.disruptions.recovery import recoveries_of
 from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.events.signs import Cycle, Point, Sign
+from goodput_cli.events.signs import Cycle, RecoveryPhase, RecoveryEvent
 from tests.support.accounts import account
 from tests.support.signs import with_signs
 from tests.support.story import BASE, Lines, crashed, end, finished, loaded, saved, scheduled, start, steps
@@ -72,16 +72,16 @@ def analysis_of(folder: Path, lines: Sequence[str], **files: Sequence[str]) -> A
     return goodput_cli.analyze(folder)
 
 
-def chains(timeline: Timeline) -> list[Chain]:
+def chains(timeline: Timeline) -> list[OutageTimeline]:
     return chains_of(timeline, last=last_failure(timeline) is not None)
 
 
-def seconds(chain: Chain) -> dict[str, float]:
+def seconds(chain: OutageTimeline) -> dict[str, float]:
     """Return the length of each recovery phase in seconds."""
     return {one.point.words: one.ns / SECOND for one in chain.links}
 
 
-def lost(chain: Chain) -> dict[str, float]:
+def lost(chain: OutageTimeline) -> dict[str, float]:
     return {one.point.words: one.lost_ns / SECOND for one in chain.links}
 
 
@@ -110,15 +110,15 @@ def test_hang_detected_by_launcher_has_all_phases(tmp_path: Path) -> None:
         "workers started": 3, "training again": 89, "caught up": 100,
     }  # fmt: skip
     assert lost(chain) == {**seconds(chain), "caught up": 0}
-    workers = chain.link(Point.WORKERS_STARTED)
+    workers = chain.link(RecoveryPhase.WORKERS_STARTED)
     assert workers is not None
     assert (workers.downtime_ns, workers.restart_ns) == (1 * SECOND, 2 * SECOND)
     assert chain.lost_ns == analysis.disruptions[0].lost_ns == 850 * SECOND
     assert (chain.detect_ns, chain.recover_ns, chain.failed_is_known) == (600 * SECOND, 750 * SECOND, False)
     assert (chain.recovery, chain.by, chain.budget) == ("automatic", "launcher", None)
-    detected = chain.link(Point.DETECTED)
+    detected = chain.link(RecoveryPhase.DETECTED)
     assert detected is not None
-    assert detected.missing == (Point.FAILED,)
+    assert detected.missing == (RecoveryPhase.FAILED,)
     assert not detected.alone
 
 
@@ -173,7 +173,7 @@ def test_clock_ahead_moves_phases_and_is_reported(tmp_path: Path) -> None:
     told = [one for one in timeline.table.observed.signs if one.facts.get("cycle") == 1]
     (alone,) = chains(with_signs(timeline, *told))
 
-    def nodes(ahead: int) -> list[Sign]:
+    def nodes(ahead: int) -> list[RecoveryEvent]:
         hosts = {"node-01": 0, "node-02": 0, "node-03": 0, "node-04": ahead}
         return [replace(one, host=host, time=one.time + by * SECOND) for one in told for host, by in hosts.items()]
 
@@ -231,14 +231,14 @@ def test_failed_node_and_wait_in_the_queue_are_phases(tmp_path: Path) -> None:
     took = seconds(chain)
     assert (took["failed"], took["detected"], took["terminated"]) == (6, 1800, 34)
     assert (took["requeued"], took["allocated"]) == (120, 360)
-    allocated = chain.link(Point.ALLOCATED)
+    allocated = chain.link(RecoveryPhase.ALLOCATED)
     assert allocated is not None
     assert (allocated.lost_ns, allocated.queued_ns) == (0, 360 * SECOND)
-    assert chain.link(Point.WORKERS_STARTED) is None  # the start of the allocation does not start processes
+    assert chain.link(RecoveryPhase.WORKERS_STARTED) is None  # the start of the allocation does not start processes
     assert (chain.detect_ns, chain.failed_is_known) == (1800 * SECOND, True)
     assert (chain.recovery, chain.timeout_ns) == ("by the scheduler", 1800 * SECOND)
     assert chain.lost_ns == analysis.disruptions[0].lost_ns
-    assert chain.recover_ns == sum(one.ns for one in chain.links if Point.FAILED < one.point < Point.CAUGHT_UP)
+    assert chain.recover_ns == sum(one.ns for one in chain.links if RecoveryPhase.FAILED < one.point < RecoveryPhase.CAUGHT_UP)
 
 
 def storm(deaths: int) -> list[str]:
@@ -270,7 +270,7 @@ def test_start_up_of_repeated_attempts_is_redone_work(tmp_path: Path) -> None:
     assert seconds(first) == {
         "detected": 5, "decided": 4, "rendezvous begun": 16, "workers started": 6, "training again": 54,
     }  # fmt: skip
-    again = first.link(Point.TRAINING_AGAIN)
+    again = first.link(RecoveryPhase.TRAINING_AGAIN)
     assert again is not None
     assert (again.lost_ns, again.elsewhere_ns, again.uncategorized_ns) == (0, 54 * SECOND, 0)
     assert first.caught_up_later
@@ -305,12 +305,12 @@ def test_mean_time_to_recover_has_an_expected_value(tmp_path: Path) -> None:
 # Golden files of simulated jobs.
 
 
-def story(*events: Lines, signs: Sequence[Sign] = ()) -> list[Chain]:
+def story(*events: Lines, signs: Sequence[RecoveryEvent] = ()) -> list[OutageTimeline]:
     return chains(with_signs(account(*events).analysis.timeline, *signs))
 
 
-def sign(point: Point, when: float, line: int = 900, **facts: str | int) -> Sign:
-    return Sign("", point, at(when), f"agent.log:{line}", facts=facts)
+def sign(point: RecoveryPhase, when: float, line: int = 900, **facts: str | int) -> RecoveryEvent:
+    return RecoveryEvent("", point, at(when), f"agent.log:{line}", facts=facts)
 
 
 def test_two_failures_before_any_step_have_separate_phases() -> None:
@@ -318,7 +318,7 @@ def test_two_failures_before_any_step_have_separate_phases() -> None:
     found = story(
         start(0), steps(0, 6, at=10), crashed(70), start(100), crashed(130), start(160), crashed(190),
         start(250), steps(6, 4, at=300), end(340),
-        signs=[sign(Point.DETECTED, 75, 1), sign(Point.DETECTED, 131, 2)],
+        signs=[sign(RecoveryPhase.DETECTED, 75, 1), sign(RecoveryPhase.DETECTED, 131, 2)],
     )  # fmt: skip
     first, second, third = found
     assert [(one.point.words, one.ns / SECOND) for one in first.links] == [("detected", 15), ("workers started", 25)]
@@ -332,7 +332,7 @@ def test_two_failures_before_any_step_have_separate_phases() -> None:
 
 def test_crash_at_the_end_of_a_job_has_only_its_end() -> None:
     (chain,) = story(
-        start(0), steps(0, 6, at=10), crashed(75), signs=[sign(Point.DETECTED, 80), sign(Point.WORKERS_STARTED, 90)]
+        start(0), steps(0, 6, at=10), crashed(75), signs=[sign(RecoveryPhase.DETECTED, 80), sign(RecoveryPhase.WORKERS_STARTED, 90)]
     )
     assert (chain.number, chain.followed, chain.lost_ns) == (None, False, 0)
     assert seconds(chain) == {"detected": 20}
@@ -350,9 +350,9 @@ def test_planned_stop_has_phases_but_is_in_no_total() -> None:
 def test_checkpoint_log_has_unknown_end_of_progress() -> None:
     (chain,) = story(
         start(0), loaded(10, 0), finished(60, 5), saved(62, 5), start(200), loaded(230, 5), finished(290, 10),
-        saved(292, 10), signs=[sign(Point.DETECTED, 120)],
+        saved(292, 10), signs=[sign(RecoveryPhase.DETECTED, 120)],
     )  # fmt: skip
-    detected = chain.link(Point.DETECTED)
+    detected = chain.link(RecoveryPhase.DETECTED)
     assert detected is not None
     assert detected.at_most
     assert detected.undetermined_ns == detected.downtime_ns > 0
@@ -376,7 +376,7 @@ def test_hundred_disruptions_are_all_counted_and_shown() -> None:
 def test_queue_time_is_not_a_loss() -> None:
     (chain,) = story(
         start(0), steps(0, 6, at=10), crashed(70), scheduled(80), start(200), steps(6, 6, at=210), end(280),
-        signs=[sign(Point.ALLOCATED, 190)],
+        signs=[sign(RecoveryPhase.ALLOCATED, 190)],
     )  # fmt: skip
     assert chain.queued_ns == 120 * SECOND
     assert chain.recover_ns == 150 * SECOND
@@ -396,7 +396,7 @@ def test_recovery_shows_the_component_that_restarted(by: str, recovery: str | No
     facts: dict[str, str | int] = {"by": by} if by else {}
     (chain,) = story(
         start(0), steps(0, 6, at=10), crashed(70), start(200), steps(6, 6, at=210), end(280),
-        signs=[replace(sign(Point.DECIDED, 100), facts=facts)],
+        signs=[replace(sign(RecoveryPhase.DECIDED, 100), facts=facts)],
     )  # fmt: skip
     assert chain.recovery == recovery
 
@@ -404,9 +404,9 @@ def test_recovery_shows_the_component_that_restarted(by: str, recovery: str | No
 def test_line_before_an_earlier_point_is_moved_and_reported() -> None:
     (chain,) = story(
         start(0), steps(0, 6, at=10), crashed(70), start(200), steps(6, 6, at=210), end(280),
-        signs=[sign(Point.DETECTED, 100, 1), sign(Point.TERMINATED, 96, 2)],
+        signs=[sign(RecoveryPhase.DETECTED, 100, 1), sign(RecoveryPhase.TERMINATED, 96, 2)],
     )  # fmt: skip
-    terminated = chain.link(Point.TERMINATED)
+    terminated = chain.link(RecoveryPhase.TERMINATED)
     assert terminated is not None
     assert (terminated.ns, terminated.moved_ns) == (0, 4 * SECOND)
     assert list(order_notes([chain])) == [

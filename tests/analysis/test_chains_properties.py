@@ -11,31 +11,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.disruptions.chain import Chain, chains_of
+from goodput_cli.analysis.disruptions.chain import OutageTimeline, chains_of
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.find import last_failure
-from goodput_cli.events.signs import Point, Sign
+from goodput_cli.events.signs import RecoveryPhase, RecoveryEvent
 from goodput_cli.vocabulary.categories import ENDED, Category
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs, messy_logs, step_end_logs
 from tests.support.signs import with_signs
 
-NAMED_BY_SIGNS = [one for one in Point if one not in (Point.LAST_PROGRESS, Point.TRAINING_AGAIN, Point.CAUGHT_UP)]
+NAMED_BY_SIGNS = [one for one in RecoveryPhase if one not in (RecoveryPhase.LAST_PROGRESS, RecoveryPhase.TRAINING_AGAIN, RecoveryPhase.CAUGHT_UP)]
 EVENTS_SHOW = {
-    Point.WORKERS_STARTED, Point.RESTORED, Point.TRAINING_AGAIN, Point.CAUGHT_UP,
+    RecoveryPhase.WORKERS_STARTED, RecoveryPhase.RESTORED, RecoveryPhase.TRAINING_AGAIN, RecoveryPhase.CAUGHT_UP,
 }  # fmt: skip
 
 
-def signs(timeline: Timeline, picks: Sequence[tuple[int, float]]) -> tuple[Sign, ...]:
+def signs(timeline: Timeline, picks: Sequence[tuple[int, float]]) -> tuple[RecoveryEvent, ...]:
     """Return signs at any time of the job, including whole seconds."""
     length = timeline.end - timeline.start
     return tuple(
-        Sign("", NAMED_BY_SIGNS[point % len(NAMED_BY_SIGNS)], timeline.start + int(share * length), f"more.log:{at}")
+        RecoveryEvent("", NAMED_BY_SIGNS[point % len(NAMED_BY_SIGNS)], timeline.start + int(share * length), f"more.log:{at}")
         for at, (point, share) in enumerate(picks, 1)
     )
 
 
-def chains(timeline: Timeline) -> list[Chain]:
+def chains(timeline: Timeline) -> list[OutageTimeline]:
     return chains_of(timeline, last=last_failure(timeline) is not None)
 
 

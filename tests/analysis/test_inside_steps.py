@@ -12,7 +12,7 @@ import pytest
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.inside import find_inside, slow_one, waited_for_data
 from goodput_cli.analysis.steps.growth import growth_between
-from goodput_cli.analysis.steps.inside import HostRow, RankRow, delay_text, slow_ranks
+from goodput_cli.analysis.steps.inside import StepHostRow, RankRow, delay_text, slow_ranks
 from goodput_cli.analysis.steps.inside_sheet import inside_line
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import MOST, NOT_LOGGED, PhaseName, RankSteps
@@ -79,7 +79,7 @@ def test_a_host_is_named_where_two_of_its_ranks_are_slow() -> None:
         own[16:24] += 0.08
         (inside,) = with_ranks(own, hosts).step_phases
         found = slow_one(inside)
-        assert isinstance(found, HostRow)
+        assert isinstance(found, StepHostRow)
         assert found.host == "node-2"
 
 

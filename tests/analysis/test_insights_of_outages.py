@@ -15,7 +15,7 @@ from goodput_cli.analysis.goodput.phrases import progress_text
 from goodput_cli.analysis.insights.find import find_insights
 from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.insights.outages import find_storm
-from goodput_cli.events.signs import Point
+from goodput_cli.events.signs import RecoveryPhase
 from tests.analysis.test_chains import HANG, REQUEUE, SACCT, SECOND, analysis_of, sign, storm
 from tests.support.accounts import account
 from tests.support.signs import with_signs
@@ -114,7 +114,7 @@ def noticed_after(seconds: float, save_seconds: float = 90) -> Sequence[Insight]
         *healthy(save_seconds), crashed(died), start(died + seconds + 20), steps(50, 30, at=died + seconds + 40),
         end(died + seconds + 400),
     ).analysis  # fmt: skip
-    signed = with_signs(analysis.timeline, sign(Point.DETECTED, died + seconds, by="launcher"))
+    signed = with_signs(analysis.timeline, sign(RecoveryPhase.DETECTED, died + seconds, by="launcher"))
     answer = find_disruptions(signed, signed.start, signed.end)
     return find_insights(replace(analysis, timeline=signed, disruptions=answer), ())
 
@@ -138,7 +138,7 @@ def test_slow_start_is_not_silence() -> None:
     """It fails 20 min after its start, in its first step: start-up has a separate timeout."""
     story = [start(0), steps(0, 30, at=10), crashed(310), start(400), steps(30, 1, at=420), crashed(1600)]
     analysis = account(*story, start(1700), steps(30, 30, at=1720), end(2100)).analysis
-    signed = with_signs(analysis.timeline, sign(Point.DETECTED, 1599, by="launcher"))
+    signed = with_signs(analysis.timeline, sign(RecoveryPhase.DETECTED, 1599, by="launcher"))
     answer = find_disruptions(signed, signed.start, signed.end)
     texts = "; ".join(one.text for one in find_insights(replace(analysis, timeline=signed, disruptions=answer), ()))
     assert "noticed" not in texts
@@ -156,7 +156,7 @@ def test_time_after_the_last_checkpoint_is_not_silence() -> None:
         finished(3200, 100),
     ]
     analysis = account(*story, saved(3202, 100)).analysis
-    signed = with_signs(analysis.timeline, sign(Point.DETECTED, 2400, by="launcher"))
+    signed = with_signs(analysis.timeline, sign(RecoveryPhase.DETECTED, 2400, by="launcher"))
     answer = find_disruptions(signed, signed.start, signed.end)
     texts = "; ".join(one.text for one in find_insights(replace(analysis, timeline=signed, disruptions=answer), ()))
     assert "noticed" not in texts

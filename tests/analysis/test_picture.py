@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import goodput_cli
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.picture import Picture, bands, picture_of, tiled_windows
+from goodput_cli.analysis.picture import WindowPicture, bands, picture_of, tiled_windows
 from goodput_cli.analysis.steps.curve import Buckets, extremes, first_of_each, whole_curve
 from goodput_cli.analysis.steps.times import timed_steps
 from goodput_cli.vocabulary.categories import CATEGORIES
@@ -36,7 +36,7 @@ def ledger_of(analysis: Analysis) -> Counter[str]:
     return Counter({name: ns for name, ns in amounts.items() if ns})
 
 
-def bands_of(picture: Picture) -> Counter[str]:
+def bands_of(picture: WindowPicture) -> Counter[str]:
     amounts: Counter[str] = Counter()
     for code, ns in zip(picture.bands.category.tolist(), picture.bands.ns.tolist(), strict=True):
         amounts[CATEGORIES[code]] += ns
@@ -63,7 +63,7 @@ def check(analysis: Analysis, count: int) -> None:
     )
 
 
-def check_bands(picture: Picture) -> None:
+def check_bands(picture: WindowPicture) -> None:
     """Check that the intervals are contiguous, cover the window, and have their largest category."""
     shown = picture.bands
     heads = np.flatnonzero(run_heads(shown.start))
@@ -75,7 +75,7 @@ def check_bands(picture: Picture) -> None:
     assert int(shown.most.sum()) == len(heads)
 
 
-def check_curve(analysis: Analysis, picture: Picture, count: int) -> None:
+def check_curve(analysis: Analysis, picture: WindowPicture, count: int) -> None:
     """Check that the downsampled curve has the extremes of the whole one, for kept and lost training."""
     window = analysis.window
     whole = whole_curve(analysis.timeline, window.start_ns, window.end_ns)

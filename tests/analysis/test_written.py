@@ -12,7 +12,7 @@ import pytest
 
 from goodput_cli.analysis.json_fields import Count, Instant, Json, written
 from goodput_cli.analysis.sheet import Audience, Column
-from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
 from goodput_cli.analysis.to_json import json_type
 from goodput_cli.report.json import json_text
 
@@ -28,11 +28,11 @@ class Outage:
     why: str | None = column("text", "the cause", heading="why")
 
 
-OUTAGES = Table("outage", "an outage", columns_of(Outage, attribute))
+OUTAGES = TableDeclaration("outage", "an outage", columns_of(Outage, attribute))
 ROWS = [Outage(1, 90 * SECOND, None), Outage(2, 5 * SECOND, "preempted")]
 
 
-def headings(table: Table, without: Sequence[str] = ()) -> list[str]:
+def headings(table: TableDeclaration, without: Sequence[str] = ()) -> list[str]:
     return [one.heading for one in table.sheet_columns(without) if one.audience & Audience.PEOPLE]
 
 
@@ -43,7 +43,7 @@ def test_columns_keep_the_order_of_their_declaration() -> None:
 
 
 def test_columns_for_people_have_their_own_order() -> None:
-    table = Table("outage", "", OUTAGES.columns, people=("why", "no.", "downtime"), first=("why",))
+    table = TableDeclaration("outage", "", OUTAGES.columns, people=("why", "no.", "downtime"), first=("why",))
     assert headings(table) == ["why", "no.", "downtime"]
     assert headings(table, without=["no."]) == ["why", "downtime"]
     assert [one.head() for one in table.table_columns()] == ["why", "number", "down_seconds"]
@@ -57,12 +57,12 @@ def test_column_that_hides_another_is_an_error() -> None:
         Column("x", "text", Audience.JSON, key="why"),
     ):
         with pytest.raises(ValueError, match="two columns are called"):
-            Table("outage", "", (*OUTAGES.columns, twice))
+            TableDeclaration("outage", "", (*OUTAGES.columns, twice))
 
 
 def test_heading_missing_in_the_order_for_people_is_an_error() -> None:
     with pytest.raises(ValueError, match="downtime"):
-        Table("outage", "", OUTAGES.columns, people=("no.", "why"))
+        TableDeclaration("outage", "", OUTAGES.columns, people=("no.", "why"))
 
 
 def test_dataframe_has_the_columns_of_csv() -> None:

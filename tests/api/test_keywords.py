@@ -16,7 +16,7 @@ import goodput_cli
 from goodput_cli.api import options
 from goodput_cli.compat.api import RECONCILE
 from goodput_cli.fleet.run import FLEET
-from goodput_cli.vocabulary.option import Declared, Keywords
+from goodput_cli.vocabulary.option import DeclaredOption, Keywords
 from tests.support.markdown_docs import updating
 
 FILE = Path(goodput_cli.__file__).parent / "api" / "keywords.py"
@@ -53,7 +53,7 @@ def class_of(keywords: Keywords) -> Iterator[str]:
         yield from describe(one)
 
 
-def describe(one: Declared) -> Iterator[str]:
+def describe(one: DeclaredOption) -> Iterator[str]:
     """Return the docstring of a field, which editors show next to its name."""
     first, *more = textwrap.wrap(one.about, 110)
     opening = f'    """ {first}' if first.startswith('"') else f'    """{first}'

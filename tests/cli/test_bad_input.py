@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from goodput_cli.events.formats import registry as formats
-from goodput_cli.events.json_documents import JsonLines, _one_by_one
+from goodput_cli.events.json_documents import JsonLinesReader, _one_by_one
 from goodput_cli.events.read import read_events
 from goodput_cli.sources.base import RawBatch
 from tests.support.readers import codes, found, lines, log_file, read_lines, rows, step, steps, where
@@ -201,7 +201,7 @@ _FRAGMENTS = [
 @example('{"a":1}\n{"a":1},2,{"a":1}\n{"a":"}\n{"}\n')
 def test_a_block_parsed_at_once_gives_what_its_lines_give(text: str) -> None:
     data = text.encode() + b"\n"
-    block = JsonLines().feed(RawBatch("s", 1, data))
+    block = JsonLinesReader().feed(RawBatch("s", 1, data))
     single = _one_by_one(data, np.arange(1, data.count(b"\n") + 1))
     assert list(block.records) == list(single.records)
     assert block.lines.tolist() == single.lines.tolist()

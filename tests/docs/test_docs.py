@@ -25,7 +25,7 @@ from goodput_cli.errors import GoodputError
 from goodput_cli.events.formats import registry
 from goodput_cli.events.formats.native import Native
 from goodput_cli.events.formats.orbax import Orbax
-from goodput_cli.events.formats.recorder import Recorder
+from goodput_cli.events.formats.recorder import RecorderFormat
 from goodput_cli.events.formats.resiliency import Resiliency
 from goodput_cli.report.base import Page
 from goodput_cli.sources.base import ReadContext
@@ -219,7 +219,7 @@ def named_options(part: str, shared: dict[str, list[str]]) -> set[str]:
 
 def test_every_key_of_every_format_is_described() -> None:
     text = read(DOCS / "formats.md")
-    for log_format in (Recorder(), Orbax(), Resiliency(), Native()):
+    for log_format in (RecorderFormat(), Orbax(), Resiliency(), Native()):
         for key in log_format.keys:
             part = re.sub("_(start_time|duration_secs)$", "_*", key)
             assert f"`{key}`" in text or f"`{part}`" in text, f"{log_format.name}: {key}"

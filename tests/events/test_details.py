@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pickle
 
-from goodput_cli.events.rows import DetailList, Details
+from goodput_cli.events.rows import DetailList, DetailCollector
 
 KEYS = ("event_type", "seconds", "synchronous", "step")
 
 
 def test_details_are_returned_unchanged() -> None:
-    details = Details()
+    details = DetailCollector()
     first, second = ("save", 1.5, False, 5), ("save", 0.1 + 0.2, True, None)
     odd, large = ("\ud800", 1.5, False, 5), ("save", 1.5, False, 1 << 70)  # neither can be written as JSON
     assert details.codes_of_pairs(KEYS, [first, second, first, odd, large]).tolist() == [0, 1, 0, 2, 3]
@@ -23,7 +23,7 @@ def test_details_are_returned_unchanged() -> None:
 
 
 def test_details_are_found_and_pickled() -> None:
-    details = Details()
+    details = DetailCollector()
     details.codes_of_pairs(KEYS[:2], [("save", 1.5), ("save", 2.5)])
     made = details.values()
     assert isinstance(made, DetailList)

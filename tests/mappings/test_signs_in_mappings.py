@@ -12,7 +12,7 @@ from goodput_cli.events.mappings.registry import MappingFile, load_mappings
 from goodput_cli.events.read import read_events
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.schema import EventLog
-from goodput_cli.events.signs import Point
+from goodput_cli.events.signs import RecoveryPhase
 
 OWN = """\
 name = "own"
@@ -83,10 +83,10 @@ def test_lines_and_records_give_moments_with_facts(tmp_path: Path) -> None:
     log = read(tmp_path, OWN, LOG.format(record=json.dumps(RECORD)))
     found = [(one.point, one.host, one.rank, dict(one.facts)) for one in log.table.observed.signs]
     assert found == [
-        (Point.WORKERS_STARTED, "", None, {}),
-        (Point.DETECTED, "node-3", 3, {"timeout_ns": 90_500_000_000}),
-        (Point.DECIDED, "", 3, {"by": "agent", "left": 1, "of": 3}),
-        (Point.WORKERS_STARTED, "", None, {}),
+        (RecoveryPhase.WORKERS_STARTED, "", None, {}),
+        (RecoveryPhase.DETECTED, "node-3", 3, {"timeout_ns": 90_500_000_000}),
+        (RecoveryPhase.DECIDED, "", 3, {"by": "agent", "left": 1, "of": 3}),
+        (RecoveryPhase.WORKERS_STARTED, "", None, {}),
     ]
     assert {one.job for one in log.table.observed.signs} == set(log.table.jobs)
 

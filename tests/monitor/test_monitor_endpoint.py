@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.api.watch import Watched
+from goodput_cli.api.watch import WatchedLog
 from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.targets import http
 from goodput_cli.monitor.targets.base import Health, MonitorContext, parse_target
@@ -18,7 +18,7 @@ from tests.monitor.monitors import OPEN_METRICS, ended, get, samples, value
 @pytest.fixture
 def snapshot(folder: Path) -> Snapshot:
     """Return the snapshot of a job that ended."""
-    watched = Watched(str(ended(folder / "run.jsonl")))
+    watched = WatchedLog(str(ended(folder / "run.jsonl")))
     watched.look()
     analysis = watched.analysis(None)
     watched.close()

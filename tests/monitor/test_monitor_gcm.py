@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from goodput_cli.api.options import Plan
-from goodput_cli.api.watch import Watched
+from goodput_cli.api.watch import WatchedLog
 from goodput_cli.monitor.run import Monitor, Stop
 from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.targets.base import Health, MonitorContext, TargetFailed, parse_target
@@ -49,7 +49,7 @@ def target(time: Time, text: str = "gcm:my-project", **labels: str) -> CloudMoni
 def snapshot(path: Path, windows: tuple[int, ...] = (), as_of: float | None = None) -> Snapshot:
     """Return the snapshot of a log, as of its last event or of some seconds after its beginning."""
     options = {} if as_of is None else {"as_of": round((EPOCH + as_of) * NS)}
-    watched = Watched(str(path), **options)  # type: ignore[arg-type]
+    watched = WatchedLog(str(path), **options)  # type: ignore[arg-type]
     watched.look()
     monitor = Monitor(
         lambda: watched, (), Plan(windows=windows, settle=1e9), health=Health(60), stop=Stop(),

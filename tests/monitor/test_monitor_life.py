@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from goodput_cli.api.watch import Watched
+from goodput_cli.api.watch import WatchedLog
 from goodput_cli.cli.main import run
 from goodput_cli.events.decode import Decoder
 from tests.monitor.monitors import Endpoint, Job, monitor_job, ended, monitor, samples, started, value
@@ -222,7 +222,7 @@ def test_clock_set_back_hides_nothing(folder: Path) -> None:
     log = ended(folder / "run.jsonl")
     lines = log.read_text().splitlines(keepends=True)
     log.write_text("".join(lines[:-1]))
-    watched = Watched(str(log), as_of="now")
+    watched = WatchedLog(str(log), as_of="now")
     watched.look()
     analysis = watched.analysis(now_ns=1_767_225_600 * 10**9 + 1)
     assert (analysis.job.last_step, analysis.window.ns) == (8, 110 * 10**9)
@@ -247,7 +247,7 @@ def test_new_job_in_the_log_changes_nothing(folder: Path) -> None:
     job = Job(folder / "run.jsonl")
     job.start()
     job.steps(0, 3)
-    watched = Watched("run.jsonl")
+    watched = WatchedLog("run.jsonl")
     watched.look()
     assert watched.analysis(time.time_ns()).job.name == "job"
     job.add(**{"job_name": "other", "job_start_time": time.time()})
@@ -268,7 +268,7 @@ def test_update_reads_only_new_lines(folder: Path, monkeypatch: pytest.MonkeyPat
     job = Job(folder / "run.jsonl")
     job.start()
     job.steps(0, 2000)
-    watched = Watched("run.jsonl")
+    watched = WatchedLog("run.jsonl")
     watched.look()
     first = sum(read)
     job.steps(2001, 2010)

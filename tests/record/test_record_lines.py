@@ -13,7 +13,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.record import Recorder
-from goodput_cli.record.lines import Lines, quote
+from goodput_cli.record.lines import LineSerializer, quote
 from goodput_cli.record.native import EVENTS
 from tests.record.record_programs import ROOT, events, lines, word
 from tests.record.record_story import story, time_of
@@ -111,7 +111,7 @@ def test_any_text_is_ascii_json() -> None:
         quoted = quote(text)
         assert quoted.isascii()
         assert json.loads(quoted) == text.replace("\ud800", "\ufffd")
-    assert Lines("ü").fact("job_start_time", 1_500_000) == b'{"job_name": "\\u00fc", "job_start_time": 1.500000}\n'
+    assert LineSerializer("ü").fact("job_start_time", 1_500_000) == b'{"job_name": "\\u00fc", "job_start_time": 1.500000}\n'
 
 
 def test_too_long_line_is_dropped_and_reported(tmp_path: Path) -> None:

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.record import Recorder
-from goodput_cli.record.lines import LOADING, PHASE, SPARE, STEP, VITAL, Lines
+from goodput_cli.record.lines import LOADING, PHASE, SPARE, STEP, VITAL, LineSerializer
 from goodput_cli.record.queues import Queue, Unavailable
 from goodput_cli.record.writer import Writer
 from tests.record.record_programs import lines, run
 
-LINES = Lines("j")
+LINES = LineSerializer("j")
 BEGIN, END = LINES.fact("data_loading_start_time", 1), LINES.fact("data_loading_end_time", 1)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.api.watch import Watched, watch
+from goodput_cli.api.watch import WatchedLog, watch
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.read import read_events
 from goodput_cli.sources import follow as following
@@ -47,7 +47,7 @@ def later(path: Path) -> None:
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1_000_000))
 
 
-def look(log: Watched) -> list[int]:
+def look(log: WatchedLog) -> list[int]:
     log.look()
     return read_steps(log.log())
 
@@ -55,7 +55,7 @@ def look(log: Watched) -> list[int]:
 def test_every_byte_is_read_once(tmp_path: Path, read: list[int]) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1))
-    log = Watched([str(path)])
+    log = WatchedLog([str(path)])
     assert look(log) == [1]
     for number in range(2, 30):
         append(path, log_lines(number))
@@ -69,7 +69,7 @@ def test_followed_log_equals_reading_at_once(tmp_path: Path) -> None:
     content = (Path(__file__).parent.parent.parent / "sample_logs" / "primer-50-percent.jsonl").read_bytes()
     path = tmp_path / "run.jsonl"
     path.touch()
-    log = Watched([str(path)])
+    log = WatchedLog([str(path)])
     for at in range(0, len(content), 97):
         append(path, content[at : at + 97])
         log.look()
@@ -82,7 +82,7 @@ def test_followed_log_equals_reading_at_once(tmp_path: Path) -> None:
 def test_line_in_two_pieces_is_read_once(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1, 2)[:-20])
-    log = Watched([str(path)])
+    log = WatchedLog([str(path)])
     assert [look(log), look(log)] == [[1], [1]]
     append(path, log_lines(1, 2)[-20:])
     assert look(log) == [1, 2]
@@ -92,7 +92,7 @@ def test_line_in_two_pieces_is_read_once(tmp_path: Path) -> None:
 def test_unterminated_last_line_is_read(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1, 2)[:-1])
-    log = Watched([str(path)])
+    log = WatchedLog([str(path)])
     assert look(log) == [1]
     assert look(log) == [1, 2]  # it is a whole value, and was not continued
     append(path, b"\n" + log_lines(3))
@@ -106,7 +106,7 @@ def test_truncated_file_is_read_again(tmp_path: Path, shorter: bool) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1, 2, 3))
     said: list[str] = []
-    log = Watched([str(path)], notice=said.append)
+    log = WatchedLog([str(path)], notice=said.append)
     assert look(log) == [1, 2, 3]
     path.write_bytes(log_lines(4) if shorter else log_lines(*range(11, 21)))
     later(path)
@@ -119,7 +119,7 @@ def test_truncated_file_is_read_again(tmp_path: Path, shorter: bool) -> None:
 def test_rewritten_file_of_same_length_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1, 2))
-    log = Watched([str(path)])
+    log = WatchedLog([str(path)])
     assert look(log) == [1, 2]
     path.write_bytes(log_lines(3, 4))
     later(path)
@@ -129,7 +129,7 @@ def test_rewritten_file_of_same_length_is_read_again(tmp_path: Path) -> None:
 def test_rotation_loses_nothing(tmp_path: Path, read: list[int]) -> None:
     path, old = tmp_path / "run.jsonl", tmp_path / "run.jsonl.1"
     path.write_bytes(log_lines(1))
-    log = Watched([str(path)])
+    log = WatchedLog([str(path)])
     assert look(log) == [1]
     append(path, log_lines(2))
     path.rename(old)
@@ -146,7 +146,7 @@ def test_rotation_loses_nothing(tmp_path: Path, read: list[int]) -> None:
 def test_rotation_in_a_glob_reads_nothing_twice(tmp_path: Path, read: list[int]) -> None:
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1, 2))
-    log = Watched([str(tmp_path / "run.jsonl*"), str(path)])
+    log = WatchedLog([str(tmp_path / "run.jsonl*"), str(path)])
     assert look(log) == [1, 2]
     path.rename(tmp_path / "run.jsonl.1")
     path.write_bytes(log_lines(3))
@@ -158,7 +158,7 @@ def test_deleted_files_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(following, "MAX_IDLE", 2)
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1))
-    log = Watched([str(tmp_path / "*.jsonl")])
+    log = WatchedLog([str(tmp_path / "*.jsonl")])
     assert look(log) == [1]
     held = _descriptors()
     path.unlink()
@@ -172,7 +172,7 @@ def test_deleted_files_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_new_files_of_a_folder_are_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "HELD_FILES", 3)
     (tmp_path / "0.jsonl").write_bytes(log_lines(0))
-    log = Watched([str(tmp_path)])
+    log = WatchedLog([str(tmp_path)])
     assert look(log) == [0]
     for number in range(1, 10):
         (tmp_path / f"{number}.jsonl").write_bytes(log_lines(number))
@@ -187,7 +187,7 @@ def test_unreadable_file_does_not_delay_others(tmp_path: Path, monkeypatch: pyte
         (tmp_path / f"{name}.jsonl").write_bytes(log_lines(1 if name == "a" else 2))
     monkeypatch.setattr(following, "HELD_FILES", 0)
     said: list[str] = []
-    log = Watched([str(tmp_path)], notice=said.append)
+    log = WatchedLog([str(tmp_path)], notice=said.append)
     assert look(log) == [1, 2]
     real = os.open
 
@@ -211,7 +211,7 @@ def test_growing_array_is_followed(tmp_path: Path) -> None:
     objects = [json.loads(line) for line in log_lines(*range(6)).splitlines()]
     text = json.dumps(objects, indent=1).encode() + b"\n"
     path.write_bytes(text[:200])
-    log = Watched([str(path)])
+    log = WatchedLog([str(path)])
     assert 0 < len(look(log)) < 6
     append(path, text[200:])
     assert look(log) == list(range(6))
@@ -221,7 +221,7 @@ def test_growing_array_is_followed(tmp_path: Path) -> None:
 def test_packed_file_is_read_as_a_whole(tmp_path: Path) -> None:
     path = tmp_path / "old.jsonl.gz"
     path.write_bytes(gzip.compress(log_lines(1, 2)))
-    log = Watched([str(path)])
+    log = WatchedLog([str(path)])
     assert [look(log), look(log)] == [[1, 2], [1, 2]]
     path.write_bytes(gzip.compress(log_lines(1, 2, 3)))
     later(path)
@@ -231,9 +231,9 @@ def test_packed_file_is_read_as_a_whole(tmp_path: Path) -> None:
 def test_unsupported_sources_are_refused(tmp_path: Path) -> None:
     for uri, sentence in {"-": "cannot be followed", "ftp://x": "unknown source"}.items():
         with pytest.raises(UsageError, match=sentence):
-            Watched([uri])
+            WatchedLog([uri])
     with pytest.raises(SourceError, match="no such file"):
-        Watched([str(tmp_path / "none.jsonl")]).look()
+        WatchedLog([str(tmp_path / "none.jsonl")]).look()
 
 
 def test_special_files_are_refused_at_once(tmp_path: Path) -> None:
@@ -241,10 +241,10 @@ def test_special_files_are_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", "/dev/zero"):
         with pytest.raises(UsageError, match="is not a regular file and cannot be followed"):
-            Watched([str(path)])
+            WatchedLog([str(path)])
     path = tmp_path / "run.jsonl"
     path.write_bytes(log_lines(1))
-    log = Watched([str(path)])
+    log = WatchedLog([str(path)])
     path.rename(tmp_path / "run.jsonl.1")
     os.mkfifo(path)
     with pytest.raises(SourceError, match="is not a regular file"):
@@ -262,7 +262,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 def test_bucket_returns_new_objects_and_versions(bucket: Bucket) -> None:
     bucket.put("a.jsonl", log_lines(1))
     said: list[str] = []
-    log = Watched(["gs://logs"], notice=said.append)
+    log = WatchedLog(["gs://logs"], notice=said.append)
     assert [look(log), look(log)] == [[1], [1]]
     bucket.put("b.jsonl", log_lines(2))
     assert look(log) == [1, 2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.api.watch import Watched
+from goodput_cli.api.watch import WatchedLog
 from goodput_cli.sources import follow as following
 from tests.support.buckets import read_steps
 from tests.support.logging_server import LoggingServer, entry, steps
@@ -22,7 +22,7 @@ def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LoggingS
         yield running
 
 
-def look(log: Watched) -> list[int]:
+def look(log: WatchedLog) -> list[int]:
     log.look()
     return read_steps(log.log())
 
@@ -34,7 +34,7 @@ def line(step: int, seconds: float) -> dict[str, object]:
 @pytest.mark.parametrize("use_cache", [True, False])
 def test_new_and_late_entries_come_once(server: LoggingServer, use_cache: bool) -> None:
     server.add(*steps(20_000))
-    log = Watched(["cloud-logging://"], job_name="j", use_cache=use_cache)
+    log = WatchedLog(["cloud-logging://"], job_name="j", use_cache=use_cache)
     assert look(log) == list(range(20_000))
     first = len(server.requests())
     assert look(log) == list(range(20_000))
@@ -50,7 +50,7 @@ def test_new_and_late_entries_come_once(server: LoggingServer, use_cache: bool) 
 def test_fault_is_reported_and_next_poll_continues(server: LoggingServer) -> None:
     server.add(*steps(10))
     said: list[str] = []
-    log = Watched(["cloud-logging://"], job_name="j", use_cache=False, notice=said.append)
+    log = WatchedLog(["cloud-logging://"], job_name="j", use_cache=False, notice=said.append)
     assert look(log) == list(range(10))
     server.add(entry(line(10, 11.5), 11.75, "more", received=1e9))
     server.fault("PERMISSION_DENIED")

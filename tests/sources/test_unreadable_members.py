@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from goodput_cli.api.watch import Watched
+from goodput_cli.api.watch import WatchedLog
 from goodput_cli.cli.main import run
 from goodput_cli.errors import SourceError
 from goodput_cli.events.read import read_events
@@ -95,7 +95,7 @@ def test_directory_of_unread_members_is_an_error(tree: Path) -> None:
 
 
 def test_watched_directory_reports_unread_members(tree: Path) -> None:
-    log = Watched([str(tree)])
+    log = WatchedLog([str(tree)])
     assert log.look()
     assert "unread_members" in codes(log.log())
     assert not log.failing

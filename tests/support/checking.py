@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from goodput_cli.analysis.check import CheckReport, Finding
+from goodput_cli.analysis.check import CheckReport, CheckFinding
 from goodput_cli.analysis.jobs import check_log
 from goodput_cli.analysis.question import make_question
 from goodput_cli.events.read import read_events
@@ -36,13 +36,13 @@ def codes(report: CheckReport) -> set[str]:
     return {found.code for found in report.findings}
 
 
-def the(report: CheckReport, code: str) -> Finding:
+def the(report: CheckReport, code: str) -> CheckFinding:
     """The only finding of a code."""
     (found,) = [found for found in report.findings if found.code == code]
     return found
 
 
-def lines_of(found: Finding) -> list[int]:
+def lines_of(found: CheckFinding) -> list[int]:
     return sorted(int(place.rpartition(":")[2]) for place in found.where)
 
 

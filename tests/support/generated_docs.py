@@ -17,7 +17,7 @@ from goodput_cli.analysis.advice.interval import VERDICTS
 from goodput_cli.analysis.advice.results import SHOWN
 from goodput_cli.analysis.insights.kinds import BY_CODE, InsightKind
 from goodput_cli.cli.main import goodput
-from goodput_cli.diagnostics.diagnostic import CODES, Code
+from goodput_cli.diagnostics.diagnostic import CODES, DiagnosticCode
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.words import words
 from tests.support.markdown_docs import ROOT
@@ -107,13 +107,13 @@ def _insight_section(code: str, kind: InsightKind) -> str:
     return f"### {code}\n\n{_wrapped(text)}\n"
 
 
-def _code_section(name: str, code: Code) -> str:
+def _code_section(name: str, code: DiagnosticCode) -> str:
     advice = " ".join(code.advices)
     text = f"**{_severities(code)}.** {code.meaning} *Effect:* {code.effect} *Do:* {advice}"
     return f"### {name}\n\n{_wrapped(text)}\n"
 
 
-def _severities(code: Code) -> str:
+def _severities(code: DiagnosticCode) -> str:
     return f"{code.severity}, {code.mild} in mild cases" if code.mild else code.severity
 
 

@@ -14,7 +14,7 @@ import goodput_cli
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventLog
-from goodput_cli.events.signs import Point
+from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.sources.layouts import home_of, is_cycle_file
 from tests.text.test_signs_of_recovery import NVRX, ledger, noticed, signs, steps
 
@@ -64,8 +64,8 @@ def test_they_move_nothing_of_the_log_beside_them(tmp_path: Path) -> None:
 def test_without_a_line_the_begin_of_a_cycle_is_the_end_of_its_rendezvous(tmp_path: Path) -> None:
     found = signs(read(written(tmp_path, steps(10, 1, 1, 12) + steps(10, 12, 9, 20))))
     assert [(one.point, dict(one.facts)) for one in found] == [
-        (Point.RENDEZVOUS_DONE, {"cycle": 0}),
-        (Point.RENDEZVOUS_DONE, {"cycle": 1, "by": "launcher"}),
+        (RecoveryPhase.RENDEZVOUS_DONE, {"cycle": 0}),
+        (RecoveryPhase.RENDEZVOUS_DONE, {"cycle": 1, "by": "launcher"}),
     ]
 
 

@@ -20,7 +20,7 @@ import pytest
 from goodput_cli.events.mappings import registry
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import COLUMNS, EventLog
-from goodput_cli.events.signs import MOST_SIGNS, Point, Sign
+from goodput_cli.events.signs import MOST_SIGNS, RecoveryPhase, RecoveryEvent
 from goodput_cli.events.text import entries, scan
 from goodput_cli.events.text.lines import LineRules
 
@@ -50,7 +50,7 @@ def read(*sources: Path | str) -> EventLog:
     return read_events([str(source) for source in sources])
 
 
-def signs(log: EventLog) -> tuple[Sign, ...]:
+def signs(log: EventLog) -> tuple[RecoveryEvent, ...]:
     return log.table.observed.signs
 
 
@@ -205,10 +205,10 @@ def test_the_watchdog_of_nccl_says_when_it_saw_a_hang_and_since_when(tmp_path: P
         "milliseconds before timing out.\n"
     )
     failed, detected = signs(read(tmp_path / "job.log"))
-    assert (failed.point, clock(failed.time)) == (Point.FAILED, "10:03:10")
+    assert (failed.point, clock(failed.time)) == (RecoveryPhase.FAILED, "10:03:10")
     assert detected.time - failed.time == 600_060 * 10**6
     assert dict(failed.facts) == {"timeout_ns": 600_060 * 10**6, "exact": 1}
-    assert (detected.point, detected.rank) == (Point.DETECTED, 3)
+    assert (detected.point, detected.rank) == (RecoveryPhase.DETECTED, 3)
 
 
 @pytest.mark.parametrize("kind", ["initial", "subsequent"])
@@ -219,7 +219,7 @@ def test_a_monitor_of_ranks_says_for_how_long_it_waited(tmp_path: Path, kind: st
         f"not get {kind} heartbeat. Waited 600.00 seconds.\n"
     )
     found = {(one.point, one.facts.get("timeout_ns")) for one in signs(read(tmp_path / "job.log"))}
-    assert (Point.DETECTED, 600 * 10**9) in found
+    assert (RecoveryPhase.DETECTED, 600 * 10**9) in found
 
 
 def test_slurm_says_that_a_node_failed_and_when_it_ended_the_job(tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_impossible_times_and_hostile_names_do_no_harm(tmp_path: Path) -> None:
     )
     found = signs(read(tmp_path / "job.log"))
     assert all(len(one.host) <= 80 and one.host.isprintable() for one in found)
-    assert [(one.point, one.rank) for one in found] == [(Point.DECIDED, None), (Point.DETECTED, 0)]
+    assert [(one.point, one.rank) for one in found] == [(RecoveryPhase.DECIDED, None), (RecoveryPhase.DETECTED, 0)]
     assert found[0].facts == {"by": "agent", "left": 1}
 
 
@@ -355,7 +355,7 @@ def test_so_many_signs_are_kept(tmp_path: Path) -> None:
     ]
     (tmp_path / "events_0.log").write_text(DLROVER + "".join(lines))
     log = read(tmp_path)
-    detected = [one.time for one in signs(log) if one.point is Point.DETECTED]
+    detected = [one.time for one in signs(log) if one.point is RecoveryPhase.DETECTED]
     assert len(signs(log)) < 300
     assert "signs_left_out" in noticed(log)
     assert clock(min(detected)) == "10:00:00"
@@ -406,7 +406,7 @@ def test_signs_are_no_events(tmp_path: Path, name: str, monkeypatch: pytest.Monk
     without_signs(monkeypatch)
     without = read(source)
     assert ledger(with_them) == ledger(without)
-    assert {one for one in signs(without) if one.point is not Point.FAILED} == set() or name not in TEXTS
+    assert {one for one in signs(without) if one.point is not RecoveryPhase.FAILED} == set() or name not in TEXTS
     assert not (name in TEXTS and name != "joining alone") or len(signs(with_them)) > len(signs(without))
 
 
@@ -423,13 +423,13 @@ def test_a_crash_that_a_recorder_writes_was_seen_then(tmp_path: Path) -> None:
     log = read(tmp_path / "run.jsonl")
     detected, begun = signs(log)
     assert (detected.point, detected.job, detected.rank, detected.time) == (
-        Point.DETECTED,
+        RecoveryPhase.DETECTED,
         "x",
         3,
         1777629710_500_000_000,
     )
     assert detected.where.endswith("run.jsonl:3")
-    assert (begun.point, dict(begun.facts), begun.where[-2:]) == (Point.WORKERS_STARTED, {"by": "hand"}, ":4")
+    assert (begun.point, dict(begun.facts), begun.where[-2:]) == (RecoveryPhase.WORKERS_STARTED, {"by": "hand"}, ":4")
     assert not noticed(log)
 
 
@@ -486,7 +486,7 @@ def test_pods_and_a_jobset_tell_of_a_recovery(tmp_path: Path) -> None:
         ("allocated", "10:08:00"),
         ("workers started", "10:11:00"),
     ]
-    requeued = next(one for one in signs(log)[3:] if one.point is Point.REQUEUED)
+    requeued = next(one for one in signs(log)[3:] if one.point is RecoveryPhase.REQUEUED)
     assert dict(requeued.facts) == {"by": "launcher", "used": 1, "left": 2, "of": 3}
     assert (requeued.host, requeued.job) == ("gke-1", log.table.jobs[0])
 

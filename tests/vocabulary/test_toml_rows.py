@@ -13,7 +13,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.insights.kinds import BY_CODE
-from goodput_cli.diagnostics.diagnostic import CODES, Code
+from goodput_cli.diagnostics.diagnostic import CODES, DiagnosticCode
 from goodput_cli.vocabulary.causes import CAUSES
 from goodput_cli.vocabulary.toml_rows import TomlRows
 
@@ -46,7 +46,7 @@ def test_unknown_name_has_no_row() -> None:
 def test_invalid_row_is_rejected(tmp_path: Path) -> None:
     file = tmp_path / "codes.toml"
     file.write_text('[a]\nseverity = "grave"\nmeaning = ""\neffect = ""\nadvice = ""\n\n[b]\nseverity = "info"\n')
-    rows = TomlRows(file, Code)
+    rows = TomlRows(file, DiagnosticCode)
     assert list(rows) == ["a", "b"]
     with pytest.raises(msgspec.ValidationError, match="grave"):
         rows["a"]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.rank_starts import STARTUP_PHASES, Bursts, closing_lines, find_bursts
 from goodput_cli.accounting.attempts.replicas import without_replicas
 from goodput_cli.accounting.attempts.restarts import (
-    StepRecords,
+    StepLogRecords,
     checkpoint_regions_with_restarts,
     regions_with_restarts,
     split_checkpoint_region,
@@ -213,7 +213,7 @@ def _split_regions(
         number, time = table.step[steps], table.time[steps]
         two_medians = twice_the_median(number, time)
         return _split_by_steps(
-            StepRecords(steps, number, time, startup, endings, resuming, table.time, two_medians), start, stop
+            StepLogRecords(steps, number, time, startup, endings, resuming, table.time, two_medians), start, stop
         )
     progress, loads = rows_of(kind, (Kind.FINISHED, Kind.SAVED)), np.flatnonzero(kind == Kind.LOAD)
     boundaries: list[int] = []
@@ -223,7 +223,7 @@ def _split_regions(
     return boundaries, np.zeros(0, dtype=np.intp)
 
 
-def _split_by_steps(records: StepRecords, start: Rows, stop: Rows) -> tuple[list[int], Rows]:
+def _split_by_steps(records: StepLogRecords, start: Rows, stop: Rows) -> tuple[list[int], Rows]:
     """Split the regions (start <= row < stop) of a step log; see `_split_regions`."""
     boundaries: list[int] = []
     repeated: list[int] = []

@@ -18,11 +18,11 @@ from goodput_cli.accounting.attempts.requests import CANCELLED_STATE, LATEST_NOT
 from goodput_cli.accounting.columns import first_of_each, last_of_each, of_kind, positions, rows_of, without
 from goodput_cli.accounting.options import Planned
 from goodput_cli.accounting.order import ENDINGS
-from goodput_cli.arrays import I64, Code, Mask, Rows
+from goodput_cli.arrays import I64, ColumnCode, Mask, Rows
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, PREEMPTED, EventTable, Kind
 
 
-class End(Code):
+class End(ColumnCode):
     """End of an attempt as stated by the lines after its last progress."""
 
     NOT_LOGGED = 0
@@ -222,7 +222,7 @@ _REACHED_PREEMPTION = PREEMPTED[0][0]
 _PROGRESS = (Kind.STEP, Kind.FINISHED, Kind.SAVED)
 
 
-class ElasticPassage(Code):
+class ElasticPassage(ColumnCode):
     """Direction of an elastic passage."""
 
     NONE = 0

@@ -35,7 +35,7 @@ def without_replicas(table: EventTable, bursts: Bursts, steps: Rows) -> Bursts:
     across &= (program[table.writer[last]] > 0) & (
         program[table.writer[last]] == program[table.writer[bursts.first[inside]]]
     )
-    streams = {code: _Stream.of(table, code) for code in codes_in(source[across])}
+    streams = {code: _SourceLines.of(table, code) for code in codes_in(source[across])}
     joined = np.zeros(len(bursts.first), dtype=bool)
     for place in np.flatnonzero(across).tolist():
         joined[inside[place]] = streams[int(source[place])].is_continuation(table, int(last[place]), int(first[place]))
@@ -60,7 +60,7 @@ def _find_programs(table: EventTable) -> NDArray[np.intp]:
     return np.array([*(numbers.setdefault(name, len(numbers)) for name in names), 0], dtype=np.intp)
 
 
-class _Stream(NamedTuple):
+class _SourceLines(NamedTuple):
     """Lines of one source."""
 
     rows: Rows
@@ -70,7 +70,7 @@ class _Stream(NamedTuple):
     """Rows at which a process starts or ends."""
 
     @classmethod
-    def of(cls, table: EventTable, source: int) -> _Stream:
+    def of(cls, table: EventTable, source: int) -> _SourceLines:
         """Return the lines of a source."""
         rows, usual = rows_where(table, "source", source)
         return cls(rows, usual, rows[of_kind(table.kind[rows], (Kind.START, *ENDINGS))])

@@ -37,7 +37,7 @@ def twice_the_median(number: I64, time: I64) -> int | None:
     return int(gaps[middle[0]]) + int(gaps[middle[1]])
 
 
-class StepRecords(Struct, frozen=True):
+class StepLogRecords(Struct, frozen=True):
     """Steps, starts and ends of a step log; rows and records in time order."""
 
     row: Rows
@@ -56,7 +56,7 @@ class StepRecords(Struct, frozen=True):
     """See `twice_the_median`."""
 
 
-def split_region(records: StepRecords, start: int, stop: int) -> tuple[list[int], list[int]]:
+def split_region(records: StepLogRecords, start: int, stop: int) -> tuple[list[int], list[int]]:
     """Return the rows in [start, stop) at which an attempt begins without a start line, and the records (positions in
     `records.row`) that a second host repeated."""
     boundaries: list[int] = []
@@ -112,7 +112,7 @@ class _KeptRecords:
 class _AttemptWalk:
     """One attempt's way through its step records, from row `begin` until the next attempt begins or row `stop`."""
 
-    def __init__(self, records: StepRecords, begin: int, stop: int) -> None:
+    def __init__(self, records: StepLogRecords, begin: int, stop: int) -> None:
         self.records = records
         self.begin = begin
         self.stop = stop
@@ -294,7 +294,7 @@ class _AttemptWalk:
 _NOWHERE = np.iinfo(np.intp).max
 
 
-def regions_with_restarts(records: StepRecords, start: Rows, stop: Rows) -> Places:
+def regions_with_restarts(records: StepLogRecords, start: Rows, stop: Rows) -> Places:
     """Return the regions start <= row < stop of a step log that must be walked through.
 
     In the others every step is above the one before, and no step or resuming event follows an end line.

@@ -38,7 +38,7 @@ class CheckpointProgress(Struct, frozen=True):
     """Attempts that began without a load (`no_checkpoint_loaded`)."""
 
 
-class _Records(Struct, frozen=True):
+class _ProgressRecords(Struct, frozen=True):
     """The n records of progress in order of rows: row, attempt and step of each, and True for a finished step.
 
     level, floor: int64 [n], rise with the attempt and then with the step: of the record, of its attempt's begin.
@@ -70,7 +70,7 @@ def checkpoint_progress(table: EventTable, attempts: Attempts, async_saves: bool
     load_row = _loads_before_progress(table, attempts, rows, owner)
     began, begin_time, begin_row = _beginnings(table, attempts, rows, owner, load_row)
     finished, step = table.kind[rows] == Kind.FINISHED, table.step[rows]
-    records = _Records(rows, owner, step, finished, *_levels(owner, step, began[owner]))
+    records = _ProgressRecords(rows, owner, step, finished, *_levels(owner, step, began[owner]))
     new = _is_new_maximum(records, begin_row)
     maxima, saves, asynchronous = _with_saves(table, records, new, _finishes(records, new), async_saves)
     spans = _training_spans(table, maxima, began, begin_time, begin_row)
@@ -187,7 +187,7 @@ def _levels(owner: Rows, step: I64, floor: I64) -> tuple[I64, I64]:
     return base + step, base + floor
 
 
-def _is_new_maximum(records: _Records, begin_row: Rows) -> Mask:
+def _is_new_maximum(records: _ProgressRecords, begin_row: Rows) -> Mask:
     """Return the mask of records above everything their attempt recorded before, its begin included."""
     highest = np.maximum.accumulate(np.maximum(records.level, records.floor))
     new = records.level > records.floor
@@ -196,7 +196,7 @@ def _is_new_maximum(records: _Records, begin_row: Rows) -> Mask:
     return np.asarray(new)
 
 
-def _finishes(records: _Records, new: Mask) -> NDArray[np.intp]:
+def _finishes(records: _ProgressRecords, new: Mask) -> NDArray[np.intp]:
     """Return the positions of the records that a save may follow: finished steps that are new maxima. Also the first
     finish of the step at which an attempt began, before its first maximum (a save before training)."""
     maxima, heads = np.cumsum(new), run_heads(records.owner)
@@ -208,7 +208,7 @@ def _finishes(records: _Records, new: Mask) -> NDArray[np.intp]:
 
 
 def _with_saves(
-    table: EventTable, records: _Records, new: Mask, finishes: NDArray[np.intp], async_saves: bool
+    table: EventTable, records: _ProgressRecords, new: Mask, finishes: NDArray[np.intp], async_saves: bool
 ) -> tuple[_StepMaxima, NDArray[np.intp], bool]:
     """Return the blocking saves: from a step's end to the first save of that step, if nothing higher was recorded in
     between. A higher step finished inside any save, or the line of a save, shows that saves are asynchronous."""
@@ -231,7 +231,7 @@ def _with_saves(
     )
 
 
-def _first_saves(records: _Records, finished: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _first_saves(records: _ProgressRecords, finished: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the finishes (positions of records) that a save of the same step follows, and the first such save of
     each."""
     saved = np.flatnonzero(~records.finished)
@@ -248,7 +248,7 @@ def _first_saves(records: _Records, finished: NDArray[np.intp]) -> tuple[NDArray
     return finished[has_save], first_saved[match[has_save]]
 
 
-def _has_finish_inside_save(records: _Records) -> bool:
+def _has_finish_inside_save(records: _ProgressRecords) -> bool:
     """Return True if a higher step was finished between a step's first finish and its first save, in any save of the
     job. Steps that the attempt had passed before count, too."""
     finished, saved = _first_saves(records, _first_finishes(records))
@@ -261,7 +261,7 @@ def _has_finish_inside_save(records: _Records) -> bool:
     return bool(np.any(largest_within(level, finished, saved) > level[finished]))
 
 
-def _first_finishes(records: _Records) -> NDArray[np.intp]:
+def _first_finishes(records: _ProgressRecords) -> NDArray[np.intp]:
     """Return the positions of the first finish of each step in each attempt, in order."""
     finished = np.flatnonzero(records.finished)
     level = records.level[finished]
@@ -271,7 +271,7 @@ def _first_finishes(records: _Records) -> NDArray[np.intp]:
     return np.sort(finished[order[run_heads(level[order])]])
 
 
-def _is_logged_asynchronous(table: EventTable, records: _Records) -> bool:
+def _is_logged_asynchronous(table: EventTable, records: _ProgressRecords) -> bool:
     """Return True if a line of a save states that saves are asynchronous."""
     if ASYNCHRONOUS not in table.details:
         return False

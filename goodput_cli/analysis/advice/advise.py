@@ -35,7 +35,7 @@ from goodput_cli.analysis.advice.thresholds import GAIN_LOW, OF_INTERVAL, RATIO
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.measures import decimal
 from goodput_cli.analysis.question import AdviceQuestion, Death, Price
-from goodput_cli.analysis.sheet import Sheet, Shown
+from goodput_cli.analysis.sheet import Sheet, Displayable
 from goodput_cli.analysis.threshold import POINTS, Expression, Threshold, judged
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -45,7 +45,7 @@ _SPARE_NS = 60 * 10**9
 
 
 @dataclass(frozen=True, repr=False)
-class Advice(AdviceData, Shown):
+class Advice(AdviceData, Displayable):
     """Advice on a job: changes that would have raised its goodput, and by how much."""
 
     def sheet(self) -> Sheet:

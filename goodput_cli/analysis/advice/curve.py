@@ -121,7 +121,7 @@ def _extra_steps(record: JobRecord) -> int:
 
 
 @dataclass(frozen=True)
-class Saving:
+class SaveCost:
     """Cost of a save (s)."""
 
     cost: float
@@ -130,7 +130,7 @@ class Saving:
     """Time from then until the save can be used; 0 if saves block until then."""
 
 
-def candidates(exposure: Exposure, steps: int, today: int, saving: Saving) -> I64:
+def candidates(exposure: Exposure, steps: int, today: int, saving: SaveCost) -> I64:
     """The intervals (steps) that are looked at: about ten per cent apart."""
     longest = float(exposure.lives.max()) if exposure.failures else exposure.budgets
     far = _FARTHEST * max(today, round(longest / exposure.pace) if exposure.pace else 0)
@@ -145,11 +145,11 @@ def candidates(exposure: Exposure, steps: int, today: int, saving: Saving) -> I6
     return intervals
 
 
-class Curve:
+class LossCurve:
     """T(N) of some intervals. lost: R, [n, intervals], loss at the end of each failed attempt; half: loss at the end of
     an attempt as long as the record, [intervals]."""
 
-    def __init__(self, exposure: Exposure, intervals: Sequence[int] | I64, saving: Saving) -> None:
+    def __init__(self, exposure: Exposure, intervals: Sequence[int] | I64, saving: SaveCost) -> None:
         self.exposure, self.saving = exposure, saving
         self.intervals = np.asarray(intervals, dtype=np.int64)
         self._training = self.intervals * exposure.pace

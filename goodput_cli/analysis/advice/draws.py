@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goodput_cli.analysis.advice.curve import Curve, Exposure
+from goodput_cli.analysis.advice.curve import LossCurve, Exposure
 from goodput_cli.analysis.advice.results import ENOUGH_FAILURES
 from goodput_cli.arrays import F64, I64
 
@@ -44,7 +44,7 @@ def uniforms(count: int, skip: int = 0) -> F64:
     return np.asarray(((state >> np.uint64(11)) + np.uint64(1)) / 2.0**53)
 
 
-def spread(curve: Curve, advised: Curve | None, today: Curve | None) -> Spread:
+def spread(curve: LossCurve, advised: LossCurve | None, today: LossCurve | None) -> Spread:
     """Return the wider of two ranges: from 1000 draws of single attempts and 1000 draws of blocks of attempts, which
     keep bursts of failures together. advised, today: curves of one interval each."""
     alone = _spread(curve, advised, today, _single_draws)
@@ -54,7 +54,7 @@ def spread(curve: Curve, advised: Curve | None, today: Curve | None) -> Spread:
 
 
 def _spread(
-    curve: Curve, advised: Curve | None, today: Curve | None, draws: Callable[[Exposure], Iterator[Draws]]
+    curve: LossCurve, advised: LossCurve | None, today: LossCurve | None, draws: Callable[[Exposure], Iterator[Draws]]
 ) -> Spread:
     """Return the ranges of one kind of draws."""
     best, gain, goodput = [], [], []
@@ -76,7 +76,7 @@ def _spread(
     )
 
 
-def _widen_ranges(blocks: Spread, curve: Curve, advised: Curve | None, today: Curve | None) -> Spread:
+def _widen_ranges(blocks: Spread, curve: LossCurve, advised: LossCurve | None, today: LossCurve | None) -> Spread:
     """Widen the ranges of blocks to those of a Student t with one degree of freedom less than blocks: lost shares about
     their average, intervals by their ratio, gains by their difference. Unchanged below ten attempts."""
     lives = curve.exposure.lives
@@ -100,7 +100,7 @@ def _widen_ranges(blocks: Spread, curve: Curve, advised: Curve | None, today: Cu
     return Spread((low_best, high_best), np.clip(100 - lost, 0, 100), gain, blocks.probability)
 
 
-def _influence(curve: Curve) -> F64:
+def _influence(curve: LossCurve) -> F64:
     """Return by how much each attempt changes the logarithm of the lost share, approximately: [n, intervals]."""
     exposure = curve.exposure
     cost = curve.lost + exposure.gaps / exposure.failures
@@ -230,7 +230,7 @@ def _best_block(lives: F64) -> float:
     return float((1.5 * (slope / level) ** 2 * count) ** (1 / 3)) if level else 0.0
 
 
-def _lengths(curve: Curve, weights: F64, half: F64, gaps: F64) -> F64:
+def _lengths(curve: LossCurve, weights: F64, half: F64, gaps: F64) -> F64:
     if curve.exposure.mtbf_given is not None and not curve.exposure.failures:
         return np.broadcast_to(curve.average, (len(half), len(curve.intervals)))
     return curve.lengths(weights @ curve.lost + half[:, None] * curve.half, gaps)
@@ -242,7 +242,7 @@ _Lives = Callable[[int, I64, np.random.Generator], F64]
 """The next attempt (s) of the runs of some draws, from its number, the draws, and chance."""
 
 
-def one_run(curve: Curve) -> tuple[float, float] | None:
+def one_run(curve: LossCurve) -> tuple[float, float] | None:
     """Return the 95 % range (percent) of the goodput of a single run like the record, for a curve of one interval: the
     wider of two, as in `spread`. Each draw takes a mean time between failures and attempts of that mean, half to one
     and a half times as long, each followed by the time after any failure, until the work is done. None if no failure
@@ -309,7 +309,7 @@ def _means(exposure: Exposure, total: F64) -> F64:
     return np.asarray(usual * np.exp(off))
 
 
-def _lived(curve: Curve, lives: _Lives) -> F64:
+def _lived(curve: LossCurve, lives: _Lives) -> F64:
     """T (s) of one run a draw."""
     one = curve.exposure
     period, training, latency = float(curve.periods[0]), float(curve._training[0]), curve.saving.latency

@@ -7,7 +7,7 @@ from math import comb, exp, log
 
 import numpy as np
 
-from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
+from goodput_cli.analysis.advice.curve import LossCurve, Exposure, SaveCost, candidates
 from goodput_cli.analysis.advice.draws import Spread, one_run, spread
 from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.results import (
@@ -75,7 +75,7 @@ class Optimum:
     advised: int
 
 
-def optimum(curve: Curve) -> Optimum | None:
+def optimum(curve: LossCurve) -> Optimum | None:
     """None where no interval lets the job end."""
     lengths = curve.chosen_by
     if len(lengths) == 0 or not np.isfinite(lengths).any():
@@ -115,8 +115,8 @@ class Interval:
     nothing could be computed. optimum: None with no failure seen."""
 
     advice: IntervalAdvice
-    curve: Curve | None = None
-    today: Curve | None = None
+    curve: LossCurve | None = None
+    today: LossCurve | None = None
     optimum: Optimum | None = None
     spread: Spread | None = None
 
@@ -129,9 +129,9 @@ def interval_advice(record: JobRecord, exposure: Exposure) -> Interval:
         return Interval(replace(_nothing(exposure, "refused", *refused), if_cost=costs))
     assert record.cost is not None
     assert record.every is not None
-    saving = Saving(record.cost, record.latency / 1e9)
+    saving = SaveCost(record.cost, record.latency / 1e9)
     intervals = candidates(exposure, record.kept_steps, record.every, saving)
-    curve, today = Curve(exposure, intervals, saving), Curve(exposure, [record.every], saving)
+    curve, today = LossCurve(exposure, intervals, saving), LossCurve(exposure, [record.every], saving)
     optimal = optimum(curve)
     if optimal is None or not np.isfinite(curve.average).any():
         return Interval(_nothing(exposure, "refused", "never_ends", _NEVER), curve, today)
@@ -147,15 +147,15 @@ def with_one_run(interval: Interval) -> Interval:
     if today is None or advice.today_percent is None:
         return interval
     every = advice.every_steps
-    chosen = None if every is None else one_run(Curve(today.exposure, [every], today.saving))
+    chosen = None if every is None else one_run(LossCurve(today.exposure, [every], today.saving))
     return replace(interval, advice=replace(advice, one_run_percent=chosen, today_one_run_percent=one_run(today)))
 
 
 def _chosen(
-    record: JobRecord, exposure: Exposure, curve: Curve, today: Curve, optimal: Optimum, shown: Formulas
+    record: JobRecord, exposure: Exposure, curve: LossCurve, today: LossCurve, optimal: Optimum, shown: Formulas
 ) -> Interval:
     assert record.every is not None
-    advised = Curve(exposure, [optimal.advised], curve.saving)
+    advised = LossCurve(exposure, [optimal.advised], curve.saving)
     drawn = spread(curve, advised, today)
     new, old = float(advised.goodput(advised.average)[0]), float(today.goodput(today.average)[0])
     verdict, reason, say = _verdict(record, exposure, optimal, drawn)
@@ -205,7 +205,7 @@ def _verdict(
     return "unclear", "not_sure", f"another interval may be better, but the data does not confirm it. {_MORE}"
 
 
-def _bound_only(why: str, exposure: Exposure, curve: Curve, today: Curve, shown: Formulas) -> Interval:
+def _bound_only(why: str, exposure: Exposure, curve: LossCurve, today: LossCurve, shown: Formulas) -> Interval:
     """Without a failure only a bound is known: how often it is not worth while to save. why: there is none."""
     drawn = spread(curve, None, None)
     old = float(today.goodput(today.average)[0])
@@ -265,10 +265,10 @@ def _if_cost(record: JobRecord, exposure: Exposure) -> tuple[IfCost, ...]:
     assert today is not None
     made = []
     for cost in _COSTS:
-        saving = Saving(cost, record.latency / 1e9)
+        saving = SaveCost(cost, record.latency / 1e9)
         if cost >= today * exposure.pace / 2 or not exposure.failures:
             continue
-        optimal = optimum(Curve(exposure, candidates(exposure, record.kept_steps, today, saving), saving))
+        optimal = optimum(LossCurve(exposure, candidates(exposure, record.kept_steps, today, saving), saving))
         if optimal is not None:
             made.append(IfCost(cost, optimal.advised, optimal.plateau))
     return tuple(made)

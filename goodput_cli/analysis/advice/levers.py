@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
-from goodput_cli.analysis.advice.curve import Curve, Exposure, Saving, candidates
+from goodput_cli.analysis.advice.curve import LossCurve, Exposure, SaveCost, candidates
 from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
 from goodput_cli.analysis.advice.record import FAILURES, RESTART, EndKind, JobRecord, half
 from goodput_cli.analysis.advice.replay import AsRecorded, replay
@@ -120,7 +120,7 @@ def _interval(inputs: ImprovementInputs) -> Iterator[Estimate]:
     today, best = inputs.interval.today, inputs.interval.optimum
     if advice.verdict in ("keep", "refused") or today is None or best is None:
         return
-    advised = Curve(exposure, [best.advised], today.saving)
+    advised = LossCurve(exposure, [best.advised], today.saving)
     yield _average(
         inputs, advised, today, "interval", f"save every {best.advised} steps",
         f"save every {best.advised} steps instead of every {int(today.intervals[0])}",
@@ -132,14 +132,14 @@ def _async_saves(inputs: ImprovementInputs) -> Iterator[Estimate]:
     record, exposure, today = inputs.record, inputs.exposure, inputs.interval.today
     if record.asynchronous or record.background or not record.cost or today is None or record.every is None:
         return
-    saving = Saving(_STILL_BLOCKS * record.cost, (1 - _STILL_BLOCKS) * record.cost)
+    saving = SaveCost(_STILL_BLOCKS * record.cost, (1 - _STILL_BLOCKS) * record.cost)
     if exposure.failures == 0 and exposure.mtbf_given is None:
         return
-    best = optimum(Curve(exposure, candidates(exposure, record.kept_steps, record.every, saving), saving))
+    best = optimum(LossCurve(exposure, candidates(exposure, record.kept_steps, record.every, saving), saving))
     if best is None:
         return
     yield _average(
-        inputs, Curve(exposure, [best.advised], saving), today, "async_saves", "save in the background",
+        inputs, LossCurve(exposure, [best.advised], saving), today, "async_saves", "save in the background",
         f"save asynchronously every {best.advised} steps",
         f"a tenth of {duration_of_seconds(record.cost)} still blocks",
         {"every_steps": best.advised, "cost_seconds": saving.cost, "latency_seconds": saving.latency},
@@ -147,7 +147,7 @@ def _async_saves(inputs: ImprovementInputs) -> Iterator[Estimate]:
 
 
 def _average(
-    inputs: ImprovementInputs, new: Curve, old: Curve, name: str, label: str, text: str, assumption: str,
+    inputs: ImprovementInputs, new: LossCurve, old: LossCurve, name: str, label: str, text: str, assumption: str,
     settings: Mapping[str, float | str],
 ) -> Estimate:  # fmt: skip
     after, before = float(new.average[0]), float(old.average[0])

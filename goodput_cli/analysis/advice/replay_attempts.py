@@ -159,10 +159,10 @@ def record_of(
     death: where an attempt is assumed to have ended if its end was not logged. save_ns: time a save blocks, if not
     logged. every: today's interval in steps, if not logged. Raises `NotEnoughData` without an attempt.
     """
-    return _Reader(timeline, name, death, save_ns, every).record()
+    return _RecordBuilder(timeline, name, death, save_ns, every).record()
 
 
-class _Reader:
+class _RecordBuilder:
     """Builder of a job's record from its accounting."""
 
     def __init__(self, timeline: Timeline, name: str, death: Death, save_ns: int | None, every: int | None) -> None:

@@ -18,7 +18,7 @@ from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.question import Death
 from goodput_cli.analysis.results import AnalysisData
 from goodput_cli.analysis.sheet import Audience
-from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 
@@ -337,7 +337,7 @@ class Improvement:
     )
 
 
-LEVER_TABLE = Table(
+LEVER_TABLE = TableDeclaration(
     "lever", "improvements, and how much goodput each would have gained", columns_of(Improvement, attribute)
 )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from goodput_cli.analysis.threshold import POINTS, UNIT_SECONDS, VALUE, Expression, Named, Subject, read
+from goodput_cli.analysis.threshold import POINTS, UNIT_SECONDS, VALUE, Expression, NamedMeasure, Subject, read
 from goodput_cli.errors import UsageError
 
 LEVERS: Mapping[str, bool] = {
@@ -38,7 +38,7 @@ GAIN, GAIN_LOW, RATIO = OF_INTERVAL = ("gain", "gain_low", "interval_ratio")
 _ACCEPTED = "advice.NAME OP VALUE[UNIT], as in 'advice.gain>5pp', 'advice.gain_low>1pp' or 'advice.restart>30m'"
 
 
-def _find(name: str, text: str) -> Named:
+def _find(name: str, text: str) -> NamedMeasure:
     if not name.lower().startswith(PREFIX):
         raise UsageError(f"{text!r} is not {ADVICE.noun}; write {_ACCEPTED}")
     lever = name[len(PREFIX) :].lower()
@@ -46,7 +46,7 @@ def _find(name: str, text: str) -> Named:
         lever = CUSTOM + lever.removeprefix(CUSTOM).upper()
     elif lever not in (*OF_INTERVAL, *LEVERS):
         raise UsageError(f"{text!r}: unknown name {name!r}; use one of {', '.join((*OF_INTERVAL, *LEVERS))}")
-    return Named(lever, "count" if lever == RATIO else "share")
+    return NamedMeasure(lever, "count" if lever == RATIO else "share")
 
 
 ADVICE = Subject(

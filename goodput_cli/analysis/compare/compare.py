@@ -30,8 +30,8 @@ from goodput_cli.analysis.compare.sheet import compare_sheet
 from goodput_cli.analysis.compare.work import WorkTime, work_time
 from goodput_cli.analysis.json_fields import Bounds, FromOne, Json, written
 from goodput_cli.analysis.measures import FACTS, OF_AMOUNTS, Measure, amount_ns, percent_of
-from goodput_cli.analysis.results import Drafted, Method
-from goodput_cli.analysis.sheet import Answered, Sheet
+from goodput_cli.analysis.results import InferredRules, Method
+from goodput_cli.analysis.sheet import DisplayableAnswer, Sheet
 from goodput_cli.analysis.summary import Summary
 from goodput_cli.analysis.threshold import Expression, Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -43,7 +43,7 @@ _COMPARED = tuple(category.id for category in Category if category not in NOT_BA
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(ComparisonData, Answered):
+class Comparison(ComparisonData, DisplayableAnswer):
     """Two or more runs, each compared with the baseline."""
 
     def sheet(self) -> Sheet:
@@ -73,7 +73,7 @@ class CompareAnswer:
     comparisons: Annotated[Sequence[Pair], Bounds(min_length=1)]
     thresholds: Sequence[ChangeThreshold]
     diagnostics: Diagnostics
-    drafted: Annotated[Drafted | None, Json(optional=True)] = None
+    drafted: Annotated[InferredRules | None, Json(optional=True)] = None
     """rules that were drafted from one of the logs, where no format reads it"""
 
 

@@ -16,7 +16,7 @@ from goodput_cli.analysis.compare.work import WorkTime
 from goodput_cli.analysis.goodput.thresholds import TIMES, measure_named
 from goodput_cli.analysis.json_fields import Count, FromOne, Instant, Json, written
 from goodput_cli.analysis.measures import MEASURES, Measure, percent_of, value_of
-from goodput_cli.analysis.results import Drafted, Method
+from goodput_cli.analysis.results import InferredRules, Method
 from goodput_cli.analysis.summary import Summary
 from goodput_cli.analysis.threshold import (
     CHANGE,
@@ -239,7 +239,7 @@ class ComparisonData:
     more_baselines: tuple[Side, ...] = ()
     """Further baselines: with three in all, a side differs where it lies outside of what these differ by."""
 
-    drafted: Drafted | None = None
+    drafted: InferredRules | None = None
     """Rules that were drafted from one of the logs, where no format reads it."""
     drafted_from: str = ""
     """Log from which the rules were inferred."""

@@ -10,7 +10,7 @@ from typing import Literal
 
 from goodput_cli.analysis.compare.pace import LEAST_PERCENT as NOISE_PERCENT
 from goodput_cli.analysis.compare.work import WorkTime
-from goodput_cli.analysis.summary import Summary, Work
+from goodput_cli.analysis.summary import Summary, StepWork
 from goodput_cli.vocabulary.categories import Category, CategoryKey
 
 PRODUCTIVE: CategoryKey = (Category.PRODUCTIVE.id, None)
@@ -79,10 +79,10 @@ def same_work(before: Summary, after: Summary, work: WorkTime | None) -> WorkCom
     )
 
 
-def _whole(side: Summary) -> Work:
-    return Work(float(side.kept_steps or 1), side.window.counted_ns, side.badput)
+def _whole(side: Summary) -> StepWork:
+    return StepWork(float(side.kept_steps or 1), side.window.counted_ns, side.badput)
 
 
-def _amounts(part: Work) -> dict[CategoryKey, int]:
+def _amounts(part: StepWork) -> dict[CategoryKey, int]:
     lost = dict(part.badput or {})
     return {**lost, PRODUCTIVE: part.ns - sum(lost.values())}

@@ -219,7 +219,7 @@ def _waterfall(pair: Pair) -> Sheet:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _CategoryChange:
     """A category: its effect on goodput, the time that the same work saved in it (ns), whether that is more than noise,
     and its shares."""
 
@@ -230,25 +230,25 @@ class _Row:
     shares: tuple[Fraction | None, Fraction | None]
 
 
-def _waterfall_rows(pair: Pair) -> Iterator[_Row]:
+def _waterfall_rows(pair: Pair) -> Iterator[_CategoryChange]:
     """Yield the changed categories, by time of the same work or otherwise by points; the sum of the categories that
     only one side records, and then each of them."""
     yield from sorted(_changed(pair), key=_size, reverse=True)
     one_sided = [one for one in pair.contributions if one.points is None and (one.baseline_ns or one.ns)]
     if one_sided:
-        yield _Row(ONE_SIDED, pair.one_sided, None, None, (None, None))
+        yield _CategoryChange(ONE_SIDED, pair.one_sided, None, None, (None, None))
     for one in one_sided:
-        yield _Row(f"- {full_name(one.category, one.label)}", None, None, None, (one.baseline_percent, one.percent))
+        yield _CategoryChange(f"- {full_name(one.category, one.label)}", None, None, None, (one.baseline_percent, one.percent))
 
 
-def _folded(rows: list[_Row]) -> list[_Row]:
+def _folded(rows: list[_CategoryChange]) -> list[_CategoryChange]:
     """Return the rows with those without a verdict as one sum, if other rows have a verdict; JSON has each."""
     rest = [row for row in rows if row.moved is None and row.name != ONE_SIDED and not row.name.startswith("- ")]
     if len(rest) < 2 or not any(row.moved for row in rows):
         return rows
     verdicts = [row for row in rows if row.moved is not None]
     shares = [sum((row.shares[at] or Fraction(0) for row in rest), Fraction(0)) for at in (0, 1)]
-    total = _Row(
+    total = _CategoryChange(
         f"{len(rest)} others",
         sum((row.points or Fraction(0) for row in rest), Fraction(0)),
         sum((row.ns or Fraction(0) for row in rest), Fraction(0)),
@@ -258,23 +258,23 @@ def _folded(rows: list[_Row]) -> list[_Row]:
     return [*verdicts, total, *(row for row in rows if row.moved is None and row not in rest)]
 
 
-def _size(row: _Row) -> Fraction:
+def _size(row: _CategoryChange) -> Fraction:
     return abs(row.points or Fraction(0)) if row.ns is None else abs(row.ns)
 
 
-def _changed(pair: Pair) -> Iterator[_Row]:
+def _changed(pair: Pair) -> Iterator[_CategoryChange]:
     for one in pair.contributions:
         if one.points or (one.points is not None and one.work_seconds):
             ns = None if one.work_seconds is None else one.work_seconds * 10**9
             name = full_name(one.category, one.label)
-            yield _Row(name, one.points, ns, one.moved, (one.baseline_percent, one.percent))
+            yield _CategoryChange(name, one.points, ns, one.moved, (one.baseline_percent, one.percent))
     same = pair.same_work
     if same is not None and same.gained_ns(PRODUCTIVE):
         moved = same.moved(PRODUCTIVE)
-        yield _Row(full_name(*PRODUCTIVE), None, same.gained_ns(PRODUCTIVE), moved, (None, None))
+        yield _CategoryChange(full_name(*PRODUCTIVE), None, same.gained_ns(PRODUCTIVE), moved, (None, None))
 
 
-def _bars(row: _Row, widest: Fraction) -> tuple[float | None, float | None]:
+def _bars(row: _CategoryChange, widest: Fraction) -> tuple[float | None, float | None]:
     """The bars of what got worse and what got better, the longest of them full."""
     if row.moved is None or row.ns is None:
         return None, None

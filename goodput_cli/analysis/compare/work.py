@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from goodput_cli.analysis.compare.pace import LEAST_PERCENT, PaceChange, pace_change
 from goodput_cli.analysis.json_fields import Json, written
-from goodput_cli.analysis.summary import Size, Summary, Work
+from goodput_cli.analysis.summary import Size, Summary, StepWork
 
 _ALL_SHARED = 0.9
 _LEAST_BASELINES = 3
@@ -64,9 +64,9 @@ SIZES = (*_HARDWARE, "samples_per_step", "tokens_per_step")
 class WorkTime:
     """Total time per kept step on two sides, and the values compared for it."""
 
-    baseline: Work
+    baseline: StepWork
     """Work of the baseline."""
-    side: Work
+    side: StepWork
     """Work of the other side."""
     pace: PaceChange | None
     """Change of the step times alone; None if a side has too few of them, or is a saved answer without them."""
@@ -243,13 +243,13 @@ def _crashed_at(side: Summary) -> int | None:
     return side.progress.bounds[1] if side.crashed and side.progress is not None else None
 
 
-def _all_kept(side: Summary) -> Work:
+def _all_kept(side: Summary) -> StepWork:
     """The whole window; of a run that crashed up to its last kept step."""
     if side.crashed and side.progress is not None:
         work = side.progress.work(side.progress.bounds[1])
         if work.ns > 0 and work.steps > 0:
             return work
-    return Work(float(side.kept_steps or 1), side.window.counted_ns, side.badput)
+    return StepWork(float(side.kept_steps or 1), side.window.counted_ns, side.badput)
 
 
 def _shared(before: Summary, after: Summary) -> tuple[int, int] | None:

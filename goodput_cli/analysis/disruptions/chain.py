@@ -17,24 +17,24 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.costs import DOWN, STARTING, AttemptCosts
 from goodput_cli.analysis.disruptions.losses import finished_a_step, spans_taken_back
 from goodput_cli.analysis.disruptions.nodes import Nodes, cycles_of_job, nodes_of
-from goodput_cli.analysis.disruptions.points import Moment, Passage, is_planned_stop, passages_of
+from goodput_cli.analysis.disruptions.points import Moment, OutageMoments, is_planned_stop, outages_of
 from goodput_cli.analysis.recoveries import Recovery
 from goodput_cli.arrays import I64
-from goodput_cli.events.signs import Point, Sign
+from goodput_cli.events.signs import RecoveryPhase, RecoveryEvent
 from goodput_cli.vocabulary.categories import Category
 
 REDONE = "redone work"
 """Name of the loss before the first link: training of earlier steps that the disruption took back."""
 _BY_ITSELF = ("launcher", "agent")
-_OF_SCHEDULER = frozenset({Point.REQUEUED, Point.ALLOCATED})
+_OF_SCHEDULER = frozenset({RecoveryPhase.REQUEUED, RecoveryPhase.ALLOCATED})
 """Points that do not occur if a launcher or an agent restarts processes in the same allocation."""
 
 
 @dataclass(frozen=True)
-class Link:
+class OutagePhase:
     """A recovery phase: from one known point of an outage to the next (ns)."""
 
-    point: Point
+    point: RecoveryPhase
     """Point at which it ends, and after which it is named."""
     start_ns: int
     """Start, ns since 1970 UTC."""
@@ -58,7 +58,7 @@ class Link:
     """True if its start is unknown, so that the length is an upper limit."""
     alone: bool = True
     """True if the point right before this one is known or cannot occur. Otherwise the link covers several phases."""
-    missing: tuple[Point, ...] = ()
+    missing: tuple[RecoveryPhase, ...] = ()
     """Points between its two without a log line; the link includes their time."""
     moved_ns: int = 0
     """Time (ns) by which the line of its point precedes that of an earlier point."""
@@ -77,13 +77,13 @@ class Link:
     def uncategorized_ns(self) -> int:
         """Return the time in none of the amounts: a save, unexplained time, a restore inside the first step's span.
         Zero for time that was caught up, of which only the length counts."""
-        if self.point is Point.CAUGHT_UP:
+        if self.point is RecoveryPhase.CAUGHT_UP:
             return 0
         return self.ns - self.lost_ns - self.queued_ns - self.elsewhere_ns
 
 
 @dataclass(frozen=True)
-class Chain:
+class OutageTimeline:
     """An outage as a sequence of touching links."""
 
     ended: int
@@ -92,7 +92,7 @@ class Chain:
     """Number of the disruption, from 1. None for a planned stop, and for the end of the last attempt."""
     start: Moment
     """The last progress."""
-    links: tuple[Link, ...]
+    links: tuple[OutagePhase, ...]
     """Links in order; the end of one is the start of the next."""
     redone_ns: int
     """Training that this disruption took back, in addition to the part in its links."""
@@ -100,7 +100,7 @@ class Chain:
     """True if another attempt followed."""
     trained: bool
     """True if that attempt trained; otherwise the next disruption's chain continues it."""
-    signs: tuple[Sign, ...] = ()
+    signs: tuple[RecoveryEvent, ...] = ()
     """Lines that show its points."""
     caught_up_later: bool = False
     """True if progress was regained only after the next disruption."""
@@ -111,21 +111,21 @@ class Chain:
     that takes."""
     nodes: Nodes | None = None
     """Nodes that left, joined and were on standby; None if not logged."""
-    times: Mapping[Point, int] = field(default_factory=dict, repr=False)
+    times: Mapping[RecoveryPhase, int] = field(default_factory=dict, repr=False)
     """Time (ns) of each point that a line shows."""
 
-    def when(self, point: Point) -> int | None:
+    def when(self, point: RecoveryPhase) -> int | None:
         """Return the time (ns) of a point; None if no line shows it."""
         return self.times.get(point)
 
-    def link(self, point: Point) -> Link | None:
+    def link(self, point: RecoveryPhase) -> OutagePhase | None:
         """Return the link that ends at a point; None if no line shows that point."""
         return next((one for one in self.links if one.point is point), None)
 
     @property
     def failed_is_known(self) -> bool:
         """Return True if a line shows the time of the failure; without one, times from then on are upper limits."""
-        return Point.FAILED in self.times
+        return RecoveryPhase.FAILED in self.times
 
     @property
     def silence_is_known(self) -> bool:
@@ -138,16 +138,16 @@ class Chain:
     @property
     def detect_ns(self) -> int | None:
         """Return the time to detect, from the failure or else the last progress; None if detection is not logged."""
-        return self._since_failure(Point.DETECTED)
+        return self._since_failure(RecoveryPhase.DETECTED)
 
     @property
     def recover_ns(self) -> int | None:
         """Return the time to recover, with the queue; None if the next attempt did not train."""
-        return self._since_failure(Point.TRAINING_AGAIN)
+        return self._since_failure(RecoveryPhase.TRAINING_AGAIN)
 
-    def _since_failure(self, point: Point) -> int | None:
+    def _since_failure(self, point: RecoveryPhase) -> int | None:
         end = self.when(point)
-        return None if end is None else end - self.times.get(Point.FAILED, self.start.time)
+        return None if end is None else end - self.times.get(RecoveryPhase.FAILED, self.start.time)
 
     @property
     def lost_ns(self) -> int:
@@ -204,24 +204,24 @@ class Chain:
         return value if isinstance(value, int) else None
 
 
-def chains_of(timeline: Timeline, *, last: bool = False, costs: AttemptCosts | None = None) -> list[Chain]:
+def chains_of(timeline: Timeline, *, last: bool = False, costs: AttemptCosts | None = None) -> list[OutageTimeline]:
     """Return the chains of a job in time order, with those of planned stops; scale-ups and rollbacks have none.
 
     last: whether its last attempt failed, so that a chain ends in it. costs: of the whole job.
     """
     costs = AttemptCosts(timeline) if costs is None else costs
-    passages = passages_of(timeline, costs, last=last)
+    passages = outages_of(timeline, costs, last=last)
     if not passages:
         return []
     number = {attempt: place + 1 for place, attempt in enumerate(timeline.disruptions.tolist())}
     taken_back, stepped = costs.taken_back.tolist(), finished_a_step(timeline).tolist()
-    amounts, cycles = _Amounts(timeline, costs, passages), cycles_of_job(timeline)
+    amounts, cycles = _PhaseAmounts(timeline, costs, passages), cycles_of_job(timeline)
     chains = []
     for passage, links in zip(passages, amounts.links(), strict=True):
         at, planned = passage.ended, is_planned_stop(timeline, passage.ended)
         redone = taken_back[at] - sum(one.wasted_ns for one in links) if passage.followed else 0
         chains.append(
-            Chain(
+            OutageTimeline(
                 at, None if planned or not passage.followed else number.get(at), passage.moments[0],
                 tuple(links), redone, passage.followed, passage.trained,
                 passage.signs, passage.caught_up_later, timeline.progress is not None, bool(stepped[at]),
@@ -233,15 +233,15 @@ def chains_of(timeline: Timeline, *, last: bool = False, costs: AttemptCosts | N
 
 
 @cache
-def _missing(known: Point, point: Point, inside: bool) -> tuple[Point, ...]:
+def _missing(known: RecoveryPhase, point: RecoveryPhase, inside: bool) -> tuple[RecoveryPhase, ...]:
     """Return the points between two known ones. inside: in the same allocation, where some points cannot occur."""
-    if point is Point.CAUGHT_UP:
+    if point is RecoveryPhase.CAUGHT_UP:
         return ()
-    return tuple(Point(one) for one in range(known + 1, point) if not (inside and one in _OF_SCHEDULER))
+    return tuple(RecoveryPhase(one) for one in range(known + 1, point) if not (inside and one in _OF_SCHEDULER))
 
 
 @cache
-def _before(point: Point, inside: bool) -> int:
+def _before(point: RecoveryPhase, inside: bool) -> int:
     """Return the last point that can come right before one. inside: in the same allocation."""
     before = point - 1
     while inside and before in _OF_SCHEDULER:
@@ -249,10 +249,10 @@ def _before(point: Point, inside: bool) -> int:
     return before
 
 
-class _Amounts:
+class _PhaseAmounts:
     """Ledger amounts of the links of all passages, looked up at once."""
 
-    def __init__(self, timeline: Timeline, costs: AttemptCosts, passages: Sequence[Passage]) -> None:
+    def __init__(self, timeline: Timeline, costs: AttemptCosts, passages: Sequence[OutageMoments]) -> None:
         self._ledger, self._passages = timeline.ledger, passages
         pairs = [(one, *pair) for one in passages for pair in pairwise(one.moments)]
         self._moment = [end for _, _, end in pairs]
@@ -260,12 +260,12 @@ class _Amounts:
         self._start = np.array([begin.time for _, begin, _ in pairs], dtype=np.int64)
         self._end = np.array([end.time for _, _, end in pairs], dtype=np.int64)
         # Time that was caught up is not a loss, and the cost of the end of the last attempt is unknown.
-        counts = [one.followed and end.point is not Point.CAUGHT_UP for one, _, end in pairs]
+        counts = [one.followed and end.point is not RecoveryPhase.CAUGHT_UP for one, _, end in pairs]
         self._counts = np.array(counts, dtype=bool)
         self._costs, self._timeline = costs, timeline
         self._unsure = timeline.progress is not None  # Checkpoint logs do not show when progress ended.
 
-    def links(self) -> Iterator[list[Link]]:
+    def links(self) -> Iterator[list[OutagePhase]]:
         """Yield the links of each passage."""
         left, up, trained = (np.append(one, 0)[self._owner] for one in self._costs.gap_edges)
         queued, down, unsure = self._within(left, up, (Category.QUEUED,), DOWN, (Category.UNDETERMINED,))
@@ -277,8 +277,8 @@ class _Amounts:
         rows = iter(zip(self._moment, *(one.tolist() for one in columns), strict=True))
         for passage in self._passages:
             inside = any(one.facts.get("by", "") in _BY_ITSELF for one in passage.signs)
-            known = Point.LAST_PROGRESS
-            links: list[Link] = []
+            known = RecoveryPhase.LAST_PROGRESS
+            links: list[OutagePhase] = []
             for _ in passage.moments[1:]:
                 links.append(_link(known, inside, self._unsure and not links, *next(rows)))
                 known = links[-1].point
@@ -322,13 +322,13 @@ class _Amounts:
 
 
 def _link(
-    known: Point, inside: bool, at_most: bool, moment: Moment, start: int, wasted: int, down: int, restart: int,
+    known: RecoveryPhase, inside: bool, at_most: bool, moment: Moment, start: int, wasted: int, down: int, restart: int,
     queued: int, elsewhere: int, unsure: int,
-) -> Link:  # fmt: skip
+) -> OutagePhase:  # fmt: skip
     """Return the link to a moment. known: the point at which it begins. inside: in the same allocation."""
     missing = _missing(known, moment.point, inside)
     alone = not missing or missing[-1] < _before(moment.point, inside)
-    return Link(
+    return OutagePhase(
         moment.point, start, moment.time, moment.where, wasted, down, restart, queued, elsewhere, unsure, at_most,
         alone, missing, moment.moved_ns,
     )  # fmt: skip

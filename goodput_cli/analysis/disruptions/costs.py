@@ -22,7 +22,7 @@ from goodput_cli.accounting.columns import clipped, search
 from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps, lost_time
 from goodput_cli.analysis.save_states import Completion, judge_saves
-from goodput_cli.analysis.table import FilledTable, Table, column, columns_of
+from goodput_cli.analysis.table import FilledTable, TableDeclaration, column, columns_of
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.vocabulary.categories import Category, in_group
@@ -374,7 +374,7 @@ CATEGORIES_OF: dict[str, tuple[Category, ...]] = {
     "excluded_ns": (Category.EXCLUDED,),
 }
 """Columns of amounts; every category is in one."""
-ATTEMPTS = Table(
+ATTEMPTS = TableDeclaration(
     "attempt_cost",
     "what an attempt cost in the window; every second of the window is in one row, and in one of the columns that add "
     "up to time",

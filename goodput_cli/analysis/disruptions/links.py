@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from goodput_cli.analysis.disruptions.chain import REDONE, Chain, Link, chains_of
+from goodput_cli.analysis.disruptions.chain import REDONE, OutageTimeline, OutagePhase, chains_of
 from goodput_cli.analysis.disruptions.find import last_failure
 from goodput_cli.analysis.disruptions.nodes import clocks_apart, standby_ns
 from goodput_cli.analysis.disruptions.recovery import mean_and_quantiles, restarts_words
@@ -15,20 +15,20 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import location_text
 from goodput_cli.analysis.recoveries import MARK
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.table import Table, attribute, column, columns_of, each
-from goodput_cli.events.signs import Point
+from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of, each
+from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.vocabulary.text import clock, duration, plural
 
 TOTAL, QUEUED = "total", "queued"
 MOST_CHAINS = 100
 """Maximum number of outages that are shown by phase."""
-_ALWAYS = (Point.FAILED, Point.DETECTED, Point.DECIDED, Point.TERMINATED, Point.REQUEUED, Point.ALLOCATED)
+_ALWAYS = (RecoveryPhase.FAILED, RecoveryPhase.DETECTED, RecoveryPhase.DECIDED, RecoveryPhase.TERMINATED, RecoveryPhase.REQUEUED, RecoveryPhase.ALLOCATED)
 """Points whose missing lines are reported to people, because all programs have them. Some programs have no health check
 and no rendezvous."""
 
 
 @dataclass(frozen=True)
-class LinkTotal:
+class PhaseTotal:
     """A recovery phase over all outages."""
 
     link: str = column("text", "the recovery phase, named after the event that ends it", heading="recovery phase")
@@ -48,8 +48,8 @@ class LinkTotal:
 
 
 _KNOWN = Column("known in", "text", Audience.PEOPLE, each(lambda one: _known_in(one)))
-_OF_LINK = columns_of(LinkTotal, attribute)
-BY_LINK = Table(
+_OF_LINK = columns_of(PhaseTotal, attribute)
+BY_LINK = TableDeclaration(
     "link_total",
     "one recovery phase over all outages: how much time it lost, and how long it took",
     (*_OF_LINK, _KNOWN),
@@ -58,7 +58,7 @@ BY_LINK = Table(
 )
 
 
-def _known_in(one: LinkTotal) -> str:
+def _known_in(one: PhaseTotal) -> str:
     return "" if one.link in (TOTAL, QUEUED) else f"{one.known} of {one.of}"
 
 
@@ -72,9 +72,9 @@ class _Found:
     apart: list[int] = field(default_factory=list)
 
 
-def link_totals(chains: Sequence[Chain]) -> list[LinkTotal]:
+def link_totals(chains: Sequence[OutageTimeline]) -> list[PhaseTotal]:
     """Return the loss of each recovery phase over some outages, in their order, and their total."""
-    found = {name: _Found() for name in (REDONE, *(one.words for one in list(Point)[1:-1]))}
+    found = {name: _Found() for name in (REDONE, *(one.words for one in list(RecoveryPhase)[1:-1]))}
     for chain in chains:
         redone = found[REDONE]
         redone.lost, redone.known, redone.of = redone.lost + chain.redone_ns, redone.known + 1, redone.of + 1
@@ -85,16 +85,16 @@ def link_totals(chains: Sequence[Chain]) -> list[LinkTotal]:
     whole = sum(one.lost for one in found.values())
     rows = [_total(name, one, whole) for name, one in found.items() if one.known]
     count, queued = len(chains), sum(one.queued_ns for one in chains)
-    rows.append(LinkTotal(TOTAL, count, count, whole, 100.0 if whole else None, None, None, None, 0))
+    rows.append(PhaseTotal(TOTAL, count, count, whole, 100.0 if whole else None, None, None, None, 0))
     if queued:
-        rows.append(LinkTotal(QUEUED, count, count, queued, None, None, None, None, 0))
+        rows.append(PhaseTotal(QUEUED, count, count, queued, None, None, None, None, 0))
     return rows
 
 
-def _add(found: dict[str, _Found], link: Link) -> None:
+def _add(found: dict[str, _Found], link: OutagePhase) -> None:
     for one in link.missing:
         found[one.words].of += 1
-    if link.point is Point.CAUGHT_UP:  # Its loss is redone work.
+    if link.point is RecoveryPhase.CAUGHT_UP:  # Its loss is redone work.
         return
     total = found[link.point.words]
     total.lost, total.known, total.of = total.lost + link.lost_ns, total.known + 1, total.of + 1
@@ -104,14 +104,14 @@ def _add(found: dict[str, _Found], link: Link) -> None:
         total.apart.append(link.ns)
 
 
-def _total(name: str, one: _Found, whole: int) -> LinkTotal:
+def _total(name: str, one: _Found, whole: int) -> PhaseTotal:
     _, p50, p90 = mean_and_quantiles(one.apart)
     p50_ns, p90_ns = (None if ns is None else round(ns * 1e9) for ns in (p50, p90))
     share = 100 * one.lost / whole if whole else None
-    return LinkTotal(name, one.known, one.of, one.lost, share, p50_ns, p90_ns, max(one.lengths), one.several)
+    return PhaseTotal(name, one.known, one.of, one.lost, share, p50_ns, p90_ns, max(one.lengths), one.several)
 
 
-def several_note(rows: Sequence[LinkTotal]) -> str | None:
+def several_note(rows: Sequence[PhaseTotal]) -> str | None:
     """Return a note on the phases without a median; None if all have one."""
     names = [one.link for one in rows if one.several and one.p50_ns is None]
     if not names:
@@ -119,7 +119,7 @@ def several_note(rows: Sequence[LinkTotal]) -> str | None:
     return f"{', '.join(names)}: includes earlier phases whose end is not logged, so the median is unknown"
 
 
-CHAIN_TABLE = Table(
+CHAIN_TABLE = TableDeclaration(
     "chain",
     "the recovery phases of an outage",
     (
@@ -133,7 +133,7 @@ CHAIN_TABLE = Table(
 
 
 @dataclass(frozen=True)
-class ChainRow:
+class OutagePhaseRow:
     """A row of an outage for people."""
 
     link: str
@@ -143,7 +143,7 @@ class ChainRow:
     evidence: str
 
 
-def chain_sheet(analysis: Analysis, chain: Chain, steps: str = "") -> Sheet:
+def chain_sheet(analysis: Analysis, chain: OutageTimeline, steps: str = "") -> Sheet:
     """Return an outage by recovery phase. steps: the retrained steps, in words."""
     columns = CHAIN_TABLE.sheet_columns()
     return Sheet(
@@ -181,7 +181,7 @@ def redone_steps(row: Disruption | None, step_ends: bool) -> str:
     )
 
 
-def _title(analysis: Analysis, chain: Chain) -> str:
+def _title(analysis: Analysis, chain: OutageTimeline) -> str:
     number = int(analysis.timeline.attempts.number[chain.ended])
     if not chain.followed:
         return f"End of attempt {number}: no further attempt"
@@ -191,30 +191,30 @@ def _title(analysis: Analysis, chain: Chain) -> str:
     return f"Disruption {chain.number}, {day}: {duration(chain.lost_ns)} lost"
 
 
-def _rows(chain: Chain, steps: str, sources: Sequence[str]) -> Iterator[ChainRow]:
+def _rows(chain: OutageTimeline, steps: str, sources: Sequence[str]) -> Iterator[OutagePhaseRow]:
     if chain.redone_ns:
         redone = duration(chain.redone_ns)
-        yield ChainRow(REDONE, redone, redone, f"wasted{': ' * bool(steps)}{steps}", "")
+        yield OutagePhaseRow(REDONE, redone, redone, f"wasted{': ' * bool(steps)}{steps}", "")
     _, began = clock(chain.start.time)
-    yield ChainRow(Point.LAST_PROGRESS.words, began, "", "", location_text(chain.start.where, sources))
+    yield OutagePhaseRow(RecoveryPhase.LAST_PROGRESS.words, began, "", "", location_text(chain.start.where, sources))
     for link in chain.links:
         mark = " (at most)" if link.at_most else ""
-        lost = duration(link.lost_ns) if link.lost_ns and link.point is not Point.CAUGHT_UP else ""
-        yield ChainRow(
+        lost = duration(link.lost_ns) if link.lost_ns and link.point is not RecoveryPhase.CAUGHT_UP else ""
+        yield OutagePhaseRow(
             _phase_name(link.point), f"+ {duration(link.ns)}{mark}", lost, "; ".join(_lost_to(link)),
             location_text(link.where, sources),
         )  # fmt: skip
-    yield ChainRow(TOTAL, "", duration(chain.lost_ns), "", "")
+    yield OutagePhaseRow(TOTAL, "", duration(chain.lost_ns), "", "")
 
 
-def _phase_name(point: Point) -> str:
+def _phase_name(point: RecoveryPhase) -> str:
     """Return the name of the recovery phase that an event ends, as people read it."""
-    return "initialized" if point is Point.INITIALISED else point.words
+    return "initialized" if point is RecoveryPhase.INITIALISED else point.words
 
 
-def _lost_to(link: Link) -> Iterator[str]:
+def _lost_to(link: OutagePhase) -> Iterator[str]:
     """Yield the losses in a phase: `wasted`, or `1.00 s downtime, 2.00 s restart`; then further notes."""
-    if link.point is Point.CAUGHT_UP:
+    if link.point is RecoveryPhase.CAUGHT_UP:
         yield "see redone work"
         return
     lost = {"wasted": link.wasted_ns, "downtime": link.downtime_ns, "restart": link.restart_ns}
@@ -238,7 +238,7 @@ def _lost_to(link: Link) -> Iterator[str]:
         yield f"logged {duration(link.moved_ns)} before the event above"
 
 
-def chain_notes(analysis: Analysis, chain: Chain) -> Iterator[str]:
+def chain_notes(analysis: Analysis, chain: OutageTimeline) -> Iterator[str]:
     """Yield who restarted the job, the restarts left, and ways to shorten the outage."""
     if chain.followed:
         parts = [f"restarted by: {_restarted_by(chain)}", restarts_words(chain)]
@@ -254,7 +254,7 @@ def chain_notes(analysis: Analysis, chain: Chain) -> Iterator[str]:
         )
 
 
-def _restarted_by(chain: Chain) -> str:
+def _restarted_by(chain: OutageTimeline) -> str:
     """Return who restarted the job: `launcher (automatic)`, `scheduler`, `a person`, `unknown`."""
     match chain.recovery:
         case "automatic":
@@ -267,7 +267,7 @@ def _restarted_by(chain: Chain) -> str:
             return "unknown"
 
 
-def order_notes(chains: Sequence[Chain]) -> Iterator[str]:
+def order_notes(chains: Sequence[OutageTimeline]) -> Iterator[str]:
     """Yield which host clocks are wrong, and how many events are logged out of order."""
     for host, ns in sorted(clocks_apart([one.signs for one in chains]).items()):
         way = "ahead of" if ns > 0 else "behind"
@@ -294,7 +294,7 @@ def recovery_notes(analysis: Analysis) -> Iterator[str]:
     yield from order_notes([one for one in chains if one is not None])
 
 
-def by_link_sheet(analysis: Analysis, chains: Sequence[Chain], answer: Callable[[], object]) -> Sheet:
+def by_link_sheet(analysis: Analysis, chains: Sequence[OutageTimeline], answer: Callable[[], object]) -> Sheet:
     """Return the loss by recovery phase over all outages that count."""
     rows = link_totals(chains)
     columns = BY_LINK.sheet_columns()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median_low
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.events.signs import Cycle, Point, Sign
+from goodput_cli.events.signs import Cycle, RecoveryPhase, RecoveryEvent
 from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -95,12 +95,12 @@ _APART_NS = NS_PER_SECOND
 """Smaller differences of clocks are not reported."""
 
 
-def clocks_apart(signs: Iterable[Sequence[Sign]]) -> dict[str, int]:
+def clocks_apart(signs: Iterable[Sequence[RecoveryEvent]]) -> dict[str, int]:
     """Return, by host, how much (ns) its clock is ahead of the others', if it is a second or more at every point and
     nearly constant. signs: of each outage. A host that is late by chance is not late at every point."""
     apart: defaultdict[str, list[int]] = defaultdict(list)
     for some in signs:
-        points: defaultdict[Point, dict[str, int]] = defaultdict(dict)
+        points: defaultdict[RecoveryPhase, dict[str, int]] = defaultdict(dict)
         for one in some:
             if one.host:
                 points[one.point].setdefault(one.host, one.time)

@@ -21,11 +21,11 @@ from goodput_cli.accounting.columns import rows_of, search
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.losses import EvidenceRows, find_evidence
 from goodput_cli.events.schema import Kind
-from goodput_cli.events.signs import Point, Sign
+from goodput_cli.events.signs import RecoveryPhase, RecoveryEvent
 
-FIRST = frozenset({Point.FAILED, Point.DETECTED, Point.DECIDED, Point.RENDEZVOUS_BEGUN})
+FIRST = frozenset({RecoveryPhase.FAILED, RecoveryPhase.DETECTED, RecoveryPhase.DECIDED, RecoveryPhase.RENDEZVOUS_BEGUN})
 """Points for which the first of several lines counts; for all others the last one counts."""
-_OF_ATTEMPT = frozenset({Point.LAST_PROGRESS, Point.TRAINING_AGAIN, Point.CAUGHT_UP})
+_OF_ATTEMPT = frozenset({RecoveryPhase.LAST_PROGRESS, RecoveryPhase.TRAINING_AGAIN, RecoveryPhase.CAUGHT_UP})
 """Points that no sign names: they come from the events of the job."""
 _WHO_FAILED = ("process", "pod", "kernel")
 """Sources whose lines are about the failure itself: launchers and schedulers log what they noticed."""
@@ -35,7 +35,7 @@ _WHO_FAILED = ("process", "pod", "kernel")
 class Moment:
     """A point that a line names."""
 
-    point: Point
+    point: RecoveryPhase
     """The point."""
     time: int
     """ns since 1970 UTC. If its line precedes that of an earlier point, the time of that point."""
@@ -46,14 +46,14 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Passage:
+class OutageMoments:
     """Logged points from the last progress of an attempt to the training of the next."""
 
     ended: int
     """Index of the attempt that ended, from 0."""
     moments: tuple[Moment, ...]
     """Points in ascending order; the first is the last progress."""
-    signs: tuple[Sign, ...]
+    signs: tuple[RecoveryEvent, ...]
     """All signs in the passage."""
     followed: bool
     """True if another attempt followed."""
@@ -63,12 +63,12 @@ class Passage:
     """True if progress was regained only by an attempt after that one."""
 
 
-def passages_of(timeline: Timeline, costs: AttemptCosts, *, last: bool) -> list[Passage]:
+def outages_of(timeline: Timeline, costs: AttemptCosts, *, last: bool) -> list[OutageMoments]:
     """Return the passages of a job in time order: all but scale-ups and rollbacks. last: whether to include the end of
     its last attempt, which no attempt followed."""
     if not len(timeline.attempts):
         return []
-    return list(_Finder(timeline, costs).passages(last=last))
+    return list(_Finder(timeline, costs).outages(last=last))
 
 
 class _Finder:
@@ -83,32 +83,32 @@ class _Finder:
             (one for one in timeline.table.observed.signs if one.job in ("", job) and one.point not in _OF_ATTEMPT),
             key=lambda one: (one.time, one.point, one.where),
         )
-        told: dict[str, int] = {one.where: one.time for one in self._signs if one.point is not Point.FAILED}
+        told: dict[str, int] = {one.where: one.time for one in self._signs if one.point is not RecoveryPhase.FAILED}
         # A failure that a line computes belongs to the time of the line, even if the computed time is long before.
         self._belongs = [
-            (told.get(one.where, one.time) if one.point is Point.FAILED else one.time) for one in self._signs
+            (told.get(one.where, one.time) if one.point is RecoveryPhase.FAILED else one.time) for one in self._signs
         ]
         order = sorted(range(len(self._signs)), key=self._belongs.__getitem__)
         self._signs, self._belongs = [self._signs[at] for at in order], [self._belongs[at] for at in order]
         self._begins = [self._last_progress(attempt) for attempt in range(len(timeline.attempts))]
 
-    def passages(self, *, last: bool) -> Iterator[Passage]:
+    def outages(self, *, last: bool) -> Iterator[OutageMoments]:
         timeline, count = self._timeline, len(self._timeline.attempts)
         planned = timeline.planned.tolist()
         for attempt in range(count - 1):
             if not planned[attempt]:
-                yield self._passage(attempt)
+                yield self._outage(attempt)
         if last:
             yield self._end(count - 1)
 
-    def _end(self, attempt: int) -> Passage:
+    def _end(self, attempt: int) -> OutageMoments:
         """Return the passage at the end of the last attempt."""
         begin = self._begins[attempt]
-        signs = [one for one in self._signs[bisect_left(self._belongs, begin.time) :] if one.point <= Point.TERMINATED]
+        signs = [one for one in self._signs[bisect_left(self._belongs, begin.time) :] if one.point <= RecoveryPhase.TERMINATED]
         moments = _in_order([begin, *self._named(attempt, signs, None)])
-        return Passage(attempt, moments, tuple(signs), followed=False, trained=False)
+        return OutageMoments(attempt, moments, tuple(signs), followed=False, trained=False)
 
-    def _passage(self, attempt: int) -> Passage:
+    def _outage(self, attempt: int) -> OutageMoments:
         timeline, begin, following = self._timeline, self._begins[attempt], attempt + 1
         trained = self._training_again(following)
         end = max(self._until_up[attempt], begin.time)
@@ -117,18 +117,18 @@ class _Finder:
         signs = self._between(begin.time, min(end, max(self._begins[following].time, begin.time)))
         named = list(self._named(attempt, signs, following, end))
         if trained is None:  # The chain closes where the attempt was up.
-            named = [one for one in named if one.point < Point.WORKERS_STARTED]
+            named = [one for one in named if one.point < RecoveryPhase.WORKERS_STARTED]
             row = int(timeline.attempts.up_row[following])
-            named.append(Moment(Point.WORKERS_STARTED, end, timeline.table.where(row)))
-            return Passage(attempt, _in_order([begin, *named]), tuple(signs), followed=True, trained=False)
-        moments = _in_order([begin, *named, Moment(Point.TRAINING_AGAIN, end, trained.where)])
+            named.append(Moment(RecoveryPhase.WORKERS_STARTED, end, timeline.table.where(row)))
+            return OutageMoments(attempt, _in_order([begin, *named]), tuple(signs), followed=True, trained=False)
+        moments = _in_order([begin, *named, Moment(RecoveryPhase.TRAINING_AGAIN, end, trained.where)])
         row = int(self._evidence.regained[attempt])
         later = row >= 0 and self._attempt_number(row) != int(timeline.attempts.number[following])
         if row >= 0 and not later:
             reached = max(int(timeline.table.time[row]), end)  # A step is past the old one from its begin on.
-            caught_up = Moment(Point.CAUGHT_UP, reached, timeline.table.where(row))
+            caught_up = Moment(RecoveryPhase.CAUGHT_UP, reached, timeline.table.where(row))
             moments = _in_order([*moments, caught_up])
-        return Passage(attempt, moments, tuple(signs), followed=True, trained=True, caught_up_later=later)
+        return OutageMoments(attempt, moments, tuple(signs), followed=True, trained=True, caught_up_later=later)
 
     def _attempt_number(self, row: int) -> int:
         """Return the number of the attempt of a row."""
@@ -142,7 +142,7 @@ class _Finder:
         row = int(self._evidence.last_step[attempt])
         time = int(timeline.attempts.up[attempt] if row < 0 else timeline.table.time[row])
         place = int(timeline.attempts.up_row[attempt]) if row < 0 else row
-        return Moment(Point.LAST_PROGRESS, min(time, self._left[attempt]), timeline.table.where(place))
+        return Moment(RecoveryPhase.LAST_PROGRESS, min(time, self._left[attempt]), timeline.table.where(place))
 
     def _training_again(self, attempt: int) -> Moment | None:
         """Return the time of its first step, without its start-up; None for an attempt that never trained."""
@@ -152,11 +152,11 @@ class _Finder:
         if at == stop:
             if row < 0 or int(timeline.attempts.of_row[row]) != attempt:
                 return None
-            return Moment(Point.TRAINING_AGAIN, int(timeline.table.time[row]), timeline.table.where(row))
+            return Moment(RecoveryPhase.TRAINING_AGAIN, int(timeline.table.time[row]), timeline.table.where(row))
         ends = self._startups.get(attempt)
         begin = self._first_step_began(at, attempt) if ends is None else ends
         shown = row if row >= 0 else int(spans.row[at])
-        return Moment(Point.TRAINING_AGAIN, begin, timeline.table.where(shown))
+        return Moment(RecoveryPhase.TRAINING_AGAIN, begin, timeline.table.where(shown))
 
     @cached_property
     def _bounds(self) -> list[int]:
@@ -187,7 +187,7 @@ class _Finder:
             return begin
         return max(begin, end - round(median * steps))
 
-    def _between(self, begin: int, end: int) -> list[Sign]:
+    def _between(self, begin: int, end: int) -> list[RecoveryEvent]:
         """Return the signs from the last progress to the training. A sign at either time belongs to the passage that it
         fits: the end of an attempt begins a passage, a start ends it."""
         first, stop = bisect_left(self._belongs, begin), bisect_right(self._belongs, end)
@@ -195,14 +195,14 @@ class _Finder:
         return [
             one
             for one, time in some
-            if (time > begin or one.point < Point.REQUEUED) and (time < end or one.point >= Point.REQUEUED)
+            if (time > begin or one.point < RecoveryPhase.REQUEUED) and (time < end or one.point >= RecoveryPhase.REQUEUED)
         ]
 
     def _named(
-        self, attempt: int, signs: Sequence[Sign], following: int | None, end: int | None = None
+        self, attempt: int, signs: Sequence[RecoveryEvent], following: int | None, end: int | None = None
     ) -> Iterator[Moment]:
         """Yield the logged points between the last progress and the training: from signs, the cause, and events."""
-        found: dict[Point, Moment] = {}
+        found: dict[RecoveryPhase, Moment] = {}
         for one in (*signs, *self._failure(attempt, signs, end)):
             known = found.get(one.point)
             if (
@@ -214,11 +214,11 @@ class _Finder:
         if following is not None and end is not None:
             for event in self._of_events(following, end, signs):
                 known = found.get(event.point)
-                if known is None or (event.point is Point.RESTORED and event.time > known.time):
+                if known is None or (event.point is RecoveryPhase.RESTORED and event.time > known.time):
                     found[event.point] = event
         yield from found.values()
 
-    def _failure(self, attempt: int, signs: Iterable[Sign], end: int | None) -> Iterator[Sign]:
+    def _failure(self, attempt: int, signs: Iterable[RecoveryEvent], end: int | None) -> Iterator[RecoveryEvent]:
         """Yield the time of the failure, if the line of its cause has its own time."""
         observed = self._timeline.table.observed
         if not observed.rows:
@@ -230,9 +230,9 @@ class _Finder:
         if one.lo is None or one.lo < begin or (end is not None and one.lo > end):
             return
         if all(sign.where != one.where for sign in signs):
-            yield Sign("", Point.FAILED, one.lo, one.where)
+            yield RecoveryEvent("", RecoveryPhase.FAILED, one.lo, one.where)
 
-    def _of_events(self, attempt: int, end: int, signs: Iterable[Sign]) -> Iterator[Moment]:
+    def _of_events(self, attempt: int, end: int, signs: Iterable[RecoveryEvent]) -> Iterator[Moment]:
         """Yield points from events of the next attempt: its start line, unless that names another point, and the end of
         its restore."""
         timeline = self._timeline
@@ -241,13 +241,13 @@ class _Finder:
             row = int(attempts.up_row[attempt])
             where = table.where(row)
             named = {one.point for one in signs if one.where == where}
-            if not named or Point.WORKERS_STARTED in named:
-                yield Moment(Point.WORKERS_STARTED, int(attempts.up[attempt]), where)
+            if not named or RecoveryPhase.WORKERS_STARTED in named:
+                yield Moment(RecoveryPhase.WORKERS_STARTED, int(attempts.up[attempt]), where)
         restored = self._restored.get(attempt)
         inside = [row for row in restored or () if table.end[row] <= end]
         if inside:
             row = max(inside, key=lambda one: int(table.end[one]))
-            yield Moment(Point.RESTORED, int(table.end[row]), table.where(row))
+            yield Moment(RecoveryPhase.RESTORED, int(table.end[row]), table.where(row))
 
     @cached_property
     def _restored(self) -> Mapping[int, list[int]]:

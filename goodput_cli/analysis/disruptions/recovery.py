@@ -9,17 +9,17 @@ from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
-from goodput_cli.analysis.disruptions.chain import REDONE, Chain, Link
+from goodput_cli.analysis.disruptions.chain import REDONE, OutageTimeline, OutagePhase
 from goodput_cli.analysis.recoveries import MARK, RECOVERIES, UNKNOWN_IN_VERSION_1, Recoveries
 from goodput_cli.analysis.sheet import Audience, Cell, Column
 from goodput_cli.analysis.table import UNKNOWN
 from goodput_cli.arrays import I64
-from goodput_cli.events.signs import Point
+from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.vocabulary.text import duration, iso, plural
 
 Most = Literal["exact", "at_most"]
 MOSTS: tuple[Most, ...] = get_args(Most)
-Chains = Sequence[Chain | None]
+Chains = Sequence[OutageTimeline | None]
 """Chains of some disruptions; None for a scale-up and for a rollback."""
 
 
@@ -64,7 +64,7 @@ def shown_time(ns: int | None, *, known: bool) -> str | None:
     return None if ns is None else ("" if known else MARK) + duration(ns)
 
 
-def link_rows(chain: Chain | None) -> list[dict[str, Any]]:
+def link_rows(chain: OutageTimeline | None) -> list[dict[str, Any]]:
     """Return the links for JSON: redone work first, and points without a log line in their order."""
     if chain is None:
         return []
@@ -72,10 +72,10 @@ def link_rows(chain: Chain | None) -> list[dict[str, Any]]:
     for link in chain.links:
         rows += [_row(one.words, "not_logged", {}) for one in link.missing]
         rows.append(_known(link))
-    if chain.followed and chain.when(Point.CAUGHT_UP) is None:
+    if chain.followed and chain.when(RecoveryPhase.CAUGHT_UP) is None:
         rows.append(
             _row(
-                Point.CAUGHT_UP.words, "not_before_next" if not chain.trained or chain.caught_up_later else "never", {}
+                RecoveryPhase.CAUGHT_UP.words, "not_before_next" if not chain.trained or chain.caught_up_later else "never", {}
             )
         )
     return rows
@@ -88,7 +88,7 @@ def _row(name: str, state: str, values: dict[str, Any]) -> dict[str, Any]:
 _AMOUNTS = ("wasted", "downtime", "restart", "queued", "beside")
 
 
-def _known(link: Link) -> dict[str, Any]:
+def _known(link: OutagePhase) -> dict[str, Any]:
     amounts = {f"{name}_seconds": getattr(link, f"{name}_ns") / 1e9 for name in _AMOUNTS}
     return _row(
         link.point.words, "known",
@@ -100,7 +100,7 @@ def _known(link: Link) -> dict[str, Any]:
     )  # fmt: skip
 
 
-def _number(value: Callable[[Chain], int | None]) -> Callable[[Any], I64]:
+def _number(value: Callable[[OutageTimeline], int | None]) -> Callable[[Any], I64]:
     """Return the values of a column of numbers."""
 
     def of(part: Any) -> I64:
@@ -110,7 +110,7 @@ def _number(value: Callable[[Chain], int | None]) -> Callable[[Any], I64]:
     return of
 
 
-def _text(value: Callable[[Chain], str | None]) -> Callable[[Any], list[str | None]]:
+def _text(value: Callable[[OutageTimeline], str | None]) -> Callable[[Any], list[str | None]]:
     """Return the values of a column of words."""
     return lambda part: [None if one is None else value(one) for one in part.chains]
 
@@ -120,25 +120,25 @@ def _nodes(name: str) -> Callable[[Any], list[str | None]]:
     return _text(lambda one: None if one.nodes is None else " ".join(getattr(one.nodes, name)))
 
 
-def _people(value: Callable[[Chain], int | None]) -> Callable[[Any], list[Cell]]:
+def _people(value: Callable[[OutageTimeline], int | None]) -> Callable[[Any], list[Cell]]:
     return lambda part: [
         None if one is None else shown_time(value(one), known=one.failed_is_known) for one in part.chains
     ]
 
 
-def _bound(value: Callable[[Chain], int | None]) -> Callable[[Any], list[str | None]]:
+def _bound(value: Callable[[OutageTimeline], int | None]) -> Callable[[Any], list[str | None]]:
     return _text(lambda one: None if value(one) is None else MOSTS[0] if one.failed_is_known else MOSTS[1])
 
 
-def _detect(one: Chain) -> int | None:
+def _detect(one: OutageTimeline) -> int | None:
     return one.detect_ns
 
 
-def _recover(one: Chain) -> int | None:
+def _recover(one: OutageTimeline) -> int | None:
     return one.recover_ns
 
 
-def _times(name: str, value: Callable[[Chain], int | None], *, heading: str, words: str) -> tuple[Column, Column]:
+def _times(name: str, value: Callable[[OutageTimeline], int | None], *, heading: str, words: str) -> tuple[Column, Column]:
     """Return two columns: a time, and True if it is an upper limit."""
     return (
         Column(
@@ -200,7 +200,7 @@ CHAIN_COLUMNS = (
 """Fields of a disruption row about its chain."""
 
 
-def restarts_words(chain: Chain) -> str | None:
+def restarts_words(chain: OutageTimeline) -> str | None:
     """Return `restart 1 of 5` or `2 restarts left`; None if it is not logged."""
     if chain.budget is None:
         return None
@@ -208,7 +208,7 @@ def restarts_words(chain: Chain) -> str | None:
     return f"{plural(left, 'restart')} left" if of is None else f"restart {of - left + 1} of {of}"
 
 
-def budget_used(chains: Sequence[Chain]) -> tuple[int, int] | None:
+def budget_used(chains: Sequence[OutageTimeline]) -> tuple[int, int] | None:
     """Return how many restarts were used, and of how many, at the last logged one."""
     said = [one.budget for one in chains if one.budget is not None and one.budget[1] is not None]
     if not said:
@@ -218,6 +218,6 @@ def budget_used(chains: Sequence[Chain]) -> tuple[int, int] | None:
     return min(of - left + 1, of), of
 
 
-def unplanned_chains(chains: Chains) -> Iterator[Chain]:
+def unplanned_chains(chains: Chains) -> Iterator[OutageTimeline]:
     """Yield the chains of disruptions that count."""
     return (one for one in chains if one is not None and one.number is not None)

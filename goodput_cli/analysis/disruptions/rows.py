@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 
 from goodput_cli.accounting.attempts.failure_cause import Echo, FailureCause
-from goodput_cli.analysis.disruptions.chain import Chain
+from goodput_cli.analysis.disruptions.chain import OutageTimeline
 from goodput_cli.analysis.disruptions.recovery import CHAIN_COLUMNS, Chains
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.sheet import Audience, Cell, Column
-from goodput_cli.analysis.table import INSTANT, UNKNOWN, FilledTable, Table, column, columns_of, row_schema
+from goodput_cli.analysis.table import INSTANT, UNKNOWN, FilledTable, TableDeclaration, column, columns_of, row_schema
 from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.evidence import FailureEvidence
 from goodput_cli.events.schema import EventTable
@@ -197,7 +197,7 @@ class Disruption:
         audience=Audience.JSON,
         json=row_schema(EVIDENCE_COLUMNS, "evidence", ""),
     )
-    chain: Chain | None = None
+    chain: OutageTimeline | None = None
     """The recovery phases of the outage; None for a planned scale-up and a rollback, which have none."""
 
     def __repr__(self) -> str:
@@ -439,7 +439,7 @@ _BEHIND = (
     *(replace(one, name=f"evidence_{one.name}", audience=Audience.TABLES) for one in EVIDENCE_COLUMNS),
     Column("ranks", "text", Audience.PEOPLE, attrgetter("ranks")),
 )
-DISRUPTIONS = Table(
+DISRUPTIONS = TableDeclaration(
     "disruption",
     "a transition to the next attempt that does not follow a clean end; amounts are not cut to the window",
     (*_OF_DISRUPTION, *_BEHIND),

@@ -30,7 +30,7 @@ from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.recoveries import recovery_words
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.table import FilledTable, Table, attribute, each
+from goodput_cli.analysis.table import FilledTable, TableDeclaration, attribute, each
 from goodput_cli.events.evidence import FailureEvidence
 from goodput_cli.vocabulary.categories import ENDED
 from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, CauseGroup, cause_text, group_of
@@ -89,7 +89,7 @@ _COLUMNS = (
     Column("first_at", "text", values=attribute("first_at"), title="first at"),
 )
 TABLES = {
-    by: Table(
+    by: TableDeclaration(
         f"by_{by}",
         "some of the disruptions",
         (

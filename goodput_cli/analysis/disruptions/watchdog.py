@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.disruptions.chain import Chain, Link
+from goodput_cli.analysis.disruptions.chain import OutageTimeline, OutagePhase
 from goodput_cli.analysis.insights.hangs import find_hangs
-from goodput_cli.events.signs import Point
+from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.vocabulary.text import duration
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -21,7 +21,7 @@ _PATIENCE = 3
 _LEAST_NS = 60 * NS_PER_SECOND
 """Minimum (ns) for a sentence: less than a minute is not worth acting on."""
 UNTIL_DETECTED = "passed before the failure was detected"
-_WAITING = frozenset({Point.ALLOCATED})
+_WAITING = frozenset({RecoveryPhase.ALLOCATED})
 """Recovery phases that consist of waiting for a node alone."""
 
 
@@ -51,37 +51,37 @@ def watchdog_ns(timeline: Timeline) -> int | None:
     return max(LEAST_WATCHDOG_NS, _PATIENCE * silence) if silence > 0 else None
 
 
-def longest_link_words(timeline: Timeline, chains: Sequence[Chain]) -> str | None:
+def longest_link_words(timeline: Timeline, chains: Sequence[OutageTimeline]) -> str | None:
     """Return which recovery phase took most of some outages: `6 min of 8 min passed until allocated`.
 
     None if no single phase took half of what they lost and more than a minute. Redone work and training that has to
     start again have their own insights."""
     lost = sum(one.lost_ns for one in chains)
-    by_point: dict[Point, list[Link]] = {}
+    by_point: dict[RecoveryPhase, list[OutagePhase]] = {}
     for chain in chains:
         for link in chain.links:
-            if link.point is not Point.DETECTED or chain.silence_is_known:
+            if link.point is not RecoveryPhase.DETECTED or chain.silence_is_known:
                 by_point.setdefault(link.point, []).append(link)
     amounts = {point: sum(one.lost_ns for one in links) for point, links in by_point.items()}
     if not amounts:
         return None
     point = max(amounts, key=lambda one: (amounts[one], -one))
     ns = amounts[point]
-    if ns <= _LEAST_NS or 2 * ns < lost or point is Point.FAILED:  # It trained until it failed.
+    if ns <= _LEAST_NS or 2 * ns < lost or point is RecoveryPhase.FAILED:  # It trained until it failed.
         return None
-    if point is Point.DETECTED:
+    if point is RecoveryPhase.DETECTED:
         return _noticed(timeline, chains, ns, lost)
-    if point in (Point.TRAINING_AGAIN, Point.WORKERS_STARTED) and any(one.missing for one in by_point[point]):
+    if point in (RecoveryPhase.TRAINING_AGAIN, RecoveryPhase.WORKERS_STARTED) and any(one.missing for one in by_point[point]):
         return None  # The log does not separate these phases.
     return f"{duration(ns)} of {duration(lost)} passed until {point.words}"
 
 
-def _noticed(timeline: Timeline, chains: Sequence[Chain], ns: int, lost: int) -> str:
+def _noticed(timeline: Timeline, chains: Sequence[OutageTimeline], ns: int, lost: int) -> str:
     words = f"{duration(ns)} of {duration(lost)} {UNTIL_DETECTED}"
     timeout = watchdog_ns(timeline)
     saved = 0
     if timeout is not None:
-        links = (one.link(Point.DETECTED) for one in chains if one.silence_is_known)
+        links = (one.link(RecoveryPhase.DETECTED) for one in chains if one.silence_is_known)
         saved = sum(max(one.lost_ns - timeout, 0) for one in links if one is not None)
     configured = max((one.timeout_ns or 0 for one in chains), default=0)
     named = f" (a timeout of {duration(configured)} was set)" if configured else ""
@@ -90,7 +90,7 @@ def _noticed(timeline: Timeline, chains: Sequence[Chain], ns: int, lost: int) ->
     return f"{words}{named}: a watchdog of {duration(timeout)} would have saved {duration(saved)}"
 
 
-def waited_words(chains: Sequence[Chain], standby_ns: int | None = None) -> str | None:
+def waited_words(chains: Sequence[OutageTimeline], standby_ns: int | None = None) -> str | None:
     """Return how long outages waited for a node: `6 min 00 s of 45 min 20 s were spent waiting for a node`.
 
     None for less than a minute. standby_ns: total time of standby nodes (ns), None if not logged."""

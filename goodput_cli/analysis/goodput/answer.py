@@ -15,7 +15,7 @@ from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.json_fields import Bounds, Count, Json, written
 from goodput_cli.analysis.results import (
     AtRisk,
-    Drafted,
+    InferredRules,
     Elastic,
     Job,
     Method,
@@ -134,7 +134,7 @@ class AnalysisAnswer:
     no training and the job did not crash, so goodput is null"""
     doubts: Sequence[str] = ()
     """warnings about goodput: why it means little, is unknown, or may be that of another job"""
-    drafted: Annotated[Drafted | None, Json(optional=True)] = None
+    drafted: Annotated[InferredRules | None, Json(optional=True)] = None
     """rules inferred from the log, if no format reads it"""
     insights: Sequence[Insight] = ()
     """what cost most, the most costly first; empty for a healthy run"""

@@ -274,7 +274,7 @@ class AnalysisDocument(Struct, frozen=True):
             limits=analysis.lost_limits,
         )
         yield blocks.Picture(window.start_ns, window.end_ns, partial(strip_of, analysis))
-        yield blocks.Ledger(tuple(phrases.category_rows(analysis)), window.counted_ns)
+        yield blocks.CategoryLedger(tuple(phrases.category_rows(analysis)), window.counted_ns)
         if beside := tuple(phrases.outside_ledger_texts(analysis)):
             yield blocks.Facts(beside)
         if analysis.rolling is not None:
@@ -282,12 +282,12 @@ class AnalysisDocument(Struct, frozen=True):
         if analysis.disruptions and analysis.reliability is not None:
             yield blocks.Details("disruption", len(analysis.disruptions), partial(_disruptions, analysis))
         if (end := why_it_ended(analysis)) is not None:
-            yield blocks.Line(end)
+            yield blocks.Sentence(end)
         if rows := phrases.reference_rows(analysis):
             yield blocks.Pairs(phrases.reference_text(analysis) or "", phrases.pin_option(analysis), tuple(rows))
-        yield from (blocks.Line(one) for one in _of_steps(analysis))
+        yield from (blocks.Sentence(one) for one in _of_steps(analysis))
         if analysis.not_recorded:
-            yield blocks.Line("not recorded (unknown, not zero)", analysis.not_recorded)
+            yield blocks.Sentence("not recorded (unknown, not zero)", analysis.not_recorded)
         if analysis.diagnostics:
             yield blocks.Findings(analysis.diagnostics)
 

@@ -36,7 +36,7 @@ from goodput_cli.vocabulary.text import (
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.attempts.failure_cause import FailureCause
-    from goodput_cli.analysis.results import AnalysisData, CategoryTime, Drafted, Elastic, Job, StepStatistics
+    from goodput_cli.analysis.results import AnalysisData, CategoryTime, InferredRules, Elastic, Job, StepStatistics
 
 DRAFTED = "drafted"
 """Value in the category column of a table row that reports inferred rules."""
@@ -145,9 +145,9 @@ def headline_warnings(analysis: AnalysisData) -> tuple[str, ...]:
     return noticed if drafted is None else (drafted.sentence(analysis.options), *drafted.doubts, *noticed)
 
 
-def drafted_rules(drafted: Drafted, asked: Sequence[str]) -> Family:
+def drafted_rules(drafted: InferredRules, asked: Sequence[str]) -> Family:
     """Return the number of inferred rules as a metric whose comment explains how to keep them. asked: see
-    `Drafted.sentence`."""
+    `InferredRules.sentence`."""
     said = drafted.sentence(asked)
     return Family("goodput_drafted_rules", f"{said[:1].upper()}{said[1:]}.", [({}, str(drafted.rules))])
 

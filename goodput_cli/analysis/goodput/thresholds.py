@@ -11,7 +11,7 @@ from goodput_cli.analysis.threshold import (
     UNIT_SECONDS,
     Dimension,
     Expression,
-    Named,
+    NamedMeasure,
     Subject,
     parse,
     read,
@@ -32,7 +32,7 @@ OOM = "oom"
 """Name for all causes in which memory ran out."""
 
 
-def measure_named(name: str, text: str, *, insights: bool = False) -> Named:
+def measure_named(name: str, text: str, *, insights: bool = False) -> NamedMeasure:
     """Return the measure with a name, or one label of it: `custom:LABEL`.
 
     Raise `UsageError` with a hint for an unknown name. insights: whether kinds of insights are allowed.
@@ -51,10 +51,10 @@ def measure_named(name: str, text: str, *, insights: bool = False) -> Named:
     raise UsageError(f"{text!r}: unknown measure {name!r}; {hint}")
 
 
-def _find(name: str, text: str) -> Named:
+def _find(name: str, text: str) -> NamedMeasure:
     prefix, _, code = (part.strip().lower() for part in name.partition(":"))
     if prefix == PHASE and code:
-        return Named(PHASE, "ratio", code)
+        return NamedMeasure(PHASE, "ratio", code)
     if ":" not in name or prefix not in (CAUSE, INSIGHT):
         return measure_named(name, text, insights=True)
     if prefix == CAUSE:
@@ -63,7 +63,7 @@ def _find(name: str, text: str) -> Named:
     else:
         known, words = tuple(BY_CODE), f"kinds are {', '.join(BY_CODE)}"
     if code in known:
-        return Named(prefix, "losses" if prefix == CAUSE else "share", code)
+        return NamedMeasure(prefix, "losses" if prefix == CAUSE else "share", code)
     raise UsageError(f"{text!r}: unknown {prefix} {code!r}; {did_you_mean(code, known, words)}")
 
 

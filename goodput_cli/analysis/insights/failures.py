@@ -15,7 +15,7 @@ from goodput_cli.analysis.disruptions.costs import Older
 from goodput_cli.analysis.disruptions.find import disruptions_inside, last_failure
 from goodput_cli.analysis.disruptions.losses import dying_starts, finished_a_step, first_and_last_steps
 from goodput_cli.analysis.insights.hosts import HostsOfJob
-from goodput_cli.analysis.insights.kinds import About, Candidate
+from goodput_cli.analysis.insights.kinds import InsightTarget, Candidate
 from goodput_cli.analysis.insights.patterns import SavePolicy, frequent_saves, lost_training, rare_saves, save_policy
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Kind
@@ -214,7 +214,7 @@ def _restores(
     return Candidate(
         code, ns, text, int(attempts.begin[costly[0].resumed]), int(attempts.begin[costly[-1].resumed]),
         len(costly) if count is None else count, (*restores[:1].tolist(), *saves[-1:].tolist()),
-        About(tuple(_number(failures.analysis, one.ended) for one in costly[:_MOST_ABOUT])), command="timeline",
+        InsightTarget(tuple(_number(failures.analysis, one.ended) for one in costly[:_MOST_ABOUT])), command="timeline",
         options=("--around", f"disruption:{_number(failures.analysis, worst.ended)}"), advice=advice,
     )  # fmt: skip
 
@@ -225,10 +225,10 @@ def _number(analysis: AnalysisData, attempt: int) -> int:
     return min(int(np.searchsorted(disruptions, attempt)), max(len(disruptions) - 1, 0)) + 1
 
 
-def _about(failures: Failures, ended: Rows) -> About:
+def _about(failures: Failures, ended: Rows) -> InsightTarget:
     """Return the first disruptions that ended some attempts."""
     disruptions = failures.analysis.timeline.disruptions
-    return About(tuple((np.searchsorted(disruptions, ended[:_MOST_ABOUT]) + 1).tolist()))
+    return InsightTarget(tuple((np.searchsorted(disruptions, ended[:_MOST_ABOUT]) + 1).tolist()))
 
 
 def failing_starts(failures: Failures) -> Rows:
@@ -366,7 +366,7 @@ def _long_outage(failures: Failures, rest: Mask, wasted: I64) -> Iterator[Candid
     text += _between(begin, end) + (f"; {duration(lost)} of training were lost with it" if lost else "")
     yield Candidate(
         "long_outage", down + lost, text, begin, end, 1, _ending_rows(failures, np.array([ended])),
-        About((disruption,)), options=("--around", f"disruption:{disruption}"), command="timeline",
+        InsightTarget((disruption,)), options=("--around", f"disruption:{disruption}"), command="timeline",
     )  # fmt: skip
 
 

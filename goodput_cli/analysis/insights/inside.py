@@ -10,7 +10,7 @@ from goodput_cli.analysis.insights.kinds import Candidate
 from goodput_cli.analysis.steps.inside import (
     LEAST_PERCENT,
     OF_A_HOST,
-    HostRow,
+    StepHostRow,
     RankRow,
     StepBreakdown,
     data_in_ledger,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _WITHIN = ", within steps that count as goodput"
 
 
-def slow_one(inside: StepBreakdown) -> RankRow | HostRow | None:
+def slow_one(inside: StepBreakdown) -> RankRow | StepHostRow | None:
     """Return the rank or the host that delays all others; None without one, or if chance explains it."""
     rank = next((row for row in inside.ranks if row.cost_ns), None)
     host = next((row for row in inside.hosts if row.cost_ns and row.ranks > 1), None)
@@ -41,10 +41,10 @@ def slow_one(inside: StepBreakdown) -> RankRow | HostRow | None:
     return rank
 
 
-def slow_ones(inside: StepBreakdown) -> tuple[RankRow | HostRow, ...]:
+def slow_ones(inside: StepBreakdown) -> tuple[RankRow | StepHostRow, ...]:
     """Return the host, or the ranks, that delay all others, the worst first."""
     worst = slow_one(inside)
-    ranks = () if isinstance(worst, HostRow) else slow_ranks(inside)
+    ranks = () if isinstance(worst, StepHostRow) else slow_ranks(inside)
     if is_slow(inside.rank_habit, *(str(row.rank) for row in ranks)):
         return ranks
     return () if worst is None else (worst,)
@@ -83,7 +83,7 @@ def waited_for_data(analysis: AnalysisData, programs: Sequence[StepBreakdown]) -
     return 0, ""
 
 
-def _of_slow(analysis: AnalysisData, inside: StepBreakdown, slow: Sequence[RankRow | HostRow]) -> Candidate:
+def _of_slow(analysis: AnalysisData, inside: StepBreakdown, slow: Sequence[RankRow | StepHostRow]) -> Candidate:
     whose = "its" if len(slow) == 1 else "their"
     why = "loading data" if all(map(mostly_data, slow)) else f"{whose} own work"
     by = "rank" if isinstance(slow[0], RankRow) else "host"

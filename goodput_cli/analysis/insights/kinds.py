@@ -49,7 +49,7 @@ _HELD_BY_NOBODY = frozenset({"queued"})
 
 
 @dataclass(frozen=True)
-class About:
+class InsightTarget:
     """Rows of the report that an insight is about, by their names there, with a maximum of each."""
 
     disruptions: tuple[int, ...] = ()
@@ -77,7 +77,7 @@ class Candidate:
     """Number of occurrences."""
     rows: tuple[int, ...] = ()
     """Rows of the table that show it."""
-    about: About = About()
+    about: InsightTarget = InsightTarget()
     """Disruptions, steps and categories that show it."""
     options: tuple[str, ...] = ()
     """Options of the command that shows more."""
@@ -133,7 +133,7 @@ class Insight:
     """Logs and job of that command, as they were named; empty if they came from a program."""
     confirmed: Annotated[bool, Json(missing=True, later=True)] = True
     """whether the time was lost; false: unknown whether slow or by design, listed after all confirmed insights"""
-    about: About = About()
+    about: InsightTarget = InsightTarget()
     """Rows of other tables that show it."""
     price: Price | None = None
     """Price of the accelerators."""

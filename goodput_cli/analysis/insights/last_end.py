@@ -9,14 +9,14 @@ import numpy as np
 from msgspec import Struct
 
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
-from goodput_cli.analysis.disruptions.chain import Chain, chains_of
+from goodput_cli.analysis.disruptions.chain import OutageTimeline, chains_of
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.losses import finished_a_step, spans_taken_back
 from goodput_cli.analysis.disruptions.watchdog import watchdog_ns
 from goodput_cli.analysis.insights.hangs import Hangs
-from goodput_cli.analysis.insights.kinds import LEAST_NS, About, Candidate
+from goodput_cli.analysis.insights.kinds import LEAST_NS, InsightTarget, Candidate
 from goodput_cli.arrays import I64
-from goodput_cli.events.signs import Point
+from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.vocabulary.categories import ENDED, Category
 from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, with_certainty
 from goodput_cli.vocabulary.text import duration
@@ -73,7 +73,7 @@ def find_last_end(analysis: AnalysisData, cost: LastEndCost) -> Iterator[Candida
     text, advice = _words(analysis, why, chain, lost=cost.wasted_ns > 0)
     yield Candidate(
         "last_end", ns, text, chain.start.time, window.end_ns, 1, (row,) if row >= 0 else (),
-        About(categories=tuple(_categories(cost))), advice=advice,
+        InsightTarget(categories=tuple(_categories(cost))), advice=advice,
     )  # fmt: skip
 
 
@@ -84,7 +84,7 @@ def _categories(cost: LastEndCost) -> Iterator[str]:
         yield Category.OTHER.id
 
 
-def _words(analysis: AnalysisData, why: FailureCause, chain: Chain, *, lost: bool) -> tuple[str, str | None]:
+def _words(analysis: AnalysisData, why: FailureCause, chain: OutageTimeline, *, lost: bool) -> tuple[str, str | None]:
     """Return the cause and the detection delay of the last end, and the advice; None for that of the kind."""
     timeline = analysis.timeline
     how = ENDED[int(timeline.ends.how[-1])]
@@ -114,10 +114,10 @@ def _cause_words(why: FailureCause) -> str:
     return with_certainty(f"{why.code}{f' on {why.host}' if why.host else ''}", [why.certainty])
 
 
-def watchdog_words(analysis: AnalysisData, chain: Chain) -> str:
+def watchdog_words(analysis: AnalysisData, chain: OutageTimeline) -> str:
     """Return how much of the detection time a watchdog would have saved. "" for less than a minute, or if the length of
     the silence is not logged."""
-    link, patience = chain.link(Point.DETECTED), watchdog_ns(analysis.timeline)
+    link, patience = chain.link(RecoveryPhase.DETECTED), watchdog_ns(analysis.timeline)
     if link is None or patience is None or not chain.silence_is_known or link.ns - patience < LEAST_NS:
         return ""
     return f"a watchdog of {duration(patience)} would have saved {duration(link.ns - patience)}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.disruptions.chain import Chain, chains_of
+from goodput_cli.analysis.disruptions.chain import OutageTimeline, chains_of
 from goodput_cli.analysis.disruptions.find import last_failure
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
 from goodput_cli.analysis.disruptions.nodes import standby_ns
@@ -16,7 +16,7 @@ from goodput_cli.analysis.disruptions.recovery import budget_used
 from goodput_cli.analysis.disruptions.watchdog import UNTIL_DETECTED, longest_link_words, waited_words
 from goodput_cli.analysis.insights.kinds import LEAST_NS, Candidate
 from goodput_cli.events.schema import NO_STEP
-from goodput_cli.events.signs import Point
+from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import duration, plural
 
@@ -62,7 +62,7 @@ def add_outage_texts(analysis: AnalysisData, candidates: Sequence[Candidate]) ->
         yield replace(one, text=f"{one.text}; {added}") if added else one
 
 
-def _chains(analysis: AnalysisData, wanted: set[int]) -> dict[int, Chain]:
+def _chains(analysis: AnalysisData, wanted: set[int]) -> dict[int, OutageTimeline]:
     """Return, by number, the chains of the window's disruptions; of the whole job, if insights are about others."""
     found = {one.number: one for one in analysis.disruptions.chains if one is not None and one.number is not None}
     if wanted <= found.keys():
@@ -70,19 +70,19 @@ def _chains(analysis: AnalysisData, wanted: set[int]) -> dict[int, Chain]:
     return {one.number: one for one in chains_of(analysis.timeline) if one.number is not None}
 
 
-def _noticed_late(timeline: Timeline, chains: Sequence[Chain]) -> str | None:
+def _noticed_late(timeline: Timeline, chains: Sequence[OutageTimeline]) -> str | None:
     """Return the sentence for hangs that a timeout ended: only that they were detected late, as they have no other
     seconds of outages."""
-    some = [one for one in chains if one.link(Point.DETECTED) is not None]
+    some = [one for one in chains if one.link(RecoveryPhase.DETECTED) is not None]
     words = longest_link_words(timeline, some) if some else None
     return words if words is not None and UNTIL_DETECTED in words else None
 
 
-def _in_queue(timeline: Timeline, chains: Sequence[Chain]) -> str | None:
+def _in_queue(timeline: Timeline, chains: Sequence[OutageTimeline]) -> str | None:
     return waited_words([one for one in chains if one.queued_ns], standby_ns(timeline))
 
 
-def _budget(by_number: dict[int, Chain], mine: Sequence[Chain]) -> str | None:
+def _budget(by_number: dict[int, OutageTimeline], mine: Sequence[OutageTimeline]) -> str | None:
     """Return `5 of 5 restarts used`, for the insight with the last of them, if at most one is left."""
     said = [one for one in by_number.values() if one.budget is not None]
     if not said or said[-1] not in mine or (said[-1].left_after or 0) > _FEW_LEFT:

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.insights.kinds import About, Candidate
+from goodput_cli.analysis.insights.kinds import InsightTarget, Candidate
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.saves import saves_made
 from goodput_cli.analysis.steps.times import TimedSteps, timed_steps
@@ -127,7 +127,7 @@ def periodic_insight(analysis: AnalysisData, periodic: Periodic) -> Candidate:
     worst = steps.take(np.argsort(-periodic.beyond, kind="stable")[:_MOST_ROWS])
     return Candidate(
         "periodic", ns, text, int(steps.time[0]), int(steps.end[-1]), len(steps),
-        tuple(worst.row.tolist()), About(steps=tuple(worst.number.tolist())),
+        tuple(worst.row.tolist()), InsightTarget(steps=tuple(worst.number.tolist())),
         options=("--around", f"{STEP_PREFIX}{int(worst.number[0])}", "--events"),
         in_goodput_ns=ns - int(periodic.stalled.sum()), advice=advice,
     )  # fmt: skip
@@ -192,7 +192,7 @@ def _slow_saves(analysis: AnalysisData, rows: Rows, beyond: I64, text: str, advi
     table, worst = analysis.timeline.table, rows[np.argsort(-beyond, kind="stable")[:_MOST_ROWS]]
     return Candidate(
         "slow_saves", int(beyond.sum()), text, int(table.time[rows[0]]), int(table.end[rows[-1]]), len(rows),
-        tuple(worst.tolist()), About(categories=(Category.SAVE.id,)), options=("--category", Category.SAVE.id),
+        tuple(worst.tolist()), InsightTarget(categories=(Category.SAVE.id,)), options=("--category", Category.SAVE.id),
         advice=advice,
     )  # fmt: skip
 
@@ -345,7 +345,7 @@ def _seconds_apart(analysis: AnalysisData) -> float | None:
     return None if steps is None or len(known) == 0 else steps * float(known[-1]) / 1e9
 
 
-def rare_saves(analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: About) -> Candidate:
+def rare_saves(analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: InsightTarget) -> Candidate:
     """Return the insight. wasted: training (ns) that the failures took back."""
     window, apart = analysis.window, duration_of_seconds(policy.interval)
     text = f"{plural(failures, 'failure')} lost the work since the last checkpoint; checkpoints are {apart} apart"
@@ -386,7 +386,7 @@ def frequent_saves(analysis: AnalysisData, policy: SavePolicy, slow: int) -> Can
     each, apart = duration_of_seconds(policy.cost), duration_of_seconds(policy.interval)
     text = f"{plural(policy.count, 'save')} of {each}, {apart} apart"
     return Candidate("frequent_saves", ns, text, window.start_ns, window.end_ns, policy.count,
-                     about=About(categories=(Category.SAVE.id,)))  # fmt: skip
+                     about=InsightTarget(categories=(Category.SAVE.id,)))  # fmt: skip
 
 
 def lost_training(analysis: AnalysisData, policy: SavePolicy | None) -> str:

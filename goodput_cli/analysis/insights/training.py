@@ -18,7 +18,7 @@ from goodput_cli.accounting.columns import among, distinct, of_kind
 from goodput_cli.analysis.goodput.findings import Covered
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.inside import waited_for_data
-from goodput_cli.analysis.insights.kinds import BY_CODE, About, Candidate
+from goodput_cli.analysis.insights.kinds import BY_CODE, InsightTarget, Candidate
 from goodput_cli.analysis.insights.patterns import WITHIN, find_step_pause, hangs_now, silent_since
 from goodput_cli.analysis.steps.growth import growth_between
 from goodput_cli.analysis.steps.levels import LEAST_STRETCH, changes_level
@@ -73,7 +73,7 @@ def find_hung_now(analysis: AnalysisData) -> Iterator[Candidate]:
     last_line = np.flatnonzero(timeline.table.time <= hung.heard)[-1:]
     options = ("--around", f"{STEP_PREFIX}{hung.step}", "--events")
     yield Candidate("hung_now", ns, text, hung.begun, hung.heard, 1, tuple(last_line.tolist()),
-                    About(steps=(hung.step,)), options=options)  # fmt: skip
+                    InsightTarget(steps=(hung.step,)), options=options)  # fmt: skip
 
 
 def pause_text(timeline: Timeline) -> str:
@@ -95,7 +95,7 @@ def find_hang(hangs: Hangs, timeline: Timeline) -> Iterator[Candidate]:
     yield Candidate(
         "hang", int(hangs.ns.sum()), text, int(hangs.start[0]), int(hangs.end[-1]), len(hangs),
         tuple(hangs.row[largest].tolist()),
-        About(tuple(numbers[:_MOST_ABOUT]), tuple(steps.tolist())),
+        InsightTarget(tuple(numbers[:_MOST_ABOUT]), tuple(steps.tolist())),
         options=_around_worst(hangs), advice=advice,
     )  # fmt: skip
 
@@ -196,7 +196,7 @@ def _of_drifts(steps: TimedSteps, drifts: Sequence[Drift]) -> Candidate:
     return Candidate(
         "drift", ns, f"{drift_text(worst)}: {_OPEN}{WITHIN}", min(drift.start_ns for drift in drifts),
         max(drift.end_ns for drift in drifts), len(drifts), tuple(steps.take(np.array(ends)).row.tolist()),
-        About(steps=tuple(drift.first_step for drift in drifts[:_MOST_ROWS])), in_goodput_ns=ns, confirmed=False,
+        InsightTarget(steps=tuple(drift.first_step for drift in drifts[:_MOST_ROWS])), in_goodput_ns=ns, confirmed=False,
     )  # fmt: skip
 
 
@@ -249,7 +249,7 @@ def _of_regimes(analysis: AnalysisData, steps: TimedSteps, regimes: Sequence[Reg
         advice = _DECIDE
     return Candidate(
         "slow_steps", lost, text, regimes[0].start_ns, regimes[-1].end_ns,
-        len(regimes), tuple(rows.tolist()), About(steps=tuple(one.first_step for one in regimes[:_MOST_ROWS])),
+        len(regimes), tuple(rows.tolist()), InsightTarget(steps=tuple(one.first_step for one in regimes[:_MOST_ROWS])),
         in_goodput_ns=in_goodput, advice=advice, confirmed=confirmed,
     )  # fmt: skip
 
@@ -273,7 +273,7 @@ def _are_stairs(regimes: Sequence[Regime]) -> bool:
 def _beyond_reference(analysis: AnalysisData, reference_ns: Fraction) -> Iterator[Candidate]:
     timeline, window = analysis.timeline, analysis.window
     command = "rolling" if timeline.records is None else None  # Checkpoint logs show no single steps.
-    about = About(categories=(Category.SLOWDOWN.id,))
+    about = InsightTarget(categories=(Category.SLOWDOWN.id,))
     reference = f"the reference step time of {duration(round(float(reference_ns)))}"
     slow, limits = _lost_to(analysis, Category.SLOWDOWN), analysis.goodput_limits
     level = timeline.risen_level if analysis.is_bounded else None
@@ -330,7 +330,7 @@ def find_input_bound(analysis: AnalysisData, programs: Sequence[StepBreakdown], 
         inside = 0
     if outside + inside:
         yield Candidate("input_bound", outside + inside, text, window.start_ns, window.end_ns,
-                    about=About(categories=(Category.DATA_LOADING_SYNC.id,)),
+                    about=InsightTarget(categories=(Category.DATA_LOADING_SYNC.id,)),
                     options=("--category", Category.DATA_LOADING_SYNC.id), in_goodput_ns=inside)  # fmt: skip
 
 
@@ -352,7 +352,7 @@ def find_given_up(analysis: AnalysisData, taken_back: int) -> Iterator[Candidate
     options = ("--category", Category.WASTED.id)
     rows = tuple(map(int, [*timeline.runs[1:], *rollbacks][:_MOST_ROWS]))
     yield Candidate("given_up", ns, text, window.start_ns, window.end_ns, max(runs - 1, len(rollbacks), 1), rows,
-                About(categories=(Category.WASTED.id,)), options, advice=advice)  # fmt: skip
+                InsightTarget(categories=(Category.WASTED.id,)), options, advice=advice)  # fmt: skip
 
 
 def _times(count: int) -> str:
@@ -459,7 +459,7 @@ def find_unexplained(analysis: AnalysisData, explained: int, failing: I64) -> It
             text += f"; its last lines report {with_certainty(why.code, [why.certainty])}"
         last = int(np.argmax(timeline.table.end))
         yield Candidate("dead_job", dead, text, begin, timeline.end, 1, (last,),
-                    About(categories=(Category.OTHER.id,)), ("--from", "-10m"))  # fmt: skip
+                    InsightTarget(categories=(Category.OTHER.id,)), ("--from", "-10m"))  # fmt: skip
     segments = begun[~among(begun, silence) & (in_failing < end - start)]
     if len(segments) == 0:
         return
@@ -470,7 +470,7 @@ def find_unexplained(analysis: AnalysisData, explained: int, failing: I64) -> It
     longest = int(segments[np.argmax(_lengths(analysis, segments))])
     around = ("--category", Category.OTHER.id)
     yield Candidate("unexplained", other - dead, text, window.start_ns, window.end_ns, len(segments),
-                _rows(analysis, np.array([longest])), About(categories=(Category.OTHER.id,)), around)  # fmt: skip
+                _rows(analysis, np.array([longest])), InsightTarget(categories=(Category.OTHER.id,)), around)  # fmt: skip
 
 
 _MAY_BE_THERE = (
@@ -514,7 +514,7 @@ def _found(
     start = max(int(edges[segments[0]]), window.start_ns) if len(segments) else window.start_ns
     end = min(int(edges[segments[-1] + 1]), window.end_ns) if len(segments) else window.end_ns
     return Candidate(code, ns, text, start, end, count, _rows(analysis, segments),
-                 About(categories=tuple(row.name for row in badput)), options)  # fmt: skip
+                 InsightTarget(categories=tuple(row.name for row in badput)), options)  # fmt: skip
 
 
 def _how_many(analysis: AnalysisData, segments: Rows, *, by_attempt: bool = False) -> int:

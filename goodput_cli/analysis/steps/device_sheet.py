@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from goodput_cli.analysis.sheet import Sheet
 from goodput_cli.analysis.steps.devices import DEVICE_CATEGORIES, DEVICES, Devices, devices_line, samples_of
 from goodput_cli.analysis.steps.inside_sheet import By
-from goodput_cli.analysis.table import Table, table_rows
+from goodput_cli.analysis.table import TableDeclaration, table_rows
 from goodput_cli.vocabulary.text import period
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _why_none(analysis: Analysis) -> str:
     return f"accelerator samples cover {period(first, last)}, which is outside the window. Check --timezone"
 
 
-def _sheet(title: str, table: Table, rows: Sequence[object], summary: tuple[str, ...], notes: tuple[str, ...]) -> Sheet:
+def _sheet(title: str, table: TableDeclaration, rows: Sequence[object], summary: tuple[str, ...], notes: tuple[str, ...]) -> Sheet:
     columns = table.people_columns()
     return Sheet(
         title=title,

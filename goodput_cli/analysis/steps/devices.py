@@ -16,7 +16,7 @@ import numpy as np
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
-from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
 from goodput_cli.arrays import F64, I64
 from goodput_cli.events.devices import DeviceSamples, Quantity, gpu_of, is_instance
 from goodput_cli.events.schema import EventTable
@@ -67,7 +67,7 @@ class DeviceRow:
     lost_kwh: float | None = column("number", "part of that energy outside training that counts", heading="kWh lost")
 
 
-DEVICES = Table("device_row", "an accelerator in the window", columns_of(DeviceRow, attribute))
+DEVICES = TableDeclaration("device_row", "an accelerator in the window", columns_of(DeviceRow, attribute))
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class DeviceCategory:
     kwh: float | None = column("number", "energy (kWh); null: not recorded", heading="kWh")
 
 
-DEVICE_CATEGORIES = Table("device_category", "all accelerators in a category", columns_of(DeviceCategory, attribute))
+DEVICE_CATEGORIES = TableDeclaration("device_category", "all accelerators in a category", columns_of(DeviceCategory, attribute))
 
 
 @written(

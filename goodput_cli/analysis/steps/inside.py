@@ -20,7 +20,7 @@ from goodput_cli.analysis.insights.hosts import tails
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.steps.launches import StepTimesOfAttempt, launches_in, mean_of_ranks, most_of, with_lengths
 from goodput_cli.analysis.steps.times import processes_by_attempt
-from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import CLASSES, PhaseClass, PhaseName, class_of
 from goodput_cli.vocabulary.categories import Category
@@ -77,7 +77,7 @@ class PhaseRow:
     )  # fmt: skip
 
 
-PHASES = Table("phase", "a phase of the step breakdown", columns_of(PhaseRow, attribute))
+PHASES = TableDeclaration("phase", "a phase of the step breakdown", columns_of(PhaseRow, attribute))
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,11 @@ class RankRow:
     )  # fmt: skip
 
 
-RANKS = Table("rank_inside", "a rank of the step breakdown", columns_of(RankRow, attribute))
+RANKS = TableDeclaration("rank_inside", "a rank of the step breakdown", columns_of(RankRow, attribute))
 
 
 @dataclass(frozen=True)
-class HostRow:
+class StepHostRow:
     """All ranks of a host."""
 
     host: str = column("text", "as named in its log", heading="host")
@@ -116,7 +116,7 @@ class HostRow:
     )
 
 
-HOSTS = Table("host_inside", "a host of the step breakdown", columns_of(HostRow, attribute))
+HOSTS = TableDeclaration("host_inside", "a host of the step breakdown", columns_of(StepHostRow, attribute))
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class StepBreakdown:
     """the longest first"""
     ranks: Annotated[tuple[RankRow, ...], RANKS] = ()
     """by cost, then by data"""
-    hosts: Annotated[tuple[HostRow, ...], HOSTS] = ()
+    hosts: Annotated[tuple[StepHostRow, ...], HOSTS] = ()
     """by cost"""
     untimed: float = 0.0
     """Kept steps that are not counted: their length is not logged, while that of others is."""
@@ -185,9 +185,9 @@ class StepBreakdown:
         return next((row for row in self.phases if row.phase == name and row.logged is None), None)
 
 
-def named(row: RankRow | HostRow) -> str:
+def named(row: RankRow | StepHostRow) -> str:
     """`rank 3 on node-1`, `host node-1`."""
-    if isinstance(row, HostRow):
+    if isinstance(row, StepHostRow):
         return f"host {row.host}"
     return f"rank {row.rank}" + (f" on {row.host}" if row.host else "")
 
@@ -228,7 +228,7 @@ def slow_ranks(inside: StepBreakdown) -> tuple[RankRow, ...]:
     return tuple(row for row in rows[:1] if may_be_slow(inside.rank_habit, str(row.rank)))
 
 
-def delay_text(inside: StepBreakdown, rows: Sequence[RankRow | HostRow]) -> str:
+def delay_text(inside: StepBreakdown, rows: Sequence[RankRow | StepHostRow]) -> str:
     """Return `rank 3 on node-1 delayed all others by at least 5 min 00 s (4.20 % of step time), rank 5 by ...`."""
     names = [named(row) for row in rows]
     amounts = [_amount(inside, row.cost_ns or 0) for row in rows]
@@ -255,7 +255,7 @@ def waited(share: float, what: str, least: str = "") -> str:
     return f"{least}{percent(share)} of step time was spent waiting for {what}"
 
 
-def mostly_data(row: RankRow | HostRow) -> bool:
+def mostly_data(row: RankRow | StepHostRow) -> bool:
     """Return True if more than half of its own time is loading of data."""
     return 2 * (row.data_ns or 0) > (row.own_ns or 0)
 
@@ -566,7 +566,7 @@ def _of_rank(sums: _PhaseTotals, rank: int, chosen: Callable[[PhaseName], bool])
     return round(sum(found)) if found else None
 
 
-def _host_rows(sums: _PhaseTotals) -> Iterator[HostRow]:
+def _host_rows(sums: _PhaseTotals) -> Iterator[StepHostRow]:
     by_host: defaultdict[str, list[int]] = defaultdict(list)
     for rank, host in sums.host_of.items():
         if host:
@@ -577,7 +577,7 @@ def _host_rows(sums: _PhaseTotals) -> Iterator[HostRow]:
         return max(found, default=None)
 
     rows = [
-        HostRow(
+        StepHostRow(
             host, len(ranks), most(ranks, lambda name: name.phase == "data"),
             most(ranks, lambda name: class_of(name.phase) is PhaseClass.OWN),
             round(sums.host_cost.get(host, 0)) if sums.hosts_compared else None,

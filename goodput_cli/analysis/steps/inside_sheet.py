@@ -16,7 +16,7 @@ from goodput_cli.analysis.steps.inside import (
     OF_A_HOST,
     PHASES,
     RANKS,
-    HostRow,
+    StepHostRow,
     PhaseRow,
     RankRow,
     StepBreakdown,
@@ -177,7 +177,7 @@ class InsideAnswer:
     """the longest first"""
     ranks: Annotated[Sequence[RankRow], RANKS]
     """by cost, then by data; empty where no times of ranks are logged"""
-    hosts: Annotated[Sequence[HostRow], HOSTS]
+    hosts: Annotated[Sequence[StepHostRow], HOSTS]
     """by cost"""
     programs: Sequence[StepBreakdown]
     """every program of the job, with the same and more of each; their times are never added up"""

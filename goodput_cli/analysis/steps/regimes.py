@@ -28,7 +28,7 @@ from goodput_cli.analysis.steps.levels import (
 )
 from goodput_cli.analysis.steps.noise import ONE_LEVEL, PaceModel, StepTimeDrift, best_model
 from goodput_cli.analysis.steps.times import TimedSteps, metric_of, sizes_of_work, winsorised_mean, with_precise_times
-from goodput_cli.analysis.table import Table, attribute, column, columns_of
+from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
 from goodput_cli.arrays import F64, I64
 from goodput_cli.events.schema import TOKENS_PER_STEP, Metric
 from goodput_cli.vocabulary.categories import Category
@@ -66,7 +66,7 @@ class Regime:
     where: str = column("text", "file:line or insertId of its first step", name="evidence")
 
 
-SLOW_REGIMES = Table("slow_regime", "a slow period", columns_of(Regime, attribute))
+SLOW_REGIMES = TableDeclaration("slow_regime", "a slow period", columns_of(Regime, attribute))
 
 
 @written("drift", "step times that grew steadily: a line fits them better than levels")

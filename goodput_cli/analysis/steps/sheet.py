@@ -31,7 +31,7 @@ from goodput_cli.analysis.steps.regimes import (
 )
 from goodput_cli.analysis.steps.times import TimedSteps, changes_of_size, step_times, timed_steps
 from goodput_cli.analysis.steps.work_sheet import work_sheet
-from goodput_cli.analysis.table import Table, attribute, column, columns_of, each, table_rows
+from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of, each, table_rows
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, SIZES
@@ -69,7 +69,7 @@ class Measured:
     """step and value, in order of time; of more than 1000 every k-th"""  # of the values that name a step
 
 
-METRICS = Table("metric", "one metric in the window", columns_of(Measured, attribute))
+METRICS = TableDeclaration("metric", "one metric in the window", columns_of(Measured, attribute))
 
 
 def measured(analysis: Analysis) -> list[Measured]:
@@ -185,8 +185,8 @@ class StepReport:
     """Finding about slow regimes and drifts."""
 
 
-SLOW_STEPS = Table("slow_step", "a slow step", columns_of(SlowStep, attribute))
-BINS = Table("bin", "a bin; the last one includes its upper end", columns_of(Bin, attribute))
+SLOW_STEPS = TableDeclaration("slow_step", "a slow step", columns_of(SlowStep, attribute))
+BINS = TableDeclaration("bin", "a bin; the last one includes its upper end", columns_of(Bin, attribute))
 
 
 def step_statistics(timeline: Timeline, start: int, end: int) -> StepStatistics:
@@ -411,7 +411,7 @@ def _ns(seconds: float) -> int:
 
 @written("step_times", "statistics (accounting, section 8)")
 @dataclass(frozen=True, kw_only=True)
-class StepTimes:
+class StepTimeStatistics:
     """Statistics of step times."""
 
     count: FromOne
@@ -439,7 +439,7 @@ class StepsAnswer:
 
     job: NamedJob
     window: MeasuredWindow
-    steps: StepTimes
+    steps: StepTimeStatistics
     slowest: Annotated[Sequence[SlowStep], SLOW_STEPS]
     """the slowest first"""
     slow_regimes: Annotated[Sequence[Regime], SLOW_REGIMES]
@@ -464,7 +464,7 @@ def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
     return StepsAnswer(
         job=named_job(analysis),
         window=measured_window(analysis),
-        steps=StepTimes(
+        steps=StepTimeStatistics(
             **asdict(report.statistics),
             mean_deviation_seconds=report.mean_deviation_seconds,
             max_deviation_seconds=report.max_deviation_seconds,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import run_heads
 from goodput_cli.analysis.sheet import Audience, Column
-from goodput_cli.analysis.table import UNKNOWN, FilledTable, Table
+from goodput_cli.analysis.table import UNKNOWN, FilledTable, TableDeclaration
 from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind
@@ -309,7 +309,7 @@ def _event_labels(part: Events) -> list[str | None]:
     return [labels[label] if label >= 0 else None for label in part.table.label[part.rows].tolist()]
 
 
-SEGMENTS = Table(
+SEGMENTS = TableDeclaration(
     "segment",
     "one segment",
     (
@@ -358,7 +358,7 @@ SEGMENTS = Table(
     ),
 )
 """Columns of a segment for programs."""
-EVENTS = Table(
+EVENTS = TableDeclaration(
     "event",
     "one event of the log",
     (

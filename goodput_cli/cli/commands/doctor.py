@@ -37,7 +37,7 @@ _AWS = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_
 
 
 @dataclass(frozen=True)
-class Finding:
+class SetupFinding:
     """One line of the output. `not set` is not an error."""
 
     state: State
@@ -45,27 +45,27 @@ class Finding:
     detail: str
 
 
-def examine() -> Iterator[Finding]:
+def examine() -> Iterator[SetupFinding]:
     """Yield one finding for each thing that is checked."""
-    yield Finding("ok", "goodput-cli", f"{__version__}, {Path(__file__).parent.parent.parent}")
-    yield Finding("ok", "python", f"{platform.python_version()}, {platform.platform()}")
+    yield SetupFinding("ok", "goodput-cli", f"{__version__}, {Path(__file__).parent.parent.parent}")
+    yield SetupFinding("ok", "python", f"{platform.python_version()}, {platform.platform()}")
     yield from map(_distribution, _DISTRIBUTIONS)
     for extra, (modules, what_for) in EXTRAS.items():
         there = any(map(_is_there, modules))
         detail = what_for if there else f"{what_for}; install it with {to_install(extra)}"
-        yield Finding("ok" if there else "missing", f"extra {extra}", detail)
+        yield SetupFinding("ok" if there else "missing", f"extra {extra}", detail)
     yield google()
     yield amazon()
     yield _settings()
     size = shutil.get_terminal_size()
-    yield Finding("ok", "terminal", f"{size.columns} columns, TERM={os.environ.get('TERM', 'unknown')}")
+    yield SetupFinding("ok", "terminal", f"{size.columns} columns, TERM={os.environ.get('TERM', 'unknown')}")
 
 
-def _distribution(name: str) -> Finding:
+def _distribution(name: str) -> SetupFinding:
     try:
-        return Finding("ok", name, version(name))
+        return SetupFinding("ok", name, version(name))
     except PackageNotFoundError:
-        return Finding("broken", name, f"missing; install it with {to_install()}")
+        return SetupFinding("broken", name, f"missing; install it with {to_install()}")
 
 
 def _is_there(module: str) -> bool:
@@ -75,39 +75,39 @@ def _is_there(module: str) -> bool:
         return False
 
 
-def google() -> Finding:
+def google() -> SetupFinding:
     """Return where the credentials for Google Cloud are read from."""
     named = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
     usual = Path(os.environ.get("CLOUDSDK_CONFIG", Path.home() / ".config" / "gcloud"))
     file = Path(named) if named else usual / "application_default_credentials.json"
     if named and not file.is_file():
-        return Finding("broken", GOOGLE, f"GOOGLE_APPLICATION_CREDENTIALS={named}: no such file")
+        return SetupFinding("broken", GOOGLE, f"GOOGLE_APPLICATION_CREDENTIALS={named}: no such file")
     if file.is_file():
-        return Finding("ok", GOOGLE, f"{file} {_NOT_TRIED}")
+        return SetupFinding("ok", GOOGLE, f"{file} {_NOT_TRIED}")
     advice = "create one with `gcloud auth application-default login`; VMs of Google Cloud need none"
-    return Finding("not set", GOOGLE, f"no key file; {advice}")
+    return SetupFinding("not set", GOOGLE, f"no key file; {advice}")
 
 
-def amazon() -> Finding:
+def amazon() -> SetupFinding:
     """Return where the credentials for Amazon are read from."""
     file = Path.home() / ".aws" / "credentials"
     if not _is_there("boto3"):
-        return Finding("not set", AMAZON, "not checked: the extra s3 is not installed")
+        return SetupFinding("not set", AMAZON, "not checked: the extra s3 is not installed")
     variables = [name for name in _AWS if os.environ.get(name)]
     if variables or file.is_file():
-        return Finding("ok", AMAZON, f"{', '.join(variables) or file} {_NOT_TRIED}")
+        return SetupFinding("ok", AMAZON, f"{', '.join(variables) or file} {_NOT_TRIED}")
     advice = "create them with `aws configure`; EC2 instances need none"
-    return Finding("not set", AMAZON, f"no AWS_… variables and no ~/.aws/credentials; {advice}")
+    return SetupFinding("not set", AMAZON, f"no AWS_… variables and no ~/.aws/credentials; {advice}")
 
 
-def _settings() -> Finding:
+def _settings() -> SetupFinding:
     try:
         settings = find_settings(Path.cwd())
     except (GoodputError, OSError) as error:
-        return Finding("broken", "settings", str(error))
+        return SetupFinding("broken", "settings", str(error))
     if settings is None:
-        return Finding("not set", "settings", "no goodput.toml and no [tool.goodput] in pyproject.toml")
-    return Finding("ok", "settings", settings.shown)
+        return SetupFinding("not set", "settings", "no goodput.toml and no [tool.goodput] in pyproject.toml")
+    return SetupFinding("ok", "settings", settings.shown)
 
 
 @click.command(
@@ -128,7 +128,7 @@ def doctor() -> int:
     return GoodputError.exit_code if any(one.state == "broken" for one in findings) else 0
 
 
-def _lines(finding: Finding, width: int, room: int | None) -> list[str]:
+def _lines(finding: SetupFinding, width: int, room: int | None) -> list[str]:
     """Return the lines of a finding. width: of the column of names. room: columns of the terminal; None for a pipe."""
     head = f" {finding.state:<7}  {finding.what:<{width}}  "
     line = head + safe(finding.detail)

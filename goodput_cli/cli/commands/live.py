@@ -281,7 +281,7 @@ def monitor(
         raise UsageError(f"--publish is required: {FORMS}")
     with suppress(OSError):
         os.nice(nice)
-    from goodput_cli.api.watch import Watched
+    from goodput_cli.api.watch import WatchedLog
     from goodput_cli.monitor.run import Monitor, Stop
     from goodput_cli.monitor.targets.base import Health
 
@@ -300,7 +300,7 @@ def monitor(
     raise_again()
     once = NewDiagnostics()
     running = Monitor(
-        partial(Watched, sources, once=history, **options),
+        partial(WatchedLog, sources, once=history, **options),
         workers,
         plan,
         names=job_name,

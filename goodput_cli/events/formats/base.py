@@ -24,8 +24,8 @@ from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
 from goodput_cli.events.devices import DeviceCollector, DevicePart
 from goodput_cli.events.envelope import labels_in
 from goodput_cli.events.fast_json import Columns
-from goodput_cli.events.recorded_steps import RecordedSteps
-from goodput_cli.events.rows import Details, Interner, Measurements, Origin, RowBuilder, constant
+from goodput_cli.events.recorded_steps import RecordedStepCollector
+from goodput_cli.events.rows import DetailCollector, Interner, Measurements, Origin, RowBuilder, constant
 from goodput_cli.events.text.collector import Collector, TextPart
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.events.values import DecimalColumn, epoch_column, whole_column, why_no_time
@@ -112,13 +112,13 @@ class Output:
     rows: RowBuilder
     notes: DiagnosticCollector
     labels: Interner[str]
-    details: Details
+    details: DetailCollector
     clock: TimestampReader
     writers: Interner[tuple[str, str]] = field(default_factory=Interner)
     """Codes for `Origin.writer`."""
     measured: Measurements = field(default_factory=Measurements)
     """Collects metrics of programs."""
-    recorded_steps: RecordedSteps = field(default_factory=RecordedSteps)
+    recorded_steps: RecordedStepCollector = field(default_factory=RecordedStepCollector)
     """Collects the step breakdowns of ranks."""
     devices: DeviceCollector = field(default_factory=DeviceCollector)
     """Collects samples of accelerators."""

@@ -25,7 +25,7 @@ from goodput_cli.events.schema import (
     Edge,
     Kind,
 )
-from goodput_cli.events.signs import Point, RecordedSign, SaidSign
+from goodput_cli.events.signs import RecoveryPhase, RecordedRecoveryEvent, RecoveryEventText
 from goodput_cli.events.values import NOT_FINITE, number, whole_number
 from goodput_cli.record.native import EVENT, EVENTS, PHASES, RANK, REASON, RESTARTED_BY, RUN_ID, STEP, TIME
 from goodput_cli.sources.base import Record
@@ -164,9 +164,9 @@ def _observe_restart(records: Records, good: Rows, time: I64, output: Output) ->
     for at in good.tolist() if RESTARTED_BY in records.keys else ():
         record = records.records[at]
         if record[EVENT] == _STARTED and record[RESTARTED_BY] == _HAND:
-            said = SaidSign(Point.WORKERS_STARTED, {"by": _HAND}, rank=whole_number(record.get(RANK)))
+            said = RecoveryEventText(RecoveryPhase.WORKERS_STARTED, {"by": _HAND}, rank=whole_number(record.get(RANK)))
             job, line = int(records.origin.job[at]), int(records.origin.line[at])
-            output.texts.recorded.append(RecordedSign(said, int(time[at]), job, records.origin.source, line))
+            output.texts.recorded.append(RecordedRecoveryEvent(said, int(time[at]), job, records.origin.source, line))
 
 
 _STARTED, _HAND = "started", "hand"

@@ -24,7 +24,7 @@ from goodput_cli.events.inside import (
     is_too_long,
     safe_name,
 )
-from goodput_cli.events.recorded_steps import ProcessOfRank, StepRecords
+from goodput_cli.events.recorded_steps import ProcessOfRank, ProcessStepRecords
 from goodput_cli.events.text.log_lines import MAX_STEP
 from goodput_cli.events.values import number
 from goodput_cli.record.native import FIRST_STEP, PHASE_PREFIX, RANK, RUN_ID, STEP, STEP_SECONDS, STEPS, WORK
@@ -62,7 +62,7 @@ def read_phases(records: Records, rows: Rows, time: I64, output: Output) -> None
                 table.append(ns)
         columns = np.column_stack(table) if table else np.zeros((len(own), 0), dtype=np.int64)
         source = records.origin.source
-        of_life = StepRecords(time[own], step[own], steps[own], took[own], tuple(names), columns, source)
+        of_life = ProcessStepRecords(time[own], step[own], steps[own], took[own], tuple(names), columns, source)
         output.recorded_steps.add(life, of_life)
     _measure(records, np.flatnonzero(chosen & (rank == 0)), (time, step, steps), output)
 

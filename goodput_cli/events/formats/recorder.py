@@ -52,7 +52,7 @@ _BETWEEN = "between_steps"
 _TIME_KEYS = frozenset(fact.time_key for fact in _FACTS) | {_STEP_TIME, _SLICES_TIME}
 
 
-class Recorder:
+class RecorderFormat:
     """Format of the log of ml-goodput-measurement's recorder."""
 
     name = "recorder"

@@ -22,7 +22,7 @@ from goodput_cli.events.formats.collected import TRACKED, MlDiagnostics, Sacct, 
 from goodput_cli.events.formats.native import Native
 from goodput_cli.events.formats.nvrx import NvrxCycles
 from goodput_cli.events.formats.orbax import Orbax
-from goodput_cli.events.formats.recorder import Recorder
+from goodput_cli.events.formats.recorder import RecorderFormat
 from goodput_cli.events.formats.resiliency import Resiliency
 from goodput_cli.events.json_documents import KEYS as WRAPPED
 from goodput_cli.events.reading_options import ReadingOptions
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "goodput_cli.formats"
 BUILT_IN: tuple[Callable[[], Format], ...] = (
-    Orbax, Recorder, MlDiagnostics, Resiliency, Native, Sacct, Torchtitan, Timeless, NvrxCycles, *TRACKED,
+    Orbax, RecorderFormat, MlDiagnostics, Resiliency, Native, Sacct, Torchtitan, Timeless, NvrxCycles, *TRACKED,
 )  # fmt: skip
 """One row per format; if two recognize a record, the first reads it."""
 

@@ -40,7 +40,7 @@ from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled
 from goodput_cli.events.mappings.times import find_time, is_searched, read_time
 from goodput_cli.events.mappings.toml import Mistake, TomlLocation
 from goodput_cli.events.schema import RATE_SECONDS, Edge, SaveState
-from goodput_cli.events.signs import Point, SaidSign, UntimedSign
+from goodput_cli.events.signs import RecoveryPhase, RecoveryEventText, UntimedRecoveryEvent
 from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import (
@@ -312,7 +312,7 @@ class MappedRecords(Collected):
         """A log line for each rule that reads a record."""
         used = np.zeros(len(records), dtype=np.bool_)
         log_lines: list[LogLine] = []
-        signs: list[UntimedSign] = []
+        signs: list[UntimedRecoveryEvent] = []
         turns = output.texts.turns.setdefault((records.origin.source, self.name), InTurns())
         for at, record in enumerate(records.records):
             found = [*record_readings(self._rules, record), *record_readings(self._signs, record)]
@@ -399,7 +399,7 @@ def _look_inside(said: ParsedEvent, rule: DeclaredRule, fields: Mapping[str, str
         said.metrics[RATE_SECONDS] = said.took / NS_PER_SECOND
 
 
-def _signs(rule: DeclaredRule, fields: Mapping[str, str]) -> tuple[SaidSign, ...]:
+def _signs(rule: DeclaredRule, fields: Mapping[str, str]) -> tuple[RecoveryEventText, ...]:
     """The moment of a recovery that a line names. What cannot be a fact is left out."""
     if rule.point is None:
         return ()
@@ -410,7 +410,7 @@ def _signs(rule: DeclaredRule, fields: Mapping[str, str]) -> tuple[SaidSign, ...
     timeout = found.get("timeout")
     waited = None if timeout is None else _phase_ns(timeout, 1.0)
     said = sign(
-        Point[rule.point.upper()], host=fields.get("host", ""), rank=fields.get("rank"), by=rule.by,
+        RecoveryPhase[rule.point.upper()], host=fields.get("host", ""), rank=fields.get("rank"), by=rule.by,
         left=left, of=of, used=used, timeout_ns=waited, allocation=found.get("allocation"),
     )  # fmt: skip
     return (said,)

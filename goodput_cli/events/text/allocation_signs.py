@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import SACCT
-from goodput_cli.events.signs import Point, Sign, plain
+from goodput_cli.events.signs import RecoveryPhase, RecoveryEvent, plain
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
 from goodput_cli.events.text.meaning import said
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -44,11 +44,11 @@ class _Row:
 def signs_of_allocations(
     job: str, parts: Sequence[tuple[int, Sequence[LogLine]]], names: Sequence[str], notes: DiagnosticCollector,
     odd: Container[int] = (),
-) -> list[Sign]:  # fmt: skip
+) -> list[RecoveryEvent]:  # fmt: skip
     """The signs in the rows of one job. parts: its log lines, placed, each with the code of its source. names: of the
     sources. odd: sources whose rows are known to be off the text (`allocation_clock`): no requeue explains that."""
     rows = sorted(_rows_of(parts), key=lambda row: row.order)
-    found: list[Sign] = []
+    found: list[RecoveryEvent] = []
     last: dict[str, _Row] = {}
     for at, row in enumerate(rows):
         found += _signs_of(job, row, last.get(row.number), rows[at - 1] if at else None, names)
@@ -77,19 +77,19 @@ def _rows_of(parts: Sequence[tuple[int, Sequence[LogLine]]]) -> list[_Row]:
     return list(rows.values())
 
 
-def _signs_of(job: str, row: _Row, same: _Row | None, before: _Row | None, names: Sequence[str]) -> list[Sign]:
+def _signs_of(job: str, row: _Row, same: _Row | None, before: _Row | None, names: Sequence[str]) -> list[RecoveryEvent]:
     """same: the row before of the same allocation; before: the row before, of any."""
     facts: dict[str, str | int] = {"allocation": plain(row.number)}
     again = {**facts, "by": "scheduler"} if same is not None and same.state in _STARTED_AGAIN else facts
     ended = {**facts, "by": "hand"} if row.by_hand else facts
     behind = before is not None and before.end is not None and (row.begin is None or before.end <= row.begin)
-    told: list[tuple[Point, int | None, Mapping[str, str | int]]] = [
-        (Point.REQUEUED, row.waiting if same is not None or behind else None, again),
-        (Point.ALLOCATED, row.begin, again),
-        (Point.TERMINATED, row.end, ended),
+    told: list[tuple[RecoveryPhase, int | None, Mapping[str, str | int]]] = [
+        (RecoveryPhase.REQUEUED, row.waiting if same is not None or behind else None, again),
+        (RecoveryPhase.ALLOCATED, row.begin, again),
+        (RecoveryPhase.TERMINATED, row.end, ended),
     ]
     where = f"{names[row.code]}:{row.line}"
-    return [Sign(job, point, ns, where, facts=own) for point, ns, own in told if ns is not None]
+    return [RecoveryEvent(job, point, ns, where, facts=own) for point, ns, own in told if ns is not None]
 
 
 def _note_hidden(

@@ -18,7 +18,7 @@ from goodput_cli.events.formats.base import RUNS, Output
 from goodput_cli.events.inside import RankSteps, within_memory
 from goodput_cli.events.rows import Interner, RowBuilder
 from goodput_cli.events.schema import Metric
-from goodput_cli.events.signs import Sign
+from goodput_cli.events.signs import RecoveryEvent
 from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_each
 from goodput_cli.events.text.allocation_clock import RowClock, clocks_of_tables, move_rows, with_evidence_moved
 from goodput_cli.events.text.allocation_signs import signs_of_allocations
@@ -75,7 +75,7 @@ from goodput_cli.events.text.views import one_job_each, placed_by_steps, recorde
 
 if TYPE_CHECKING:
     from goodput_cli.events.reading_options import ReadingOptions
-    from goodput_cli.events.trackers.runs import Run
+    from goodput_cli.events.trackers.runs import TrackedRun
 
 
 _NO_TIME = (
@@ -131,7 +131,7 @@ class Texts:
         self._views: dict[int, str | None] = {}
         self._odd_rows: Mapping[int, RowClock] = {}
         """By source, what is said of the times of a scheduler's rows."""
-        self._signs: list[Sign] = []
+        self._signs: list[RecoveryEvent] = []
         """Of allocations, whose rows are of jobs of their own."""
         self._jobs: dict[int, str] = {}
         """The job of each source that says some event, and of what lies beside it in its folder."""
@@ -204,13 +204,13 @@ class Texts:
             self._every = without_outputs(self._every, names)
         self._sources = {code: one for code, one in self._every.items() if says_events(one)}
 
-    def _keep_printed(self, runs: Sequence[Run]) -> None:
+    def _keep_printed(self, runs: Sequence[TrackedRun]) -> None:
         """What processes of trackers printed about deaths is of their jobs."""
         for run in runs:
             for code, one in run.seen:
                 self._every[code].seen.append(replace(one, job=run.job))
 
-    def _tracked(self, names: Sequence[str], hints: ReadingOptions, output: Output) -> list[Run]:
+    def _tracked(self, names: Sequence[str], hints: ReadingOptions, output: Output) -> list[TrackedRun]:
         """The runs of experiment trackers."""
         tracked = {code: source.tracked for code, source in self._sources.items() if source.tracked}
         if not tracked:
@@ -473,7 +473,7 @@ def _unread_steps(
 
 
 def _same_runs(
-    tracked: Sequence[Run], parts: Sequence[Part], named: Sequence[str], notes: DiagnosticCollector
+    tracked: Sequence[TrackedRun], parts: Sequence[Part], named: Sequence[str], notes: DiagnosticCollector
 ) -> list[str]:
     """The job of each part, where some are of the run that a tracker has too."""
     from goodput_cli.events.trackers.registry import same_runs  # few logs are of trackers
@@ -486,8 +486,8 @@ def _same_runs(
 
 
 def _without_recorded(
-    tracked: Sequence[Run], recorded: Mapping[str, Any], jobs: Sequence[str], notes: DiagnosticCollector
-) -> list[Run]:
+    tracked: Sequence[TrackedRun], recorded: Mapping[str, Any], jobs: Sequence[str], notes: DiagnosticCollector
+) -> list[TrackedRun]:
     from goodput_cli.events.trackers.registry import without_recorded  # few logs are of trackers
 
     return without_recorded(tracked, recorded, jobs, notes)

@@ -13,9 +13,9 @@ from goodput_cli.events.signs import MOST_SIGNS, fewer
 
 if TYPE_CHECKING:
     from goodput_cli.events.cluster_attempts import ApiObject
-    from goodput_cli.events.event_files import Event
+    from goodput_cli.events.event_files import FileEvent
     from goodput_cli.events.evidence import UntimedEvidence
-    from goodput_cli.events.signs import CycleFile, RecordedSign, UntimedSign
+    from goodput_cli.events.signs import CycleFile, RecordedRecoveryEvent, UntimedRecoveryEvent
     from goodput_cli.events.text.evidence_lines import EntryObserver
     from goodput_cli.events.text.log_lines import LogLine
     from goodput_cli.events.text.meaning import Interleaved, InTurns
@@ -33,7 +33,7 @@ class TextPart:
     """Lines that say nothing."""
     modified_ns: int | None = None
     """When the file was last written to."""
-    events: list[tuple[int, Event]] = field(default_factory=list)
+    events: list[tuple[int, FileEvent]] = field(default_factory=list)
     """Of an event file, with their numbers."""
     damaged: list[int] = field(default_factory=list)
     """Numbers of events that cannot be read."""
@@ -47,7 +47,7 @@ class TextPart:
     """Observations: what lines say about deaths."""
     left_out: int = 0
     """How many observations were too many."""
-    signs: list[UntimedSign] = field(default_factory=list)
+    signs: list[UntimedRecoveryEvent] = field(default_factory=list)
     """Moments of recoveries that lines name."""
     signs_left_out: int = 0
     """How many of them were too many."""
@@ -77,7 +77,7 @@ class Collector:
         """(source, what an object of Kubernetes says about time)."""
         self.cycles: list[CycleFile] = []
         """What files of NVRx say of cycles."""
-        self.recorded: list[RecordedSign] = []
+        self.recorded: list[RecordedRecoveryEvent] = []
         """Moments of recoveries that recorders name."""
         self.observers: dict[int, EntryObserver] = {}
         """Of sources whose lines come one by one."""

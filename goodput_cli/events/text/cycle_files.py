@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.signs import Cycle, CycleFile, Point, Sign
+from goodput_cli.events.signs import Cycle, CycleFile, RecoveryPhase, RecoveryEvent
 from goodput_cli.events.text.jobs import beside
 from goodput_cli.vocabulary.when import NS_PER_MINUTE
 
@@ -83,15 +83,15 @@ def _note_alone(one: CycleFile, others: bool, notes: DiagnosticCollector) -> Non
     notes.add("cycles_alone", f"{message}{shown}", one.source, [one.line])
 
 
-def signs_of_cycles(cycles: Iterable[Cycle], signs: Iterable[Sign]) -> list[Sign]:
+def signs_of_cycles(cycles: Iterable[Cycle], signs: Iterable[RecoveryEvent]) -> list[RecoveryEvent]:
     """Where no line says that a rendezvous was done, the begin of the cycle behind it."""
     told: defaultdict[tuple[str, object], list[int]] = defaultdict(list)
     for sign in signs:
-        if sign.point is Point.RENDEZVOUS_DONE:
+        if sign.point is RecoveryPhase.RENDEZVOUS_DONE:
             told[sign.job, sign.facts.get("cycle")].append(sign.time)
     return [
-        Sign(
-            one.job, Point.RENDEZVOUS_DONE, one.begin, one.where,
+        RecoveryEvent(
+            one.job, RecoveryPhase.RENDEZVOUS_DONE, one.begin, one.where,
             facts={"cycle": one.number, **({"by": "launcher"} if one.number else {})},
         )
         for one in cycles

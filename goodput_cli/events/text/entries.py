@@ -31,7 +31,7 @@ from goodput_cli.events.formats.base import (
 )
 from goodput_cli.events.inside import safe_name
 from goodput_cli.events.schema import ACCELERATORS, BATCH_SIZE, SAMPLES, SIZES
-from goodput_cli.events.signs import Point, UntimedSign
+from goodput_cli.events.signs import RecoveryPhase, UntimedRecoveryEvent
 from goodput_cli.events.text.causes import by_exit
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import EntryObserver, may_say
@@ -60,7 +60,7 @@ def collect(
     used = np.zeros(len(records), dtype=np.bool_)
     log_lines: list[LogLine] = []
     printed: list[tuple[Line, list[ParsedEvent]]] = []
-    signs: list[UntimedSign] = []
+    signs: list[UntimedRecoveryEvent] = []
     alive: dict[str, tuple[LogLine, LogLine]] = {}  # the first and the last that says nothing
     for at, (record, entry) in enumerate(zip(records.records, entries, strict=True)):
         text, stamp = record.get(key), int(stamps[at])
@@ -454,7 +454,7 @@ def _marks(record: Mapping[str, Any], line: int) -> list[LogLine]:
     found = [(EventType.SCHEDULED, submitted), (EventType.START, started)]
     if state in _STATES and started is not None:
         found.append((_STATES[state][0], ended))
-    signs = (sign(Point.TERMINATED, by="hand"),) if _is_by_hand(record) else ()
+    signs = (sign(RecoveryPhase.TERMINATED, by="hand"),) if _is_by_hand(record) else ()
     return [
         LogLine(line, "", stamp, ParsedEvent(SACCT, what, name=str(record["JobID"]), job=str(record.get("JobName", "")),
                                              detail=(("state", state),), signs=signs))

@@ -8,7 +8,7 @@ from dataclasses import fields
 
 from goodput_cli.events.envelope import Identity
 from goodput_cli.events.evidence import CHANGED_WITH_TIME, EvidenceOfLog, FailureEvidence, UntimedEvidence
-from goodput_cli.events.signs import Sign
+from goodput_cli.events.signs import RecoveryEvent
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.evidence_reader import OF_PATH
 from goodput_cli.events.text.sign_lines import by_source, signs_of_evidence, timed_signs
@@ -33,7 +33,7 @@ def observations_of(
     knows when a source was last written to. jobs: that of each source where it is known. entries: identities of
     entries of Cloud Logging, by their codes."""
     rows: list[FailureEvidence] = []
-    signs: list[Sign] = []
+    signs: list[RecoveryEvent] = []
     dropped: dict[str, int] = {}
     for code, source in sources.items():
         clock = _Clock(source, local(code), near.get(code, ()), year, now_ns)

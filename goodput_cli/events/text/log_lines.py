@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from goodput_cli.errors import SourceError
 from goodput_cli.events.inside import PhaseTime
 from goodput_cli.events.schema import SAVE_STATE, Edge, SaveState
-from goodput_cli.events.signs import SaidSign
+from goodput_cli.events.signs import RecoveryEventText
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 from goodput_cli.events.values import round_to_us
 
@@ -117,7 +117,7 @@ class ParsedEvent:
     """Of a step: what its line says of the time inside it."""
     bad_phases: tuple[str, ...] = ()
     """Why further ones are none."""
-    signs: tuple[SaidSign, ...] = ()
+    signs: tuple[RecoveryEventText, ...] = ()
     """The moments of a recovery that the line names, whatever else it is."""
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from goodput_cli.arrays import I64
 from goodput_cli.events.formats.base import Parsed, without_records
 from goodput_cli.events.json_documents import json_in
-from goodput_cli.events.signs import UntimedSign
+from goodput_cli.events.signs import UntimedRecoveryEvent
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_say
 from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, UNREAD_STEPS, LineRules, Lines
@@ -74,7 +74,7 @@ class TextLines:
         placed: list[tuple[int, LogLine]] = []
         said: dict[int, Sequence[ParsedEvent]] = {}
         worth: list[int] = []
-        signs: list[UntimedSign] = []
+        signs: list[UntimedRecoveryEvent] = []
         kinds: dict[int, Kind] = {}
         losses: dict[int, float] = {}
         compared = len(hits)
@@ -172,7 +172,7 @@ class TextLines:
             turns = self._turns[key] = InTurns()
         return turns
 
-    def _read(self, block: Lines, at: int, number: int, signs: list[UntimedSign]) -> tuple[list[LogLine], str, str]:
+    def _read(self, block: Lines, at: int, number: int, signs: list[UntimedRecoveryEvent]) -> tuple[list[LogLine], str, str]:
         """What a line says, why it is wrong, and itself, without prefixes. signs: takes those that it holds."""
         line = bare(block.text(at))
         overwritten = bool(block.overwritten[at])

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.envelope import Identity
 from goodput_cli.events.evidence import FailureEvidence
-from goodput_cli.events.signs import MOST_SIGNS, Point, SaidSign, Sign, UntimedSign, fewer, in_order, plain
+from goodput_cli.events.signs import MOST_SIGNS, RecoveryPhase, RecoveryEventText, RecoveryEvent, UntimedRecoveryEvent, fewer, in_order, plain
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.log_lines import LogLine, ParsedEvent
 from goodput_cli.events.text.stamps import Stamp
@@ -22,7 +22,7 @@ _DETECTORS = frozenset({_WATCHDOG, "watchdog exception", "heartbeat monitor", "n
 """Rows of what waited for others, and says that it waited too long."""
 
 
-def signs_in(log_lines: Iterable[LogLine]) -> list[UntimedSign]:
+def signs_in(log_lines: Iterable[LogLine]) -> list[UntimedRecoveryEvent]:
     """The signs that log lines hold. A line without a time names no moment."""
     return [
         sign
@@ -32,25 +32,25 @@ def signs_in(log_lines: Iterable[LogLine]) -> list[UntimedSign]:
     ]
 
 
-def _signs_of(log_line: LogLine, event: ParsedEvent, stamp: Stamp | None) -> Iterable[UntimedSign]:
+def _signs_of(log_line: LogLine, event: ParsedEvent, stamp: Stamp | None) -> Iterable[UntimedRecoveryEvent]:
     if stamp is not None:
         for said in event.signs:
-            yield UntimedSign(said, log_line.line, stamp, log_line.entry)
+            yield UntimedRecoveryEvent(said, log_line.line, stamp, log_line.entry)
 
 
 def timed_signs(
     source: CollectedSource, job: str, ns: Callable[[Stamp, int], int], name: str, entries: Sequence[Identity]
-) -> list[Sign]:
+) -> list[RecoveryEvent]:
     """The signs of one source. job: whose it is. ns: the instant of a stamp of a line. name: of the source. entries:
     identities of entries of Cloud Logging, by their codes."""
     return [
-        Sign(job, one.said.point, at, _where(one, name, entries), one.said.host, one.said.rank, one.said.facts)
+        RecoveryEvent(job, one.said.point, at, _where(one, name, entries), one.said.host, one.said.rank, one.said.facts)
         for one in source.signs
         if is_possible(at := ns(one.stamp, one.line))
     ]
 
 
-def _where(one: UntimedSign, name: str, entries: Sequence[Identity]) -> str:
+def _where(one: UntimedRecoveryEvent, name: str, entries: Sequence[Identity]) -> str:
     if one.line <= 0 and 0 <= one.entry < len(entries):
         return str(entries[one.entry][2])
     return f"{name}:{one.line}"
@@ -61,40 +61,40 @@ def is_possible(ns: int) -> bool:
     return 0 < ns < _LATEST_NS
 
 
-def signs_of_evidence(rows: Iterable[FailureEvidence], job_of: Callable[[FailureEvidence], str]) -> list[Sign]:
+def signs_of_evidence(rows: Iterable[FailureEvidence], job_of: Callable[[FailureEvidence], str]) -> list[RecoveryEvent]:
     """What observations with a time of their own say of when a process failed, and when somebody saw it."""
-    found: list[Sign] = []
+    found: list[RecoveryEvent] = []
     for one in rows:
         job = job_of(one) if one.stamped and one.lo is not None else ""
         for point, ns, facts in _points_of(one) if job else ():
             if is_possible(ns):
-                found.append(Sign(job, point, ns, one.where, plain(one.host), one.rank, facts))
+                found.append(RecoveryEvent(job, point, ns, one.where, plain(one.host), one.rank, facts))
     return found
 
 
-def _points_of(one: FailureEvidence) -> list[tuple[Point, int, Mapping[str, str | int]]]:
+def _points_of(one: FailureEvidence) -> list[tuple[RecoveryPhase, int, Mapping[str, str | int]]]:
     assert one.lo is not None
     if one.row in _DETECTORS:
         facts: dict[str, str | int] = {} if one.waited_ns is None else {"timeout_ns": one.waited_ns}
-        seen: list[tuple[Point, int, Mapping[str, str | int]]] = [(Point.DETECTED, one.lo, facts)]
+        seen: list[tuple[RecoveryPhase, int, Mapping[str, str | int]]] = [(RecoveryPhase.DETECTED, one.lo, facts)]
         if one.row == _WATCHDOG and one.waited_ns is not None:
-            seen.append((Point.FAILED, one.lo - one.waited_ns, {**facts, "exact": 1}))
+            seen.append((RecoveryPhase.FAILED, one.lo - one.waited_ns, {**facts, "exact": 1}))
         return seen
     if one.role != "root" or one.speaker not in _WITNESSES:
         return []
-    return [(Point.FAILED, one.lo, {"cause": one.code})]
+    return [(RecoveryPhase.FAILED, one.lo, {"cause": one.code})]
 
 
 _WITNESSES = ("process", "kernel", "pod")
 """Who says that something failed when it did; launchers and schedulers say it when they have seen it."""
 
 
-def few_signs(signs: Iterable[Sign], sources: Sequence[str], notes: DiagnosticCollector) -> tuple[Sign, ...]:
+def few_signs(signs: Iterable[RecoveryEvent], sources: Sequence[str], notes: DiagnosticCollector) -> tuple[RecoveryEvent, ...]:
     """The signs in order of time, those of each job in bounded number. sources: the names of all, by their codes."""
-    by_job: defaultdict[str, list[Sign]] = defaultdict(list)
+    by_job: defaultdict[str, list[RecoveryEvent]] = defaultdict(list)
     for one in signs:
         by_job[one.job].append(one)
-    found: list[Sign] = []
+    found: list[RecoveryEvent] = []
     for own in by_job.values():
         kept = fewer(own, lambda sign: (sign.point, sign.time))
         if len(kept) < len(own):
@@ -103,7 +103,7 @@ def few_signs(signs: Iterable[Sign], sources: Sequence[str], notes: DiagnosticCo
     return in_order(found)
 
 
-def _note_left_out(many: int, first: Sign, sources: Mapping[str, int], notes: DiagnosticCollector) -> None:
+def _note_left_out(many: int, first: RecoveryEvent, sources: Mapping[str, int], notes: DiagnosticCollector) -> None:
     source, _, line = first.where.rpartition(":")
     message = (
         f"more recovery events than the {MOST_SIGNS:,} that are kept per job: of each kind, only the first and the "
@@ -117,10 +117,10 @@ def by_source(names: Sequence[str]) -> dict[str, int]:
     return {name: code for code, name in enumerate(names)}
 
 
-def sign(point: Point, *, host: str = "", rank: str | None = None, **facts: str | int | None) -> SaidSign:
+def sign(point: RecoveryPhase, *, host: str = "", rank: str | None = None, **facts: str | int | None) -> RecoveryEventText:
     """A sign with the facts that are known, none of them longer than a name. rank: as it is written."""
     known = {name: plain(one) if isinstance(one, str) else one for name, one in facts.items() if one not in (None, "")}
-    return SaidSign(point, {name: one for name, one in known.items() if one is not None}, plain(host), rank_of(rank))
+    return RecoveryEventText(point, {name: one for name, one in known.items() if one is not None}, plain(host), rank_of(rank))
 
 
 _DIGITS = 8

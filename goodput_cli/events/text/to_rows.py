@@ -50,7 +50,7 @@ from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 if TYPE_CHECKING:
-    from goodput_cli.events.cluster_attempts import ApiObject, Attempt
+    from goodput_cli.events.cluster_attempts import ApiObject, ClusterAttempt
 
 LEFT_OPEN = "left open"
 """The name of a save or restore whose end no line says."""
@@ -513,7 +513,7 @@ _SHORTEST = 2
 """Shorter names are in others by chance."""
 
 
-def _holds_all(attempts: Sequence[Attempt], records: _Records) -> bool:
+def _holds_all(attempts: Sequence[ClusterAttempt], records: _Records) -> bool:
     """Whether all progress lies within the attempts that objects tell of: names that differ are of one job then."""
     if not attempts or not len(records.progress):
         return False
@@ -521,7 +521,7 @@ def _holds_all(attempts: Sequence[Attempt], records: _Records) -> bool:
     return attempts[0].begin <= records.progress[0] and (last is None or records.progress[-1] <= last + _SETTLED)
 
 
-def _place(attempts: Sequence[Attempt], records: _Records, key: tuple[int, int], found: Beside) -> bool:
+def _place(attempts: Sequence[ClusterAttempt], records: _Records, key: tuple[int, int], found: Beside) -> bool:
     """Add the attempts of which there are records; whether there are any."""
     placed = False
     for at, one in enumerate(attempts):
@@ -542,7 +542,7 @@ def _place(attempts: Sequence[Attempt], records: _Records, key: tuple[int, int],
     return placed
 
 
-def _asked_at(one: Attempt, records: _Records) -> int:
+def _asked_at(one: ClusterAttempt, records: _Records) -> int:
     """When an attempt was asked for, else when it began: with its Workload, before which no other attempt was, or with
     its pods; never before the last progress of the attempt before."""
     first = records.every[0]
@@ -552,7 +552,7 @@ def _asked_at(one: Attempt, records: _Records) -> int:
     return asked
 
 
-def _end_of(one: Attempt, following: int, records: _Records) -> int | None:
+def _end_of(one: ClusterAttempt, following: int, records: _Records) -> int | None:
     """When an attempt ended: in the second that its object says, or when others of its processes made progress for the
     last time; None where they went on for long."""
     if one.end is None:

@@ -23,7 +23,7 @@ from goodput_cli.events.formats.base import MLFLOW, Output, Parsed, Records, wit
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.events.trackers.inside import is_inside, logged_of
-from goodput_cli.events.trackers.runs import LoggedTime, ProcessOfRun, Row, Run
+from goodput_cli.events.trackers.runs import LoggedTime, ProcessOfRun, Row, TrackedRun
 from goodput_cli.events.trackers.wandb import EARLIEST, whole_of
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.events.values import number as number_of
@@ -44,7 +44,7 @@ _MOST_YAML = 1 << 20
 
 
 @dataclass
-class About:
+class RunMetadata:
     """Metadata of a run in a store."""
 
     run_id: str
@@ -53,7 +53,7 @@ class About:
 
 
 @dataclass
-class Metric:
+class MlflowMetric:
     """The values of a metric in one source."""
 
     run_id: str
@@ -82,7 +82,7 @@ class MetaReader:
         text = self._text.decode(errors="replace")
         values = {one[1]: _unquoted(one[2].rstrip()) for one in _FIELD.finditer(text)}
         run_id = values.get("run_id") or values.get("run_uuid")
-        return without_records(TextPart(tracked=[About(run_id, 1, values)] if run_id else []))
+        return without_records(TextPart(tracked=[RunMetadata(run_id, 1, values)] if run_id else []))
 
 
 def _unquoted(value: str) -> str:
@@ -101,7 +101,7 @@ class MetricReader:
 
     def feed(self, batch: RawBatch) -> Parsed:
         """Return the rows of the next lines."""
-        metric, inside = Metric(self._run_id, self._name), is_inside(self._name)
+        metric, inside = MlflowMetric(self._run_id, self._name), is_inside(self._name)
         devices = DevicePart()
         named = quantity_of_metric(self._name) is not None
         bad: list[tuple[int, str]] = []
@@ -142,17 +142,17 @@ def collect_rows(records: Records, output: Output) -> Mask:
     """Collect the contents of a database (see `sources.databases`), one record per run or value. Return bool[n], all
     true."""
     parts: list[object] = []
-    metrics: dict[tuple[str, str], Metric] = {}
+    metrics: dict[tuple[str, str], MlflowMetric] = {}
     devices = DevicePart()
     for at, record in enumerate(records.records):
         run_id, line = str(record[RUN_KEY]), int(records.origin.line[at])
         if "key" not in record:
-            parts.append(About(run_id, line, {key: str(value) for key, value in record.items()}))
+            parts.append(RunMetadata(run_id, line, {key: str(value) for key, value in record.items()}))
             continue
         time, step = _ns(record.get("timestamp")), whole_of(record.get("step"))
         if time is not None and step is not None:
             name = str(record["key"])
-            metrics.setdefault((run_id, name), Metric(run_id, name)).rows.append((line, time, step))
+            metrics.setdefault((run_id, name), MlflowMetric(run_id, name)).rows.append((line, time, step))
             take(devices, line, name, time, record.get("value"), run=run_id)
     output.texts.add(records.origin.source, TextPart(tracked=[*parts, *metrics.values()]))
     output.take_devices(records.origin.source, devices)
@@ -163,7 +163,7 @@ def collect_rows(records: Records, output: Output) -> Mask:
 class _Stored:
     """The contents of a store about one run."""
 
-    about: tuple[int, About] | None = None
+    about: tuple[int, RunMetadata] | None = None
     metrics: defaultdict[str, list[tuple[LoggedTime, int]]] = field(default_factory=lambda: defaultdict(list))
     """By name, the values: location and step."""
     inside: defaultdict[int, dict[str, float]] = field(default_factory=lambda: defaultdict(dict))
@@ -188,14 +188,14 @@ class _Stored:
         )  # fmt: skip
 
 
-def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector, exact: bool) -> list[Run]:
+def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector, exact: bool) -> list[TrackedRun]:
     """Return the runs of all stores. tracked: the contents by source. exact: True if each run is a separate job."""
     stored: defaultdict[str, _Stored] = defaultdict(_Stored)
     for code, parts in tracked.items():
         for part in parts:
-            if isinstance(part, About):
+            if isinstance(part, RunMetadata):
                 stored[part.run_id].about = code, part
-            elif isinstance(part, Metric):
+            elif isinstance(part, MlflowMetric):
                 values = ((LoggedTime(time, code, line), step) for line, time, step in part.rows)
                 stored[part.run_id].metrics[part.name] += values
                 for step, value in part.values.items():
@@ -204,14 +204,14 @@ def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector, ex
     several = {run_id: run for run_id, run in here.items() if run.steps > 1}
     offered = several or here
     if len(offered) < len(stored):
-        code = next(code for code, parts in tracked.items() if any(isinstance(part, About | Metric) for part in parts))
+        code = next(code for code, parts in tracked.items() if any(isinstance(part, RunMetadata | MlflowMetric) for part in parts))
         message = "MLflow runs that were deleted, or have fewer than two steps; ignored"
         notes.add("tracker_runs_left_out", message, code, [], (), len(stored) - len(offered))
     found = {run_id: _run(run_id, run) for run_id, run in offered.items()}
     return list(found.values()) if exact else _without_restarts(found, offered, notes)
 
 
-def _without_restarts(found: Mapping[str, Run], stored: Mapping[str, _Stored], notes: DiagnosticCollector) -> list[Run]:
+def _without_restarts(found: Mapping[str, TrackedRun], stored: Mapping[str, _Stored], notes: DiagnosticCollector) -> list[TrackedRun]:
     """Return the runs, with those of one name that continue each other merged."""
     named = {run_id: run for run_id, run in found.items() if run.name and any(True for _ in run.lives[0].locations)}
     extents = (_extent(run, _experiment(stored[run_id])) for run_id, run in named.items())
@@ -230,7 +230,7 @@ def _without_restarts(found: Mapping[str, Run], stored: Mapping[str, _Stored], n
     return kept
 
 
-def _extent(run: Run, experiment: str) -> RunExtent:
+def _extent(run: TrackedRun, experiment: str) -> RunExtent:
     """Return the extent of a run, which has one process."""
     (life,) = run.lives
     begin = min(place.time for place in life.locations)
@@ -246,7 +246,7 @@ def _is_deleted(run: _Stored) -> bool:
     return run.about is not None and run.about[1].values.get("lifecycle_stage", "active") == "deleted"
 
 
-def _run(run_id: str, stored: _Stored) -> Run:
+def _run(run_id: str, stored: _Stored) -> TrackedRun:
     life = ProcessOfRun(resumes=True)
     name = stored.step_metric()
     ordered = sorted(stored.metrics[name], key=_order) if name else []
@@ -263,7 +263,7 @@ def _run(run_id: str, stored: _Stored) -> Run:
         start = _ns(about.values.get("start_time"))
         life.begin = None if start is None else LoggedTime(start, code, about.line)
         _end(life, about, code)
-    return Run(MLFLOW, run_id, shown, [life])
+    return TrackedRun(MLFLOW, run_id, shown, [life])
 
 
 def _order(value: tuple[LoggedTime, int]) -> tuple[int, int]:
@@ -271,7 +271,7 @@ def _order(value: tuple[LoggedTime, int]) -> tuple[int, int]:
     return value[0].time, value[0].line
 
 
-def _end(life: ProcessOfRun, about: About, code: int) -> None:
+def _end(life: ProcessOfRun, about: RunMetadata, code: int) -> None:
     """Set the end of the last process, if the store has one that is not before its last row."""
     ended, end = _ENDED.get(about.values.get("status", "")), _ns(about.values.get("end_time"))
     last = max((row.at.time for row in life.rows), default=0)

@@ -12,13 +12,13 @@ from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.views import are_same, recorded_steps, steps_of
 from goodput_cli.events.trackers import mlflow, tables, wandb
-from goodput_cli.events.trackers.runs import Run, with_marks
+from goodput_cli.events.trackers.runs import TrackedRun, with_marks
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
 def runs_of(
     tracked: Mapping[int, Sequence[object]], names: Sequence[str], job_name: str | None, exact: bool, output: Output
-) -> list[Run]:
+) -> list[TrackedRun]:
     """Return the runs, with their log lines. tracked: the contents of documents, by source. names: of the sources.
     job_name: the requested name. A single run is shown under it, and so is a run whose restart has it. exact: True if
     each run is a separate job."""
@@ -32,7 +32,7 @@ def runs_of(
 
 
 def same_runs(
-    runs: Sequence[Run], others: Mapping[str, Sequence[LogLine]], notes: DiagnosticCollector
+    runs: Sequence[TrackedRun], others: Mapping[str, Sequence[LogLine]], notes: DiagnosticCollector
 ) -> dict[str, str]:
     """Return the jobs of text and event files that a tracker has, too, with the new name: that of the run. The steps of
     such a run come from the first of text, event files, Weights & Biases and MLflow that has them. The others keep only
@@ -59,8 +59,8 @@ def same_runs(
 
 
 def without_recorded(
-    runs: Sequence[Run], recorded: Mapping[str, Any], jobs: Sequence[str], notes: DiagnosticCollector
-) -> list[Run]:
+    runs: Sequence[TrackedRun], recorded: Mapping[str, Any], jobs: Sequence[str], notes: DiagnosticCollector
+) -> list[TrackedRun]:
     """Return the runs without those that are also in a log of events, which is more complete. recorded: its columns.
     jobs: names of the codes in them."""
     by_job = recorded_steps(recorded, jobs)
@@ -77,11 +77,11 @@ def without_recorded(
     return left
 
 
-def _steps_of(run: Run) -> dict[int, int]:
+def _steps_of(run: TrackedRun) -> dict[int, int]:
     return steps_of(log_line for _, log_line in run.log_lines)
 
 
-def _give_up_steps(run: Run, steps: Mapping[int, int]) -> None:
+def _give_up_steps(run: TrackedRun, steps: Mapping[int, int]) -> None:
     """Keep only starts, ends and activity of a run whose steps (their times, ns) are in another log. An end of Ray,
     which has whole seconds, is not before the last step in its second."""
     for log_line in (log_line for _, log_line in run.log_lines if run.tool == RAY and said(log_line).type in ENDS):
@@ -99,6 +99,6 @@ def _give_up_steps(run: Run, steps: Mapping[int, int]) -> None:
 _KEPT = frozenset({EventType.START, EventType.CRASHED, EventType.EXITED, EventType.TERMINATED, EventType.FINISHED})
 
 
-def _note_same(run: Run, other: str, notes: DiagnosticCollector) -> None:
+def _note_same(run: TrackedRun, other: str, notes: DiagnosticCollector) -> None:
     message = f"{notes.bounded('job', run.job)} is the same run as {notes.bounded('job', other)}: they count as one job"
     run.note("same_run_twice", message, notes)

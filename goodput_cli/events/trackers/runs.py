@@ -82,7 +82,7 @@ class ProcessOfRun:
 
 
 @dataclass
-class Run:
+class TrackedRun:
     """A job in a tracker."""
 
     tool: str
@@ -124,7 +124,7 @@ class Run:
         notes.add(code, message, self.location.source, [max(self.location.line, 1)])
 
 
-def with_marks(run: Run, notes: DiagnosticCollector) -> Run:
+def with_marks(run: TrackedRun, notes: DiagnosticCollector) -> TrackedRun:
     """Return the run with the log lines of its processes; add diagnostics to `notes`."""
     run.lives = _as_attempts([life for life in run.lives if life.begin or life.rows or life.alive or life.end])
     if not run.lives:
@@ -154,7 +154,7 @@ _PRINTED = frozenset(
 """Kinds of printed lines that are more reliable than the tracker."""
 
 
-def _prints_more(run: Run) -> bool:
+def _prints_more(run: TrackedRun) -> bool:
     """Return True if the printed output contains more steps than the logged rows."""
     logged = sum(len({row.steps.get(run.step_key) for row in life.rows} - {None}) for life in run.lives)
     printed = sum(len({said(log_line).step for _, log_line in life.printed if said(log_line).type is EventType.STEP})
@@ -162,7 +162,7 @@ def _prints_more(run: Run) -> bool:
     return printed > max(logged, 1)
 
 
-def _as_printed(run: Run) -> Run:
+def _as_printed(run: TrackedRun) -> TrackedRun:
     """Return the run with the steps that its programs printed, and its rows as activity."""
     for life in run.lives:
         life.alive += [row.at for row in life.rows]
@@ -184,7 +184,7 @@ def _as_printed(run: Run) -> Run:
     return run
 
 
-def _numbers(run: Run) -> str:
+def _numbers(run: TrackedRun) -> str:
     """Return the best counter of steps; "" if no counter has more than one value."""
     distinct: defaultdict[str, set[int]] = defaultdict(set)
     for row in run.rows:
@@ -248,7 +248,7 @@ def _joined(group: Sequence[ProcessOfRun]) -> ProcessOfRun:
     )
 
 
-def _marks(run: Run, life: ProcessOfRun, one_more: bool) -> Iterable[tuple[int, LogLine]]:
+def _marks(run: TrackedRun, life: ProcessOfRun, one_more: bool) -> Iterable[tuple[int, LogLine]]:
     """Yield the log lines of one attempt. A directly repeated number is another call at the same step."""
     if life.begin is not None:
         yield _mark(run, life, life.begin, EventType.START)
@@ -273,7 +273,7 @@ def _marks(run: Run, life: ProcessOfRun, one_more: bool) -> Iterable[tuple[int, 
         yield _mark(run, life, life.end, life.ended)
 
 
-def _resumed(run: Run, life: ProcessOfRun) -> list[tuple[Row, int]]:
+def _resumed(run: TrackedRun, life: ProcessOfRun) -> list[tuple[Row, int]]:
     """Return the first rows of processes that repeated steps, and the begin of their first step, one usual step
     earlier, in ns UTC.
 
@@ -319,7 +319,7 @@ def _usual_step(rows: Sequence[Row], key: str) -> int:
     return round((lengths[half] + lengths[-half - 1]) / 2) if lengths else 0
 
 
-def _stride(run: Run, life: ProcessOfRun) -> int:
+def _stride(run: TrackedRun, life: ProcessOfRun) -> int:
     """Return the usual difference between the numbers of two rows."""
     numbers = [row.steps[run.step_key] for row in life.rows if run.step_key in row.steps]
     strides = sorted(after - before for before, after in pairwise(numbers) if after > before)
@@ -327,7 +327,7 @@ def _stride(run: Run, life: ProcessOfRun) -> int:
 
 
 def _mark(
-    run: Run,
+    run: TrackedRun,
     life: ProcessOfRun,
     place: LoggedTime,
     what: EventType,
@@ -339,7 +339,7 @@ def _mark(
     return place.source, LogLine(place.line, "", stamp, spoken, place.time, place.time)
 
 
-def _note_steps(run: Run, notes: DiagnosticCollector) -> None:
+def _note_steps(run: TrackedRun, notes: DiagnosticCollector) -> None:
     job = notes.bounded("job", run.job)
     if not run.step_key:
         if any(row.steps.get(ROWS) for row in run.rows):

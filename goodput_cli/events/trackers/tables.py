@@ -22,7 +22,7 @@ from goodput_cli.events.formats.base import RAY, SYSTEM, WANDB, Output, Records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.jobs import stem_of_text
 from goodput_cli.events.text.log_lines import EventType
-from goodput_cli.events.trackers.runs import LoggedTime, ProcessOfRun, Row, Run
+from goodput_cli.events.trackers.runs import LoggedTime, ProcessOfRun, Row, TrackedRun
 from goodput_cli.events.trackers.wandb import EARLIEST, TIMESTAMP, HistoryRow, as_row, ns_of, row_of, whole_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -86,7 +86,7 @@ def _trial_row(line: int, record: Mapping[str, Any]) -> TrialRow | None:
     return TrialRow(line, time, ns_of(record.get("time_this_iter_s")), iteration, since == 1, trial, host, done)
 
 
-def runs(tracked: Mapping[int, Sequence[object]], names: Sequence[str], notes: DiagnosticCollector) -> list[Run]:
+def runs(tracked: Mapping[int, Sequence[object]], names: Sequence[str], notes: DiagnosticCollector) -> list[TrackedRun]:
     """Return the runs of all tables. tracked: the contents by source."""
     histories: list[tuple[int, list[HistoryRow]]] = []
     trials: defaultdict[tuple[int, str], list[TrialRow]] = defaultdict(list)
@@ -114,7 +114,7 @@ def _names(paths: Sequence[str]) -> list[str]:
     return [path.rpartition(".")[0] or path if stem in alike else stem for stem, path in zip(stems, paths, strict=True)]
 
 
-def _of_history(job: str, code: int, rows: Sequence[HistoryRow], notes: DiagnosticCollector) -> Run:
+def _of_history(job: str, code: int, rows: Sequence[HistoryRow], notes: DiagnosticCollector) -> TrackedRun:
     lives: list[ProcessOfRun] = []
     groups = _processes(rows)
     for group, begin in zip(groups, _begins(groups), strict=True):
@@ -125,7 +125,7 @@ def _of_history(job: str, code: int, rows: Sequence[HistoryRow], notes: Diagnost
     if len(lives) > 1:
         message = "a history of several processes: redone steps may have been overwritten in it"
         notes.add("rewritten_history", message, code, [life.rows[0].at.line for life in lives[1:]])
-    return Run(WANDB, job, lives=lives)
+    return TrackedRun(WANDB, job, lives=lives)
 
 
 class _ProcessStart(NamedTuple):
@@ -256,7 +256,7 @@ def _clusters(bases: Sequence[int]) -> Callable[[int], int]:
     return lambda base: int(np.searchsorted(edges, base, side="right"))
 
 
-def _of_trial(job: str, rows: Sequence[tuple[int, TrialRow]]) -> Run:
+def _of_trial(job: str, rows: Sequence[tuple[int, TrialRow]]) -> TrackedRun:
     """Return the run of a trial: an attempt per restore, a step per iteration with the duration in its row."""
     ordered = sorted(rows, key=lambda pair: (pair[1].time, pair[1].line))
     lives: list[ProcessOfRun] = []
@@ -272,7 +272,7 @@ def _of_trial(job: str, rows: Sequence[tuple[int, TrialRow]]) -> Run:
             life.end, life.ended = end, EventType.FINISHED
     for life in lives[:-1]:
         life.end = life.ended = None
-    return Run(RAY, job, lives=lives)
+    return TrackedRun(RAY, job, lives=lives)
 
 
 def _ends(rows: Sequence[TrialRow]) -> list[int]:

@@ -30,7 +30,7 @@ from goodput_cli.events.text.log_lines import EventType, LogLine, timed
 from goodput_cli.events.text.looked_at import Line
 from goodput_cli.events.text.stamps import Stamp, Zone, read_or_none, stamp_or_none
 from goodput_cli.events.trackers.inside import logged_of
-from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedTime, ProcessOfRun, Row, Run
+from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedTime, ProcessOfRun, Row, TrackedRun
 from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, ITEM, OUTPUT, RUN, Frames, parse
 from goodput_cli.events.values import MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
@@ -310,11 +310,11 @@ def _folders(tracked: Mapping[int, Sequence[object]], names: Sequence[str]) -> d
 def runs(
     tracked: Mapping[int, Sequence[object]], names: Sequence[str], local: Callable[[int], int],
     notes: DiagnosticCollector,
-) -> list[Run]:  # fmt: skip
+) -> list[TrackedRun]:  # fmt: skip
     """Return the runs of all folders. tracked: the contents by source. local: converts a local time to ns UTC."""
     folders = _folders(tracked, names)
     offsets = {offset for folder in folders.values() if (offset := folder.offset) is not None}
-    by_id: defaultdict[str, Run] = defaultdict(lambda: Run(NAME, ""))
+    by_id: defaultdict[str, TrackedRun] = defaultdict(lambda: TrackedRun(NAME, ""))
     for folder in folders.values():
         about = folder.file[1].about if folder.file is not None else {}
         job = about.get("id") or folder.where.run_id

@@ -38,7 +38,7 @@ from goodput_cli.fleet.passes.read import (
     together,
 )
 from goodput_cli.fleet.passes.work import DocumentRow, Failed, Local, Origin, Task
-from goodput_cli.sources.base import Document
+from goodput_cli.sources.base import SourceDocument
 
 JobKey = tuple[str, str]
 """Identity of a job: its name, and the label that distinguishes jobs of one name (empty without one)."""
@@ -139,11 +139,11 @@ class Passes:
     local: Local = HERE
     where: str | None = None
     """The folder in which pieces lie, where all workers see them; None for the temporary files of this machine."""
-    apart: Callable[[Document], str] = lambda _: ""
+    apart: Callable[[SourceDocument], str] = lambda _: ""
     """Returns the label that distinguishes two jobs of one name, by document."""
     stored: Callable[[str, Origin, int], Any] = lambda *_: None
     """The answer that is there already about a job (its name, documents and last event in ns), or None."""
-    known: Callable[[Sequence[Document]], Mapping[str, DocumentRow]] = lambda _: {}
+    known: Callable[[Sequence[SourceDocument]], Mapping[str, DocumentRow]] = lambda _: {}
     """Returns, by URI, the rows of documents that were read before and are unchanged."""
     rows_done: Callable[[Sequence[DocumentRow]], None] = lambda _: None
     """Called with documents that were read, once their jobs are accounted for."""
@@ -159,7 +159,7 @@ class Passes:
     """True if a stream, which cannot be read twice, is cut at once: it may share a job with another document."""
     _stack: ExitStack = field(default_factory=ExitStack)
 
-    def run(self, documents: Sequence[Document], known: Mapping[str, DocumentRow] | None = None) -> Outcome:
+    def run(self, documents: Sequence[SourceDocument], known: Mapping[str, DocumentRow] | None = None) -> Outcome:
         """The answers about all jobs of some documents. known: by URI, those that were read before and are the same."""
         self._rows.update(known or {})
         self._keeps_streams = len(documents) > 1
@@ -181,7 +181,7 @@ class Passes:
         """Return the folder of the pieces; it is deleted with them."""
         return self._stack.enter_context(tempfile.TemporaryDirectory(prefix="goodput-", dir=self.where))
 
-    def _read(self, documents: list[Document]) -> None:
+    def _read(self, documents: list[SourceDocument]) -> None:
         """Pass 1 over these documents."""
         progress = self.local.progress
         if progress is not None and documents and all(one.size is not None for one in documents):
@@ -192,7 +192,7 @@ class Passes:
             self._take(batch, result)
             self._count(batch)
 
-    def _together(self, documents: Sequence[Document]) -> list[Document]:
+    def _together(self, documents: Sequence[SourceDocument]) -> list[SourceDocument]:
         """The documents, with what means something only together as one."""
         found = together(documents, self._rows, self.task.hints.shared_levels)
         groups = [one for one in found if one.parts]
@@ -200,7 +200,7 @@ class Passes:
         self._read([one for one in groups if one.uri not in self._rows])
         return found
 
-    def _infer(self, documents: Sequence[Document]) -> None:
+    def _infer(self, documents: Sequence[SourceDocument]) -> None:
         """Read documents without steps with rules that are inferred from them. A document next to one with steps is
         part of a log that a format reads."""
         rows = [self._rows[one.uri] for one in documents]
@@ -226,17 +226,17 @@ class Passes:
         """Cut a document while its rules are known."""
         self._pieces[read.row.document.uri] = pieces_of(read, self._folder, [one.job for one in read.row.jobs])
 
-    def _lacking(self, documents: Sequence[Document]) -> list[Document]:
+    def _lacking(self, documents: Sequence[SourceDocument]) -> list[SourceDocument]:
         """The documents that were known and are to be read all the same: nothing is known of a job that is in no other
         one."""
-        missing: dict[str, Document] = {}
+        missing: dict[str, SourceDocument] = {}
         for (job, _), holders in self._holders(documents).items():
             uri = holders[0].document.uri
             if len(holders) == 1 and (uri, job) not in self._answers and self._stored(job, holders) is None:
                 missing[uri] = holders[0].document
         return [one for one in documents if one.uri in missing]
 
-    def _finish(self, documents: Sequence[Document]) -> dict[JobKey, Any]:
+    def _finish(self, documents: Sequence[SourceDocument]) -> dict[JobKey, Any]:
         """Pass 2, and the answer about every job."""
         whole: dict[JobKey, Any] = {}
         shared: dict[JobKey, list[DocumentRow]] = {}
@@ -282,7 +282,7 @@ class Passes:
     def _batched(self, items: Sequence[Any]) -> Iterator[list[Any]]:
         return batches_of(items, documents_at_once(len(items), self.engine.workers))
 
-    def _take(self, batch: list[Document], result: Any) -> None:
+    def _take(self, batch: list[SourceDocument], result: Any) -> None:
         """Keep what pass 1 gave for some documents."""
         if isinstance(result, Failed):
             self._rows.update({one.uri: DocumentRow(one, problem=f"{one.name}: {result.reason}") for one in batch})
@@ -292,7 +292,7 @@ class Passes:
         self._answers.update(answers)
         self.rows_done(rows)
 
-    def _count(self, batch: list[Document]) -> None:
+    def _count(self, batch: list[SourceDocument]) -> None:
         """Report progress for documents that were read elsewhere."""
         progress = self.local.progress
         if progress is None or self.engine.here:
@@ -300,7 +300,7 @@ class Passes:
         progress.advance(sum(self._rows[one.uri].bytes for one in batch))
         progress.add_lines(sum(self._rows[one.uri].lines for one in batch))
 
-    def _holders(self, documents: Sequence[Document]) -> dict[JobKey, list[DocumentRow]]:
+    def _holders(self, documents: Sequence[SourceDocument]) -> dict[JobKey, list[DocumentRow]]:
         """Return, by job, the documents that contain some of it."""
         holders: defaultdict[JobKey, list[DocumentRow]] = defaultdict(list)
         for row in (self._rows[one.uri] for one in documents):
@@ -320,7 +320,7 @@ class Passes:
     def _cut_all(self, shared: Mapping[JobKey, Collection[DocumentRow]]) -> None:
         """Cut the documents that contain some of these jobs."""
         jobs: defaultdict[str, list[str]] = defaultdict(list)
-        documents: dict[str, Document] = {}
+        documents: dict[str, SourceDocument] = {}
         for (job, _), holders in shared.items():
             for row in holders:
                 jobs[row.document.uri].append(job)

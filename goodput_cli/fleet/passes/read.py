@@ -38,7 +38,7 @@ from goodput_cli.events.text.folders import FolderOfLogs, jobs_of_folders, name_
 from goodput_cli.events.text.jobs import beside, is_of_node, stem_of_text
 from goodput_cli.events.text.views import places_of_output
 from goodput_cli.fleet.passes.work import DocumentRow, JobPart, Local, Origin, Task
-from goodput_cli.sources.base import Document, Progress, ReadContext, read_document
+from goodput_cli.sources.base import SourceDocument, Progress, ReadContext, read_document
 from goodput_cli.sources.blocks import PACKED_ENDINGS, is_event_file
 from goodput_cli.sources.layouts import home_of
 
@@ -96,7 +96,7 @@ class DocumentRead:
 
 
 def read_batch(
-    task: Task, batch: Sequence[Document], local: Local = HERE, read_too: Callable[[DocumentRead], None] | None = None
+    task: Task, batch: Sequence[SourceDocument], local: Local = HERE, read_too: Callable[[DocumentRead], None] | None = None
 ) -> tuple[list[DocumentRow], dict[tuple[str, str], Any]]:
     """Read documents. Return the row of each, and by URI and job the answer about each job in each, as the task's work
     keeps it. read_too: called with each document before its events are released."""
@@ -120,7 +120,7 @@ def read_batch(
     return rows, dict(zip(places, task.work.keep(answers), strict=True))
 
 
-def read_one(task: Task, document: Document, local: Local = HERE) -> DocumentRead:
+def read_one(task: Task, document: SourceDocument, local: Local = HERE) -> DocumentRead:
     """Read one document. Raises SourceError."""
     digest = blake2b(digest_size=_DIGEST_BYTES)
     count = _Count(local.progress)
@@ -173,7 +173,7 @@ def batches_of(items: Sequence[Sized], most: int) -> Iterator[list[Sized]]:
         yield batch
 
 
-def _part(job: EventLog, document: Document, former: str) -> JobPart:
+def _part(job: EventLog, document: SourceDocument, former: str) -> JobPart:
     table = job.table
     names = {table.sources[code] for code in distinct(table.source).tolist()} if document.parts else ()
     parts = tuple(one.uri for one in document.parts if one.name in names)
@@ -184,11 +184,11 @@ def _part(job: EventLog, document: Document, former: str) -> JobPart:
     return JobPart(table.jobs[0], len(table), begin, end, parts, first, last, restores, former)
 
 
-def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow], shared: int | None) -> list[Document]:
+def together(documents: Sequence[SourceDocument], rows: Mapping[str, DocumentRow], shared: int | None) -> list[SourceDocument]:
     """Return the documents in their order. Text of one folder is one document, with the event logs of trackers that may
     have the same runs, and with folders of the same job. rows: by URI. shared: see `ReadingOptions.shared_levels`.
     Documents that cannot be read twice stay separate."""
-    folders: defaultdict[str, list[Document]] = defaultdict(list)
+    folders: defaultdict[str, list[SourceDocument]] = defaultdict(list)
     homes = {home for one in documents if (home := home_of(one.name)) is not None}
     printed = {beside(one.name) for one in documents if rows[one.uri].has_text and not is_event_file(one.name)}
     for one in documents:
@@ -210,7 +210,7 @@ def together(documents: Sequence[Document], rows: Mapping[str, DocumentRow], sha
 
 
 def _of_one_job(
-    folders: Mapping[str, Sequence[Document]], rows: Mapping[str, DocumentRow], shared: int | None
+    folders: Mapping[str, Sequence[SourceDocument]], rows: Mapping[str, DocumentRow], shared: int | None
 ) -> list[list[str]]:
     """Return folders of text that contain files of one job whose name is not logged."""
     found: list[FolderOfLogs] = []
@@ -227,7 +227,7 @@ def _of_one_job(
 
 
 def _of_nodes(
-    folders: Mapping[str, Sequence[Document]], rows: Mapping[str, DocumentRow], of: Mapping[str, str]
+    folders: Mapping[str, Sequence[SourceDocument]], rows: Mapping[str, DocumentRow], of: Mapping[str, str]
 ) -> list[tuple[str, str]]:
     """Return folders of nodes whose files contain only failures, each with the one job of the nodes next to it. of: by
     folder, the one with which it is read."""
@@ -245,7 +245,7 @@ def _of_nodes(
 
 
 def _add_samples(
-    folders: dict[str, list[Document]], documents: Sequence[Document], rows: Mapping[str, DocumentRow]
+    folders: dict[str, list[SourceDocument]], documents: Sequence[SourceDocument], rows: Mapping[str, DocumentRow]
 ) -> None:
     """Add samples of accelerators to the logs of the one job in the nearest folder that contains any, that folder or
     one above it. folders: documents that are read together, by the folder that names them."""
@@ -271,13 +271,13 @@ def _has_only_samples(row: DocumentRow) -> bool:
     return not row.jobs and any(one.code == "devices_of_no_job" for one in row.of_lines)
 
 
-def _below(folder: str, documents: Sequence[Document]) -> list[Document]:
+def _below(folder: str, documents: Sequence[SourceDocument]) -> list[SourceDocument]:
     start = f"{folder}/" if folder else ""
     return [one for one in documents if one.name.replace("\\", "/").startswith(start)]
 
 
 def _jobs_of_folder(
-    folder: str, some: Sequence[Document], rows: Mapping[str, DocumentRow], shared: int
+    folder: str, some: Sequence[SourceDocument], rows: Mapping[str, DocumentRow], shared: int
 ) -> Iterator[FolderOfLogs]:
     """The jobs of a folder that are called after it or its files, or after both."""
     stem = stem_of_text(some[0].name) if len(some) == 1 else ""
@@ -314,10 +314,10 @@ def origin_of(job: str, holders: Sequence[DocumentRow]) -> Origin:
     return tuple(one for row in holders for part in row.jobs if part.job == job for one in row.origin(part))
 
 
-def _one_of(parts: Sequence[Document], folder: str) -> Document:
+def _one_of(parts: Sequence[SourceDocument], folder: str) -> SourceDocument:
     version = blake2b(repr([(one.uri, one.version) for one in parts]).encode("utf-8", "backslashreplace"))
     written = [one.written_ns for one in parts if one.written_ns is not None]
-    return Document(
+    return SourceDocument(
         f"{parts[0].uri}\0{len(parts)}",
         f"{folder or '.'}/ ({len(parts)} files of text)",
         sum(one.size or 0 for one in parts),
@@ -340,7 +340,7 @@ _ABOUT = b"about"
 class Split:
     """A document to be cut into pieces: those of these jobs."""
 
-    document: Document
+    document: SourceDocument
     jobs: tuple[str, ...]
 
     @property
@@ -353,7 +353,7 @@ class Split:
 class Pieces:
     """A document that was cut: where the piece of each job is."""
 
-    document: Document
+    document: SourceDocument
     digest: str
     path: str
     places: dict[str, int]
@@ -495,7 +495,7 @@ LEAST = int(_BASE / _SAFE)
 """Below such a limit (bytes) nothing fits."""
 
 
-Input = Document | Split | SharedJob
+Input = SourceDocument | Split | SharedJob
 
 
 def needed(item: Input) -> int:

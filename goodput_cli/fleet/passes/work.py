@@ -12,13 +12,13 @@ from typing import Any, BinaryIO, Protocol
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.schema import EventLog
-from goodput_cli.sources.base import Document, Progress, SourceFilter
+from goodput_cli.sources.base import SourceDocument, Progress, SourceFilter
 
 Origin = tuple[tuple[str, str], ...]
 """The documents that a job's events are from, in order: URI, and the hash of the bytes as stored."""
 
 
-class Work(Protocol):
+class JobWork(Protocol):
     """Computation on the events of each job."""
 
     def account(self, job: EventLog, origin: Origin, /) -> Any:
@@ -37,7 +37,7 @@ class Task:
     hints: ReadingOptions
     names: tuple[str, ...]
     """Globs: only jobs whose names match one of them; all if there is none."""
-    work: Work
+    work: JobWork
     folder: str = ""
     """Base folder of relative paths; empty: the working directory of the process."""
     digests: bool = False
@@ -77,7 +77,7 @@ class JobPart:
 class DocumentRow:
     """A document that was read, or why it was not."""
 
-    document: Document
+    document: SourceDocument
     digest: str = ""
     """BLAKE2b of the bytes as stored; empty if not requested."""
     bytes: int = 0

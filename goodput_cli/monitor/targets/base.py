@@ -261,7 +261,7 @@ _PARTS = ("totals", "windows", "step_deviation")
 """Optional parts: values of the whole job, those of rolling windows, deviations of steps."""
 _KINDS = {
     "prom": _Kind("files:PrometheusFile", _FILE),
-    "json": _Kind("files:JsonLines", _FILE),
+    "json": _Kind("files:JsonLinesTarget", _FILE),
     "http": _Kind("http:Endpoint", "//HOST:PORT"),
     "otlp": _Kind("http:OpenTelemetry", _URL),
     "webhook": _Kind("webhook:Webhook", _URL),

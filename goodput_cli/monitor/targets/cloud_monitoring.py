@@ -20,7 +20,7 @@ import numpy as np
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.results import WindowRow
 from goodput_cli.arrays import F64
-from goodput_cli.monitor.snapshot import Amount, Snapshot, Update, badput_of, badput_of_window
+from goodput_cli.monitor.snapshot import SnapshotAmount, Snapshot, Update, badput_of, badput_of_window
 from goodput_cli.monitor.targets.base import (
     Address,
     MonitorContext,
@@ -31,7 +31,7 @@ from goodput_cli.monitor.targets.base import (
     state_folder,
 )
 from goodput_cli.record.queues import Unavailable
-from goodput_cli.record.sinks.http import Identity, Refused, metadata, post
+from goodput_cli.record.sinks.http import Identity, RequestRefusedError, metadata, post
 from goodput_cli.vocabulary.categories import OVERLAPPED
 from goodput_cli.vocabulary.text import iso_of_nine_digits, seconds_text
 
@@ -139,7 +139,7 @@ def _of_slices(snapshot: Snapshot, workload: Workload, common: Mapping[str, str]
             yield "stepping_slice_efficiency", float(row.stepping), {**common, **size}
 
 
-def _sources(amounts: Sequence[Amount]) -> dict[str, tuple[float, float]]:
+def _sources(amounts: Sequence[SnapshotAmount]) -> dict[str, tuple[float, float]]:
     """Return seconds and percent by `badput_source`, in upper case. Labels that become equal are merged, because two
     points of a series in one request are rejected. Overlapped data loading is not sent, as in the original."""
     sums: dict[str, int] = {}
@@ -233,7 +233,7 @@ class CloudMonitoring:
             state = self._prepare(snapshot.analysis.job.name)
             if self._in_time(self._sent[snapshot.analysis.job.name], final):
                 self._send(snapshot, state)
-        except Refused as error:
+        except RequestRefusedError as error:
             if error.status == 401:
                 self._identity.forget()
             raise TargetFailed(_reason(error), lasting=error.status in _NOT_NOW, wait=APART_NS / 1e9) from error
@@ -292,13 +292,13 @@ class CloudMonitoring:
         keep_state(state, {"end_ns": end})  # saved before sending, so that a sent point is never forgotten
         series = series_of(snapshot, self._workload, iso_of_nine_digits(end))
         url = f"{self._endpoint or _ENDPOINT}/v3/projects/{self._project}/timeSeries"
-        failure: Refused | None = None
+        failure: RequestRefusedError | None = None
         for first in range(0, len(series), MOST_SERIES):
             body = json.dumps({"timeSeries": series[first : first + MOST_SERIES]}).encode()
             token = "" if self._endpoint else self._identity.token()
             try:
                 post(url, body, "application/json", token)
-            except Refused as error:  # the other requests may be valid
+            except RequestRefusedError as error:  # the other requests may be valid
                 failure = failure or error
         if failure is not None:
             raise failure
@@ -318,7 +318,7 @@ def accelerator_of(machine: str) -> str:
     return next(names, _UNKNOWN)
 
 
-def _reason(error: Refused) -> str:
+def _reason(error: RequestRefusedError) -> str:
     """Return the error message of the server."""
     try:
         said = str(json.loads(error.body)["error"]["message"])

@@ -36,7 +36,7 @@ class PrometheusFile:
         """Close (see `Target`)."""
 
 
-class JsonLines:
+class JsonLinesTarget:
     """`json:FILE`: the output of `analyze --format json`, a line per update and job, with the last window of each
     length."""
 

@@ -140,7 +140,7 @@ class Endpoint:
     """HTTP server for `GET /metrics` and `GET /healthz`."""
 
     def __init__(self, address: Address, place: MonitorContext) -> None:
-        self._server = _Server(host_and_port(address.place, address.text), place)
+        self._server = _MetricsServer(host_and_port(address.place, address.text), place)
         host, port = self._server.server_address[:2]
         shown = f"[{host!s}]" if ":" in str(host) else str(host)
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
@@ -157,7 +157,7 @@ class Endpoint:
         self._server.server_close()
 
 
-class _Server(ThreadingHTTPServer):
+class _MetricsServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = CONNECTIONS
@@ -198,7 +198,7 @@ def _cut(connection: socket.socket) -> None:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: _Server
+    server: _MetricsServer
     server_version = "goodput"
     sys_version = ""
 

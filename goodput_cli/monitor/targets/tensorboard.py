@@ -19,7 +19,7 @@ import numpy as np
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.errors import GoodputError
 from goodput_cli.events import event_files
-from goodput_cli.monitor.snapshot import Amount, Snapshot, Update, badput_of, badput_of_window
+from goodput_cli.monitor.snapshot import SnapshotAmount, Snapshot, Update, badput_of, badput_of_window
 from goodput_cli.monitor.targets.base import (
     Address,
     MonitorContext,
@@ -128,7 +128,7 @@ class TensorBoard:
             yield _STEP_DEVIATION, seconds, number, ""
 
 
-def _badput(prefix: str, amount: Amount, step: int) -> Scalar:
+def _badput(prefix: str, amount: SnapshotAmount, step: int) -> Scalar:
     if amount.label is None:
         return f"{prefix}/{amount.category}", amount.percent, step, amount.category
     label = amount.label.lower()

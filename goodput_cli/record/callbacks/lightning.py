@@ -15,7 +15,7 @@ except ImportError:
 
 if TYPE_CHECKING:
     from ..recorder import Recorder
-    from ..spans import Phase, Run
+    from ..spans import Phase, RecordedRun
 
 
 class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the framework's, typed only where it is there
@@ -29,7 +29,7 @@ class GoodputCallback(Callback):  # type: ignore[misc,unused-ignore]  # the fram
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._run: Run | None = None
+        self._run: RecordedRun | None = None
         self._prep: Phase | None = None
         self._phase: Phase | None = None
         self._step: int | None = None

@@ -15,7 +15,7 @@ except ImportError:
 
 if TYPE_CHECKING:
     from ..recorder import Recorder
-    from ..spans import Checkpoint, Phase, Run
+    from ..spans import Checkpoint, Phase, RecordedRun
 
 
 class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # the framework's, typed where it is there
@@ -29,7 +29,7 @@ class GoodputCallback(TrainerCallback):  # type: ignore[misc,unused-ignore]  # t
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._run: Run | None = None
+        self._run: RecordedRun | None = None
         self._prep: Phase | None = None
         self._eval: Phase | None = None
         self._save: Checkpoint | None = None

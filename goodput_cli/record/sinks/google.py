@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..queues import Item
-    from .http import Identity, Refused
+    from .http import Identity, RequestRefusedError
 
 WRITER = f"goodput-record {__version__}"
 ENDPOINT_VARIABLE = "GOODPUT_LOGGING_WRITE_ENDPOINT"
@@ -50,7 +50,7 @@ class CloudLogging:
 
     def send(self, items: Sequence[Item]) -> Sequence[Item]:
         """Write a batch; return the entries that the server rejected individually."""
-        from .http import Identity, Refused, post
+        from .http import Identity, RequestRefusedError, post
 
         self._identity = self._identity or Identity()
         project = self._project or self._identity.project()
@@ -58,7 +58,7 @@ class CloudLogging:
         url = f"{self._endpoint or _LOGGING}/v2/entries:write"
         try:
             post(url, self._body(project, items), "application/json", token)
-        except Refused as error:
+        except RequestRefusedError as error:
             if error.status == 401:
                 self._identity.forget()
             refused = [items[at] for at in _refused(error) if at < len(items)]
@@ -93,7 +93,7 @@ class CloudLogging:
         return b'%s,"jsonPayload":%s}' % (head.encode(), line.rstrip())
 
 
-def _refused(error: Refused) -> list[int]:
+def _refused(error: RequestRefusedError) -> list[int]:
     """Return the positions in the batch of the rejected entries, from the server's answer; the others were written."""
     import json
 
@@ -164,7 +164,7 @@ class CloudStorage:
 
     def send(self, items: Sequence[Item]) -> Sequence[Item]:
         """Write one object with all lines."""
-        from .http import Identity, Refused
+        from .http import Identity, RequestRefusedError
 
         self._identity = self._identity or Identity()
         body = b"".join(item[3] for item in items)
@@ -173,7 +173,7 @@ class CloudStorage:
             try:
                 self._write(body)
                 break
-            except Refused as error:
+            except RequestRefusedError as error:
                 if error.status == 401:
                     self._identity.forget()
                 if error.status != _EXISTS:

@@ -32,7 +32,7 @@ _LASTING = frozenset((400, 401, 403, 404))
 _MOVED = frozenset((301, 302, 303, 307, 308))
 
 
-class Refused(Unavailable):
+class RequestRefusedError(Unavailable):
     """Raised for a response that is not successful."""
 
     def __init__(self, status: int, body: bytes) -> None:
@@ -41,7 +41,7 @@ class Refused(Unavailable):
         self.body = body
 
 
-class Answer:
+class HttpResponse:
     """A response of a server. whole: False if `data` was cut at the limits."""
 
     def __init__(self, status: int, headers: Any, data: bytes, whole: bool) -> None:
@@ -70,7 +70,7 @@ def ask(
     seconds: float = TIMEOUT_SECONDS,
     most: int = MOST_BYTES,
     proxies: bool = True,
-) -> Answer:
+) -> HttpResponse:
     """Return the response to a request, with any status except a redirect. An account in the URL becomes basic
     authentication.
 
@@ -80,7 +80,7 @@ def ask(
     try:
         request = _request(url, data, headers or {}, method)
         with _opener(proxies).open(request, timeout=seconds) as found:
-            answer = Answer(found.status, found.headers, *_read(found, most, time.monotonic() + seconds))
+            answer = HttpResponse(found.status, found.headers, *_read(found, most, time.monotonic() + seconds))
         if answer.status not in _MOVED:
             return answer
         place = moved_to(request.full_url, answer.headers.get("Location", ""))
@@ -162,9 +162,9 @@ def post(url: str, body: bytes, content_type: str, token: str, more: Mapping[str
     return _successful(ask(url, body, headers))
 
 
-def _successful(answer: Answer) -> bytes:
+def _successful(answer: HttpResponse) -> bytes:
     if not 200 <= answer.status < 300:
-        raise Refused(answer.status, answer.data)
+        raise RequestRefusedError(answer.status, answer.data)
     return answer.data
 
 
@@ -226,7 +226,7 @@ class Identity:
 
 def _transport(
     url: str, method: str = "GET", body: Any = None, headers: Any = None, timeout: float | None = None, **_: Any
-) -> Answer:
+) -> HttpResponse:
     """Send a request for google-auth, so that it needs no other library for that."""
     data = body.encode() if isinstance(body, str) else body
     return ask(url, data, headers, method, seconds=timeout or TIMEOUT_SECONDS)

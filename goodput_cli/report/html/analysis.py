@@ -42,7 +42,7 @@ from goodput_cli.report.html.drawing_process import VERSION
 from goodput_cli.report.html.page import document, library, resource, script_data
 from goodput_cli.report.html.proof import (
     MOST_ROWS,
-    Disruptions,
+    DisruptionsSection,
     LedgerPart,
     Proof,
     command_line,
@@ -53,7 +53,7 @@ from goodput_cli.report.html.proof import (
 )
 from goodput_cli.report.html.sheet import HtmlTable, html_table, with_ids
 from goodput_cli.report.insight_lines import amount_text, cost_text
-from goodput_cli.vocabulary.categories import BY_NAME, CATEGORIES, Category, Look, short_title, title
+from goodput_cli.vocabulary.categories import BY_NAME, CATEGORIES, Category, CategoryStyle, short_title, title
 from goodput_cli.vocabulary.option import declared
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, percent, period
 
@@ -169,7 +169,7 @@ def diagnostics(analysis: Analysis) -> Iterator[tuple[Diagnostic, list[str], int
         yield one, places, more if places else 0, code.effect, code.advice_for(analysis.job.formats)
 
 
-def definitions() -> list[tuple[str, Look | None, str]]:
+def definitions() -> list[tuple[str, CategoryStyle | None, str]]:
     """Return every number that a report can contain with its definition, categories first."""
     categories = [(category.id, category.look, category.row.meaning) for category in Category]
     return [*categories, *((name, None, meaning) for name, meaning in DEFINITIONS.items())]
@@ -332,7 +332,7 @@ def render(analysis: Analysis, page: Page) -> str:
     )
 
 
-def _proof(rows: Disruptions, steps: HtmlTable | str, parts: list[LedgerPart]) -> Proof:
+def _proof(rows: DisruptionsSection, steps: HtmlTable | str, parts: list[LedgerPart]) -> Proof:
     """Return the rows of the page."""
     tables = [rows.table, *(() if isinstance(steps, str) else (steps, *steps.more))]
     ids = {identity for table in tables for identity in table.ids if identity is not None}
@@ -340,7 +340,7 @@ def _proof(rows: Disruptions, steps: HtmlTable | str, parts: list[LedgerPart]) -
     return Proof(frozenset(ids), {part.name: part.id for part in parts})
 
 
-def _commands(analysis: Analysis, rows: Disruptions) -> dict[str, str]:
+def _commands(analysis: Analysis, rows: DisruptionsSection) -> dict[str, str]:
     """Return the commands that show what does not fit on the page."""
     return {
         "rolling": command_line(analysis, "rolling", "-o", "rolling.csv"),

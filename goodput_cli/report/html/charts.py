@@ -15,7 +15,7 @@ import numpy as np
 from goodput_cli.analysis.disruptions.rows import AT_LEAST
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.picture import DRAWN, NUMBERED, WORST, Picture, picture_of
+from goodput_cli.analysis.picture import DRAWN, NUMBERED, WORST, WindowPicture, picture_of
 from goodput_cli.analysis.steps.regimes import Regime, drift_text
 from goodput_cli.analysis.steps.sheet import StepReport, measured, shown
 from goodput_cli.report.base import Page
@@ -305,7 +305,7 @@ def progress_drawing(coarse: ChartColumns | None) -> Drawing:
 
 def figures(
     analysis: Analysis,
-    picture: Picture,
+    picture: WindowPicture,
     steps: StepReport | None,
     fine: ChartColumns,
     coarse: ChartColumns | None,
@@ -358,7 +358,7 @@ def _standing_alone(analysis: Analysis) -> tuple[Spec, ChartColumns]:
     return main_chart(columns, heading), columns
 
 
-def _slow(regime: Regime, picture: Picture) -> tuple[float, float, str]:
+def _slow(regime: Regime, picture: WindowPicture) -> tuple[float, float, str]:
     begin, end = ((time - picture.start_ns) / 1e6 for time in (regime.start_ns, regime.end_ns))
     return begin, end, f"{regime.factor:.2f} x"
 
@@ -380,7 +380,7 @@ def _progress_words(analysis: Analysis) -> str:
     return " ".join(parts)
 
 
-def _goodput_sentences(analysis: Analysis, picture: Picture) -> Iterator[str]:
+def _goodput_sentences(analysis: Analysis, picture: WindowPicture) -> Iterator[str]:
     if analysis.is_bounded:
         yield f"Goodput over time: at the end {facts.goodput_text(analysis)}; {analysis.unavailable_reason}."
         return

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import run_heads
-from goodput_cli.analysis.picture import DRAWN, Picture, Shares
+from goodput_cli.analysis.picture import DRAWN, WindowPicture, Shares
 from goodput_cli.vocabulary.categories import CATEGORIES, title
 
 Table = Mapping[str, Sequence[Any]]
@@ -51,7 +51,7 @@ class ChartColumns:
         return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def chart_columns(picture: Picture) -> ChartColumns:
+def chart_columns(picture: WindowPicture) -> ChartColumns:
     """Return all tables of the charts. Columns: t, u: times (u is the end). The functions of the tables describe the
     others."""
     lanes, bands = _lanes(picture)
@@ -76,7 +76,7 @@ def chart_columns(picture: Picture) -> ChartColumns:
     )
 
 
-def _ms(picture: Picture, time: NDArray[np.int64]) -> list[float]:
+def _ms(picture: WindowPicture, time: NDArray[np.int64]) -> list[float]:
     """Return times in ms since the start: integers, unless the chart is so short that fractions are visible."""
     passed = (time - picture.start_ns) / _MS
     whole: list[float] = np.rint(passed).astype(np.int64).tolist()
@@ -93,7 +93,7 @@ def _short(value: float) -> float:
     return int(value) if value.is_integer() else value
 
 
-def _curve(picture: Picture) -> Table:
+def _curve(picture: WindowPicture) -> Table:
     """Return the table of the curve. line: its number; step; lost: 0 or 1. A row without a step ends each line."""
     curve = picture.curve
     last = np.flatnonzero(curve.line[1:] != curve.line[:-1]) + 1
@@ -115,7 +115,7 @@ def _broken(values: list[Any], places: NDArray[np.intp], *, repeated: bool = Fal
     return made
 
 
-def _falls(picture: Picture) -> Table:
+def _falls(picture: WindowPicture) -> Table:
     """Return lines from the end of one attempt to the beginning of the next: two rows, then one without a step."""
     curve = picture.curve
     last = np.flatnonzero((curve.line[1:] != curve.line[:-1]) & (curve.attempt[1:] != curve.attempt[:-1]))
@@ -127,7 +127,7 @@ def _falls(picture: Picture) -> Table:
     }
 
 
-def _lanes(picture: Picture) -> tuple[tuple[str, ...], Table]:
+def _lanes(picture: WindowPicture) -> tuple[tuple[str, ...], Table]:
     """Return the titles of the lanes, and their bars: low and high edge in lanes from the top; kind is the category's
     code."""
     bands = picture.bands
@@ -154,7 +154,7 @@ def _lanes(picture: Picture) -> tuple[tuple[str, ...], Table]:
     }
 
 
-def _strip(picture: Picture) -> Table:
+def _strip(picture: WindowPicture) -> Table:
     """Return the largest category (kind, its code) of each interval; equal neighbors are joined."""
     bands = picture.bands
     most = np.flatnonzero(bands.most)
@@ -167,7 +167,7 @@ def _strip(picture: Picture) -> Table:
     }
 
 
-def _disruptions(picture: Picture) -> Table:
+def _disruptions(picture: WindowPicture) -> Table:
     """Return the table of disruptions. text: the number, or the range of numbers for disruptions close to each other;
     few: the same on a phone. If there are many, worst: True for the most costly ones; only these have numbers."""
     marks = picture.disruptions
@@ -225,11 +225,11 @@ def _room(text: str) -> float:
     return len(text) * _DIGIT + _BETWEEN
 
 
-def _shares(picture: Picture, shares: Shares) -> Table:
+def _shares(picture: WindowPicture, shares: Shares) -> Table:
     return {"t": _ms(picture, shares.time), "percent": _numbers(shares.percent)}
 
 
-def _rolling(picture: Picture) -> Table:
+def _rolling(picture: WindowPicture) -> Table:
     """Return all rolling windows. line: the number of the window."""
     tables = [_shares(picture, shares) for shares in picture.rolling]
     return {
@@ -239,7 +239,7 @@ def _rolling(picture: Picture) -> Table:
     }
 
 
-def _steps(picture: Picture) -> Table:
+def _steps(picture: WindowPicture) -> Table:
     """Return the table of step times. number: first step of each row; count: its number of steps; low, level, high:
     seconds."""
     times = picture.step_times
@@ -253,14 +253,14 @@ def _steps(picture: Picture) -> Table:
     }
 
 
-def _busy(picture: Picture) -> dict[str, Table]:
+def _busy(picture: WindowPicture) -> dict[str, Table]:
     """Return the utilization of accelerators in percent, if the log comes with samples."""
     if picture.busy is None:
         return {}
     return {"busy": {"t": _ms(picture, picture.busy.time), "percent": _numbers(picture.busy.value, 4)}}
 
 
-def _metrics(picture: Picture) -> Table:
+def _metrics(picture: WindowPicture) -> Table:
     """Return all drawn metrics. line: the index in `DRAWN`."""
     names = list(DRAWN)
     return {

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from goodput_cli.analysis.disruptions.chain import Chain, Link
+from goodput_cli.analysis.disruptions.chain import OutageTimeline, OutagePhase
 from goodput_cli.analysis.disruptions.links import chain_sheet, redone_steps
 from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.events.signs import Point
+from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.report.html.sheet import HtmlTable, html_table
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.text import duration
@@ -55,14 +55,14 @@ def outage_on_page(analysis: Analysis, row: Disruption) -> OutageOnPage | None:
     chain = row.chain
     if chain is None:
         return None
-    links = [one for one in chain.links if one.point is not Point.CAUGHT_UP and one.ns]
+    links = [one for one in chain.links if one.point is not RecoveryPhase.CAUGHT_UP and one.ns]
     whole = sum(one.ns for one in links)
     step_ends = analysis.timeline.attempts.step_ends
     table = html_table(chain_sheet(analysis, chain, redone_steps(row, step_ends)))
     return OutageOnPage(tuple(_pieces(chain, links, whole)), tuple(_cuts(chain, links, whole)), _words(links), table)
 
 
-def _pieces(chain: Chain, links: list[Link], whole: int) -> Iterator[Piece]:
+def _pieces(chain: OutageTimeline, links: list[OutagePhase], whole: int) -> Iterator[Piece]:
     for link in links:
         begin = link.start_ns - chain.start.time
         for name, category in _LOOKS.items():
@@ -73,7 +73,7 @@ def _pieces(chain: Chain, links: list[Link], whole: int) -> Iterator[Piece]:
             begin += ns
 
 
-def _cuts(chain: Chain, links: list[Link], whole: int) -> Iterator[float]:
+def _cuts(chain: OutageTimeline, links: list[OutagePhase], whole: int) -> Iterator[float]:
     yield from (_scaled(one.end_ns - chain.start.time, whole) for one in links[:-1])
 
 
@@ -81,6 +81,6 @@ def _scaled(ns: int, whole: int) -> float:
     return round(WIDTH * ns / whole, 2)
 
 
-def _words(links: list[Link]) -> str:
+def _words(links: list[OutagePhase]) -> str:
     """Return the phases in words: `until detected 10 min 00 s, until terminated 12.0 s`."""
     return "Outage to scale: " + ", ".join(f"until {one.point.words} {duration(one.ns)}" for one in links)

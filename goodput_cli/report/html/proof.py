@@ -22,7 +22,7 @@ from goodput_cli.analysis.timeline.sheet import timeline_sheet
 from goodput_cli.arrays import Rows, alike
 from goodput_cli.report.html.outages import OutageOnPage, outage_on_page
 from goodput_cli.report.html.sheet import HtmlTable, html_table, with_ids
-from goodput_cli.vocabulary.categories import BY_NAME, Category, Look, short_title
+from goodput_cli.vocabulary.categories import BY_NAME, Category, CategoryStyle, short_title
 from goodput_cli.vocabulary.text import clock, duration, iso, plural, seconds_text
 
 _MOST_LINKS = 5
@@ -120,7 +120,7 @@ class LedgerPart:
     id: str
     name: str
     title: str
-    look: Look
+    look: CategoryStyle
     amount: str
     table: HtmlTable | None
     left_out: str | None
@@ -196,7 +196,7 @@ Details = tuple[int, str, OutageOnPage | None, list[Fact], list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Disruptions:
+class DisruptionsSection:
     """The disruptions as a table, the summary above it, and the details of the first ones."""
 
     summary: tuple[str, ...]
@@ -207,11 +207,11 @@ class Disruptions:
     left_out: int
 
 
-def disruptions(analysis: Analysis) -> Disruptions:
+def disruptions(analysis: Analysis) -> DisruptionsSection:
     """Return all disruptions of the window."""
     sheet = disruptions_sheet(analysis, None)
     rows = analysis.disruptions
-    return Disruptions(
+    return DisruptionsSection(
         summary=sheet.summary[1:],
         by_cause=html_table(by_sheet(analysis, "cause")) if any(one.certainty for one in rows.why) else None,
         table=with_ids(html_table(sheet, MOST_ROWS), "disruption-row"),

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from goodput_cli.events.schema import Edge
-from goodput_cli.events.signs import Point, SaidSign
+from goodput_cli.events.signs import RecoveryPhase, RecoveryEventText
 from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, duration, pattern
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs import mllog
@@ -31,19 +31,19 @@ OUTLIVED = "workers alive"
 """The name of signs of life that a launcher did not write: its workers went on."""
 
 
-def _plain(what: EventType, name: str, *signs: SaidSign) -> Any:
+def _plain(what: EventType, name: str, *signs: RecoveryEventText) -> Any:
     return lambda _: ParsedEvent(NAME, what, name=name, signs=signs)
 
 
 _CYCLE_POINTS = {
-    "failure_detected": Point.DETECTED,
-    "attribution_get_completed": Point.DECIDED,
-    "worker_terminated": Point.TERMINATED,
-    "rendezvous_started": Point.RENDEZVOUS_BEGUN,
-    "health_check_completed": Point.HEALTH_CHECKED,
-    "rendezvous_completed": Point.RENDEZVOUS_DONE,
-    "worker_start_started": Point.WORKERS_STARTED,
-    "worker_start_completed": Point.WORKERS_STARTED,
+    "failure_detected": RecoveryPhase.DETECTED,
+    "attribution_get_completed": RecoveryPhase.DECIDED,
+    "worker_terminated": RecoveryPhase.TERMINATED,
+    "rendezvous_started": RecoveryPhase.RENDEZVOUS_BEGUN,
+    "health_check_completed": RecoveryPhase.HEALTH_CHECKED,
+    "rendezvous_completed": RecoveryPhase.RENDEZVOUS_DONE,
+    "worker_start_started": RecoveryPhase.WORKERS_STARTED,
+    "worker_start_completed": RecoveryPhase.WORKERS_STARTED,
 }
 """What events of NVRx's profiler say of a recovery."""
 
@@ -81,7 +81,7 @@ def _cancelled(found: Any) -> ParsedEvent:
     )
     number = found["id"].partition(".")[0]
     name, at = f"{_CANCELLED}{number}", read_dated(found["time"])
-    points = (Point.DETECTED, Point.TERMINATED) if "NODE FAIL" in why else (Point.TERMINATED,)
+    points = (RecoveryPhase.DETECTED, RecoveryPhase.TERMINATED) if "NODE FAIL" in why else (RecoveryPhase.TERMINATED,)
     signs = tuple(sign(point, host=found["node"] or "", allocation=number) for point in points)
     return ParsedEvent(NAME, what, name=name, at=at, detail=(("why", why),) if why else (), signs=signs)
 
@@ -202,7 +202,7 @@ def _died(code: str, name: str, detail: tuple[tuple[str, str], ...]) -> ParsedEv
 
 def _exited(found: Any) -> ParsedEvent | None:
     """Of the processes of a launcher that says how each ended."""
-    signs = (sign(Point.TERMINATED),)
+    signs = (sign(RecoveryPhase.TERMINATED),)
     if found["code"] == "0":
         return ParsedEvent(NAME, EventType.ALIVE, name="closing", signs=signs)
     return replace(_died(found["code"], "died", (("exitcode", found["code"]),)), signs=signs)
@@ -211,18 +211,18 @@ def _exited(found: Any) -> ParsedEvent | None:
 def _failed(found: Any) -> ParsedEvent:
     """Of a process of torchrun, which its agent saw ending."""
     detail = (("exitcode", found["code"]), ("local_rank", found["rank"]))
-    return replace(_died(found["code"], "died", detail), signs=(sign(Point.DETECTED),))
+    return replace(_died(found["code"], "died", detail), signs=(sign(RecoveryPhase.DETECTED),))
 
 
 def _restarts(found: Any) -> ParsedEvent:
     """Of an agent that starts its workers again, as often as it may."""
-    left = sign(Point.DECIDED, by=_BY, left=rank_of(found["left"]), of=rank_of(found["of"]))
+    left = sign(RecoveryPhase.DECIDED, by=_BY, left=rank_of(found["left"]), of=rank_of(found["of"]))
     return ParsedEvent(NAME, EventType.CRASHED, name="failed", signs=(left,))
 
 
 def _waited(found: Any) -> ParsedEvent:
     """Of what waited for the heartbeat of a process."""
-    return ParsedEvent(NAME, EventType.SIGN, signs=(sign(Point.DETECTED, timeout_ns=duration(found["waited"])),))
+    return ParsedEvent(NAME, EventType.SIGN, signs=(sign(RecoveryPhase.DETECTED, timeout_ns=duration(found["waited"])),))
 
 
 RULES = (
@@ -231,7 +231,7 @@ RULES = (
              _plain(EventType.START, "agent"), "starting workers"),
     LineRule(NAME, "Starting worker group",
              pattern(r"\[[^\s\[\]]+\] Starting worker group"),
-             _plain(EventType.START, "workers", sign(Point.WORKERS_STARTED)),
+             _plain(EventType.START, "workers", sign(RecoveryPhase.WORKERS_STARTED)),
              "starting worker group"),
     LineRule(NAME, "will restart worker group",
              pattern(r"\[[^\s\[\]]+\] Worker group (?:FAILED|UNHEALTHY)\. (?P<left>\d+)/(?P<of>\d+) attempts left;"
@@ -239,7 +239,7 @@ RULES = (
              _restarts, "worker group failed"),
     LineRule(NAME, "will restart worker group",
              pattern(r"\[[^\s\[\]]+\] Detected \d+ new nodes from group_rank=.{0,1000}will restart worker group"),
-             _plain(EventType.TERMINATED, "membership", sign(Point.DECIDED, by=_BY)), "new nodes"),
+             _plain(EventType.TERMINATED, "membership", sign(RecoveryPhase.DECIDED, by=_BY)), "new nodes"),
     LineRule(NAME, "(exitcode: ",
              pattern(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: \d+\)"),
              _failed, "worker failed"),
@@ -255,7 +255,7 @@ RULES = (
              pattern(r"\b(?:[Rr]eceived|[Gg]ot|[Cc]aught) (?:a )?(?:signal )?(?:\d+ )?\(?SIGTERM\b(?!.{0,40}closing)"),
              _plain(EventType.TERMINATED, "signal"), "sigterm"),
     LineRule(NAME, "endezvous'ing worker group", pattern("[Rr]endezvous'ing worker group"),
-             _plain(EventType.ALIVE, "rendezvous", sign(Point.RENDEZVOUS_BEGUN)), "rendezvous"),
+             _plain(EventType.ALIVE, "rendezvous", sign(RecoveryPhase.RENDEZVOUS_BEGUN)), "rendezvous"),
     LineRule(NAME, "- Cycle: ",
              pattern(r"- Cycle: (?P<cycle>\d+) Event: (?P<event>\w+) Node: (?P<node>\S+) Rank: (?P<rank>\S+) "
                  r"Time: (?P<time>[\d-]+ [\d:.]+) UTC"),
@@ -299,9 +299,9 @@ RULES = (
 
 SIGN_RULES = (
     LineRule(NAME, "Rendezvous complete for workers", pattern(r"\[[^\s\[\]]+\] Rendezvous complete for workers"),
-             _plain(EventType.SIGN, "", sign(Point.RENDEZVOUS_DONE)), "rendezvous complete"),
+             _plain(EventType.SIGN, "", sign(RecoveryPhase.RENDEZVOUS_DONE)), "rendezvous complete"),
     LineRule(NAME, "Joining cluster restart", pattern(r"\[[^\s\[\]]+\] Joining cluster restart"),
-             _plain(EventType.SIGN, "", sign(Point.DECIDED, by=_BY)), "joining restart"),
+             _plain(EventType.SIGN, "", sign(RecoveryPhase.DECIDED, by=_BY)), "joining restart"),
     LineRule(NAME, "heartbeat. Waited ",
              pattern(r"Did not get (?:initial|subsequent) heartbeat\. Waited (?P<waited>[\d.]+) seconds"),
              _waited, "no heartbeat"),
