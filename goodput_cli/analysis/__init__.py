@@ -1,1 +1,1 @@
-"""Questions of users: one package per question, from a `Timeline` to a frozen result and the table that shows it."""
+"""Analyses: one package per question, from a `Timeline` to a frozen result and its table."""

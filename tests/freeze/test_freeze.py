@@ -15,5 +15,5 @@ from tests.freeze.run import DIGESTS, digest_of
 
 
 @pytest.mark.parametrize(("name", "arguments"), [pytest.param(*case, id=case[0]) for case in quick_cases()])
-def test_a_command_writes_what_it_wrote(name: str, arguments: tuple[str, ...]) -> None:
+def test_command_output_is_unchanged(name: str, arguments: tuple[str, ...]) -> None:
     assert digest_of(arguments) == json.loads(DIGESTS.read_text()).get(name)

@@ -64,12 +64,12 @@ def within(before: Any, now: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_what_was_saved_is_read_as_it_was(name: str) -> None:
+def test_saved_file_gives_the_same_answer(name: str) -> None:
     expected = {**json.loads(EXPECTED.read_text())[name], "schema_version": SCHEMA_VERSION}
     assert within(expected, answer(*LINES[name]))
 
 
-def test_a_store_that_was_left_is_no_obstacle(tmp_path: Path) -> None:
+def test_old_store_gives_the_same_answer(tmp_path: Path) -> None:
     shutil.copytree(ROOT / SAVED / "store", tmp_path / "store")
     line = ("fleet", f"{LOGS}/fleet")
     plain = answer(*line)
@@ -79,7 +79,7 @@ def test_a_store_that_was_left_is_no_obstacle(tmp_path: Path) -> None:
     assert [{**first, "diagnostics": plain["diagnostics"]}, second] == [plain, plain]
 
 
-def test_a_snapshot_that_was_left_is_brought_up_to_date(tmp_path: Path) -> None:
+def test_old_snapshot_can_be_updated(tmp_path: Path) -> None:
     for ending in ("jsonl.gz", "parquet"):
         for name in (f"snapshot.{ending}", f"snapshot.{ending}.manifest"):
             shutil.copy(ROOT / SAVED / name, tmp_path / name)
@@ -89,5 +89,5 @@ def test_a_snapshot_that_was_left_is_brought_up_to_date(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ANSWERS, ids=lambda path: path.name)
-def test_what_programs_were_given_still_fits_the_schema(path: Path) -> None:
+def test_old_json_answer_matches_the_schema(path: Path) -> None:
     jsonschema.validate(json.loads(path.read_text()), json.loads((ROOT / "docs" / "schema.json").read_text()))

@@ -64,7 +64,7 @@ custom_badput_events 30000000000
 """
 
 
-def test_its_format_is_read_and_its_renderer_writes_every_second(installed: Path) -> None:
+def test_third_party_format_and_renderer_cover_every_second(installed: Path) -> None:
     code, _, said = goodput(installed, "analyze acme.jsonl -o out.acme")
     written = (installed / "out.acme").read_text()
     assert (code, written.startswith(REPORT)) == (0, True), (written, said)
@@ -75,13 +75,13 @@ def test_its_format_is_read_and_its_renderer_writes_every_second(installed: Path
 
 
 @pytest.mark.parametrize("scheme", ["acme", "acme-api"])
-def test_its_source_is_read_in_batches_and_as_records(installed: Path, scheme: str) -> None:
+def test_third_party_source_returns_batches_and_records(installed: Path, scheme: str) -> None:
     code, written, said = goodput(installed, f"analyze {scheme}://acme.jsonl --format short")
     assert (code, written) == (0, "a\\x1b[1m: 78.46 %\n"), said
     assert "Acme's server says good day" in said
 
 
-def test_its_errors_are_said_as_ours_are(installed: Path) -> None:
+def test_third_party_errors_are_reported_like_built_in_ones(installed: Path) -> None:
     assert goodput(installed, "analyze acme://none.jsonl")[::2] == (
         1, "Error: acme://none.jsonl: No such file or directory; look whether it is there\n",
     )  # fmt: skip
@@ -96,7 +96,7 @@ def test_its_errors_are_said_as_ours_are(installed: Path) -> None:
 @pytest.mark.parametrize(
     "command", ["disruptions", "steps", "timeline", "jobs", "check", "fleet", "rolling --window 1m"]
 )
-def test_its_renderer_writes_the_tables_of_other_commands(installed: Path, command: str) -> None:
+def test_third_party_renderer_writes_tables_of_other_commands(installed: Path, command: str) -> None:
     out = installed / f"{command.split()[0]}.acme.dat"
     code, _, said = goodput(installed, f"{command} acme.jsonl -q -o {out.name}")
     assert code == (5 if command == "check" else 0), said

@@ -1,7 +1,7 @@
 """A package as a third party writes it against `goodput_cli.plugins`: a log format, a source and two renderers.
 
-It imports nothing else of goodput. test_third_party.py installs it beside the command; it is not changed when the
-inside of goodput is.
+It imports nothing else of goodput. test_third_party.py installs it next to the command. It stays unchanged when the
+internals of goodput change.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Mappings: a log format in ten lines of TOML (docs/mappings.md).
 
-`declared` checks what a file says and knows the place of every mistake in it; `templates` turns `line` into a pattern;
-`rules` makes rules of it, which read lines of text or records; `shipped` holds those that are always on.
+`declared` checks a file and reports the location of every mistake. `templates` converts `line` to a pattern. `rules`
+makes rules that read lines of text or records. `shipped` contains the mappings that are always on.
 """

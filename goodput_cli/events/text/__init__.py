@@ -1,9 +1,10 @@
-"""Text that programs print: stdout of trainers, launchers and schedulers, where one line in a thousand says something.
+"""Parsers of program output: stdout of trainers, launchers and schedulers, in which few lines contain an event.
 
 From bytes to rows:
 
-1. `scan` finds lines with a literal of some rule over whole blocks, and stamps beside them; the rest is noise.
-2. `stamps` takes a line apart; a `LineRule` of a format makes a `ParsedEvent` of it (`log_lines`): a `LogLine`.
-3. `collected` holds the log lines of all sources. At the end `infer_times` gives each an instant, also to those without
-   a stamp, `jobs` finds which files are one job, `meaning` says what log lines mean, `to_rows` makes rows of them.
+1. `scan` searches whole blocks for lines with a literal of a rule, and for timestamps. Other lines are skipped.
+2. `stamps` splits a line into its parts. A `LineRule` of a format converts it to a `ParsedEvent`, and `log_lines` has
+   the resulting `LogLine`.
+3. `collected` keeps the log lines of all sources. At the end, `infer_times` gives each line a time, even one without a
+   timestamp. `jobs` finds the files of each job, `meaning` interprets the lines, and `to_rows` makes rows of them.
 """

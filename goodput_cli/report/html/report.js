@@ -1,17 +1,17 @@
-// What scripts add to a report: the charts drawn again with more points, to be zoomed and asked. Without them the page
-// is complete. Text goes into the page as text only, never as markup.
+// Interactive charts of a report: redrawn with more points, with zoom and tooltips. The page is complete without them.
+// Text is inserted as text only, never as markup.
 "use strict";
 (() => {
-  const STEP = 0.01; // how far an arrow key moves the cursor, in parts of what is shown
-  const NARROW = 620; // below this width (px) titles of lanes get less room
-  const LEAST = 6; // a drag of fewer px is none
-  const ROOMY = 960; // below this width there is no room for all numbers of disruptions
+  const STEP = 0.01; // distance that an arrow key moves the cursor, as a share of the shown time
+  const NARROW = 620; // below this width (px) lane titles get less space
+  const LEAST = 6; // shorter drags (px) are ignored
+  const ROOMY = 960; // below this width (px) there is not enough space for the numbers of all disruptions
   const data = JSON.parse(document.getElementById("data").textContent);
   const tables = data.tables;
   const charts = []; // {figure, holder, view, cursor, tip}
   let shown = [data.start, data.end];
-  let at = null; // where the cursor is, in ms since 1970
-  const past = []; // what was shown before, for steps back
+  let at = null; // position of the cursor, ms since 1970
+  const past = []; // spans shown before, for going back
 
   function rows(table) {
     const names = Object.keys(table);
@@ -25,7 +25,7 @@
 
   const datasets = Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, rows(table)]));
 
-  // The specification for a width: plots fill it, and on a narrow screen titles take less of it.
+  // Return the specification for a width. Plots fill it; on a narrow screen titles get less of it.
   function fitted(spec, width) {
     const narrow = width < NARROW;
     const left = narrow ? 116 : 148;
@@ -65,13 +65,13 @@
     return chart.view.signal("zoom_t", shown.slice()).runAsync();
   }
 
-  // Whether two spans of time are the same, as far as anybody could see.
+  // Return true if two spans of time look the same.
   function alike(one, other) {
     const least = (other[1] - other[0]) * 1e-6;
     return Math.abs(one[0] - other[0]) <= least && Math.abs(one[1] - other[1]) <= least;
   }
 
-  // All charts show the same time, once a frame: never beyond the window, never less than a millisecond.
+  // Show the same time in all charts, once per frame: within the window, and at least a millisecond.
   let asked = null;
   let busy = false;
   function show(wanted) {
@@ -110,7 +110,7 @@
     return whole ? "the whole window" : `${clock(shown[0])} to ${clock(shown[1])} UTC`;
   }
 
-  // An instant, to the second where that is fine enough.
+  // Return a timestamp as text, to the second if that is precise enough.
   function clock(ms) {
     const fine = shown[1] - shown[0] < 60_000;
     return new Date(fine ? ms : Math.round(ms / 1000) * 1000).toISOString().replace("T", " ").replace(/(\.000)?Z$/, "");
@@ -122,7 +122,7 @@
     return hours ? `${hours} h ${minutes} min` : minutes ? `${minutes} min ${seconds % 60} s` : `${(ms / 1000).toFixed(1)} s`;
   }
 
-  // The last place of a sorted column that is not above a value; -1 if none is.
+  // Return the last index of a sorted column whose value is not above the given one; -1 if all are.
   function before(column, value) {
     let [low, high] = [0, column.length];
     while (low < high) {
@@ -132,7 +132,7 @@
     return low - 1;
   }
 
-  // What the report knows of an instant, line by line.
+  // Return the lines of the tooltip at a time.
   function told(ms) {
     const t = ms - data.start;
     const lines = [`${clock(ms)} UTC, ${passed(t)} after the start`];
@@ -177,11 +177,11 @@
   const seconds = (value) => `${Number(value.toPrecision(4))} s`;
   const percent = (value) => (value === null ? "unknown" : `${value.toFixed(2)} %`);
 
-  // The plot of a chart in the page: its left edge, width and height in px.
+  // Return the plot of a chart in the page: its left edge, width and height in px.
   function plot(chart) {
     const svg = chart.canvas.querySelector("svg");
     const box = svg.getBoundingClientRect();
-    const scale = box.width / svg.viewBox.baseVal.width; // on paper a drawing may be smaller than it was made
+    const scale = box.width / svg.viewBox.baseVal.width; // a printed drawing may be smaller than its view box
     const name = "vconcat" in data.charts[chart.name] ? "concat_0_x" : "x";
     const offset = box.left - chart.holder.getBoundingClientRect().left;
     return {
@@ -195,7 +195,7 @@
     for (const other of charts) other.cursor.hidden = other.tip.hidden = true;
     if (!chart || at === null) return;
     let x = 0;
-    for (const other of [...charts.filter((one) => one !== chart), chart]) { // the same instant in all of them
+    for (const other of [...charts.filter((one) => one !== chart), chart]) { // show the same time in all charts
       const { left, width, height } = plot(other);
       x = left + ((at - shown[0]) / (shown[1] - shown[0])) * width;
       other.cursor.hidden = false;
@@ -212,7 +212,7 @@
     if (!quiet) chart.spoken.textContent = lines.join("; ");
   }
 
-  // Where a pointer is over the holder of a chart, in px, and whether that is inside its plot.
+  // Return the position of a pointer over the holder of a chart (px), and true if it is inside the plot.
   function under(chart, event) {
     const { left, width } = plot(chart);
     const x = event.clientX - chart.holder.getBoundingClientRect().left;
@@ -235,7 +235,7 @@
     chart.brush.style.height = `${plot(chart).height}px`;
   }
 
-  // A drag zooms to what it marks. With Shift the chart moves what is shown by itself.
+  // A drag zooms to the marked time. With Shift, the chart library pans by itself.
   function grasped(chart, event) {
     const { x, inside } = under(chart, event);
     if (event.button !== 0 || !inside) return;
@@ -311,7 +311,7 @@
     const still = figure.querySelector(".still");
     const holder = made("div", "live");
     const canvas = made("div", "canvas");
-    canvas.setAttribute("aria-hidden", "true"); // the label of the holder says what it shows
+    canvas.setAttribute("aria-hidden", "true"); // screen readers read the label of the holder
     holder.tabIndex = 0;
     holder.setAttribute("role", "group");
     holder.setAttribute("aria-roledescription", "chart");
@@ -340,7 +340,7 @@
     try {
       await draw(chart);
     } catch (error) {
-      chart.holder.remove(); // the drawing in the page stays
+      chart.holder.remove(); // the static drawing stays visible
       throw error;
     }
     chart.still.hidden = true;
@@ -356,7 +356,7 @@
     }), 200);
   });
 
-  // A link to what is folded unfolds it.
+  // Unfold a folded part when a link leads to it.
   const unfold = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (let one = target; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
@@ -365,7 +365,7 @@
   window.addEventListener("hashchange", unfold);
   if (location.hash) unfold();
 
-  // One chart after the other, so that the page can be scrolled and read between them.
+  // Draw one chart at a time, so that the page stays responsive between them.
   async function startAll() {
     for (const figure of document.querySelectorAll("figure[data-chart]")) {
       await new Promise((resume) => setTimeout(resume));

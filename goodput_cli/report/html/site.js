@@ -1,5 +1,5 @@
-// What a script adds to the table of runs: it sorts and filters, and the address says how, so that it survives a reload
-// and a step back. Without it the table is complete. Text is only read; what an address says is only compared.
+// Sorting and filtering of the table of runs. The address contains the choices, so that they survive a reload and going
+// back. The table is complete without this script. Text is only read, and the address is only compared.
 "use strict";
 (() => {
   const table = document.getElementById("every-run");
@@ -8,7 +8,7 @@
   const heads = [...table.tHead.rows[0].cells];
   const names = heads.map((head) => head.dataset.key);
   const form = document.getElementById("filters");
-  const order = document.getElementById("order"); // where cards stand in the place of rows there are no heads to press
+  const order = document.getElementById("order"); // cards on narrow screens have no headings to click
   const shown = document.getElementById("shown");
   const unfold = document.getElementById("all-every-run");
   const printed = document.getElementById("filtered");
@@ -27,7 +27,7 @@
     return parseFloat(said.replaceAll(/[\s%,<>]/g, ""));
   }
 
-  // Numbers by size, lengths of time too, words by the alphabet, and what is not recorded last in both directions.
+  // Compare numbers and durations by size and words alphabetically. Unrecorded values come last in both directions.
   function sort(name, downward) {
     const column = names.indexOf(name);
     if (column < 0) return;
@@ -46,7 +46,7 @@
     sorted = downward ? `-${name}` : name;
   }
 
-  // Whether a row has what is chosen: the rows name weeks and kinds by their places among the choices.
+  // Return true if a row matches the choices. Rows contain weeks and kinds as indexes of the choices.
   const among = (row, name, key) => (row.dataset[key] ?? "").split(" ").includes(String(fields[name].selectedIndex));
   const listed = (row, name) => text(row, name).split(", ");
 
@@ -71,7 +71,7 @@
     }
     shown.textContent = asked.length ? `${count} of ${rows.length}` : `${rows.length} in all`;
     const words = asked.map(([name, one]) => `${name} ${one.value.trim()}`).join(", ");
-    if (unfold && asked.length) unfold.checked = true; // what fits may stand below those that are folded
+    if (unfold && asked.length) unfold.checked = true; // matching rows may be among the folded ones
     printed.textContent = asked.length ? `${count} of ${rows.length} runs: ${words}` : "";
   }
 
@@ -83,7 +83,7 @@
     return said.length ? `#${said.join("&")}` : " ";
   }
 
-  // Of `#team=vision&goodput<70&sort=-lost_h`; what it does not know is left aside, and an anchor is none of it.
+  // Read choices from `#team=vision&goodput<70&sort=-lost_h`. Unknown parts and anchors are ignored.
   function read() {
     const hash = location.hash.slice(1).replaceAll(/%3C/gi, "<");
     if (hash !== "" && !/[=<]/.test(hash)) return;
@@ -99,7 +99,7 @@
     }
     for (const [name, one] of Object.entries(fields)) {
       one.value = said[name] ?? "";
-      if (one.selectedIndex === -1) one.value = ""; // no such choice
+      if (one.selectedIndex === -1) one.value = ""; // the choice does not exist
     }
     const wanted = said.sort ?? "";
     if (wanted) sort(wanted.replace(/^-/, ""), wanted.startsWith("-"));
@@ -113,11 +113,11 @@
     try {
       history[push ? "pushState" : "replaceState"](null, "", to === " " ? location.pathname + location.search : to);
     } catch {
-      if (to !== " ") location.hash = to; // from a disk some browsers keep no states
+      if (to !== " ") location.hash = to; // some browsers keep no history states for local files
     }
   }
 
-  // Choices of a filter; one of which there is nothing to choose is not shown.
+  // Fill the choices of a filter. A filter without choices is hidden.
   function choices(name, values) {
     const found = [...new Set(values.filter(Boolean))].sort((a, b) => a.localeCompare(b, "en"));
     fields[name].append(...found.map((one) => new Option(one, one)));
@@ -142,15 +142,15 @@
   choices("cause", rows.flatMap((row) => listed(row, "cause")));
   for (const name of ["kind", "week"]) choices(name, []);
   for (const one of Object.values(fields)) {
-    if (one.tagName !== "SELECT") one.addEventListener("input", () => keep(false)); // each letter is no step back
+    if (one.tagName !== "SELECT") one.addEventListener("input", () => keep(false)); // no history entry per letter
     one.addEventListener("change", () => keep(true));
   }
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => setTimeout(() => keep(true)));
   window.addEventListener("popstate", read);
   window.addEventListener("hashchange", read);
-  // A team, week, cause or kind of loss elsewhere on the page leads to its runs: the names in tables are links, and the
-  // parts of charts beside such a table can be pressed. What a mark says begins with its name.
+  // A team, week, cause or kind of loss elsewhere on the page links to its runs: the names in tables are links, and the
+  // parts of charts next to such a table can be clicked. The label of a mark begins with its name.
   const known = (name, value) => [...fields[name].options].some((one) => one.value !== "" && one.value === value);
   const hash = (name, value) => `#${name}=${encodeURIComponent(value)}`;
   const toRuns = () => document.getElementById("all-runs").scrollIntoView();
@@ -184,7 +184,7 @@
       if (cells.length) for (const mark of section.querySelectorAll("figure path")) pressable(mark, name);
     }
   }
-  // A link to a folded part opens it.
+  // Unfold a folded part when a link leads to it.
   function open() {
     const id = location.hash.slice(1);
     const part = /[=<&]/.test(id) ? null : document.getElementById(id)?.closest("details");

@@ -1,7 +1,7 @@
-"""Drafts a mapping of a log that no format reads: guesses, then proves.
+"""Inference of a mapping for a log in an unknown format: proposes rules, then tests them on the whole log.
 
-`entries` and `records` take a log apart: entries with times, in groups that differ in their values only. `guess` says
-by the `words` of these what may count steps and what lines may say beside them. `steps` reads the whole log with a
-guess, and `proof` tests it. `write` puts together what survives, with what was left out and why; `rules` and
-`templates` write it as TOML. `contradicted` asks the same of a mapping that somebody keeps.
+`entries` and `records` split a log into entries with times, in groups that differ only in their values. `guess` uses
+their `words` to find counters of steps and the meaning of other lines. `steps` reads the whole log with a guess, and
+`proof` tests it. `write` combines the rules that pass, with the rejected ones and the reasons; `rules` and `templates`
+write them as TOML. `contradicted` runs the same tests on a mapping that a user keeps.
 """

@@ -1,1 +1,1 @@
-"""What each program prints, and what its lines mean together."""
+"""Parsers of the output of each program, including events that only several lines show together."""
