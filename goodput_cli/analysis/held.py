@@ -54,11 +54,11 @@ def accelerators_of(records: WorkRecords, notes: list[str]) -> AllocatedAccelera
 def worked_out(records: WorkRecords, tokens: AmountPerStep | None, held: AllocatedAccelerators | None, notes: list[str]) -> AllocatedAccelerators | None:
     """Return the allocated accelerators, otherwise the tokens of a step divided by a rate of one accelerator, by
     attempt. Numbers that are not whole are unknown."""
-    logged = records.has(*ACCELERATORS) or tokens is None or tokens.how == RATED
+    logged = records.has_any(*ACCELERATORS) or tokens is None or tokens.how == RATED
     rate = None if logged else records.rate(PER_ACCELERATOR)
     if rate is None or tokens is None:
         return held
-    each = _whole_by_attempt(records.kept.attempt, tokens.each / (rate.seconds * rate.value))
+    each = _rounded_by_attempt(records.kept.attempt, tokens.each / (rate.seconds * rate.value))
     if each is None:
         return held
     found = AllocatedAccelerators(each, _mean_by_attempt(records, each), _DERIVED)
@@ -68,7 +68,7 @@ def worked_out(records: WorkRecords, tokens: AmountPerStep | None, held: Allocat
     return found
 
 
-def _whole_by_attempt(attempt: I64, found: F64) -> F64 | None:
+def _rounded_by_attempt(attempt: I64, found: F64) -> F64 | None:
     """Return the whole number near the values of each attempt, by row.
 
     An attempt without one gets that of all values, otherwise that of the previous attempt. None if no attempt has one.

@@ -50,7 +50,7 @@ class Measure(Generic[Source]):
     is_part: bool = True
     """True if a percentage of it lies between 0 and 100."""
 
-    def named(self, label: str | None = None) -> NamedMeasure:
+    def named_measure(self, label: str | None = None) -> NamedMeasure:
         """Return the meaning of its name in a threshold, or that of one label of it."""
         return NamedMeasure(self.name, self.dimension, label, self.is_floor, self.is_part)
 

@@ -321,7 +321,7 @@ def rolling_lines(rolling: Rolling) -> Iterator[tuple[str, list[float | None], s
         head = f"{as_typed(length)} every {as_typed(rolling.every_ns)}, {plural(len(rows), 'window')}"
         known = rows[~np.isnan(shares[rows])]
         if len(known) == 0:
-            yield head, [None] * len(rows), _why_no_share(rolling, rows), ""
+            yield head, [None] * len(rows), _no_share_reason(rolling, rows), ""
             continue
         lowest, last = int(known[np.argmin(shares[known])]), int(known[-1])
         (day, begin), (last_day, end) = clock(int(rolling.start_ns[lowest])), clock(int(rolling.end_ns[lowest]))
@@ -334,7 +334,7 @@ def rolling_lines(rolling: Rolling) -> Iterator[tuple[str, list[float | None], s
         )
 
 
-def _why_no_share(rolling: Rolling, rows: Rows) -> str:
+def _no_share_reason(rolling: Rolling, rows: Rows) -> str:
     """Return why none of some windows has a goodput."""
     if rolling.bounded[rows].any():
         low, high = float(np.nanmin(rolling.at_least_percent[rows])), float(np.nanmax(rolling.at_most_percent[rows]))

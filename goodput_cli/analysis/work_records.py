@@ -147,7 +147,7 @@ class WorkRecords:
         """True if there is any metric."""
         return bool(self._metrics)
 
-    def has(self, *names: str) -> bool:
+    def has_any(self, *names: str) -> bool:
         """Return True if the job has one of these metrics."""
         return any(len(self._rows(name).value) for name in names)
 

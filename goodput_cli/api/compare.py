@@ -256,15 +256,15 @@ def _with_own_names(sides: list[Side]) -> list[Side]:
     names = [side.name for side in sides]
     shared = shared_levels(side.source.rstrip("/").split("/")[:-1] for side in sides)
     places = ["/".join(side.source.split("/")[shared:]) for side in sides]
-    names = _where_alike(names, ["stdin" if place == "-" else place for place in places])
-    names = _where_alike(
+    names = _with_unique_names(names, ["stdin" if place == "-" else place for place in places])
+    names = _with_unique_names(
         names, [f"{name}, run {side.run}" if side.run else name for side, name in zip(sides, names, strict=True)]
     )
-    names = _where_alike(names, [f"{name} ({names[: at + 1].count(name)})" for at, name in enumerate(names)])
+    names = _with_unique_names(names, [f"{name} ({names[: at + 1].count(name)})" for at, name in enumerate(names)])
     return [replace(side, name=name) for side, name in zip(sides, names, strict=True)]
 
 
-def _where_alike(names: list[str], more: list[str]) -> list[str]:
+def _with_unique_names(names: list[str], more: list[str]) -> list[str]:
     """Return `names`, with `more` instead of those that occur more than once."""
     count = Counter(names)
     return [other if count[name] > 1 else name for name, other in zip(names, more, strict=True)]

@@ -332,11 +332,11 @@ def _refuse_others(log: EventLog, names: Sequence[str]) -> None:
 
     if any(PRINTED_AS_YAML in one.message for one in log.diagnostics):
         return
-    from goodput_cli.sources.other_files import others_alone
+    from goodput_cli.sources.other_files import describe_files_without_log
     from goodput_cli.sources.walk import files_in_folder
 
     files = [one for name in names for one in (files_in_folder(name).logs if Path(name).is_dir() else [name])]
-    said = others_alone(files)
+    said = describe_files_without_log(files)
     if said is not None:
         raise NotEnoughData(f"nothing was read: {said}")
 

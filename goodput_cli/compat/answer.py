@@ -126,7 +126,7 @@ def reconcile_sheet(analysis: Analysis, reconciliation: Reconciliation) -> Sheet
         rows=tuple(_cells(row) for row in reconciliation.rows),
         grouped_rows=tuple(_shown(row) for row in reconciliation.rows),
         notes=tuple(_notes(reconciliation)),
-        sections=(_why(reconciliation),) if _large(reconciliation) else (),
+        sections=(_movement_lines(reconciliation),) if _large(reconciliation) else (),
         answer=lambda: reconcile_answer(analysis, reconciliation),
     )
 
@@ -159,7 +159,7 @@ def _briefer_name(name: str) -> str:
     return brief_name(name).replace("initialization", "init")
 
 
-def _why(reconciliation: Reconciliation) -> Sheet:
+def _movement_lines(reconciliation: Reconciliation) -> Sheet:
     """Return the movements, and the text of each rule."""
     large = _large(reconciliation)
     return Sheet(

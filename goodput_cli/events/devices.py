@@ -87,7 +87,7 @@ def gpu_of(name: str) -> str:
     return name.partition(_INSTANCE)[0]
 
 
-def why_no_value(quantity: Quantity, value: float) -> str:
+def missing_value_reason(quantity: Quantity, value: float) -> str:
     """Return why a number is not a valid value of a quantity; "" if it is valid."""
     if 0 <= value <= _WHOLE:
         return ""
@@ -125,7 +125,7 @@ class DevicePart:
         self, line: int, device: Device, quantity: Quantity, time: int, value: float, held: float = math.nan
     ) -> None:
         """Add a value; record an invalid one as bad."""
-        if reason := why_no_value(quantity, value):
+        if reason := missing_value_reason(quantity, value):
             self.bad.append((line, f"{quantity.name.lower()} {reason}"))
             return
         if quantity not in _MOST:

@@ -151,7 +151,7 @@ _MINUTE = 60 * NS_PER_SECOND
 _OneSign = TypeVar("_OneSign")
 
 
-def fewer(signs: Sequence[_OneSign], when: Callable[[_OneSign], tuple[RecoveryPhase, int]]) -> list[_OneSign]:
+def thin_out(signs: Sequence[_OneSign], when: Callable[[_OneSign], tuple[RecoveryPhase, int]]) -> list[_OneSign]:
     """Return at most `MOST_SIGNS` recovery events, in their order: the first and the last of each phase in each minute,
     or in longer periods if necessary. when: returns the phase and ns of an event."""
     kept, length = list(signs), _MINUTE

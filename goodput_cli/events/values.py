@@ -145,7 +145,7 @@ def counts_from_0(numbers: Iterable[int]) -> bool:
     return bool(ordered) and (ordered[0] == 0 or (stride > 1 and all(one % stride == stride - 1 for one in ordered)))
 
 
-def why_no_time(key: str, value: Any) -> str:
+def invalid_time_reason(key: str, value: Any) -> str:
     """Return why `epoch_ns` rejects a value, as a sentence about `key`."""
     seconds = number(value)
     if seconds is None:

@@ -232,7 +232,7 @@ class FormerNames:
         """Note that a table called a job by its old name. then: what was made of that."""
         self._used[then, self.by_job[job]].add(job)
 
-    def asked(self, names: Sequence[str]) -> None:
+    def note_requested_jobs(self, names: Sequence[str]) -> None:
         """Note the jobs that were asked for by their old names. names: globs."""
         for job, old in self.by_job.items():
             if names and not any(name == job or fnmatchcase(job, name) for name in names):

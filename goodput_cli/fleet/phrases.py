@@ -115,7 +115,7 @@ def headline(report: FleetData) -> Iterator[str]:
         yield f"GOODPUT {timed}{trend(report)} by job time (by chip time: unknown, because accelerators are)"
     else:
         yield f"GOODPUT {percent_text(total.goodput_percent)}{trend(report)}; lost {_lost_and_allocated(report)}"
-    yield from where_lost(report)
+    yield from largest_losses(report)
     by_time = f"by job time, every size counted alike: {_percent(total.time_goodput_percent)}"
     low, median, high = (total.quartile_low_percent, total.median_goodput_percent, total.quartile_high_percent)
     yield f"{by_time}; median run {_percent(median)} (middle half: {_percent(low)} to {_percent(high)})"
@@ -167,7 +167,7 @@ def lost_words(report: FleetData, *, by_time: bool) -> str:
     return f"{amount}; most to {brief_name(category_name(worst[0]))} {_of(worst[1], _lost(sums, by_time=by_time))}"
 
 
-def where_lost(report: FleetData) -> Iterator[str]:
+def largest_losses(report: FleetData) -> Iterator[str]:
     """Yield a sentence with the largest loss, and the group and size that lost most, if anything was lost."""
     sums, timed = report.sums, by_time(report)
     lost, worst = _lost(sums, by_time=timed), sums.worst(by_time=timed)

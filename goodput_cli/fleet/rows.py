@@ -486,7 +486,7 @@ def run_name(one: RunResult | RunLine) -> str:
     return f"{one.job} #{one.run}" if one.runs > 1 and one.run else one.job
 
 
-def which_run(one: RunLine) -> str:
+def run_number_text(one: RunLine) -> str:
     """`2 of 3`, and whether a later one threw it away; empty of a name that was used once."""
     if one.runs < 2 or not one.run:
         return ""

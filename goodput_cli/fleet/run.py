@@ -158,7 +158,7 @@ class _Fleet:
                 engine,
                 Local(reading.stdin, reading.progress, reading.notice),
                 str(store.folder),
-                self._apart,
+                self._distinguishing_label,
                 lambda job, origin, last: key if (key := work.key(job, origin, last)) in store.known else None,
                 (lambda some: store.documents(some, reader)) if remembers else (lambda _: {}),
                 (lambda rows: store.add_documents(rows, reader, question.now_ns)) if remembers else (lambda _: None),
@@ -166,7 +166,7 @@ class _Fleet:
             )
             return passes.run(documents, known)
 
-    def _apart(self, document: SourceDocument) -> str:
+    def _distinguishing_label(self, document: SourceDocument) -> str:
         """Return the label that distinguishes two jobs of one name, by document."""
         match self._asked.grouping.distinct_by:
             case "cluster":
@@ -210,12 +210,12 @@ class _Fleet:
         lost = [NotAnalysed.of("job", name, key.reason) for (name, _), key in answers if isinstance(key, Failed)]
         extents = store.extents(keys)
         if not extents and not rows:
-            raise self._nothing(outcome, store, keys)
+            raise self._no_run_error(outcome, store, keys)
         named = {name for row in rows for name in (*(row.texts or {}), "state")}
         texts = {name for found in self._allocations.values() for one in found for name in one.texts}
         asked.check_dimensions({*self._labels.dimensions, *texts, *named})
         former = FormerNames(former_names(outcome.rows))
-        former.asked(asked.jobs)
+        former.note_requested_jobs(asked.jobs)
         self._join(rows)
         self._labels.former = former
         asks = extents or self._extent_of(rows)
@@ -254,7 +254,7 @@ class _Fleet:
         times = [at for row in rows for at in row.times()]
         return [("", 0, min(times), max(max(times), min(times) + 1))] if times else []
 
-    def _nothing(self, outcome: Outcome, store: Store, keys: Mapping[str, Any]) -> GoodputError:
+    def _no_run_error(self, outcome: Outcome, store: Store, keys: Mapping[str, Any]) -> GoodputError:
         """Return the error if no job could be analyzed."""
         from goodput_cli.analysis.account import no_events
         from goodput_cli.fleet.passes.plan import reading_diagnostics
@@ -281,7 +281,7 @@ class _Fleet:
         unread = [NotAnalysed.of("document", row.document.name, row.problem) for row in outcome.rows if row.problem]
         tables = {row.table for row in rows}
         empty = [
-            NotAnalysed("document", row.document.name, _why_empty(row))
+            NotAnalysed("document", row.document.name, _empty_reason(row))
             for row in outcome.rows
             if row.problem is None and not (row.jobs or row.other_jobs) and well_formed(row.document.uri) not in tables
         ]
@@ -317,7 +317,7 @@ NO_FORMAT = "unknown format; create a mapping with `goodput check --suggest FILE
 """Reason why a document is counted but is in no total: a fleet infers no rules."""
 
 
-def _why_empty(row: DocumentRow) -> str:
+def _empty_reason(row: DocumentRow) -> str:
     if not row.lines:
         return "is empty"
     nameless = any(one.code == "missing_job_name" for one in row.of_lines)
@@ -358,7 +358,7 @@ def jobs(
     former = former_names(outcome.rows)
     diagnostics = (*reading_diagnostics(outcome.rows, of_listing), *reading.renamed_settings(former, ()))
     if not outcome.answers:
-        raise _nothing(outcome, reading.job_name, diagnostics)
+        raise _no_jobs_error(outcome, reading.job_name, diagnostics)
     # a list that is shorter than its logs has a reason
     empty = tuple(row.document.name for row in outcome.rows if not (row.lines or row.jobs))
     if empty:
@@ -459,7 +459,7 @@ def _unread(rows: Sequence[DocumentRow]) -> list[Diagnostic]:
     ]
 
 
-def _nothing(outcome: Outcome, job_name: str | None, diagnostics: Sequence[Diagnostic]) -> Exception:
+def _no_jobs_error(outcome: Outcome, job_name: str | None, diagnostics: Sequence[Diagnostic]) -> Exception:
     """Return the error if there is no job to list."""
     from goodput_cli.analysis.account import no_events, no_such_job
 

@@ -371,7 +371,7 @@ def cut_spans(spans: Spans, edges: I64) -> Iterator[tuple[dict[LabelledCategory,
     ns = np.zeros((len(edges) - 1, len(known)), dtype=np.int64)
     np.add.at(ns, (piece, known.searchsorted(codes)), end - begin)
     slowed = np.zeros(len(edges) - 1, dtype=np.int64)
-    np.add.at(slowed, piece, _slowdown_upto(spans, span, end) - _slowdown_upto(spans, span, begin))
+    np.add.at(slowed, piece, _slowdown_before(spans, span, end) - _slowdown_before(spans, span, begin))
     length = np.maximum(spans.end - spans.start, 1)[span]
     steps = np.bincount(piece, weights=spans.steps[span] * ((end - begin) / length), minlength=len(edges) - 1)
     of_codes = [divmod(code, len(spans.labels) + 1) for code in known.tolist()]
@@ -397,7 +397,7 @@ def cut_used(used: Used, edges: I64) -> Iterator[FleetTotals]:
         )  # fmt: skip
 
 
-def _slowdown_upto(spans: Spans, span: I64, time: I64) -> I64:
+def _slowdown_before(spans: Spans, span: I64, time: I64) -> I64:
     """Return the slowdown (ns) of each span from its start up to a time in it."""
     length = spans.end[span] - spans.start[span]
     passed = time - spans.start[span]

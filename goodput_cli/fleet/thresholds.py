@@ -113,7 +113,7 @@ def _find(name: str, text: str) -> NamedMeasure:
         return NamedMeasure(CUSTOM, "ratio", label.strip().upper())
     name = name.lower()
     if name in MEASURES:
-        return MEASURES[name].named()
+        return MEASURES[name].named_measure()
     if name not in BY_NAME:
         raise UsageError(f"{text!r}: unknown name {name!r}; use one of {', '.join([*MEASURES, *BY_NAME])}")
     if name == Category.EXCLUDED.id:

@@ -31,7 +31,7 @@ _NAMES = (("requirements", ".txt", "a list of packages"), ("config", ".json", "a
 _MOST = 3
 
 
-def other_file(name: str) -> str | None:
+def describe_other_file(name: str) -> str | None:
     """Return what a file is that is not a log, and what to do; None if its name does not show it."""
     plain = name.rpartition("/")[2].lower()
     for endings, what, advice in _KINDS:
@@ -74,9 +74,9 @@ def folder_contents(folder: str) -> str:
     return f"it contains {shown}" + (f" and {plural(rest, 'other file')}" if rest else "")
 
 
-def others_alone(names: Sequence[str]) -> str | None:
+def describe_files_without_log(names: Sequence[str]) -> str | None:
     """Return `gen.py is a Python program, …` if none of these files is a log; None if one may be."""
-    found = [other_file(name) for name in names]
+    found = [describe_other_file(name) for name in names]
     if not found or None in found:
         return None
     more = f" (and {plural(len(names) - 1, 'file')} like it)" if len(names) > 1 else ""

@@ -133,14 +133,14 @@ def test_a_ramp_is_the_sum_of_its_steps(stretches: list[tuple[int, int]], place:
     single = [ns * (step + 1) // count - ns * step // count for count, ns in stretches for step in range(count)]
     count, amount = (np.array(column) for column in zip(*stretches, strict=True))
     total = linear_total(np.cumsum(count) - count, count, amount, beyond=7)
-    assert total.upto(place) == sum(single[:place]) + 7 * max(place - len(single), 0)
+    assert total.total_at(place) == sum(single[:place]) + 7 * max(place - len(single), 0)
 
 
 def test_evals_and_saves_by_position() -> None:
     evals = sparse_linear_total(np.array([3, 4, 9]), np.array([4, 5, 10]), np.array([70, 71, 72]))
-    assert [evals.upto(position) for position in (0, 3, 4, 5, 8, 10, 99)] == [0, 0, 70, 141, 141, 213, 213]
+    assert [evals.total_at(position) for position in (0, 3, 4, 5, 8, 10, 99)] == [0, 0, 70, 141, 141, 213, 213]
     saves = step_total(np.array([5, 9]), np.array([20, 30]))
-    assert (saves.upto(4), saves.upto(5), saves.upto(9)) == (0, 20, 50)
+    assert (saves.total_at(4), saves.total_at(5), saves.total_at(9)) == (0, 20, 50)
     assert (saves.last(0, 8), saves.last(5, 8), saves.last(5, 9)) == (5, None, 9)
 
 
@@ -223,4 +223,4 @@ def test_overlapping_intervals_count_once(intervals: list[tuple[int, int]]) -> N
     start, length = np.array(intervals, dtype=np.int64).reshape(-1, 2).T
     until = np.arange(-1, 60)
     seconds = {at for begin, long in intervals for at in range(begin, begin + long)}
-    assert Covered(start, start + length).upto(until).tolist() == [sum(at < end for at in seconds) for end in until]
+    assert Covered(start, start + length).covered_before(until).tolist() == [sum(at < end for at in seconds) for end in until]

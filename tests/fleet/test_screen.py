@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import goodput_cli
-from goodput_cli.fleet.phrases import where_lost
+from goodput_cli.fleet.phrases import largest_losses
 from goodput_cli.fleet.report import FleetReport, fleet_sheet
 from goodput_cli.fleet.screen import first_screen
 from goodput_cli.report.base import Page, load_sheet_renderer
@@ -75,7 +75,7 @@ def test_loss_is_printed_once_with_its_cost() -> None:
 
 def test_screen_names_the_same_rows_as_the_page() -> None:
     report = fleet_of(6, accelerators=8)
-    (whole,) = where_lost(report)
+    (whole,) = largest_losses(report)
     words = whole.split("(")[1].split(")")[0].split(",")[0]
     assert words in screen(report)
 

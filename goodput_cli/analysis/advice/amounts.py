@@ -48,11 +48,11 @@ def amounts_of(timeline: Timeline, lives: Sequence[ReplayAttempt], taken: int) -
     outages = [(int(gap[at]), int(parts["down"][at])) for at in np.flatnonzero(disrupted & (gap < len(lives))).tolist()]
     unknown = not_recorded(timeline)
 
-    def known(category: Category) -> int | None:
+    def time_in(category: Category) -> int | None:
         return None if CATEGORIES[category] in unknown else costs.total(category)
 
     lost = int((costs.taken_back[:-1] + costs.downtime + costs.restart)[disrupted].sum())
-    slow = _slow(timeline) if timeline.reference_ns is None else known(Category.SLOWDOWN)
+    slow = _slow(timeline) if timeline.reference_ns is None else time_in(Category.SLOWDOWN)
     if slow is not None:  # slowness that may be by design is not a slow step
         slow -= int(timeline.undecided(np.array([timeline.start]), np.array([timeline.end]))[0])
     lived, begin = {life.attempt for life in lives}, timeline.attempts.begin
@@ -64,8 +64,8 @@ def amounts_of(timeline: Timeline, lives: Sequence[ReplayAttempt], taken: int) -
         restore=costs.total(Category.RESTORE),
         saved=costs.total(Category.SAVE),
         wasted=costs.total(Category.WASTED) + sum(life.undetermined for life in lives),
-        data=known(Category.DATA_LOADING_SYNC),
-        stalls=known(Category.STALL),
+        data=time_in(Category.DATA_LOADING_SYNC),
+        stalls=time_in(Category.STALL),
         slow=slow,
         custom={
             timeline.table.labels[label]: int(amount.sum())
@@ -118,7 +118,7 @@ class JobTimeline:
 
     def counted(self, time: I64) -> I64:
         """Convert timestamps (ns) to counted time."""
-        return time - self._excluded.upto(time)
+        return time - self._excluded.covered_before(time)
 
     @cached_property
     def lived(self) -> list[int]:

@@ -126,7 +126,7 @@ def interval_advice(record: JobRecord, exposure: Exposure) -> Interval:
     refused = _refused(record)
     if refused is not None:
         costs = _if_cost(record, exposure) if refused[0] == "save_cost_unknown" else ()
-        return Interval(replace(_nothing(exposure, "refused", *refused), if_cost=costs))
+        return Interval(replace(_inconclusive_advice(exposure, "refused", *refused), if_cost=costs))
     assert record.cost is not None
     assert record.every is not None
     saving = SaveCost(record.cost, record.latency / 1e9)
@@ -134,7 +134,7 @@ def interval_advice(record: JobRecord, exposure: Exposure) -> Interval:
     curve, today = LossCurve(exposure, intervals, saving), LossCurve(exposure, [record.every], saving)
     optimal = optimum(curve)
     if optimal is None or not np.isfinite(curve.average).any():
-        return Interval(_nothing(exposure, "refused", "never_ends", _NEVER), curve, today)
+        return Interval(_inconclusive_advice(exposure, "refused", "never_ends", _NEVER), curve, today)
     shown = formulas(record.cost, exposure.mtbf)
     if not exposure.failures and exposure.mtbf_given is None:
         return _bound_only(_UNHARMED if record.failed else _NO_FAILURE, exposure, curve, today, shown)
@@ -213,7 +213,7 @@ def _bound_only(why: str, exposure: Exposure, curve: LossCurve, today: LossCurve
         f"{why}. Based on {duration_of_seconds(exposure.budgets)} of training, save at most every "
         f"{drawn.best[0]} steps. {_MORE}"
     )
-    nothing = _nothing(exposure, "unclear", "no_failure", say)
+    nothing = _inconclusive_advice(exposure, "unclear", "no_failure", say)
     advice = replace(
         nothing,
         ci95_steps=(drawn.best[0], None),
@@ -223,7 +223,7 @@ def _bound_only(why: str, exposure: Exposure, curve: LossCurve, today: LossCurve
     return Interval(advice, curve, today, None, drawn)
 
 
-def _nothing(exposure: Exposure, verdict: Verdict, reason: Reason, say: str) -> IntervalAdvice:
+def _inconclusive_advice(exposure: Exposure, verdict: Verdict, reason: Reason, say: str) -> IntervalAdvice:
     return IntervalAdvice(
         verdict, reason, say, None, None, None, None, None, None, None, None, None, None, None, None, None,
         exposure.failures, None, Formulas(None, None, None), (),

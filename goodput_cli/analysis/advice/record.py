@@ -37,7 +37,7 @@ class LinearTotal:
     total: Sequence[int]
     beyond: int = 0
 
-    def upto(self, place: int) -> int:
+    def total_at(self, place: int) -> int:
         """Return the total up to a place (ns)."""
         at, total = self.at, self.total
         if place >= at[-1]:
@@ -91,7 +91,7 @@ class StepTotal:
     at: Sequence[int]
     total: Sequence[int]
 
-    def upto(self, position: int) -> int:
+    def total_at(self, position: int) -> int:
         """Return the total due at or below a position (ns)."""
         return self.total[bisect_right(self.at, position)]
 
@@ -223,7 +223,7 @@ class ReplayAttempt:
     @property
     def trained(self) -> int:
         """Time (ns) of its complete steps, evals included."""
-        return self.work.upto(self.steps) + self.extra.upto(self.stop)
+        return self.work.total_at(self.steps) + self.extra.total_at(self.stop)
 
 
 @dataclass(frozen=True)
@@ -374,7 +374,7 @@ class JobRecord:
         """Time (ns) that the last attempt of a replay needs to the end position, with its save there."""
         life = self.lives[self.last]
         reached = self.end - life.first
-        return life.work.upto(reached) + life.extra.upto(self.end) + life.saves.step_total.upto(self.end)
+        return life.work.total_at(reached) + life.extra.total_at(self.end) + life.saves.step_total.total_at(self.end)
 
     @cached_property
     def tail(self) -> int:
@@ -420,9 +420,9 @@ def latest_extra(lives: Sequence[ReplayAttempt]) -> LinearTotal:
     at, total = [edges[0]], [0]
     for low, high, index in zip(edges, edges[1:], owner.tolist(), strict=False):
         known = lives[index].extra if index >= 0 else FLAT
-        before = total[-1] - known.upto(low)
+        before = total[-1] - known.total_at(low)
         first, stop = np.searchsorted(known.at, [low + 1, high])
         inside = known.at[first:stop]
         at += [*inside, high]
-        total += [before + known.upto(edge) for edge in (*inside, high)]
+        total += [before + known.total_at(edge) for edge in (*inside, high)]
     return LinearTotal(at, total)

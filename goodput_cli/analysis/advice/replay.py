@@ -48,8 +48,8 @@ class AsRecorded:
 
     def paid(self, life: int, position: int) -> int:
         own, low, high = self._own(life)
-        paid = self._any.step_total.upto
-        return paid(min(position, low)) + own.upto(min(position, high)) + paid(max(position, high)) - paid(high)
+        paid = self._any.step_total.total_at
+        return paid(min(position, low)) + own.total_at(min(position, high)) + paid(max(position, high)) - paid(high)
 
     def count(self, life: int, position: int) -> int:
         own, low, high = self._own(life)
@@ -115,8 +115,8 @@ class SaveEvery:
     def paid(self, life: int, position: int) -> int:
         known, own = self._corrections
         beyond = own.get(life)
-        paid = self._usual * self.count(life, position) + known.upto(position)
-        return paid if beyond is None else paid + beyond.upto(position)
+        paid = self._usual * self.count(life, position) + known.total_at(position)
+        return paid if beyond is None else paid + beyond.total_at(position)
 
     def last(self, life: int, low: int, high: int) -> int | None:  # noqa: ARG002
         if high >= self._record.end:
@@ -153,7 +153,7 @@ class AttemptReplay:
         self._record, self._policy, self.life = record, policy, life
         self.place, self.position = place, position
         self._one = record.lives[life]
-        self._begin = self._one.work.upto(place) + self._extra(position)
+        self._begin = self._one.work.total_at(place) + self._extra(position)
         self._paid = policy.paid(life, position)
 
     def _extra(self, position: int) -> int:
@@ -161,15 +161,15 @@ class AttemptReplay:
         latest that did."""
         one, any_ = self._one, self._record.latest_extra
         if one.first <= position <= one.stop or not any_.total[-1]:
-            return one.extra.upto(position)
+            return one.extra.total_at(position)
         if position < one.first:
-            return any_.upto(position) - any_.upto(one.first)
-        return one.extra.total[-1] + any_.upto(position) - any_.upto(one.stop)
+            return any_.total_at(position) - any_.total_at(one.first)
+        return one.extra.total[-1] + any_.total_at(position) - any_.total_at(one.stop)
 
     def trained(self, position: int) -> int:
         """ns until the step before a position is complete, without any save."""
         place = self.place + position - self.position
-        return self._one.work.upto(place) + self._extra(position) - self._begin
+        return self._one.work.total_at(place) + self._extra(position) - self._begin
 
     def done(self, position: int) -> int:
         """Return the same with all saves of the policy, including the one at the position."""

@@ -72,12 +72,12 @@ def completed_attempt(life: ReplayAttempt, evidence: DeathEvidence, context: Job
     """Return the attempt with its start-up, budget and hang."""
     if life.resumed is None:
         behind = evidence.alive - evidence.seen - evidence.blocked if evidence.in_flight else 0
-        return replace(life, budget=life.trained + life.saves.step_total.upto(life.stop) + behind)
+        return replace(life, budget=life.trained + life.saves.step_total.total_at(life.stop) + behind)
     if context.step_log:
         assert evidence.death is not None
         hang = evidence.death - evidence.seen - evidence.blocked
         if evidence.in_flight:  # under the record an attempt must not complete the step that was in flight
-            step = max(life.usual + context.extra.upto(life.stop + 1) - context.extra.upto(life.stop), 1)
+            step = max(life.usual + context.extra.total_at(life.stop + 1) - context.extra.total_at(life.stop), 1)
             hang = max(hang - (step - 1), 0)
         return _with_death(life, evidence.death, hang)
     return _from_checkpoints(life, evidence, context)

@@ -37,7 +37,7 @@ def lost_steps(timeline: Timeline) -> I64:
     steps = np.zeros(len(timeline.attempts), dtype=np.int64)
     if len(charged.ended):
         trained = _trained(timeline)
-        lost = trained.lost_upto(charged.attempt, charged.high) - trained.lost_upto(charged.attempt, charged.low)
+        lost = trained.lost_before(charged.attempt, charged.high) - trained.lost_before(charged.attempt, charged.low)
         np.add.at(steps, charged.ended, lost)
     return steps
 
@@ -221,7 +221,7 @@ class _Trained(Struct, frozen=True):
             when[at] += int(spans.end[row] - spans.start[row]) * (int(step[at]) - first) // (stop - first)
         return when
 
-    def lost_upto(self, attempt: Rows, step: I64) -> I64:
+    def lost_before(self, attempt: Rows, step: I64) -> I64:
         """Return the number of wasted steps below `step` of each attempt, plus those of earlier attempts."""
         place, inside = self.beyond(attempt, step)
         first, lost = self._lost(place[inside])

@@ -69,16 +69,16 @@ class Share(Struct, frozen=True):
 
     def mean(self, start: I64, end: I64) -> F64:
         """Return the time-weighted mean over the known time of each window [start, end); NaN without known time."""
-        known = self.known(start, end)
-        weighted = self._upto(np.nan_to_num(self.value), end) - self._upto(np.nan_to_num(self.value), start)
+        known = self.known_ns(start, end)
+        weighted = self._integral(np.nan_to_num(self.value), end) - self._integral(np.nan_to_num(self.value), start)
         return np.where(known > 0, weighted / np.where(known > 0, known, 1.0), np.nan)
 
-    def known(self, start: I64, end: I64) -> I64:
+    def known_ns(self, start: I64, end: I64) -> I64:
         """Return the known time (ns, exact) of each window [start, end)."""
         known = (~np.isnan(self.value)).astype(np.int64)
-        return self._upto(known, end) - self._upto(known, start)
+        return self._integral(known, end) - self._integral(known, start)
 
-    def _upto(self, value: NDArray[Value], time: I64) -> NDArray[Value]:
+    def _integral(self, value: NDArray[Value], time: I64) -> NDArray[Value]:
         """Return the integral of `value` (0 before the first record) up to each time."""
         if len(self.time) == 0:
             return np.zeros(len(time), dtype=value.dtype)
@@ -121,7 +121,7 @@ def elastic_of(timeline: Timeline, start: int, end: int, goodput_percent: float 
     window = np.array([start]), np.array([end])
     means = (float(share.mean(*window)[0]) for share in (slices.stepping, slices.available))
     stepping, available = (None if math.isnan(mean) else mean for mean in means)
-    unknown = end - start - int(slices.stepping.known(*window)[0])
+    unknown = end - start - int(slices.stepping.known_ns(*window)[0])
     both = None if stepping is None or goodput_percent is None else goodput_percent * stepping
     return Elastic(stepping, available, unknown, both)
 

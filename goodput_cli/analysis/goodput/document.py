@@ -86,7 +86,7 @@ def families(analysis: Analysis) -> Iterator[Family]:
         yield phrases.drafted_rules(analysis.inferred_rules, analysis.options)
     yield _one("goodput_reference_step_time_seconds", "Reference step time.", reference)
     yield step_times
-    yield from _inside(analysis)
+    yield from _step_breakdown_lines(analysis)
     if analysis.accelerators is not None:
         yield from _accelerators(analysis.accelerators)
 
@@ -99,7 +99,7 @@ def _bounds(analysis: Analysis) -> Iterator[Family]:
         yield _one(f"goodput_at_{side}_ratio", meaning, None if known is None else exact(known / 100))
 
 
-def _inside(analysis: Analysis) -> Iterator[Family]:
+def _step_breakdown_lines(analysis: Analysis) -> Iterator[Family]:
     """Yield the step breakdown of the program with the most step time, and the expected end of the job."""
     inside = next(iter(analysis.step_phases), None)
     phases = [] if inside is None else [*_phases(inside)]
@@ -241,7 +241,7 @@ class AnalysisDocument(Struct, frozen=True):
             job=analysis.job.name,
             end_ns=analysis.window.end_ns,
             headline=f"goodput {share}, {amount}",
-            said=(phrases.window_text(analysis), *warnings, *_why(analysis)),
+            said=(phrases.window_text(analysis), *warnings, *_costly_causes(analysis)),
             properties=tuple(_properties(analysis)),
             thresholds=analysis.thresholds,
             diagnostics=analysis.diagnostics,
@@ -281,7 +281,7 @@ class AnalysisDocument(Struct, frozen=True):
             yield blocks.Curves(tuple(blocks.Curve(*words) for words in rolling_lines(analysis.rolling)))
         if analysis.disruptions and analysis.reliability is not None:
             yield blocks.Details("disruption", len(analysis.disruptions), partial(_disruptions, analysis))
-        if (end := why_it_ended(analysis)) is not None:
+        if (end := end_reason(analysis)) is not None:
             yield blocks.Sentence(end)
         if rows := phrases.reference_rows(analysis):
             yield blocks.Pairs(phrases.reference_text(analysis) or "", phrases.pin_option(analysis), tuple(rows))
@@ -302,7 +302,7 @@ def _of_steps(analysis: Analysis) -> Iterator[str]:
     yield from work_lines(analysis)
 
 
-def why_it_ended(analysis: Analysis) -> str | None:
+def end_reason(analysis: Analysis) -> str | None:
     """Return the cause of the last attempt's end, with its line and advice; None if it is not logged. It may contain
     text of the log."""
     from goodput_cli.analysis.disruptions.sheet import end_note  # Some screens do not need it.
@@ -352,10 +352,10 @@ def _verdict(analysis: Analysis) -> Iterator[str]:
         yield from (f"- {row.percent}, {duration(row.ns)}: {row.title}" for row in lost_to[:_WORST])
         name = "disruptions" if analysis.disruptions else "timeline"
         yield f"For details: goodput {name} {shlex.join(analysis.options) or 'LOG'}"
-    yield from _why(analysis)
+    yield from _costly_causes(analysis)
 
 
-def _why(analysis: Analysis) -> Iterator[str]:
+def _costly_causes(analysis: Analysis) -> Iterator[str]:
     """Yield the causes of the most costly disruptions with a logged cause."""
     from goodput_cli.analysis.disruptions.sheet import cause_text_of, end_note  # Some screens do not need it.
 

@@ -460,14 +460,14 @@ class Covered:
         self._start[1:] = np.maximum(self._start[1:], self._end[:-1])  # Overlapping time counts once.
         self._total = np.append(0, np.cumsum(np.maximum(self._end - self._start, 0)))
 
-    def upto(self, time: I64) -> I64:
+    def covered_before(self, time: I64) -> I64:
         """Return the ns covered before each time."""
         place = np.searchsorted(self._start, time, side="right")
         return np.asarray(self._total[place] - np.maximum(np.append(0, self._end)[place] - time, 0) * (place > 0))
 
     def within(self, start: I64, end: I64) -> I64:
         """Return the ns covered in each interval."""
-        return self.upto(end) - self.upto(start)
+        return self.covered_before(end) - self.covered_before(start)
 
 
 def union_length(start: I64, end: I64) -> int:

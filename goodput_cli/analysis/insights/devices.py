@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from goodput_cli.analysis.insights.kinds import Candidate
-from goodput_cli.analysis.steps.devices import IDLE, devices_of, few_names, name_of, samples_of
+from goodput_cli.analysis.steps.devices import IDLE, devices_of, short_device_list, name_of, samples_of
 from goodput_cli.events.devices import DeviceSamples, Quantity
 from goodput_cli.vocabulary.text import duration, percent, plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -48,16 +48,16 @@ def find_idle_devices(analysis: AnalysisData, explained: int) -> Iterator[Candid
     if always:
         least = min(row.idle_ns or 0 for row in always)
         were = "was" if len(always) == 1 else "were"
-        text = f"{few_names(always)} {were} idle {_BELOW} for {duration(least)} of training or more"
+        text = f"{short_device_list(always)} {were} idle {_BELOW} for {duration(least)} of training or more"
         text += f"; {found.seen} devices seen"
     else:
         share = 100 * found.idle_ns / whole if whole else 0.0
         were = "was" if found.seen == 1 else "were"
         text = f"{plural(found.seen, 'device')} {were} idle {_BELOW} for {percent(share)} of training"
         if found.seen == 1:
-            text += f", {few_names(rows[:1])}"
+            text += f", {short_device_list(rows[:1])}"
         elif (rows[0].idle_ns or 0) > _CLEARLY_MORE * sum(row.idle_ns or 0 for row in rows) / found.seen:
-            text += f", mainly {few_names(rows[:1])}"  # If all pause together, the cause is not a device.
+            text += f", mainly {short_device_list(rows[:1])}"  # If all pause together, the cause is not a device.
     yield Candidate(
         "idle_accelerators", ns, f"{text}, counted as goodput", window.start_ns, window.end_ns,
         count=max(len(always), 1), options=("--by", "device"), in_goodput_ns=ns,

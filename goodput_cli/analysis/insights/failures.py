@@ -106,7 +106,7 @@ def find_failures(failures: Failures, slow_saves: int = 0) -> Iterator[Candidate
     yield from _repeating_hosts(failures, rest)
     yield from _same_step(failures, rest)
     trained = rest & finished_a_step(failures.analysis.timeline)[:-1]
-    inside = _inside(failures.analysis, len(rest))
+    inside = _is_in_window(failures.analysis, len(rest))
     policy = save_policy(failures.analysis, int(np.count_nonzero(trained & inside)))
     wasted = np.where(rest, failures.wasted, 0)
     if policy is not None and policy.too_rare:
@@ -267,7 +267,7 @@ def _repeating_hosts(failures: Failures, rest: Mask) -> Iterator[Candidate]:
         if len(dead) == 0:
             continue
         rest[dead] = False
-        codes = ", ".join(_codes(_why(failures.analysis, dead)))
+        codes = ", ".join(_codes(_causes_of_ends(failures.analysis, dead)))
         text = f"{one.runs} of {one.of} failures were on {one.host}, one of {one.hosts} hosts ({codes}"
         advice = f"drain {one.host} and test it"
         if job.is_separable(one.host):
@@ -374,14 +374,14 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
     """Yield the remaining disruptions. rest: disruptions that no other insight reports. wasted: by attempt, the
     training they took back (ns)."""
     analysis, timeline = failures.analysis, failures.analysis.timeline
-    here = _inside(analysis, len(rest))
+    here = _is_in_window(analysis, len(rest))
     which = np.flatnonzero(rest & (here | (failures.down + wasted > 0)))
     if len(which) == 0:
         return
     amounts = failures.down[which] + wasted[which]
     worst = int(which[np.argmax(amounts)])
     down, lost = int(failures.down[which].sum()), int(wasted[which].sum())
-    text = _which(analysis, which, others=bool(np.any(failures.unplanned & ~rest)))
+    text = _disruptions_text(analysis, which, others=bool(np.any(failures.unplanned & ~rest)))
     if lost:
         text += f": {_down_and_wasted(down, lost)}"
     hung = int(np.isin(which, failures.hung).sum())
@@ -393,12 +393,12 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
     command: str | None = None if down > lost else "advise"
     options: tuple[str, ...] = ()
     lost_to: Counter[str] = Counter()
-    for why, ns in zip(_why(analysis, which), amounts.tolist(), strict=True):
+    for why, ns in zip(_causes_of_ends(analysis, which), amounts.tolist(), strict=True):
         if why.certainty is not None:
             lost_to[why.code] += ns
     if lost_to:
         costliest = max(sorted(lost_to), key=lambda code: lost_to[code])
-        said = {why.advice_for(training_lost=lost > 0) for why in _why(analysis, which) if why.code == costliest}
+        said = {why.advice_for(training_lost=lost > 0) for why in _causes_of_ends(analysis, which) if why.code == costliest}
         advice = next(iter(said)) if len(said) == 1 else CAUSES[costliest].advice_for(training_lost=lost > 0)
         advice = f"{_RESTARTS}; {advice}" if long else advice
         command, options = "disruptions", ("--by", "cause")
@@ -409,7 +409,7 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
     )  # fmt: skip
 
 
-def _why(analysis: AnalysisData, which: Rows) -> list[FailureCause]:
+def _causes_of_ends(analysis: AnalysisData, which: Rows) -> list[FailureCause]:
     """Return the causes of some attempts' ends (docs/causes.md)."""
     return [analysis.timeline.causes.why[attempt] for attempt in which.tolist()]
 
@@ -431,7 +431,7 @@ def _words_of_causes(why: list[FailureCause]) -> Iterator[str]:
         yield f"{count} {words}" if len(why) > 1 else words
 
 
-def _inside(analysis: AnalysisData, attempts: int) -> Mask:
+def _is_in_window(analysis: AnalysisData, attempts: int) -> Mask:
     """Return, for each attempt, True if it ended in a disruption inside the window."""
     timeline, window = analysis.timeline, analysis.window
     inside = np.zeros(attempts, dtype=bool)
@@ -439,10 +439,10 @@ def _inside(analysis: AnalysisData, attempts: int) -> Mask:
     return inside
 
 
-def _which(analysis: AnalysisData, which: Rows, *, others: bool) -> str:
+def _disruptions_text(analysis: AnalysisData, which: Rows, *, others: bool) -> str:
     """Return `4 disruptions (3 silent, 1 crashed), 1 of them before the window`. others: another insight reports the
     rest."""
-    outside = which[~_inside(analysis, len(analysis.timeline.attempts))[which]]
+    outside = which[~_is_in_window(analysis, len(analysis.timeline.attempts))[which]]
     before = int(np.count_nonzero(analysis.timeline.sign_of_life[outside] < analysis.window.start_ns))
     parts = {"before the window": before, "after the window": len(outside) - before}
     words = plural(len(which), "other disruption" if others else "disruption")
@@ -453,7 +453,7 @@ def _which(analysis: AnalysisData, which: Rows, *, others: bool) -> str:
 
 def _causes(analysis: AnalysisData, which: Rows) -> str:
     """Return `3 silent, 1 crashed`; with logged causes, `3 gpu_memory on node-07, 1 unknown cause`."""
-    why = _why(analysis, which)
+    why = _causes_of_ends(analysis, which)
     if any(one.certainty for one in why):
         return ", ".join(_words_of_causes(why))
     codes = np.bincount(analysis.timeline.ends.how[which], minlength=len(ENDED)).tolist()

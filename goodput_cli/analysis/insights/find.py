@@ -19,7 +19,7 @@ from goodput_cli.analysis.insights.hangs import (
     ended_by_timeout,
     find_hangs,
     lost_in_hangs,
-    that_matter,
+    significant_hangs,
 )
 from goodput_cli.analysis.insights.inside import find_inside
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, Candidate, Insight, InsightKind
@@ -81,7 +81,7 @@ def _all(analysis: AnalysisData, inside: Sequence[StepBreakdown]) -> Iterator[Ca
     hangs = find_hangs(timeline, within)
     if periodic is not None:
         hangs = hangs.take(~periodic.contains(hangs.attempt, hangs.step))
-    hangs = that_matter(hangs, timeline, within)
+    hangs = significant_hangs(hangs, timeline, within)
     costs = costs_of(analysis)
     unplanned, lost = costs.unplanned, costs.taken_back[:-1]
     in_hangs, avoidable = lost_in_hangs(timeline, hangs, (*costs.olders, *costs.failed, *costs.unknowns))

@@ -120,7 +120,7 @@ def _between_records(timeline: Timeline, within: tuple[int, int]) -> Hangs:
     )  # fmt: skip
 
 
-def that_matter(hangs: Hangs, timeline: Timeline, within: tuple[int, int]) -> Hangs:
+def significant_hangs(hangs: Hangs, timeline: Timeline, within: tuple[int, int]) -> Hangs:
     """Return the hangs that differ clearly from the occasional long steps of the job. Without any, return all of them
     if they are a considerable part of the window, otherwise none.
 

@@ -405,8 +405,8 @@ def _share(analysis: AnalysisData, code: str, rows: list[CategoryTime], failing:
     if code == "elastic":
         text, count = _elastic_words(analysis, rows, segments)
     else:
-        count = _how_many(analysis, segments, by_attempt=code == "startups")
-        text = f"{number(count)} {_WORDS[code].format(s='s' * (count > 1), each=_each(ns, count))}"
+        count = _count_occurrences(analysis, segments, by_attempt=code == "startups")
+        text = f"{number(count)} {_WORDS[code].format(s='s' * (count > 1), each=_average_length(ns, count))}"
     options = _OPTIONS[code] if code in _OPTIONS else ("--category", max(rows, key=lambda row: row.ns).category)
     found = _found(analysis, code, ns, text + inferred * ", including start-up", segments, rows, options, count)
     if code != "undetermined":
@@ -420,18 +420,18 @@ def _elastic_words(analysis: AnalysisData, rows: list[CategoryTime], segments: R
     category, kinds = analysis.timeline.segments.category[segments], list[tuple[int, str]]()
     for name, categories in _ELASTIC_KINDS:
         if any(BY_NAME[row.category] in categories for row in rows):
-            count = _how_many(analysis, segments[of_kind(category, categories)], by_attempt=True)
+            count = _count_occurrences(analysis, segments[of_kind(category, categories)], by_attempt=True)
             kinds.append((count, f"{number(count)} {name.format(s='s' * (count > 1))}"))
     first = kinds[0][0]
-    each = _each(sum(row.ns for row in rows), first) if len(kinds) == 1 else ""
+    each = _average_length(sum(row.ns for row in rows), first) if len(kinds) == 1 else ""
     return " and ".join(words for _, words in kinds) + each, first
 
 
 def _custom(analysis: AnalysisData, row: CategoryTime, segments: Rows) -> Candidate:
     assert row.label is not None
-    count = _how_many(analysis, segments)
+    count = _count_occurrences(analysis, segments)
     times = "once" if count == 1 else plural(count, "time")
-    text = f"{row.label} blocked training {times}{_each(row.ns, count)}"
+    text = f"{row.label} blocked training {times}{_average_length(row.ns, count)}"
     code = "evals" if is_eval(row.label) else "custom_events"
     options = () if code == "evals" else ("--category", f"custom:{row.label}")
     return _found(analysis, code, row.ns, text, segments, [row], options, count)
@@ -517,7 +517,7 @@ def _found(
                  InsightTarget(categories=tuple(row.name for row in badput)), options)  # fmt: skip
 
 
-def _how_many(analysis: AnalysisData, segments: Rows, *, by_attempt: bool = False) -> int:
+def _count_occurrences(analysis: AnalysisData, segments: Rows, *, by_attempt: bool = False) -> int:
     """Return how many things some segments represent: one that others interrupt counts once. by_attempt: the segments
     of an attempt count once."""
     of_all = analysis.timeline.segments
@@ -530,6 +530,6 @@ def _rows(analysis: AnalysisData, segments: Rows) -> tuple[int, ...]:
     return tuple(row for row in rows.tolist() if row >= 0)
 
 
-def _each(ns: int, count: int) -> str:
+def _average_length(ns: int, count: int) -> str:
     """Return the length of each of several things, in words."""
     return f", {duration(ns // count)} on average" if count > 1 else ""

@@ -25,7 +25,7 @@ def device_sheets(analysis: Analysis, by: By) -> Iterator[Sheet]:
     found = analysis.accelerators
     if found is None:
         if by == "device":
-            yield Sheet(TITLE, (), (), notes=(_why_none(analysis),))
+            yield Sheet(TITLE, (), (), notes=(_no_device_reason(analysis),))
         return
     notes = tuple(_notes(found))
     if by == "device":
@@ -35,7 +35,7 @@ def device_sheets(analysis: Analysis, by: By) -> Iterator[Sheet]:
     yield _sheet(f"{TITLE} by category", DEVICE_CATEGORIES, found.categories, (), notes if by != "device" else ())
 
 
-def _why_none(analysis: Analysis) -> str:
+def _no_device_reason(analysis: Analysis) -> str:
     samples = [
         one
         for by_quantity in samples_of(analysis.table, analysis.job.name).values()

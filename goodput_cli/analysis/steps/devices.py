@@ -202,7 +202,7 @@ def busy_between(analysis: AnalysisData, start: I64, end: I64) -> F64 | None:
     for by_quantity in samples_of(analysis.table, analysis.job.name).values():
         if (one := by_quantity.get(Quantity.BUSY)) is not None:
             for total, each in ((amount, one.held * one.value.astype(np.float64)), (seen, one.held)):
-                total += _upto(one, each, end) - _upto(one, each, start)
+                total += _totals_at(one, each, end) - _totals_at(one, each, start)
     if not seen.any():
         return None
     share: F64 = np.divide(amount, seen, out=np.full(len(seen), np.nan), where=seen > 0)
@@ -234,16 +234,16 @@ def used_between(timeline: Timeline, job: str, edges: I64) -> UsedBetween:
             amounts = _amounts(timeline, power)
             counted, training = _counted(amounts), amounts.get(_TRAINING, 0)
             watts = power.value.astype(np.float64) / NS_PER_SECOND
-            joules += np.diff(_upto(power, watts * counted, edges))
-            trained += np.diff(_upto(power, watts * training, edges))
-            powered += np.diff(_upto(power, counted, edges))
+            joules += np.diff(_totals_at(power, watts * counted, edges))
+            trained += np.diff(_totals_at(power, watts * training, edges))
+            powered += np.diff(_totals_at(power, counted, edges))
         if busy is not None and (amount := _amounts(timeline, busy).get(_TRAINING)) is not None:
-            idle += np.diff(_upto(busy, amount * (busy.value < IDLE), edges))
-            watched += np.diff(_upto(busy, amount, edges))
+            idle += np.diff(_totals_at(busy, amount * (busy.value < IDLE), edges))
+            watched += np.diff(_totals_at(busy, amount, edges))
     return UsedBetween(*found)
 
 
-def _upto(one: DeviceSamples, amount: Any, time: I64) -> F64:
+def _totals_at(one: DeviceSamples, amount: Any, time: I64) -> F64:
     """Return the amounts of samples up to each time; each grows while its sample is valid."""
     each = np.asarray(amount, dtype=np.float64)
     upto = np.repeat(np.cumsum(each), 2)
@@ -427,7 +427,7 @@ def name_of(host: str | None, device: str) -> str:
     return f"{name} on {host}" if host else name
 
 
-def few_names(rows: Sequence[DeviceRow], most: int = 3) -> str:
+def short_device_list(rows: Sequence[DeviceRow], most: int = 3) -> str:
     """The first of some devices, and how many more there are."""
     named = ", ".join(name_of(row.host, row.device) for row in rows[:most])
     more = len(rows) - most

@@ -234,10 +234,10 @@ def pace_model(seconds: F64) -> PaceModel:
         return structs.replace(ONE_LEVEL, unseen=f"{plural(len(seconds), 'step time')}, {2 * LEAST_STEPS} needed")
     candidates = level_changes(seconds)
     model = ONE_LEVEL if candidates is None else best_model(seconds, candidates)
-    return structs.replace(model, unseen=_why_unseen(seconds, model)) if model.kind == "level" else model
+    return structs.replace(model, unseen=_unseen_change_reason(seconds, model)) if model.kind == "level" else model
 
 
-def _why_unseen(seconds: F64, model: PaceModel) -> str:
+def _unseen_change_reason(seconds: F64, model: PaceModel) -> str:
     """Return why a change of level by 5 % may be there that step times (s) of one level do not show; else ""."""
     if model.wander is not None:
         return wander_text(model.wander) if model.wander.percent > 100 * LEAST_CHANGE else ""

@@ -206,7 +206,7 @@ def step_report(analysis: Analysis, slowest: int = 10) -> StepReport:
     timeline, statistics = analysis.timeline, analysis.steps
     within = (analysis.window.start_ns, analysis.window.end_ns)
     if statistics.ideal_seconds is None:
-        raise NotEnoughData(_why_none(timeline, *within))
+        raise NotEnoughData(_no_steps_reason(timeline, *within))
     steps = timed_steps(timeline, *within)
     pace = step_pace(timeline, steps)
     away = np.abs(steps.seconds - statistics.ideal_seconds)
@@ -281,7 +281,7 @@ def _dominant_categories(timeline: Timeline, start: I64, end: I64) -> list[str |
     return [None if row == 0 else names[row - 1] for row in columns.argmax(axis=0).tolist()]
 
 
-def _why_none(timeline: Timeline, start: int, end: int) -> str:
+def _no_steps_reason(timeline: Timeline, start: int, end: int) -> str:
     """Return why there are no step times, and for checkpoint logs the mean times between checkpoints."""
     if timeline.records is not None:
         return "no step times: the window needs two recorded steps of one attempt"

@@ -28,7 +28,7 @@ from goodput_cli.events.recorded_steps import RecordedStepCollector
 from goodput_cli.events.rows import DetailCollector, Interner, Measurements, Origin, RowBuilder, constant
 from goodput_cli.events.text.collector import Collector, TextPart
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
-from goodput_cli.events.values import DecimalColumn, epoch_column, whole_column, why_no_time
+from goodput_cli.events.values import DecimalColumn, epoch_column, whole_column, invalid_time_reason
 from goodput_cli.sources.base import RawBatch, Record
 
 RUNS = "mldiagnostics"
@@ -151,7 +151,7 @@ class Output:
         numerals = records.numerals(key)
         ns, good = epoch_column(records.column(key)) if numerals is None else numerals.epoch_ns()
         for at in np.flatnonzero(~good).tolist() if not good.all() else ():
-            self.report("bad_value", f"{why_no_time(key, records.records[at][key])}; dropped", records, [at])
+            self.report("bad_value", f"{invalid_time_reason(key, records.records[at][key])}; dropped", records, [at])
         return ns, good
 
     def whole(self, records: Records, key: str) -> tuple[I64, Mask]:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Output, Records
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
-from goodput_cli.events.values import MAX_NS, epoch_ns, number, round_to_us, whole_number, why_no_time
+from goodput_cli.events.values import MAX_NS, epoch_ns, number, round_to_us, whole_number, invalid_time_reason
 from goodput_cli.record.native import RUN_ID
 from goodput_cli.sources.base import Record
 
@@ -138,7 +138,7 @@ def _placed(record: Record, prefix: str, stamp: int) -> Interval | None:
 def _start(record: Record, key: str) -> int:
     start = epoch_ns(record[key])
     if start is None:
-        raise _UnusableError(why_no_time(key, record[key]))
+        raise _UnusableError(invalid_time_reason(key, record[key]))
     return start
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from goodput_cli.events.signs import MOST_SIGNS, fewer
+from goodput_cli.events.signs import MOST_SIGNS, thin_out
 
 if TYPE_CHECKING:
     from goodput_cli.events.cluster_attempts import ApiObject
@@ -116,7 +116,7 @@ class Collector:
         one.left_out += part.left_out
         one.signs += part.signs
         if len(one.signs) > 2 * MOST_SIGNS:
-            kept = fewer(one.signs, lambda sign: (sign.said.point, sign.stamp.ns))
+            kept = thin_out(one.signs, lambda sign: (sign.said.point, sign.stamp.ns))
             one.signs_left_out += len(one.signs) - len(kept)
             one.signs = kept
         one.by_host |= part.by_host

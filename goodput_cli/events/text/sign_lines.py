@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.envelope import Identity
 from goodput_cli.events.evidence import FailureEvidence
-from goodput_cli.events.signs import MOST_SIGNS, RecoveryPhase, RecoveryEventText, RecoveryEvent, UntimedRecoveryEvent, fewer, in_order, plain
+from goodput_cli.events.signs import MOST_SIGNS, RecoveryPhase, RecoveryEventText, RecoveryEvent, UntimedRecoveryEvent, thin_out, in_order, plain
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.log_lines import LogLine, ParsedEvent
 from goodput_cli.events.text.stamps import Stamp
@@ -96,7 +96,7 @@ def few_signs(signs: Iterable[RecoveryEvent], sources: Sequence[str], notes: Dia
         by_job[one.job].append(one)
     found: list[RecoveryEvent] = []
     for own in by_job.values():
-        kept = fewer(own, lambda sign: (sign.point, sign.time))
+        kept = thin_out(own, lambda sign: (sign.point, sign.time))
         if len(kept) < len(own):
             _note_left_out(len(own) - len(kept), own[0], by_source(sources), notes)
         found += kept

@@ -87,9 +87,9 @@ class Dask:
             for future in window:
                 future.release()
         for item in (item for batch in suspects for item in batch):
-            yield [item], self._alone(task, item)
+            yield [item], self._run_alone(task, item)
 
-    def _alone(self, task: Callable[[Sequence[Item]], Result], item: Item) -> Result | Failed:
+    def _run_alone(self, task: Callable[[Sequence[Item]], Result], item: Item) -> Result | Failed:
         """A task of one item, with nothing else under way: if its worker dies, this item did it."""
         future = self._submit(task, [item])
         while future not in self._done():

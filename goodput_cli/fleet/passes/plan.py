@@ -35,7 +35,7 @@ from goodput_cli.fleet.passes.read import (
     pieces_of,
     read_batch,
     split_batch,
-    together,
+    group_documents,
 )
 from goodput_cli.fleet.passes.work import DocumentRow, Failed, Local, Origin, Task
 from goodput_cli.sources.base import SourceDocument
@@ -165,7 +165,7 @@ class Passes:
         self._keeps_streams = len(documents) > 1
         with self._stack:
             self._read([one for one in documents if one.uri not in self._rows])
-            documents = self._together(documents)
+            documents = self._group_documents(documents)
             self._read(self._lacking(documents))
             self._infer(documents)
             if self.task.names:  # the name of text is known only after all of it is combined
@@ -192,9 +192,9 @@ class Passes:
             self._take(batch, result)
             self._count(batch)
 
-    def _together(self, documents: Sequence[SourceDocument]) -> list[SourceDocument]:
+    def _group_documents(self, documents: Sequence[SourceDocument]) -> list[SourceDocument]:
         """The documents, with what means something only together as one."""
-        found = together(documents, self._rows, self.task.hints.shared_levels)
+        found = group_documents(documents, self._rows, self.task.hints.shared_levels)
         groups = [one for one in found if one.parts]
         self._rows.update(self.known(groups))
         self._read([one for one in groups if one.uri not in self._rows])

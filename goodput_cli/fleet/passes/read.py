@@ -184,7 +184,7 @@ def _part(job: EventLog, document: SourceDocument, former: str) -> JobPart:
     return JobPart(table.jobs[0], len(table), begin, end, parts, first, last, restores, former)
 
 
-def together(documents: Sequence[SourceDocument], rows: Mapping[str, DocumentRow], shared: int | None) -> list[SourceDocument]:
+def group_documents(documents: Sequence[SourceDocument], rows: Mapping[str, DocumentRow], shared: int | None) -> list[SourceDocument]:
     """Return the documents in their order. Text of one folder is one document, with the event logs of trackers that may
     have the same runs, and with folders of the same job. rows: by URI. shared: see `ReadingOptions.shared_levels`.
     Documents that cannot be read twice stay separate."""

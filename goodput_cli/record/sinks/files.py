@@ -201,7 +201,7 @@ class FileSink:
             os.dup2(descriptor, self._descriptor, inheritable=False)
             os.close(descriptor)
         self._opened = os.fstat(self._descriptor)
-        beside = other_writer(self._descriptor) if is_local(self.path) else None
+        beside = second_writer_pid(self._descriptor) if is_local(self.path) else None
         if beside is not None:
             self._report_second_writer(beside)
 
@@ -393,7 +393,7 @@ def is_file(descriptor: int) -> bool:
         return False
 
 
-def other_writer(descriptor: int) -> int | None:
+def second_writer_pid(descriptor: int) -> int | None:
     """Return the process that also writes this file, if it asks in the same way from now on; None if there is none, or
     unknown.
 

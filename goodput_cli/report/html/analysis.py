@@ -17,7 +17,7 @@ from typing import Any
 from goodput_cli import __version__
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.document import why_it_ended
+from goodput_cli.analysis.goodput.document import end_reason
 from goodput_cli.analysis.picture import pictures_of, tiled_windows
 from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.rolling import rolling_sheet
@@ -293,7 +293,7 @@ def render(analysis: Analysis, page: Page) -> str:
         share=share,
         amount=amount,
         doubts=facts.headline_warnings(analysis),
-        ended=why_it_ended(analysis),
+        ended=end_reason(analysis),
         window=facts.window_text(analysis),
         whole=facts.outside_window_text(analysis),
         facts=key_facts(analysis, proof),

@@ -68,7 +68,7 @@ def main_chart(columns: ChartColumns, heading: tuple[str, str] | None = None) ->
     panels = {"lanes": _lanes_panel(columns)}
     if "busy" in columns.tables:
         panels = {"busy": _busy_panel(columns), **panels}
-    if columns.has("curve"):
+    if columns.has_rows("curve"):
         panels = {"steps": _steps_panel(columns), **panels}
     above = {} if heading is None else title(*heading, offset=22)
     apart = independent("color", "strokeDash")
@@ -245,7 +245,7 @@ def _in_lane(columns: ChartColumns, title: str) -> list[Spec]:
 def panel(name: str, columns: ChartColumns, layers: Sequence[Spec], height: int, *, labels: bool = True) -> Spec:
     """Return layers with data over one time axis. An empty layer with the name of the panel contains both ends of the
     window, so that the axis covers it."""
-    shown = [layer for layer in layers if columns.has(layer["data"].get("name"))]
+    shown = [layer for layer in layers if columns.has_rows(layer["data"].get("name"))]
     window = {"name": name, **marks("window", "rule", {"opacity": 0}, x=time_axis(columns, labels=labels))}
     return layered(*shown, window, width=WIDTH, height=height)
 

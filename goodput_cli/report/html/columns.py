@@ -39,7 +39,7 @@ class ChartColumns:
     tables: Mapping[str, Table]
     lanes: tuple[str, ...]
 
-    def has(self, name: object) -> bool:
+    def has_rows(self, name: object) -> bool:
         """Return True if a table has rows; unknown tables count as such."""
         return name not in self.tables or len(self.tables[str(name)]["t"]) > 0
 

@@ -29,7 +29,7 @@ from goodput_cli.fleet.phrases import (
     trend,
     warnings_line,
     warnings_of_runs,
-    where_lost,
+    largest_losses,
 )
 from goodput_cli.fleet.report import FleetSheet
 from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_rows, grouped
@@ -354,7 +354,7 @@ def fleet_page(
         tiles=_tiles(report),
         lost=[
             *([] if report.unlogged else scheduler_lines(report)),
-            *where_lost(report),
+            *largest_losses(report),
             *hosts_that_repeat(report.hosts, report.host_test),
         ],
         warnings=warnings_line(report),

@@ -25,7 +25,7 @@ from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.errors import GoodputError, UsageError, not_written
 from goodput_cli.fleet.phrases import by_time, runs_by_loss
 from goodput_cli.fleet.report import FleetSheet
-from goodput_cli.fleet.rows import RunLine, WeekRow, grouped, run_name, which_run
+from goodput_cli.fleet.rows import RunLine, WeekRow, grouped, run_name, run_number_text
 from goodput_cli.fleet.sums import hours
 from goodput_cli.report.base import Page
 from goodput_cli.report.html.analysis import render as render_run
@@ -69,7 +69,7 @@ class RunColumn:
 
 COLUMNS = (
     RunColumn("job", "job", lambda row: row.job),
-    RunColumn("run", "run", which_run),
+    RunColumn("run", "run", run_number_text),
     RunColumn("team", "team", lambda row: row.team or ""),
     RunColumn("start (UTC)", "start", lambda row: iso(row.start_ns)[:16].replace("T", " ")),
     RunColumn("length", "length", lambda row: duration(row.ns), number=True),
@@ -322,7 +322,7 @@ def _page_of(row: RunLine, runs: Sequence[RunLine]) -> Page:
          _page_name(one).removeprefix(f"{_RUNS}/"))
         for one in runs if one is not row
     )  # fmt: skip
-    return Page(back=_BACK, which=f"run {which_run(row)}", others=others[:_MOST_OTHERS])
+    return Page(back=_BACK, which=f"run {run_number_text(row)}", others=others[:_MOST_OTHERS])
 
 
 def _versions(row: RunLine, versions: Mapping[str, str]) -> Iterator[str]:
