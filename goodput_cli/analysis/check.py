@@ -20,7 +20,7 @@ from goodput_cli.analysis.goodput.findings import findings
 from goodput_cli.analysis.json_fields import Count, Json, written
 from goodput_cli.analysis.log_coverage import check_clocks, check_coverage, check_hosts, check_skew, far_times
 from goodput_cli.analysis.processes import PROCESSES, ProcessRow, processes_sheet
-from goodput_cli.analysis.sheet import DisplayableAnswer, Audience, Cell, Column, Sheet
+from goodput_cli.analysis.sheet import Audience, Cell, Column, DisplayableAnswer, Sheet
 from goodput_cli.analysis.table import TableDeclaration, attribute, each, table_rows
 from goodput_cli.diagnostics.diagnostic import (
     SEVERITIES,

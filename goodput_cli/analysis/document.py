@@ -219,6 +219,7 @@ class Findings:
 
 
 Block: TypeAlias = (
-    "Headline | Gates | Losses | Picture | CategoryLedger | Facts | Sentence | Curves | Pairs | Details | Findings | Sheet"
+    "Headline | Gates | Losses | Picture | CategoryLedger | Facts | Sentence | Curves | Pairs | Details | Findings | "
+    "Sheet"
 )
 """All kinds of blocks. A sheet is one as well: a table with its title, and the text above and below it."""

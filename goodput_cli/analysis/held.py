@@ -47,11 +47,15 @@ def accelerators_of(records: WorkRecords, notes: list[str]) -> AllocatedAccelera
     if price is not None:
         if mean is not None:
             note(notes, "--accelerators", price.accelerators, mean)
-        return AllocatedAccelerators(np.full(len(records.kept.inside), price.accelerators), price.accelerators, "--accelerators")
+        return AllocatedAccelerators(
+            np.full(len(records.kept.inside), price.accelerators), price.accelerators, "--accelerators"
+        )
     return None if stated is None or mean is None else AllocatedAccelerators(records.at(stated), mean, LOGGED)
 
 
-def worked_out(records: WorkRecords, tokens: AmountPerStep | None, held: AllocatedAccelerators | None, notes: list[str]) -> AllocatedAccelerators | None:
+def worked_out(
+    records: WorkRecords, tokens: AmountPerStep | None, held: AllocatedAccelerators | None, notes: list[str]
+) -> AllocatedAccelerators | None:
     """Return the allocated accelerators, otherwise the tokens of a step divided by a rate of one accelerator, by
     attempt. Numbers that are not whole are unknown."""
     logged = records.has_any(*ACCELERATORS) or tokens is None or tokens.how == RATED

@@ -19,10 +19,10 @@ from goodput_cli.accounting.order import OrderedEvents, in_order
 from goodput_cli.analysis.account import (
     NO_TRAINING_LOG,
     account_for,
-    outside_ledger_diagnostics,
     by_job,
     earlier_runs,
     is_scheduled_alone,
+    outside_ledger_diagnostics,
     pick_job,
     pick_run,
     run_starts,
@@ -36,7 +36,7 @@ from goodput_cli.analysis.json_fields import Count, written
 from goodput_cli.analysis.processes import ProcessRow, processes_of
 from goodput_cli.analysis.question import ALL, Question
 from goodput_cli.analysis.rolling import as_known_at
-from goodput_cli.analysis.sheet import DisplayableAnswer, Audience, Column, Sheet
+from goodput_cli.analysis.sheet import Audience, Column, DisplayableAnswer, Sheet
 from goodput_cli.analysis.table import TableDeclaration, attribute, each
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic

@@ -18,8 +18,8 @@ from goodput_cli.analysis.held import (
     LOGGED,
     PER_ACCELERATOR,
     RATED,
-    AmountPerStep,
     AllocatedAccelerators,
+    AmountPerStep,
     accelerators_of,
     note,
     worked_out,
@@ -119,8 +119,9 @@ def work_of(analysis: AnalysisData) -> KeptWork | None:
 
 
 def _answer(
-    analysis: AnalysisData, records: WorkRecords, samples: AmountPerStep | None, tokens: AmountPerStep | None, flops: _Flops | None,
-    held: AllocatedAccelerators | None, peak: float | None, peak_from: str | None, notes: list[str],
+    analysis: AnalysisData, records: WorkRecords, samples: AmountPerStep | None, tokens: AmountPerStep | None,
+    flops: _Flops | None, held: AllocatedAccelerators | None, peak: float | None, peak_from: str | None,
+    notes: list[str],
 ) -> KeptWork:  # fmt: skip
     kept, seconds, price = records.kept, analysis.window.counted_ns / 1e9, analysis.price
     inside = 0.0 if tokens is None else _sum(kept.inside, tokens.each)
@@ -180,7 +181,9 @@ def _samples(records: WorkRecords) -> AmountPerStep | None:
     return None if rate is None else AmountPerStep(rate.value * rate.seconds, RATED)
 
 
-def _tokens(records: WorkRecords, samples: AmountPerStep | None, held: AllocatedAccelerators | None, notes: list[str]) -> AmountPerStep | None:
+def _tokens(
+    records: WorkRecords, samples: AmountPerStep | None, held: AllocatedAccelerators | None, notes: list[str]
+) -> AmountPerStep | None:
     logged, said = _logged_tokens(records, samples, held), records.known.tokens_per_step
     if said is None:
         return logged
@@ -191,7 +194,9 @@ def _tokens(records: WorkRecords, samples: AmountPerStep | None, held: Allocated
     return AmountPerStep(each, "--tokens-per-step")
 
 
-def _logged_tokens(records: WorkRecords, samples: AmountPerStep | None, held: AllocatedAccelerators | None) -> AmountPerStep | None:
+def _logged_tokens(
+    records: WorkRecords, samples: AmountPerStep | None, held: AllocatedAccelerators | None
+) -> AmountPerStep | None:
     """Return the logged tokens, from the most direct source."""
     if (each := records.each("tokens_per_step")) is not None:
         return AmountPerStep(each, LOGGED)

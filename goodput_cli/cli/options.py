@@ -351,9 +351,9 @@ def shared_options(
 ) -> Callable[[Callable[Concatenate[CommandLine, P], int]], Callable[P, int]]:
     """Add the shared options to a command, which gets them as a `CommandLine`.
 
-    groups: only these headings of `--help`; all by default. output: add the options of `OutputOptions`. drafts: the command
-    infers rules for logs of an unknown format. work: add the options about work. leave_out: options that do not apply.
-    several: options that can be repeated, with their help; the command gets these by their names.
+    groups: only these headings of `--help`; all by default. output: add the options of `OutputOptions`. drafts: the
+    command infers rules for logs of an unknown format. work: add the options about work. leave_out: options that do
+    not apply. several: options that can be repeated, with their help; the command gets these by their names.
     """
     several = several or {}
     kinds = (Reading, Question, _Sources)

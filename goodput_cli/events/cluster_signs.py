@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from goodput_cli.events.cluster_attempts import ApiObject
-from goodput_cli.events.signs import RecoveryPhase, RecoveryEventText, RecoveryEvent
+from goodput_cli.events.signs import RecoveryEvent, RecoveryEventText, RecoveryPhase
 from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.events.text.sign_lines import rank_of, sign
 from goodput_cli.events.text.stamps import Zone, read_or_none

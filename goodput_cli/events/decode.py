@@ -40,7 +40,7 @@ from goodput_cli.events.json_documents import as_entries, collected_at, json_in,
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.rows import DetailCollector, Interner, Origin, RowBuilder, build_table, constant, joined
 from goodput_cli.events.schema import NONE, Announcement, EventLog, EventTable, Kind, LogFormat, Metric
-from goodput_cli.events.signs import RecoveryPhase, RecoveryEvent
+from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.when import AUTO, load_zone
@@ -454,7 +454,9 @@ def _rank(table: EventTable, row: int) -> int | None:
     return None if table.rank[row] == NONE else int(table.rank[row])
 
 
-def _few_in_order(signs: Sequence[RecoveryEvent], sources: Sequence[str], notes: DiagnosticCollector) -> tuple[RecoveryEvent, ...]:
+def _few_in_order(
+    signs: Sequence[RecoveryEvent], sources: Sequence[str], notes: DiagnosticCollector
+) -> tuple[RecoveryEvent, ...]:
     from goodput_cli.events.text.sign_lines import few_signs  # imported late: few logs contain any
 
     return few_signs(signs, sources, notes)

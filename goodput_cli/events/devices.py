@@ -307,7 +307,9 @@ class DeviceCollector:
         self.left_out += int((~known).sum())
         key = codes * _SLOTS + np.array(part.quantity, dtype=np.int32)
         value = np.array(part.value, dtype=np.float32)
-        rows = _DeviceColumns(key, np.array(part.time, dtype=np.int64), np.array(part.held, dtype=np.float32), value, value)
+        rows = _DeviceColumns(
+            key, np.array(part.time, dtype=np.int64), np.array(part.held, dtype=np.float32), value, value
+        )
         self._new.append(rows.take(known))
         self._waiting += len(key)
         if len(self._done.key) + self._waiting > _SETTLED_AT * self._most:

@@ -200,7 +200,9 @@ class TimestampReader:
         demand."""
         return self._read_all(len(characters), read_characters(characters), texts)
 
-    def _read_all(self, size: int, columns: Iterable[LayoutColumn], texts: Callable[[], Sequence[Any]]) -> ParsedTimestamps:
+    def _read_all(
+        self, size: int, columns: Iterable[LayoutColumn], texts: Callable[[], Sequence[Any]]
+    ) -> ParsedTimestamps:
         ns, good, naive = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.bool_), np.zeros(size, dtype=np.bool_)
         odd: dict[str, list[int]] = defaultdict(list)
         for column in columns:

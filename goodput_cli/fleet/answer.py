@@ -12,7 +12,7 @@ from goodput_cli.analysis.recoveries import Recoveries
 from goodput_cli.fleet.held import Scheduled
 from goodput_cli.fleet.hosts import HostTest
 from goodput_cli.fleet.question import Grouping
-from goodput_cli.fleet.recovery import OUTAGE_GROUP_TABLE, OUTAGE_LINK_TABLE, OutageGroupRow, FleetPhaseRow
+from goodput_cli.fleet.recovery import OUTAGE_GROUP_TABLE, OUTAGE_LINK_TABLE, FleetPhaseRow, OutageGroupRow
 from goodput_cli.fleet.rows import (
     CATEGORY_TABLE,
     CAUSE_TABLE,
@@ -23,13 +23,13 @@ from goodput_cli.fleet.rows import (
     RUN_TABLE,
     SIZE_TABLE,
     WEEK_TABLE,
+    DisruptionRow,
     FleetCategoryRow,
     FleetCauseRow,
-    DisruptionRow,
     FleetChange,
+    FleetHostRow,
     GroupRow,
     GroupTable,
-    FleetHostRow,
     NotAnalysed,
     RunLine,
     SizeRow,

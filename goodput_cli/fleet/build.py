@@ -27,8 +27,8 @@ from goodput_cli.fleet.hosts import host_rows
 from goodput_cli.fleet.question import SIZE, UNKNOWN_SIZE, WEEK, size_classes
 from goodput_cli.fleet.report import FleetReport
 from goodput_cli.fleet.rows import (
-    FleetCauseRow,
     ChangeRow,
+    FleetCauseRow,
     FleetChange,
     GroupRow,
     GroupTable,

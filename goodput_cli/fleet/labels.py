@@ -330,7 +330,7 @@ def _rule(row: TableRow, zone: tzinfo) -> _Rule:
     for name, text in row.cells.items():
         if name not in (JOB, SOURCE, FROM, TO):
             values[name] = row.get(name, NUMBERS[name]) if name in NUMBERS else text
-    start, end = (row.get(name, instant(zone)) for name in (FROM, TO))
+    start, end = (row.get(name, timestamp_reader(zone)) for name in (FROM, TO))
     if start is not None and end is not None and start >= end:
         raise UsageError(f"{row.where}: 'from' must be before 'to'")
     return _Rule(row.where, row.cells.get(JOB, "*"), row.cells.get(SOURCE, "*"), start, end, values)
@@ -374,7 +374,7 @@ def read_allocations(tables: Sequence[str], sacct: Sequence[str], zone: tzinfo) 
     for path in tables:
         for row in read_table(path, ("job", "start", "end", "accelerators")):
             start, end = _period(row, "start", "end", zone)
-            waiting = row.get("waiting_since", instant(zone))
+            waiting = row.get("waiting_since", timestamp_reader(zone))
             texts = {name: row.cells[name] for name in ("team", "cluster", "user", "accelerator") if name in row.cells}
             job, count = row.need("job", str), row.need("accelerators", whole)
             by_job[job].append(Allocation(job, start, end, count, waiting, texts))
@@ -403,11 +403,11 @@ def read_capacity(paths: Sequence[str], zone: tzinfo) -> list[Capacity]:
 
 def _of_sacct(row: TableRow, zone: tzinfo) -> Allocation | None:
     """Return a row of `sacct -X -D`; None for one that never started, or had no accelerator."""
-    start, end = row.get("start", instant(zone)), row.get("end", instant(zone))
+    start, end = row.get("start", timestamp_reader(zone)), row.get("end", timestamp_reader(zone))
     count, kind = accelerators_in(row.cells.get("alloctres", ""))
     if start is None or not count or (end is not None and end <= start):
         return None
-    waiting = row.get("eligible", instant(zone)) or row.get("submit", instant(zone))
+    waiting = row.get("eligible", timestamp_reader(zone)) or row.get("submit", timestamp_reader(zone))
     columns = {"account": "team", "cluster": "cluster", "user": "user"}
     texts = {name: row.cells[column] for column, name in columns.items() if column in row.cells}
     if kind:
@@ -427,7 +427,7 @@ def accelerators_in(tres: str) -> tuple[int, str]:
 
 
 def _period(row: TableRow, first: str, last: str, zone: tzinfo) -> tuple[int, int]:
-    start, end = row.need(first, instant(zone)), row.need(last, instant(zone))
+    start, end = row.need(first, timestamp_reader(zone)), row.need(last, timestamp_reader(zone))
     if start >= end:
         raise UsageError(f"{row.where}: {first} must be before {last}")
     return start, end

@@ -19,7 +19,10 @@ from goodput_cli.fleet.sums import hours
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import exact
 
-LINKS = (REDONE, *(one.words for one in RecoveryPhase if one not in (RecoveryPhase.LAST_PROGRESS, RecoveryPhase.CAUGHT_UP)))
+LINKS = (
+    REDONE,
+    *(one.words for one in RecoveryPhase if one not in (RecoveryPhase.LAST_PROGRESS, RecoveryPhase.CAUGHT_UP)),
+)
 """Recovery phases in order."""
 _UNKNOWN_HOST, _NO_TEAM = "unknown host", "(none)"
 _MOST_GROUPS = 10

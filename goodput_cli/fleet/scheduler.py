@@ -20,8 +20,16 @@ from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.events.cluster import REASONS, key_of_object, objects_in
 from goodput_cli.events.formats.collected import SACCT_DELIMITERS, SACCT_HEADER
 from goodput_cli.events.text.entries import nodes_in, state_of
-from goodput_cli.fleet.labels import STILL_HELD, Allocation, TableRow, accelerators_in, timestamp_reader, records_of, table_row
-from goodput_cli.sources.base import SourceDocument, RawBatch, ReadContext, read_document
+from goodput_cli.fleet.labels import (
+    STILL_HELD,
+    Allocation,
+    TableRow,
+    accelerators_in,
+    records_of,
+    table_row,
+    timestamp_reader,
+)
+from goodput_cli.sources.base import RawBatch, ReadContext, SourceDocument, read_document
 from goodput_cli.vocabulary.text import well_formed
 
 SACCT, KUBERNETES = "sacct", "Kubernetes"

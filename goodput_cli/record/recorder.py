@@ -10,7 +10,7 @@ from .attempt import RecordedAttempt
 from .lines import LOADING, PHASE
 from .names import default_job_name, find_rank, one_of, variable
 from .sinks.files import FSYNC
-from .sinks.targets import targets_of_rank, check, split
+from .sinks.targets import check, split, targets_of_rank
 from .spans import Checkpoint, Phase, RecordedRun, Step, restore_fields, save_fields
 from .step_times import StepPhase, StepTimeSums, steady_clock
 from .writer import Writer, print_to_stderr

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from goodput_cli.analysis.document import (
     Block,
+    CategoryLedger,
     Curves,
     Details,
     Document,
@@ -20,11 +21,10 @@ from goodput_cli.analysis.document import (
     Findings,
     Gates,
     Headline,
-    CategoryLedger,
-    Sentence,
     Losses,
     Pairs,
     Picture,
+    Sentence,
 )
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.phrases import locations_text

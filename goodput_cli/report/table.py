@@ -18,16 +18,16 @@ from rich.text import Text
 
 from goodput_cli.analysis.document import (
     Block,
+    CategoryLedger,
     Curves,
     Document,
     Facts,
     Gates,
     Headline,
-    CategoryLedger,
-    Sentence,
     Losses,
     Pairs,
     Picture,
+    Sentence,
 )
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.sheet import Cell, Column, Sheet, Tone
@@ -43,13 +43,13 @@ from goodput_cli.report.terminal import (
     collected,
     collecting_console,
     colour_of,
-    time_texts,
     is_left,
     put,
     shown_columns,
     shown_rows,
     sparkline,
     strip_lines,
+    time_texts,
 )
 from goodput_cli.vocabulary.categories import brief_name
 from goodput_cli.vocabulary.text import duration, safe, seconds_text, shorten, text_width, wrap_spans

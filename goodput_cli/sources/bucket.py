@@ -16,15 +16,15 @@ from typing import NamedTuple, TypeVar
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
-from goodput_cli.sources.base import Batch, SourceDocument, ReadContext, is_new, scheme_of
+from goodput_cli.sources.base import Batch, ReadContext, SourceDocument, is_new, scheme_of
 from goodput_cli.sources.blocks import line_blocks, until_damaged
 from goodput_cli.sources.layouts import DEVICE_HEAD, has_only_samples
 from goodput_cli.sources.object_store import (
     DeniedError,
     MissingError,
     ObjectStore,
-    StoreRefusedError,
     StoredObject,
+    StoreRefusedError,
     choose,
     fixed_part,
     has_magic,

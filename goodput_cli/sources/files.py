@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError
-from goodput_cli.sources.base import FILE_SCHEME, Batch, SourceDocument, ReadContext, is_new, scheme_of
+from goodput_cli.sources.base import FILE_SCHEME, Batch, ReadContext, SourceDocument, is_new, scheme_of
 from goodput_cli.sources.blocks import (
     BLOCK_BYTES,
     MANIFEST_ENDING,
@@ -126,7 +126,9 @@ class FileSource:
         if uri == STDIN:
             return [SourceDocument(STDIN, STDIN_NAME)]
         found = _find_logs(uri, context)
-        unread = (SourceDocument(one.path, shown_path(one.path), problem=one.problem, named=False) for one in found.unread)
+        unread = (
+            SourceDocument(one.path, shown_path(one.path), problem=one.problem, named=False) for one in found.unread
+        )
         return [*(replace(_document(path), named=found.named) for path in found.paths), *unread]
 
     def read_document(self, document: SourceDocument, context: ReadContext) -> Iterator[Batch]:

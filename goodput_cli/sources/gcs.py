@@ -20,8 +20,8 @@ from goodput_cli.sources.object_store import (
     TRANSIENT_STATUS,
     DeniedError,
     MissingError,
-    StoreRefusedError,
     StoredObject,
+    StoreRefusedError,
     check_address,
     within_limits,
 )

@@ -69,8 +69,8 @@ class StoreRefusedError(StoreError):
 
 
 def within_limits(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the pieces of a response. Raises StoreRefusedError if they exceed the size limit, TransientError if they exceed
-    the time limit."""
+    """Yield the pieces of a response. Raises StoreRefusedError if they exceed the size limit, TransientError if they
+    exceed the time limit."""
     size, until = 0, time.monotonic() + ANSWER_SECONDS
     for piece in pieces:
         size += len(piece)

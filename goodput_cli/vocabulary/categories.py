@@ -73,7 +73,7 @@ class Category(IntEnum):
     row: CategoryDeclaration
 
     def __new__(cls, row: Any) -> Category:
-        """Make a member from its `CategoryDeclaration`. `Category(code)` finds existing members and never comes here."""
+        """Make a member from its `CategoryDeclaration`. `Category(code)` finds existing members without this."""
         member = int.__new__(cls, len(cls.__members__))
         member._value_ = len(cls.__members__)
         member.row = row

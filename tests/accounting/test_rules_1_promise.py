@@ -23,8 +23,8 @@ from tests.support.story import (
     started,
     step,
     steps,
-    terminated,
     story_lines,
+    terminated,
 )
 
 PLAIN = story_lines(start(0), steps(0, 6, at=10), end(70))

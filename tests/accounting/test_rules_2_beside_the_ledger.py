@@ -21,8 +21,8 @@ from tests.support.story import (
     start,
     started,
     steps,
-    terminated,
     story_lines,
+    terminated,
     wait,
 )
 

@@ -26,8 +26,8 @@ from tests.support.story import (
     started,
     step,
     steps,
-    terminated,
     story_lines,
+    terminated,
     user_terminated,
     wait,
 )

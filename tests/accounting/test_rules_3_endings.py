@@ -22,8 +22,8 @@ from tests.support.story import (
     start,
     started,
     steps,
-    terminated,
     story_lines,
+    terminated,
 )
 
 # Clean ends and disruptions
@@ -122,7 +122,9 @@ def test_job_end_written_by_a_crash_is_not_believed() -> None:
 
 def test_planned_option_decides_about_stops() -> None:
     """Step 3 is redone after a save and a job end: a disruption, unless it was planned."""
-    redone = story_lines(start(0), steps(0, 4, at=10), save(42, 1, number=3), end(45), start(70), steps(3, 3, at=80), end(110))
+    redone = story_lines(
+        start(0), steps(0, 4, at=10), save(42, 1, number=3), end(45), start(70), steps(3, 3, at=80), end(110)
+    )
     doubted, planned = account(redone), account(redone, planned="yes")
     (said,) = (one.message for one in doubted.analysis.diagnostics if one.code == "planned_or_not")
     assert (

@@ -17,8 +17,8 @@ from tests.support.story import (
     start,
     started,
     steps,
-    terminated,
     story_lines,
+    terminated,
 )
 
 # Step logs and checkpoint logs

@@ -17,8 +17,8 @@ from tests.support.story import (
     started,
     step,
     steps,
-    terminated,
     story_lines,
+    terminated,
 )
 
 # Lineage

@@ -28,8 +28,8 @@ from tests.support.story import (
     start,
     step,
     steps,
-    terminated,
     story_lines,
+    terminated,
 )
 
 pytestmark = pytest.mark.usefixtures("step_end_lines")

@@ -20,8 +20,8 @@ from tests.support.story import (
     started,
     step,
     steps,
-    terminated,
     story_lines,
+    terminated,
     wait,
 )
 

@@ -20,8 +20,8 @@ from tests.support.story import (
     start,
     started,
     step,
-    terminated,
     story_lines,
+    terminated,
 )
 
 STEPS = 10

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.advice import cover
 from benchmarks.advice_jobs import BURSTS, Job, record_of_job
-from goodput_cli.analysis.advice.curve import LossCurve, Exposure, SaveCost, exposure_of
+from goodput_cli.analysis.advice.curve import Exposure, LossCurve, SaveCost, exposure_of
 from goodput_cli.analysis.advice.draws import block_length, one_run, spread
 from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, SaveEvery, replay

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import goodput_cli
 from goodput_cli.analysis.advice.advise import check_replay
-from goodput_cli.analysis.advice.curve import LossCurve, Exposure, SaveCost
+from goodput_cli.analysis.advice.curve import Exposure, LossCurve, SaveCost
 from goodput_cli.analysis.advice.draws import one_run, spread, uniforms
 from goodput_cli.analysis.advice.interval import roundest
 from goodput_cli.analysis.advice.record import (
@@ -223,4 +223,6 @@ def test_overlapping_intervals_count_once(intervals: list[tuple[int, int]]) -> N
     start, length = np.array(intervals, dtype=np.int64).reshape(-1, 2).T
     until = np.arange(-1, 60)
     seconds = {at for begin, long in intervals for at in range(begin, begin + long)}
-    assert Covered(start, start + length).covered_before(until).tolist() == [sum(at < end for at in seconds) for end in until]
+    assert Covered(start, start + length).covered_before(until).tolist() == [
+        sum(at < end for at in seconds) for end in until
+    ]

@@ -23,7 +23,9 @@ from tests.support.story import finished, job_finished, loaded, started, story_l
 pytestmark = pytest.mark.usefixtures("folder")
 Output = pytest.CaptureFixture[str]
 TIMES = [*range(100, 1001, 100), *range(1150, 2501, 150)]
-RISEN = story_lines(started(0), loaded(0, 0), [finished(10 * n, at) for n, at in enumerate(TIMES, 1)], job_finished(2500))
+RISEN = story_lines(
+    started(0), loaded(0, 0), [finished(10 * n, at) for n, at in enumerate(TIMES, 1)], job_finished(2500)
+)
 """Ten spans of 100 s, then ten of 150 s: 80 % against the pace of the first ones, 100 % if the change is intended."""
 LOW, HIGH = "80.00", "100.00"
 

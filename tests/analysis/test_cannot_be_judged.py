@@ -14,7 +14,7 @@ from goodput_cli.report.base import Page, load_renderer
 from tests.support.accounts import account
 from tests.support.fleets import fleet, put, text_of, training
 from tests.support.json_answers import check_answer
-from tests.support.story import end, loaded, scheduled, start, started, steps, terminated, story_lines
+from tests.support.story import end, loaded, scheduled, start, started, steps, story_lines, terminated
 
 pytestmark = pytest.mark.usefixtures("folder")
 Output = pytest.CaptureFixture[str]

@@ -18,7 +18,7 @@ from goodput_cli.analysis.disruptions.nodes import standby_ns
 from goodput_cli.analysis.disruptions.recovery import recoveries_of
 from goodput_cli.analysis.disruptions.sheet import disruptions_sheet
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.events.signs import Cycle, RecoveryPhase, RecoveryEvent
+from goodput_cli.events.signs import Cycle, RecoveryEvent, RecoveryPhase
 from tests.support.accounts import account
 from tests.support.signs import with_signs
 from tests.support.story import BASE, Lines, crashed, end, finished, loaded, saved, scheduled, start, steps
@@ -238,7 +238,9 @@ def test_failed_node_and_wait_in_the_queue_are_phases(tmp_path: Path) -> None:
     assert (chain.detect_ns, chain.failed_is_known) == (1800 * SECOND, True)
     assert (chain.recovery, chain.timeout_ns) == ("by the scheduler", 1800 * SECOND)
     assert chain.lost_ns == analysis.disruptions[0].lost_ns
-    assert chain.recover_ns == sum(one.ns for one in chain.links if RecoveryPhase.FAILED < one.point < RecoveryPhase.CAUGHT_UP)
+    assert chain.recover_ns == sum(
+        one.ns for one in chain.links if RecoveryPhase.FAILED < one.point < RecoveryPhase.CAUGHT_UP
+    )
 
 
 def storm(deaths: int) -> list[str]:
@@ -332,7 +334,10 @@ def test_two_failures_before_any_step_have_separate_phases() -> None:
 
 def test_crash_at_the_end_of_a_job_has_only_its_end() -> None:
     (chain,) = story(
-        start(0), steps(0, 6, at=10), crashed(75), signs=[sign(RecoveryPhase.DETECTED, 80), sign(RecoveryPhase.WORKERS_STARTED, 90)]
+        start(0),
+        steps(0, 6, at=10),
+        crashed(75),
+        signs=[sign(RecoveryPhase.DETECTED, 80), sign(RecoveryPhase.WORKERS_STARTED, 90)],
     )
     assert (chain.number, chain.followed, chain.lost_ns) == (None, False, 0)
     assert seconds(chain) == {"detected": 20}

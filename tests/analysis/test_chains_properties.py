@@ -14,13 +14,17 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.chain import OutageTimeline, chains_of
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.find import last_failure
-from goodput_cli.events.signs import RecoveryPhase, RecoveryEvent
+from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase
 from goodput_cli.vocabulary.categories import ENDED, Category
 from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs, messy_logs, step_end_logs
 from tests.support.signs import with_signs
 
-NAMED_BY_SIGNS = [one for one in RecoveryPhase if one not in (RecoveryPhase.LAST_PROGRESS, RecoveryPhase.TRAINING_AGAIN, RecoveryPhase.CAUGHT_UP)]
+NAMED_BY_SIGNS = [
+    one
+    for one in RecoveryPhase
+    if one not in (RecoveryPhase.LAST_PROGRESS, RecoveryPhase.TRAINING_AGAIN, RecoveryPhase.CAUGHT_UP)
+]
 EVENTS_SHOW = {
     RecoveryPhase.WORKERS_STARTED, RecoveryPhase.RESTORED, RecoveryPhase.TRAINING_AGAIN, RecoveryPhase.CAUGHT_UP,
 }  # fmt: skip
@@ -30,7 +34,9 @@ def signs(timeline: Timeline, picks: Sequence[tuple[int, float]]) -> tuple[Recov
     """Return signs at any time of the job, including whole seconds."""
     length = timeline.end - timeline.start
     return tuple(
-        RecoveryEvent("", NAMED_BY_SIGNS[point % len(NAMED_BY_SIGNS)], timeline.start + int(share * length), f"more.log:{at}")
+        RecoveryEvent(
+            "", NAMED_BY_SIGNS[point % len(NAMED_BY_SIGNS)], timeline.start + int(share * length), f"more.log:{at}"
+        )
         for at, (point, share) in enumerate(picks, 1)
     )
 

@@ -15,7 +15,20 @@ from goodput_cli.report.base import Page
 from tests.support.accounts import account, insights
 from tests.support.markdown_docs import ROOT
 from tests.support.rendered import as_table as table
-from tests.support.story import BASE, crashed, end, heartbeat, init, restore, save, saved, start, step, steps, story_lines
+from tests.support.story import (
+    BASE,
+    crashed,
+    end,
+    heartbeat,
+    init,
+    restore,
+    save,
+    saved,
+    start,
+    step,
+    steps,
+    story_lines,
+)
 
 PAGE = Page()
 WEEK = 7 * 86_400
@@ -68,7 +81,9 @@ def bad_day(deaths: int) -> list[str]:
     """Return ten hours of restarts: the job fails 20 s after each start, before its first step."""
     apart = 36_000 // deaths
     lives = [(start(3600 + i * apart), restore(3600 + i * apart, 20, 59)) for i in range(deaths)]
-    return story_lines(start(0), steps(0, 60, at=0, every=60), *lives, start(39_600), steps(60, 100, at=39_600, every=60))
+    return story_lines(
+        start(0), steps(0, 60, at=0, every=60), *lives, start(39_600), steps(60, 100, at=39_600, every=60)
+    )
 
 
 def test_reused_name_is_neither_outage_nor_older_checkpoint() -> None:
@@ -116,7 +131,9 @@ def crashing(lives: int, at: float, first: int) -> list[str]:
     down for 120 s: the next is up 1320 s after it began."""
     log: list[str] = []
     for begin, step_number in ((at + 1320 * life, first + 5 * life) for life in range(lives)):
-        log += story_lines(start(begin), steps(step_number, 20, at=begin, every=60), save(begin + 300, 1, step_number + 4))
+        log += story_lines(
+            start(begin), steps(step_number, 20, at=begin, every=60), save(begin + 300, 1, step_number + 4)
+        )
     return log
 
 
@@ -176,7 +193,9 @@ def attempts_saved_twice(begins: Sequence[float]) -> list[str]:
 def test_training_lost_by_rare_saves_is_not_in_outages() -> None:
     """Two hours without events follow the third attempt: from 960 s after its start (its last step) to the next
     start."""
-    seen = insights(attempts_saved_twice([0, 1200, 2400, 10_800]), start(12_000), steps(200, 100, at=12_000), end(13_000))
+    seen = insights(
+        attempts_saved_twice([0, 1200, 2400, 10_800]), start(12_000), steps(200, 100, at=12_000), end(13_000)
+    )
     assert seen["rare_saves"].seconds == 4 * 44 * 10
     assert seen["long_outage"].seconds == 10_800 - (2400 + 960)
     assert "undid" not in seen["long_outage"].text

@@ -34,8 +34,8 @@ from tests.support.story import (
     started,
     step,
     steps,
-    terminated,
     story_lines,
+    terminated,
 )
 
 ROOT = Path(__file__).parent.parent.parent

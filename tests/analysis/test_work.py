@@ -150,8 +150,8 @@ def test_first_step_counts_tokens_without_time(read: Read) -> None:
 def test_rates_of_maxtext_are_of_its_seconds(read: Read) -> None:
     """Steps of 10 s by its own count; between two of them the job waited for a minute."""
     lines = [
-        f"I0301 {timestamp(10 * k + (60 if k > 20 else 0), '%H:%M:%S.%f')} 1 metric_logger.py:226] completed step: {k}, "
-        "seconds: 10.000, TFLOP/s/device: 31.2, Tokens/s/device: 800.0, total_weights: 65536, loss: 9.1"
+        f"I0301 {timestamp(10 * k + (60 if k > 20 else 0), '%H:%M:%S.%f')} 1 metric_logger.py:226] completed step: "
+        f"{k}, seconds: 10.000, TFLOP/s/device: 31.2, Tokens/s/device: 800.0, total_weights: 65536, loss: 9.1"
         for k in range(30)
     ]
     found = work(read(lines, accelerators=16, peak_tflops=312))
@@ -219,7 +219,9 @@ def test_a_window_has_its_own_work(read: Read, tmp_path: Path) -> None:
     half = work(read(lines, start="+250s", end="+750s"))
     assert half.tokens == pytest.approx(500 * 256 * 4096)
     assert half.tokens_per_second == pytest.approx(256 * 4096)
-    without = work(read(lines, exclude=[f"{timestamp(500, '%Y-%m-%dT%H:%M:%S')}/{timestamp(750, '%Y-%m-%dT%H:%M:%S')}"]))
+    without = work(
+        read(lines, exclude=[f"{timestamp(500, '%Y-%m-%dT%H:%M:%S')}/{timestamp(750, '%Y-%m-%dT%H:%M:%S')}"])
+    )
     assert without.tokens_per_second == pytest.approx(256 * 4096)
 
 

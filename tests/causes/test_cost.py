@@ -44,7 +44,9 @@ def test_only_lines_about_a_failure_are_examined(tmp_path: Path, examined_lines:
     words = [f"[rank{at % 8}] INFO loaded shard {at}" for at in range(20_000)]
     said = ["[rank3]: Traceback (most recent call last):", '[rank3]:   File "/opt/train.py", line 8, in step',
             "[rank3]: ValueError: wrong shape"]  # fmt: skip
-    (tmp_path / "train.log").write_text("\n".join([*words, *attempt_lines(0, 10), *said, *attempt_lines(30, 160)]) + "\n")
+    (tmp_path / "train.log").write_text(
+        "\n".join([*words, *attempt_lines(0, 10), *said, *attempt_lines(30, 160)]) + "\n"
+    )
     assert [one.code for one in read_events([str(tmp_path)]).table.observed.listed] == ["python_error"]
     assert len(examined_lines) <= 100
 

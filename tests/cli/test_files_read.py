@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.cli.main import run
-from tests.monitor.monitors import Job, monitor_job, ended, monitor
+from tests.monitor.monitors import Job, ended, monitor, monitor_job
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 
-from goodput_cli.events.rows import DetailList, DetailCollector
+from goodput_cli.events.rows import DetailCollector, DetailList
 
 KEYS = ("event_type", "seconds", "synchronous", "step")
 

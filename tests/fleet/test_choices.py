@@ -66,7 +66,9 @@ def test_preempted_attempt_fails_only_with_the_option() -> None:
 
 def test_inactive_slices_are_not_allocated() -> None:
     """8 accelerators for 10 h, half of the slices away for the last 4 of them."""
-    lines = story_lines(start(0), slices(2, 2, 2, 0), steps(0, 601, at=0, every=60), slices(1, 1, 2, 6 * HOUR), end(10 * HOUR))
+    lines = story_lines(
+        start(0), slices(2, 2, 2, 0), steps(0, 601, at=0, every=60), slices(1, 1, 2, 6 * HOUR), end(10 * HOUR)
+    )
     put(Path("a.jsonl"), of_job(lines, "a"))
     answer = fleet("a.jsonl", "--accelerators", "8")
     assert answer["mpg"]["allocated_chip_ns"] == str(6 * 8 * HOUR * 10**9)
@@ -74,7 +76,10 @@ def test_inactive_slices_are_not_allocated() -> None:
 
 def test_queued_job_has_no_allocation() -> None:
     """Scheduled at 0, started at 2 h, 10 h in all: 8 x 8 h are allocated, and the lost part of them costs."""
-    lines = [*story_lines(scheduled(0), started(2 * HOUR)), *story_lines(steps(0, 241, at=6 * HOUR, every=60), end(10 * HOUR))]
+    lines = [
+        *story_lines(scheduled(0), started(2 * HOUR)),
+        *story_lines(steps(0, 241, at=6 * HOUR, every=60), end(10 * HOUR)),
+    ]
     put(Path("a.jsonl"), of_job(lines, "a"))
     answer = fleet("a.jsonl", "--accelerators", "8", "--price-per-hour", "2")
     assert answer["mpg"]["allocated_chip_ns"] == str(8 * 8 * HOUR * 10**9)

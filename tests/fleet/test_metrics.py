@@ -64,7 +64,11 @@ def test_a_category_costs_its_accelerators_times_the_price(priced: FleetReport) 
         row.category.partition(":")[0]: int(row.chip_ns) * Fraction("0.1") / NS_PER_HOUR for row in alone.categories
     }
     assert costs == {name: amount for name, amount in amounts.items() if name not in NO_COST}
-    assert sum(costs.values()) == priced.sums.money["EUR"] == alone.sums.lost_while_allocated * Fraction("0.1") / NS_PER_HOUR
+    assert (
+        sum(costs.values())
+        == priced.sums.money["EUR"]
+        == alone.sums.lost_while_allocated * Fraction("0.1") / NS_PER_HOUR
+    )
 
 
 def test_only_what_an_allocation_covers_costs() -> None:

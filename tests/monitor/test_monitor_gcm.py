@@ -19,7 +19,7 @@ from goodput_cli.monitor.snapshot import Snapshot
 from goodput_cli.monitor.targets.base import Health, MonitorContext, TargetFailed, parse_target
 from goodput_cli.monitor.targets.cloud_monitoring import CloudMonitoring, accelerator_of, step_time_deviation
 from tests.monitor.monitoring_server import Server
-from tests.monitor.monitors import Job, monitor_job, ended, monitor, started
+from tests.monitor.monitors import Job, ended, monitor, monitor_job, started
 from tests.support.recorder_log import EPOCH, Recorder
 from tests.support.waiting import until
 

@@ -14,7 +14,7 @@ import pytest
 from goodput_cli.cli.main import run
 from goodput_cli.monitor import run as life
 from goodput_cli.monitor.snapshot import job_labels
-from tests.monitor.monitors import Endpoint, Job, monitor_job, monitor, samples, started, value
+from tests.monitor.monitors import Endpoint, Job, monitor, monitor_job, samples, started, value
 from tests.support.waiting import until
 
 

@@ -16,7 +16,7 @@ import pytest
 from goodput_cli.api.watch import WatchedLog
 from goodput_cli.cli.main import run
 from goodput_cli.events.decode import Decoder
-from tests.monitor.monitors import Endpoint, Job, monitor_job, ended, monitor, samples, started, value
+from tests.monitor.monitors import Endpoint, Job, ended, monitor, monitor_job, samples, started, value
 from tests.support.waiting import until
 
 

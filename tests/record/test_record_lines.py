@@ -111,7 +111,10 @@ def test_any_text_is_ascii_json() -> None:
         quoted = quote(text)
         assert quoted.isascii()
         assert json.loads(quoted) == text.replace("\ud800", "\ufffd")
-    assert LineSerializer("ü").fact("job_start_time", 1_500_000) == b'{"job_name": "\\u00fc", "job_start_time": 1.500000}\n'
+    assert (
+        LineSerializer("ü").fact("job_start_time", 1_500_000)
+        == b'{"job_name": "\\u00fc", "job_start_time": 1.500000}\n'
+    )
 
 
 def test_too_long_line_is_dropped_and_reported(tmp_path: Path) -> None:

@@ -85,7 +85,9 @@ def test_five_minute_example_works(workspace: Path) -> None:
     shell(block_with("pip install ./recorder"), workspace)
     program = next(block for block in blocks(DOCUMENT, "python") if "recorder.run()" in block.text)
     (workspace / "train.py").write_text(program.text, encoding="utf-8")
-    subprocess.run([sys.executable, "train.py"], cwd=workspace, env=environment(workspace, PYTHONPATH=str(ROOT)), check=True)
+    subprocess.run(
+        [sys.executable, "train.py"], cwd=workspace, env=environment(workspace, PYTHONPATH=str(ROOT)), check=True
+    )
     assert "llm-7b" in shell(block_with("goodput analyze"), workspace)
 
 

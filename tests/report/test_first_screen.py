@@ -30,8 +30,8 @@ from tests.support.story import (
     started,
     step,
     steps,
-    terminated,
     story_lines,
+    terminated,
 )  # fmt: skip
 
 NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")

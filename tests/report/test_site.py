@@ -267,8 +267,9 @@ def test_recipes_are_commands_that_work() -> None:
 
 
 def test_pages_of_a_job_s_runs_have_titles_and_links() -> None:
-    again = story_lines(*(part for at in (0, 9, 18) for part in (start(at * HOUR), *steps(0, 61, at=at * HOUR, every=60),
-                                                          end((at + 2) * HOUR))))  # fmt: skip
+    again = story_lines(*(part for at in (0, 9, 18)
+                          for part in (start(at * HOUR), *steps(0, 61, at=at * HOUR, every=60),
+                                       end((at + 2) * HOUR))))  # fmt: skip
     put(Path("logs/again.jsonl"), of_job(again, "again"))
     site("-q", "--runs", "each")
     pages = sorted(Path("site/runs").glob("again-*.html"))

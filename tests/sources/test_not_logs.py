@@ -28,7 +28,9 @@ def locations_by_code(analysis: Analysis) -> dict[str, tuple[str, ...]]:
 
 def test_settings_of_a_model_are_reported_in_one_line(tmp_path: Path) -> None:
     settings = json.dumps({"architectures": ["a"], "hidden_size": 4096}, indent=2)
-    diagnostics = locations_by_code(goodput_cli.analyze(folder_of(tmp_path, config_json=settings, notes_log="hello\nworld\n")))
+    diagnostics = locations_by_code(
+        goodput_cli.analyze(folder_of(tmp_path, config_json=settings, notes_log="hello\nworld\n"))
+    )
     assert [Path(place).name for place in diagnostics["not_a_log"]] == ["config.json", "notes.log"]
     assert "malformed_lines" not in diagnostics
     assert "unrecognised_lines" not in diagnostics

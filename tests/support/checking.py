@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from goodput_cli.analysis.check import CheckReport, CheckFinding
+from goodput_cli.analysis.check import CheckFinding, CheckReport
 from goodput_cli.analysis.jobs import check_log
 from goodput_cli.analysis.question import make_question
 from goodput_cli.events.read import read_events
-from tests.support.story import end, prep, save, saved, start, started, steps, terminated, story_lines
+from tests.support.story import end, prep, save, saved, start, started, steps, story_lines, terminated
 
 FINE = story_lines(start(0.1), prep(0.5, 5.5), steps(0, 6, at=10.25), save(62.5, 2), steps(6, 6, at=70.25), end(130.5))
 

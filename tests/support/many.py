@@ -85,7 +85,9 @@ def bystanders(folder: Path, count: int) -> None:
 def bootstrapped_hosts(folder: Path, count: int) -> None:
     """NCCL names each host of a job, and one rank of each dies."""
     hosts = [f"node-{at}:812:{at} [0] NCCL INFO Bootstrap : Using eth0:10.0.0.3<0>" for at in range(count)]
-    (folder / "train.log").write_text("\n".join([*hosts, *attempt_lines(0, 10), "RuntimeError: boom", *attempt_lines(30, 160)]) + "\n")
+    (folder / "train.log").write_text(
+        "\n".join([*hosts, *attempt_lines(0, 10), "RuntimeError: boom", *attempt_lines(30, 160)]) + "\n"
+    )
 
 
 def nccl_ranks(folder: Path, count: int) -> None:
@@ -103,7 +105,9 @@ def nccl_ranks(folder: Path, count: int) -> None:
             f"{name} misc/socket.cc:538 NCCL WARN Net : Connection closed by remote peer node-{rank // 8 + 1}<4711>",
         )
     ]
-    (folder / "train.log").write_text("\n".join([*begun, *ready, *attempt_lines(0, 10), *waits, *attempt_lines(30, 160)]) + "\n")
+    (folder / "train.log").write_text(
+        "\n".join([*begun, *ready, *attempt_lines(0, 10), *waits, *attempt_lines(30, 160)]) + "\n"
+    )
 
 
 def ray_actors(folder: Path, count: int) -> None:
@@ -322,4 +326,6 @@ def files_of_jobs(folder: Path, count: int) -> None:
 def rank_logs(folder: Path, count: int) -> None:
     """Write this many text logs, one for each rank."""
     for at in range(count):
-        (folder / f"rank-{at}.log").write_text("\n".join([*list(attempt_lines(0, 10))[:6], f"[rank{at}]: ValueError: x"]) + "\n")
+        (folder / f"rank-{at}.log").write_text(
+            "\n".join([*list(attempt_lines(0, 10))[:6], f"[rank{at}]: ValueError: x"]) + "\n"
+        )

@@ -29,8 +29,8 @@ def megatron(
     for step in range(first + every, first + steps + 1, every):
         now = at + start_up + (step - first) * seconds
         lines.append(
-            f" [{timestamp(now)}] iteration {step:8d}/ {total:7d} | consumed samples: {step * batch} | elapsed time per "
-            f"iteration (ms): {1000 * seconds} | {rate}global batch size: {batch:5d} | lm loss: 2.5E+00 |"
+            f" [{timestamp(now)}] iteration {step:8d}/ {total:7d} | consumed samples: {step * batch} | elapsed time "
+            f"per iteration (ms): {1000 * seconds} | {rate}global batch size: {batch:5d} | lm loss: 2.5E+00 |"
         )
     return lines
 

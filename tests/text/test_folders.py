@@ -215,7 +215,10 @@ def test_a_doubt_stands_in_the_row_of_a_fleet_as_beside_the_headline(tmp_path: P
     assert [doubt.rpartition("(")[2] for doubt in rows["c"]] == ["goodput of the last run alone: 96.77 %)"]
     alone = {job: analysed(tmp_path, job_name=job) for job in rows}
     assert list(all_headline_warnings(alone["b"])) == rows["b"]
-    assert list(all_headline_warnings(alone["c"])) == [*rows["b"], *rows["c"]]  # what is noticed of text is of the whole log
+    assert list(all_headline_warnings(alone["c"])) == [
+        *rows["b"],
+        *rows["c"],
+    ]  # what is noticed of text is of the whole log
     assert run(["fleet", str(tmp_path), "--format", "table"]) == 0
     assert "c: 2 runs share this name" in " ".join(capsys.readouterr().out.split())
 

@@ -20,7 +20,7 @@ import pytest
 from goodput_cli.events.mappings import registry
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import COLUMNS, EventLog
-from goodput_cli.events.signs import MOST_SIGNS, RecoveryPhase, RecoveryEvent
+from goodput_cli.events.signs import MOST_SIGNS, RecoveryEvent, RecoveryPhase
 from goodput_cli.events.text import entries, scan
 from goodput_cli.events.text.lines import LineRules
 

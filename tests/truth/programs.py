@@ -185,10 +185,11 @@ class _Megatron:
         )
         if one.step % _EVERY:
             return
-        yield (f" [{_timestamp(one.end)}] iteration {one.step:8}/   20000 | consumed samples: {self.samples:12} | elapsed "
-               f"time per iteration (ms): {1000 * self.since / self.count:.1f} | throughput per GPU (TFLOP/s/GPU): "
-               f"312.4 | learning rate: 1.500000E-04 | global batch size: {self.batch:5} | lm loss: 2.100000E+00 | "
-               "loss scale: 1.0 | grad norm: 0.412 | number of skipped iterations:   0 | number of nan iterations:"
+        yield (f" [{_timestamp(one.end)}] iteration {one.step:8}/   20000 | consumed samples: {self.samples:12} | "
+               f"elapsed time per iteration (ms): {1000 * self.since / self.count:.1f} | "
+               f"throughput per GPU (TFLOP/s/GPU): 312.4 | learning rate: 1.500000E-04 | "
+               f"global batch size: {self.batch:5} | lm loss: 2.100000E+00 | loss scale: 1.0 | "
+               "grad norm: 0.412 | number of skipped iterations:   0 | number of nan iterations:"
                "   0 |")  # fmt: skip
         self.since, self.count = 0.0, 0
 

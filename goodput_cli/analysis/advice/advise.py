@@ -13,7 +13,7 @@ from typing import get_args
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.advice.curve import Exposure, exposure_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice, with_one_run
-from goodput_cli.analysis.advice.levers import ImprovementInputs, bound, judged_improvements, find_improvements
+from goodput_cli.analysis.advice.levers import ImprovementInputs, bound, find_improvements, judged_improvements
 from goodput_cli.analysis.advice.record import FAILURES, EndKind, JobRecord
 from goodput_cli.analysis.advice.replay import AsRecorded, Replayed, SaveEvery, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
@@ -35,7 +35,7 @@ from goodput_cli.analysis.advice.thresholds import GAIN_LOW, OF_INTERVAL, RATIO
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.measures import decimal
 from goodput_cli.analysis.question import AdviceQuestion, Death, Price
-from goodput_cli.analysis.sheet import Sheet, Displayable
+from goodput_cli.analysis.sheet import Displayable, Sheet
 from goodput_cli.analysis.threshold import POINTS, Expression, Threshold, judged
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.when import NS_PER_SECOND

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from goodput_cli.analysis.advice.curve import LossCurve, Exposure
+from goodput_cli.analysis.advice.curve import Exposure, LossCurve
 from goodput_cli.analysis.advice.results import ENOUGH_FAILURES
 from goodput_cli.arrays import F64, I64
 
@@ -291,7 +291,7 @@ def _neighbours(exposure: Exposure) -> _Lives:
         of_draw = exposure.lives[order[draws, place[draws]]]
         return np.asarray(of_draw * (mean * exposure.failures / total)[draws])
 
-    return lives
+    return draw
 
 
 def _means(exposure: Exposure, total: F64) -> F64:

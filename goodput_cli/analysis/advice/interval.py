@@ -7,7 +7,7 @@ from math import comb, exp, log
 
 import numpy as np
 
-from goodput_cli.analysis.advice.curve import LossCurve, Exposure, SaveCost, candidates
+from goodput_cli.analysis.advice.curve import Exposure, LossCurve, SaveCost, candidates
 from goodput_cli.analysis.advice.draws import Spread, one_run, spread
 from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.results import (
@@ -198,7 +198,8 @@ def _verdict(
         return (
             "unclear",
             "few_failures",
-            f"{failed_attempts_text(exposure.failures, failed)} {'is' if failed == 1 else 'are'} not enough data. {_MORE}",
+            f"{failed_attempts_text(exposure.failures, failed)} {'is' if failed == 1 else 'are'} not enough data. "
+            f"{_MORE}",
         )
     if drawn.probability is not None and drawn.probability >= _SURE:
         return "change", None, None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from statistics import median
 
-from goodput_cli.analysis.advice.curve import LossCurve, Exposure, SaveCost, candidates
+from goodput_cli.analysis.advice.curve import Exposure, LossCurve, SaveCost, candidates
 from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
 from goodput_cli.analysis.advice.record import FAILURES, RESTART, EndKind, JobRecord, half
 from goodput_cli.analysis.advice.replay import AsRecorded, replay

@@ -10,7 +10,7 @@ from typing import Literal
 
 from goodput_cli.analysis.compare.pace import LEAST_PERCENT as NOISE_PERCENT
 from goodput_cli.analysis.compare.work import WorkTime
-from goodput_cli.analysis.summary import Summary, StepWork
+from goodput_cli.analysis.summary import StepWork, Summary
 from goodput_cli.vocabulary.categories import Category, CategoryKey
 
 PRODUCTIVE: CategoryKey = (Category.PRODUCTIVE.id, None)

@@ -238,7 +238,9 @@ def _waterfall_rows(pair: Pair) -> Iterator[_CategoryChange]:
     if one_sided:
         yield _CategoryChange(ONE_SIDED, pair.one_sided, None, None, (None, None))
     for one in one_sided:
-        yield _CategoryChange(f"- {full_name(one.category, one.label)}", None, None, None, (one.baseline_percent, one.percent))
+        yield _CategoryChange(
+            f"- {full_name(one.category, one.label)}", None, None, None, (one.baseline_percent, one.percent)
+        )
 
 
 def _folded(rows: list[_CategoryChange]) -> list[_CategoryChange]:

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from goodput_cli.analysis.compare.pace import LEAST_PERCENT, PaceChange, pace_change
 from goodput_cli.analysis.json_fields import Json, written
-from goodput_cli.analysis.summary import Size, Summary, StepWork
+from goodput_cli.analysis.summary import Size, StepWork, Summary
 
 _ALL_SHARED = 0.9
 _LEAST_BASELINES = 3

@@ -20,7 +20,7 @@ from goodput_cli.analysis.disruptions.nodes import Nodes, cycles_of_job, nodes_o
 from goodput_cli.analysis.disruptions.points import Moment, OutageMoments, is_planned_stop, outages_of
 from goodput_cli.analysis.recoveries import Recovery
 from goodput_cli.arrays import I64
-from goodput_cli.events.signs import RecoveryPhase, RecoveryEvent
+from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase
 from goodput_cli.vocabulary.categories import Category
 
 REDONE = "redone work"

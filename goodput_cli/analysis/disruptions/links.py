@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from goodput_cli.analysis.disruptions.chain import REDONE, OutageTimeline, OutagePhase, chains_of
+from goodput_cli.analysis.disruptions.chain import REDONE, OutagePhase, OutageTimeline, chains_of
 from goodput_cli.analysis.disruptions.find import last_failure
 from goodput_cli.analysis.disruptions.nodes import clocks_apart, standby_ns
 from goodput_cli.analysis.disruptions.recovery import mean_and_quantiles, restarts_words
@@ -22,7 +22,14 @@ from goodput_cli.vocabulary.text import clock, duration, plural
 TOTAL, QUEUED = "total", "queued"
 MOST_CHAINS = 100
 """Maximum number of outages that are shown by phase."""
-_ALWAYS = (RecoveryPhase.FAILED, RecoveryPhase.DETECTED, RecoveryPhase.DECIDED, RecoveryPhase.TERMINATED, RecoveryPhase.REQUEUED, RecoveryPhase.ALLOCATED)
+_ALWAYS = (
+    RecoveryPhase.FAILED,
+    RecoveryPhase.DETECTED,
+    RecoveryPhase.DECIDED,
+    RecoveryPhase.TERMINATED,
+    RecoveryPhase.REQUEUED,
+    RecoveryPhase.ALLOCATED,
+)
 """Points whose missing lines are reported to people, because all programs have them. Some programs have no health check
 and no rendezvous."""
 

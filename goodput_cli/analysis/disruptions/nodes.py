@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median_low
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.events.signs import Cycle, RecoveryPhase, RecoveryEvent
+from goodput_cli.events.signs import Cycle, RecoveryEvent, RecoveryPhase
 from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 

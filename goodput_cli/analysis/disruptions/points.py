@@ -21,7 +21,7 @@ from goodput_cli.accounting.columns import rows_of, search
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.losses import EvidenceRows, find_evidence
 from goodput_cli.events.schema import Kind
-from goodput_cli.events.signs import RecoveryPhase, RecoveryEvent
+from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase
 
 FIRST = frozenset({RecoveryPhase.FAILED, RecoveryPhase.DETECTED, RecoveryPhase.DECIDED, RecoveryPhase.RENDEZVOUS_BEGUN})
 """Points for which the first of several lines counts; for all others the last one counts."""
@@ -104,7 +104,11 @@ class _Finder:
     def _end(self, attempt: int) -> OutageMoments:
         """Return the passage at the end of the last attempt."""
         begin = self._begins[attempt]
-        signs = [one for one in self._signs[bisect_left(self._belongs, begin.time) :] if one.point <= RecoveryPhase.TERMINATED]
+        signs = [
+            one
+            for one in self._signs[bisect_left(self._belongs, begin.time) :]
+            if one.point <= RecoveryPhase.TERMINATED
+        ]
         moments = _in_order([begin, *self._named(attempt, signs, None)])
         return OutageMoments(attempt, moments, tuple(signs), followed=False, trained=False)
 
@@ -195,7 +199,8 @@ class _Finder:
         return [
             one
             for one, time in some
-            if (time > begin or one.point < RecoveryPhase.REQUEUED) and (time < end or one.point >= RecoveryPhase.REQUEUED)
+            if (time > begin or one.point < RecoveryPhase.REQUEUED)
+            and (time < end or one.point >= RecoveryPhase.REQUEUED)
         ]
 
     def _named(

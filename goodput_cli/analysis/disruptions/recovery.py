@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
-from goodput_cli.analysis.disruptions.chain import REDONE, OutageTimeline, OutagePhase
+from goodput_cli.analysis.disruptions.chain import REDONE, OutagePhase, OutageTimeline
 from goodput_cli.analysis.recoveries import MARK, RECOVERIES, UNKNOWN_IN_VERSION_1, Recoveries
 from goodput_cli.analysis.sheet import Audience, Cell, Column
 from goodput_cli.analysis.table import UNKNOWN
@@ -75,7 +75,9 @@ def link_rows(chain: OutageTimeline | None) -> list[dict[str, Any]]:
     if chain.followed and chain.when(RecoveryPhase.CAUGHT_UP) is None:
         rows.append(
             _row(
-                RecoveryPhase.CAUGHT_UP.words, "not_before_next" if not chain.trained or chain.caught_up_later else "never", {}
+                RecoveryPhase.CAUGHT_UP.words,
+                "not_before_next" if not chain.trained or chain.caught_up_later else "never",
+                {},
             )
         )
     return rows
@@ -85,7 +87,7 @@ def _row(name: str, state: str, values: dict[str, Any]) -> dict[str, Any]:
     return {"link": name, "state": state, **values}
 
 
-_AMOUNTS = ("wasted", "downtime", "restart", "queued", "beside")
+_AMOUNTS = ("wasted", "downtime", "restart", "queued")
 
 
 def _known(link: OutagePhase) -> dict[str, Any]:
@@ -94,8 +96,8 @@ def _known(link: OutagePhase) -> dict[str, Any]:
         link.point.words, "known",
         {
             "start": iso(link.start_ns), "end": iso(link.end_ns), "seconds": link.ns / 1e9, **amounts,
-            "elsewhere_seconds": link.elsewhere_ns / 1e9, "at_most": link.at_most,
-            "out_of_order_seconds": link.moved_ns / 1e9, "evidence": link.where,
+            "beside_seconds": link.uncategorized_ns / 1e9, "elsewhere_seconds": link.elsewhere_ns / 1e9,
+            "at_most": link.at_most, "out_of_order_seconds": link.moved_ns / 1e9, "evidence": link.where,
         },
     )  # fmt: skip
 
@@ -138,7 +140,9 @@ def _recover(one: OutageTimeline) -> int | None:
     return one.recover_ns
 
 
-def _times(name: str, value: Callable[[OutageTimeline], int | None], *, heading: str, words: str) -> tuple[Column, Column]:
+def _times(
+    name: str, value: Callable[[OutageTimeline], int | None], *, heading: str, words: str
+) -> tuple[Column, Column]:
     """Return two columns: a time, and True if it is an upper limit."""
     return (
         Column(

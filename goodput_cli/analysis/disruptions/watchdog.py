@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.disruptions.chain import OutageTimeline, OutagePhase
+from goodput_cli.analysis.disruptions.chain import OutagePhase, OutageTimeline
 from goodput_cli.analysis.insights.hangs import find_hangs
 from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.vocabulary.text import duration
@@ -71,7 +71,9 @@ def longest_link_words(timeline: Timeline, chains: Sequence[OutageTimeline]) -> 
         return None
     if point is RecoveryPhase.DETECTED:
         return _noticed(timeline, chains, ns, lost)
-    if point in (RecoveryPhase.TRAINING_AGAIN, RecoveryPhase.WORKERS_STARTED) and any(one.missing for one in by_point[point]):
+    if point in (RecoveryPhase.TRAINING_AGAIN, RecoveryPhase.WORKERS_STARTED) and any(
+        one.missing for one in by_point[point]
+    ):
         return None  # The log does not separate these phases.
     return f"{duration(ns)} of {duration(lost)} passed until {point.words}"
 

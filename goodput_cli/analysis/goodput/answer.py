@@ -15,8 +15,8 @@ from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.json_fields import Bounds, Count, Json, written
 from goodput_cli.analysis.results import (
     AtRisk,
-    InferredRules,
     Elastic,
+    InferredRules,
     Job,
     Method,
     Reference,

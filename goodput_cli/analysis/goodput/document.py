@@ -323,7 +323,7 @@ def _headline(analysis: Analysis) -> blocks.Headline:
         whole=phrases.outside_window_text(analysis),
         attempts=phrases.attempts_text(analysis),
         progress=phrases.progress_text(analysis),
-        doubts=phrases.doubts(analysis),
+        doubts=phrases.headline_warnings(analysis),
     )
 
 

@@ -36,7 +36,7 @@ from goodput_cli.vocabulary.text import (
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.attempts.failure_cause import FailureCause
-    from goodput_cli.analysis.results import AnalysisData, CategoryTime, InferredRules, Elastic, Job, StepStatistics
+    from goodput_cli.analysis.results import AnalysisData, CategoryTime, Elastic, InferredRules, Job, StepStatistics
 
 DRAFTED = "drafted"
 """Value in the category column of a table row that reports inferred rules."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from goodput_cli.analysis.insights.kinds import Candidate
-from goodput_cli.analysis.steps.devices import IDLE, devices_of, short_device_list, name_of, samples_of
+from goodput_cli.analysis.steps.devices import IDLE, devices_of, name_of, samples_of, short_device_list
 from goodput_cli.events.devices import DeviceSamples, Quantity
 from goodput_cli.vocabulary.text import duration, percent, plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND

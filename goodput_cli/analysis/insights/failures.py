@@ -15,7 +15,7 @@ from goodput_cli.analysis.disruptions.costs import Older
 from goodput_cli.analysis.disruptions.find import disruptions_inside, last_failure
 from goodput_cli.analysis.disruptions.losses import dying_starts, finished_a_step, first_and_last_steps
 from goodput_cli.analysis.insights.hosts import HostsOfJob
-from goodput_cli.analysis.insights.kinds import InsightTarget, Candidate
+from goodput_cli.analysis.insights.kinds import Candidate, InsightTarget
 from goodput_cli.analysis.insights.patterns import SavePolicy, frequent_saves, lost_training, rare_saves, save_policy
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Kind
@@ -398,7 +398,9 @@ def _disruptions(failures: Failures, rest: Mask, wasted: I64, policy: SavePolicy
             lost_to[why.code] += ns
     if lost_to:
         costliest = max(sorted(lost_to), key=lambda code: lost_to[code])
-        said = {why.advice_for(training_lost=lost > 0) for why in _causes_of_ends(analysis, which) if why.code == costliest}
+        said = {
+            why.advice_for(training_lost=lost > 0) for why in _causes_of_ends(analysis, which) if why.code == costliest
+        }
         advice = next(iter(said)) if len(said) == 1 else CAUSES[costliest].advice_for(training_lost=lost > 0)
         advice = f"{_RESTARTS}; {advice}" if long else advice
         command, options = "disruptions", ("--by", "cause")

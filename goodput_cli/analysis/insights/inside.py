@@ -10,9 +10,9 @@ from goodput_cli.analysis.insights.kinds import Candidate
 from goodput_cli.analysis.steps.inside import (
     LEAST_PERCENT,
     OF_A_HOST,
-    StepHostRow,
     RankRow,
     StepBreakdown,
+    StepHostRow,
     data_in_ledger,
     delay_text,
     is_slow,

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.insights.kinds import InsightTarget, Candidate
+from goodput_cli.analysis.insights.kinds import Candidate, InsightTarget
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.saves import saves_made
 from goodput_cli.analysis.steps.times import TimedSteps, timed_steps
@@ -345,7 +345,9 @@ def _seconds_apart(analysis: AnalysisData) -> float | None:
     return None if steps is None or len(known) == 0 else steps * float(known[-1]) / 1e9
 
 
-def rare_saves(analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: InsightTarget) -> Candidate:
+def rare_saves(
+    analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: InsightTarget
+) -> Candidate:
     """Return the insight. wasted: training (ns) that the failures took back."""
     window, apart = analysis.window, duration_of_seconds(policy.interval)
     text = f"{plural(failures, 'failure')} lost the work since the last checkpoint; checkpoints are {apart} apart"

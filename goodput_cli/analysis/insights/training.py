@@ -18,7 +18,7 @@ from goodput_cli.accounting.columns import among, distinct, of_kind
 from goodput_cli.analysis.goodput.findings import Covered
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.inside import waited_for_data
-from goodput_cli.analysis.insights.kinds import BY_CODE, InsightTarget, Candidate
+from goodput_cli.analysis.insights.kinds import BY_CODE, Candidate, InsightTarget
 from goodput_cli.analysis.insights.patterns import WITHIN, find_step_pause, hangs_now, silent_since
 from goodput_cli.analysis.steps.growth import growth_between
 from goodput_cli.analysis.steps.levels import LEAST_STRETCH, changes_level
@@ -196,7 +196,8 @@ def _of_drifts(steps: TimedSteps, drifts: Sequence[Drift]) -> Candidate:
     return Candidate(
         "drift", ns, f"{drift_text(worst)}: {_OPEN}{WITHIN}", min(drift.start_ns for drift in drifts),
         max(drift.end_ns for drift in drifts), len(drifts), tuple(steps.take(np.array(ends)).row.tolist()),
-        InsightTarget(steps=tuple(drift.first_step for drift in drifts[:_MOST_ROWS])), in_goodput_ns=ns, confirmed=False,
+        InsightTarget(steps=tuple(drift.first_step for drift in drifts[:_MOST_ROWS])), in_goodput_ns=ns,
+        confirmed=False,
     )  # fmt: skip
 
 
@@ -470,7 +471,8 @@ def find_unexplained(analysis: AnalysisData, explained: int, failing: I64) -> It
     longest = int(segments[np.argmax(_lengths(analysis, segments))])
     around = ("--category", Category.OTHER.id)
     yield Candidate("unexplained", other - dead, text, window.start_ns, window.end_ns, len(segments),
-                _rows(analysis, np.array([longest])), InsightTarget(categories=(Category.OTHER.id,)), around)  # fmt: skip
+                _rows(analysis, np.array([longest])), InsightTarget(categories=(Category.OTHER.id,)),
+                around)  # fmt: skip
 
 
 _MAY_BE_THERE = (

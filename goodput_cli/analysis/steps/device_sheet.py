@@ -48,7 +48,9 @@ def _no_device_reason(analysis: Analysis) -> str:
     return f"accelerator samples cover {period(first, last)}, which is outside the window. Check --timezone"
 
 
-def _sheet(title: str, table: TableDeclaration, rows: Sequence[object], summary: tuple[str, ...], notes: tuple[str, ...]) -> Sheet:
+def _sheet(
+    title: str, table: TableDeclaration, rows: Sequence[object], summary: tuple[str, ...], notes: tuple[str, ...]
+) -> Sheet:
     columns = table.people_columns()
     return Sheet(
         title=title,

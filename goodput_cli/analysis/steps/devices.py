@@ -84,7 +84,9 @@ class DeviceCategory:
     kwh: float | None = column("number", "energy (kWh); null: not recorded", heading="kWh")
 
 
-DEVICE_CATEGORIES = TableDeclaration("device_category", "all accelerators in a category", columns_of(DeviceCategory, attribute))
+DEVICE_CATEGORIES = TableDeclaration(
+    "device_category", "all accelerators in a category", columns_of(DeviceCategory, attribute)
+)
 
 
 @written(

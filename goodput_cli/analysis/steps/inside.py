@@ -185,7 +185,7 @@ class StepBreakdown:
         return next((row for row in self.phases if row.phase == name and row.logged is None), None)
 
 
-def rank_or_host_name(row: RankRow | StepHostRow) -> str:
+def row_name(row: RankRow | StepHostRow) -> str:
     """`rank 3 on node-1`, `host node-1`."""
     if isinstance(row, StepHostRow):
         return f"host {row.host}"
@@ -230,7 +230,7 @@ def slow_ranks(inside: StepBreakdown) -> tuple[RankRow, ...]:
 
 def delay_text(inside: StepBreakdown, rows: Sequence[RankRow | StepHostRow]) -> str:
     """Return `rank 3 on node-1 delayed all others by at least 5 min 00 s (4.20 % of step time), rank 5 by ...`."""
-    names = [rank_or_host_name(row) for row in rows]
+    names = [row_name(row) for row in rows]
     amounts = [_amount(inside, row.cost_ns or 0) for row in rows]
     others = "".join(f", {name} by {amount}" for name, amount in zip(names[1:], amounts[1:], strict=True))
     return f"{names[0]} delayed all others by {amounts[0]}{others}"

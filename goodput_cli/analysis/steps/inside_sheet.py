@@ -16,15 +16,15 @@ from goodput_cli.analysis.steps.inside import (
     OF_A_HOST,
     PHASES,
     RANKS,
-    StepHostRow,
     PhaseRow,
     RankRow,
     StepBreakdown,
+    StepHostRow,
     data_in_ledger,
     delay_text,
     may_be_slow,
     mostly_data,
-    rank_or_host_name,
+    row_name,
     share_of,
     slow_ranks,
     waited,
@@ -115,7 +115,7 @@ def _slow_notes(one: StepBreakdown) -> Iterator[str]:
     for row in one.ranks:
         if row.likely_ns:
             yield (
-                f"{rank_or_host_name(row)} may delay others by {duration(row.likely_ns)}: it is slower than the median rank in "
+                f"{row_name(row)} may delay others by {duration(row.likely_ns)}: it is slower than the median rank in "
                 "one phase that may include waiting, and faster in another"
             )
 
@@ -144,11 +144,14 @@ def _waits(one: StepBreakdown, in_ledger: int) -> Iterator[tuple[float, str]]:
     if data is not None and data > 0:
         whose = ""
         if slow and all(map(mostly_data, slow)):
-            whose = f" ({', '.join(map(rank_or_host_name, slow))}: {'at least' if one.at_least else 'up to'} {duration(cost)})"
+            whose = f" ({', '.join(map(row_name, slow))}: {'at least' if one.at_least else 'up to'} {duration(cost)})"
         yield data, f"{waited(data, 'data', one.least)}{whose}"
     share = share_of(cost, one.net_step_ns)
     if slow and share is not None:
-        yield share, f"{', '.join(map(rank_or_host_name, slow))} delayed all others by {one.least}{percent(share)} of step time"
+        yield (
+            share,
+            f"{', '.join(map(row_name, slow))} delayed all others by {one.least}{percent(share)} of step time",
+        )
     wait = one.phase("wait")
     if wait is not None and wait.percent:
         samples = any(row.kind == "rl" for row in one.phases)

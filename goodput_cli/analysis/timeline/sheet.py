@@ -117,7 +117,9 @@ def _columns(rows: SegmentRows) -> tuple[Column, ...]:
         "what": Column("category", "text", people, _names, brief=brief_name),
         "number": Column("attempt", "count", people, _attempts, spare=True),
         "steps": Column("steps", "text", people, _step_ranges),
-        "lines": Column("evidence", "text", people, lambda part: map(_short_locations, part.locations), brief=_first_location),
+        "lines": Column(
+            "evidence", "text", people, lambda part: map(_short_locations, part.locations), brief=_first_location
+        ),
     }
     slow = Audience.PEOPLE | Audience.TABLES if rows.slowdown.any() else Audience.TABLES
     tables = {one.name: one for one in seen_by(Audience.TABLES, SEGMENTS.columns)}

@@ -38,6 +38,6 @@ __all__ = [
     "path_of",
     "print_to_stderr",
     "split",
-    "stamp",
+    "epoch_seconds",
     "variable",
 ]

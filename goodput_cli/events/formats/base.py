@@ -28,7 +28,7 @@ from goodput_cli.events.recorded_steps import RecordedStepCollector
 from goodput_cli.events.rows import DetailCollector, Interner, Measurements, Origin, RowBuilder, constant
 from goodput_cli.events.text.collector import Collector, TextPart
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
-from goodput_cli.events.values import DecimalColumn, epoch_column, whole_column, invalid_time_reason
+from goodput_cli.events.values import DecimalColumn, epoch_column, invalid_time_reason, whole_column
 from goodput_cli.sources.base import RawBatch, Record
 
 RUNS = "mldiagnostics"

@@ -25,7 +25,7 @@ from goodput_cli.events.schema import (
     Edge,
     Kind,
 )
-from goodput_cli.events.signs import RecoveryPhase, RecordedRecoveryEvent, RecoveryEventText
+from goodput_cli.events.signs import RecordedRecoveryEvent, RecoveryEventText, RecoveryPhase
 from goodput_cli.events.values import NOT_FINITE, number, whole_number
 from goodput_cli.record.native import EVENT, EVENTS, PHASES, RANK, REASON, RESTARTED_BY, RUN_ID, STEP, TIME
 from goodput_cli.sources.base import Record

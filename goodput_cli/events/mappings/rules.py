@@ -40,7 +40,7 @@ from goodput_cli.events.mappings.patterns import cause_row, check_rule, compiled
 from goodput_cli.events.mappings.times import find_time, is_searched, read_time
 from goodput_cli.events.mappings.toml import Mistake, TomlLocation
 from goodput_cli.events.schema import RATE_SECONDS, Edge, SaveState
-from goodput_cli.events.signs import RecoveryPhase, RecoveryEventText, UntimedRecoveryEvent
+from goodput_cli.events.signs import RecoveryEventText, RecoveryPhase, UntimedRecoveryEvent
 from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import SACCT
-from goodput_cli.events.signs import RecoveryPhase, RecoveryEvent, plain
+from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase, plain
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
 from goodput_cli.events.text.meaning import said
 from goodput_cli.vocabulary.when import NS_PER_SECOND

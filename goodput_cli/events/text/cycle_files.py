@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.signs import Cycle, CycleFile, RecoveryPhase, RecoveryEvent
+from goodput_cli.events.signs import Cycle, CycleFile, RecoveryEvent, RecoveryPhase
 from goodput_cli.events.text.jobs import beside
 from goodput_cli.vocabulary.when import NS_PER_MINUTE
 

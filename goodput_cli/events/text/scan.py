@@ -172,7 +172,9 @@ class TextLines:
             turns = self._turns[key] = InTurns()
         return turns
 
-    def _read(self, block: Lines, at: int, number: int, signs: list[UntimedRecoveryEvent]) -> tuple[list[LogLine], str, str]:
+    def _read(
+        self, block: Lines, at: int, number: int, signs: list[UntimedRecoveryEvent]
+    ) -> tuple[list[LogLine], str, str]:
         """What a line says, why it is wrong, and itself, without prefixes. signs: takes those that it holds."""
         line = bare(block.text(at))
         overwritten = bool(block.overwritten[at])

@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.envelope import Identity
 from goodput_cli.events.evidence import FailureEvidence
-from goodput_cli.events.signs import MOST_SIGNS, RecoveryPhase, RecoveryEventText, RecoveryEvent, UntimedRecoveryEvent, thin_out, in_order, plain
+from goodput_cli.events.signs import (
+    MOST_SIGNS,
+    RecoveryEvent,
+    RecoveryEventText,
+    RecoveryPhase,
+    UntimedRecoveryEvent,
+    in_order,
+    plain,
+    thin_out,
+)
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.log_lines import LogLine, ParsedEvent
 from goodput_cli.events.text.stamps import Stamp
@@ -89,7 +98,9 @@ _WITNESSES = ("process", "kernel", "pod")
 """Who says that something failed when it did; launchers and schedulers say it when they have seen it."""
 
 
-def few_signs(signs: Iterable[RecoveryEvent], sources: Sequence[str], notes: DiagnosticCollector) -> tuple[RecoveryEvent, ...]:
+def few_signs(
+    signs: Iterable[RecoveryEvent], sources: Sequence[str], notes: DiagnosticCollector
+) -> tuple[RecoveryEvent, ...]:
     """The signs in order of time, those of each job in bounded number. sources: the names of all, by their codes."""
     by_job: defaultdict[str, list[RecoveryEvent]] = defaultdict(list)
     for one in signs:
@@ -117,10 +128,14 @@ def by_source(names: Sequence[str]) -> dict[str, int]:
     return {name: code for code, name in enumerate(names)}
 
 
-def sign(point: RecoveryPhase, *, host: str = "", rank: str | None = None, **facts: str | int | None) -> RecoveryEventText:
+def sign(
+    point: RecoveryPhase, *, host: str = "", rank: str | None = None, **facts: str | int | None
+) -> RecoveryEventText:
     """A sign with the facts that are known, none of them longer than a name. rank: as it is written."""
     known = {name: plain(one) if isinstance(one, str) else one for name, one in facts.items() if one not in (None, "")}
-    return RecoveryEventText(point, {name: one for name, one in known.items() if one is not None}, plain(host), rank_of(rank))
+    return RecoveryEventText(
+        point, {name: one for name, one in known.items() if one is not None}, plain(host), rank_of(rank)
+    )
 
 
 _DIGITS = 8

@@ -204,14 +204,20 @@ def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector, ex
     several = {run_id: run for run_id, run in here.items() if run.steps > 1}
     offered = several or here
     if len(offered) < len(stored):
-        code = next(code for code, parts in tracked.items() if any(isinstance(part, RunMetadata | MlflowMetric) for part in parts))
+        code = next(
+            code
+            for code, parts in tracked.items()
+            if any(isinstance(part, RunMetadata | MlflowMetric) for part in parts)
+        )
         message = "MLflow runs that were deleted, or have fewer than two steps; ignored"
         notes.add("tracker_runs_left_out", message, code, [], (), len(stored) - len(offered))
     found = {run_id: _run(run_id, run) for run_id, run in offered.items()}
     return list(found.values()) if exact else _without_restarts(found, offered, notes)
 
 
-def _without_restarts(found: Mapping[str, TrackedRun], stored: Mapping[str, _Stored], notes: DiagnosticCollector) -> list[TrackedRun]:
+def _without_restarts(
+    found: Mapping[str, TrackedRun], stored: Mapping[str, _Stored], notes: DiagnosticCollector
+) -> list[TrackedRun]:
     """Return the runs, with those of one name that continue each other merged."""
     named = {run_id: run for run_id, run in found.items() if run.name and any(True for _ in run.lives[0].locations)}
     extents = (_extent(run, _experiment(stored[run_id])) for run_id, run in named.items())

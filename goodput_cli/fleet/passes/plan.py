@@ -28,6 +28,7 @@ from goodput_cli.fleet.passes.read import (
     batches_of,
     documents_at_once,
     fits,
+    group_documents,
     name_of,
     needed,
     of_this_machine,
@@ -35,7 +36,6 @@ from goodput_cli.fleet.passes.read import (
     pieces_of,
     read_batch,
     split_batch,
-    group_documents,
 )
 from goodput_cli.fleet.passes.work import DocumentRow, Failed, Local, Origin, Task
 from goodput_cli.sources.base import SourceDocument

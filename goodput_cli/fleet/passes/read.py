@@ -38,7 +38,7 @@ from goodput_cli.events.text.folders import FolderOfLogs, jobs_of_folders, name_
 from goodput_cli.events.text.jobs import beside, is_of_node, stem_of_text
 from goodput_cli.events.text.views import places_of_output
 from goodput_cli.fleet.passes.work import DocumentRow, JobPart, Local, Origin, Task
-from goodput_cli.sources.base import SourceDocument, Progress, ReadContext, read_document
+from goodput_cli.sources.base import Progress, ReadContext, SourceDocument, read_document
 from goodput_cli.sources.blocks import PACKED_ENDINGS, is_event_file
 from goodput_cli.sources.layouts import home_of
 
@@ -53,7 +53,7 @@ _TASKS_EACH = 8
 HERE = Local()
 
 
-Sized = TypeVar("Sized", bound="Document | Split")
+Sized = TypeVar("Sized", bound="SourceDocument | Split")
 
 
 @dataclass
@@ -96,7 +96,10 @@ class DocumentRead:
 
 
 def read_batch(
-    task: Task, batch: Sequence[SourceDocument], local: Local = HERE, read_too: Callable[[DocumentRead], None] | None = None
+    task: Task,
+    batch: Sequence[SourceDocument],
+    local: Local = HERE,
+    read_too: Callable[[DocumentRead], None] | None = None,
 ) -> tuple[list[DocumentRow], dict[tuple[str, str], Any]]:
     """Read documents. Return the row of each, and by URI and job the answer about each job in each, as the task's work
     keeps it. read_too: called with each document before its events are released."""
@@ -184,7 +187,9 @@ def _part(job: EventLog, document: SourceDocument, former: str) -> JobPart:
     return JobPart(table.jobs[0], len(table), begin, end, parts, first, last, restores, former)
 
 
-def group_documents(documents: Sequence[SourceDocument], rows: Mapping[str, DocumentRow], shared: int | None) -> list[SourceDocument]:
+def group_documents(
+    documents: Sequence[SourceDocument], rows: Mapping[str, DocumentRow], shared: int | None
+) -> list[SourceDocument]:
     """Return the documents in their order. Text of one folder is one document, with the event logs of trackers that may
     have the same runs, and with folders of the same job. rows: by URI. shared: see `ReadingOptions.shared_levels`.
     Documents that cannot be read twice stay separate."""

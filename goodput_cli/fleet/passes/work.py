@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Protocol
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.schema import EventLog
-from goodput_cli.sources.base import SourceDocument, Progress, SourceFilter
+from goodput_cli.sources.base import Progress, SourceDocument, SourceFilter
 
 Origin = tuple[tuple[str, str], ...]
 """The documents that a job's events are from, in order: URI, and the hash of the bytes as stored."""

@@ -20,7 +20,7 @@ import numpy as np
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.results import WindowRow
 from goodput_cli.arrays import F64
-from goodput_cli.monitor.snapshot import SnapshotAmount, Snapshot, Update, badput_of, badput_of_window
+from goodput_cli.monitor.snapshot import Snapshot, SnapshotAmount, Update, badput_of, badput_of_window
 from goodput_cli.monitor.targets.base import (
     Address,
     MonitorContext,

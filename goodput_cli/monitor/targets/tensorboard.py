@@ -19,7 +19,7 @@ import numpy as np
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.errors import GoodputError
 from goodput_cli.events import event_files
-from goodput_cli.monitor.snapshot import SnapshotAmount, Snapshot, Update, badput_of, badput_of_window
+from goodput_cli.monitor.snapshot import Snapshot, SnapshotAmount, Update, badput_of, badput_of_window
 from goodput_cli.monitor.targets.base import (
     Address,
     MonitorContext,

@@ -190,7 +190,9 @@ class FileSink:
             torn = _ends_in_the_middle(self.path)
             descriptor = self._opened_descriptor()
         except OSError as error:
-            self._warn_on_change(_NO_FILE if error.errno in (errno.ENXIO, errno.EISDIR) and self._opened else _reason(error))
+            self._warn_on_change(
+                _NO_FILE if error.errno in (errno.ENXIO, errno.EISDIR) and self._opened else _reason(error)
+            )
             if self._is_deleted(own):
                 self._let_go()
             return

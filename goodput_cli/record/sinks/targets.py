@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     class Context(Protocol):
         """Properties of the attempt (a `Writer`): the owner of the lines, and the limits of waiting lines.
 
-        dropped_line, second_writer_line: return the lines of such reports. warn: called with messages for the user of the
-        program. inline: True to write files in the caller's thread (None: for a local file system). batch_lines,
+        dropped_line, second_writer_line: return the lines of such reports. warn: called with messages for the user of
+        the program. inline: True to write files in the caller's thread (None: for a local file system). batch_lines,
         latency: limits of a batch for Cloud Logging. log_id: its log, if the target contains none; "" for
         `goodput_<job>`.
         """

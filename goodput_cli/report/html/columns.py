@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import run_heads
-from goodput_cli.analysis.picture import DRAWN, WindowPicture, Shares
+from goodput_cli.analysis.picture import DRAWN, Shares, WindowPicture
 from goodput_cli.vocabulary.categories import CATEGORIES, title
 
 Table = Mapping[str, Sequence[Any]]

@@ -19,6 +19,7 @@ from goodput_cli.fleet.phrases import (
     NOT_KNOWN_HERE,
     by_time,
     device_usage_lines,
+    largest_losses,
     lost_amount,
     measured,
     not_known,
@@ -29,7 +30,6 @@ from goodput_cli.fleet.phrases import (
     trend,
     warnings_line,
     warnings_of_runs,
-    largest_losses,
 )
 from goodput_cli.fleet.report import FleetSheet
 from goodput_cli.fleet.rows import CATEGORY_TABLE, RunLine, category_rows, grouped
@@ -246,7 +246,9 @@ def runs_chart(report: FleetData, pages: Mapping[RunKey, str] = MappingProxyType
         amount = row.ns / NS_PER_HOUR if timed else hours(int(row.chip_ns or 0))
         if amount > 0:
             page = pages.get((row.job, row.run))
-            rows.append({"hours": amount, "goodput": row.goodput_percent, "name": _run_label(row, amount), "page": page})
+            rows.append(
+                {"hours": amount, "goodput": row.goodput_percent, "name": _run_label(row, amount), "page": page}
+            )
     if len(rows) < 2:
         return None
     axis = {"title": "job hours" if timed else "accelerator hours", "tickCount": 8, **_SHORT}

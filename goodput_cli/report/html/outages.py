@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from goodput_cli.analysis.disruptions.chain import OutageTimeline, OutagePhase
+from goodput_cli.analysis.disruptions.chain import OutagePhase, OutageTimeline
 from goodput_cli.analysis.disruptions.links import chain_sheet, redone_steps
 from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.analysis.goodput.analysis import Analysis

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from goodput_cli.events.schema import Edge
-from goodput_cli.events.signs import RecoveryPhase, RecoveryEventText
+from goodput_cli.events.signs import RecoveryEventText, RecoveryPhase
 from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, duration, pattern
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs import mllog
@@ -222,7 +222,9 @@ def _restarts(found: Any) -> ParsedEvent:
 
 def _waited(found: Any) -> ParsedEvent:
     """Of what waited for the heartbeat of a process."""
-    return ParsedEvent(NAME, EventType.SIGN, signs=(sign(RecoveryPhase.DETECTED, timeout_ns=duration(found["waited"])),))
+    return ParsedEvent(
+        NAME, EventType.SIGN, signs=(sign(RecoveryPhase.DETECTED, timeout_ns=duration(found["waited"])),)
+    )
 
 
 RULES = (

@@ -16,11 +16,11 @@ from ...of_recorder import (
     Heartbeat,
     Writer,
     check,
+    epoch_seconds,
     known_project,
     microseconds,
     print_to_stderr,
     split,
-    epoch_seconds,
     variable,
 )
 
