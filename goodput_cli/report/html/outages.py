@@ -24,7 +24,7 @@ _LOOKS = {
     _QUEUED: Category.QUEUED,
     "restart": Category.TRAINING_PREP,
     "elsewhere": Category.WASTED,
-    "beside": Category.OTHER,
+    "uncategorized": Category.OTHER,
 }
 """Style of an amount. The queue is hatched, because nothing is allocated then."""
 
