@@ -101,9 +101,8 @@ def insight_sections() -> str:
 
 def _insight_section(code: str, kind: InsightKind) -> str:
     origin = "" if kind.origin.startswith(_DEFAULT_ORIGIN) else f" ({kind.origin})"
-    advice = f"{kind.advice}; " if kind.advice else ""
-    least = f"*From* {kind.least_percent:g} %{origin}."
-    text = f"**{kind.title}.** {kind.meaning} {least} *Do:* {advice}`goodput {kind.command}`."
+    advice = f" *Do:* {kind.advice}." if kind.advice else ""
+    text = f"**{kind.title}.** {kind.meaning} *From* {kind.least_percent:g} %{origin}.{advice}"
     return f"### {code}\n\n{_wrapped(text)}\n"
 
 

@@ -132,7 +132,13 @@ class Analysis(AnalysisData):
 
     @cached_property
     def segments(self) -> pd.DataFrame:
-        """Return the segments of the window as a DataFrame (needs pandas; see docs/accounting.md for the columns)."""
+        """Return the segments of the window as a DataFrame (needs pandas). They cover it without overlap.
+
+        start, end: UTC timestamps, exact to the nanosecond. ns, seconds: length. category: id. label: of a custom
+        event. attempt: from 1; missing without an attempt. first_step, last_step: missing if the segment is not about
+        steps. slowdown_ns: the part that is `training_slowdown`, though the category is `productive`. evidence: the
+        log lines that bound it.
+        """
         return segment_frame(self.timeline, self.window.start_ns, self.window.end_ns)
 
     @cached_property
@@ -156,12 +162,7 @@ def _insights(analysis: Analysis) -> pd.DataFrame:
 
 
 def segment_frame(timeline: Timeline, start: int, end: int) -> pd.DataFrame:
-    """Return the segments of [start, end) (ns): they touch, do not overlap and cover it.
-
-    Columns: start, end (UTC timestamps, ns), ns (int64), seconds (float), category, label (or missing), attempt (from
-    1, missing outside attempts), first_step, last_step (missing for segments without steps), slowdown_ns (int64),
-    evidence (a list of the log lines that bound it).
-    """
+    """Return the segments of [start, end) (ns), with the columns of `Analysis.segments`."""
     import pandas as pd
 
     rows = segment_rows(timeline, start, end)
