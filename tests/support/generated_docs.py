@@ -17,7 +17,7 @@ from goodput_cli.analysis.advice.interval import VERDICTS
 from goodput_cli.analysis.advice.results import SHOWN
 from goodput_cli.analysis.insights.kinds import BY_CODE, InsightKind
 from goodput_cli.cli.main import goodput
-from goodput_cli.diagnostics.diagnostic import CODES, DiagnosticCode
+from goodput_cli.diagnostics.diagnostic import CODES, SEVERITIES, DiagnosticCode
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.words import words
 from tests.support.markdown_docs import ROOT
@@ -28,6 +28,9 @@ SHARED_BY = 3
 """An option that as many commands describe in the same words is described once, under "Shared options"."""
 _DEFAULT_ORIGIN = "our default"
 """Begins the origin of limits that docs/insights.md explains once."""
+_SEVERITY_HEADINGS = {"error": "Errors", "warning": "Warnings", "info": "Infos"}
+MANY_FORMATS = 5
+"""More formats than this with one advice are the trainers whose log output is read."""
 Record = tuple[str, str]
 """The names of an option, and its help."""
 Option = tuple[str, Record]
@@ -80,8 +83,12 @@ def folders() -> str:
 
 
 def code_sections() -> str:
-    """Return a heading for each diagnostic code, with its text from the registry."""
-    return "\n".join(_code_section(*row) for row in CODES.items())
+    """Return a section for each severity, with a heading and the text of each of its diagnostics."""
+    parts = []
+    for severity in SEVERITIES:
+        parts.append(f"## {_SEVERITY_HEADINGS[severity]}\n")
+        parts += [_code_section(name, code) for name, code in CODES.items() if code.severity == severity]
+    return "\n".join(parts)
 
 
 def word_table() -> str:
@@ -107,13 +114,19 @@ def _insight_section(code: str, kind: InsightKind) -> str:
 
 
 def _code_section(name: str, code: DiagnosticCode) -> str:
-    advice = " ".join(code.advices)
-    text = f"**{_severities(code)}.** {code.meaning} *Effect:* {code.effect} *Do:* {advice}"
-    return f"### {name}\n\n{_wrapped(text)}\n"
+    """Return the heading of a diagnostic and its text, without an absent effect or advice. Advice is in italics."""
+    advice = [code.advice, *(f"In {_log_formats(names)}: {text}" for names, text in code.of_formats.items())]
+    needed = " ".join(text.removeprefix("No action needed.").strip() for text in advice)
+    effect = code.effect.removeprefix("None.").strip()
+    mild = f" ({code.mild} in mild cases)" if code.mild else ""
+    text = f"{code.meaning}{mild} {effect} {f'*{needed}*' if needed else ''}"
+    return f"### {name}\n\n{_wrapped(' '.join(text.split()))}\n"
 
 
-def _severities(code: DiagnosticCode) -> str:
-    return f"{code.severity}, {code.mild} in mild cases" if code.mild else code.severity
+def _log_formats(names: str) -> str:
+    """Return the log formats that an advice is for; the long list of formats of log output has a name of its own."""
+    several = names.split()
+    return "log output of trainers" if len(several) > MANY_FORMATS else f"logs of {', '.join(several)}"
 
 
 def _wrapped(text: str, indent: str = "") -> str:
