@@ -51,7 +51,7 @@ class DiagnosticCode:
 
 
 CODES: Mapping[str, DiagnosticCode] = TomlRows(Path(__file__).with_name("codes.toml"), DiagnosticCode)
-"""Every code, in the order of docs/diagnostics.md."""
+"""Every code; docs/diagnostics.md lists them by severity."""
 
 _UNKNOWN = DiagnosticCode("warning", "", "See the message.", "See the documentation of the plug-in that reports it.")
 
