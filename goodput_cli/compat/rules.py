@@ -65,7 +65,7 @@ RULES: dict[str, DifferingRule] = {
     "outage_productive": DifferingRule(
         "outage is productive",
         "The library counts all time between two consecutive steps as productive, also an outage right after a "
-        "checkpoint, which repeats no step. goodput counts recovery.",
+        "checkpoint, which repeats no step. goodput counts it as recovery.",
     ),
     "stop_productive": DifferingRule(
         "planned stop is productive",
@@ -93,7 +93,7 @@ RULES: dict[str, DifferingRule] = {
     "end_productive": DifferingRule(
         "up to the job's end",
         "The library counts all time from the last step's start to `job_end_time` as productive. goodput counts a "
-        "usual step, and later events separately.",
+        "step of usual length, and later events separately.",
     ),
     "startup_by_mean": DifferingRule(
         "start-up beyond the mean",
@@ -118,7 +118,7 @@ RULES: dict[str, DifferingRule] = {
     "named_in_lost": DifferingRule(
         "event among lost steps",
         "The library gives saves, restores and data loading inside lost training their own type. goodput counts "
-        "lost training.",
+        "them as lost.",
     ),
     "phase": DifferingRule(
         "phase has its own type",

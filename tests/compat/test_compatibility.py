@@ -112,7 +112,7 @@ def wrapped(item: str) -> str:
 def moves(one: Movement) -> str:
     if one.beside is not None:
         return f"{seconds_text(one.ns)} s of `{one.beside[0]}`, also `{one.there[0]}`"
-    return f"{seconds_text(one.ns)} s: `{one.here[0]}`, `{one.there[0]}`"
+    return f"{seconds_text(one.ns)} s: `{one.here[0]}`→`{one.there[0]}`"
 
 
 def link(name: str, title: str) -> str:
