@@ -172,9 +172,9 @@ def _command_section(
     for option in own:
         if option in described:
             elsewhere.setdefault(described[option], []).append(option)
-    names = [record[0] for _, record in options]
+    names = {_long_name(option) for option in options}
     used = [option for option in options if option in shared]
-    lacking = [option for option in shared if option[1][0] not in names]
+    lacking = [option for option in shared if _long_name(option) not in names]
     also = [_shared_groups(used, lacking, shared)] if used else []
     also += [f"also {_spelled(those)} of `{other}`" for other, those in elsewhere.items()]
     new = [option for option in own if option not in described]
@@ -199,9 +199,12 @@ def _shared_groups(used: Sequence[Option], lacking: Sequence[Option], shared: Se
 
 
 def _spelled(options: Iterable[Option]) -> str:
-    """Return the longest spelling of each option, without its value: `--job-name`."""
-    names = [max(re.findall(r"--?[\w-]+", name), key=len) for _, (name, _) in options]
-    return ", ".join(f"`{name}`" for name in names)
+    return ", ".join(f"`{_long_name(option)}`" for option in options)
+
+
+def _long_name(option: Option) -> str:
+    """Return the longest spelling of an option, without its value: `--job-name`."""
+    return max(re.findall(r"--?[\w-]+", option[1][0]), key=len)
 
 
 def _option_table(options: Iterable[Option]) -> str:
