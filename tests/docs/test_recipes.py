@@ -66,7 +66,7 @@ def update_recipes(printed: list[tuple[Block, str]]) -> None:
 
 @pytest.mark.parametrize(("heading", "schema"), [("Segments", SEGMENTS), ("Events", EVENTS)])
 def test_documented_columns_are_those_of_the_files(heading: str, schema: pa.Schema) -> None:
-    described = re.findall(r"^\| `(\w+)` \| ([\w ]+) \|", section(RECIPES, heading), re.MULTILINE)
+    described = re.findall(r"^- `(\w+)` \(([\w ]+)\): ", section(RECIPES, heading), re.MULTILINE)
     assert described == [(field.name, described_type(field.type)) for field in schema]
 
 

@@ -204,7 +204,8 @@ def _spelled(options: Iterable[Option]) -> str:
 
 def _long_name(option: Option) -> str:
     """Return the longest spelling of an option, without its value: `--job-name`."""
-    return max(re.findall(r"--?[\w-]+", option[1][0]), key=len)
+    spelled: list[str] = re.findall(r"--?[\w-]+", option[1][0])
+    return max(spelled, key=len)
 
 
 def _option_table(options: Iterable[Option]) -> str:
