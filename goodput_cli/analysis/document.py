@@ -11,13 +11,16 @@ Also the parts of an answer for continuous integration and monitoring: figures a
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from goodput_cli.accounting.bounds import Limits
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import Diagnostic
+from goodput_cli.vocabulary.categories import Category, brief_name
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.insights.kinds import Insight
@@ -80,6 +83,46 @@ class Gates:
 
 
 @dataclass(frozen=True)
+class Loss:
+    """A row of what cost most: an insight, or a category that no insight explains."""
+
+    ns: int
+    percent: float
+    """Percentage of the window."""
+    text: str
+    advice: str
+    """Recommended action; empty for a category."""
+    command: str
+    """Command that shows more, as typed."""
+    price: Price | None
+    """Price of the accelerators; None in the queue, where none are allocated."""
+    confirmed: bool = True
+    insight: Insight | None = None
+    row: CategoryTime | None = None
+
+    @property
+    def cost(self) -> float | None:
+        return None if self.price is None else self.price.money(self.ns)
+
+    @property
+    def accelerator_hours(self) -> float | None:
+        return None if self.price is None else self.price.hours(self.ns)
+
+    @property
+    def advice_sentence(self) -> str:
+        return f"{self.advice[:1].upper()}{self.advice[1:]}." if self.advice else ""
+
+
+WITHIN_GOODPUT = "Within goodput (kept training, not part of the loss)"
+"""Heading of `Losses.within`."""
+_LONG = 200
+"""Length of a category's name from which no command contains it."""
+_LEAST_PERCENT = 1
+_LEAST_NS = 60 * 10**9
+"""Minimum (percent of the window, and ns) for a category without an insight, as for most insights."""
+
+
+@dataclass(frozen=True)
 class Losses:
     """Losses, the largest costs and advice."""
 
@@ -102,6 +145,43 @@ class Losses:
     def ns(self) -> int:
         """Return all badput of the ledger (ns)."""
         return sum(row.ns for row in self.badput)
+
+    @cached_property
+    def lost(self) -> tuple[Loss, ...]:
+        """What was lost, the largest first, and unconfirmed losses last. They do not overlap."""
+        found = [
+            self._of_insight(one, one.ns - one.in_goodput_ns) for one in self.insights if not _is_mostly_within(one)
+        ]
+        named = {name for one in self.insights for name in (*one.about.categories, *one.kind.covers)}
+        found += [self._of_category(row) for row in self.badput if not named & {row.name, row.category}]
+        return tuple(sorted(filter(self._is_large, found), key=lambda one: (not one.confirmed, -one.ns)))
+
+    @cached_property
+    def within(self) -> tuple[Loss, ...]:
+        """Time that counts as goodput because the training was kept, the largest first. It may overlap."""
+        return tuple(self._of_insight(one, one.in_goodput_ns) for one in self.insights if _is_mostly_within(one))
+
+    def _is_large(self, loss: Loss) -> bool:
+        large = loss.ns >= _LEAST_NS and loss.percent >= _LEAST_PERCENT
+        return loss.insight is not None or large
+
+    def _of_insight(self, one: Insight, ns: int) -> Loss:
+        share = 100 * ns / self.counted_ns
+        price = None if one.accelerator_hours is None else one.price
+        return Loss(ns, share, one.text, one.advice, one.command_line(), price, one.confirmed, insight=one)
+
+    def _of_category(self, row: CategoryTime) -> Loss:
+        name = row.category if row.label is None else f"custom:{row.label}"
+        words = [shlex.join(self.asked) or "LOG", *(["--category", shlex.quote(name)] if len(name) < _LONG else [])]
+        command = f"goodput timeline {' '.join(words)}"
+        price = None if row.category == Category.QUEUED.id else self.price
+        share = 100 * row.ns / self.counted_ns if self.counted_ns else 0.0
+        return Loss(row.ns, share, brief_name(row.name), "", command, price, row=row)
+
+
+def _is_mostly_within(insight: Insight) -> bool:
+    """Return True if most of an insight's time counts as goodput."""
+    return 2 * insight.in_goodput_ns > insight.ns
 
 
 @dataclass(frozen=True)

@@ -143,9 +143,9 @@ def mean(amount: Callable[[DisruptionSummary], float | None]) -> Value:
 
 
 def save_time(summary: Summary) -> Fraction | None:
-    """Return the mean blocking time of a save."""
+    """Return the mean blocking time of a save, of those whose time is in the category."""
     seconds, saves = seconds_of(amount_ns(summary, Category.SAVE.id)), summary.saves
-    return None if saves is None or saves.count == 0 or seconds is None else seconds / saves.count
+    return None if saves is None or saves.count == 0 or seconds is None else seconds / (saves.timed or saves.count)
 
 
 def undisrupted(summary: Summary) -> bool:
@@ -380,7 +380,14 @@ _OF_TRAINING = (
         for name in STEP_STATISTICS
     ),
     Measure("saves.count", "count", "Checkpoints that were saved.", number("saves.count")),
-    Measure("saves.time", "time", "Mean time that a save blocks training.", save_time, has_timed_saves, better="less"),
+    Measure(
+        "saves.time",
+        "time",
+        "Mean time that a save blocks training, without saves in lost training.",
+        save_time,
+        has_timed_saves,
+        better="less",
+    ),
     Measure(
         "saves.interval",
         "time",

@@ -287,6 +287,9 @@ class Saves:
     """saves that were completed"""
     interval_seconds: Amount | None
     """median time between the ends of two saves in a row of one attempt"""
+    timed: Annotated[Count | None, Json(missing=None, later=True)] = None
+    """saves whose blocking time is logged and not in lost training: the category divided by it is the time of a save;
+    null for checkpoint logs"""
 
 
 @written("elastic_part", "slice efficiency (accounting, section 9)", nulls=True)

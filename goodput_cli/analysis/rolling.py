@@ -345,8 +345,13 @@ def _no_share_reason(rolling: Rolling, rows: Rows) -> str:
 def _summary(analysis: Analysis, rolling: Rolling) -> Iterator[str]:
     why = f": {analysis.unavailable_reason}" if analysis.goodput_unknown else ""
     yield f"{window_text(analysis)}, goodput {goodput_text(analysis)}{why}"
-    for head, _, words, _ in rolling_lines(rolling):
-        yield f"{head}: {words}"
+    rows = [(head, words) for head, _, words, _ in rolling_lines(rolling)]
+    if len(rows) > 1:
+        every = rows[0][0].partition(" ")[2].partition(",")[0]
+        lowest = (f"{head.partition(' ')[0]}: {words.removeprefix('lowest ')}" for head, words in rows)
+        yield f"lowest windows ({every}): {'; '.join(lowest)}"
+    else:
+        yield from (f"{head}: {words}" for head, words in rows)
 
 
 def _notes(rolling: Rolling) -> Iterator[str]:

@@ -66,6 +66,17 @@ def suggestion(name: str, commands: Iterable[str]) -> str:
     return did_you_mean(name, (FORMATS, KINDS, *(one for names in _kinds(commands).values() for one in names)))
 
 
+def has_help(name: str) -> bool:
+    """Return True if `goodput help` explains this word. Insights are left out, because they take long to load."""
+    from goodput_cli.diagnostics.diagnostic import CODES
+    from goodput_cli.vocabulary.causes import CAUSES
+    from goodput_cli.vocabulary.words import WORDS
+
+    asked = name.strip().lower()
+    names = {FORMATS, KINDS, *TOPICS, *_TOPIC_NAMES, *CODES, *CAUSES, *(word.lower() for word in WORDS)}
+    return not names.isdisjoint({asked, _plain(asked).strip()})
+
+
 def word_meant(name: str) -> str:
     """Return a question that suggests similar words for an unknown command; empty if there are none.
 

@@ -107,7 +107,7 @@ class LazyGroup(click.Group):
         from goodput_cli.cli.explained import explain, suggestion
 
         asked = " ".join(names)
-        text = explain(asked, self.commands) if names else ctx.get_help()
+        text = ctx.get_help() if names in ([], [HELP]) else explain(asked, self.commands)
         if not text and names:
             meant = suggestion(asked, self.commands)
             ctx.fail(f"no help on {asked!r}; {meant or '`goodput help words` lists all words that have help'}")
@@ -137,6 +137,13 @@ class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(self.commands)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
+        """Write the commands, and `help`, which is not a command of its own."""
+        limit = formatter.width - 6 - max(map(len, self.commands))
+        rows = [(name, command.get_short_help_str(limit)) for name, command in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl([*rows, (HELP, "Explain a command, or a word such as gates or MTTR.")])
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -156,16 +163,18 @@ class LazyGroup(click.Group):
     def _unknown(self, error: click.UsageError, name: str) -> click.UsageError:
         """Return the error for a first argument that is neither a command nor a file or folder, with similar names.
 
-        Similar files come first, then commands, then words that have help.
+        Similar files come first, then the same word if it has help, then similar commands and words.
         """
         import shlex
 
-        from goodput_cli.cli.explained import word_meant
+        from goodput_cli.cli.explained import has_help, word_meant
         from goodput_cli.sources.other_files import similar_path
         from goodput_cli.vocabulary.text import likeliest
 
         message = f"No such command, file or folder: {name!r}."
         path = similar_path(name)
+        if not path and has_help(name):
+            return click.UsageError(f"{message} `goodput help {shlex.quote(name)}` explains the word.", error.ctx)
         if close := [shlex.quote(path)] if path else likeliest(name, self.commands):
             return click.UsageError(f"{message} Did you mean {' or '.join(close)}?", error.ctx)
         if meant := word_meant(name):

@@ -52,7 +52,8 @@ def summary(report: FleetData) -> Iterator[str]:
     yield from hosts_that_repeat(report.hosts, report.host_test)
     yield from reused_name_lines(report)
     yield from log_fact_lines(report.coverage)
-    yield from warnings_of_runs(report)
+    if warned := sum(bool(row.doubts) for row in report.runs):
+        yield f"{plural(warned, 'run')} with warnings (listed below the tables)"
     if not report.complete:
         yield "incomplete: the totals leave out what could not be analyzed (listed below)"
     if lacking := list(not_known(report)):

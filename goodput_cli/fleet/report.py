@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from goodput_cli.analysis.sheet import DisplayableAnswer, Published, Sheet
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.fleet.answer import FleetData
 from goodput_cli.fleet.metrics import metrics
-from goodput_cli.fleet.phrases import headline, summary, title
+from goodput_cli.fleet.phrases import headline, summary, title, warnings_of_runs
 from goodput_cli.fleet.tables import runs_sheet, sections_of_runs, sections_of_tables
 from goodput_cli.vocabulary.text import iso
 
@@ -45,10 +46,16 @@ def fleet_sheet(report: FleetData, thresholds: tuple[Threshold, ...] = ()) -> Fl
         rows=main.rows,
         answer=lambda: report,
         summary=tuple(summary(report)),
-        sections=tuple(others),
+        sections=(*others, *_warnings(report)),
         published=lambda: _published(report, thresholds),
         report=report,
     )
+
+
+def _warnings(report: FleetData) -> Iterator[Sheet]:
+    """Yield the warnings of runs, if there are any."""
+    if warnings := warnings_of_runs(report):
+        yield Sheet("Warnings", (), (), summary=warnings)
 
 
 def _published(report: FleetData, thresholds: tuple[Threshold, ...]) -> Published:

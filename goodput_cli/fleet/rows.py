@@ -6,6 +6,7 @@ The attribute, JSON, CSV, Parquet and docs/schema.json follow from a field's dec
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Annotated, Any
@@ -15,7 +16,7 @@ from goodput_cli.analysis.sheet import Audience, Column
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
 from goodput_cli.fleet.results import RunResult
 from goodput_cli.fleet.sums import FleetTotals, LabelledCategory, Totals, decimals, hours, percent, ratio
-from goodput_cli.vocabulary.categories import Category, brief_name
+from goodput_cli.vocabulary.categories import Category, brief_name, ended_words
 from goodput_cli.vocabulary.text import tenths
 
 _CHIP: dict[str, Any] = {
@@ -388,7 +389,8 @@ def _for_people(one: Column) -> Column:
     exact = one.values
     assert exact is not None
     number = "{:.2g}".format if one.name == "p" else tenths
-    shown = grouped if one.name == "cost" else number if one.kind == "number" else None
+    by_name: dict[str, Callable[[Any], str]] = {"cost": grouped, "ended": ended_words, "ending": ended_words}
+    shown = by_name.get(one.name, number if one.kind == "number" else None)
     if shown is None:
         return one
     return replace(one, people_values=lambda rows: [None if value is None else shown(value) for value in exact(rows)])

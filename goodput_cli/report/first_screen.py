@@ -22,6 +22,8 @@ from goodput_cli.analysis.steps.work_sheet import work_line
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
 from goodput_cli.report.terminal import (
+    LONGEST_NAME,
+    MOST_OF_NAME,
     NARROWEST,
     WIDEST_TEXT,
     bar,
@@ -40,6 +42,8 @@ LINES = 24
 _PROMPT = 1
 """A free line for the next command."""
 _MOST_CAUSES = 4
+_MOST_OF_NAME = 3
+"""Maximum number of lines for the name of a job."""
 _MOST, _MOST_ON_TALL = 5, 12
 """Insights on the smallest terminal, and on a tall one."""
 _ENDS = {
@@ -90,12 +94,11 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
     name = safe(analysis.job.name)
     ended = _ENDS[analysis.job.ending] if phrases.has_ending(analysis) else "part of the job"
     rest = f"{_window(analysis)}   {ended}"
-    name = shorten(name, max(room - cell_len(rest) - 2, 12), "...")
     if cell_len(f"{name}  {rest}") <= room:
         yield Text.assemble((name, "bold"), f"  {rest}")
     else:
-        yield Text.assemble((name, "bold"), f"  {ended}")
-        yield from (Text(line) for line in wrapped(_window(analysis), room))
+        yield from (Text(line, style="bold") for line in wrapped(shorten(name, _MOST_OF_NAME * room, "..."), room))
+        yield from (Text(line) for line in wrapped(rest, room))
     whole = phrases.outside_window_text(analysis)
     if whole:
         yield Text(shorten(whole, room, "..."), style="dim")
@@ -144,7 +147,7 @@ def _deaths(analysis: Analysis) -> str:
         words += f": {', '.join(named)}" + (f", {unknown} of unknown cause" if unknown else "")
     elif counted:
         ended = Counter(one.ended.replace("_", " ") for one in counted)
-        words += f": {', '.join(f'{count} {how}' for how, count in ended.most_common())} (cause unknown)"
+        words += f", cause unknown: {', '.join(f'{count} {how}' for how, count in ended.most_common())}"
     if (phrases.has_ending(analysis) and job.ending == "crashed") or phrases.last_cause(analysis) is not None:
         words += f", {phrases.at_the_end(analysis)}{phrases.last_cause_text(analysis)}"
     return words + (f", {plural(job.runs, 'run')} with this name" if job.runs > 1 else "")
@@ -154,11 +157,11 @@ def _losses(blocks: Sequence[Block], width: int, page: Page, room: int) -> list[
     """Return as many of the largest losses as fit, after a blank line, each with its command or only the first one."""
     losses = next(block for block in blocks if isinstance(block, Losses))
     narrow = min(width, WIDEST_TEXT) - 2
-    tall = page.height > LINES
+    tall, entries = page.height > LINES, len(losses.lost) + len(losses.within)
     for commands in (_MOST_ON_TALL, 1) if tall else (1,):
         for most in range(_MOST_ON_TALL if tall else _MOST, 0, -1):
             lines = [Text(), *insight_lines(losses, narrow, page, most=most, commands=commands)]
-            if _rows(lines, width) <= room and (commands == 1 or most >= min(_MOST, len(losses.insights))):
+            if _rows(lines, width) <= room and (commands == 1 or most >= min(_MOST, entries)):
                 return lines
     return lines
 
@@ -175,21 +178,25 @@ def _ledger(blocks: Sequence[Block], width: int, page: Page) -> list[Text]:
     block = next((one for one in blocks if isinstance(one, CategoryLedger)), None)
     if block is None or page.height <= LINES:
         return []
-    rows = [(brief_name(row.name), row.percent, duration(row.ns), row) for row in block.rows]
+    rows = [
+        (shorten(safe(brief_name(row.name)), MOST_OF_NAME, "..."), row.percent, duration(row.ns), row)
+        for row in block.rows
+    ]
     if not rows:
         return []
     names, shares, times = (max(cell_len(str(row[at])) for row in rows) for at in range(3))
-    drawn = min(30, width - names - shares - times - 9)
-    return [
-        Text(),
-        *(
+    names = min(names, LONGEST_NAME)
+    drawn, lines = min(30, width - names - shares - times - 9), [Text()]
+    for name, share, time_, row in rows:
+        first, *more = wrapped(name, names)
+        lines.append(
             Text.assemble(
-                f"{safe(name):<{names}}  {share:>{shares}}  {time_:>{times}}  ",
+                f"{first:<{names}}  {share:>{shares}}  {time_:>{times}}  ",
                 (bar(row.share, drawn, page.unicode), colour_of(row.category, page)),
             )
-            for name, share, time_, row in rows
-        ),
-    ]
+        )
+        lines += map(Text, more)
+    return lines
 
 
 def _foot(analysis: Analysis, width: int) -> Iterator[Text]:

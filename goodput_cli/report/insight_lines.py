@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from goodput_cli.accounting.bounds import Limits
-from goodput_cli.analysis.document import Losses
+from goodput_cli.analysis.document import Loss, Losses
 from goodput_cli.analysis.goodput.phrases import limits_text
-from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.question import Price
 from goodput_cli.report.base import Page
 from goodput_cli.vocabulary.categories import Category, brief_name
 from goodput_cli.vocabulary.text import duration, number, percent, safe, shorten, wrapped
 
-MOST = 5
-"""Maximum number of insights on a screen."""
 _INDENT = 3
 _GAP = "  "
 _LONGEST_TEXT = 200
@@ -28,31 +25,55 @@ _LOGS = "LOG"
 _ROOM_FOR_ALL = 98
 _MOST_CATEGORIES = 3
 _LOST = "LOST     "
+_WITHIN, _NOT_LOST = "WITHIN GOODPUT", " (kept training, not part of LOST)"
 _WHERE_TO_LOOK = (("timeline", "find when it was lost", ""), ("disruptions", "find what each disruption cost", ""))
 _PLANNED = ("analyze", "exclude planned stops between attempts", " --exclude-stopped")
 _MUCH = 0.1
 """Share of the window from which losses are worth a closer look."""
 
 
-def insight_lines(losses: Losses, width: int, page: Page, *, most: int = MOST, commands: int = MOST) -> Iterator[Text]:
-    """Yield the loss and the most costly insights in lines of at most `width` columns; without insights, the largest
-    categories. most: maximum number of insights. commands: maximum number of insights with the command that shows
-    more."""
-    insights = losses.insights
-    if not insights:
-        yield from _most_lost(losses, width, page)
-        return
-    shown = insights[:most]
-    heads, typed = _heads(shown, width), [safe(one.command_line()) for one in shown]
-    under = max(map(cell_len, heads)) + len(_GAP)
+def insight_lines(
+    losses: Losses, width: int, page: Page, *, most: int | None = None, commands: int | None = None
+) -> Iterator[Text]:
+    """Yield the losses in lines of at most `width` columns, the largest first, then time within goodput. Without
+    insights, yield the largest categories in a line.
+
+    most: maximum number of rows. commands: maximum number of rows with the command that shows more. None: all.
+    """
+    lost = losses.lost if losses.insights else ()
+    rows = (*lost, *losses.within)[:most]
+    rest = _rest(losses, len(rows)) if lost else ()
+    *heads, last = [*_heads((*rows, *rest), width), ""][: len(rows) + 1]
+    with_command = [one for one in rows if commands is None or one.insight is not None][:commands]
+    typed = [safe(one.command) if one in with_command else "" for one in rows]
+    under = max(map(cell_len, (*heads, last))) + len(_GAP)
     beside = all(cell_len(command) <= width - under for command in typed)
-    yield from _titles(losses, width)
-    for place, (insight, head, command) in enumerate(zip(shown, heads, typed, strict=True)):
-        named = _command(command if place < commands else "")
-        yield from _insight(insight, head, named, (width, under if beside else _INDENT), page)
-    rest = insights[most:]
-    if rest:
-        yield Text(f"{len(rest)} smaller ({duration(sum(one.ns for one in rest))}): -o report.html", style="dim")
+    lines = [
+        _row(row, head, _command(command), (width, under if beside else _INDENT), page)
+        for row, head, command in zip(rows, heads, typed, strict=True)
+    ]
+    if lost:
+        yield _title(losses)
+        for one in lines[: len(lost)]:
+            yield from one
+        yield from (Text(f"{last}{_GAP}{one.text}", style="dim") for one in rest)
+    else:
+        yield from _most_lost(losses, width, page)
+    if not losses.within:
+        return
+    slow = max(one.ns for one in losses.within)  # Two kinds may cover the same time.
+    is_whole = len(rows) == len(lost) + len(losses.within)
+    yield Text.assemble((_WITHIN, "bold"), _NOT_LOST if is_whole else f"{_GAP}{duration(slow)} of slower training")
+    for one in lines[len(lost) :]:
+        yield from one
+
+
+def _rest(losses: Losses, shown: int) -> tuple[Loss, ...]:
+    """Return the loss that no row shows; nothing if its amount is unknown. shown: number of rows."""
+    limits, ns = losses.limits, losses.ns - sum(one.ns for one in losses.lost[:shown])
+    if ns <= 0 or limits.at_least is None or limits.at_least != limits.at_most:
+        return ()
+    return (Loss(ns, 100 * ns / losses.counted_ns, "all other losses", "", "", losses.price),)
 
 
 def _most_lost(losses: Losses, width: int, page: Page) -> Iterator[Text]:
@@ -83,19 +104,6 @@ def _most_lost(losses: Losses, width: int, page: Page) -> Iterator[Text]:
     yield from (Text(said), _command(command, _INDENT))
 
 
-def _titles(losses: Losses, width: int) -> Iterator[Text]:
-    """Yield the loss, and the slow time that counts as goodput: otherwise an insight of it could exceed the whole
-    loss."""
-    slow = max(one.in_goodput_ns for one in losses.insights)  # two kinds may cover the same time
-    title, words = _title(losses), f"(+ {duration(slow)} in slow steps, which count as goodput)"
-    if slow and title.cell_len + len(" " + words) <= width:
-        yield title.append(f" {words}")
-        return
-    yield title
-    if slow:
-        yield Text(" " * len(_LOST) + words)
-
-
 def _title(losses: Losses) -> Text:
     limits = losses.limits
     if limits == Limits(None, None):
@@ -106,32 +114,32 @@ def _title(losses: Losses) -> Text:
     return Text.assemble((_LOST, "bold"), (share, "bold red"), _GAP, amount)
 
 
-def cost_text(insight: Insight, *, words: bool = True) -> str:
+def cost_text(loss: Loss, *, words: bool = True) -> str:
     """Return money if the price is known, else accelerator hours; empty if neither is known. words: True to name the
     unit, if no line above does."""
-    if insight.cost is not None:
-        return f"cost {insight.cost:,.2f}" if words else f"{insight.cost:,.2f}"
-    hours, unit = insight.accelerator_hours, "accelerator h" if words else "h"
+    if loss.cost is not None:
+        return f"cost {loss.cost:,.2f}" if words else f"{loss.cost:,.2f}"
+    hours, unit = loss.accelerator_hours, "accelerator h" if words else "h"
     return "" if hours is None else f"{number(round(hours, 2))} {unit}"
 
 
-def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int], page: Page) -> Iterator[Text]:
-    """Yield the lines of an insight. place: the width, and the column where commands begin."""
+def _row(loss: Loss, head: str, command: Text, place: tuple[int, int], page: Page) -> Iterator[Text]:
+    """Yield the lines of a loss. place: the width, and the column where commands begin."""
     width, begin = place
     under = cell_len(head) + len(_GAP)
     if width - under < _LEAST_TEXT:
         yield Text(head)
         head, under = " " * (_INDENT - len(_GAP)), _INDENT
-    what = shorten(safe(insight.text), _LONGEST_TEXT, "...")
+    what = shorten(safe(loss.text), _LONGEST_TEXT, "...")
     sign = "\N{RIGHTWARDS ARROW} " if page.unicode else "-> "
     first, *more = wrapped(what, width - under)
     yield Text.assemble(head + _GAP, (first, "bold"))
     yield from (Text.assemble(" " * under, (line, "bold")) for line in more)
-    if not insight.advice:
+    if not loss.advice:
         if command.plain:
             yield _command(command.plain, begin)
         return
-    *others, last = wrapped(sign + safe(insight.advice), width - under)
+    *others, last = wrapped(sign + safe(loss.advice), width - under)
     yield from (Text(" " * under + line) for line in others)
     room = width - under - cell_len(last) - len(_GAP)
     if not command.plain:
@@ -144,13 +152,13 @@ def _insight(insight: Insight, head: str, command: Text, place: tuple[int, int],
     yield _command(command.plain, begin)
 
 
-def _heads(insights: tuple[Insight, ...], width: int) -> list[str]:
+def _heads(losses: Sequence[Loss], width: int) -> list[str]:
     """Return share, time and cost, aligned. With a cost, the share is left out if there is little room."""
-    columns, costs = [[duration(one.ns) for one in insights]], [cost_text(one, words=False) for one in insights]
+    columns, costs = [[duration(one.ns) for one in losses]], [cost_text(one, words=False) for one in losses]
     columns += [costs] if any(costs) else []
     if not any(costs) or width >= _ROOM_FOR_ALL:
-        columns.insert(0, [percent(one.percent) for one in insights])
-    widths = [max(map(cell_len, column)) for column in columns]
+        columns.insert(0, [percent(one.percent) for one in losses])
+    widths = [max(map(cell_len, column), default=0) for column in columns]
     rows = zip(*columns, strict=True)
     return [_GAP.join(cell.rjust(most) for cell, most in zip(row, widths, strict=True)) for row in rows]
 

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TypeVar
 
 from goodput_cli.analysis.document import (
+    WITHIN_GOODPUT,
     Block,
     CategoryLedger,
     Curves,
@@ -99,11 +100,11 @@ def _items(block: Block) -> Iterator[str]:
     """Yield a block as items of the list below the other blocks."""
     match block:
         case Facts():
-            yield from (f"- `{name}`: {words}" for name, words in block.rows)
+            yield from (f"- {name}: {words}" for name, words in block.rows)
         case Curves():
             yield from _curves(block)
         case Sentence():
-            names = f": {', '.join(f'`{name}`' for name in block.names)}" if block.names else ""
+            names = f": {', '.join(block.names)}" if block.names else ""
             yield f"- {_name_text(block.sentence, _LONGEST_MESSAGE)}{names}"
 
 
@@ -154,16 +155,19 @@ def _losses(block: Losses) -> Iterator[str]:
     """Yield the insights with their advice, most costly first."""
     if not block.insights:
         return
-    yield from ("", "What cost most, and what to do:", "")
-    shown, rest = _split(block.insights, _MOST_INSIGHTS)
-    for insight in shown:
-        cost = ", ".join(filter(None, (percent(insight.percent), duration(insight.ns), cost_text(insight))))
-        typed = shorten(safe(insight.command_line()), _LONGEST_MESSAGE)
-        command = escape(typed) if "`" in typed else f"`{typed}`"  # a backtick would end the code
-        advice = escape(insight.advice_sentence)
-        yield " ".join(filter(None, (f"- **{cost}**: {_name_text(insight.text)}.", advice, command)))
-    if rest:
-        yield from ("", f"{plural(len(rest), 'smaller one')}: {_WHOLE}.")
+    for title, losses in (("What cost most, and what to do:", block.lost), (f"{WITHIN_GOODPUT}:", block.within)):
+        if not losses:
+            continue
+        yield from ("", title, "")
+        shown, rest = _split(losses, _MOST_INSIGHTS)
+        for one in shown:
+            cost = ", ".join(filter(None, (percent(one.percent), duration(one.ns), cost_text(one))))
+            typed = shorten(safe(one.command), _LONGEST_MESSAGE)
+            command = escape(typed) if "`" in typed else f"`{typed}`"  # a backtick would end the code
+            advice = escape(one.advice_sentence)
+            yield " ".join(filter(None, (f"- **{cost}**: {_name_text(one.text)}.", advice, command)))
+        if rest:
+            yield from ("", f"{plural(len(rest), 'smaller one')}: {_WHOLE}.")
 
 
 def _picture(block: Picture) -> Iterator[str]:

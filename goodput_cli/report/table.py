@@ -36,6 +36,8 @@ from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
 from goodput_cli.report.terminal import (
     GAP,
+    LONGEST_NAME,
+    MOST_OF_NAME,
     NARROWEST,
     WIDEST_TEXT,
     bar,
@@ -187,9 +189,7 @@ def _shortened(cell: str, width: int) -> str:
     return ""
 
 
-_ROOM_FOR_TITLES = 132
-_NAME_WIDTH = 39  # width of the longest category name
-_LABEL_WIDTH = 52  # used if there is room for titles
+_ROOM_FOR_SECONDS = 132
 _BAR_WIDTH = 30
 _ANY_WIDTH = 1000
 _LEAST_EXPRESSION = 24
@@ -281,38 +281,38 @@ def _gates(block: Gates, width: int) -> Table:
 
 
 def _ledger(block: CategoryLedger, width: int, page: Page) -> Table:
-    """Return one row per category, the largest first, and the sum; titles and seconds if there is room."""
-    wide = width >= _ROOM_FOR_TITLES
+    """Return one row per category, the largest first, and the sum; seconds if there is room."""
     rows, total = block.rows, block.total_ns
     lines = [
-        _texts("category", "", "seconds", "time", "share", wide),
-        *(_texts(row.name, row.title, seconds_text(row.ns), duration(row.ns), row.percent, wide) for row in rows),
-        _texts("total", "", seconds_text(total), duration(total), "100.00 %", wide),
+        ["category", "seconds", "time", "share"],
+        *(
+            [
+                shorten(brief_name(safe(row.name)), MOST_OF_NAME, "..."),
+                seconds_text(row.ns),
+                duration(row.ns),
+                row.percent,
+            ]
+            for row in rows
+        ),
+        ["total", seconds_text(total), duration(total), "100.00 %"],
     ]
-    lines = lines if _width_of(lines) < width else [[brief_name(name), *others] for name, *others in lines]
-    lines = lines if _width_of(lines) < width else [[name, time] for name, time, _ in lines]
+    if width < _ROOM_FOR_SECONDS:
+        lines = [[name, time, share] for name, _, time, share in lines]
     widths = [max(cell_len(cell) for cell in column) for column in zip(*lines, strict=True)]
+    widths[0] = min(widths[0], LONGEST_NAME)
+    if sum(widths) + GAP * (len(widths) - 1) >= width:
+        lines, widths = [[name, time] for name, time, _ in lines], widths[:2]
     bar_width = max(0, min(_BAR_WIDTH, width - 1 - sum(widths) - GAP * len(widths) - 1))
     drawn = [Text(bar(row.share, bar_width, page.unicode), colour_of(row.category, page)) for row in rows]
     styles = ["dim", *("green" if row.is_goodput else "" for row in rows), "dim"]
     table = Table.grid(padding=(0, GAP, 0, 0))
-    for position, column_width in enumerate(widths):
-        text = position == 0 or (wide and position == 1)
-        table.add_column(justify="left" if text else "right", no_wrap=True, min_width=column_width)
+    table.add_column(overflow="fold", width=widths[0])
+    for column_width in widths[1:]:
+        table.add_column(justify="right", no_wrap=True, min_width=column_width)
     table.add_column(no_wrap=True)
     for cells, drawn_bar, style in zip(lines, [Text(), *drawn, Text()], styles, strict=True):
         table.add_row(*(Text(cell, style=style) for cell in cells), drawn_bar)
     return table
-
-
-def _width_of(lines: Sequence[Sequence[str]]) -> int:
-    """Return the width of a table of these cells."""
-    return sum(GAP + max(map(cell_len, column)) for column in zip(*lines, strict=True)) - GAP
-
-
-def _texts(name: str, title: str, seconds: str, time: str, share: str, wide: bool) -> list[str]:
-    shown = shorten(safe(name), _LABEL_WIDTH if wide else _NAME_WIDTH, "...")
-    return [shown, title, seconds, time, share] if wide else [shown, time, share]
 
 
 def _curves(block: Curves, width: int, page: Page) -> Iterator[Text]:
@@ -439,7 +439,9 @@ def _laid_out(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int, column: 
         texts, brief = time_texts(sheet, rows, place)
     else:
         texts = [safe(text) for text in cell_texts(column, cells)]
-    if column.brief is not None:
+    if column.brief is brief_name:  # Categories have readable names at any width.
+        texts = [brief_name(text) for text in texts]
+    elif column.brief is not None:
         brief = [safe(column.brief(cell)) if isinstance(cell, str) else "" for cell in cells]
     return LaidOut(
         place, safe(column.heading), texts, is_left(column), column.kind == "text", brief, column.spare, column.wraps

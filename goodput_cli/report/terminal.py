@@ -26,6 +26,10 @@ NARROWEST = 40
 WIDEST_TEXT = 160
 """Maximum width of a sentence: the next line of a longer one is hard to find."""
 GAP = 2
+LONGEST_NAME = 39
+"""Columns for the name of a category; a longer label goes on in the next line."""
+MOST_OF_NAME = 3 * LONGEST_NAME
+"""Maximum length of such a name."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _LEVELS = "▁▂▃▄▅▆▇█"
 _ASCII_LEVELS = "_.:-=+*#"

@@ -180,7 +180,7 @@ class Category(IntEnum):
         name="elastic_slice_down",
         title="elastic slice down",
         brief="waiting after losing a slice",
-        meaning="elastic waits and reinitialization",
+        meaning="waiting after a slice was lost, until the job continues with the other slices or the slice is back",
         look=CategoryStyle("#7f4f24", "cyan", "d"),
         group="starting",
         evidence=("ELASTIC_DOWN", "SLICES"),
@@ -189,7 +189,7 @@ class Category(IntEnum):
         name="elastic_scale_up",
         title="elastic scale-up",
         brief="waiting for more slices",
-        meaning="elastic waits and reinitialization",
+        meaning="waiting for more slices to join the job",
         look=CategoryStyle("#a67c52", "cyan", "u"),
         group="starting",
         evidence=("ELASTIC_UP", "SLICES"),
@@ -198,7 +198,7 @@ class Category(IntEnum):
         name="elastic_reinitialization",
         title="elastic reinit",
         brief="re-initializing with other slices",
-        meaning="elastic waits and reinitialization",
+        meaning="re-initializing the job after its number of slices changed",
         look=CategoryStyle("#c9a57b", "cyan", "i"),
         group="starting",
         evidence=("ELASTIC_REINIT", "SLICES"),
@@ -268,7 +268,7 @@ class Category(IntEnum):
         name="other",
         brief="all other time",
         meaning="all other time, including a step still in flight at T1",
-        look=CategoryStyle("#6b6b6b", "bright_black", "."),
+        look=CategoryStyle("#6b6b6b", "bright_black", "o"),
     )
 
 
@@ -350,5 +350,20 @@ def category_named(name: str) -> tuple[Category, str | None] | None:
 
 Ended = Literal["crashed", "terminated", "silent", "preempted", "slice_down", "scale_up", "rolled_back"]
 ENDED: tuple[Ended, ...] = get_args(Ended)
+ENDED_MEANINGS: Mapping[str, str] = {
+    "crashed": "the log reports an error or a failed exit",
+    "terminated": "stopped by a signal, a time limit or a request",
+    "silent": "the log lines stop without a message",
+    "preempted": "a save at the end reached a preemption",
+    "slice_down": "a slice was lost",
+    "scale_up": "planned, for more slices",
+    "rolled_back": "steps were rolled back in the running process",
+}
+"""Meanings of `Ended` for people."""
 UNCOUNTED: frozenset[str] = frozenset(("scale_up", "rolled_back"))
 """Ends of attempts without a disruption: listed with the disruptions, but not counted."""
+
+
+def ended_words(how: str) -> str:
+    """Return the end of an attempt for people: `slice down`."""
+    return how.replace("_", " ")

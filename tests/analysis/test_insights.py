@@ -91,20 +91,21 @@ def test_evaluations_above_a_tenth_are_an_insight() -> None:
 def test_insights_of_sample_log_have_the_expected_seconds() -> None:
     found = goodput_cli.analyze(NIGHT).insights
     assert [one.code for one in found] == [
+        "unknown_saves",
         "older_checkpoint",
         "hang",
         "rare_saves",
         "disruptions",
         "slow_steps",
-        "unknown_saves",
     ]
-    assert found[1].text.startswith("step 1503 hung")
-    assert found[4].text == "steps 2201 to 2601 took 1.33 x the usual 8.01 s, counted as goodput"
-    assert found[4].advice == "restore the missing slices: 3 of 4 were active"
+    assert [round(one.seconds) for one in found] == [1781, 1768, 1500, 1341, 1077, 1072]
+    assert found[2].text.startswith("step 1503 hung")
+    assert found[5].text == "steps 2201 to 2601 took 1.33 x the usual 8.01 s, counted as goodput"
+    assert found[5].advice == "restore the missing slices: 3 of 4 were active"
 
 
-def test_first_twenty_lines_answer_three_questions() -> None:
-    lines = table(goodput_cli.analyze(NIGHT, accelerators=256, price_per_hour=4.2), Page()).splitlines()[:20]
+def test_first_thirty_lines_answer_three_questions() -> None:
+    lines = table(goodput_cli.analyze(NIGHT, accelerators=256, price_per_hour=4.2), Page()).splitlines()[:30]
     first = "\n".join(lines)
     for answer in (
         "restored step 1400, although checkpoint 1600 was complete", "step 1503 hung for 25 min 08 s",
@@ -122,7 +123,10 @@ def test_save_interval_is_that_of_advise() -> None:
     (found,) = (one for one in goodput_cli.analyze(NIGHT).insights if one.code == "rare_saves")
     interval = goodput_cli.advise(NIGHT).interval
     assert interval.verdict == "change"
-    assert found.advice == f"save a checkpoint about every {interval.every_steps} steps"
+    assert interval.replayed is not None
+    assert (interval.replayed.saved_seconds or 0) < 60
+    average = "it pays on average, although not with the failures of this run"
+    assert found.advice == f"save a checkpoint about every {interval.every_steps} steps: {average}"
 
 
 @pytest.mark.parametrize(("lines", "said"), [(4500, True), (7500, False)])
@@ -208,9 +212,9 @@ def judged(expression: str, analysis: Analysis | None = None, **options: Any) ->
 
 
 def test_gates_accept_seconds_and_percent() -> None:
-    older, hang = judged("insight:older_checkpoint>5%"), judged("insight:hang>10m")
+    older, hang = judged("insight:older_checkpoint>4%"), judged("insight:hang>10m")
     assert (older[0], hang[0]) == (True, True)
-    assert older[1] == pytest.approx(8.1157, abs=1e-4)
+    assert older[1] == pytest.approx(4.3909, abs=1e-4)
     assert hang[1] == pytest.approx(1499.8, abs=0.1)
     assert judged("insight:hang>30m")[0] is False
 
@@ -285,7 +289,7 @@ def test_screen_without_insights_shows_the_largest_loss() -> None:
     weekend = [start(0), *steps(0, 7, at=10), end(80), start(9000), *steps(7, 7, at=9010), end(9080)]
     text = "\n".join(line.plain for line in insight_lines(losses(account(*weekend).analysis), 78, Page()))
     assert "1 planned stop\n" in text
-    assert " ".join(text.split()).endswith("analyze the job without the stops goodput analyze - --exclude-stopped")
+    assert "analyze the job without the stops goodput analyze - --exclude-stopped" in " ".join(text.split())
     well = account(start(0), *steps(0, 100, at=1), end(1001)).analysis
     healthy = list(insight_lines(losses(well), 78, Page()))
     assert [line.plain for line in healthy] == ["LOST     0.10 %  1.00 s: other 1.00 s"]

@@ -343,3 +343,23 @@ def test_initialization_belongs_to_failed_starts() -> None:
     seen = insights(lines, start(1560), init(1560, 1600), steps(100, 300, at=1600, every=10), end(4600))
     assert seen["failing_starts"].seconds == 5 * 100
     assert "startups" not in seen
+
+
+@pytest.mark.parametrize(("saved_step", "advised"), [(189, "set a watchdog"), (9, "set an alert")])
+def test_watchdog_is_advised_if_a_restart_costs_less_than_the_hang(saved_step: int, advised: str) -> None:
+    """Step 199 hangs for 1500 s. A watchdog of 120 s would restart the job from the save, 100 s or 1900 s earlier."""
+    seen = insights(
+        start(0), steps(0, 200, at=0), save((saved_step + 1) * 10, 1, saved_step), steps(200, 100, at=3500), end(4500)
+    )
+    assert advised in seen["hang"].advice
+
+
+def test_older_checkpoint_does_not_cost_the_hang_after_it() -> None:
+    """Step 14 hangs for 1500 s. Step 9 is restored, although 19 and 29 were complete."""
+    seen = insights(
+        start(0), steps(0, 15, at=0, every=60), steps(15, 24, at=2400, every=60),
+        save(600, 1, 9), save(2700, 1, 19), save(3300, 1, 29),
+        start(4000), restore(4000, 10, 9), steps(10, 60, at=4030, every=60), end(7630),
+    )  # fmt: skip
+    assert seen["hang"].seconds == 1500
+    assert seen["older_checkpoint"].seconds == 20 * 60

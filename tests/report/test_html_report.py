@@ -21,7 +21,7 @@ from goodput_cli.report.base import Page, format_of, is_binary, load_renderer
 from goodput_cli.report.html.analysis import render
 from goodput_cli.report.html.drawing_process import VERSION
 from goodput_cli.report.html.page import library
-from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.categories import Category, ended_words, short_title, title
 from goodput_cli.vocabulary.text import duration, percent, safe, seconds_text
 from tests.support.analyses import HOSTILE
 from tests.support.json_answers import json_of
@@ -62,8 +62,12 @@ def test_every_category_agrees_with_json(name: str) -> None:
     value = json_of(analysis_of(name))
     rows = {row[0]: row[1:4] for row in section(page_of(name), "where").all("table")[0].rows()}
     for amount in (*value["badput"], {"category": "productive", "label": None} | value["goodput"]):
-        key = amount["category"] + (f":{amount['label']}" if amount["label"] else "")
-        assert rows.pop(key) == [percent(amount["percent"]), duration(amount["ns"]), f"{amount['seconds']:.1f}"]
+        name = short_title(amount["category"], amount["label"])
+        assert rows.pop("goodput" if name == "productive" else name) == [
+            percent(amount["percent"]),
+            duration(amount["ns"]),
+            f"{amount['seconds']:.1f}",
+        ]
     whole = value["window"]["ns"]
     assert rows == {"wall clock": ["100.00 %", duration(whole), f"{whole / 1e9:.1f}"]}
 
@@ -99,7 +103,7 @@ def test_every_disruption_agrees_with_json(name: str) -> None:
             assert ns is None or exact[f"{seconds_text(ns)} s"] == duration(ns)
         assert {row["next_start"], row["next_up"], *row["died_between"]} <= known
         assert {place for place in row["evidence"].values() if place} <= known
-        assert f"Disruption {row['number']}: attempt {row['attempt']}, {row['ended']}" in one.text
+        assert f"Disruption {row['number']}: attempt {row['attempt']}, {ended_words(row['ended'])}" in one.text
 
 
 def test_thresholds_steps_and_windows_agree_with_json() -> None:
@@ -124,7 +128,7 @@ def test_thresholds_steps_and_windows_agree_with_json() -> None:
     ]
     assert dict(page.all("section")[0].pairs())["saves"].startswith(f"{value['saves']['count']} (")
     beside = dict(section(page, "where").pairs())
-    assert beside["not recorded (unknown, not zero)"] == ", ".join(value["not_recorded"])
+    assert beside["not recorded (unknown, not zero)"] == ", ".join(map(title, value["not_recorded"]))
     assert percent(100 * value["elastic"]["stepping_slice_efficiency"]) in beside["slices"]
 
 
@@ -137,7 +141,7 @@ def test_every_category_is_defined_as_in_the_rules() -> None:
         found.update({name: meaning.replace("`", "") for name in re.findall(r"`(\w+)`", names)})
     assert found == meanings
     defined = dict(section(page_of(PRETRAIN.name), "definitions").pairs())
-    assert {name: defined[name] for name in meanings} == meanings
+    assert {name: defined[title(name)] for name in meanings} == meanings
 
 
 @samples
@@ -203,7 +207,7 @@ def test_hostile_names_are_text(name: str, harmless: Element, tmp_path: Path) ->
     assert names_in(hostile) <= names_in(harmless) | {"details", "summary", "class"}
     assert hostile.all("h1")[0].text == safe(name)
     labels = [row[0] for row in section(hostile, "where").all("table")[0].rows()]
-    assert f"custom_badput_events:{safe(name.upper())}" in labels
+    assert f"custom:{safe(name.upper())}" in labels
     assert safe(threshold_on(name)) in section(hostile, "thresholds").text
 
 

@@ -54,10 +54,11 @@ def test_no_thresholds_give_one_passed_case_with_the_headline() -> None:
 def test_failed_gate_reports_largest_loss_and_advice() -> None:
     night = goodput_cli.analyze(NIGHT, thresholds=["goodput<80", "queued>1h"])
     failed, unknown = junit(night).iter("testcase")
-    numbers, lost, worst, *_ = (failed.find("failure").text or "").splitlines()  # type: ignore[union-attr]
+    numbers, lost, evals, _, worst, *_ = (failed.find("failure").text or "").splitlines()  # type: ignore[union-attr]
     assert numbers == "goodput<80: FAILED (70.43 %, limit 80 %)"
     assert lost.startswith("Lost 29.57 %, 3 h 18 min; 5 disruptions, 3401 steps kept")
-    assert worst.startswith("- 8.12 %, 54 min 28 s: restored step 1400, although checkpoint 1600 was complete. Restore")
+    assert evals.startswith("- 6.53 %, 43 min 48 s: custom:EVAL_STEP. goodput timeline")
+    assert worst.startswith("- 4.39 %, 29 min 28 s: restored step 1400, although checkpoint 1600 was complete. Restore")
     assert worst.endswith(f": goodput timeline {NIGHT} --around disruption:4")
     assert "\n" not in (unknown.find("error").text or "")  # type: ignore[union-attr]
 

@@ -28,10 +28,10 @@ def render_at_width(width: int) -> list[str]:
     return text.splitlines()[2:]
 
 
-def test_wide_table_has_full_names_and_aligned_decimals() -> None:
+def test_wide_table_has_readable_names_and_aligned_decimals() -> None:
     head, wasted, custom = render_at_width(120)
     assert head.split() == ["category", "steps", "lost", "time", "accelerator", "h", "window"]
-    assert wasted.split()[0] == "wasted_progress_from_disruption"
+    assert wasted.startswith(" wasted progress ")
     assert (wasted.split()[-5], custom.split()[-5]) == ("1.25", "21.00")
     assert custom.count("█") == 30
     assert "hidden" not in head

@@ -165,9 +165,12 @@ def _newest_checkpoint(inputs: ImprovementInputs) -> Iterator[Estimate]:
         return
     shorter = replay(record, AsRecorded(record), newest=True).ns
     if shorter is not None:
+        label, complete = "use newest checkpoint", ""
+        if record.background:  # The log does not show which checkpoints were complete.
+            label, complete = f"{label}, if complete", "complete and "
         yield Estimate(
-            "newest_checkpoint", "use newest checkpoint", "the newest complete checkpoint is always restored",
-            "the newer checkpoints were readable, and older ones were not chosen on purpose", "replay",
+            "newest_checkpoint", label, "the newest checkpoint is always restored",
+            f"the newer checkpoints were {complete}readable, and older ones were not chosen on purpose", "replay",
             ns=record.window - shorter,
         )  # fmt: skip
 

@@ -55,7 +55,7 @@ def facts(analysis: Analysis, advice: AdviceData) -> Iterator[str]:
     yield _failures(record)
     today = "" if saves.every_steps is None else f"today: a checkpoint every {plural(saves.every_steps, 'step')}"
     if saves.every_seconds is not None:
-        today += f" ({duration_of_seconds(saves.every_seconds)})"
+        today += f" ({duration_of_seconds(saves.every_seconds)} of training on average)"
     if saves.cost_seconds is not None:
         given = " (as given)" if saves.cost_origin == "given" else ""
         cost = duration_of_seconds(saves.cost_seconds)

@@ -293,8 +293,8 @@ def recovery_notes(analysis: Analysis) -> Iterator[str]:
     chains = analysis.disruptions.chains
     if any(one is not None and one.recover_ns is not None for one in chains):
         yield (
-            f"recover: from the failure until training resumed; {MARK}: the failure is not logged, so the time counts "
-            "from the last progress"
+            f"recover: from the failure until training resumed; {MARK}: at most, because the failure is not logged and "
+            "the time counts from the last progress"
         )
     if standby := standby_ns(analysis.timeline):
         yield f"standby nodes: {duration(standby)} of node time in the whole job"

@@ -26,7 +26,7 @@ from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.evidence import FailureEvidence
 from goodput_cli.events.schema import EventTable
 from goodput_cli.events.timestamps import isos
-from goodput_cli.vocabulary.categories import ENDED, UNCOUNTED, Ended
+from goodput_cli.vocabulary.categories import ENDED, UNCOUNTED, Ended, ended_words
 from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, CONFIRMED_IN_VERSION_1, GROUPS, UNKNOWN_CAUSE, cause_text
 from goodput_cli.vocabulary.text import duration, plural
 
@@ -77,6 +77,7 @@ class Disruption:
         "text",
         "how it ended, as logged; preempted: one of its saves reached a preemption",
         json={"enum": list(ENDED)},
+        people_values=attrgetter("shown_ends"),
         heading="ended",
     )
     last_step: int | None = column("count", "last step it recorded; null if it recorded none")
@@ -204,7 +205,7 @@ class Disruption:
         """Return one line for a session: number, end, loss and cause."""
         at = "" if self.last_step is None else f" after step {self.last_step}"
         cause = self.cause if self.cause in (None, UNKNOWN_CAUSE) else cause_text(self.cause, self.cause_certainty)
-        lost = f"{self.ended}{at}, lost {duration(self.lost_ns)}"
+        lost = f"{ended_words(self.ended)}{at}, lost {duration(self.lost_ns)}"
         return f"<Disruption {self.number}: {lost}{'' if cause is None else f', cause {cause}'}>"
 
 
@@ -222,6 +223,11 @@ class DisruptionColumns:
     """Cause of each."""
     chains: Chains = ()
     """Recovery chain of each."""
+
+    @property
+    def shown_ends(self) -> list[str]:
+        """Return how attempts ended for people: `slice down`."""
+        return [ended_words(how) for how in self.column("ended")]
 
     @property
     def shown_causes(self) -> list[Cell]:

@@ -32,7 +32,7 @@ from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, TableDeclaration, attribute, each
 from goodput_cli.events.evidence import FailureEvidence
-from goodput_cli.vocabulary.categories import ENDED
+from goodput_cli.vocabulary.categories import ENDED, ENDED_MEANINGS, ended_words
 from goodput_cli.vocabulary.causes import KILLED, UNKNOWN_CAUSE, CauseGroup, cause_text, group_of
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, exact, number, percent, period, plural
 
@@ -178,7 +178,7 @@ def links_sheet(analysis: Analysis) -> Sheet:
     return by_link_sheet(analysis, chains, lambda: disruptions_answer(analysis, None))
 
 
-_MORE = "Use --full for the phases of each outage, --by link for totals per phase."
+MORE_PHASES = "Use --full for the phases of each outage, --by link for totals per phase."
 _SHOWN_EVIDENCE = {
     "last_step": "last step",
     "last_sign_of_life": "last activity",
@@ -211,7 +211,7 @@ def disruptions_sheet(analysis: Analysis, price: Price | None, *, full: bool = F
         notes=(
             *_statistics(analysis, price),
             *_notes_sheet(analysis, rows, shown),
-            *([] if full or not len(rows.unplanned) else [_MORE]),
+            *([] if full or not len(rows.unplanned) else [MORE_PHASES]),
         ),
         sections=tuple(chain_sheets(analysis)) if full else (),
         answer=lambda: disruptions_answer(analysis, price),
@@ -262,13 +262,21 @@ def _statistics(analysis: Analysis, price: Price | None) -> Iterator[str]:
     idle = (
         f", longest period without progress {duration(longest[1] - longest[0])} ({period(*longest)})" if longest else ""
     )
+    terms = [_MTBF] if reliability.mtbf_seconds is not None or low is not None else []
     ettr = goodput_text(analysis) if reliability.ettr is None else percent(100 * reliability.ettr)
     yield f"ETTR {ettr}{idle}"
+    has_mttr = reliability.recoveries is not None and reliability.recoveries.recovered
+    yield "; ".join([*terms, *([_MTTR] if has_mttr else []), _ETTR])
     if price is not None:
         lost = int(rows.column("lost_ns").sum())
         words = f"cost: {duration(lost)} x {exact(price.accelerators)} accelerators = {number(price.hours(lost))} h"
         per_hour = price.per_hour
         yield words if per_hour is None else f"{words} x {exact(per_hour)} = {price.hours(lost) * per_hour:,.2f}"
+
+
+_MTBF = "MTBF: mean up time between failures"
+_MTTR = "MTTR: mean time to recover, from a failure until training resumed"
+_ETTR = "ETTR: effective training time ratio, the share of time that became progress"
 
 
 def _uncounted(rows: Disruptions) -> str:
@@ -284,6 +292,8 @@ _UNCOUNTED_WORDS = {"scale_up": "planned scale-up", "rolled_back": "rollback"}
 def _notes_sheet(analysis: Analysis, rows: Disruptions, shown: set[str]) -> Iterator[str]:
     """Yield the legend of the shown columns, and notes about all rows."""
     if rows:
+        ends = sorted({ENDED[code] for code in rows.column("ended").tolist()})
+        yield "ended: " + "; ".join(f"{ended_words(one)} = {ENDED_MEANINGS[one]}" for one in ends)
         yield "steps lost: steps that were trained again after the restart" + (
             "; >=: at least, because the last log lines may be missing"
             if (rows.column("steps_lost_is") == AT_LEAST).any()
@@ -291,7 +301,11 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions, shown: set[str]) -> Iter
         )
         yield "wasted: the time of the lost steps and of the step in progress"
     if "regained" in shown:
-        yield "regained: from the last log activity until training caught up with the step before the disruption"
+        shorter = ", so it may be shorter than recover" if "recover" in shown else ""
+        yield (
+            "regained: from the last log activity until training caught up with the step before the disruption"
+            + shorter
+        )
     yield from recovery_notes(analysis)
     if rows.column("undetermined_ns").any():
         yield (

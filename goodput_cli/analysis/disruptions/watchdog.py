@@ -9,7 +9,9 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.chain import OutagePhase, OutageTimeline
-from goodput_cli.analysis.insights.hangs import find_hangs
+from goodput_cli.analysis.disruptions.costs import STARTING, AttemptCosts
+from goodput_cli.analysis.insights.hangs import Hangs, at_the_end, find_hangs
+from goodput_cli.analysis.saves import saves_made
 from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.vocabulary.text import duration
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -49,6 +51,32 @@ def watchdog_ns(timeline: Timeline) -> int | None:
     two steps show one. A start-up has a separate timeout."""
     silence = longest_silence(timeline)
     return max(LEAST_WATCHDOG_NS, _PATIENCE * silence) if silence > 0 else None
+
+
+def saved_by_watchdog(timeline: Timeline, hangs: Hangs, costs: AttemptCosts) -> int | None:
+    """Return the time (ns) that a watchdog which restarts the job would have saved in some hangs; negative if the
+    restarts would have cost more. None if the log shows no saves, or not how long a healthy step may take.
+
+    A restart costs the usual downtime and start-up, and the training since the newest save. An attempt that ended in
+    its hang was restarted anyway.
+    """
+    timeout, saves, records = watchdog_ns(timeline), saves_made(timeline), timeline.records
+    if timeout is None or records is None or len(saves) == 0:
+        return None
+    outages = (costs.downtime + costs.restart)[costs.unplanned]
+    usual = float(np.median(outages)) if len(outages) else float(costs.of(*STARTING)[0] + costs.first_startup[0])
+    restarted, saved = at_the_end(hangs, timeline), 0
+    for place, (attempt, start, end) in enumerate(
+        zip(hangs.attempt.tolist(), hangs.start.tolist(), hangs.end.tolist(), strict=True)
+    ):
+        if end - start <= timeout:
+            continue
+        saved += end - start - timeout
+        if not restarted[place]:
+            own = saves.begin[(saves.attempt == attempt) & (saves.end <= start)]
+            trained = int(records.time[records.bounds[attempt]])
+            saved -= round(usual) + max(start - int(own.max(initial=trained)), 0)
+    return saved
 
 
 def longest_link_words(timeline: Timeline, chains: Sequence[OutageTimeline]) -> str | None:

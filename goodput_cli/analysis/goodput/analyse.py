@@ -54,7 +54,9 @@ def saves_inside(timeline: Timeline, start: int, end: int) -> Saves | None:
         return None
     inside = made.take((made.begin >= start) & (made.begin < end))
     apart = inside.apart_ns
-    return Saves(len(inside), None if apart is None else apart / 1e9)
+    blocking = timeline.ledger.between(inside.begin, inside.end, (Category.SAVE,)).get((Category.SAVE, -1))
+    timed = 0 if blocking is None else int(np.count_nonzero(blocking))
+    return Saves(len(inside), None if apart is None else apart / 1e9, None if timeline.records is None else timed)
 
 
 _MOST_LABELS = 5

@@ -19,7 +19,7 @@ from goodput_cli.analysis.results import AnalysisData, CategoryTimes
 from goodput_cli.analysis.timeline.rows import EDGES, KINDS, evidence, segment_rows
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NO_STEP, EventTable
-from goodput_cli.vocabulary.categories import CATEGORIES, Category
+from goodput_cli.vocabulary.categories import CATEGORIES, Category, brief_name
 from goodput_cli.vocabulary.text import duration, percent, safe, shorten
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Analysis(AnalysisData):
         """Return the text of `repr` as HTML, with the categories. It has no style of its own and no script; text of the
         log is escaped."""
         share, amount = facts.headline(self)
-        categories = [(row.name, duration(row.ns), row.percent) for row in facts.category_rows(self)]
+        categories = [(brief_name(row.name), duration(row.ns), row.percent) for row in facts.category_rows(self)]
         insights = [(one.text, one.advice, duration(one.ns), percent(one.percent)) for one in self.insights[:_MOST]]
         parts = [
             f"<div><p><strong>{_text(_name(self))}: goodput {_text(share)}</strong>, {_text(amount)}<br>",

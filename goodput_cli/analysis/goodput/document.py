@@ -33,7 +33,7 @@ from goodput_cli.analysis.steps.inside_sheet import inside_line
 from goodput_cli.analysis.steps.work_sheet import work_lines
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.arrays import I64
-from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category
+from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category, title
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, group_of
 from goodput_cli.vocabulary.text import duration, exact, finite, iso, percent, safe, seconds_text
 
@@ -264,15 +264,7 @@ class AnalysisDocument(Struct, frozen=True):
         yield _headline(analysis)
         if analysis.thresholds:
             yield blocks.Gates(analysis.thresholds)
-        yield blocks.Losses(
-            counted_ns=window.counted_ns,
-            badput=analysis.badput,
-            insights=analysis.insights,
-            price=analysis.price,
-            asked=analysis.options,
-            disrupted=bool(analysis.disruptions),
-            limits=analysis.lost_limits,
-        )
+        yield losses_of(analysis)
         yield blocks.Picture(window.start_ns, window.end_ns, partial(strip_of, analysis))
         yield blocks.CategoryLedger(tuple(phrases.category_rows(analysis)), window.counted_ns)
         if beside := tuple(phrases.outside_ledger_texts(analysis)):
@@ -287,9 +279,22 @@ class AnalysisDocument(Struct, frozen=True):
             yield blocks.Pairs(phrases.reference_text(analysis) or "", phrases.pin_option(analysis), tuple(rows))
         yield from (blocks.Sentence(one) for one in _of_steps(analysis))
         if analysis.not_recorded:
-            yield blocks.Sentence("not recorded (unknown, not zero)", analysis.not_recorded)
+            yield blocks.Sentence("not recorded (unknown, not zero)", tuple(map(title, analysis.not_recorded)))
         if analysis.diagnostics:
             yield blocks.Findings(analysis.diagnostics)
+
+
+def losses_of(analysis: Analysis) -> blocks.Losses:
+    """Return the losses of an analysis."""
+    return blocks.Losses(
+        counted_ns=analysis.window.counted_ns,
+        badput=analysis.badput,
+        insights=analysis.insights,
+        price=analysis.price,
+        asked=analysis.options,
+        disrupted=bool(analysis.disruptions),
+        limits=analysis.lost_limits,
+    )
 
 
 def _of_steps(analysis: Analysis) -> Iterator[str]:
@@ -343,10 +348,9 @@ def _verdict(analysis: Analysis) -> Iterator[str]:
     if analysis.is_bounded:
         share, amount = phrases.limits_text(analysis.lost_limits, counted), phrases.limits_text(analysis.lost_limits)
     yield f"Lost {share}, {amount}; {phrases.progress_text(analysis)}. Largest losses:"
-    for insight in analysis.insights[:_WORST]:
-        cost = f"{percent(insight.percent)}, {duration(insight.ns)}"
-        advice = f"{insight.advice_sentence[:-1]}: " if insight.advice else ""
-        yield f"- {cost}: {insight.text}. {advice}{insight.command_line()}"
+    for one in losses_of(analysis).lost[:_WORST] if analysis.insights else ():
+        advice = f"{one.advice_sentence[:-1]}: " if one.advice else ""
+        yield f"- {percent(one.percent)}, {duration(one.ns)}: {one.text}. {advice}{one.command}"
     if not analysis.insights:
         lost_to = [row for row in phrases.category_rows(analysis) if not row.is_goodput and row.ns > 0]
         yield from (f"- {row.percent}, {duration(row.ns)}: {row.title}" for row in lost_to[:_WORST])

@@ -291,25 +291,25 @@ def step_times_text(steps: StepStatistics) -> str:
 def outside_ledger_texts(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
     """Yield (name, words) of everything reported outside the ledger."""
     if analysis.window.excluded_ns:
-        yield Category.EXCLUDED.id, f"{duration(analysis.window.excluded_ns)}, not part of the 100 %"
+        yield title(Category.EXCLUDED.id), f"{duration(analysis.window.excluded_ns)}, not part of the 100 %"
     for row in analysis.overlapped:
-        yield row.category, f"{duration(row.ns)}, {OVERLAPPED_REMARK}"
+        yield title(row.category), f"{duration(row.ns)}, {OVERLAPPED_REMARK}"
     if analysis.elastic.stepping is not None:
         yield "slices", elastic_text(analysis.elastic)
     risk = analysis.at_risk
     if risk is not None and (risk.ns or risk.steps):
         steps = plural(round(risk.steps, 3), "step")
         bound, save = ("at most ", "checkpoint known to be complete") if risk.is_bound else ("", "completed checkpoint")
-        yield "at_risk", f"{bound}{steps}, {duration(risk.ns)} of progress after the last {save}"
+        yield "at risk", f"{bound}{steps}, {duration(risk.ns)} of progress after the last {save}"
     amounts = {row.category: row.ns for row in analysis.badput if row.label is None}
     if amounts.get(Category.SLOWDOWN.id, 0) < 0:
-        yield Category.SLOWDOWN.id, "negative: training was faster than the reference step time"
+        yield title(Category.SLOWDOWN.id), "negative: training was faster than the reference step time"
     if amounts.get(Category.UNDETERMINED.id):
         least = amounts.get(Category.WASTED.id, 0)
         most = least + amounts[Category.UNDETERMINED.id]
-        yield Category.UNDETERMINED.id, f"wasted progress is between {duration(least)} and {duration(most)}"
+        yield title(Category.UNDETERMINED.id), f"wasted progress is between {duration(least)} and {duration(most)}"
     if amounts.get(Category.RESTORE.id) and _restores_are_inferred(analysis):
-        yield Category.RESTORE.id, "inferred, including start-up"
+        yield title(Category.RESTORE.id), "inferred, including start-up"
 
 
 def elastic_text(elastic: Elastic) -> str:

@@ -19,7 +19,7 @@ from goodput_cli.analysis.insights.kinds import Candidate, InsightTarget
 from goodput_cli.analysis.insights.patterns import SavePolicy, frequent_saves, lost_training, rare_saves, save_policy
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NO_STEP, Kind
-from goodput_cli.vocabulary.categories import ENDED
+from goodput_cli.vocabulary.categories import ENDED, ended_words
 from goodput_cli.vocabulary.causes import CAUSES, UNKNOWN_CAUSE, with_certainty
 from goodput_cli.vocabulary.text import clock, duration, plural
 
@@ -460,4 +460,4 @@ def _causes(analysis: AnalysisData, which: Rows) -> str:
         return ", ".join(_words_of_causes(why))
     codes = np.bincount(analysis.timeline.ends.how[which], minlength=len(ENDED)).tolist()
     counts = sorted(((count, how) for count, how in zip(codes, ENDED, strict=True) if count), reverse=True)
-    return ", ".join(f"{count} {how}" if len(which) > 1 else how for count, how in counts)
+    return ", ".join(f"{count} {ended_words(how)}" if len(which) > 1 else ended_words(how) for count, how in counts)

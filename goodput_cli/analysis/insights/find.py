@@ -10,7 +10,8 @@ import numpy as np
 
 from goodput_cli.accounting.columns import distinct
 from goodput_cli.analysis.disruptions.chain import chains_of
-from goodput_cli.analysis.disruptions.costs import costs_of
+from goodput_cli.analysis.disruptions.costs import AttemptCosts, costs_of
+from goodput_cli.analysis.disruptions.watchdog import saved_by_watchdog
 from goodput_cli.analysis.insights.devices import find_idle_devices, with_standing
 from goodput_cli.analysis.insights.failures import Failures, failing_starts, find_failures
 from goodput_cli.analysis.insights.hangs import (
@@ -84,11 +85,12 @@ def _all(analysis: AnalysisData, inside: Sequence[StepBreakdown]) -> Iterator[Ca
     hangs = significant_hangs(hangs, timeline, within)
     costs = costs_of(analysis)
     unplanned, lost = costs.unplanned, costs.taken_back[:-1]
-    in_hangs, avoidable = lost_in_hangs(timeline, hangs, (*costs.olders, *costs.failed, *costs.unknowns))
-    left_aside = costs.older + costs.unfinished + costs.unknown
-    newer = np.where(unplanned, np.maximum(left_aside[:-1] - avoidable, 0), 0)
-    older = np.minimum(newer, costs.older[:-1])
-    unfinished = np.minimum(newer - older, costs.unfinished[:-1])
+    in_hangs, avoidable = lost_in_hangs(timeline, hangs, (costs.olders, costs.failed, costs.unknowns))
+    older, unfinished, unknown = (
+        np.where(unplanned, np.maximum(kept[:-1] - hung, 0), 0)
+        for kept, hung in zip((costs.older, costs.unfinished, costs.unknown), avoidable, strict=True)
+    )
+    newer = older + unfinished + unknown
     wasted = np.maximum(lost - in_hangs - newer, 0)
     last = LastEndCost.of(analysis, costs, hangs)
     taken_back = int(np.where(unplanned, newer + wasted, 0).sum()) + int(hangs.lost.sum()) + last.wasted_ns
@@ -98,11 +100,11 @@ def _all(analysis: AnalysisData, inside: Sequence[StepBreakdown]) -> Iterator[Ca
     down = costs.until_up(Category.RECOVERY) - down_in_hangs(hangs, timeline)
     failures = Failures(
         analysis, unplanned, down, older, wasted, starting, unfinished,
-        newer - older - unfinished, costs.olders, costs.failed, costs.unknowns, hung,
+        unknown, costs.olders, costs.failed, costs.unknowns, hung,
     )  # fmt: skip
     yield from find_failures(failures, 0 if slow_saves is None else slow_saves.ns)
     yield from find_last_end(analysis, last)
-    yield from _of_hangs(analysis, hangs)
+    yield from _of_hangs(analysis, hangs, costs)
     hung_now = [with_standing(analysis, one, one.start_ns, one.end_ns) for one in find_hung_now(analysis)]
     yield from hung_now
     slow = list(find_slow_steps(analysis))
@@ -123,16 +125,22 @@ def _all(analysis: AnalysisData, inside: Sequence[StepBreakdown]) -> Iterator[Ca
     yield from find_unexplained(analysis, sum(one.ns for one in hung_now), dead)
 
 
-def _of_hangs(analysis: AnalysisData, hangs: Hangs) -> Iterator[Candidate]:
+def _of_hangs(analysis: AnalysisData, hangs: Hangs, costs: AttemptCosts) -> Iterator[Candidate]:
     """Report hanging steps, with the device to check if samples show one."""
     timeline = analysis.timeline
     for one in find_hang(hangs, timeline):
+        if one.advice is None and (saved := saved_by_watchdog(timeline, hangs, costs)) is not None and saved < LEAST_NS:
+            one = replace(one, advice=f"check what the ranks did, and set an alert: {_restarts_cost_more(len(hangs))}")
         worst = int(np.argmax(hangs.ns))
         start, end, usual = int(hangs.start[worst]), int(hangs.end[worst]), int(hangs.usual[worst])
         if not timeline.ends.followed[hangs.attempt[ended_by_timeout(hangs, timeline)]].all():
             late = watchdog_words(analysis, chains_of(timeline, last=True)[-1])
             one = replace(one, text=f"{one.text}; {late}") if late else one
         yield with_standing(analysis, one, start, end, usual)
+
+
+def _restarts_cost_more(hangs: int) -> str:
+    return "a restart would have cost more than the hang" if hangs == 1 else "restarts would have cost more than hangs"
 
 
 def _made(analysis: AnalysisData, candidate: Candidate) -> Insight:

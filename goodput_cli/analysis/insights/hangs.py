@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -320,21 +321,24 @@ def _is_marked(timeline: Timeline, place: Rows, beyond: I64) -> Mask:
     return np.isin(place, marked) & (beyond <= most)
 
 
-def lost_in_hangs(timeline: Timeline, hangs: Hangs, olders: tuple[Older, ...]) -> tuple[I64, I64]:
+def lost_in_hangs(timeline: Timeline, hangs: Hangs, skipped: Sequence[Sequence[Older]]) -> tuple[I64, list[I64]]:
     """Return, by attempt that another one follows, the training (ns) in hangs that its end took back.
 
-    The second value is the part that a newer checkpoint would have kept: these seconds belong to the hang.
+    The second value is the part that skipped checkpoints would have kept, per group of restores: these seconds belong
+    to the hang. The first group that would have kept a hang has it.
     """
     lost = np.zeros(len(timeline.attempts), dtype=np.int64)
-    kept = lost.copy()
+    parts = [lost[:-1].copy() for _ in skipped]
     if not hangs.lost.any():
-        return lost[:-1], kept[:-1]
-    newest = np.full(len(lost), np.iinfo(np.int64).min)
-    for one in olders:
-        newest[one.ended] = max(newest[one.ended], one.below)
+        return lost[:-1], parts
     ended = taken_back_by(timeline, hangs.attempt, hangs.upto)  # The last steps of a record are lost.
-    some = np.flatnonzero((hangs.lost > 0) & (ended >= 0))
-    np.add.at(lost, ended[some], hangs.lost[some])
-    avoidable = some[hangs.number[some] < newest[ended[some]]]
-    np.add.at(kept, ended[avoidable], hangs.lost[avoidable])
-    return lost[:-1], kept[:-1]
+    rest = np.flatnonzero((hangs.lost > 0) & (ended >= 0))
+    np.add.at(lost, ended[rest], hangs.lost[rest])
+    for group, part in zip(skipped, parts, strict=True):
+        newest = np.full(len(lost), np.iinfo(np.int64).min)
+        for one in group:
+            newest[one.ended] = max(newest[one.ended], one.below)
+        avoidable = hangs.number[rest] < newest[ended[rest]]
+        np.add.at(part, ended[rest[avoidable]], hangs.lost[rest[avoidable]])
+        rest = rest[~avoidable]
+    return lost[:-1], parts

@@ -36,6 +36,8 @@ class InsightKind:
     """Origin of that limit, and of any other limit of the kind."""
     needs: tuple[str, ...] = ()
     """Measures: the kind is judged only if the log has one of them; empty if every log can be judged."""
+    covers: tuple[str, ...] = ()
+    """Categories whose time it explains, unless the finder names them."""
 
 
 BY_CODE: Mapping[str, InsightKind] = TomlRows(Path(__file__).with_name("kinds.toml"), InsightKind)

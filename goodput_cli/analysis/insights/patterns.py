@@ -305,6 +305,13 @@ class SavePolicy(Struct, frozen=True):
     """Training between two saves, by the formula."""
     failures: int
     """Number of failures from which the formula has its time between failures."""
+    is_median: bool
+    """True if `interval` is the median of the saves of an attempt."""
+
+    @property
+    def apart_text(self) -> str:
+        """Return the interval in words: `29 min 35 s apart (median)`."""
+        return f"{duration_of_seconds(self.interval)} apart{' (median)' * self.is_median}"
 
     @property
     def too_rare(self) -> bool:
@@ -331,7 +338,8 @@ def save_policy(analysis: AnalysisData, failures: int) -> SavePolicy | None:
     from goodput_cli.analysis.advice.results import young  # It is needed only if saves and failures are known.
 
     best = young(each, reliability.exposure_ns / 1e9 / failures)
-    return SavePolicy(saves.count, each, apart, apart if interval is None else interval, best, failures)
+    shown = apart if interval is None else interval
+    return SavePolicy(saves.count, each, apart, shown, best, failures, is_median=interval is not None)
 
 
 def _seconds_apart(analysis: AnalysisData) -> float | None:
@@ -349,13 +357,14 @@ def rare_saves(
     analysis: AnalysisData, policy: SavePolicy, wasted: int, failures: int, about: InsightTarget
 ) -> Candidate:
     """Return the insight. wasted: training (ns) that the failures took back."""
-    window, apart = analysis.window, duration_of_seconds(policy.interval)
-    text = f"{plural(failures, 'failure')} lost the work since the last checkpoint; checkpoints are {apart} apart"
+    window, apart = analysis.window, policy.apart_text
+    text = f"{plural(failures, 'failure')} lost the work since the last checkpoint; checkpoints are {apart}"
     return Candidate("rare_saves", wasted, text, window.start_ns, window.end_ns, failures, about=about)
 
 
 def interval_advised(analysis: AnalysisData) -> str | None:
-    """Return the advice of `goodput advise`: `save a checkpoint about every 50 steps`.
+    """Return the advice of `goodput advise`: `save a checkpoint about every 50 steps`, and whether that would have
+    saved a minute in this run.
 
     None if `advise` recommends no change or is inconclusive, and for very large jobs.
     """
@@ -363,8 +372,10 @@ def interval_advised(analysis: AnalysisData) -> str | None:
     attempts, records = len(timeline.attempts), 0 if timeline.records is None else len(timeline.records.number)
     if attempts > _MOST_WEIGHED[0] or records > _MOST_WEIGHED[1]:
         return None
-    from goodput_cli.analysis.advice.curve import exposure_of  # It is needed only if saves are too rare.
+    from goodput_cli.analysis.advice.advise import check_replay  # It is needed only if saves are too rare.
+    from goodput_cli.analysis.advice.curve import exposure_of
     from goodput_cli.analysis.advice.interval import interval_advice
+    from goodput_cli.analysis.advice.replay import SaveEvery, replay
     from goodput_cli.analysis.advice.replay_attempts import record_of
 
     try:
@@ -374,7 +385,12 @@ def interval_advised(analysis: AnalysisData) -> str | None:
     advice = interval_advice(record, exposure_of(record, None)).advice
     if advice.verdict != "change" or advice.every_steps is None:
         return None
-    return _every(advice.every_steps)
+    replayed = replay(record, SaveEvery(record, advice.every_steps)).ns if check_replay(record).ok else None
+    pays = replayed is None or record.window - replayed >= _MINUTE_NS
+    return _every(advice.every_steps) + ("" if pays else _ON_AVERAGE)
+
+
+_ON_AVERAGE = ": it pays on average, although not with the failures of this run"
 
 
 def _every(steps: int) -> str:
@@ -385,8 +401,8 @@ def frequent_saves(analysis: AnalysisData, policy: SavePolicy, slow: int) -> Can
     """Return the insight about the time of all saves, minus `slow` (ns), which another insight reports."""
     window = analysis.window
     ns = sum(row.ns for row in analysis.badput if row.category == Category.SAVE.id) - slow
-    each, apart = duration_of_seconds(policy.cost), duration_of_seconds(policy.interval)
-    text = f"{plural(policy.count, 'save')} of {each}, {apart} apart"
+    each, apart = duration_of_seconds(policy.cost), policy.apart_text
+    text = f"{plural(policy.count, 'save')} of {each}, {apart}"
     return Candidate("frequent_saves", ns, text, window.start_ns, window.end_ns, policy.count,
                      about=InsightTarget(categories=(Category.SAVE.id,)))  # fmt: skip
 
@@ -398,5 +414,5 @@ def lost_training(analysis: AnalysisData, policy: SavePolicy | None) -> str:
     if policy is None:
         return "check whether saving checkpoints more often pays off"
     if policy.apart > _FAR * policy.best:
-        return f"check whether to save checkpoints more often: they are {duration_of_seconds(policy.interval)} apart"
+        return f"check whether to save checkpoints more often: they are {policy.apart_text}"
     return "checkpoints are frequent enough; check which improvement helps most"

@@ -20,7 +20,7 @@ from goodput_cli.analysis.table import TableDeclaration, attribute, column, colu
 from goodput_cli.arrays import F64, I64
 from goodput_cli.events.devices import DeviceSamples, Quantity, gpu_of, is_instance
 from goodput_cli.events.schema import EventTable
-from goodput_cli.vocabulary.categories import Category
+from goodput_cli.vocabulary.categories import Category, brief_name
 from goodput_cli.vocabulary.text import percent, plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -74,7 +74,12 @@ DEVICES = TableDeclaration("device_row", "an accelerator in the window", columns
 class DeviceCategory:
     """All devices in the time of one category."""
 
-    category: str = column("text", "the category, a custom event as custom_badput_events:LABEL", heading="category")
+    category: str = column(
+        "text",
+        "the category, a custom event as custom_badput_events:LABEL",
+        brief=brief_name,
+        heading="category",
+    )
     seen_ns: int = column("duration", "device time of this category that samples cover", heading="device time")
     busy_percent: float | None = column("percent", "mean utilization; null: not recorded", heading="busy")
     tenth_percent: float | None = column("percent", "10th percentile of utilization", heading="busy, p10")

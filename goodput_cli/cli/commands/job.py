@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -33,7 +34,7 @@ from goodput_cli.cli.options import (
 from goodput_cli.cli.session import is_brief, open_session, open_sheet_session
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Renderer, load_renderer
-from goodput_cli.vocabulary.text import duration
+from goodput_cli.vocabulary.text import duration, safe
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_MINUTE
 
 if TYPE_CHECKING:
@@ -84,8 +85,25 @@ def analyze(
         analysis,
         [one for one in analysis.diagnostics if one.severity == "error" or not brief],
         thresholds=analysis.thresholds,
-        cautions=(*reference_caution(analysis), *_unended(session.sources, line, analysis)),
+        cautions=(
+            *_further_findings(line, analysis, brief=brief),
+            *reference_caution(analysis),
+            *_unended(session.sources, line, analysis),
+        ),
     )
+
+
+def _further_findings(line: CommandLine, analysis: Analysis, *, brief: bool) -> Iterator[str]:
+    """Yield the number of findings that only `goodput check` lists, below a full report for people."""
+    if brief or line.output.quiet or line.output.format_ not in (None, "table"):
+        return
+    from goodput_cli.analysis.check import counts_in_words, noticed_in
+
+    rest = noticed_in(analysis, time.time_ns())[len(analysis.diagnostics) :]
+    if rest:
+        logs = safe(shlex.join(analysis.options)) or "LOG"
+        codes = ", ".join(sorted({one.code for one in rest}))
+        yield f"not listed: {counts_in_words(rest)} ({codes}). To list all: goodput check {logs}"
 
 
 def _unended(sources: Sequence[str], line: CommandLine, analysis: Analysis) -> Iterator[str]:

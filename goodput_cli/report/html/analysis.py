@@ -9,15 +9,16 @@ The words of each section are made here from the analysis; templates only lay th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from goodput_cli import __version__
+from goodput_cli.analysis.document import WITHIN_GOODPUT, Loss
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.goodput.document import end_reason
+from goodput_cli.analysis.goodput.document import end_reason, losses_of
 from goodput_cli.analysis.picture import pictures_of, tiled_windows
 from goodput_cli.analysis.results import Method
 from goodput_cli.analysis.rolling import rolling_sheet
@@ -47,13 +48,21 @@ from goodput_cli.report.html.proof import (
     Proof,
     command_line,
     disruptions,
-    insight_links,
     ledger,
+    loss_links,
     threshold_target,
 )
 from goodput_cli.report.html.sheet import HtmlTable, html_table, with_ids
 from goodput_cli.report.insight_lines import amount_text, cost_text
-from goodput_cli.vocabulary.categories import BY_NAME, CATEGORIES, Category, CategoryStyle, short_title, title
+from goodput_cli.vocabulary.categories import (
+    BY_NAME,
+    CATEGORIES,
+    Category,
+    CategoryStyle,
+    brief_name,
+    short_title,
+    title,
+)
 from goodput_cli.vocabulary.option import declared
 from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, percent, period
 
@@ -67,22 +76,22 @@ TemplateRow = dict[str, Any]
 """Values of one element of a template, by their names there."""
 
 
-def insights(analysis: Analysis, proof: Proof) -> Iterator[TemplateRow]:
-    """Yield all insights in words, most costly first. id: in the page, of the first insight of its kind. links: to the
-    rows that show it; more: the number of rows without a link."""
-    for one in analysis.insights:
-        links, more = insight_links(one, proof)
+def losses_in_words(losses: Sequence[Loss], proof: Proof) -> Iterator[TemplateRow]:
+    """Yield losses in words. id: in the page, of the first insight of its kind. links: to the rows that show it; more:
+    the number of rows without a link."""
+    for one in losses:
+        links, more = loss_links(one, proof)
         yield {
-            "id": f"insight-{one.code}",
+            "id": "" if one.insight is None else f"insight-{one.insight.code}",
             "time": duration(one.ns),
             "share": percent(one.percent),
             "cost": cost_text(one),
             "text": one.text,
             "advice": one.advice_sentence,
-            "command": one.command_line(),
+            "command": one.command,
             "links": links,
             "more": more,
-            "evidence": one.evidence,
+            "evidence": () if one.insight is None else one.insight.evidence,
         }
 
 
@@ -107,7 +116,7 @@ def key_facts(analysis: Analysis, proof: Proof) -> list[tuple[str, str, str | No
     rows.append(("steps kept", facts.kept_text(analysis), proof.ledger.get(Category.PRODUCTIVE.id)))
     if analysis.saves is not None:
         between = analysis.saves.interval_seconds
-        apart = "" if between is None else f" ({duration_of_seconds(between)} apart)"
+        apart = "" if between is None else f" ({duration_of_seconds(between)} apart, median)"
         rows.append(("saves", f"{analysis.saves.count}{apart}", proof.ledger.get(Category.SAVE.id)))
     if analysis.steps.ideal_seconds is not None:
         rows.append(("ideal step time", duration_of_seconds(analysis.steps.ideal_seconds), "step-time"))
@@ -171,7 +180,7 @@ def diagnostics(analysis: Analysis) -> Iterator[tuple[Diagnostic, list[str], int
 
 def definitions() -> list[tuple[str, CategoryStyle | None, str]]:
     """Return every number that a report can contain with its definition, categories first."""
-    categories = [(category.id, category.look, category.row.meaning) for category in Category]
+    categories = [(title(category.id), category.look, category.row.meaning) for category in Category]
     return [*categories, *((name, None, meaning) for name, meaning in DEFINITIONS.items())]
 
 
@@ -241,7 +250,6 @@ def waterfall(analysis: Analysis, proof: Proof) -> list[TemplateRow]:
     def bar(name: str, title: str, ns: int, share: str, left: int, kind: str) -> TemplateRow:
         category = BY_NAME.get(name.partition(":")[0])
         return {
-            "name": name,
             "title": title,
             "look": None if category is None else category.look,
             "seconds": f"{ns / 1e9:.1f}",
@@ -260,7 +268,7 @@ def waterfall(analysis: Analysis, proof: Proof) -> list[TemplateRow]:
         rows.append(bar("excluded", "excluded", window.excluded_ns, "not counted", left, "badput"))
     for row in badput:
         left -= row.ns
-        rows.append(bar(row.name, row.title, row.ns, row.percent, min(left, left + row.ns), "badput"))
+        rows.append(bar(row.name, brief_name(row.name), row.ns, row.percent, min(left, left + row.ns), "badput"))
     goodput = next(row for row in facts.category_rows(analysis) if row.is_goodput)
     return [*rows, bar(goodput.name, "goodput", goodput.ns, goodput.percent, 0, "goodput")]
 
@@ -281,7 +289,7 @@ def render(analysis: Analysis, page: Page) -> str:
     fine, steps = chart_columns(picture), find_steps(analysis)
     shown = figures(analysis, picture, steps if isinstance(steps, StepReport) else None, fine, coarse, progress)
     rows, tables, parts = disruptions(analysis), step_tables(analysis, steps), ledger(analysis)
-    proof = _proof(rows, tables, parts)
+    proof, cost_most = _proof(rows, tables, parts), losses_of(analysis)
     return document(
         "analysis.html",
         scripts=[library(VERSION), resource("report.js")],
@@ -298,12 +306,14 @@ def render(analysis: Analysis, page: Page) -> str:
         whole=facts.outside_window_text(analysis),
         facts=key_facts(analysis, proof),
         pieces=list(pieces(analysis, proof)),
-        insights=list(insights(analysis, proof)),
+        losses=list(losses_in_words(cost_most.lost if analysis.insights else (), proof)),
+        within=list(losses_in_words(cost_most.within, proof)),
+        within_title=WITHIN_GOODPUT,
         lost=lost(analysis),
         waterfall=waterfall(analysis, proof),
         ledger=parts,
         beside=list(facts.outside_ledger_texts(analysis)),
-        not_recorded=analysis.not_recorded,
+        not_recorded=tuple(map(title, analysis.not_recorded)),
         figures={figure.name: figure for figure in shown},
         has_steps=len(picture.curve) > 0,
         downsampled=picture.downsampled,

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from goodput_cli.analysis.disruptions.rows import Disruption
-from goodput_cli.analysis.disruptions.sheet import by_sheet, disruptions_sheet
+from goodput_cli.analysis.disruptions.sheet import MORE_PHASES, by_sheet, disruptions_sheet
+from goodput_cli.analysis.document import Loss
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.insights.kinds import Insight
@@ -22,7 +23,7 @@ from goodput_cli.analysis.timeline.sheet import timeline_sheet
 from goodput_cli.arrays import Rows, alike
 from goodput_cli.report.html.outages import OutageOnPage, outage_on_page
 from goodput_cli.report.html.sheet import HtmlTable, html_table, with_ids
-from goodput_cli.vocabulary.categories import BY_NAME, Category, CategoryStyle, short_title
+from goodput_cli.vocabulary.categories import BY_NAME, Category, CategoryStyle, brief_name, ended_words, short_title
 from goodput_cli.vocabulary.text import clock, duration, iso, plural, seconds_text
 
 _MOST_LINKS = 5
@@ -56,8 +57,12 @@ class Proof:
         return identity if identity in self.ids else None
 
 
-def insight_links(insight: Insight, proof: Proof) -> tuple[list[Link], int]:
-    """Return links to the rows of an insight, and the number of further rows."""
+def loss_links(loss: Loss, proof: Proof) -> tuple[list[Link], int]:
+    """Return links to the rows of a loss, and the number of further rows."""
+    insight = loss.insight
+    if insight is None:
+        target = None if loss.row is None else proof.ledger.get(loss.row.name)
+        return ([] if target is None else [(f"rows: {loss.text}", target, "")]), 0
     rows = [(words, target) for words, target in _rows_of(insight, proof) if target is not None]
     shown = rows[:_MOST_LINKS]
     links = [(words, target, _short(words) if place else "") for place, (words, target) in enumerate(shown)]
@@ -131,7 +136,7 @@ def ledger(analysis: Analysis) -> list[LedgerPart]:
     """Return the rows of each category in the order of the waterfall: the longest ones, sorted by time."""
     window = analysis.window
     runs = find_runs(analysis.timeline, window.start_ns, window.end_ns)
-    named = [(row.name, row.title, row.ns) for row in facts.category_rows(analysis)]
+    named = [(row.name, brief_name(row.name), row.ns) for row in facts.category_rows(analysis)]
     if window.excluded_ns:
         named.append((Category.EXCLUDED.id, "excluded", window.excluded_ns))
     own = _runs_by_name(analysis, runs)
@@ -184,7 +189,7 @@ _EVIDENCE = {
     "next_up": "next attempt up",
     "resumed_step": "resumed at",
     "first_step": "first step after the restart",
-    "regained": "progress regained",
+    "regained": "regained",
     "cause": "cause",
 }
 
@@ -203,6 +208,8 @@ class DisruptionsSection:
     by_cause: HtmlTable | None
     """Losses by cause; None if no log line shows a cause."""
     table: HtmlTable
+    notes: tuple[str, ...]
+    """Totals, and the legend of the columns."""
     details: list[Details]
     left_out: int
 
@@ -215,6 +222,7 @@ def disruptions(analysis: Analysis) -> DisruptionsSection:
         summary=sheet.summary[1:],
         by_cause=html_table(by_sheet(analysis, "cause")) if any(one.certainty for one in rows.why) else None,
         table=with_ids(html_table(sheet, MOST_ROWS), "disruption-row"),
+        notes=tuple(note for note in sheet.notes if note != MORE_PHASES),
         details=[_details(analysis, row) for row in rows[:MOST_DETAILS]],
         left_out=max(len(rows) - MOST_DETAILS, 0),
     )
@@ -223,7 +231,7 @@ def disruptions(analysis: Analysis) -> DisruptionsSection:
 def _details(analysis: Analysis, row: Disruption) -> Details:
     places = asdict(row.evidence)
     down_since = " ".join(clock(row.last_sign_of_life_ns))
-    title = f"Disruption {row.number}: attempt {row.attempt}, {row.ended}, {down_since}"
+    title = f"Disruption {row.number}: attempt {row.attempt}, {ended_words(row.ended)}, {down_since}"
     evidence = [(words, places[name]) for name, words in _EVIDENCE.items() if places[name] is not None]
     return row.number, title, outage_on_page(analysis, row), list(_disruption_facts(row)), evidence
 
@@ -245,7 +253,7 @@ def _disruption_facts(row: Disruption) -> Iterator[Fact]:
         "restarting": row.restart_ns,
         "lost in total": row.lost_ns,
         "time to the first step": row.time_to_first_step_ns,
-        "regained after": row.regained_after_ns,
+        "regained": row.regained_after_ns,
     }
     for name, ns in amounts.items():
         yield (name, "unknown", "") if ns is None else (name, duration(ns), f"{seconds_text(ns)} s")
