@@ -236,11 +236,16 @@ def _columns_style(columns: Sequence[RunColumn]) -> str:
 
 
 def costs_of(analysis: Analysis) -> dict[str, int]:
-    """Return the cost in ns by kind of insight."""
+    """Return the cost in ns by kind of insight: what was lost, and apart from it the time that counts as goodput."""
     costs: Counter[str] = Counter()
     for insight in analysis.insights:
-        costs[insight.code] += insight.ns
-    return dict(costs)
+        costs[insight.code] += insight.ns - insight.in_goodput_ns
+        costs[insight.code + _WITHIN] += insight.in_goodput_ns
+    return {code: ns for code, ns in costs.items() if ns}
+
+
+_WITHIN = ":within"
+"""Suffix of a kind's time that counts as goodput."""
 
 
 def cost_rows(costs: Iterable[tuple[RunLine, str, Mapping[str, int]]], *, by_time: bool) -> list[dict[str, Any]]:
@@ -255,16 +260,16 @@ def cost_rows(costs: Iterable[tuple[RunLine, str, Mapping[str, int]]], *, by_tim
     for row, href, of_run in costs:
         weight = 1 if by_time else row.accelerators or 0
         for code, ns in of_run.items():
-            if code in BY_CODE and ns * weight > 0:
+            if code.removesuffix(_WITHIN) in BY_CODE and ns * weight > 0:
                 parts.setdefault(code, []).append((ns * weight, row, href))
     rows = []
     for code, of_kind in sorted(parts.items(), key=lambda one: -sum(amount for amount, *_ in one[1])):
         whole, (most, row, href) = sum(amount for amount, *_ in of_kind), max(of_kind, key=lambda one: one[0])
-        kind = BY_CODE[code]
+        kind, within = BY_CODE[code.removesuffix(_WITHIN)], ", within goodput" * code.endswith(_WITHIN)
         rows.append(
             {
                 "code": code,
-                "title": kind.title,
+                "title": kind.title + within,
                 "amount": tenths(hours(whole)),
                 "runs": len(of_kind),
                 "job": row.job,
