@@ -227,6 +227,8 @@ def _folder_rows(name: str) -> Iterator[str]:
     for path in sorted((PACKAGE / name).rglob("__init__.py")):
         if "drop_in" in path.parent.parent.parts:
             continue  # their folders are those of the libraries whose names they have
+        if len(path.parent.relative_to(PACKAGE).parts) > 2:
+            continue  # described by the folder above
         yield _wrapped(f"- `{path.parent.relative_to(PACKAGE).as_posix()}/`: {_first_sentence(path)}", "  ")
 
 
