@@ -169,7 +169,7 @@ class RunResult(Struct, frozen=True):
     findings: tuple[tuple[str, str, int], ...] = ()
     """Code, severity and count of what is wrong with its log."""
     doubts: tuple[str, ...] = ()
-    """Why its goodput may be that of another job, as `Answer.doubts`."""
+    """Why its goodput may be that of another job, as `AnalysisAnswer.doubts`."""
     spans: Spans = field(default_factory=Spans)
     used: Used = field(default_factory=Used)
     up: tuple[I64, I64] = (_NOTHING, _NOTHING)

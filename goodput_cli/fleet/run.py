@@ -373,7 +373,7 @@ class _JobLines:
 
     question: Question
 
-    def account(self, job: EventLog, origin: Origin, /) -> Any:  # noqa: ARG002 - see `Work`
+    def account(self, job: EventLog, origin: Origin, /) -> Any:  # noqa: ARG002 - see `JobWork`
         from goodput_cli.analysis.jobs import job_summaries
 
         return job_summaries(job, self.question)
