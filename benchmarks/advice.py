@@ -11,7 +11,7 @@ from benchmarks.advice_jobs import BURSTS, Job, best_interval, goodput_of_run, r
 from goodput_cli.analysis.advice.curve import LossCurve, SaveCost, exposure_of
 from goodput_cli.analysis.advice.draws import one_run, spread
 from goodput_cli.analysis.advice.interval import interval_advice
-from goodput_cli.analysis.advice.replay import AsRecorded, SaveEvery, replay
+from goodput_cli.analysis.advice.replay import RecordedSaves, SaveEvery, replay
 
 JOBS = 300
 
@@ -96,7 +96,7 @@ def print_speed(steps: int = 1_000_000, lives: int = 100) -> None:
     job = Job(1.0, mean=steps * step / lives, cost=5.0, step=step, failures=lives, every=200)
     record = record_of_job(job, np.random.default_rng(3))
     begun = time.process_time()
-    exact = replay(record, AsRecorded(record)).ns == record.window
+    exact = replay(record, RecordedSaves(record)).ns == record.window
     intervals = sorted({round(1.1**power) for power in range(1, 130)})[:100]
     begun_all = time.process_time()
     for every in intervals:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting import claims
 from goodput_cli.accounting.attempts.attempts import PROGRESS_KINDS, Attempts, find_attempts
 from goodput_cli.accounting.attempts.endings import (
-    ElasticPassage,
+    ElasticTransition,
     End,
     Ending,
     Endings,
@@ -227,7 +227,7 @@ class Timeline:
 
     @cached_property
     def elastic_passages(self) -> tuple[NDArray[np.int8], Rows]:
-        """Direction of the elastic passage after each attempt (`ElasticPassage`), and the line that shows it."""
+        """Direction of the elastic passage after each attempt (`ElasticTransition`), and the line that shows it."""
         return elastic_passages(self.table, self.attempts)
 
     @cached_property
@@ -267,7 +267,7 @@ class Timeline:
     @property
     def planned(self) -> Mask:
         """True for each attempt that a scale-up or a rollback ended: listed with the disruptions, but not counted."""
-        scaled_up = self.elastic_passages[0] == ElasticPassage.SCALE_UP
+        scaled_up = self.elastic_passages[0] == ElasticTransition.SCALE_UP
         if scaled_up.any():
             scaled_up = scaled_up & (self.preempted_saves < 0)
         return np.asarray(scaled_up | self.attempts.gone_back)

@@ -135,7 +135,7 @@ def run_starts(table: EventTable, *, apart: bool = False) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Seen:
+class JobEventSummary:
     """Summary of a log's events of one job."""
 
     events: int
@@ -143,14 +143,16 @@ class Seen:
     """End of the last event, ns."""
 
 
-def jobs_seen(log: EventLog, names: Sequence[str] = ()) -> dict[str, Seen]:
+def jobs_seen(log: EventLog, names: Sequence[str] = ()) -> dict[str, JobEventSummary]:
     """Return the jobs of a log that have events and match one of the globs, without earlier runs of another job. It
     takes one pass for any number of jobs."""
     table = log.table
     counts = np.bincount(table.job, minlength=len(table.jobs))
     last = np.full(len(table.jobs), np.iinfo(np.int64).min)
     np.maximum.at(last, table.job, table.end)
-    present = [(name, Seen(int(n), int(ns))) for name, n, ns in zip(table.jobs, counts, last, strict=True) if n]
+    present = [
+        (name, JobEventSummary(int(n), int(ns))) for name, n, ns in zip(table.jobs, counts, last, strict=True) if n
+    ]
     wanted = {name: seen for name, seen in present if is_wanted(name, names)}
     return {name: seen for name, seen in wanted.items() if name not in log.earlier} or wanted
 

@@ -25,7 +25,7 @@ from goodput_cli.analysis.table import TableDeclaration, attribute, each, table_
 from goodput_cli.diagnostics.diagnostic import (
     SEVERITIES,
     Diagnostic,
-    Graded,
+    HasSeverity,
     Severity,
     code_texts,
     merge,
@@ -219,7 +219,7 @@ class CheckReport(DisplayableAnswer):
         return check_sheet(self)
 
 
-def counts_in_words(found: Iterable[Graded]) -> str:
+def counts_in_words(found: Iterable[HasSeverity]) -> str:
     """Return how many findings there are: `1 error, 2 warnings, 3 infos`; "" without any."""
     counts = Counter(one.severity for one in found)
     return ", ".join(plural(counts[severity], severity) for severity in SEVERITIES if counts[severity])

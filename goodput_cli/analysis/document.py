@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.insights.kinds import Insight
     from goodput_cli.analysis.question import Price
     from goodput_cli.analysis.results import CategoryTime
-    from goodput_cli.analysis.sheet import Family, Published, Sheet
+    from goodput_cli.analysis.sheet import Family, PublishedAnswer, Sheet
 
 
 class Document(Protocol):
@@ -36,7 +36,7 @@ class Document(Protocol):
         """Return tables for programs. CSV has the first, which people see as well; Parquet the last, the most
         detailed."""
 
-    def gates(self) -> Published | None:
+    def gates(self) -> PublishedAnswer | None:
         """Return the judged thresholds, with the text next to them; None for answers that have none."""
 
     def figures(self) -> Iterable[Family]:

@@ -18,9 +18,18 @@ from goodput_cli.events.reading_options import WHAT
 from goodput_cli.vocabulary.option import bounded, declared, option, read_length, read_ns
 from goodput_cli.vocabulary.removed import removed_keyword
 from goodput_cli.vocabulary.text import did_you_mean
-from goodput_cli.vocabulary.when import AUTO, NS_PER_HOUR, NS_PER_SECOND, Span, When, load_zone, parse_span, parse_when
+from goodput_cli.vocabulary.when import (
+    AUTO,
+    NS_PER_HOUR,
+    NS_PER_SECOND,
+    Span,
+    TimeArgument,
+    load_zone,
+    parse_span,
+    parse_when,
+)
 
-Time = str | datetime | int | When
+Time = str | datetime | int | TimeArgument
 """A time: as typed on the command line, a datetime, or ns since 1970 UTC."""
 ALL = "all"
 BASELINE: Literal["baseline"] = "baseline"
@@ -102,7 +111,7 @@ class Question:
         read=parse_span,
         follows="stall_factor",
     )
-    start: When | None = option(
+    start: TimeArgument | None = option(
         None,
         WHEN,
         "Start of the window.  [default: the job's start]",
@@ -112,7 +121,7 @@ class Question:
         metavar="TIME",
         read=parse_when,
     )
-    end: When | None = option(
+    end: TimeArgument | None = option(
         None,
         WHEN,
         "End of the window.  [default: the job's end]",
@@ -122,7 +131,7 @@ class Question:
         metavar="TIME",
         read=parse_when,
     )
-    as_of: When | None = option(
+    as_of: TimeArgument | None = option(
         None,
         WHEN,
         "Ignore everything logged after TIME.",

@@ -294,7 +294,7 @@ class Saves:
 
 @written("elastic_part", "slice efficiency (accounting, section 9)", nulls=True)
 @dataclass(frozen=True)
-class Elastic:
+class SliceEfficiency:
     """Slice efficiency over the window (accounting §9), shares of 0 to 1; None if no slice counts are known."""
 
     stepping: Annotated[Amount | None, Json(key="stepping_slice_efficiency")]
@@ -558,7 +558,7 @@ class AnalysisData:
     """The job's events, as columns."""
     disruptions: Disruptions
     """Disruptions inside the window, in time order; created when they are read."""
-    elastic: Elastic = Elastic(None, None, None, None)
+    elastic: SliceEfficiency = SliceEfficiency(None, None, None, None)
     """Slice efficiency."""
     rolling: Rolling | None = None
     """Rolling windows; None unless requested."""

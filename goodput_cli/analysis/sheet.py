@@ -191,7 +191,7 @@ class Family:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedAnswer:
     """An answer as gates and metrics."""
 
     job: str
@@ -246,7 +246,7 @@ class Sheet:
     """Chart in HTML, SVG and PNG; None if there is none."""
     card: Card | None = None
     """Card at the top of the page; None if the summary is enough."""
-    published: Callable[[], Published] | None = None
+    published: Callable[[], PublishedAnswer] | None = None
     """Function that makes gates and figures for JUnit and OpenMetrics; None for answers without them."""
     remark: str = ""
     """Last line of CSV, after a `#`: CSV has no headline."""
@@ -262,7 +262,7 @@ class Sheet:
         """Return the tables, as `document.Document` does. The methods below follow it, too."""
         return (self,)
 
-    def gates(self) -> Published | None:
+    def gates(self) -> PublishedAnswer | None:
         """Return the thresholds; None if there are none."""
         return None if self.published is None else self.published()
 

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.results import (
         AnalysisData,
         AtRisk,
-        Elastic,
         Job,
         Method,
         Reference,
         Reliability,
         Saves,
+        SliceEfficiency,
         StepStatistics,
         Window,
     )
@@ -271,7 +271,7 @@ class Summary:
     """Training time since the last completed save."""
     at_risk_steps: float | None
     """Steps since the last completed save."""
-    elastic: Elastic
+    elastic: SliceEfficiency
     """Slice efficiency."""
     reference_seconds: float | None
     """The reference step time in use."""
@@ -361,7 +361,7 @@ class AnalysisSummary(Protocol):
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]: ...
     @property
-    def elastic(self) -> Elastic: ...
+    def elastic(self) -> SliceEfficiency: ...
     @property
     def reliability(self) -> Reliability | None: ...
     @property

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 import orjson
 
-from goodput_cli.api.options import FETCH, Keeping, Source, addresses, parsed_options, split, takes
+from goodput_cli.api.options import FETCH, SnapshotMode, Source, addresses, parsed_options, split, takes
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import UsageError
 from goodput_cli.events.documents import document_reader
-from goodput_cli.events.formats.base import Parsed
+from goodput_cli.events.formats.base import ParsedPart
 from goodput_cli.events.read import decode_batches, is_log
 from goodput_cli.events.tensorboard import EventFile
 from goodput_cli.events.text.scan import TextLines
@@ -51,7 +51,7 @@ _NOT_COMPARED = ("lookback_truncated",)
 
 
 @dataclass
-class _Fetched:
+class _FetchedLines:
     """The lines read so far, and the diagnostics of the sources."""
 
     lines: list[bytes] = field(default_factory=list)
@@ -79,7 +79,7 @@ def fetch(
     """
     path = Path(output)
     snapshot.check_name(path)
-    keeping, of_reading = parsed_options(Keeping, options)
+    keeping, of_reading = parsed_options(SnapshotMode, options)
     reading, _ = split(of_reading)
     named = addresses(sources)
     _check_overwrites_no_source(path, named, reading.stdin, update=keeping.update)
@@ -87,7 +87,7 @@ def fetch(
     uris = tuple(named) or (before.sources if before else ())
     wanted = _wanted(before, reading.wanted)
     fetched_ns = time.time_ns()
-    fetched = _Fetched()
+    fetched = _FetchedLines()
     context = ReadContext(
         fetched.diagnostics.append, reading.stdin, reading.progress, wanted=wanted, notice=reading.notice,
         is_log=is_log(None),
@@ -136,7 +136,7 @@ def _is_worth_keeping(uris: Sequence[str], error: BaseException) -> bool:
     return any(uri == STDIN or scheme_of(uri) != FILE_SCHEME or Path(uri).is_fifo() for uri in uris)
 
 
-def _before(path: Path, sources: Sequence[str], job_name: str | None, keeping: Keeping) -> Manifest | None:
+def _before(path: Path, sources: Sequence[str], job_name: str | None, keeping: SnapshotMode) -> Manifest | None:
     """Return the manifest of the snapshot to update. Raises UsageError if writing would destroy a file."""
     if not path.parent.is_dir():
         raise UsageError(f"{path}: the folder {path.parent} does not exist; create it first")
@@ -175,7 +175,7 @@ def _wanted(before: Manifest | None, wanted: SourceFilter) -> SourceFilter:
     )
 
 
-def _gather(readers: Iterable[Iterator[Batch]], fetched: _Fetched, context: ReadContext) -> None:
+def _gather(readers: Iterable[Iterator[Batch]], fetched: _FetchedLines, context: ReadContext) -> None:
     for batches in readers:
         for lines in _lines(batches, fetched):
             fetched.lines += lines
@@ -189,7 +189,7 @@ def _gather(readers: Iterable[Iterator[Batch]], fetched: _Fetched, context: Read
     context.finish()
 
 
-def _lines(batches: Iterator[Batch], fetched: _Fetched) -> Iterator[list[bytes]]:
+def _lines(batches: Iterator[Batch], fetched: _FetchedLines) -> Iterator[list[bytes]]:
     """Yield the lines of a source. A document without one record per line becomes a single line."""
     reader = None
     source = ""
@@ -211,7 +211,7 @@ def _lines(batches: Iterator[Batch], fetched: _Fetched) -> Iterator[list[bytes]]
         yield _parsed(reader.finish(), source, fetched)
 
 
-def _entries(batch: RecordBatch, fetched: _Fetched) -> list[bytes]:
+def _entries(batch: RecordBatch, fetched: _FetchedLines) -> list[bytes]:
     for record in batch.records:
         name, time_ = record.get("logName"), record.get("timestamp")
         if isinstance(name, str) and isinstance(time_, str):
@@ -224,7 +224,7 @@ def _as_they_are(batch: RawBatch) -> list[bytes]:
     return [line for line in lines if line.strip()]
 
 
-def _parsed(parsed: Parsed, source: str, fetched: _Fetched) -> list[bytes]:
+def _parsed(parsed: ParsedPart, source: str, fetched: _FetchedLines) -> list[bytes]:
     if parsed.bad:
         places = tuple(f"{source}:{line}" for line, _ in parsed.bad)
         message = "parts of a document without a record are not in the snapshot"
@@ -235,7 +235,7 @@ def _parsed(parsed: Parsed, source: str, fetched: _Fetched) -> list[bytes]:
 def _write(
     path: Path,
     before: Manifest | None,
-    fetched: _Fetched,
+    fetched: _FetchedLines,
     sources: Sequence[str],
     wanted: SourceFilter,
     fetched_ns: int,

@@ -13,7 +13,7 @@ from goodput_cli.accounting.options import DataLoading, Planned
 from goodput_cli.analysis.question import Time
 from goodput_cli.api.options import Paths, Source
 from goodput_cli.sources.base import Progress
-from goodput_cli.vocabulary.when import Span, When
+from goodput_cli.vocabulary.when import Span, TimeArgument
 
 
 class LogOptions(TypedDict, total=False):
@@ -29,7 +29,7 @@ class LogOptions(TypedDict, total=False):
     """TOML files that declare log formats."""
     year: int | None
     """Year of timestamps without one. None: that of nearby timestamps, or of the file's last change."""
-    clock_start: When | str | None
+    clock_start: TimeArgument | str | None
     """Start time of a log without timestamps. None: it ends when the file was last changed."""
     tensorboard_tag: str | None
     """TensorBoard scalar whose steps are the training steps. None: the most likely one."""

@@ -175,7 +175,7 @@ class Sides:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Following:
+class FollowOptions:
     """Options for following a growing log."""
 
     interval: float = option(
@@ -239,7 +239,7 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Keeping:
+class SnapshotMode:
     """How to treat an existing snapshot."""
 
     update: bool = option(
@@ -302,7 +302,7 @@ FETCH = Keywords.of(
     "FetchOptions",
     "Options of `fetch`.",
     Reading,
-    Keeping,
+    SnapshotMode,
     base=LOG,
     only=("job_name", "update", "force"),
 )
@@ -316,7 +316,7 @@ JOB = Keywords.of(
 )
 ANALYZE = Keywords.of("AnalyzeOptions", "Options of `analyze`.", Question, base=JOB, only=("window", "every"))
 
-WATCH = Keywords.of("WatchOptions", "Options of `watch`.", Following, base=ANALYZE)
+WATCH = Keywords.of("WatchOptions", "Options of `watch`.", FollowOptions, base=ANALYZE)
 ADVISE = Keywords.of("AdviseOptions", "Options of `advise`.", AdviceQuestion, base=JOB)
 
 

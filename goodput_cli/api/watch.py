@@ -16,7 +16,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
 from goodput_cli.api.draft import GrowingDraft
-from goodput_cli.api.options import WATCH, Following, Source, addresses, command_line_of, parsed_options, split, takes
+from goodput_cli.api.options import (
+    WATCH,
+    FollowOptions,
+    Source,
+    addresses,
+    command_line_of,
+    parsed_options,
+    split,
+    takes,
+)
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NeedsMapping, NotEnoughData, SourceError
 from goodput_cli.events.decode import Decoder
@@ -169,7 +178,7 @@ def watch(sources: Source | Sequence[Source], **options: Unpack[WatchOptions]) -
 
     Raises NeedsMapping if no rules can be inferred for the steps in the log.
     """
-    following, of_job = parsed_options(Following, options)
+    following, of_job = parsed_options(FollowOptions, options)
     of_now: AnalyzeOptions = {"as_of": "now", **of_job}  # type: ignore[typeddict-item]
     with closing(WatchedLog(sources, **of_now)) as watched:
         while True:

@@ -57,7 +57,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Decorator = Callable[[Decorated], Decorated]
 
 
-class Checked(click.ParamType[Any]):
+class ParsedParameter(click.ParamType[Any]):
     """A value that a function of the library parses. Its `UsageError` becomes an error of click.
 
     The environment variable of a repeated option contains values separated by `;`.
@@ -233,7 +233,7 @@ def declared_option(one: DeclaredOption, more: Mapping[str, Any] | None = None) 
     elif said.path:
         settings["type"] = FILE
     elif said.read is not None:
-        settings["type"] = Checked("text", said.read)
+        settings["type"] = ParsedParameter("text", said.read)
     if one.several:
         settings |= {"multiple": True, "default": None}
     return option(said.group, *one.names, one.keyword, **settings | dict(said.settings) | dict(more or {}))
@@ -256,8 +256,8 @@ def format_name(text: str) -> str:
     return name
 
 
-LENGTH = Checked("duration", read_length)
-FORMAT = Checked("format", format_name)
+LENGTH = ParsedParameter("duration", read_length)
+FORMAT = ParsedParameter("format", format_name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -419,13 +419,13 @@ def threshold_options(
     holds: the help of --fail-if.
     """
     expressions = {"metavar": "EXPR", "multiple": True, "gate": True}
-    fails, warns = Checked("expr", parse), Checked("expr", partial(parse, fails=False))
+    fails, warns = ParsedParameter("expr", parse), ParsedParameter("expr", partial(parse, fails=False))
     options = [
         option(OUTPUT, "--fail-if", type=fails, help=holds, **expressions),
         option(OUTPUT, "--warn-if", type=warns, help="Print a warning if EXPR is true; repeatable.", **expressions),
     ]
     if under is not None:
-        shape: dict[str, Any] = {"metavar": "PCT", "type": Checked("percent", under), "gate": True}
+        shape: dict[str, Any] = {"metavar": "PCT", "type": ParsedParameter("percent", under), "gate": True}
         options.insert(0, option(OUTPUT, "--fail-under", help="Exit with 3 if goodput is below PCT percent.", **shape))
 
     def change(values: dict[str, Any]) -> dict[str, Any]:
@@ -458,7 +458,7 @@ def _apply(command: Decorated, *decorators: Decorator[Any]) -> Decorated:
     return command
 
 
-AMOUNT = Checked("number", bounded(float, "is not an amount; use a number above 0", above=0))
+AMOUNT = ParsedParameter("number", bounded(float, "is not an amount; use a number above 0", above=0))
 
 
 def cost_options(command: Callable[..., int]) -> Callable[..., int]:

@@ -95,14 +95,14 @@ class Diagnostic:
         return cls(code, severity_of(code, mild), without_secrets(message), count, tuple(dict.fromkeys(where)))
 
 
-class Graded(Protocol):
+class HasSeverity(Protocol):
     """Protocol: has a severity."""
 
     @property
     def severity(self) -> Severity: ...
 
 
-AnyGraded = TypeVar("AnyGraded", bound=Graded)
+AnyGraded = TypeVar("AnyGraded", bound=HasSeverity)
 _GRAVITY = {severity: place for place, severity in enumerate(SEVERITIES)}
 
 MAX_PLACES = 100_000
@@ -171,7 +171,7 @@ _SLACK = 4
 
 
 @dataclass
-class _Collected:
+class _Occurrences:
     """Occurrences of one code and message."""
 
     count: int = 0
@@ -184,7 +184,7 @@ class DiagnosticCollector:
     """Collector of occurrences by code and message; `diagnostics` adds severities and locations."""
 
     def __init__(self) -> None:
-        self._collected: dict[tuple[str, str], _Collected] = {}
+        self._collected: dict[tuple[str, str], _Occurrences] = {}
         """By code and message."""
         self._names: dict[str, set[str]] = {}
 
@@ -203,7 +203,7 @@ class DiagnosticCollector:
         MAX_PLACES lines are given.
         """
         limit = _limit(code)
-        same = self._collected.setdefault((code, message), _Collected())
+        same = self._collected.setdefault((code, message), _Occurrences())
         same.count += len(lines) if count is None else count
         for at, line in enumerate(lines[:limit]):
             same.places.extend((source, line, entries[at] if entries else -1))

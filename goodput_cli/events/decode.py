@@ -32,8 +32,8 @@ from goodput_cli.events.envelope import (
     numbered_writers,
 )
 from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
-from goodput_cli.events.fast_json import Columns, Wrapping
-from goodput_cli.events.formats.base import Entry, Format, Output, Parsed, Records
+from goodput_cli.events.fast_json import Columns, EnvelopeColumns
+from goodput_cli.events.formats.base import Entry, Format, Output, ParsedPart, Records
 from goodput_cli.events.formats.registry import FormatDispatcher, take
 from goodput_cli.events.inside import RankSteps
 from goodput_cli.events.json_documents import as_entries, collected_at, json_in, wrapped_line
@@ -98,7 +98,7 @@ class Decoder:
         self._stray = _STRAY
         self._formats_of_job: defaultdict[str, dict[str, LogFormat]] = defaultdict(dict)
 
-    def add(self, source: str, parsed: Parsed) -> None:
+    def add(self, source: str, parsed: ParsedPart) -> None:
         """Decode the records of a block."""
         code = self.sources.code(source)
         self._stray = _STRAY if parsed.text is None else _OTHER
@@ -153,7 +153,7 @@ class Decoder:
         origin = Origin(source, lines, lines, entry, constant(size, NONE), writer)
         self._decode_shape(Records(columns.records, columns.keys, origin, stamp, False, columns, entries))
 
-    def _writers_of(self, wrapping: Wrapping, entry: Entry) -> NDArray[np.int32]:
+    def _writers_of(self, wrapping: EnvelopeColumns, entry: Entry) -> NDArray[np.int32]:
         """Return the writers of lines of one template, which differ only in time and identity. entry: one of the
         lines."""
         named = named_writer(entry)

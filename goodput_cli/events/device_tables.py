@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from goodput_cli.events.devices import Device, DevicePart, Quantity
-from goodput_cli.events.formats.base import NOTHING, Parsed
+from goodput_cli.events.formats.base import NOTHING, ParsedPart
 from goodput_cli.events.text.stamps import (
     Stamp,
     Zone,
@@ -95,7 +95,7 @@ class DeviceTable:
         """Times (ns) of the first rows without a column that names the device."""
         self._refused = ""
 
-    def feed(self, batch: RawBatch) -> Parsed:
+    def feed(self, batch: RawBatch) -> ParsedPart:
         """Return the samples of the next lines."""
         part, bad = DevicePart(host_in_name=True), []
         self._modified_ns = batch.modified_ns
@@ -110,9 +110,9 @@ class DeviceTable:
         if _is_grouped(self._nameless):
             self._refused = _NO_NAME
         part.naive, part.refused = bool(self._naive), self._refused
-        return Parsed((), np.empty(0, dtype=np.int64), bad, devices=part)
+        return ParsedPart((), np.empty(0, dtype=np.int64), bad, devices=part)
 
-    def finish(self) -> Parsed:
+    def finish(self) -> ParsedPart:
         """End the document: nothing is left over."""
         return NOTHING
 

@@ -17,7 +17,7 @@ from msgspec import structs
 from goodput_cli.events.device_tables import DeviceTable
 from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.formats import collected
-from goodput_cli.events.formats.base import NOTHING, DocumentReader, Parsed
+from goodput_cli.events.formats.base import NOTHING, DocumentReader, ParsedPart
 from goodput_cli.events.json_documents import JsonLinesReader, JsonObjects
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.sources.base import Batch, RawBatch, Record
@@ -53,7 +53,7 @@ class TableReader:
         self._delimiter = delimiter
         self._header: list[str] = []
 
-    def feed(self, batch: RawBatch) -> Parsed:
+    def feed(self, batch: RawBatch) -> ParsedPart:
         """Return the rows of the next lines, without repeated headers."""
         records: list[Record] = []
         lines: list[int] = []
@@ -69,9 +69,9 @@ class TableReader:
             elif row != self._header:
                 records.append({key: value for key, value in zip(self._header, row, strict=True) if value != ""})
                 lines.append(number)
-        return Parsed(records, np.array(lines, dtype=np.int64), bad)
+        return ParsedPart(records, np.array(lines, dtype=np.int64), bad)
 
-    def finish(self) -> Parsed:
+    def finish(self) -> ParsedPart:
         """End the document: nothing is left over."""
         return NOTHING
 
@@ -176,10 +176,10 @@ class Documents:
         self._readers: dict[str, DocumentReader] = {}
         self._fast = FastJson()
 
-    def read(self, batch: Batch) -> Iterator[Parsed]:
+    def read(self, batch: Batch) -> Iterator[ParsedPart]:
         """Yield the records of a batch, after the end of the previous document if the batch begins another one."""
         if not isinstance(batch, RawBatch):
-            yield Parsed(batch.records, np.zeros(len(batch.records), dtype=np.int64))
+            yield ParsedPart(batch.records, np.zeros(len(batch.records), dtype=np.int64))
             return
         reader = self._readers.get(batch.source)
         if reader is None or batch.first_line == 1:
@@ -189,7 +189,7 @@ class Documents:
         parsed = reader.feed(batch)
         yield parsed if batch.modified_ns is None else structs.replace(parsed, modified_ns=batch.modified_ns)
 
-    def read_all(self, batches: Iterator[Batch]) -> Iterator[tuple[str, Parsed]]:
+    def read_all(self, batches: Iterator[Batch]) -> Iterator[tuple[str, ParsedPart]]:
         """Yield the records of batches of consecutive documents, each with the name of its source."""
         for batch in batches:
             if isinstance(batch, RawBatch) and batch.source not in self._readers:
@@ -200,7 +200,7 @@ class Documents:
             del batch
         yield from self.finish()
 
-    def finish(self) -> Iterator[tuple[str, Parsed]]:
+    def finish(self) -> Iterator[tuple[str, ParsedPart]]:
         """Yield the ends of all open documents."""
         for source, reader in self._readers.items():
             yield source, reader.finish()

@@ -123,14 +123,14 @@ class _LazyRecords(Sequence[Record]):
         return record if self._inside is None else record[self._inside]
 
 
-class Wrapping(Struct, frozen=True):
+class EnvelopeColumns(Struct, frozen=True):
     """The envelopes around n records: the name of the log, and uint8[n, width], timestamps and insertIds."""
 
     log_name: str
     stamps: Characters
     ids: Characters
 
-    def take(self, chosen: Mask) -> Wrapping:
+    def take(self, chosen: Mask) -> EnvelopeColumns:
         """Return the chosen envelopes."""
         return structs.replace(self, stamps=self.stamps[chosen], ids=self.ids[chosen])
 
@@ -147,7 +147,7 @@ class Columns(Struct, frozen=True):
     numbers: dict[str, DecimalColumn]
     texts: dict[str, Characters]
     """uint8[n, width]: the characters of timestamps."""
-    wrapping: Wrapping | None = None
+    wrapping: EnvelopeColumns | None = None
     """The envelopes; None if the lines have none."""
 
     @property
@@ -439,7 +439,7 @@ class Template:
         own, wrapping = texts, None
         if self._log_name is not None:
             own = {path: characters for path, characters in texts.items() if len(path) > 1}
-            wrapping = Wrapping(self._log_name, texts[(TIMESTAMP,)], texts[(INSERT_ID,)])
+            wrapping = EnvelopeColumns(self._log_name, texts[(TIMESTAMP,)], texts[(INSERT_ID,)])
         by_key = {path[-1]: characters for path, characters in own.items()}
         return Columns(block, rows, self._keys, self._constants, numbers, by_key, wrapping)
 

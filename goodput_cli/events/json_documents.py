@@ -27,7 +27,7 @@ from msgspec import structs
 from goodput_cli.arrays import I64
 from goodput_cli.events.envelope import NO_STAMP
 from goodput_cli.events.fast_json import Block, FastJson
-from goodput_cli.events.formats.base import JOB_NAME, NOTHING, Entry, Parsed
+from goodput_cli.events.formats.base import JOB_NAME, NOTHING, Entry, ParsedPart
 from goodput_cli.events.text.stamps import LONGEST_PREFIX, bare
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.events.values import MAX_NS, number, round_to_us
@@ -56,7 +56,7 @@ class JsonLinesReader:
         """fast: the reader of earlier documents."""
         self._fast = fast or FastJson()
 
-    def feed(self, batch: RawBatch) -> Parsed:
+    def feed(self, batch: RawBatch) -> ParsedPart:
         """Return the records of the next lines."""
         data = batch.data.replace(b"\r\n", b"\n") if b"\r" in batch.data else batch.data
         block = Block(data, batch.first_line)
@@ -64,16 +64,16 @@ class JsonLinesReader:
         parsed = parse_lines(block.text(rest), rest + batch.first_line)
         return structs.replace(parsed, columns=columns) if columns else parsed
 
-    def finish(self) -> Parsed:
+    def finish(self) -> ParsedPart:
         """End the document: nothing is left over."""
         return NOTHING
 
 
-def parse_lines(data: bytes, numbers: I64) -> Parsed:
+def parse_lines(data: bytes, numbers: I64) -> ParsedPart:
     """Return the records of lines with these numbers (int64, one per line)."""
     records = _all_at_once(data)
     if records is not None:
-        return Parsed(records, numbers, (), b"null" in data)
+        return ParsedPart(records, numbers, (), b"null" in data)
     return _one_by_one(data, numbers)
 
 
@@ -96,7 +96,7 @@ def _all_at_once(data: bytes) -> list[Record] | None:
     return records if len(records) == count and set(map(type, records)) == {dict} else None
 
 
-def _one_by_one(data: bytes, numbers: I64) -> Parsed:
+def _one_by_one(data: bytes, numbers: I64) -> ParsedPart:
     records: list[Record] = []
     lines: list[int] = []
     bad: list[tuple[int, str]] = []
@@ -117,7 +117,7 @@ def _one_by_one(data: bytes, numbers: I64) -> Parsed:
                 continue
         records.append(record)
         lines.append(line_number)
-    return Parsed(records, np.array(lines, dtype=np.int64), bad, True)
+    return ParsedPart(records, np.array(lines, dtype=np.int64), bad, True)
 
 
 def parse(text: bytes) -> Record:
@@ -208,16 +208,16 @@ class JsonObjects:
         self._indent = _ANY_INDENT
         self._array = False  # True inside the brackets of an array
 
-    def feed(self, batch: RawBatch) -> Parsed:
+    def feed(self, batch: RawBatch) -> ParsedPart:
         """Return the objects that end in the next lines."""
         return _parse_all(self._cut(batch.data))
 
-    def finish(self) -> Parsed:
+    def finish(self) -> ParsedPart:
         """End the document: an object or array that is still open was cut off."""
         if self._open:
             return _parse_all(iter([self._take_open()]))
         bad = [(self._line, CUT_OFF)] if self._array else []
-        return Parsed((), np.empty(0, dtype=np.int64), bad)
+        return ParsedPart((), np.empty(0, dtype=np.int64), bad)
 
     def _cut(self, data: bytes) -> Iterator[Text]:
         """Yield the text of each outermost object, and any other text between objects."""
@@ -268,7 +268,7 @@ class JsonObjects:
             yield Text(line + text[: text.index(junk)].count(b"\n"), junk, _ANY_INDENT)
 
 
-def _parse_all(texts: Iterator[Text]) -> Parsed:
+def _parse_all(texts: Iterator[Text]) -> ParsedPart:
     records: list[Record] = []
     lines: list[int] = []
     bad: list[tuple[int, str]] = []
@@ -284,7 +284,7 @@ def _parse_all(texts: Iterator[Text]) -> Parsed:
                 bad.append((text.line, why.args[0]))
             else:
                 waiting.extendleft(reversed(pieces))
-    return Parsed(records, np.array(lines, dtype=np.int64), bad)
+    return ParsedPart(records, np.array(lines, dtype=np.int64), bad)
 
 
 def _pieces(text: Text) -> list[Text]:

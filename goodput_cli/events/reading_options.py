@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.option import option
-from goodput_cli.vocabulary.when import When, parse_when
+from goodput_cli.vocabulary.when import TimeArgument, parse_when
 
 if TYPE_CHECKING:
     from goodput_cli.events.mappings.registry import MappingFile, Mappings
@@ -28,7 +28,7 @@ def _read_year(value: str | int) -> int:
     return year
 
 
-def _read_start(value: str | When) -> When:
+def _read_start(value: str | TimeArgument) -> TimeArgument:
     """Return a time that does not depend on the job."""
     when = parse_when(value) if isinstance(value, str) else value
     if when.kind not in ("instant", "local"):
@@ -63,12 +63,12 @@ class ReadingOptions:
         metavar="YYYY",
         read=_read_year,
     )
-    clock_start: When | None = option(
+    clock_start: TimeArgument | None = option(
         None,
         WHAT,
         "Start time of a log without timestamps.",
         about="Start time of a log without timestamps. None: it ends when the file was last changed.",
-        accepts="When | str | None",
+        accepts="TimeArgument | str | None",
         names=("--start",),
         metavar="TIME",
         read=_read_start,

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from goodput_cli.errors import UsageError
 from goodput_cli.events.event_files import BrokenFrameError, FileEvent, frames, parse
-from goodput_cli.events.formats.base import Parsed, without_records
+from goodput_cli.events.formats.base import ParsedPart, without_records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import said
@@ -33,7 +33,7 @@ class EventFile:
         self._number = 0
         self._broken = False
 
-    def feed(self, batch: RawBatch) -> Parsed:
+    def feed(self, batch: RawBatch) -> ParsedPart:
         """Return the events that end in the next bytes."""
         if self._broken:
             return without_records(TextPart())
@@ -56,7 +56,7 @@ class EventFile:
         self._rest = b"" if self._broken else data[at:]
         return without_records(TextPart(events=events, damaged=damaged, broken=broken))
 
-    def finish(self) -> Parsed:
+    def finish(self) -> ParsedPart:
         """End the document. A truncated last record is still being written, or its writer died."""
         return without_records(TextPart())
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from goodput_cli.analysis.answers import Diagnostics
 from goodput_cli.analysis.json_fields import Bounds, Count, Instant, Json, written
 from goodput_cli.analysis.recoveries import Recoveries
-from goodput_cli.fleet.held import Scheduled
+from goodput_cli.fleet.held import SchedulerSummary
 from goodput_cli.fleet.hosts import HostTest
 from goodput_cli.fleet.question import Grouping
 from goodput_cli.fleet.recovery import OUTAGE_GROUP_TABLE, OUTAGE_LINK_TABLE, FleetPhaseRow, OutageGroupRow
@@ -184,7 +184,7 @@ class FleetData:
     """by job and number"""
     not_analysed: Annotated[tuple[NotAnalysed, ...], NOT_ANALYSED_TABLE]
     """what is in no total, and why"""
-    allocations: Annotated[Scheduled | None, Json(optional=True)]
+    allocations: Annotated[SchedulerSummary | None, Json(optional=True)]
     """summary of the scheduler's tables, with or without job logs; omitted without such a table"""
     method: dict[str, str]
     """options that count, as they are typed"""

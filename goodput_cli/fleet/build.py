@@ -22,7 +22,7 @@ from goodput_cli.analysis.table import filled
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.fleet.aggregate import RECENT_WEEKS, Failure, Fleet, Values
 from goodput_cli.fleet.answer import Coverage, FleetMpg, FleetWindow
-from goodput_cli.fleet.held import Scheduled, scheduled
+from goodput_cli.fleet.held import SchedulerSummary, scheduled
 from goodput_cli.fleet.hosts import host_rows
 from goodput_cli.fleet.question import SIZE, UNKNOWN_SIZE, WEEK, size_classes
 from goodput_cli.fleet.report import FleetReport
@@ -54,7 +54,7 @@ _Group = tuple[GroupRow, Totals]
 
 def report_of(
     fleet: Fleet, *, documents: int, unreadable: Sequence[NotAnalysed], timezone: str, method: dict[str, str],
-    diagnostics: Sequence[Diagnostic], doubts: Mapping[str, Sequence[str]], allocations: Scheduled | None,
+    diagnostics: Sequence[Diagnostic], doubts: Mapping[str, Sequence[str]], allocations: SchedulerSummary | None,
 ) -> FleetReport:  # fmt: skip
     """Return the whole answer. fleet: finished. unreadable: documents, and jobs that killed their worker. doubts: by
     document, why its files may belong to another job. allocations: rows of a scheduler's tables."""
@@ -121,7 +121,7 @@ def report_of(
     )
 
 
-def scheduled_part(fleet: Fleet, rows: Sequence[SchedulerRow]) -> Scheduled | None:
+def scheduled_part(fleet: Fleet, rows: Sequence[SchedulerRow]) -> SchedulerSummary | None:
     """Return the summary of a scheduler's tables, next to the runs of the fleet. A row has a training log if a run of
     that name overlaps it."""
     runs: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
@@ -157,7 +157,7 @@ def _group_table(fleet: Fleet, dims: Values) -> GroupTable:
     return GroupTable(dims, rows, totals, grouping.limit)
 
 
-def _with_unlogged(table: GroupTable, allocations: Scheduled | None) -> GroupTable:
+def _with_unlogged(table: GroupTable, allocations: SchedulerSummary | None) -> GroupTable:
     """Return the groups with the allocated time that no log covers, and below them the groups that only the scheduler
     knows."""
     tables = () if allocations is None or {SIZE, WEEK} & {*table.dims} else allocations.groups

@@ -125,7 +125,7 @@ class AllocationGroups:
     keys="tables rows jobs jobs_with_log hours_with_log start_ns end_ns total states listed groups",
 )  # fmt: skip
 @dataclass(frozen=True)
-class Scheduled:
+class SchedulerSummary:
     """Summary of a scheduler's own tables for a fleet."""
 
     tables: Annotated[str, Json(key="rows_of")]
@@ -174,7 +174,7 @@ def known_hours_of(amounts: SchedulerTotals, chip_ns: int) -> float | None:
 def scheduled(
     rows: Sequence[SchedulerRow], by: Sequence[tuple[str, ...]], texts_of: Callable[[SchedulerRow], Mapping[str, str]],
     has_log: Callable[[SchedulerRow], bool],
-) -> Scheduled | None:  # fmt: skip
+) -> SchedulerSummary | None:  # fmt: skip
     """Return the summary of rows; None without any. by: requested dimensions. texts_of: a row's values of them.
     has_log: True if the job of a row has a training log."""
     if not rows:
@@ -186,7 +186,7 @@ def scheduled(
     named = {id(row): texts_of(row) for row in rows}
     there = {name for texts in named.values() for name, text in texts.items() if text}
     asked = [dims for dims in by if there.intersection(dims)] or [(name,) for name in _ORDER if name in there][:1]
-    return Scheduled(
+    return SchedulerSummary(
         tables=" and ".join(sorted({row.source for row in rows}, key=lambda name: name != SACCT)),
         rows=len(rows),
         jobs=whole.jobs,
@@ -237,13 +237,13 @@ def _grouped(
     return AllocationGroups(dims, made, tuple(amounts for _, amounts in groups))
 
 
-def title_of(found: Scheduled) -> str:
+def title_of(found: SchedulerSummary) -> str:
     """`Fleet: 5 jobs, 6 rows of sacct, 0 training logs`: of a fleet without any log."""
     rows = f"{found.rows:,} {'row' if found.rows == 1 else 'rows'} of {found.tables}"
     return f"Fleet: {plural(found.jobs, 'job')}, {rows}, 0 training logs"
 
 
-def sentences(found: Scheduled, most: int | None = None) -> Iterator[tuple[str, str]]:
+def sentences(found: SchedulerSummary, most: int | None = None) -> Iterator[tuple[str, str]]:
     """Yield the allocated time, how it ended and how long it waited, each as a label and a value, the same everywhere.
     most: number of end states; None: all."""
     total = found.total
@@ -293,7 +293,7 @@ def _waiting(waits: Sequence[int | None]) -> str:
     return f"{count} ({so_far})" if longest else count
 
 
-def without_log(found: Scheduled) -> str | None:
+def without_log(found: SchedulerSummary) -> str | None:
     """Return the part of the allocated time without a training log; None if all has one."""
     known, whole = found.hours_with_log, found.total.accelerator_hours
     if known is None or not whole or known >= whole:
@@ -305,7 +305,7 @@ def without_log(found: Scheduled) -> str | None:
     return f"goodput covers the {of} accelerator h with a training log; {rest} h ({share}) have none"
 
 
-def allocation_sections(found: Scheduled) -> Iterator[Sheet]:
+def allocation_sections(found: SchedulerSummary) -> Iterator[Sheet]:
     """The tables: one a --by; of tables that have nothing to group by, one of all rows; and the jobs."""
     for table in found.groups or (AllocationGroups(("of",), (found.total,)),):
         columns = HELD_TABLE.sheet_columns(without=_empty(table.rows))

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from goodput_cli.analysis.sheet import Family, Labels
 from goodput_cli.fleet.answer import FleetData
-from goodput_cli.fleet.held import Scheduled
+from goodput_cli.fleet.held import SchedulerSummary
 from goodput_cli.fleet.recovery import outage_families
 from goodput_cli.fleet.rows import FleetCauseRow, GroupTable, category_name
 from goodput_cli.fleet.scheduler import SchedulerRow, SchedulerTotals
@@ -132,7 +132,7 @@ def _costs_by_category(groups: Sequence[tuple[Labels, FleetTotals]]) -> Iterator
                 yield {**labels, "category": category.id, "currency": currency}, float(amount)
 
 
-def _waits(held: Scheduled | None) -> Iterator[Sample]:
+def _waits(held: SchedulerSummary | None) -> Iterator[Sample]:
     for labels, amounts in _allocation_groups(held):
         for percentile in _QUANTILES:
             wait = amounts.wait(percentile)
@@ -140,14 +140,14 @@ def _waits(held: Scheduled | None) -> Iterator[Sample]:
                 yield {**labels, "quantile": f"{percentile / 100:g}"}, float(wait / NS_PER_SECOND)
 
 
-def _allocation_samples(held: Scheduled | None) -> Iterator[Sample]:
+def _allocation_samples(held: SchedulerSummary | None) -> Iterator[Sample]:
     if held is not None:
         for one in held.states:
             if one.accelerator_hours is not None:
                 yield {"state": one.state}, one.accelerator_hours
 
 
-def _allocation_groups(held: Scheduled | None) -> Iterator[tuple[Labels, SchedulerTotals]]:
+def _allocation_groups(held: SchedulerSummary | None) -> Iterator[tuple[Labels, SchedulerTotals]]:
     """Yield the whole, and its groups; those beyond the first are merged."""
     if held is None:
         return

@@ -20,11 +20,11 @@ from goodput_cli.api.options import Reading
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.categories import ENDED
 from goodput_cli.vocabulary.option import bounded, declared, option, read_ns
-from goodput_cli.vocabulary.when import AUTO, NS_PER_DAY, Anchors, When, load_zone
+from goodput_cli.vocabulary.when import AUTO, NS_PER_DAY, Anchors, TimeArgument, load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.fleet.labels import Allocation, Capacity, Labels
-    from goodput_cli.fleet.results import AsOf
+    from goodput_cli.fleet.results import AsOfRule
 
 LABELS, GROUPS, RUN, SELECTION = "Labels and costs", "Groups", "Execution", "Selection"
 """Headings in `--help`."""
@@ -302,12 +302,12 @@ class FleetQuestion:
         return load_zone(self.question.timezone)
 
     @property
-    def as_of(self) -> AsOf | None:
+    def as_of(self) -> AsOfRule | None:
         """`--as-of`, resolved."""
-        from goodput_cli.fleet.results import AsOf
+        from goodput_cli.fleet.results import AsOfRule
 
         when = self._resolved(self.question.as_of)
-        return None if when is None else AsOf(when, self.grouping.alive_within)
+        return None if when is None else AsOfRule(when, self.grouping.alive_within)
 
     def inventory(self, tables: Tables) -> tuple[Labels, Mapping[str, Sequence[Allocation]], Sequence[Capacity]]:
         """Return the labels, allocations (by job) and capacity. Raises UsageError with file and line, or for an unknown
@@ -365,7 +365,7 @@ class FleetQuestion:
                 method[one.names[0].removeprefix("--")] = _typed(value)
         return method
 
-    def _resolved(self, when: When | None) -> int | None:
+    def _resolved(self, when: TimeArgument | None) -> int | None:
         """An absolute time in ns since 1970 UTC."""
         return None if when is None else when.resolve(Anchors(0, 0, (), self.question.now_ns, self.zone))
 

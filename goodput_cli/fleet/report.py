@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from goodput_cli.analysis.sheet import DisplayableAnswer, Published, Sheet
+from goodput_cli.analysis.sheet import DisplayableAnswer, PublishedAnswer, Sheet
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.fleet.answer import FleetData
 from goodput_cli.fleet.metrics import metrics
@@ -58,7 +58,7 @@ def _warnings(report: FleetData) -> Iterator[Sheet]:
         yield Sheet("Warnings", (), (), summary=warnings)
 
 
-def _published(report: FleetData, thresholds: tuple[Threshold, ...]) -> Published:
+def _published(report: FleetData, thresholds: tuple[Threshold, ...]) -> PublishedAnswer:
     """Goodput, lost hours and failures, whole and by the first --by, and the gates."""
     total = report.total
     figures = {
@@ -68,7 +68,7 @@ def _published(report: FleetData, thresholds: tuple[Threshold, ...]) -> Publishe
         "goodput.time_percent": total.time_goodput_percent, "lost_hours": total.lost_hours,
         "failures": report.sums.failures,
     }  # fmt: skip
-    return Published(
+    return PublishedAnswer(
         job="fleet",
         end_ns=report.window.end_ns,
         headline=title(report),

@@ -53,7 +53,7 @@ from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.fleet.passes.work import Origin
 from goodput_cli.vocabulary.categories import ENDED
 from goodput_cli.vocabulary.text import well_formed
-from goodput_cli.vocabulary.when import AUTO, NS_PER_HOUR, NS_PER_MINUTE, When
+from goodput_cli.vocabulary.when import AUTO, NS_PER_HOUR, NS_PER_MINUTE, TimeArgument
 
 _KEY_BYTES = 16
 """Size of the key of a job's results."""
@@ -76,7 +76,7 @@ class Spans(Struct, frozen=True):
     labels: tuple[str, ...] = ()
 
 
-class Used(Struct, frozen=True):
+class AcceleratorUse(Struct, frozen=True):
     """Used and idle accelerators, in pieces of a run with samples, in order of time."""
 
     start: I64 = field(default_factory=lambda: _NOTHING)
@@ -171,7 +171,7 @@ class RunResult(Struct, frozen=True):
     doubts: tuple[str, ...] = ()
     """Why its goodput may be that of another job, as `AnalysisAnswer.doubts`."""
     spans: Spans = field(default_factory=Spans)
-    used: Used = field(default_factory=Used)
+    used: AcceleratorUse = field(default_factory=AcceleratorUse)
     up: tuple[I64, I64] = (_NOTHING, _NOTHING)
     """Start and end of the times when attempts were up."""
     hosts: tuple[str, ...] = ()
@@ -206,7 +206,7 @@ class RunResult(Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class AsOf:
+class AsOfRule:
     """`--as-of`, for runs with recent events."""
 
     instant_ns: int
@@ -220,11 +220,11 @@ class AsOf:
         """The question as it is asked of such a run."""
         if not self.counts_for(last_event_ns):
             return question
-        return replace(question, as_of=When(str(self.instant_ns), "instant", self.instant_ns))
+        return replace(question, as_of=TimeArgument(str(self.instant_ns), "instant", self.instant_ns))
 
 
 def account_runs(
-    job: EventLog, question: Question, runs: Runs, as_of: AsOf | None, documents: tuple[str, ...]
+    job: EventLog, question: Question, runs: Runs, as_of: AsOfRule | None, documents: tuple[str, ...]
 ) -> list[RunResult]:
     """The runs of one job, in time order. job: its log alone. question: without a window.
 
@@ -247,7 +247,7 @@ def account_runs(
 
 
 def _account(
-    job: EventLog, ordered: OrderedEvents, question: Question, as_of: AsOf | None, documents: tuple[str, ...],
+    job: EventLog, ordered: OrderedEvents, question: Question, as_of: AsOfRule | None, documents: tuple[str, ...],
     run: tuple[int, int],
 ) -> RunResult:  # fmt: skip
     """Account for one run. run: its number (0 for all), and the number of runs."""
@@ -339,10 +339,10 @@ _FINE, _MOST_PIECES = (NS_PER_MINUTE, 10 * NS_PER_MINUTE, NS_PER_HOUR), 1000
 """Lengths of the pieces of accelerator usage: the shortest that does not give a run too many pieces."""
 
 
-def _used(timeline: Timeline) -> Used:
+def _used(timeline: Timeline) -> AcceleratorUse:
     """Return used and idle accelerators, piece by piece of the run."""
     if not timeline.table.devices:
-        return Used()
+        return AcceleratorUse()
     from goodput_cli.analysis.steps.devices import used_between  # few logs contain any
 
     length = next((ns for ns in _FINE if timeline.end - timeline.start <= _MOST_PIECES * ns), _FINE[-1])
@@ -350,7 +350,7 @@ def _used(timeline: Timeline) -> Used:
     edges = np.concatenate(([timeline.start], inside, [timeline.end]))
     found = used_between(timeline, timeline.table.jobs[0], edges)
     seen = (found.powered > 0) | (found.watched > 0)
-    return Used(edges[:-1][seen], edges[1:][seen], *(column[seen] for column in found))
+    return AcceleratorUse(edges[:-1][seen], edges[1:][seen], *(column[seen] for column in found))
 
 
 def _partial(table: EventTable, end: int) -> tuple[I64, I64]:
@@ -427,7 +427,7 @@ class AccountRuns:
 
     question: Question
     runs: Runs
-    as_of: AsOf | None
+    as_of: AsOfRule | None
     reader: str
     """Hash of the options for reading and of this code."""
     put: Callable[[Sequence[tuple[str, RunResult]]], None]

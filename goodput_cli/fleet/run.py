@@ -133,7 +133,7 @@ class _Fleet:
         from goodput_cli.api.draft import infer_rules
         from goodput_cli.fleet.passes.engine import open_engine
         from goodput_cli.fleet.passes.plan import Passes
-        from goodput_cli.fleet.passes.work import Local, Task
+        from goodput_cli.fleet.passes.work import LocalObjects, Task
         from goodput_cli.fleet.results import AccountRuns, code_version
         from goodput_cli.fleet.store import write_results
         from goodput_cli.sources.base import FILE_SCHEME, scheme_of
@@ -156,7 +156,7 @@ class _Fleet:
             passes = Passes(
                 task,
                 engine,
-                Local(reading.stdin, reading.progress, reading.notice),
+                LocalObjects(reading.stdin, reading.progress, reading.notice),
                 str(store.folder),
                 self._distinguishing_label,
                 lambda job, origin, last: key if (key := work.key(job, origin, last)) in store.known else None,
@@ -179,10 +179,10 @@ class _Fleet:
     def _scheduled(self, outcome: Outcome, store: Store) -> list[SchedulerRow]:
         """The rows of a scheduler's tables: those among the logs, and those of --sacct."""
         from goodput_cli.fleet.labels import text_of
-        from goodput_cli.fleet.passes.work import Failed
+        from goodput_cli.fleet.passes.work import FailedTask
         from goodput_cli.fleet.scheduler import SACCT, of_their_jobs, once, read_rows, rows_in
 
-        keys = {key: job for job, key in outcome.answers.items() if not isinstance(key, Failed)}
+        keys = {key: job for job, key in outcome.answers.items() if not isinstance(key, FailedTask)}
         telling: dict[str, set[str]] = {}
         for _, one in store.results(keys):
             for uri in one.documents if SACCT in one.formats else ():
@@ -201,13 +201,13 @@ class _Fleet:
         from goodput_cli.fleet.aggregate import Fleet
         from goodput_cli.fleet.labels import FormerNames, JoinedAllocations
         from goodput_cli.fleet.passes.plan import former_names
-        from goodput_cli.fleet.passes.work import Failed
+        from goodput_cli.fleet.passes.work import FailedTask
         from goodput_cli.fleet.rows import NotAnalysed
         from goodput_cli.fleet.sums import Calendar
 
         asked, answers = self._asked, outcome.answers.items()
-        keys = {key: job for job, key in answers if not isinstance(key, Failed)}
-        lost = [NotAnalysed.of("job", name, key.reason) for (name, _), key in answers if isinstance(key, Failed)]
+        keys = {key: job for job, key in answers if not isinstance(key, FailedTask)}
+        lost = [NotAnalysed.of("job", name, key.reason) for (name, _), key in answers if isinstance(key, FailedTask)]
         extents = store.extents(keys)
         if not extents and not rows:
             raise self._no_run_error(outcome, store, keys)
@@ -351,9 +351,9 @@ def jobs(
     outcome, of_listing = _both_passes(reading, question, addresses(sources), jobs_done)
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.fleet.passes.plan import former_names, reading_diagnostics
-    from goodput_cli.fleet.passes.work import Failed
+    from goodput_cli.fleet.passes.work import FailedTask
 
-    for failed in (answer for answer in outcome.answers.values() if isinstance(answer, Failed)):
+    for failed in (answer for answer in outcome.answers.values() if isinstance(answer, FailedTask)):
         raise SourceError(failed.reason)
     former = former_names(outcome.rows)
     diagnostics = (*reading_diagnostics(outcome.rows, of_listing), *reading.renamed_settings(former, ()))
@@ -387,9 +387,9 @@ def _both_passes(
 ) -> tuple[Outcome, list[Diagnostic]]:
     """The lines of all jobs, and what was noticed while documents were listed."""
     from goodput_cli.api.draft import infer_rules
-    from goodput_cli.fleet.passes.engine import InProcess
+    from goodput_cli.fleet.passes.engine import InProcessEngine
     from goodput_cli.fleet.passes.plan import Passes
-    from goodput_cli.fleet.passes.work import Local, Task
+    from goodput_cli.fleet.passes.work import LocalObjects, Task
 
     documents, of_listing = _listed(uris, reading)
     reading = _of_documents(reading, documents)
@@ -403,11 +403,11 @@ def _both_passes(
 
     names = () if reading.job_name is None else (reading.job_name,)
     task = Task(question.timezone, reading.wanted, reading.hints.checked(), names, _JobLines(question))
-    local = Local(reading.stdin, reading.progress, reading.notice, job_done)
+    local = LocalObjects(reading.stdin, reading.progress, reading.notice, job_done)
 
     def passes(task: Task, documents: Sequence[SourceDocument]) -> Outcome:
         infer = partial(infer_rules, reading=reading, timezone=question.timezone)
-        outcome = Passes(task, InProcess(), local, infer=infer).run(documents)
+        outcome = Passes(task, InProcessEngine(), local, infer=infer).run(documents)
         of_listing.extend(_unread(outcome.rows))
         return outcome
 

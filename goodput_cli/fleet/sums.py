@@ -23,7 +23,7 @@ from goodput_cli.accounting.columns import distinct, union
 from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.json_fields import Json
 from goodput_cli.arrays import I64
-from goodput_cli.fleet.results import Spans, Used
+from goodput_cli.fleet.results import AcceleratorUse, Spans
 from goodput_cli.fleet.scheduler import SchedulerTotals
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.when import NS_PER_HOUR
@@ -384,7 +384,7 @@ def cut_spans(spans: Spans, edges: I64) -> Iterator[tuple[dict[LabelledCategory,
         yield amounts, kept
 
 
-def cut_used(used: Used, edges: I64) -> Iterator[FleetTotals]:
+def cut_used(used: AcceleratorUse, edges: I64) -> Iterator[FleetTotals]:
     """Yield the used and idle accelerators of each piece between two neighbors of `edges` (as of `cut_spans`); if a
     piece of `used` is cut, amounts count in proportion to its time."""
     length = np.maximum(used.end - used.start, 1)

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from types import FrameType
 
-from goodput_cli.analysis.account import Seen, jobs_seen, no_job
+from goodput_cli.analysis.account import JobEventSummary, jobs_seen, no_job
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.rolling import last_windows
 from goodput_cli.api.options import Plan
@@ -99,10 +99,10 @@ _LONGEST_NAME = 60
 
 
 @dataclass
-class _Followed:
+class _FollowedJob:
     """State of a job between two polls."""
 
-    seen: Seen
+    seen: JobEventSummary
     quiet_since: float
     """Time since which no line of it has come (monotonic, s); earlier lines count by their own time."""
     analysis: Analysis | None = None
@@ -145,8 +145,8 @@ class Monitor:
         self._say = say
         self._said: set[str] = set()
         self._began = time.monotonic()
-        self._jobs: dict[str, _Followed] = {}
-        self._let_go: dict[str, Seen] = {}
+        self._jobs: dict[str, _FollowedJob] = {}
+        self._let_go: dict[str, JobEventSummary] = {}
         """Jobs that ended long ago, in their last state: with new lines, they are followed again."""
         self._codes: set[int] = set()
         """Exit codes of jobs that are no longer followed."""
@@ -245,7 +245,7 @@ class Monitor:
             self._show_once(f"skipping the job {name!r}: {kind}{cause}")
         self._left_out = bool(failed)
 
-    def _record_changes(self, seen: Mapping[str, Seen], changed: bool) -> None:
+    def _record_changes(self, seen: Mapping[str, JobEventSummary], changed: bool) -> None:
         """Record the new lines of each followed job. changed: True if anything was read."""
         alone = len(seen) == 1
         for name, job in list(self._jobs.items()):
@@ -255,7 +255,7 @@ class Monitor:
             elif job.seen != seen[name] or (alone and changed):  # a line without a job name belongs to the only job
                 job.seen, job.quiet_since = seen[name], time.monotonic()
 
-    def _follow_new_jobs(self, seen: Mapping[str, Seen]) -> bool:
+    def _follow_new_jobs(self, seen: Mapping[str, JobEventSummary]) -> bool:
         """Follow new jobs within the limit; return True if some have to wait. Jobs with recent lines come first, the
         largest of them first, so that unknown names do not displace others."""
         now_ns = time.time_ns()
@@ -266,10 +266,10 @@ class Monitor:
         for name in new[:room]:
             self._let_go.pop(name, None)
             age = (now_ns - seen[name].last_ns) / 1e9
-            self._jobs[name] = _Followed(seen[name], time.monotonic() - max(age, 0.0))
+            self._jobs[name] = _FollowedJob(seen[name], time.monotonic() - max(age, 0.0))
         return len(new) > room
 
-    def _analysis(self, log: EventLog, name: str, job: _Followed) -> Analysis:
+    def _analysis(self, log: EventLog, name: str, job: _FollowedJob) -> Analysis:
         """Return the analysis of a job as of now, or as of its last event once it has ended. Raises NotEnoughData."""
         assert self._watched is not None
         plan = self._plan

@@ -209,7 +209,7 @@ def pause_of_delivery(failures: int, *, lasting: bool) -> float:
     return pause_after(failures, *((HOPELESS_SECONDS, HOPELESS_SECONDS) if lasting else RETRY_SECONDS))
 
 
-class Unavailable(Exception):
+class UnavailableError(Exception):
     """Raised when a delivery failed; `lasting` if it will fail until a person changes something. done: lines delivered
     before that."""
 
@@ -219,7 +219,7 @@ class Unavailable(Exception):
         self.done = done
 
     @classmethod
-    def of(cls, error: BaseException, done: int = 0) -> Unavailable:
+    def of(cls, error: BaseException, done: int = 0) -> UnavailableError:
         """Return the exception for one of other code. An exception that ends programs, like SystemExit, is lasting: no
         caller waits for it."""
         return cls(type(error).__name__, not isinstance(error, Exception), done)
@@ -390,16 +390,16 @@ class Worker:
             if failure is None:
                 self._recovered()
 
-    def _send(self, batch: list[Item]) -> tuple[int, Sequence[Item], Unavailable | None]:
+    def _send(self, batch: list[Item]) -> tuple[int, Sequence[Item], UnavailableError | None]:
         """Send a batch; return how many lines are done, which of them were rejected, and the error."""
         try:
             return len(batch), self.delivery.send(batch), None
-        except Unavailable as error:
+        except UnavailableError as error:
             return error.done, (), error
         except BaseException as error:  # a sink's SystemExit must not end the program
-            return 0, (), Unavailable.of(error)
+            return 0, (), UnavailableError.of(error)
 
-    def _failed(self, failure: Unavailable) -> None:
+    def _failed(self, failure: UnavailableError) -> None:
         self._failures += 1
         self._wait = pause_of_delivery(self._failures, lasting=failure.lasting)
         self._tried_at = self._now()

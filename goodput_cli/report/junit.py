@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, SubElement
 from goodput_cli.analysis.document import Document
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines
-from goodput_cli.analysis.sheet import Published
+from goodput_cli.analysis.sheet import PublishedAnswer
 from goodput_cli.analysis.threshold import Threshold
 from goodput_cli.diagnostics.diagnostic import problems
 from goodput_cli.report.base import Page
@@ -50,7 +50,7 @@ def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer'
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _attributes(answer: Published) -> dict[str, str]:
+def _attributes(answer: PublishedAnswer) -> dict[str, str]:
     """Return the counts of the suite. timestamp: the end of the window in UTC, not the current time (the schema allows
     no zone)."""
     kinds = [_kind(threshold) for threshold in answer.thresholds]
@@ -79,7 +79,7 @@ def _kind(threshold: Threshold) -> str | None:
     return "failure" if threshold.verdict == "failed" else None
 
 
-def _outcome(case: Element, threshold: Threshold, answer: Published) -> None:
+def _outcome(case: Element, threshold: Threshold, answer: PublishedAnswer) -> None:
     """Add the reason why a threshold did not pass. CI systems show this text first."""
     kind = _kind(threshold)
     if kind is not None:

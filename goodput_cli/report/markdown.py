@@ -29,7 +29,7 @@ from goodput_cli.analysis.document import (
 )
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.phrases import locations_text
-from goodput_cli.analysis.sheet import Cell, Column, Outcome, Published, Sheet
+from goodput_cli.analysis.sheet import Cell, Column, Outcome, PublishedAnswer, Sheet
 from goodput_cli.diagnostics.diagnostic import problems, worst_first
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import cost_text
@@ -71,7 +71,7 @@ def render(document: Document, page: Page) -> str:  # noqa: ARG001 - a renderer'
     return text + ("\n\n" if text.endswith(">") else "\n")
 
 
-def _lines(blocks: Sequence[Block], gates: Published | None) -> Iterator[str]:
+def _lines(blocks: Sequence[Block], gates: PublishedAnswer | None) -> Iterator[str]:
     for block in blocks:
         yield from _block(block, gates)
     beside = [line for block in blocks for line in _items(block)]
@@ -81,7 +81,7 @@ def _lines(blocks: Sequence[Block], gates: Published | None) -> Iterator[str]:
         yield from _folded(block)
 
 
-def _block(block: Block, gates: Published | None) -> Iterator[str]:
+def _block(block: Block, gates: PublishedAnswer | None) -> Iterator[str]:
     """Yield a block that is not part of a list. The title of the document shows if a gate failed."""
     match block:
         case Sheet():
@@ -121,7 +121,7 @@ def _folded(block: Block) -> Iterator[str]:
             yield from _findings(block)
 
 
-def _headline(block: Headline, gates: Published | None) -> Iterator[str]:
+def _headline(block: Headline, gates: PublishedAnswer | None) -> Iterator[str]:
     yield f"# {_outcome(gates)}{block.measure.capitalize()} of {_name_text(block.subject)}: {block.value}"
     yield ""
     yield f"**{block.value}**{' ' * bool(block.adjective)}{block.adjective}: {block.amount}."
@@ -133,7 +133,7 @@ def _headline(block: Headline, gates: Published | None) -> Iterator[str]:
         yield f"({block.whole})"
 
 
-def _outcome(gates: Published | None) -> str:
+def _outcome(gates: PublishedAnswer | None) -> str:
     """Return the text before a title if a gate did not pass: `FAILED: `."""
     return "" if gates is None else _OUTCOMES[gates.outcome]
 
@@ -242,7 +242,7 @@ def _split(rows: Sequence[Item], most: int = _MOST_ROWS) -> tuple[Sequence[Item]
     return rows[:most], rows[most:]
 
 
-def _sheet(sheet: Sheet, gates: Published | None = None, level: int = 1) -> Iterator[str]:
+def _sheet(sheet: Sheet, gates: PublishedAnswer | None = None, level: int = 1) -> Iterator[str]:
     yield f"{'#' * level} {_outcome(gates)}{escape(sheet.title)}"
     if gates is not None and gates.outcome != "passed":
         failed = [one for one in gates.thresholds if one.fails and one.verdict != "passed"]

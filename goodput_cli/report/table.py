@@ -64,7 +64,7 @@ _ELLIPSIS = "..."
 
 
 @dataclass
-class LaidOut:
+class ColumnLayout:
     """A column with cells as text, and its layout."""
 
     place: int
@@ -133,7 +133,7 @@ def _padded(cell: str, width: int) -> str:
     return cell + " " * (width - text_width(cell))
 
 
-def fit(columns: list[LaidOut], bars: int, room: int) -> list[str]:
+def fit(columns: list[ColumnLayout], bars: int, room: int) -> list[str]:
     """Make columns fit into `room` next to a number of bars. Return the headings of columns left out.
 
     The steps are: shorter cells from the right, headings in two lines, no bars, narrower widest text, no spare columns,
@@ -143,15 +143,15 @@ def fit(columns: list[LaidOut], bars: int, room: int) -> list[str]:
     for column in reversed(columns):
         if _needed(columns) > with_bars and column.brief is not None:
             column.shorten_cells()
-    for column in sorted(columns, key=LaidOut.gain, reverse=True):
+    for column in sorted(columns, key=ColumnLayout.gain, reverse=True):
         if _needed(columns) > with_bars and column.gain() > 0:
             column.stack_head()
     return _narrowed(columns, room)
 
 
-def _narrowed(columns: list[LaidOut], room: int) -> list[str]:
+def _narrowed(columns: list[ColumnLayout], room: int) -> list[str]:
     """Narrow texts as far as they stay readable; then leave out columns, spare ones first."""
-    left_out: list[LaidOut] = []
+    left_out: list[ColumnLayout] = []
     while len(columns) > 1 and _needed(columns) - sum(column.slack for column in columns) > room:
         spare = [at for at, column in enumerate(columns) if column.spare]
         left_out.append(columns.pop(spare[-1] if spare else -1))
@@ -166,11 +166,11 @@ def _narrowed(columns: list[LaidOut], room: int) -> list[str]:
     return [column.heading for column in sorted(left_out, key=lambda column: column.place)]
 
 
-def _needed(columns: Sequence[LaidOut]) -> int:
+def _needed(columns: Sequence[ColumnLayout]) -> int:
     return sum(column.width for column in columns) + GAP * (len(columns) - 1)
 
 
-def room_for_bar(columns: Sequence[LaidOut], bars: int, room: int) -> int:
+def room_for_bar(columns: Sequence[ColumnLayout], bars: int, room: int) -> int:
     """Return the width of each bar; 0 without bars or room."""
     if not bars:
         return 0
@@ -432,7 +432,7 @@ def _toned(cell: str, tone: Tone | None) -> str:
     return cell if tone is None or not cell.strip() else f"{_COLOURS[tone]}{cell}\x1b[0m"
 
 
-def _laid_out(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int, column: Column) -> LaidOut:
+def _laid_out(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int, column: Column) -> ColumnLayout:
     cells = [row[place] for row in rows]
     brief: list[str] | None = None
     if column.kind == "instant":
@@ -443,7 +443,7 @@ def _laid_out(sheet: Sheet, rows: Sequence[Sequence[Cell]], place: int, column: 
         texts = [brief_name(text) for text in texts]
     elif column.brief is not None:
         brief = [safe(column.brief(cell)) if isinstance(cell, str) else "" for cell in cells]
-    return LaidOut(
+    return ColumnLayout(
         place, safe(column.heading), texts, is_left(column), column.kind == "text", brief, column.spare, column.wraps
     )
 

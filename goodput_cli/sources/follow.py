@@ -3,7 +3,7 @@
 Files are followed byte by byte, also after renaming; buckets object by object; Cloud Logging entry by entry, including
 late ones.
 
-`Tail` returns the new data of one growing file, whole lines only, and detects that it was rewritten.
+`FollowedFile` returns the new data of one growing file, whole lines only, and detects that it was rewritten.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NOT_BY_LINES = (GZIP_MAGIC, ZSTD_MAGIC, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_B
 
 
 @dataclass
-class Tail:
+class FollowedFile:
     """A followed file, and the position of the reader.
 
     path: where it is. name: its display name. stream: its descriptor, None if too many are open. published: True if it
@@ -188,7 +188,7 @@ class FileFollower:
     def __init__(self, paths: Sequence[str], context: ReadContext) -> None:
         self._paths = paths
         self._context = context
-        self._files: dict[Identity, Tail] = {}
+        self._files: dict[Identity, FollowedFile] = {}
         self._found: set[str] = set()  # the members of `paths` that existed at some time
 
     def look(self) -> Iterator[Batch]:
@@ -229,7 +229,7 @@ class FileFollower:
                 failures += [] if path in self._found else [str(error)]
         return present, failures
 
-    def _leftover(self, identity: Identity, file: Tail) -> Iterator[RawBatch]:
+    def _leftover(self, identity: Identity, file: FollowedFile) -> Iterator[RawBatch]:
         """Yield the last lines of a file that was renamed or removed."""
         if file.stream is None or file.idle > MAX_IDLE:
             if file.stream is not None:
@@ -240,7 +240,7 @@ class FileFollower:
         yield from file.read_new(file.stream, self._context)
 
     def _grown(self, identity: Identity, path: str) -> Iterator[RawBatch]:
-        file = self._files.setdefault(identity, Tail(path, shown_path(path)))
+        file = self._files.setdefault(identity, FollowedFile(path, shown_path(path)))
         if file.path != path:
             file.path, file.name = path, shown_path(path)
         if file.stream is not None:
@@ -257,7 +257,7 @@ class FileFollower:
             if file.stream != descriptor:
                 os.close(descriptor)
 
-    def _new(self, file: Tail, descriptor: int) -> Iterator[RawBatch]:
+    def _new(self, file: FollowedFile, descriptor: int) -> Iterator[RawBatch]:
         """Yield the new lines of a file, unless the user did not name it and goodput wrote it, such as output of this
         process."""
         if file.offset == 0 and file.path not in self._paths:

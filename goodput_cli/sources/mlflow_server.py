@@ -86,7 +86,7 @@ class _MlflowServer:
         return [self.part(path, {key: row}, key, dict) for row in self.part(path, answer, key, list)]
 
     def _ask(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
-        from goodput_cli.record.queues import Unavailable
+        from goodput_cli.record.queues import UnavailableError
         from goodput_cli.record.sinks.http import ask
 
         url = f"{self._base}/{path}"
@@ -96,7 +96,7 @@ class _MlflowServer:
             data = None
         try:
             answer = ask(url, data, self._headers, seconds=_SECONDS, most=_MOST_BYTES)
-        except Unavailable as error:
+        except UnavailableError as error:
             raise SourceError(f"{self.name}: {path}: {error}; {_ADVICE}") from error
         if answer.status != HTTPStatus.OK:
             raise SourceError(f"{self.name}: {path}: HTTP {answer.status}; {_ADVICE}")

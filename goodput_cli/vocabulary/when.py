@@ -88,7 +88,7 @@ class Anchors:
 
 
 @dataclass(frozen=True)
-class When:
+class TimeArgument:
     """A time as typed.
 
     value: ns since 1970 UTC (`instant`), ns of the wall clock since 1970 (`local`) or since midnight (`time_of_day`),
@@ -127,8 +127,8 @@ class Span:
     """`START/END` as typed: a window to exclude."""
 
     text: str
-    start: When
-    end: When
+    start: TimeArgument
+    end: TimeArgument
 
     def resolve(self, anchors: Anchors) -> tuple[int, int]:
         """Return [start, end) in ns since 1970 UTC. Raises UsageError if it is empty or ends before its start."""
@@ -138,31 +138,31 @@ class Span:
         return start, end
 
 
-def parse_when(value: str | datetime | int | When) -> When:
+def parse_when(value: str | datetime | int | TimeArgument) -> TimeArgument:
     """Parse a time from text (see `ACCEPTED`), a datetime (without a zone: in the zone of the question) or ns since
     1970 UTC. The UsageError contains the text and the accepted forms."""
-    if isinstance(value, When):
+    if isinstance(value, TimeArgument):
         return value
     if isinstance(value, datetime):
         return _from_datetime(str(value), value)
     if isinstance(value, int):
-        return When(str(value), "instant", value)
+        return TimeArgument(str(value), "instant", value)
     text = value.strip()
     lower = text.lower()
     if lower == "now":
-        return When(text, "now")
+        return TimeArgument(text, "now")
     if lower.startswith("attempt:"):
         return _parse_attempt(text)
     if lower[:1] in ("-", "+"):
         kind: Kind = "before_end" if lower[0] == "-" else "after_start"
-        return When(text, kind, parse_duration(text[1:], whole=text))
+        return TimeArgument(text, kind, parse_duration(text[1:], whole=text))
     if match := _TIME_OF_DAY.fullmatch(text):
         hours, minutes, seconds = (int(part or 0) for part in match.groups())
-        return When(text, "time_of_day", (hours * 3600 + minutes * 60 + seconds) * _UNITS["s"])
+        return TimeArgument(text, "time_of_day", (hours * 3600 + minutes * 60 + seconds) * _UNITS["s"])
     if _EPOCH_SECONDS.fullmatch(text):
         from fractions import Fraction
 
-        return When(text, "instant", round(Fraction(text) * 1_000_000) * 1000)
+        return TimeArgument(text, "instant", round(Fraction(text) * 1_000_000) * 1000)
     return _parse_calendar(text)
 
 
@@ -197,14 +197,14 @@ def parse_span(text: str | Span) -> Span:
     return Span(text, parse_when(parts[0]), parse_when(parts[1]))
 
 
-def _parse_attempt(text: str) -> When:
+def _parse_attempt(text: str) -> TimeArgument:
     number = text.partition(":")[2].strip()
     if not (number.isascii() and number.isdigit() and len(number) <= 9 and int(number) > 0):
         raise UsageError(f"{text!r}: attempts are numbered from 1, such as attempt:3")
-    return When(text, "attempt", int(number))
+    return TimeArgument(text, "attempt", int(number))
 
 
-def _parse_calendar(text: str) -> When:
+def _parse_calendar(text: str) -> TimeArgument:
     """Parse ISO 8601 with 0 to 9 fractional digits, otherwise text that dateutil reads in one way only."""
     upper, rest_ns = text.upper(), 0
     if match := _FRACTION.fullmatch(upper):
@@ -238,13 +238,13 @@ def _parse_freely(text: str) -> datetime:
     return moment
 
 
-def _from_datetime(text: str, moment: datetime, rest_ns: int = 0) -> When:
+def _from_datetime(text: str, moment: datetime, rest_ns: int = 0) -> TimeArgument:
     kind: Kind = "local" if moment.tzinfo is None else "instant"
     utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     ns = (utc - _EPOCH) // timedelta(microseconds=1) * 1000 + rest_ns
     if abs(ns) > _NS_MAX:
         raise UsageError(f"{text!r} is out of range (years 1678 to 2261)")
-    return When(text, kind, ns)
+    return TimeArgument(text, kind, ns)
 
 
 def _on_the_only_day(text: str, of_day_ns: int, anchors: Anchors) -> int:

@@ -19,7 +19,7 @@ from goodput_cli.analysis.advice.curve import exposure_of
 from goodput_cli.analysis.advice.interval import Interval, interval_advice
 from goodput_cli.analysis.advice.levers import Estimate, ImprovementInputs, all_improvements
 from goodput_cli.analysis.advice.record import JobRecord
-from goodput_cli.analysis.advice.replay import AsRecorded, SaveEvery, replay
+from goodput_cli.analysis.advice.replay import RecordedSaves, SaveEvery, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
 from goodput_cli.analysis.advice.thresholds import LEVERS as NAMES_OF_LEVERS
 
@@ -72,7 +72,7 @@ def test_attempts(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_record_replayed_gives_the_record(name: str) -> None:
-    done = replay(record(name), AsRecorded(record(name)))
+    done = replay(record(name), RecordedSaves(record(name)))
     assert done.ns == EXPECTED[name]["record_replayed_ns"] == record(name).window
     assert [list(pair) for pair in done.path] == EXPECTED[name]["path"]
 
@@ -156,5 +156,5 @@ def test_improvements(name: str) -> None:
 
 def test_newest_checkpoint_of_the_older_one() -> None:
     job = record("08-older-beyond.jsonl")
-    shorter = replay(job, AsRecorded(job), newest=True)
+    shorter = replay(job, RecordedSaves(job), newest=True)
     assert shorter.ns == job.window - 1240 * 10**9

@@ -18,7 +18,7 @@ from goodput_cli.analysis.advice.advise import Advice, Options, advise, advise_j
 from goodput_cli.analysis.advice.curve import exposure_of
 from goodput_cli.analysis.advice.interval import interval_advice
 from goodput_cli.analysis.advice.record import JobRecord
-from goodput_cli.analysis.advice.replay import AsRecorded, SaveEvery, replay
+from goodput_cli.analysis.advice.replay import RecordedSaves, SaveEvery, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
 from goodput_cli.analysis.question import Price
 from goodput_cli.errors import NotEnoughData
@@ -58,7 +58,7 @@ def test_night_log_replayed_with_saves_every_fifty_steps() -> None:
     assert done.path == ((791, 751), (1219, 1201), (1834, 1401), (2209, 2201))
     assert done.ns is not None
     assert (done.ns - night().window) / SECOND == pytest.approx(242, abs=1)
-    assert replay(night(), AsRecorded(night())).path == ((801, 801), (1290, 1201), (1850, 1401), (2230, 2201))
+    assert replay(night(), RecordedSaves(night())).path == ((801, 801), (1290, 1201), (1850, 1401), (2230, 2201))
 
 
 def test_improvements_of_the_night_log() -> None:
@@ -136,7 +136,7 @@ def test_every_log_replays_as_it_was(lines: Sequence[str], save_ns: int | None, 
     if any(end.died >= record.end for end in record.ends[: record.last]):
         assert found.record.replay.ok or found.record.replay.reason  # an earlier attempt was done already
         return
-    assert replay(record, AsRecorded(record)).ns == record.window
+    assert replay(record, RecordedSaves(record)).ns == record.window
     assert found.record.replay.ok or "replay_too_short" in str(found.record.replay.reason)
 
 
@@ -178,6 +178,6 @@ def test_bad_interval_is_advised_to_change() -> None:
     for _ in range(20):
         record = record_of_job(Job(1.0, failures=10, every=11), random)
         if all(end.died < record.end for end in record.ends[: record.last]):
-            assert replay(record, AsRecorded(record)).ns == record.window
+            assert replay(record, RecordedSaves(record)).ns == record.window
         told += interval_advice(record, exposure_of(record)).advice.verdict == "change"
     assert told == 20

@@ -15,7 +15,7 @@ from benchmarks.advice_jobs import BURSTS, Job, record_of_job
 from goodput_cli.analysis.advice.curve import Exposure, LossCurve, SaveCost, exposure_of
 from goodput_cli.analysis.advice.draws import block_length, one_run, spread
 from goodput_cli.analysis.advice.record import JobRecord
-from goodput_cli.analysis.advice.replay import AsRecorded, SaveEvery, replay
+from goodput_cli.analysis.advice.replay import RecordedSaves, SaveEvery, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
 from goodput_cli.errors import NotEnoughData
 from tests.accounting.test_properties import analyse, slowly
@@ -50,7 +50,7 @@ def test_engine_and_oracle_agree(lines: Sequence[str]) -> None:
         for life, end in zip(expected.lives, plainly.ends(expected), strict=True)
     ]
     assert (found.end, found.last, found.shift) == (expected.end, expected.last, expected.shift)
-    done = replay(found, AsRecorded(found))
+    done = replay(found, RecordedSaves(found))
     assert (done.ns, list(done.path)) == plainly.replay(expected, plainly.as_recorded(expected))
     if found.cost is None:
         return

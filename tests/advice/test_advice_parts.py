@@ -28,7 +28,7 @@ from goodput_cli.analysis.advice.record import (
 )
 from goodput_cli.analysis.advice.replay_attempts import DeathEvidence, JobContext, completed_attempt, record_of
 from goodput_cli.analysis.advice.results import daly, exact, formulas, young
-from goodput_cli.analysis.goodput.findings import Covered
+from goodput_cli.analysis.goodput.findings import CoveredTime
 from tests.simulation.job import Job
 
 SECOND = 10**9
@@ -223,6 +223,6 @@ def test_overlapping_intervals_count_once(intervals: list[tuple[int, int]]) -> N
     start, length = np.array(intervals, dtype=np.int64).reshape(-1, 2).T
     until = np.arange(-1, 60)
     seconds = {at for begin, long in intervals for at in range(begin, begin + long)}
-    assert Covered(start, start + length).covered_before(until).tolist() == [
+    assert CoveredTime(start, start + length).covered_before(until).tolist() == [
         sum(at < end for at in seconds) for end in until
     ]

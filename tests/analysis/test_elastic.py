@@ -8,7 +8,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.results import Elastic
+from goodput_cli.analysis.results import SliceEfficiency
 from goodput_cli.cli.main import run
 from tests.support.recorder_log import NS, Recorder
 
@@ -38,7 +38,7 @@ def test_state_at_the_left_edge_is_the_record_before(tmp_path: Path) -> None:
 
 def test_window_before_the_first_record_is_unknown(tmp_path: Path) -> None:
     elastic = analysis_of(tmp_path, elastic_log(), end="+15s").elastic
-    assert elastic == Elastic(None, None, 15 * NS, None)
+    assert elastic == SliceEfficiency(None, None, 15 * NS, None)
 
 
 def test_unknown_time_is_exact_over_a_year(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_unknown_time_is_exact_over_a_year(tmp_path: Path) -> None:
 
 def test_log_without_counts_has_no_efficiency(tmp_path: Path) -> None:
     log = Recorder().start(0).steps(0, 8, 10, 10).end(100)
-    assert analysis_of(tmp_path, log).elastic == Elastic(None, None, None, None)
+    assert analysis_of(tmp_path, log).elastic == SliceEfficiency(None, None, None, None)
 
 
 def test_time_without_slices_is_unknown(tmp_path: Path) -> None:

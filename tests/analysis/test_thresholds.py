@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from goodput_cli.analysis.goodput.analyse import evaluate
 from goodput_cli.analysis.goodput.thresholds import parse_fail_under, parse_threshold, read_threshold
-from goodput_cli.analysis.results import AtRisk, Elastic, Reliability, StepStatistics, Window
+from goodput_cli.analysis.results import AtRisk, Reliability, SliceEfficiency, StepStatistics, Window
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import COLUMNS, Kind
 from goodput_cli.vocabulary.categories import CATEGORIES
@@ -130,7 +130,7 @@ def test_threshold_is_met_or_not(text: str, met: bool | None, value: float | Non
 
 
 RELIABILITY = Reliability(2, 2, 9 * 10**12, 4500.0, (100.0, 9000.0), 450.0, None, (BASE, BASE + 20 * MINUTE), 0.5)
-ELASTIC = Elastic(0.3, None, 0, 15.0)
+ELASTIC = SliceEfficiency(0.3, None, 0, 15.0)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from goodput_cli.cli.console import INTERRUPTED
 from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.formats import registry
-from goodput_cli.events.formats.native import Native
+from goodput_cli.events.formats.native import NativeFormat
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import RecorderFormat
 from goodput_cli.events.formats.resiliency import Resiliency
@@ -219,7 +219,7 @@ def named_options(part: str, shared: dict[str, list[str]]) -> set[str]:
 
 def test_every_key_of_every_format_is_described() -> None:
     text = read(DOCS / "formats.md")
-    for log_format in (RecorderFormat(), Orbax(), Resiliency(), Native()):
+    for log_format in (RecorderFormat(), Orbax(), Resiliency(), NativeFormat()):
         for key in log_format.keys:
             part = re.sub("_(start_time|duration_secs)$", "_*", key)
             assert f"`{key}`" in text or f"`{part}`" in text, f"{log_format.name}: {key}"

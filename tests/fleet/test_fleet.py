@@ -15,7 +15,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.cli.main import run
-from goodput_cli.fleet.passes.engine import InProcess
+from goodput_cli.fleet.passes.engine import InProcessEngine
 from goodput_cli.fleet.passes.read import LEAST
 from tests.support.fleets import fleet, put, text_of, training
 from tests.support.json_answers import check_answer
@@ -145,7 +145,7 @@ def test_too_large_documents_are_read_by_this_process(
 ) -> None:
     plain = fleet(str(logs))
     capsys.readouterr()
-    monkeypatch.setattr(InProcess, "memory", LEAST + 20_000)
+    monkeypatch.setattr(InProcessEngine, "memory", LEAST + 20_000)
     assert fleet(str(logs), quiet=False) == plain
     said = capsys.readouterr().err
     assert "analyzed in the main process" in said

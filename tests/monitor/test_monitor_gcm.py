@@ -16,7 +16,7 @@ from goodput_cli.api.options import Plan
 from goodput_cli.api.watch import WatchedLog
 from goodput_cli.monitor.run import Monitor, Stop
 from goodput_cli.monitor.snapshot import Snapshot
-from goodput_cli.monitor.targets.base import Health, MonitorContext, TargetFailed, parse_target
+from goodput_cli.monitor.targets.base import Health, MonitorContext, TargetFailedError, parse_target
 from goodput_cli.monitor.targets.cloud_monitoring import CloudMonitoring, accelerator_of, step_time_deviation
 from tests.monitor.monitoring_server import Server
 from tests.monitor.monitors import Job, ended, monitor, monitor_job, started
@@ -168,7 +168,7 @@ def test_only_newest_update_is_sent_after_an_outage(server: Server, elastic: Pat
     monitor = target(clock)
     server.fault("503", times=60)
     for _ in range(60):
-        with pytest.raises(TargetFailed, match="the server answers 503: out of order"):
+        with pytest.raises(TargetFailedError, match="the server answers 503: out of order"):
             monitor.publish((update,), False)
         clock.sleep(10)
     monitor.publish((update,), False)

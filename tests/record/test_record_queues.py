@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from goodput_cli.record import Recorder
 from goodput_cli.record.lines import LOADING, PHASE, SPARE, STEP, VITAL, LineSerializer
-from goodput_cli.record.queues import Queue, Unavailable
+from goodput_cli.record.queues import Queue, UnavailableError
 from goodput_cli.record.writer import Writer
 from tests.record.record_programs import lines, run
 
@@ -112,7 +112,7 @@ class Gate:
 
     def write(self, line: bytes) -> None:
         if not self.open.is_set():
-            raise Unavailable("shut")
+            raise UnavailableError("shut")
         self.lines.append(json.loads(line))
 
 

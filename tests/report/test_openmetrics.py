@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.results import AtRisk, Elastic, Window
+from goodput_cli.analysis.results import AtRisk, SliceEfficiency, Window
 from tests.support.analyses import BASE, MINUTE, amount, hostile, primer
 from tests.support.gates import EVIL, SAMPLES, all_verdicts, evil, gated, junit, render
 
@@ -74,7 +74,7 @@ def test_unrecorded_value_has_no_series_and_zero_has_one() -> None:
 
 def test_every_figure_has_its_metric() -> None:
     analysis = goodput_cli.analyze(SAMPLES / "llm-pretrain.jsonl")
-    found = metrics(replace(analysis, at_risk=AtRisk(2.5, 10**9), elastic=Elastic(0.5, 0.75, 0, 30.0)))
+    found = metrics(replace(analysis, at_risk=AtRisk(2.5, 10**9), elastic=SliceEfficiency(0.5, 0.75, 0, 30.0)))
     assert sample(found, "goodput_at_risk_steps") == 2.5
     assert sample(found, "goodput_available_slices_ratio") == 0.75
     assert sample(found, "goodput_mean_downtime_seconds") == pytest.approx(215.3677206)

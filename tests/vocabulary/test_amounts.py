@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from goodput_cli.analysis.question import make_question
-from goodput_cli.api.options import Following, Reading
+from goodput_cli.api.options import FollowOptions, Reading
 from goodput_cli.errors import UsageError
 from goodput_cli.vocabulary.option import bounded, declared, read_length
 
@@ -34,7 +34,7 @@ def test_every_option_reads_a_duration_in_its_own_unit() -> None:
     assert [lookback.value(text) for text in ("7", "7d", "36h", "2w")] == [7.0, 7.0, 1.5, 14.0]
     steps = [make_question(reference_step_time=text).reference_step_time for text in ("8", "8s", "8000ms", 8)]
     assert steps == [Fraction(8)] * 4
-    interval = next(declared(Following))
+    interval = next(declared(FollowOptions))
     assert [interval.value(text) for text in ("5", "5s", "2m", "0.1")] == [5.0, 5.0, 120.0, 0.1]
     assert make_question(window=["60", "1m", 60 * SECOND], every="30").window == (60 * SECOND,)
     assert make_question(window=["auto"], every="30").every == 30 * SECOND

@@ -21,7 +21,7 @@ from goodput_cli.accounting.attempts.restarts import (
     split_region,
     twice_the_median,
 )
-from goodput_cli.accounting.attempts.rollbacks import Fall, find_falls
+from goodput_cli.accounting.attempts.rollbacks import RollbackReason, find_falls
 from goodput_cli.accounting.columns import (
     first_of_each,
     last_of_each,
@@ -150,10 +150,10 @@ def find_attempts(table: EventTable, step_log: bool, unknown_falls: UnknownFalls
     of_row[dropped] = -1
     steps, recorded = without(steps, dropped, len(table)), without(recorded, dropped, len(table))
     step_bounds, recorded_bounds = _bounds(steps, begin_row), _bounds(recorded, begin_row)
-    falls = np.full(len(begin_row), Fall.RESTART, dtype=np.int8)
+    falls = np.full(len(begin_row), RollbackReason.RESTART, dtype=np.int8)
     if step_log and len(boundaries):
         falls = find_falls(table, begin_row, started, steps, step_bounds)
-    unknown, rolled_back = falls == Fall.UNKNOWN, falls == Fall.ROLLBACK
+    unknown, rolled_back = falls == RollbackReason.UNKNOWN, falls == RollbackReason.ROLLBACK
     if unknown_falls == "rollbacks":
         rolled_back |= unknown
     last_recorded = _last_of_each(recorded, recorded_bounds)

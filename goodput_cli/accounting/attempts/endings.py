@@ -222,7 +222,7 @@ _REACHED_PREEMPTION = PREEMPTED[0][0]
 _PROGRESS = (Kind.STEP, Kind.FINISHED, Kind.SAVED)
 
 
-class ElasticPassage(ColumnCode):
+class ElasticTransition(ColumnCode):
     """Direction of an elastic passage."""
 
     NONE = 0
@@ -255,8 +255,8 @@ def _is_preempted(detail: object) -> bool:
 
 
 def elastic_passages(table: EventTable, attempts: Attempts) -> tuple[NDArray[np.int8], Rows]:
-    """Return the direction of the passage after each attempt (`ElasticPassage`), and the first line that shows it (-1:
-    none).
+    """Return the direction of the passage after each attempt (`ElasticTransition`), and the first line that shows it
+    (-1: none).
 
     A passage contains the rows between the last progress of an attempt and the first progress of the next. One with a
     start line or a termination is not an elastic passage.
@@ -270,17 +270,17 @@ def elastic_passages(table: EventTable, attempts: Attempts) -> tuple[NDArray[np.
     first = first_of_each(progress, attempts.of_row[progress], count)
     first[first < 0] = len(table)
     for kinds, what in (
-        ((Kind.ELASTIC_UP,), ElasticPassage.SCALE_UP),
-        ((Kind.ELASTIC_DOWN,), ElasticPassage.SLICE_DOWN),
+        ((Kind.ELASTIC_UP,), ElasticTransition.SCALE_UP),
+        ((Kind.ELASTIC_DOWN,), ElasticTransition.SLICE_DOWN),
     ):
         passage, shown = _rows_in_passages(table, attempts, kinds, first)
         cause[passage] = what
         row = np.where(cause == what, first_of_each(shown, passage, count), row)
     ended, _ = _rows_in_passages(table, attempts, ENDINGS, first)
-    cause[ended] = ElasticPassage.NONE
-    cause[:-1][attempts.started[1:]] = ElasticPassage.NONE
-    cause[-1] = ElasticPassage.NONE
-    return cause, np.where(cause == ElasticPassage.NONE, -1, row)
+    cause[ended] = ElasticTransition.NONE
+    cause[:-1][attempts.started[1:]] = ElasticTransition.NONE
+    cause[-1] = ElasticTransition.NONE
+    return cause, np.where(cause == ElasticTransition.NONE, -1, row)
 
 
 def _rows_in_passages(table: EventTable, attempts: Attempts, kinds: tuple[Kind, ...], first: Rows) -> tuple[Rows, Rows]:

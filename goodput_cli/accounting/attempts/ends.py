@@ -7,7 +7,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
-from goodput_cli.accounting.attempts.endings import ElasticPassage, End, Endings
+from goodput_cli.accounting.attempts.endings import ElasticTransition, End, Endings
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.vocabulary.categories import ENDED
 
@@ -58,7 +58,7 @@ def find_ends(
     how[endings.down | died] = ENDED.index("crashed")
     row = np.where(endings.down, endings.crash_row, attempts.first_ending)
     passage, shown = passages
-    for what, name in ((ElasticPassage.SLICE_DOWN, "slice_down"), (ElasticPassage.SCALE_UP, "scale_up")):
+    for what, name in ((ElasticTransition.SLICE_DOWN, "slice_down"), (ElasticTransition.SCALE_UP, "scale_up")):
         how[passage == what] = ENDED.index(name)
     row = np.where(shown >= 0, shown, row)
     how[preempted >= 0] = ENDED.index("preempted")

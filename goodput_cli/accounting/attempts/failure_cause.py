@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from goodput_cli.accounting.attempts.processes import (
     Exits,
-    FirstSeen,
+    FirstFailures,
     KillExits,
     Processes,
     ProcessLocations,
@@ -199,7 +199,7 @@ def find_cause(attempt: AttemptEvidence, seen: Sequence[FailureEvidence]) -> Fai
     words = [one for one in seen if one.row not in FACTS]
     if not words:
         return NO_KNOWN_CAUSE
-    first = FirstSeen(seen)
+    first = FirstFailures(seen)
     seen = [_mark_teardown(one, first) for one in seen]
     words = [one for one in seen if one.row not in FACTS]
     named = [
@@ -245,7 +245,7 @@ def _judge_candidates(
 ) -> FailureCause:
     folded = _merge_equal_reports(candidates, seen)
     first = select_first(folded)
-    named = FirstSeen(seen)
+    named = FirstFailures(seen)
     chosen = min(first, key=lambda one: _sort_key(one, named))
     others = [one for one in first if one.code != chosen.code]
     agreed = len({(one.code, one.rank, one.host) for one in first}) == 1  # a log and its scheduler agree
@@ -291,7 +291,7 @@ def _likely_reason(one: FailureEvidence) -> str:
 
 
 def _cause_from_echoes(
-    echoes: list[FailureEvidence], exits: Sequence[FailureEvidence], named: FirstSeen
+    echoes: list[FailureEvidence], exits: Sequence[FailureEvidence], named: FirstFailures
 ) -> FailureCause:
     """Return the cause if no line states a mechanism: a wait that timed out, the recorded reason, or only the first
     process that failed."""
@@ -365,7 +365,7 @@ class _Teardown:
                 self._time[place] = min(earliest(one), self._time.get(place, LATEST))
             self._line[one.source] = min(one.line, self._line.get(one.source, one.line))
 
-    def covers(self, one: FailureEvidence, first: FirstSeen) -> bool:
+    def covers(self, one: FailureEvidence, first: FirstFailures) -> bool:
         """Return True if a row only reports that its process is being killed."""
         if one.role not in ("root", "exit") or (one.speaker in ("scheduler", "pod") and one.role == "root"):
             return False
@@ -479,7 +479,7 @@ def _is_abort(one: FailureEvidence) -> bool:
     return one.code == "native_crash" and one.row in _ABORTING and not _OTHER_SIGNAL.search(one.text)
 
 
-def _mark_teardown(one: FailureEvidence, first: FirstSeen) -> FailureEvidence:
+def _mark_teardown(one: FailureEvidence, first: FirstFailures) -> FailureEvidence:
     """Mark an exit as teardown if a launcher saw it after the first failure: the launcher ended the remaining
     processes, or they failed because the first one was gone."""
     failed_first = first.earliest
@@ -552,7 +552,7 @@ def _is_uncaught(one: FailureEvidence, ends_seen: Exits) -> bool:
 
 
 def _rank_candidates(
-    roots: list[FailureEvidence], exits: list[FailureEvidence], named: FirstSeen
+    roots: list[FailureEvidence], exits: list[FailureEvidence], named: FirstFailures
 ) -> list[FailureEvidence]:
     """Order possible causes: root errors before exit codes. Errors of the first failing process come before later
     errors of other processes, and before errors that may not have ended anything."""
@@ -590,7 +590,7 @@ def _merge_equal_reports(
         place = "" if one.speaker == "process" else one.host
         key = (one.code, one.role, place, _merge_key(one)) if one.role == "root" else (one.code, one.role)
         groups.setdefault(key, []).append(one)
-    named, ranks = FirstSeen(seen), len(ranks_of(seen))
+    named, ranks = FirstFailures(seen), len(ranks_of(seen))
     return [_merge_group(group, named, ranks) for group in groups.values()]
 
 
@@ -600,7 +600,7 @@ def _merge_key(one: FailureEvidence) -> str:
     return one.row if one.row not in ("exception",) else _DIGITS.sub("0", one.text)
 
 
-def _merge_group(group: list[FailureEvidence], named: FirstSeen, ranks: int) -> FailureEvidence:
+def _merge_group(group: list[FailureEvidence], named: FirstFailures, ranks: int) -> FailureEvidence:
     lead = min(
         group,
         key=lambda one: (
@@ -628,7 +628,7 @@ def _merge_group(group: list[FailureEvidence], named: FirstSeen, ranks: int) -> 
     return lead
 
 
-def _sort_key(one: FailureEvidence, first: FirstSeen) -> tuple[object, ...]:
+def _sort_key(one: FailureEvidence, first: FirstFailures) -> tuple[object, ...]:
     """Return the sort key of candidates: reports of a kernel or a scheduler about the process or the whole job, then
     the process that was seen to fail first, the group, symptoms after causes, reports with a location, the lowest rank,
     the file and the line."""

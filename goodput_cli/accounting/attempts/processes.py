@@ -101,7 +101,7 @@ _SEES_FAIL = ("agent failed", "agent block", "mpirun", "mpi process", "child of 
 """Rows of launchers that name the process that failed first."""
 
 
-class FirstSeen:
+class FirstFailures:
     """Processes that agents report as the first failure they saw."""
 
     def __init__(self, seen: Iterable[FailureEvidence]) -> None:

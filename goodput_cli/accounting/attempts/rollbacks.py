@@ -20,7 +20,7 @@ _TIMES_USUAL = 3
 _OF_ANOTHER_LIFE = (*ENDINGS, Kind.START, Kind.SCHEDULED, Kind.ELASTIC_DOWN, Kind.ELASTIC_UP, Kind.ELASTIC_REINIT)
 
 
-class Fall(IntEnum):
+class RollbackReason(IntEnum):
     """Explanation in the log for steps that went back at the begin of an attempt."""
 
     RESTART = 0
@@ -32,12 +32,12 @@ class Fall(IntEnum):
 
 
 def find_falls(table: EventTable, begin_row: Rows, started: Mask, steps: Rows, bounds: Rows) -> NDArray[np.int8]:
-    """Return a `Fall` for each attempt.
+    """Return a `RollbackReason` for each attempt.
 
     begin_row: first row of each attempt. started: True if a start line opened it. steps: rows of the step records that
     count; those of attempt a are at bounds[a] .. bounds[a + 1] - 1.
     """
-    falls = np.full(len(begin_row), Fall.RESTART, dtype=np.int8)
+    falls = np.full(len(begin_row), RollbackReason.RESTART, dtype=np.int8)
     stepping = bounds[1:] > bounds[:-1]
     suspects = np.flatnonzero(~started[1:] & stepping[1:] & stepping[:-1]) + 1
     if len(suspects) == 0:
@@ -49,10 +49,10 @@ def find_falls(table: EventTable, begin_row: Rows, started: Mask, steps: Rows, b
         if table.step[first] > table.step[last] or of_kind(table.kind[last:first], _OF_ANOTHER_LIFE).any():
             continue
         falls[attempt] = processes.explain(last, first)
-        if falls[attempt] == Fall.UNKNOWN:
+        if falls[attempt] == RollbackReason.UNKNOWN:
             undone = int(own[int(np.searchsorted(table.step[own], table.step[first]))])
             if processes.has_bad_loss(int(table.time[undone]), int(table.time[first])):
-                falls[attempt] = Fall.ROLLBACK
+                falls[attempt] = RollbackReason.ROLLBACK
     return falls
 
 
@@ -65,24 +65,24 @@ class _Processes:
         self._known = np.append(np.array(named, dtype=bool), False)
         self._rows: dict[tuple[str, int], tuple[Rows, float]] = {}
 
-    def explain(self, last: int, first: int) -> Fall:
+    def explain(self, last: int, first: int) -> RollbackReason:
         """Return how the log explains the fall from the step at row `last` to the one at row `first`."""
         table = self._table
         writer, source = table.writer[[last, first]], table.source[[last, first]]
         if self._known[writer[0]] and writer[0] == writer[1]:
             rows = self._rows_where("writer", int(writer[0]))
-            return Fall.ROLLBACK if self._is_heard(rows, last, first) else Fall.RESTART
+            return RollbackReason.ROLLBACK if self._is_heard(rows, last, first) else RollbackReason.RESTART
         if source[0] != source[1] or self._known[writer].any() or writer[0] != writer[1]:
-            return Fall.RESTART
+            return RollbackReason.RESTART
         same = self._are_heartbeats_of_one(int(source[0]), last, first)
         if same is not None:
-            return Fall.ROLLBACK if same else Fall.RESTART
+            return RollbackReason.ROLLBACK if same else RollbackReason.RESTART
         announced = self._announced.get(int(source[0]), _NO_TIMES)
         before, after = announced.searchsorted(table.time[[last, first]], side="right").tolist()
         is_heard = self._is_heard(self._rows_where("source", int(source[0])), last, first)
         if after > before or not is_heard:
-            return Fall.RESTART
-        return Fall.ROLLBACK if before else Fall.UNKNOWN
+            return RollbackReason.RESTART
+        return RollbackReason.ROLLBACK if before else RollbackReason.UNKNOWN
 
     def has_bad_loss(self, since: int, until: int) -> bool:
         """Return True if a loss that is not finite was logged in [since, until] (ns)."""

@@ -15,7 +15,7 @@ from goodput_cli.analysis.advice.curve import Exposure, exposure_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice, with_one_run
 from goodput_cli.analysis.advice.levers import ImprovementInputs, bound, find_improvements, judged_improvements
 from goodput_cli.analysis.advice.record import FAILURES, EndKind, JobRecord
-from goodput_cli.analysis.advice.replay import AsRecorded, Replayed, SaveEvery, replay
+from goodput_cli.analysis.advice.replay import RecordedSaves, ReplayResult, SaveEvery, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
 from goodput_cli.analysis.advice.results import (
     AdviceData,
@@ -98,7 +98,7 @@ def check_replay(record: JobRecord) -> Fidelity:
             "step "
             "(replay_too_short)"
         ))  # fmt: skip
-    done = replay(record, AsRecorded(record))
+    done = replay(record, RecordedSaves(record))
     if done.ns is None:
         return Fidelity(False, None, "the replay of the recorded run never ends")
     difference = done.ns - record.window
@@ -158,7 +158,7 @@ def _replayed(record: JobRecord, interval: Interval, replays: bool) -> IntervalA
     return replace(advice, replayed=_replay_facts(record, replay(record, SaveEvery(record, advice.every_steps))))
 
 
-def _replay_facts(record: JobRecord, done: Replayed) -> ReplayFacts:
+def _replay_facts(record: JobRecord, done: ReplayResult) -> ReplayFacts:
     """Compare a replay with the record."""
     if done.ns is None:
         return ReplayFacts(None, None, 0.0, done.saves, done.deaths, None)

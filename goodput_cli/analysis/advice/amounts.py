@@ -16,7 +16,7 @@ from goodput_cli.accounting.columns import distinct, search
 from goodput_cli.analysis.advice.record import ReplayAttempt, ReplayTotals
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.find import last_failure, time_up
-from goodput_cli.analysis.goodput.findings import Covered, not_recorded
+from goodput_cli.analysis.goodput.findings import CoveredTime, not_recorded
 from goodput_cli.analysis.steps.regimes import lost_to_pace, step_pace
 from goodput_cli.analysis.steps.times import timed_steps
 from goodput_cli.arrays import I64
@@ -111,7 +111,7 @@ class JobTimeline:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         rows = np.flatnonzero(timeline.segments.category == Category.EXCLUDED)
-        self._excluded = Covered(timeline.segments.start[rows], timeline.segments.end[rows])
+        self._excluded = CoveredTime(timeline.segments.start[rows], timeline.segments.end[rows])
         self.step_log = timeline.progress is None
         self.behind = 1 if self.step_log and not timeline.attempts.step_ends else 0
         """Offset from a saved step to the position at which it is saved."""

@@ -23,7 +23,7 @@ Draws = tuple[F64, F64, F64]
 
 
 @dataclass(frozen=True)
-class Spread:
+class DrawRanges:
     """Ranges from the draws. best: 95 % interval of the best interval, in steps. goodput: 95 % interval of the goodput
     of each candidate, [2, candidates], percent. gain: that of the advised interval's gain over today's, points;
     probability: the share of draws in which it is better. Both None if no interval is advised."""
@@ -44,7 +44,7 @@ def uniforms(count: int, skip: int = 0) -> F64:
     return np.asarray(((state >> np.uint64(11)) + np.uint64(1)) / 2.0**53)
 
 
-def spread(curve: LossCurve, advised: LossCurve | None, today: LossCurve | None) -> Spread:
+def spread(curve: LossCurve, advised: LossCurve | None, today: LossCurve | None) -> DrawRanges:
     """Return the wider of two ranges: from 1000 draws of single attempts and 1000 draws of blocks of attempts, which
     keep bursts of failures together. advised, today: curves of one interval each."""
     alone = _spread(curve, advised, today, _single_draws)
@@ -55,7 +55,7 @@ def spread(curve: LossCurve, advised: LossCurve | None, today: LossCurve | None)
 
 def _spread(
     curve: LossCurve, advised: LossCurve | None, today: LossCurve | None, draws: Callable[[Exposure], Iterator[Draws]]
-) -> Spread:
+) -> DrawRanges:
     """Return the ranges of one kind of draws."""
     best, gain, goodput = [], [], []
     for weights, half, gaps in draws(curve.exposure):
@@ -68,7 +68,7 @@ def _spread(
     ranks = [_LOW - 1, _HIGH - 1]
     low, high = np.sort(np.concatenate(best))[ranks].tolist()
     gains = np.sort(np.concatenate(gain)) if gain else None
-    return Spread(
+    return DrawRanges(
         best=(low, high),
         goodput=np.sort(np.concatenate(goodput), axis=0)[ranks],
         gain=None if gains is None else (float(gains[ranks[0]]), float(gains[ranks[1]])),
@@ -76,7 +76,9 @@ def _spread(
     )
 
 
-def _widen_ranges(blocks: Spread, curve: LossCurve, advised: LossCurve | None, today: LossCurve | None) -> Spread:
+def _widen_ranges(
+    blocks: DrawRanges, curve: LossCurve, advised: LossCurve | None, today: LossCurve | None
+) -> DrawRanges:
     """Widen the ranges of blocks to those of a Student t with one degree of freedom less than blocks: lost shares about
     their average, intervals by their ratio, gains by their difference. Unchanged below ten attempts."""
     lives = curve.exposure.lives
@@ -97,7 +99,7 @@ def _widen_ranges(blocks: Spread, curve: LossCurve, advised: LossCurve | None, t
         low, high = (new - old + factor * (end - (new - old)) for end in gain)
         gain = (low, high)
     low_best, high_best = (min(max(round(end), least), most) for end in steps)
-    return Spread((low_best, high_best), np.clip(100 - lost, 0, 100), gain, blocks.probability)
+    return DrawRanges((low_best, high_best), np.clip(100 - lost, 0, 100), gain, blocks.probability)
 
 
 def _influence(curve: LossCurve) -> F64:
@@ -139,12 +141,12 @@ def _widening(blocks: float) -> float:
     return student / z * math.sqrt(blocks / free)
 
 
-def _wider_ranges(one: Spread, other: Spread) -> Spread:
+def _wider_ranges(one: DrawRanges, other: DrawRanges) -> DrawRanges:
     """Return the wider of each pair of ranges, intervals by their ratio; of the probability the lower."""
     width, others = one.goodput[1] - one.goodput[0], other.goodput[1] - other.goodput[0]
     gains = [some.gain for some in (one, other) if some.gain is not None]
     sure = [some.probability for some in (one, other) if some.probability is not None]
-    return Spread(
+    return DrawRanges(
         best=max(one.best, other.best, key=lambda ends: ends[1] / ends[0]),
         goodput=np.where(others > width, other.goodput, one.goodput),
         gain=max(gains, key=lambda ends: ends[1] - ends[0], default=None),

@@ -8,7 +8,7 @@ from math import comb, exp, log
 import numpy as np
 
 from goodput_cli.analysis.advice.curve import Exposure, LossCurve, SaveCost, candidates
-from goodput_cli.analysis.advice.draws import Spread, one_run, spread
+from goodput_cli.analysis.advice.draws import DrawRanges, one_run, spread
 from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.results import (
     EarlyDeaths,
@@ -118,7 +118,7 @@ class Interval:
     curve: LossCurve | None = None
     today: LossCurve | None = None
     optimum: Optimum | None = None
-    spread: Spread | None = None
+    spread: DrawRanges | None = None
 
 
 def interval_advice(record: JobRecord, exposure: Exposure) -> Interval:
@@ -186,7 +186,7 @@ def _chosen(
 
 
 def _verdict(
-    record: JobRecord, exposure: Exposure, optimal: Optimum, drawn: Spread
+    record: JobRecord, exposure: Exposure, optimal: Optimum, drawn: DrawRanges
 ) -> tuple[Verdict, Reason | None, str | None]:
     """keep, change or unclear, and why."""
     today, failed = record.every, len(record.failed)

@@ -10,7 +10,7 @@ from statistics import median
 from goodput_cli.analysis.advice.curve import Exposure, LossCurve, SaveCost, candidates
 from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
 from goodput_cli.analysis.advice.record import FAILURES, RESTART, EndKind, JobRecord, half
-from goodput_cli.analysis.advice.replay import AsRecorded, replay
+from goodput_cli.analysis.advice.replay import RecordedSaves, replay
 from goodput_cli.analysis.advice.results import How, Improvement
 from goodput_cli.analysis.advice.thresholds import LEVERS
 from goodput_cli.analysis.question import Price, hours_and_money
@@ -163,7 +163,7 @@ def _newest_checkpoint(inputs: ImprovementInputs) -> Iterator[Estimate]:
     record = inputs.record
     if not inputs.replays or not any(end.kind == EndKind.OLDER for end in record.ends):
         return
-    shorter = replay(record, AsRecorded(record), newest=True).ns
+    shorter = replay(record, RecordedSaves(record), newest=True).ns
     if shorter is not None:
         label, complete = "use newest checkpoint", ""
         if record.background:  # The log does not show which checkpoints were complete.

@@ -38,7 +38,7 @@ class Policy(Protocol):
         """ns from when the save there no longer blocks until it can be used."""
 
 
-class AsRecorded:
+class RecordedSaves:
     """Saves where the attempt saved; where it recorded no step, wherever any attempt saved."""
 
     waits = False
@@ -248,7 +248,7 @@ MOST_DEATHS = 5000
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayResult:
     """Result of a replay. ns: its length; None if it never ends. path: for each failure, its position and the position
     at which the next attempt began. saves, saved: the number of completed saves, and the time (ns) they took."""
 
@@ -262,7 +262,7 @@ class Replayed:
         return len(self.path)
 
 
-def replay(record: JobRecord, policy: Policy, *, newest: bool = False) -> Replayed:
+def replay(record: JobRecord, policy: Policy, *, newest: bool = False) -> ReplayResult:
     """Replay the job from its first position to its end position under a policy.
 
     newest: restore the newest checkpoint where an older one was restored.
@@ -305,7 +305,7 @@ class _Replay:
         self._state: tuple[int, int, list[tuple[int, int]]] | None = None
         self._most_deaths = max(MOST_DEATHS, 2 * len(record.lives))
 
-    def run(self) -> Replayed:
+    def run(self) -> ReplayResult:
         position, life = self._record.lives[0].first, 0
         clock = self._record.gaps[0] + self._startups[0]
         while position < self._record.end:
@@ -320,8 +320,8 @@ class _Replay:
             clock += self._record.gaps[life] + self._startups[life]
         return self._replayed(clock + self._record.tail)
 
-    def _replayed(self, ns: int | None) -> Replayed:
-        return Replayed(ns, tuple(self._path), self._saves, self._saved)
+    def _replayed(self, ns: int | None) -> ReplayResult:
+        return ReplayResult(ns, tuple(self._path), self._saves, self._saved)
 
     def _live(self, life: int, position: int) -> _AttemptEnd:
         """Replay one attempt, to its end or to the end of the job. The last attempt of the record did not fail: after

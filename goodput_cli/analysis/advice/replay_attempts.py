@@ -27,7 +27,7 @@ from goodput_cli.analysis.advice.record import (
     median_share,
     sparse_linear_total,
 )
-from goodput_cli.analysis.advice.replay import AsRecorded, AttemptReplay
+from goodput_cli.analysis.advice.replay import AttemptReplay, RecordedSaves
 from goodput_cli.analysis.advice.training import NEVER, JobTraining, SaveLog
 from goodput_cli.analysis.disruptions.find import last_failure
 from goodput_cli.analysis.question import Death
@@ -115,7 +115,7 @@ def _steps_ahead(life: ReplayAttempt, evidence: DeathEvidence, context: JobConte
 
 def with_endings(record: JobRecord) -> JobRecord:
     """The record with `ends` filled in."""
-    policy = AsRecorded(record)
+    policy = RecordedSaves(record)
     usable = [record.lives[0].first]
     ends: list[Ending] = []
     for index, life in enumerate(record.lives):

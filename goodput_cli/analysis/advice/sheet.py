@@ -24,7 +24,7 @@ from goodput_cli.analysis.advice.results import (
 )
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import goodput_text, open_question, window_text
-from goodput_cli.analysis.sheet import Audience, Card, Cell, Chart, Column, Family, Published, Sheet
+from goodput_cli.analysis.sheet import Audience, Card, Cell, Chart, Column, Family, PublishedAnswer, Sheet
 from goodput_cli.analysis.table import attribute, each
 from goodput_cli.vocabulary.text import (
     duration_of_seconds,
@@ -313,11 +313,11 @@ def _words(advice: AdviceData, points: tuple[CurvePoint, ...]) -> str:
     return " ".join(said)
 
 
-def published(analysis: Analysis, advice: AdviceData) -> Published:
+def published(analysis: Analysis, advice: AdviceData) -> PublishedAnswer:
     """Return the published figures. Unknown values have no sample and no property."""
     families = tuple(_families(advice))
     verdict, *more = verdict_lines(advice)
-    return Published(
+    return PublishedAnswer(
         job=analysis.job.name,
         end_ns=analysis.window.end_ns,
         headline=verdict,

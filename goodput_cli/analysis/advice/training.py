@@ -18,7 +18,7 @@ from goodput_cli.accounting.columns import distinct, run_heads, without
 from goodput_cli.accounting.intervals import Priority
 from goodput_cli.accounting.sweep import sweep
 from goodput_cli.analysis.advice.amounts import JobTimeline
-from goodput_cli.analysis.goodput.findings import Covered
+from goodput_cli.analysis.goodput.findings import CoveredTime
 from goodput_cli.analysis.save_states import Completion, JudgedSaves, judge_saves, left_open
 from goodput_cli.analysis.saves import add_distances_from_start, joined, steps_of_saves
 from goodput_cli.arrays import I64, Mask, Rows
@@ -252,8 +252,8 @@ class JobTraining:
                 complete[place], end[place] = True, lines.start[mine].min()
 
     @cached_property
-    def saved_covered(self) -> Covered:
-        return Covered(self.own_lines.start, self.own_lines.end)
+    def saved_covered(self) -> CoveredTime:
+        return CoveredTime(self.own_lines.start, self.own_lines.end)
 
     @cached_property
     def extra(self) -> I64:
@@ -262,7 +262,7 @@ class JobTraining:
         custom = table.kind[phases.row] == Kind.CUSTOM
         start, end = self._job.counted(phases.start[custom]), self._job.counted(phases.end[custom])
         lines, own = self.own_lines, self.spans
-        both = Covered(np.concatenate((start, lines.start)), np.concatenate((end, lines.end)))
+        both = CoveredTime(np.concatenate((start, lines.start)), np.concatenate((end, lines.end)))
         return both.within(own.start, own.end) - self.saved_covered.within(own.start, own.end)
 
     @cached_property

@@ -34,7 +34,7 @@ _BEYOND_ALL = 2**64
 Declared = TypeVar("Declared")
 
 
-class _Wrong(Exception):
+class _SavedAnswerError(Exception):
     """Error in a saved answer."""
 
 
@@ -49,7 +49,7 @@ def summary_of_saved(document: Mapping[str, Any], source: str) -> Summary:
     try:
         summary = _summary(_read(document, json_type(AnalysisAnswer).saved))
         return replace(summary, rules=_rules(document))
-    except _Wrong as wrong:
+    except _SavedAnswerError as wrong:
         raise SourceError(f"{source}: not an answer of `goodput analyze`: {wrong}; {_ANEW}") from wrong
 
 
@@ -83,7 +83,7 @@ def _rules(document: Mapping[str, Any]) -> int:
     """Return the version of the rules that made it."""
     rules = document.get("rules", 1)
     if type(rules) is not int or not 1 <= rules <= _MOST_RULES:
-        raise _Wrong("rules: expected an integer of at least 1")
+        raise _SavedAnswerError("rules: expected an integer of at least 1")
     return rules
 
 
@@ -101,9 +101,10 @@ def _check_kind(document: Mapping[str, Any], source: str) -> None:
 
 
 def _read(value: Any, declared: type[Declared], path: str = "") -> Declared:
-    """Return the value as declared. Raises `_Wrong` with the location of an error. path: location in the document."""
+    """Return the value as declared. Raises `_SavedAnswerError` with the location of an error. path: location in the
+    document."""
     if _is_beyond_all(value):
-        raise _Wrong(f"{path or 'it'} contains a number out of range")
+        raise _SavedAnswerError(f"{path or 'it'} contains a number out of range")
     try:
         return convert(value, declared)
     except ValidationError as error:
@@ -111,7 +112,7 @@ def _read(value: Any, declared: type[Declared], path: str = "") -> Declared:
         where = (path + place.strip("`").removeprefix("$")).removeprefix(".")
         if "matching regex" in message:
             message = "has the wrong format"
-        raise _Wrong(f"{where}: {message[:1].lower()}{message[1:]}") from error
+        raise _SavedAnswerError(f"{where}: {message[:1].lower()}{message[1:]}") from error
 
 
 def _is_beyond_all(value: Any) -> bool:
@@ -132,14 +133,14 @@ def _summary(saved: Any) -> Summary:
     try:
         answer: AnalysisAnswer = json_type(AnalysisAnswer).back(saved)
     except ValueError as error:
-        raise _Wrong(str(error)) from error
+        raise _SavedAnswerError(str(error)) from error
     _check_window(answer.window, saved.window.ns)
     _check_badput(answer.badput)
     goodput_ns, not_recorded = answer.goodput.ns, frozenset(answer.not_recorded)
     if goodput_ns is not None and goodput_ns + sum(row.ns for row in answer.badput) != answer.window.counted_ns:
-        raise _Wrong("goodput and badput do not add up to the window without what is excluded")
+        raise _SavedAnswerError("goodput and badput do not add up to the window without what is excluded")
     if any(row.ns and row.category in not_recorded for row in answer.badput):
-        raise _Wrong("a category has time although it is listed as not recorded")
+        raise _SavedAnswerError("a category has time although it is listed as not recorded")
     rows = json_type(tuple[DisruptionSummary, ...])
     disruptions = rows.back(_read(saved.disruptions, rows.saved, "disruptions"))
     counted = sum(one.ended not in UNCOUNTED for one in disruptions)
@@ -169,20 +170,20 @@ def _progress(points: Sequence[tuple[int, float]], window: Window) -> SavedProgr
     if len(points) < 2:
         return None
     if points[0][1] != 0 or not all(one[0] < two[0] and one[1] <= two[1] for one, two in pairwise(points)):
-        raise _Wrong("progress: steps and seconds must increase from 0")
+        raise _SavedAnswerError("progress: steps and seconds must increase from 0")
     if not points[-1][1] * 1e9 <= window.ns + 1:
-        raise _Wrong("progress: exceeds the window")
+        raise _SavedAnswerError("progress: exceeds the window")
     return SavedProgress(tuple((int(step), float(seconds)) for step, seconds in points))
 
 
 def _check_window(window: Window, ns: int) -> None:
     """Check the window. ns: its length in the answer."""
     if ns < 1:
-        raise _Wrong("window.ns: expected `int` >= 1")
+        raise _SavedAnswerError("window.ns: expected `int` >= 1")
     if window.ns != ns:
-        raise _Wrong("window.ns is not the time from window.start to window.end")
+        raise _SavedAnswerError("window.ns is not the time from window.start to window.end")
     if window.excluded_ns >= ns:
-        raise _Wrong("all of the window is excluded")
+        raise _SavedAnswerError("all of the window is excluded")
 
 
 def _check_badput(rows: Sequence[Badput]) -> None:
@@ -190,8 +191,8 @@ def _check_badput(rows: Sequence[Badput]) -> None:
         path = f"badput[{place}]"
         category = _BADPUT.get(row.category)
         if category is None:
-            raise _Wrong(f"{path}.category is not a category of badput")
+            raise _SavedAnswerError(f"{path}.category is not a category of badput")
         if (row.label is None) == category.has_labels:
-            raise _Wrong(f"{path}.label does not match {row.category}")
+            raise _SavedAnswerError(f"{path}.label does not match {row.category}")
         if not (-_MOST_NS if category.may_be_negative else 0) <= row.ns <= _MOST_NS:
-            raise _Wrong(f"{path}.ns is not a duration")
+            raise _SavedAnswerError(f"{path}.ns is not a duration")

@@ -31,7 +31,7 @@ from goodput_cli.analysis.compare.phrases import (
 from goodput_cli.analysis.compare.results import Change, ComparisonData, Pair
 from goodput_cli.analysis.compare.same_work import PRODUCTIVE, Moved
 from goodput_cli.analysis.goodput.phrases import DRAFTED, drafted_rules, threshold_verdict
-from goodput_cli.analysis.sheet import Audience, Cell, Chart, Column, Family, Published, Sheet, Tone
+from goodput_cli.analysis.sheet import Audience, Cell, Chart, Column, Family, PublishedAnswer, Sheet, Tone
 from goodput_cli.vocabulary.categories import brief_name, full_name
 from goodput_cli.vocabulary.text import duration, exact
 
@@ -122,7 +122,7 @@ def compare_sheet(comparison: ComparisonData) -> Sheet:
     )
 
 
-def _published(comparison: ComparisonData) -> Published:
+def _published(comparison: ComparisonData) -> PublishedAnswer:
     """The gates, those of each side by its name where there are several, and what moved as metrics."""
     several = len(comparison.pairs) > 1
     thresholds = [
@@ -130,7 +130,7 @@ def _published(comparison: ComparisonData) -> Published:
         for pair in comparison.pairs
         for one in pair.thresholds
     ]
-    return Published(
+    return PublishedAnswer(
         job=comparison.baseline.summary.job,
         end_ns=max(side.summary.window.end_ns for side in comparison.sides),
         headline=f"against {comparison.baseline.name}",

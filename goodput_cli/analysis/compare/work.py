@@ -28,7 +28,7 @@ _T_95 = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9
 
 
 @dataclass(frozen=True)
-class Usual:
+class UsualStepTime:
     """Time per kept step on several baselines, in seconds, and the 95 % range of one more run of the same kind: it
     includes differences between nights."""
 
@@ -77,7 +77,7 @@ class WorkTime:
     """the last kept step of the baseline and of this side, where it crashed and is compared up to there"""
     sizes: tuple[Size, Size]
     """Sizes of the two jobs."""
-    usual: Usual | None = None
+    usual: UsualStepTime | None = None
     """Spread of several baselines; None for fewer than three."""
 
     @property
@@ -205,14 +205,14 @@ def work_time(before: Summary, after: Summary, others: Sequence[Summary] = ()) -
     return work if usual is None else replace(work, usual=usual)
 
 
-def _usual(works: Sequence[WorkTime]) -> Usual | None:
+def _usual(works: Sequence[WorkTime]) -> UsualStepTime | None:
     """Return the spread of the baselines of one side; None for fewer than three that did the same work."""
     costs = [work.costs[0] for work in works if work.unit == works[0].unit is not None]
     if len(costs) < _LEAST_BASELINES:
         return None
     mean, count = fmean(costs), len(costs)
     half = _T_95.get(count - 1, _Z + 2.6 / (count - 1)) * math.sqrt(variance(costs) * (1 + 1 / count))
-    return Usual(count, mean, 100 * half / mean)
+    return UsualStepTime(count, mean, 100 * half / mean)
 
 
 def _of_two(before: Summary, after: Summary) -> WorkTime:

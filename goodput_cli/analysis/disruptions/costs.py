@@ -168,18 +168,18 @@ class AttemptCosts:
         return find_saves(self._timeline)
 
     @cached_property
-    def olders(self) -> tuple[Older, ...]:
+    def olders(self) -> tuple[OlderRestore, ...]:
         """Restores that skipped newer checkpoints."""
         return tuple(older_restores(self._timeline, self._saves))
 
     @cached_property
-    def failed(self) -> tuple[Older, ...]:
+    def failed(self) -> tuple[OlderRestore, ...]:
         """Restores that had to skip saves which never completed; `newer` are these."""
         saves = self._saves
         return tuple(_passed_over(self._timeline, saves, saves.unfinished_owner, saves.unfinished))
 
     @cached_property
-    def unknowns(self) -> tuple[Older, ...]:
+    def unknowns(self) -> tuple[OlderRestore, ...]:
         """Restores that skipped saves of unknown completion; `newer` are these."""
         saves = self._saves
         return tuple(_passed_over(self._timeline, saves, saves.unknown_owner, saves.unknown))
@@ -199,7 +199,7 @@ class AttemptCosts:
         """The part of `taken_back`, beyond both, that saves of unknown completion would have kept if complete."""
         return np.asarray(np.maximum(self._kept_by(self.unknowns) - self.older - self.unfinished, 0))
 
-    def _kept_by(self, passed_over: Sequence[Older]) -> I64:
+    def _kept_by(self, passed_over: Sequence[OlderRestore]) -> I64:
         """Return the lost training that the newest of the skipped saves of each restore would have kept."""
         count = len(self._timeline.attempts)
         if not passed_over:
@@ -216,7 +216,7 @@ class _Stretch(Protocol):
     def end_ns(self) -> int: ...
 
 
-class _Windowed(Protocol):
+class _WindowedAnalysis(Protocol):
     """Interface of an analysis, as far as it is needed here."""
 
     @property
@@ -225,13 +225,13 @@ class _Windowed(Protocol):
     def window(self) -> _Stretch: ...
 
 
-def costs_of(analysis: _Windowed) -> AttemptCosts:
+def costs_of(analysis: _WindowedAnalysis) -> AttemptCosts:
     """Return the ledger of the window of an analysis by attempt."""
     return AttemptCosts(analysis.timeline, (analysis.window.start_ns, analysis.window.end_ns))
 
 
 @dataclass(frozen=True)
-class Older:
+class OlderRestore:
     """A restore that skipped a newer checkpoint."""
 
     ended: int
@@ -267,7 +267,7 @@ class SavesOfAttempts:
     unknown: I64
 
 
-def older_restores(timeline: Timeline, saves: SavesOfAttempts) -> list[Older]:
+def older_restores(timeline: Timeline, saves: SavesOfAttempts) -> list[OlderRestore]:
     """Return attempts that began below the newest checkpoint that was complete when they started, and was not discarded
     before. A log that shows no saves has none."""
     began, _ = first_and_last_steps(timeline)
@@ -279,13 +279,13 @@ def older_restores(timeline: Timeline, saves: SavesOfAttempts) -> list[Older]:
     # A rollback goes back on purpose: if one is possible, the older checkpoint is not reported.
     perhaps_rolled_back = timeline.attempts.perhaps_rolled_back
     usable: list[int] = []
-    older: list[Older] = []
+    older: list[OlderRestore] = []
     for place, attempt in enumerate(stepping.tolist()):
         first = int(began[attempt])
         newer = tuple(saved for saved in usable if saved > first) if usable and usable[-1] > first else ()
         del usable[len(usable) - len(newer) :]
         if newer and not perhaps_rolled_back[attempt]:
-            older.append(Older(int(stepping[place - 1]), attempt, first, usable[-1] if usable else None, newer))
+            older.append(OlderRestore(int(stepping[place - 1]), attempt, first, usable[-1] if usable else None, newer))
         stop = bounds[place + 1] if place + 1 < len(stepping) else len(steps)
         for saved in steps[bounds[place] : stop]:
             if not usable or saved > usable[-1]:
@@ -293,7 +293,7 @@ def older_restores(timeline: Timeline, saves: SavesOfAttempts) -> list[Older]:
     return older
 
 
-def _passed_over(timeline: Timeline, saves: SavesOfAttempts, owner: Rows, step: I64) -> Iterator[Older]:
+def _passed_over(timeline: Timeline, saves: SavesOfAttempts, owner: Rows, step: I64) -> Iterator[OlderRestore]:
     """Yield attempts that began below some saves, which are not known to be complete, of the attempt before them."""
     if len(step) == 0:
         return
@@ -305,7 +305,7 @@ def _passed_over(timeline: Timeline, saves: SavesOfAttempts, owner: Rows, step: 
         if len(newer):
             complete = saves.step[(saves.owner <= before) & (saves.step <= first)]
             restored = int(complete.max()) if len(complete) else None
-            yield Older(before, attempt, first, restored, tuple(newer.tolist()))
+            yield OlderRestore(before, attempt, first, restored, tuple(newer.tolist()))
 
 
 def find_saves(timeline: Timeline) -> SavesOfAttempts:

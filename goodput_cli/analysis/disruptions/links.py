@@ -70,7 +70,7 @@ def _known_in(one: PhaseTotal) -> str:
 
 
 @dataclass
-class _Found:
+class _PhaseSums:
     lost: int = 0
     known: int = 0
     of: int = 0
@@ -81,7 +81,7 @@ class _Found:
 
 def link_totals(chains: Sequence[OutageTimeline]) -> list[PhaseTotal]:
     """Return the loss of each recovery phase over some outages, in their order, and their total."""
-    found = {name: _Found() for name in (REDONE, *(one.words for one in list(RecoveryPhase)[1:-1]))}
+    found = {name: _PhaseSums() for name in (REDONE, *(one.words for one in list(RecoveryPhase)[1:-1]))}
     for chain in chains:
         redone = found[REDONE]
         redone.lost, redone.known, redone.of = redone.lost + chain.redone_ns, redone.known + 1, redone.of + 1
@@ -98,7 +98,7 @@ def link_totals(chains: Sequence[OutageTimeline]) -> list[PhaseTotal]:
     return rows
 
 
-def _add(found: dict[str, _Found], link: OutagePhase) -> None:
+def _add(found: dict[str, _PhaseSums], link: OutagePhase) -> None:
     for one in link.missing:
         found[one.words].of += 1
     if link.point is RecoveryPhase.CAUGHT_UP:  # Its loss is redone work.
@@ -111,7 +111,7 @@ def _add(found: dict[str, _Found], link: OutagePhase) -> None:
         total.apart.append(link.ns)
 
 
-def _total(name: str, one: _Found, whole: int) -> PhaseTotal:
+def _total(name: str, one: _PhaseSums, whole: int) -> PhaseTotal:
     _, p50, p90 = mean_and_quantiles(one.apart)
     p50_ns, p90_ns = (None if ns is None else round(ns * 1e9) for ns in (p50, p90))
     share = 100 * one.lost / whole if whole else None

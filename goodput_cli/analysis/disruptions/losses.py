@@ -54,7 +54,7 @@ def lost_time(timeline: Timeline, within: tuple[int, int], below: I64 | None = N
     if below is not None:
         high = np.minimum(charged.high, below[charged.ended])
         some = charged.low < high
-        charged = _Charged(charged.ended[some], charged.attempt[some], charged.low[some], high[some])
+        charged = _LostSteps(charged.ended[some], charged.attempt[some], charged.low[some], high[some])
     ns = np.zeros(len(timeline.attempts), dtype=np.int64)
     if len(charged.attempt) == 0:
         return ns
@@ -79,7 +79,7 @@ def spans_taken_back(timeline: Timeline) -> tuple[Rows, I64, I64]:
     return charged.ended, start, np.maximum(start, end)
 
 
-def _spans_of(timeline: Timeline, charged: _Charged) -> tuple[I64, I64]:
+def _spans_of(timeline: Timeline, charged: _LostSteps) -> tuple[I64, I64]:
     """Return begin and end (ns) of the training of each row, including its attempt's loss after its last record: the
     spans of an attempt's ranges tile it."""
     attempt, low, high = charged.attempt, charged.low, charged.high
@@ -90,7 +90,7 @@ def _spans_of(timeline: Timeline, charged: _Charged) -> tuple[I64, I64]:
     return start, np.where(high == _TOP, ends[attempt], trained.when(attempt, high))
 
 
-class _Charged(Struct, frozen=True):
+class _LostSteps(Struct, frozen=True):
     """Columns: steps low <= s < high of `attempt`, lost by the end of attempt `ended`."""
 
     ended: Rows
@@ -99,15 +99,15 @@ class _Charged(Struct, frozen=True):
     high: I64
 
 
-def _charged(timeline: Timeline) -> _Charged:
+def _charged(timeline: Timeline) -> _LostSteps:
     began, last = first_and_last_steps(timeline)
     ranges = list(_ranges(began, last, timeline.lineage.limit))
-    return _Charged(*np.array(ranges, dtype=np.int64).reshape(-1, 4).T)
+    return _LostSteps(*np.array(ranges, dtype=np.int64).reshape(-1, 4).T)
 
 
-def _trained(timeline: Timeline) -> _Trained:
+def _trained(timeline: Timeline) -> _TrainedSpans:
     bounds = search(timeline.training.spans.attempt, np.arange(len(timeline.attempts) + 1))
-    return _Trained(timeline.training, bounds)
+    return _TrainedSpans(timeline.training, bounds)
 
 
 def taken_back_by(timeline: Timeline, attempt: Rows, step: I64) -> Rows:
@@ -161,7 +161,7 @@ def dying_starts(timeline: Timeline) -> Mask:
 
 
 def _ranges(began: I64, last: I64, limit: I64) -> Iterator[tuple[int, int, int, int]]:
-    """Yield rows of `_Charged`: the steps of each attempt that later attempts took back.
+    """Yield rows of `_LostSteps`: the steps of each attempt that later attempts took back.
 
     The attempt that took a step back is the first later one that began at or below it. Steps of a branch that was
     discarded without being repeated are charged to its own end.
@@ -193,7 +193,7 @@ def _next_lower(values: list[int]) -> list[int | None]:
     return following
 
 
-class _Trained(Struct, frozen=True):
+class _TrainedSpans(Struct, frozen=True):
     """Spans by attempt: attempt a has bounds[a] .. bounds[a + 1] - 1."""
 
     training: TrainingOutcome

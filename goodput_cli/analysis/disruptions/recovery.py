@@ -23,7 +23,7 @@ Chains = Sequence[OutageTimeline | None]
 """Chains of some disruptions; None for a scale-up and for a rollback."""
 
 
-class Recovered(Protocol):
+class RecoveredOutage(Protocol):
     """An outage: a chain, or the part of it that a fleet keeps."""
 
     @property
@@ -38,7 +38,7 @@ class Recovered(Protocol):
     def recovery(self) -> str | None: ...
 
 
-def recoveries_of(chains: Sequence[Recovered]) -> Recoveries:
+def recoveries_of(chains: Sequence[RecoveredOutage]) -> Recoveries:
     """Return the recoveries of the unplanned disruptions of a window."""
     recovered = [one for one in chains if one.trained and one.recover_ns is not None]
     detected = [one for one in chains if one.detect_ns is not None]

@@ -44,7 +44,7 @@ _MOST_RANKS = 5
 
 @written("by_cause")
 @dataclass(frozen=True)
-class ByCause:
+class CauseStatistics:
     """Disruptions of one cause."""
 
     code: str
@@ -480,7 +480,7 @@ class DisruptionsAnswer:
     job: NamedJob
     window: MeasuredWindow
     disruptions: Annotated[FilledTable, PRICED_DISRUPTIONS]
-    by_cause: tuple[ByCause, ...]
+    by_cause: tuple[CauseStatistics, ...]
     """the same by cause: the most costly first, unknown causes last"""
     attempts: Annotated[FilledTable, ATTEMPTS]
     reliability: Reliability | None
@@ -498,7 +498,7 @@ def disruptions_answer(analysis: Analysis, price: Price | None) -> DisruptionsAn
         job=named_job(analysis),
         window=measured_window(analysis),
         disruptions=rows.as_priced_table(price),
-        by_cause=tuple(ByCause(one.name, one.group, one.count, one.lost_ns) for one in lines(rows, "cause")),
+        by_cause=tuple(CauseStatistics(one.name, one.group, one.count, one.lost_ns) for one in lines(rows, "cause")),
         attempts=costs_of_attempts(costs_of(analysis)),
         reliability=analysis.reliability,
         cost=None if price is None else _cost(rows, price),

@@ -32,7 +32,16 @@ from goodput_cli.analysis.goodput.phrases import limits_text, open_question
 from goodput_cli.analysis.goodput.thresholds import CAUSE, INSIGHT, OOM, PHASE
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import GOODPUT, PREFIXES, decimal, percent_of, value_of
-from goodput_cli.analysis.results import AtRisk, CategoryTime, CategoryTimes, Elastic, Job, Reference, Saves, Window
+from goodput_cli.analysis.results import (
+    AtRisk,
+    CategoryTime,
+    CategoryTimes,
+    Job,
+    Reference,
+    Saves,
+    SliceEfficiency,
+    Window,
+)
 from goodput_cli.analysis.save_states import Completion, JudgedSaves, judge_saves
 from goodput_cli.analysis.saves import saves_made
 from goodput_cli.analysis.steps.sheet import step_statistics
@@ -115,17 +124,17 @@ def _shares(detail: tuple[object, ...]) -> tuple[float, float]:
     return stepping, ready
 
 
-def elastic_of(timeline: Timeline, start: int, end: int, goodput_percent: float | None) -> Elastic:
+def elastic_of(timeline: Timeline, start: int, end: int, goodput_percent: float | None) -> SliceEfficiency:
     """Return the slice efficiency of the window [start, end) (ns), and goodput times it."""
     slices = slice_counts(timeline.table)
     if len(slices.stepping.time) == 0:
-        return Elastic(None, None, None, None)
+        return SliceEfficiency(None, None, None, None)
     window = np.array([start]), np.array([end])
     means = (float(share.mean(*window)[0]) for share in (slices.stepping, slices.available))
     stepping, available = (None if math.isnan(mean) else mean for mean in means)
     unknown = end - start - int(slices.stepping.known_ns(*window)[0])
     both = None if stepping is None or goodput_percent is None else goodput_percent * stepping
-    return Elastic(stepping, available, unknown, both)
+    return SliceEfficiency(stepping, available, unknown, both)
 
 
 def analyse_window(

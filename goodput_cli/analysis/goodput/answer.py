@@ -15,13 +15,13 @@ from goodput_cli.analysis.insights.kinds import Insight
 from goodput_cli.analysis.json_fields import Bounds, Count, Json, written
 from goodput_cli.analysis.results import (
     AtRisk,
-    Elastic,
     InferredRules,
     Job,
     Method,
     Reference,
     Reliability,
     Saves,
+    SliceEfficiency,
     StepStatistics,
     Window,
 )
@@ -86,7 +86,7 @@ class Badput:
 
 @written("overlapped")
 @dataclass(frozen=True)
-class Overlapped:
+class OverlappedTime:
     """Time that overlaps training."""
 
     category: Annotated[str, Bounds(enum=(OVERLAPPED,))]
@@ -140,7 +140,7 @@ class AnalysisAnswer:
     """what cost most, the most costly first; empty for a healthy run"""
     badput: Sequence[Badput]
     """every category that is not zero, the largest first; without excluded"""
-    overlapped: Sequence[Overlapped] = ()
+    overlapped: Sequence[OverlappedTime] = ()
     """time that overlaps training and is not badput"""
     at_risk: AtRisk | None
     reference: Reference
@@ -159,7 +159,7 @@ class AnalysisAnswer:
     size: Size | None
     """logged size of the job; comparisons use it to check whether two runs did the same work"""
     saves: Saves | None
-    elastic: Elastic
+    elastic: SliceEfficiency
     reliability: Reliability | None
     rolling: Annotated[FilledTable | tuple[()], WINDOWS] = NO_ROWS
     """windows, length by length and each in time order (--window)"""
@@ -195,7 +195,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         badput=[
             Badput(category=row.category, label=row.label, ns=row.ns, percent=row.percent) for row in analysis.badput
         ],
-        overlapped=[Overlapped(row.category, row.ns) for row in analysis.overlapped],
+        overlapped=[OverlappedTime(row.category, row.ns) for row in analysis.overlapped],
         at_risk=analysis.at_risk,
         reference=analysis.reference,
         method=analysis.method,

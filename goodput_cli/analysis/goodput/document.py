@@ -26,7 +26,7 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.measures import MEASURES, published_value
 from goodput_cli.analysis.results import CategoryTime
 from goodput_cli.analysis.rolling import rolling_lines
-from goodput_cli.analysis.sheet import Audience, Cell, Column, Family, Labels, Published, Sheet
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Family, Labels, PublishedAnswer, Sheet
 from goodput_cli.analysis.steps.devices import J_PER_KWH, Devices, devices_lines
 from goodput_cli.analysis.steps.inside import StepBreakdown, slow_ranks
 from goodput_cli.analysis.steps.inside_sheet import inside_line
@@ -232,12 +232,12 @@ class AnalysisDocument(Struct, frozen=True):
             rows.append((phrases.DRAFTED, analysis.inferred_rules.sentence(analysis.options), None, None, None))
         return (Sheet(title=f"Goodput of {analysis.job.name}", columns=CATEGORY_COLUMNS, rows=rows),)
 
-    def gates(self) -> Published:
+    def gates(self) -> PublishedAnswer:
         """Return the thresholds, and the figures of the job as properties."""
         analysis = self.analysis
         share, amount = phrases.headline(analysis)
         warnings = (f"warning: {one}" for one in phrases.headline_warnings(analysis))
-        return Published(
+        return PublishedAnswer(
             job=analysis.job.name,
             end_ns=analysis.window.end_ns,
             headline=f"goodput {share}, {amount}",

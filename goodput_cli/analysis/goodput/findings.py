@@ -451,7 +451,7 @@ _CHECKS = (
 """All checks, in the order of their findings."""
 
 
-class Covered:
+class CoveredTime:
     """Time covered by intervals, which may overlap, up to a given time."""
 
     def __init__(self, start: I64, end: I64) -> None:

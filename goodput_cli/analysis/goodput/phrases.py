@@ -36,7 +36,14 @@ from goodput_cli.vocabulary.text import (
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.attempts.failure_cause import FailureCause
-    from goodput_cli.analysis.results import AnalysisData, CategoryTime, Elastic, InferredRules, Job, StepStatistics
+    from goodput_cli.analysis.results import (
+        AnalysisData,
+        CategoryTime,
+        InferredRules,
+        Job,
+        SliceEfficiency,
+        StepStatistics,
+    )
 
 DRAFTED = "drafted"
 """Value in the category column of a table row that reports inferred rules."""
@@ -312,7 +319,7 @@ def outside_ledger_texts(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
         yield title(Category.RESTORE.id), "inferred, including start-up"
 
 
-def elastic_text(elastic: Elastic) -> str:
+def elastic_text(elastic: SliceEfficiency) -> str:
     """Return slice efficiency, goodput times it, and the part of the window for which it is unknown."""
     parts = [f"{percent(100 * (elastic.stepping or 0.0))} of them stepping"]
     if elastic.available is not None:

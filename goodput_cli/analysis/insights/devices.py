@@ -64,7 +64,7 @@ def find_idle_devices(analysis: AnalysisData, explained: int) -> Iterator[Candid
     )  # fmt: skip
 
 
-class _Seen(NamedTuple):
+class _DeviceActivity(NamedTuple):
     """Activity of a device in a hang."""
 
     host: str
@@ -88,7 +88,7 @@ def with_standing(analysis: AnalysisData, candidate: Candidate, start: int, end:
 def _standing(analysis: AnalysisData, began: int, start: int, end: int) -> str:
     if end - start < _LEAST_NS:
         return ""
-    every: list[_Seen] = []
+    every: list[_DeviceActivity] = []
     for (host, device), samples in samples_of(analysis.table, analysis.job.name).items():
         busy = samples.get(Quantity.BUSY)
         if busy is None or not _worked(busy, began):
@@ -96,7 +96,7 @@ def _standing(analysis: AnalysisData, began: int, start: int, end: int) -> str:
         one = _in_hang(busy, start, end)
         if one is None:
             return ""  # The activity of this device is unknown.
-        every.append(_Seen(host, device, *one))
+        every.append(_DeviceActivity(host, device, *one))
     stood = [one for one in every if one.most <= _STOOD]
     others = [one for one in every if one.least >= _SPUN]
     hosts = {one.host for one in stood}

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.columns import last_of_each, of_kind, rows_of
-from goodput_cli.analysis.disruptions.costs import Older
+from goodput_cli.analysis.disruptions.costs import OlderRestore
 from goodput_cli.analysis.disruptions.find import disruptions_inside, last_failure
 from goodput_cli.analysis.disruptions.losses import dying_starts, finished_a_step, first_and_last_steps
 from goodput_cli.analysis.insights.hosts import HostsOfJob
@@ -61,11 +61,11 @@ class Failures(Struct, frozen=True):
     """Training that saves which never completed would have kept."""
     unknown: I64
     """Training that saves of unknown completion would have kept if they were complete."""
-    olders: tuple[Older, ...]
+    olders: tuple[OlderRestore, ...]
     """Restores that skipped newer checkpoints."""
-    failed: tuple[Older, ...]
+    failed: tuple[OlderRestore, ...]
     """Restores that had to skip saves which never completed."""
-    unknowns: tuple[Older, ...]
+    unknowns: tuple[OlderRestore, ...]
     """Restores that skipped saves of unknown completion."""
     hung: Rows
     """Attempts that ended by the timeout of a hanging step: the hang has its own insight."""
@@ -145,7 +145,7 @@ def _runs(failures: Failures, between: Mask) -> Candidate:
     )  # fmt: skip
 
 
-def _costly(restores: Sequence[Older], lost: I64) -> tuple[list[Older], Older | None]:
+def _costly(restores: Sequence[OlderRestore], lost: I64) -> tuple[list[OlderRestore], OlderRestore | None]:
     """Return the restores that cost something, in order of time, and the one that cost most. lost: ns by attempt."""
     costly = [one for one in restores if lost[one.ended] > 0]
     return costly, max(costly, key=lambda one: int(lost[one.ended]), default=None)
@@ -202,8 +202,8 @@ def _checkpoints_of_steps(steps: tuple[int, ...]) -> tuple[str, str]:
 
 
 def _restores(
-    failures: Failures, code: str, ns: int, text: str, costly: list[Older], worst: Older, advice: str | None = None,
-    count: int | None = None,
+    failures: Failures, code: str, ns: int, text: str, costly: list[OlderRestore], worst: OlderRestore,
+    advice: str | None = None, count: int | None = None,
 ) -> Candidate:  # fmt: skip
     """Return the candidate about restores that skipped saves. Its lines are those of the worst restore, and of the
     newest save that it skipped."""

@@ -12,9 +12,9 @@ from goodput_cli.accounting.attempts.endings import End
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind, union
-from goodput_cli.analysis.disruptions.costs import Older
+from goodput_cli.analysis.disruptions.costs import OlderRestore
 from goodput_cli.analysis.disruptions.losses import taken_back_by
-from goodput_cli.analysis.goodput.findings import Covered
+from goodput_cli.analysis.goodput.findings import CoveredTime
 from goodput_cli.analysis.steps.times import timed_steps
 from goodput_cli.arrays import I64, Mask, Rows, blocks
 from goodput_cli.events.schema import NO_STEP, Edge, Kind
@@ -285,7 +285,7 @@ def _explained(timeline: Timeline, start: I64, end: I64) -> I64:
     saves = np.flatnonzero(of_kind(table.kind, (Kind.SAVE, Kind.RESTORE)) & (table.edge == Edge.INTERVAL))
     begins = np.concatenate((phases.start, table.time[saves]))
     ends = np.concatenate((phases.end, table.end[saves]))
-    return Covered(begins, ends).within(start, end)
+    return CoveredTime(begins, ends).within(start, end)
 
 
 def down_in_hangs(hangs: Hangs, timeline: Timeline) -> I64:
@@ -321,7 +321,7 @@ def _is_marked(timeline: Timeline, place: Rows, beyond: I64) -> Mask:
     return np.isin(place, marked) & (beyond <= most)
 
 
-def lost_in_hangs(timeline: Timeline, hangs: Hangs, skipped: Sequence[Sequence[Older]]) -> tuple[I64, list[I64]]:
+def lost_in_hangs(timeline: Timeline, hangs: Hangs, skipped: Sequence[Sequence[OlderRestore]]) -> tuple[I64, list[I64]]:
     """Return, by attempt that another one follows, the training (ns) in hangs that its end took back.
 
     The second value is the part that skipped checkpoints would have kept, per group of restores: these seconds belong

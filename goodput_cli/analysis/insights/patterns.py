@@ -50,7 +50,7 @@ WITHIN = ", counted as goodput"
 """Suffix of a cost that is not badput, because the training was kept."""
 
 
-class Periodic(Struct, frozen=True):
+class PeriodicSteps(Struct, frozen=True):
     """Steps at equal distances that take longer than the others."""
 
     every: int
@@ -68,7 +68,7 @@ class Periodic(Struct, frozen=True):
         return np.array([pair in own for pair in zip(attempt.tolist(), number.tolist(), strict=True)], dtype=bool)
 
 
-def find_periodic(analysis: AnalysisData) -> Periodic | None:
+def find_periodic(analysis: AnalysisData) -> PeriodicSteps | None:
     """Return eight or more long steps at the same distance. None without any, or if not every step is recorded."""
     timeline, window = analysis.timeline, analysis.window
     if analysis.steps.count < _PERIODS * _LEAST_PERIOD or timeline.reference_ns is not None:
@@ -99,7 +99,7 @@ def find_periodic(analysis: AnalysisData) -> Periodic | None:
         return None
     stalled = amounts.get((Category.STALL, -1), nothing)[some]
     slow, beyond, stalled = slow.take(np.flatnonzero(of_phase)), beyond[of_phase], stalled[of_phase]
-    return Periodic(every, slow, beyond, np.minimum(stalled, beyond))
+    return PeriodicSteps(every, slow, beyond, np.minimum(stalled, beyond))
 
 
 def _distance(numbers: I64) -> int | None:
@@ -113,7 +113,7 @@ def _distance(numbers: I64) -> int | None:
     return int(values[counts.argmax()])
 
 
-def periodic_insight(analysis: AnalysisData, periodic: Periodic) -> Candidate:
+def periodic_insight(analysis: AnalysisData, periodic: PeriodicSteps) -> Candidate:
     """Return the insight about the time of long steps beyond usual ones."""
     steps = periodic.steps
     loads = analysis.timeline.loads
@@ -197,7 +197,7 @@ def _slow_saves(analysis: AnalysisData, rows: Rows, beyond: I64, text: str, advi
     )  # fmt: skip
 
 
-class HangNow(NamedTuple):
+class OngoingHang(NamedTuple):
     """The step in flight at the end of a job without a logged end."""
 
     step: int
@@ -209,7 +209,7 @@ class HangNow(NamedTuple):
     """True if heartbeats continue."""
 
 
-def hangs_now(timeline: Timeline) -> HangNow | None:
+def hangs_now(timeline: Timeline) -> OngoingHang | None:
     """Return the step that hangs at the end of a job; None without one.
 
     Heartbeats continued for longer than a step may take, or the clock did: the window of a running job extends to now.
@@ -234,7 +234,7 @@ def hangs_now(timeline: Timeline) -> HangNow | None:
         heard = timeline.end
     if heard - begun <= max(factor * usual, _MINUTE_NS):
         return None
-    return HangNow(int(records.number[own[-1]]) + int(timeline.attempts.step_ends), begun, heard, has_beats)
+    return OngoingHang(int(records.number[own[-1]]) + int(timeline.attempts.step_ends), begun, heard, has_beats)
 
 
 _BEATS_NS = 3 * _MINUTE_NS

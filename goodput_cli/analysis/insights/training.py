@@ -15,7 +15,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import among, distinct, of_kind
-from goodput_cli.analysis.goodput.findings import Covered
+from goodput_cli.analysis.goodput.findings import CoveredTime
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.inside import waited_for_data
 from goodput_cli.analysis.insights.kinds import BY_CODE, Candidate, InsightTarget
@@ -448,7 +448,7 @@ def find_unexplained(analysis: AnalysisData, explained: int, failing: I64) -> It
     begun = _segments(analysis, [Category.OTHER])
     start = np.maximum(timeline.segments.start[begun], window.start_ns)
     end = np.minimum(timeline.segments.end[begun], window.end_ns)
-    in_failing = Covered(failing[:, 0], failing[:, 1]).within(start, end)
+    in_failing = CoveredTime(failing[:, 0], failing[:, 1]).within(start, end)
     other = _lost_to(analysis, Category.OTHER) - explained - int(in_failing.sum())
     silence = _silence(analysis)
     dead = int(_lengths(analysis, silence).sum())

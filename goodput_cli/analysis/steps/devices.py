@@ -216,7 +216,7 @@ def busy_between(analysis: AnalysisData, start: I64, end: I64) -> F64 | None:
     return share
 
 
-class UsedBetween(NamedTuple):
+class UsageBetweenTimes(NamedTuple):
     """Usage and idle time of all accelerators of a job from each time to the next; for training, only training that
     counts."""
 
@@ -231,7 +231,7 @@ class UsedBetween(NamedTuple):
     """Device time (ns) of training with samples of utilization."""
 
 
-def used_between(timeline: Timeline, job: str, edges: I64) -> UsedBetween:
+def used_between(timeline: Timeline, job: str, edges: I64) -> UsageBetweenTimes:
     """Return the usage and idle time of a job's accelerators from each edge (ns) to the next, without exclusions."""
     joules, trained, powered, idle, watched = found = np.zeros((5, len(edges) - 1))
     for by_quantity in samples_of(timeline.table, job).values():
@@ -247,7 +247,7 @@ def used_between(timeline: Timeline, job: str, edges: I64) -> UsedBetween:
         if busy is not None and (amount := _amounts(timeline, busy).get(_TRAINING)) is not None:
             idle += np.diff(_totals_at(busy, amount * (busy.value < IDLE), edges))
             watched += np.diff(_totals_at(busy, amount, edges))
-    return UsedBetween(*found)
+    return UsageBetweenTimes(*found)
 
 
 def _totals_at(one: DeviceSamples, amount: Any, time: I64) -> F64:

@@ -53,7 +53,7 @@ _LEAST_VALUES = 3
     keys="unit samples first_step last_step mean median p10 p90 series",
 )
 @dataclass(frozen=True)
-class Measured:
+class MetricStatistics:
     """One metric in the window: its fields are the columns of the table of metrics."""
 
     name: str = column("text", "name; step_time is the step time that the program reported", heading="metric")
@@ -69,10 +69,10 @@ class Measured:
     """step and value, in order of time; of more than 1000 every k-th"""  # of the values that name a step
 
 
-METRICS = TableDeclaration("metric", "one metric in the window", columns_of(Measured, attribute))
+METRICS = TableDeclaration("metric", "one metric in the window", columns_of(MetricStatistics, attribute))
 
 
-def measured(analysis: Analysis) -> list[Measured]:
+def measured(analysis: Analysis) -> list[MetricStatistics]:
     """The metrics of the job in the window, by name."""
     start, end = analysis.window.start_ns, analysis.window.end_ns
     rows = []
@@ -87,7 +87,9 @@ def measured(analysis: Analysis) -> list[Measured]:
         series = tuple(zip(step[named][::every].tolist(), value[named][::every].tolist(), strict=True))
         first, last = (int(step[named].min()), int(step[named].max())) if named.any() else (None, None)
         rows.append(
-            Measured(metric.name, metric.unit, len(value), first, last, float(value.mean()), p50, p10, p90, series)
+            MetricStatistics(
+                metric.name, metric.unit, len(value), first, last, float(value.mean()), p50, p10, p90, series
+            )
         )
     return sorted(rows, key=lambda row: row.name)
 
@@ -114,7 +116,7 @@ def falls_of_mfu(analysis: Analysis, regimes: Sequence[Regime]) -> list[str]:
     return found
 
 
-def shown(rows: Sequence[Measured]) -> Sequence[Measured]:
+def shown(rows: Sequence[MetricStatistics]) -> Sequence[MetricStatistics]:
     """Return the rows with figures of four digits, as people read them."""
     return [
         replace(row, mean=_four(row.mean), median=_four(row.median), p10=_four(row.p10), p90=_four(row.p90))
@@ -382,7 +384,7 @@ def _regime_sheet(report: StepReport, sources: Sequence[str]) -> Sheet:
     return Sheet(title=REGIMES, columns=columns, rows=rows)
 
 
-def metric_sheet(metrics: Sequence[Measured], falls: Sequence[str] = ()) -> Sheet:
+def metric_sheet(metrics: Sequence[MetricStatistics], falls: Sequence[str] = ()) -> Sheet:
     """Return the table of metrics. falls: sentences about where they fell."""
     columns = METRICS.people_columns()
     return Sheet(
@@ -444,7 +446,7 @@ class StepsAnswer:
     """the slowest first"""
     slow_regimes: Annotated[Sequence[Regime], SLOW_REGIMES]
     """slow periods: step times at a lasting higher level, in time order"""
-    metrics: dict[str, Measured]
+    metrics: dict[str, MetricStatistics]
     """by name: mfu, tflops, throughput, latency, and step_time as the program reports it"""
     histogram: Annotated[Sequence[Bin], BINS]
     drifts: Annotated[Sequence[Drift], Json(optional=True)] = ()

@@ -11,7 +11,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.find import find_disruptions
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.vocabulary.text import plural
-from goodput_cli.vocabulary.when import Anchors, When, load_zone, parse_when
+from goodput_cli.vocabulary.when import Anchors, TimeArgument, load_zone, parse_when
 
 DISRUPTION_PREFIX = "disruption:"
 STEP_PREFIX = "step:"
@@ -24,7 +24,7 @@ class StepNumber(Struct, frozen=True):
     number: int
 
 
-Around = int | StepNumber | When
+Around = int | StepNumber | TimeArgument
 """Number of a disruption, a step, or a time."""
 
 

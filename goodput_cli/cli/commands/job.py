@@ -21,9 +21,9 @@ from goodput_cli.cli.options import (
     LENGTH,
     OUTPUT,
     SELECTION,
-    Checked,
     CommandLine,
     GroupedCommand,
+    ParsedParameter,
     cost_options,
     option,
     options_of,
@@ -236,7 +236,7 @@ def _category(text: str) -> str:
     WHEN,
     "--around",
     metavar="TIME|disruption:N|step:N",
-    type=Checked("around", _around),
+    type=ParsedParameter("around", _around),
     help="Show only the time around a time, disruption or step.",
 )
 @option(
@@ -248,7 +248,7 @@ def _category(text: str) -> str:
     "--category",
     metavar="NAME",
     multiple=True,
-    type=Checked("name", _category),
+    type=ParsedParameter("name", _category),
     shell_complete=complete_category,
     help="Show only this category; repeatable.",
 )

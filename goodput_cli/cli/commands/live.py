@@ -19,7 +19,7 @@ import click
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines, threshold_lines
 from goodput_cli.analysis.goodput.thresholds import parse_fail_under, read_threshold
 from goodput_cli.analysis.threshold import Expression
-from goodput_cli.api.options import MONITOR, Following, Plan
+from goodput_cli.api.options import MONITOR, FollowOptions, Plan
 from goodput_cli.cli.console import (
     page_of_terminal,
     print_messages,
@@ -32,9 +32,9 @@ from goodput_cli.cli.group import FILE
 from goodput_cli.cli.options import (
     FORMAT,
     OUTPUT,
-    Checked,
     CommandLine,
     GroupedCommand,
+    ParsedParameter,
     option,
     options_of,
     shared_options,
@@ -73,7 +73,7 @@ class _StdoutClosed(Exception):
     arrive; --format json writes one line per update.""",
 )
 @shared_options(output=False, work=True)
-@options_of(Following, "following")
+@options_of(FollowOptions, "following")
 @option(OUTPUT, "--updates", metavar="N", type=click.IntRange(min=1), help="End after N updates.")
 @option(
     OUTPUT,
@@ -85,7 +85,7 @@ class _StdoutClosed(Exception):
     help="Output format: table, json, markdown …",
 )
 @option(OUTPUT, "--quiet", "-q", is_flag=True, help="Print no diagnostics.")
-def watch(line: CommandLine, following: Following, updates: int | None, format_: str, quiet: bool) -> int:
+def watch(line: CommandLine, following: FollowOptions, updates: int | None, format_: str, quiet: bool) -> int:
     """Follow a running job on the terminal.
 
     SOURCE is a file, a glob, a folder, gs:// or cloud-logging://. goodput reads only new lines, and waits for a file
@@ -219,7 +219,7 @@ def _target(text: str) -> Address:
     several={"job_name": "Publish only jobs whose names match this glob; repeatable."},
 )
 @option(
-    MONITOR, "--publish", "targets", metavar="TARGET", type=Checked("target", _target), multiple=True,
+    MONITOR, "--publish", "targets", metavar="TARGET", type=ParsedParameter("target", _target), multiple=True,
     help="Publish to TARGET; repeatable.  [required]",
 )  # fmt: skip
 @options_of(Plan, "plan")

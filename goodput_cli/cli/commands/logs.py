@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
-from goodput_cli.api.options import CLOUD_LOGGING, Keeping
+from goodput_cli.api.options import CLOUD_LOGGING, SnapshotMode
 from goodput_cli.cli.console import (
     jobs_progress,
     print_message,
@@ -162,10 +162,10 @@ def _help_with_mappings(line: CommandLine, place: str | None) -> int:
 @option(
     OUTPUT, "--output", "-o", metavar="FILE", required=True, help="Write to FILE: *.jsonl.gz, *.jsonl or *.parquet."
 )
-@options_of(Keeping, "keeping")
+@options_of(SnapshotMode, "keeping")
 @option(OUTPUT, "--quiet", "-q", is_flag=True, help="Suppress progress and diagnostics.")
 @option(OUTPUT, "--no-progress", is_flag=True, help="Show no progress bar.")
-def fetch(line: CommandLine, output: str, keeping: Keeping, quiet: bool, no_progress: bool) -> int:
+def fetch(line: CommandLine, output: str, keeping: SnapshotMode, quiet: bool, no_progress: bool) -> int:
     """Download logs into a local snapshot.
 
     SOURCE is as for analyze; without one, the job's log in Cloud Logging is read. A manifest next to FILE describes its

@@ -243,7 +243,7 @@ def labels_of(entry: Entry) -> Mapping[str, Any]:
     return labels_in(resource) if is_of_metrics else {}
 
 
-class Parsed(Struct, frozen=True):
+class ParsedPart(Struct, frozen=True):
     """The records of a part of a document, and its bad lines."""
 
     records: Sequence[Record]
@@ -269,12 +269,12 @@ class Parsed(Struct, frozen=True):
         return of_text + len(self.records) + len(self.bad) + sum(len(one.rows) for one in self.columns)
 
 
-NOTHING = Parsed((), np.empty(0, dtype=np.int64))
+NOTHING = ParsedPart((), np.empty(0, dtype=np.int64))
 
 
-def without_records(part: TextPart) -> Parsed:
+def without_records(part: TextPart) -> ParsedPart:
     """Return a part of a document without records, which is collected until all sources have been read."""
-    return Parsed((), np.empty(0, dtype=np.int64), text=part)
+    return ParsedPart((), np.empty(0, dtype=np.int64), text=part)
 
 
 class DocumentReader(Protocol):
@@ -284,8 +284,8 @@ class DocumentReader(Protocol):
     def by_line(self) -> bool:
         """Return True if lines are independent, so that any subset of the lines is a document."""
 
-    def feed(self, batch: RawBatch, /) -> Parsed:
+    def feed(self, batch: RawBatch, /) -> ParsedPart:
         """Return the records that end in the next bytes of the document."""
 
-    def finish(self) -> Parsed:
+    def finish(self) -> ParsedPart:
         """Return the remaining records at the end of the document."""

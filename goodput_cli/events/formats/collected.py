@@ -59,7 +59,7 @@ _TIMED = re.compile(r"time|elapsed|second|stamp|date|clock", re.IGNORECASE)
 _COUNTED = re.compile(r"step|iter|batch", re.IGNORECASE)
 
 
-class Collected:
+class CollectedFormat:
     """Common base of formats whose records are collected until all have been read. The meaning of a record depends on
     the records before and after it, and it may contain any metric of its program."""
 
@@ -79,7 +79,7 @@ class Collected:
         return self.name
 
 
-class Sacct(Collected):
+class Sacct(CollectedFormat):
     """Format of the rows that Slurm's `sacct -P` prints."""
 
     name = SACCT
@@ -97,7 +97,7 @@ class Sacct(Collected):
         return records.every()
 
 
-class Torchtitan(Collected):
+class Torchtitan(CollectedFormat):
     """Format of torchtitan's structured logs: a line for the begin and the end of each span of a process."""
 
     name = "torchtitan"
@@ -110,7 +110,7 @@ class Torchtitan(Collected):
         return collect(records, output)
 
 
-class MlDiagnostics(Collected):
+class MlDiagnostics(CollectedFormat):
     """Format of metrics of google-cloud-mldiagnostics in entries of Cloud Logging."""
 
     name = RUNS
@@ -151,7 +151,7 @@ TRACKER_HEADERS = (HISTORY, TRIAL)
 """Columns of tables of these trackers."""
 
 
-class WandbHistory(Collected):
+class WandbHistory(CollectedFormat):
     """Format of the rows of a Weights & Biases history."""
 
     name = WANDB
@@ -164,7 +164,7 @@ class WandbHistory(Collected):
         return collect_rows(self.name, records, output)
 
 
-class WandbEvents(Collected):
+class WandbEvents(CollectedFormat):
     """Format of the rows with system metrics of a Weights & Biases export, which are separate from its history."""
 
     name = WANDB
@@ -180,7 +180,7 @@ class WandbEvents(Collected):
         return collect_events(records, output)
 
 
-class Prometheus(Collected):
+class Prometheus(CollectedFormat):
     """Format of responses of Prometheus' query_range with the metrics of NVIDIA's exporter."""
 
     name = "prometheus"
@@ -209,7 +209,7 @@ class RayTrial(WandbHistory):
     keys = TRIAL
 
 
-class MlflowRows(Collected):
+class MlflowRows(CollectedFormat):
     """Format of the contents of an MLflow database."""
 
     name = MLFLOW
@@ -225,7 +225,7 @@ class MlflowRows(Collected):
 TRACKED = (WandbHistory, WandbEvents, RayTrial, MlflowRows, Prometheus)
 
 
-class Timeless(Collected):
+class TimelessMetricsFormat(CollectedFormat):
     """Format of metrics files without times: no events, and a diagnostic that names the file to use instead."""
 
     name = "timeless"

@@ -47,7 +47,7 @@ _DEATHS = ("crashed", "terminated")
 _NO_METRICS = {JOB_NAME, EVENT, TIME, RUN_ID, STEP, RANK}
 
 
-class Native:
+class NativeFormat:
     """The native format of goodput's recorder."""
 
     name = "goodput"

@@ -8,7 +8,7 @@ from typing import Any
 
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import Output, Records
-from goodput_cli.events.formats.collected import Collected
+from goodput_cli.events.formats.collected import CollectedFormat
 from goodput_cli.events.signs import Cycle, CycleFile, plain
 
 _BEGIN, _END, _LOG = "cycle_start_time", "cycle_end_time", "cycle_log_file"
@@ -18,7 +18,7 @@ _DIGITS = 9
 """Maximum number of digits of a number in a file."""
 
 
-class NvrxCycles(Collected):
+class NvrxCycles(CollectedFormat):
     """Format of the files of cycles."""
 
     name = "nvrx"

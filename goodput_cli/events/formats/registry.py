@@ -18,8 +18,8 @@ from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.envelope import PAYLOAD, SAYS_NOTHING
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, FormatOptions, Records
-from goodput_cli.events.formats.collected import TRACKED, MlDiagnostics, Sacct, Timeless, Torchtitan
-from goodput_cli.events.formats.native import Native
+from goodput_cli.events.formats.collected import TRACKED, MlDiagnostics, Sacct, TimelessMetricsFormat, Torchtitan
+from goodput_cli.events.formats.native import NativeFormat
 from goodput_cli.events.formats.nvrx import NvrxCycles
 from goodput_cli.events.formats.orbax import Orbax
 from goodput_cli.events.formats.recorder import RecorderFormat
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "goodput_cli.formats"
 BUILT_IN: tuple[Callable[[], Format], ...] = (
-    Orbax, RecorderFormat, MlDiagnostics, Resiliency, Native, Sacct, Torchtitan, Timeless, NvrxCycles, *TRACKED,
+    Orbax, RecorderFormat, MlDiagnostics, Resiliency, NativeFormat, Sacct, Torchtitan, TimelessMetricsFormat,
+    NvrxCycles, *TRACKED,
 )  # fmt: skip
 """One row per format; if two recognize a record, the first reads it."""
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from goodput_cli.arrays import Mask
 from goodput_cli.events.formats.base import Output, Records
-from goodput_cli.events.formats.collected import Collected
+from goodput_cli.events.formats.collected import CollectedFormat
 from goodput_cli.events.inside import (
     JOB,
     LONGEST_NAME,
@@ -294,7 +294,7 @@ def _line_rule(row: int, declared: Declared, rule: DeclaredRule) -> DeclaredLine
     return DeclaredLineRule(declared.name, anchor, pattern, read, rule.text, rule.also, split, row)
 
 
-class MappedRecords(Collected):
+class MappedRecords(CollectedFormat):
     """Reads the JSON objects, and the rows of tables, that a mapping declares."""
 
     restores_are_inferred = False

@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 
 from goodput_cli.arrays import I64
-from goodput_cli.events.formats.base import Parsed, without_records
+from goodput_cli.events.formats.base import ParsedPart, without_records
 from goodput_cli.events.json_documents import json_in
 from goodput_cli.events.signs import UntimedRecoveryEvent
 from goodput_cli.events.text.collector import TextPart
@@ -64,7 +64,7 @@ class TextLines:
         self._groups: dict[str, str] = {}  # the first stream of those whose names differ in numbers only
         self._interleaved: Interleaved | None = None  # where several seemed to print, of streams followed no more
 
-    def feed(self, batch: RawBatch) -> Parsed:
+    def feed(self, batch: RawBatch) -> ParsedPart:
         """What the next lines say."""
         data = batch.data.replace(b"\r\n", b"\n") if b"\r" in batch.data else batch.data
         block = Lines(data)
@@ -116,9 +116,9 @@ class TextLines:
         part = TextPart(log_lines, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host, losses=losses,
                         unread_steps=unread, signs=signs,
                         interleaved=interleaved)  # fmt: skip
-        return Parsed(records, np.array(lines, dtype=np.int64), text=part)
+        return ParsedPart(records, np.array(lines, dtype=np.int64), text=part)
 
-    def finish(self) -> Parsed:
+    def finish(self) -> ParsedPart:
         """The end of the document: what was seen at its end is left over."""
         return without_records(TextPart(seen=self._observer.finish(), left_out=self._observer.dropped))
 

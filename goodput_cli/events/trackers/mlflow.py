@@ -19,7 +19,7 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.continued_runs import RunExtent, find_continued_runs
 from goodput_cli.events.device_names import quantity_of_metric, take
 from goodput_cli.events.devices import DevicePart
-from goodput_cli.events.formats.base import MLFLOW, Output, Parsed, Records, without_records
+from goodput_cli.events.formats.base import MLFLOW, Output, ParsedPart, Records, without_records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.events.trackers.inside import is_inside, logged_of
@@ -72,12 +72,12 @@ class MetaReader:
     def __init__(self) -> None:
         self._text = b""
 
-    def feed(self, batch: RawBatch) -> Parsed:
+    def feed(self, batch: RawBatch) -> ParsedPart:
         """Collect the bytes; return nothing yet."""
         self._text = (self._text + batch.data)[:_MOST_YAML]
         return without_records(TextPart())
 
-    def finish(self) -> Parsed:
+    def finish(self) -> ParsedPart:
         """Return the contents of the file; nothing for the file of an experiment."""
         text = self._text.decode(errors="replace")
         values = {one[1]: _unquoted(one[2].rstrip()) for one in _FIELD.finditer(text)}
@@ -99,7 +99,7 @@ class MetricReader:
     def __init__(self, run_id: str, name: str) -> None:
         self._run_id, self._name = run_id, name
 
-    def feed(self, batch: RawBatch) -> Parsed:
+    def feed(self, batch: RawBatch) -> ParsedPart:
         """Return the rows of the next lines."""
         metric, inside = MlflowMetric(self._run_id, self._name), is_inside(self._name)
         devices = DevicePart()
@@ -121,7 +121,7 @@ class MetricReader:
                 bad.append((number, "no time, value and step"))
         return structs.replace(without_records(TextPart(tracked=[metric], bad=bad)), devices=devices)
 
-    def finish(self) -> Parsed:
+    def finish(self) -> ParsedPart:
         """End the document: nothing is left over."""
         return without_records(TextPart())
 
@@ -160,7 +160,7 @@ def collect_rows(records: Records, output: Output) -> Mask:
 
 
 @dataclass
-class _Stored:
+class _StoredRun:
     """The contents of a store about one run."""
 
     about: tuple[int, RunMetadata] | None = None
@@ -190,7 +190,7 @@ class _Stored:
 
 def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector, exact: bool) -> list[TrackedRun]:
     """Return the runs of all stores. tracked: the contents by source. exact: True if each run is a separate job."""
-    stored: defaultdict[str, _Stored] = defaultdict(_Stored)
+    stored: defaultdict[str, _StoredRun] = defaultdict(_StoredRun)
     for code, parts in tracked.items():
         for part in parts:
             if isinstance(part, RunMetadata):
@@ -216,7 +216,7 @@ def runs(tracked: Mapping[int, Sequence[object]], notes: DiagnosticCollector, ex
 
 
 def _without_restarts(
-    found: Mapping[str, TrackedRun], stored: Mapping[str, _Stored], notes: DiagnosticCollector
+    found: Mapping[str, TrackedRun], stored: Mapping[str, _StoredRun], notes: DiagnosticCollector
 ) -> list[TrackedRun]:
     """Return the runs, with those of one name that continue each other merged."""
     named = {run_id: run for run_id, run in found.items() if run.name and any(True for _ in run.lives[0].locations)}
@@ -244,15 +244,15 @@ def _extent(run: TrackedRun, experiment: str) -> RunExtent:
     return RunExtent(run.job, (experiment, run.name), begin, life.last, steps)
 
 
-def _experiment(stored: _Stored) -> str:
+def _experiment(stored: _StoredRun) -> str:
     return "" if stored.about is None else stored.about[1].values.get("experiment_id", "")
 
 
-def _is_deleted(run: _Stored) -> bool:
+def _is_deleted(run: _StoredRun) -> bool:
     return run.about is not None and run.about[1].values.get("lifecycle_stage", "active") == "deleted"
 
 
-def _run(run_id: str, stored: _Stored) -> TrackedRun:
+def _run(run_id: str, stored: _StoredRun) -> TrackedRun:
     life = ProcessOfRun(resumes=True)
     name = stored.step_metric()
     ordered = sorted(stored.metrics[name], key=_order) if name else []

@@ -21,7 +21,7 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.device_names import take
 from goodput_cli.events.devices import DevicePart
 from goodput_cli.events.evidence import UntimedEvidence
-from goodput_cli.events.formats.base import Parsed, without_records
+from goodput_cli.events.formats.base import ParsedPart, without_records
 from goodput_cli.events.text.collector import CollectedSource, TextPart
 from goodput_cli.events.text.entries import said_of_line
 from goodput_cli.events.text.evidence_lines import EntryObserver, may_say
@@ -96,13 +96,13 @@ class RunFileReader:
 
     def __init__(self, rules: LineRules) -> None:
         """rules: for the output of the program."""
-        self._printed = _Printed(rules)
+        self._printed = _OutputLines(rules)
         self._frames = Frames()
         self._number = 0
         self._file = RunFile()
         self._devices = DevicePart()
 
-    def feed(self, batch: RawBatch) -> Parsed:
+    def feed(self, batch: RawBatch) -> ParsedPart:
         """Collect the records; return nothing before the end of the file."""
         for record in self._frames.feed(batch.data):
             self._number += 1
@@ -111,7 +111,7 @@ class RunFileReader:
         devices, self._devices = self._devices, DevicePart()
         return structs.replace(without_records(TextPart()), devices=devices)
 
-    def finish(self) -> Parsed:
+    def finish(self) -> ParsedPart:
         """Return the contents of the file."""
         self._file.torn = self._frames.cut
         self._file.printed += self._printed.finish(self._file.torn)
@@ -136,7 +136,7 @@ class RunFileReader:
                 file.printed += self._printed.feed(number, time, values.get("text", ""))
 
 
-class _Printed:
+class _OutputLines:
     """Lines of output, which records contain in pieces."""
 
     def __init__(self, rules: LineRules) -> None:
@@ -240,7 +240,7 @@ class SideLogReader:
     def __init__(self, internal: bool) -> None:
         self._log = SideLog(internal)
 
-    def feed(self, batch: RawBatch) -> Parsed:
+    def feed(self, batch: RawBatch) -> ParsedPart:
         """Collect the times; return nothing before the end of the file."""
         time_of = _time_of_json if self._log.internal else _time_of_text
         for number, line in enumerate(batch.data.split(b"\n"), batch.first_line):
@@ -250,7 +250,7 @@ class SideLogReader:
                 self._log.last = (number, time)
         return without_records(TextPart())
 
-    def finish(self) -> Parsed:
+    def finish(self) -> ParsedPart:
         """Return the contents of the log."""
         return without_records(TextPart(tracked=[self._log]))
 

@@ -33,7 +33,7 @@ from distributed.core import Status
 from goodput_cli import __version__
 from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.fleet.passes.read import LEAST, of_this_machine
-from goodput_cli.fleet.passes.work import Failed
+from goodput_cli.fleet.passes.work import FailedTask
 from goodput_cli.fleet.question import Workers
 
 Item = TypeVar("Item")
@@ -65,7 +65,7 @@ class Dask:
 
     def run(
         self, task: Callable[[Sequence[Item]], Result], batches: Iterator[list[Item]]
-    ) -> Iterator[tuple[list[Item], Result | Failed]]:
+    ) -> Iterator[tuple[list[Item], Result | FailedTask]]:
         """See `Engine.run`. Raises GoodputError where the scheduler is gone."""
         window: dict[Future, list[Item]] = {}
         suspects: list[list[Item]] = []
@@ -79,7 +79,7 @@ class Dask:
                 for future in self._done().intersection(window):
                     batch = window.pop(future)
                     result = self._result(future)
-                    if isinstance(result, Failed):
+                    if isinstance(result, FailedTask):
                         suspects.append(batch)
                     else:
                         yield batch, result
@@ -89,12 +89,12 @@ class Dask:
         for item in (item for batch in suspects for item in batch):
             yield [item], self._run_alone(task, item)
 
-    def _run_alone(self, task: Callable[[Sequence[Item]], Result], item: Item) -> Result | Failed:
+    def _run_alone(self, task: Callable[[Sequence[Item]], Result], item: Item) -> Result | FailedTask:
         """A task of one item, with nothing else under way: if its worker dies, this item did it."""
         future = self._submit(task, [item])
         while future not in self._done():
             pass
-        result: Result | Failed = self._result(future)
+        result: Result | FailedTask = self._result(future)
         return result
 
     def _submit(self, task: Callable[[Sequence[Item]], Result], batch: list[Item]) -> Future:
@@ -128,11 +128,11 @@ class Dask:
             raise GoodputError("all worker processes have died and cannot be restarted; use --workers 1")
 
     def _result(self, future: Future) -> Any:
-        """Return the result of a task; `Failed` if it killed its workers. Other errors are raised."""
+        """Return the result of a task; `FailedTask` if it killed its workers. Other errors are raised."""
         try:
             return future.result()
         except (KilledWorker, MemoryError):
-            return Failed(_KILLED)
+            return FailedTask(_KILLED)
         except CancelledError as error:
             raise _gone(self.address) from error
         finally:

@@ -12,7 +12,7 @@ from goodput_cli.errors import UsageError, to_install
 from goodput_cli.fleet.question import Workers
 
 if TYPE_CHECKING:
-    from goodput_cli.fleet.passes.work import Failed
+    from goodput_cli.fleet.passes.work import FailedTask
 
 _MOST_WORKERS = 8
 _LEAST_SECONDS = 10.0
@@ -40,11 +40,11 @@ class Engine(Protocol):
 
     def run(
         self, task: Callable[[Sequence[Item]], Result], batches: Iterator[list[Item]]
-    ) -> Iterator[tuple[list[Item], Result | Failed]]:
+    ) -> Iterator[tuple[list[Item], Result | FailedTask]]:
         """Each batch with what the task made of it, or why that could not be done."""
 
 
-class InProcess:
+class InProcessEngine:
     """Runner of one task after the other, in order."""
 
     here = True
@@ -53,7 +53,7 @@ class InProcess:
 
     def run(
         self, task: Callable[[Sequence[Item]], Result], batches: Iterator[list[Item]]
-    ) -> Iterator[tuple[list[Item], Result | Failed]]:
+    ) -> Iterator[tuple[list[Item], Result | FailedTask]]:
         """See `Engine.run`."""
         return ((batch, task(batch)) for batch in batches)
 
@@ -69,7 +69,7 @@ def open_engine(
     """
     count = worker_count(workers, documents, size)
     if workers.scheduler is None and count == 1:
-        yield InProcess()
+        yield InProcessEngine()
         return
     if not find_spec("distributed"):
         raise UsageError(f"using several workers requires dask.distributed; install it with {to_install('fleet')}")

@@ -21,9 +21,9 @@ from goodput_cli.fleet.passes.engine import Engine
 from goodput_cli.fleet.passes.read import (
     HERE,
     DocumentRead,
+    DocumentSplit,
     Pieces,
     SharedJob,
-    Split,
     account_batch,
     batches_of,
     documents_at_once,
@@ -37,7 +37,7 @@ from goodput_cli.fleet.passes.read import (
     read_batch,
     split_batch,
 )
-from goodput_cli.fleet.passes.work import DocumentRow, Failed, Local, Origin, Task
+from goodput_cli.fleet.passes.work import DocumentRow, FailedTask, LocalObjects, Origin, Task
 from goodput_cli.sources.base import SourceDocument
 
 JobKey = tuple[str, str]
@@ -54,7 +54,7 @@ class Outcome:
     rows: list[DocumentRow]
     """A row a document, in the order of the documents."""
     answers: dict[JobKey, Any]
-    """By job, in order of keys: the answer, or `Failed`."""
+    """By job, in order of keys: the answer, or `FailedTask`."""
 
 
 def reading_diagnostics(rows: Sequence[DocumentRow], of_listing: Sequence[Diagnostic] = ()) -> tuple[Diagnostic, ...]:
@@ -136,7 +136,7 @@ class Passes:
 
     task: Task
     engine: Engine
-    local: Local = HERE
+    local: LocalObjects = HERE
     where: str | None = None
     """The folder in which pieces lie, where all workers see them; None for the temporary files of this machine."""
     apart: Callable[[SourceDocument], str] = lambda _: ""
@@ -250,7 +250,7 @@ class Passes:
         jobs = [one for key, holders in shared.items() if (one := self._shared_job(key, holders, whole)) is not None]
         for batch, result in self._results(account_batch, jobs, _largest_first):
             for number, job in enumerate(batch):
-                whole[job.job, job.apart] = result if isinstance(result, Failed) else result[number]
+                whole[job.job, job.apart] = result if isinstance(result, FailedTask) else result[number]
         return whole
 
     def _results(
@@ -271,20 +271,20 @@ class Passes:
         """Return a task's result of an item that is too large for a worker: here it may use all memory."""
         size = f"needs about {needed(item) / 1e9:.1f} GB"
         if not fits(item, of_this_machine()):
-            return Failed(f"too large for --memory: {size}")
+            return FailedTask(f"too large for --memory: {size}")
         if self.local.notice is not None:
             self.local.notice(f"{name_of(item)}: {size}, more than --memory; analyzed in the main process")
         try:
             return task([item])
         except MemoryError:
-            return Failed(f"too large for this machine: {size}")
+            return FailedTask(f"too large for this machine: {size}")
 
     def _batched(self, items: Sequence[Any]) -> Iterator[list[Any]]:
         return batches_of(items, documents_at_once(len(items), self.engine.workers))
 
     def _take(self, batch: list[SourceDocument], result: Any) -> None:
         """Keep what pass 1 gave for some documents."""
-        if isinstance(result, Failed):
+        if isinstance(result, FailedTask):
             self._rows.update({one.uri: DocumentRow(one, problem=f"{one.name}: {result.reason}") for one in batch})
             return
         rows, answers = result
@@ -328,9 +328,9 @@ class Passes:
         uncut = [one for uri, one in documents.items() if uri not in self._pieces]
         if not uncut:
             return
-        splits = [Split(one, tuple(jobs[one.uri])) for one in uncut]
+        splits = [DocumentSplit(one, tuple(jobs[one.uri])) for one in uncut]
         for batch, result in self._results(split_batch, splits, self._batched, self._folder, quietly=True):
-            if isinstance(result, Failed):
+            if isinstance(result, FailedTask):
                 result = [Pieces(one.document, "", "", {}, result.reason) for one in batch]
             self._pieces.update({one.document.uri: one for one in result})
 
@@ -339,7 +339,7 @@ class Passes:
         cut = [self._pieces[row.document.uri] for row in holders]
         problems = [one.problem for one in cut if one.problem is not None]
         if problems:
-            whole[key] = Failed(problems[0])
+            whole[key] = FailedTask(problems[0])
             return None
         return SharedJob(
             *key,

@@ -37,7 +37,7 @@ from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, EventLog, EventTab
 from goodput_cli.events.text.folders import FolderOfLogs, jobs_of_folders, name_of_folder, says_nothing
 from goodput_cli.events.text.jobs import beside, is_of_node, stem_of_text
 from goodput_cli.events.text.views import places_of_output
-from goodput_cli.fleet.passes.work import DocumentRow, JobPart, Local, Origin, Task
+from goodput_cli.fleet.passes.work import DocumentRow, JobPart, LocalObjects, Origin, Task
 from goodput_cli.sources.base import Progress, ReadContext, SourceDocument, read_document
 from goodput_cli.sources.blocks import PACKED_ENDINGS, is_event_file
 from goodput_cli.sources.layouts import home_of
@@ -50,10 +50,10 @@ nothing to hand out."""
 _MOST_BYTES = 64 << 20
 """Bytes of a task."""
 _TASKS_EACH = 8
-HERE = Local()
+HERE = LocalObjects()
 
 
-Sized = TypeVar("Sized", bound="SourceDocument | Split")
+Sized = TypeVar("Sized", bound="SourceDocument | DocumentSplit")
 
 
 @dataclass
@@ -98,7 +98,7 @@ class DocumentRead:
 def read_batch(
     task: Task,
     batch: Sequence[SourceDocument],
-    local: Local = HERE,
+    local: LocalObjects = HERE,
     read_too: Callable[[DocumentRead], None] | None = None,
 ) -> tuple[list[DocumentRow], dict[tuple[str, str], Any]]:
     """Read documents. Return the row of each, and by URI and job the answer about each job in each, as the task's work
@@ -123,7 +123,7 @@ def read_batch(
     return rows, dict(zip(places, task.work.keep(answers), strict=True))
 
 
-def read_one(task: Task, document: SourceDocument, local: Local = HERE) -> DocumentRead:
+def read_one(task: Task, document: SourceDocument, local: LocalObjects = HERE) -> DocumentRead:
     """Read one document. Raises SourceError."""
     digest = blake2b(digest_size=_DIGEST_BYTES)
     count = _Count(local.progress)
@@ -342,7 +342,7 @@ _ABOUT = b"about"
 
 
 @dataclass(frozen=True)
-class Split:
+class DocumentSplit:
     """A document to be cut into pieces: those of these jobs."""
 
     document: SourceDocument
@@ -379,7 +379,7 @@ class SharedJob:
     events: int
 
 
-def split_batch(task: Task, folder: str, batch: Sequence[Split], local: Local = HERE) -> list[Pieces]:
+def split_batch(task: Task, folder: str, batch: Sequence[DocumentSplit], local: LocalObjects = HERE) -> list[Pieces]:
     """Read some documents again and write the pieces of the jobs asked for."""
     pieces = []
     for one in batch:
@@ -450,7 +450,7 @@ def _read_samples(path: str, job: str) -> Iterator[DeviceSamples]:
             begin += size
 
 
-def account_batch(task: Task, batch: Sequence[SharedJob], local: Local = HERE) -> Sequence[Any]:
+def account_batch(task: Task, batch: Sequence[SharedJob], local: LocalObjects = HERE) -> Sequence[Any]:
     """The answers about some jobs of several documents each, as the task's work keeps them."""
     answers = []
     for shared in batch:
@@ -500,7 +500,7 @@ LEAST = int(_BASE / _SAFE)
 """Below such a limit (bytes) nothing fits."""
 
 
-Input = SourceDocument | Split | SharedJob
+Input = SourceDocument | DocumentSplit | SharedJob
 
 
 def needed(item: Input) -> int:
@@ -518,7 +518,13 @@ def fits(item: Input, limit: int | None) -> bool:
 
 def name_of(item: Input) -> str:
     """The name that people see."""
-    return item.job if isinstance(item, SharedJob) else item.document.name if isinstance(item, Split) else item.name
+    return (
+        item.job
+        if isinstance(item, SharedJob)
+        else item.document.name
+        if isinstance(item, DocumentSplit)
+        else item.name
+    )
 
 
 def of_this_machine() -> int:

@@ -45,7 +45,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalObjects:
     """Objects that exist only in the process with the user's terminal."""
 
     stdin: BinaryIO | None = None
@@ -102,7 +102,7 @@ class DocumentRow:
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedTask:
     """Replacement for an answer that failed."""
 
     reason: str

@@ -79,7 +79,7 @@ class Health:
             return self._failing, self._looked_at, targets
 
 
-class TargetFailed(Exception):
+class TargetFailedError(Exception):
     """Raised if a target did not accept an update. lasting: True if an early retry is useless. wait: minimum seconds
     before a retry."""
 
@@ -93,7 +93,7 @@ class Target(Protocol):
     """A target of publishing, used by a separate thread: it may block."""
 
     def publish(self, update: Update, final: bool) -> None:
-        """Publish an update of all jobs; `final`: True for the last one. Raises TargetFailed."""
+        """Publish an update of all jobs; `final`: True for the last one. Raises TargetFailedError."""
 
     def close(self) -> None:
         """Close open files and connections."""
@@ -168,18 +168,18 @@ class TargetWorker:
             self._busy = not self._closed
             return None if self._closed else self._waiting, self._final
 
-    def _publish(self, update: Update, final: bool) -> TargetFailed | None:
+    def _publish(self, update: Update, final: bool) -> TargetFailedError | None:
         try:
             self._target.publish(update, final)
             return None
-        except TargetFailed as failure:
+        except TargetFailedError as failure:
             return failure
         except GoodputError as error:
-            return TargetFailed(str(error), lasting=True)
+            return TargetFailedError(str(error), lasting=True)
         except Exception as error:  # an error of one target must not end the others
-            return TargetFailed(f"{type(error).__name__}: {error}")
+            return TargetFailedError(f"{type(error).__name__}: {error}")
 
-    def _failed(self, failure: TargetFailed) -> None:
+    def _failed(self, failure: TargetFailedError) -> None:
         self._failures += 1
         wait = max(pause_of_delivery(self._failures, lasting=failure.lasting), failure.wait or 0.0)
         self._retry_at = time.monotonic() + (min(wait, HURRY_SECONDS) if self._final else wait)

@@ -24,13 +24,13 @@ from goodput_cli.monitor.snapshot import Snapshot, SnapshotAmount, Update, badpu
 from goodput_cli.monitor.targets.base import (
     Address,
     MonitorContext,
-    TargetFailed,
+    TargetFailedError,
     keep_state,
     kept_number,
     load_state,
     state_folder,
 )
-from goodput_cli.record.queues import Unavailable
+from goodput_cli.record.queues import UnavailableError
 from goodput_cli.record.sinks.http import Identity, RequestRefusedError, metadata, post
 from goodput_cli.vocabulary.categories import OVERLAPPED
 from goodput_cli.vocabulary.text import iso_of_nine_digits, seconds_text
@@ -217,18 +217,18 @@ class CloudMonitoring:
     def publish(self, update: Update, final: bool) -> None:
         """Publish (see `Target`). Updates that follow too quickly are left out, except the last one. If one job is
         rejected, the others are still sent."""
-        failure: TargetFailed | None = None
+        failure: TargetFailedError | None = None
         for snapshot in update:
             try:
                 self._publish(snapshot, final)
-            except TargetFailed as error:
+            except TargetFailedError as error:
                 failure = failure or error
         self._sent = {one.analysis.job.name: self._sent.get(one.analysis.job.name, 0) for one in update}
         if failure is not None:
             raise failure
 
     def _publish(self, snapshot: Snapshot, final: bool) -> None:
-        """Publish an update of one job. Raises TargetFailed."""
+        """Publish an update of one job. Raises TargetFailedError."""
         try:
             state = self._prepare(snapshot.analysis.job.name)
             if self._in_time(self._sent[snapshot.analysis.job.name], final):
@@ -236,18 +236,18 @@ class CloudMonitoring:
         except RequestRefusedError as error:
             if error.status == 401:
                 self._identity.forget()
-            raise TargetFailed(_reason(error), lasting=error.status in _NOT_NOW, wait=APART_NS / 1e9) from error
-        except Unavailable as error:
-            raise TargetFailed(str(error), lasting=error.lasting, wait=APART_NS / 1e9) from error
+            raise TargetFailedError(_reason(error), lasting=error.status in _NOT_NOW, wait=APART_NS / 1e9) from error
+        except UnavailableError as error:
+            raise TargetFailedError(str(error), lasting=error.lasting, wait=APART_NS / 1e9) from error
         except OSError as error:
-            raise TargetFailed(f"cannot save the state: {error.strerror or error}") from error
+            raise TargetFailedError(f"cannot save the state: {error.strerror or error}") from error
 
     def close(self) -> None:
         """Close (see `Target`)."""
 
     def _prepare(self, job: str) -> Path:
         """Look up the environment and the last sent update, once; return the path of the saved state. Raises
-        Unavailable, OSError, TargetFailed."""
+        Unavailable, OSError, TargetFailedError."""
         self._project = self._project or self._identity.project()
         if self._workload is None:
             self._workload = self._find_workload()
@@ -262,7 +262,7 @@ class CloudMonitoring:
         given, parameters = self._labels, self._address.parameters
         location = given.get("location") or _of_machine("zone")
         if not location:
-            raise TargetFailed("the zone of this machine is unknown: pass it with --gcm-location", lasting=True)
+            raise TargetFailedError("the zone of this machine is unknown: pass it with --gcm-location", lasting=True)
         return Workload(
             location=location,
             accelerator=given.get("accelerator") or accelerator_of(_of_machine("machine-type")),
@@ -308,7 +308,7 @@ def _of_machine(what: str) -> str:
     """Return a value from the metadata server; "" without a server."""
     try:
         return metadata(f"instance/{what}", seconds=1).decode().rsplit("/", 1)[-1]
-    except Unavailable:
+    except UnavailableError:
         return ""
 
 

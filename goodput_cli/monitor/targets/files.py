@@ -7,7 +7,7 @@ from pathlib import Path
 
 from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.monitor.snapshot import Update
-from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailed
+from goodput_cli.monitor.targets.base import Address, MonitorContext, TargetFailedError
 from goodput_cli.monitor.targets.http import health_text, only_job, update_text
 from goodput_cli.sources.blocks import head_of, is_published
 from goodput_cli.sources.files import is_written_by_goodput
@@ -30,7 +30,7 @@ class PrometheusFile:
         try:
             write_whole(self._path, text, force=True)
         except GoodputError as error:
-            raise TargetFailed(str(error)) from error
+            raise TargetFailedError(str(error)) from error
 
     def close(self) -> None:
         """Close (see `Target`)."""
@@ -60,7 +60,7 @@ class JsonLinesTarget:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise TargetFailed(f"{self._path}: {error.strerror or error}") from error
+            raise TargetFailedError(f"{self._path}: {error.strerror or error}") from error
 
     def close(self) -> None:
         """Close (see `Target`)."""

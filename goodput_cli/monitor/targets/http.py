@@ -27,8 +27,8 @@ from goodput_cli.analysis.goodput.document import AnalysisDocument
 from goodput_cli.analysis.results import Rolling
 from goodput_cli.analysis.sheet import Family, Labels
 from goodput_cli.monitor.snapshot import Snapshot, Update
-from goodput_cli.monitor.targets.base import Address, Health, MonitorContext, TargetFailed, host_and_port
-from goodput_cli.record.queues import Unavailable
+from goodput_cli.monitor.targets.base import Address, Health, MonitorContext, TargetFailedError, host_and_port
+from goodput_cli.record.queues import UnavailableError
 from goodput_cli.record.sinks.http import post
 from goodput_cli.report.openmetrics import END, exposition, families
 from goodput_cli.vocabulary.categories import Category
@@ -248,8 +248,8 @@ class OpenTelemetry:
         body = json.dumps({"resourceMetrics": [resource_metrics(one) for one in update]}, allow_nan=False).encode()
         try:
             post(self._url, body, "application/json", "", headers())
-        except Unavailable as error:
-            raise TargetFailed(f"the collector at {safe(self._host)}: {error}", lasting=error.lasting) from error
+        except UnavailableError as error:
+            raise TargetFailedError(f"the collector at {safe(self._host)}: {error}", lasting=error.lasting) from error
 
     def close(self) -> None:
         """Close (see `Target`)."""

@@ -23,7 +23,7 @@ from goodput_cli.monitor.snapshot import Snapshot, SnapshotAmount, Update, badpu
 from goodput_cli.monitor.targets.base import (
     Address,
     MonitorContext,
-    TargetFailed,
+    TargetFailedError,
     keep_state,
     kept_number,
     load_state,
@@ -62,7 +62,7 @@ class TensorBoard:
     def publish(self, update: Update, final: bool) -> None:  # noqa: ARG002 - each update is a point
         """Publish (see `Target`)."""
         if len(update) > 1:
-            raise TargetFailed(
+            raise TargetFailedError(
                 f"accepts one job, but {len(update)} are followed; choose one with --job-name and use a separate "
                 "monitor and "
                 "folder for each job",
@@ -81,7 +81,7 @@ class TensorBoard:
             self._remember()
         except OSError as error:
             self._last_step = last  # the points are in the file, or will be
-            raise TargetFailed(f"{self._folder}: {error.strerror or error}") from error
+            raise TargetFailedError(f"{self._folder}: {error.strerror or error}") from error
 
     def close(self) -> None:
         """Close (see `Target`)."""

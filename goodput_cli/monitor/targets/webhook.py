@@ -17,12 +17,12 @@ from goodput_cli.monitor.snapshot import Snapshot, Update
 from goodput_cli.monitor.targets.base import (
     Address,
     MonitorContext,
-    TargetFailed,
+    TargetFailedError,
     keep_state,
     load_state,
     state_folder,
 )
-from goodput_cli.record.queues import Unavailable
+from goodput_cli.record.queues import UnavailableError
 from goodput_cli.record.sinks.http import post
 from goodput_cli.vocabulary.text import safe
 
@@ -87,8 +87,8 @@ class Webhook:
         """Send a message. The URL is a secret: messages contain only its host."""
         try:
             post(self._url, json.dumps({"text": text}).encode(), "application/json", "")
-        except Unavailable as error:
-            raise TargetFailed(f"webhook at {safe(self._host)}: {error}", lasting=error.lasting) from error
+        except UnavailableError as error:
+            raise TargetFailedError(f"webhook at {safe(self._host)}: {error}", lasting=error.lasting) from error
 
 
 def _line(snapshot: Snapshot, threshold: Threshold, what: str) -> str:

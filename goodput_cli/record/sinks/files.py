@@ -13,7 +13,7 @@ import time
 from contextlib import suppress
 
 from ..lines import STEP, VITAL
-from ..queues import Drops, Unavailable
+from ..queues import Drops, UnavailableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class FileSink:
         """Write lines. Raises Unavailable at the first that fails, with the number of those before it."""
         for at, (_, us, kind, line) in enumerate(items):
             if not self._attempt(line, kind, us):
-                raise Unavailable(self._problem, done=at)
+                raise UnavailableError(self._problem, done=at)
         return ()
 
     def close(self, _deadline: float = 0.0) -> Drops:

@@ -17,7 +17,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
 
-from ..queues import Unavailable
+from ..queues import UnavailableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _LASTING = frozenset((400, 401, 403, 404))
 _MOVED = frozenset((301, 302, 303, 307, 308))
 
 
-class RequestRefusedError(Unavailable):
+class RequestRefusedError(UnavailableError):
     """Raised for a response that is not successful."""
 
     def __init__(self, status: int, body: bytes) -> None:
@@ -86,9 +86,9 @@ def ask(
         place = moved_to(request.full_url, answer.headers.get("Location", ""))
         followed = request.get_method() in ("GET", "HEAD") and may_follow(request.full_url, place)
     except (OSError, ValueError, HTTPException) as error:
-        raise Unavailable(_reason(error)) from None
+        raise UnavailableError(_reason(error)) from None
     if not followed:
-        raise Unavailable(f"the server answers {answer.status} (redirect to {host_of(place)})", lasting=True)
+        raise UnavailableError(f"the server answers {answer.status} (redirect to {host_of(place)})", lasting=True)
     return ask(place, None, headers, method, seconds=seconds, most=most, proxies=proxies)
 
 
@@ -219,7 +219,7 @@ class Identity:
                 self._project = self._project or project or ""
             self._credentials.refresh(_transport)
         except Exception as error:  # exceptions of google-auth and its dependencies
-            raise Unavailable(f"no Google Cloud credentials ({type(error).__name__})", lasting=True) from None
+            raise UnavailableError(f"no Google Cloud credentials ({type(error).__name__})", lasting=True) from None
         self._token = self._credentials.token
         self._until = time.monotonic() + 300
 
@@ -238,5 +238,5 @@ def metadata(path: str, seconds: float = 3) -> bytes:
     url = _METADATA.format(host, path)
     try:
         return _successful(ask(url, None, {"Metadata-Flavor": "Google"}, seconds=seconds, proxies=False))
-    except Unavailable as error:
-        raise Unavailable(f"no Google Cloud credentials ({error})", lasting=True) from None
+    except UnavailableError as error:
+        raise UnavailableError(f"no Google Cloud credentials ({error})", lasting=True) from None

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from ..names import default_folder, in_path, own_file, process_file, variable
-from ..queues import Unavailable, Worker
+from ..queues import UnavailableError, Worker
 from .files import FSYNC, FileSink, is_file, is_local
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
         def close(self, deadline: float, /) -> Drops: ...
 
-    class Writable(Protocol):
+    class WritableTarget(Protocol):
         """An object that takes a line with its line break, called in the background. It may block and raise."""
 
         def write(self, line: bytes, /) -> object: ...
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 
         def warn(self, sentence: str, /) -> None: ...
 
-    Target = str | os.PathLike[str] | Writable
+    Target = str | os.PathLike[str] | WritableTarget
     Targets = Target | list[Target] | tuple[Target, ...] | None
 
 _CLOUD_LOGGING, _STORAGE, _FILE = "cloud-logging:", "gs://", "file://"
@@ -194,7 +194,7 @@ class UserSink:
     most_lines = 1000
     most_bytes = 1 << 20
 
-    def __init__(self, target: Writable) -> None:
+    def __init__(self, target: WritableTarget) -> None:
         self.name = type(target).__name__
         self._target = target
 
@@ -208,7 +208,7 @@ class UserSink:
             try:
                 self._target.write(item[3])
             except BaseException as error:
-                raise Unavailable.of(error, at) from None
+                raise UnavailableError.of(error, at) from None
         return ()
 
     def close(self) -> None:

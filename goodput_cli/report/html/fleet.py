@@ -13,7 +13,7 @@ from typing import Any
 from goodput_cli.analysis.goodput.phrases import diagnostic_lines
 from goodput_cli.analysis.sheet import Column, Sheet
 from goodput_cli.fleet.answer import FleetData
-from goodput_cli.fleet.held import NOT_KNOWN, Scheduled, allocation_sections, sentences
+from goodput_cli.fleet.held import NOT_KNOWN, SchedulerSummary, allocation_sections, sentences
 from goodput_cli.fleet.hosts import hosts_that_repeat
 from goodput_cli.fleet.phrases import (
     NOT_KNOWN_HERE,
@@ -410,7 +410,7 @@ def _tiles(report: FleetData) -> list[tuple[str, str, bool]]:
     return tiles
 
 
-def _scheduler_tiles(found: Scheduled) -> list[tuple[str, str, bool]]:
+def _scheduler_tiles(found: SchedulerSummary) -> list[tuple[str, str, bool]]:
     """Return the tiles of a fleet with scheduler data only."""
     total = found.total
     tiles = (

@@ -146,7 +146,7 @@ def _in_script(script: str) -> str:
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-class _Compiled(BytecodeCache):
+class _TemplateCache(BytecodeCache):
     """Compiled templates, cached for the next page. by: versions of what compiled them; Jinja itself compares only
     their source."""
 
@@ -165,14 +165,14 @@ class _Compiled(BytecodeCache):
         return f"template-{bucket.key[:16]}-{self._by}"
 
 
-def _compiled() -> _Compiled | None:
+def _compiled() -> _TemplateCache | None:
     """Return the cache of templates; None if a version is unknown: of Python, Jinja, or this module with its
     options."""
     try:
         made_of = [sys.implementation.cache_tag, version("jinja2"), resource("page.py")]
     except (OSError, PackageNotFoundError):  # a frozen program
         return None
-    return _Compiled(sha256(repr(made_of).encode()).hexdigest()[:16])
+    return _TemplateCache(sha256(repr(made_of).encode()).hexdigest()[:16])
 
 
 @cache

@@ -86,7 +86,7 @@ _BY_TIME, _BY_CHIPS = "lost job h", "lost h"
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnPage:
     """Record of a page that was drawn."""
 
     made_of: str
@@ -138,7 +138,7 @@ def _write(
     """Write the site into an existing directory. alone: True if no other process writes this site at the same time."""
     report = sheet.report
     assert report is not None
-    before, now, failed = _made_of(folder) or {}, dict[str, Drawn](), list[str]()
+    before, now, failed = _made_of(folder) or {}, dict[str, DrawnPage](), list[str]()
     listed, drawn = list[ListedRun](), 0
     _note(folder, before)  # first: other processes recognize the directory by it
     _make(folder / _RUNS)
@@ -161,7 +161,7 @@ def _write(
                 listed.append(ListedRun(row, None, {}))
                 continue
             write_whole(folder / name, text, force=True)
-            now[name] = Drawn(made_of, cost)
+            now[name] = DrawnPage(made_of, cost)
             drawn += 1
         listed.append(ListedRun(row, name, now[name].costs))
     with_pages = [one.row for one in listed if one.href is not None]
@@ -281,7 +281,7 @@ def cost_rows(costs: Iterable[tuple[RunLine, str, Mapping[str, int]]], *, by_tim
     return rows[:_MOST_COSTS]
 
 
-def _made_of(folder: Path) -> dict[str, Drawn] | None:
+def _made_of(folder: Path) -> dict[str, DrawnPage] | None:
     """Return the input of each page by name; None if the directory is not a site, empty if the record is unreadable."""
     try:
         said = json.loads((folder / _MADE_OF).read_bytes())
@@ -292,7 +292,7 @@ def _made_of(folder: Path) -> dict[str, Drawn] | None:
     if not isinstance(said, dict) or said.get("kind") != _KIND:
         return None
     try:
-        pages = msgspec.convert(said.get("pages"), dict[str, Drawn])
+        pages = msgspec.convert(said.get("pages"), dict[str, DrawnPage])
     except msgspec.ValidationError:
         return {}
     return {name: page for name, page in pages.items() if _OURS.fullmatch(name)}
@@ -306,7 +306,7 @@ _PAGE = re.compile(rf"{_RUNS}/[a-z0-9-]+-\d+-[0-9a-f]{{8}}\.html")
 """Names that `_page_name` makes."""
 
 
-def _note(folder: Path, pages: Mapping[str, Drawn]) -> None:
+def _note(folder: Path, pages: Mapping[str, DrawnPage]) -> None:
     text = json.dumps({"kind": _KIND, "pages": {name: asdict(page) for name, page in pages.items()}}, indent=1)
     write_whole(folder / _MADE_OF, f"{text}\n", force=True)
 
