@@ -35,7 +35,7 @@ from goodput_cli.accounting.options import DataLoading, Planned
 from goodput_cli.analysis.question import Time
 from goodput_cli.api.options import Paths, Source
 from goodput_cli.sources.base import Progress
-from goodput_cli.vocabulary.when import Span, When
+from goodput_cli.vocabulary.when import Span, TimeArgument
 '''
 QUOTE, DOUBLE = "'", '"'
 ALL = (
