@@ -118,8 +118,7 @@ def _code_section(name: str, code: DiagnosticCode) -> str:
     advice = [code.advice, *(f"In {_log_formats(names)}: {text}" for names, text in code.of_formats.items())]
     needed = " ".join(text.removeprefix("No action needed.").strip() for text in advice)
     effect = code.effect.removeprefix("None.").strip()
-    mild = f" ({code.mild} in mild cases)" if code.mild else ""
-    text = f"{code.meaning}{mild} {effect} {f'*{needed}*' if needed else ''}"
+    text = f"{code.meaning} {effect} {f'*{needed}*' if needed else ''}"
     return f"### {name}\n\n{_wrapped(' '.join(text.split()))}\n"
 
 
