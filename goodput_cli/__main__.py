@@ -8,7 +8,7 @@ import os
 import sys
 from typing import NoReturn
 
-_SELDOM = (100_000, 20, 100)
+GARBAGE_THRESHOLDS = (100_000, 20, 100)
 """When garbage is collected: a command takes a twentieth longer if it searches for cycles as often as others do, and
 neither its modules nor an analysis leave any. What nothing refers to any more is freed anyway."""
 
@@ -18,7 +18,7 @@ def main() -> NoReturn:
     from goodput_cli.cli.console import INTERRUPTED, end_at_once
 
     end_at_once()
-    gc.set_threshold(*_SELDOM)
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy starts threads at once; nothing here needs them
     from goodput_cli.cli.main import DEBUG_VARIABLE, run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -14,7 +15,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from goodput_cli.__main__ import GARBAGE_THRESHOLDS
 from goodput_cli.report.html import drawing_process
+
+gc.set_threshold(*GARBAGE_THRESHOLDS)  # as in the command
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell: the tests of Ctrl-C need it
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -54,6 +58,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Who explores waits as long as it takes."""
     for item in items if _explore else ():
         item.add_marker(pytest.mark.timeout(0))
+
+
+def pytest_collection_finish() -> None:
+    """Exclude modules and collected tests from garbage collection: each search would visit a million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 USER_VARIABLES = ("GOODPUT_", "_GOODPUT_", "GOOGLE_", "GCLOUD_", "AWS_", "STORAGE_EMULATOR_HOST", "NO_COLOR", "CI")
