@@ -17,8 +17,8 @@ from typing import Any
 BOUND = 6
 MOST_STEPS = 300_000
 CHARACTERS = [chr(code) for code in (32, 9, 10, 13, 27, *range(33, 127))] + ["█", "ä", "٣"]
-_ONE = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN)
-_REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
+_ONE = frozenset((ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN))
+_REPEATS = frozenset((ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT))
 _CATEGORIES = {
     ops.CATEGORY_DIGIT: r"\d", ops.CATEGORY_NOT_DIGIT: r"\D", ops.CATEGORY_SPACE: r"\s",
     ops.CATEGORY_NOT_SPACE: r"\S", ops.CATEGORY_WORD: r"\w", ops.CATEGORY_NOT_WORD: r"\W",
@@ -64,11 +64,12 @@ class Steps:
 
     def _run(self, items: Any, first: int, at: int, then: Then, flags: int) -> int | None:
         """Return the end of a match of the items; None without a match."""
+        items = getattr(items, "data", items)  # a list is much quicker than Python's `SubPattern`
         for place in range(first, len(items)):
             self._step()
-            op, value = items[place]
+            op, value = item = items[place]
             if op in _ONE:
-                if at == len(self._text) or not self.reads(items[place], self._text[at], flags):
+                if at == len(self._text) or not self.reads(item, self._text[at], flags):
                     return None
                 at += 1
             elif op is ops.AT:
@@ -105,11 +106,8 @@ class Steps:
     def _characters(self, op: Any, least: int, most: int, one: Any, at: int, then: Then, flags: int) -> int | None:
         """Match a repeat of one character, which has no separate frames."""
         count, room = 0, min(len(self._text) - at, most)
-        while (
-            count < room
-            and (op is not ops.MIN_REPEAT or count < least)
-            and self.reads(one, self._text[at + count], flags)
-        ):
+        most_at_first = room if op is not ops.MIN_REPEAT else min(room, least)
+        while count < most_at_first and self.reads(one, self._text[at + count], flags):
             count += 1
         self._step(count)
         if count < least:
@@ -176,18 +174,20 @@ class Steps:
 
     def reads(self, item: Any, character: str, flags: int | None = None) -> bool:
         """Return True if an item of one character matches this one."""
-        flags = self._flags if flags is None else flags
-        op, value = item
+        key = (id(item), character, self._flags if flags is None else flags)  # the tree keeps its items in memory
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._reads(item[0], item[1], character, key[2])
+        return known
+
+    def _reads(self, op: Any, value: Any, character: str, flags: int) -> bool:
         if op is ops.ANY:
             return bool(flags & re.DOTALL) or character != "\n"
+        codes = _cases(character, flags)
         if op in (ops.LITERAL, ops.NOT_LITERAL):
-            return (value in _cases(character, flags)) == (op is ops.LITERAL)
-        key = (id(value), character, flags)  # the tree stays in memory, so that its ids stay unique
-        if key not in self._known:
-            negated = value[0][0] is ops.NEGATE
-            known = any(self._in(part, one, flags) for part in value[negated:] for one in _cases(character, flags))
-            self._known[key] = known != negated
-        return self._known[key]
+            return (value in codes) == (op is ops.LITERAL)
+        negated = value[0][0] is ops.NEGATE
+        return any(self._in(part, one, flags) for part in value[negated:] for one in codes) != negated
 
     def _in(self, part: Any, code: int, flags: int) -> bool:
         op, value = part
