@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Collection
+from typing import Self
 
 _WHAT_TO_DO = {
     errno.ENOSPC: "free some space, or use another disk",
@@ -26,19 +27,37 @@ def to_install(extra: str = "") -> str:
 
 
 class GoodputError(Exception):
-    """Base of all errors that this package raises on purpose. `exit_code` is the exit code of the command."""
+    """Base of all errors that this package raises on purpose. `exit_code` is the exit code of the command.
+
+    message: what failed. cause: why. tip: what to do. `str` joins them to one sentence.
+    """
 
     exit_code = 1
+
+    def __init__(self, message: str = "", *, cause: str = "", tip: str = "") -> None:
+        super().__init__("; ".join(filter(None, (message, cause, tip))))
+        self.message, self.cause, self.tip = message, cause, tip
+
+    @classmethod
+    def from_sentence(cls, sentence: str) -> Self:
+        """Return the error that `str` made a sentence of."""
+        message, separator, tip = sentence.rpartition("; ")
+        return cls(message, tip=tip) if separator else cls(sentence)
+
+    def after(self, name: str) -> Self:
+        """Return the same error with a name before its message, such as the source."""
+        return type(self)(f"{name}: {self.message}", cause=self.cause, tip=self.tip)
+
+
+def error_lines(message: str, cause: str = "", tip: str = "") -> str:
+    """Return the lines that a terminal shows: what failed, why, and what to do."""
+    parts = (("error", message), ("cause", cause), ("tip", tip))
+    return "\n".join(f"{name}: {text}" for name, text in parts if text or name == "error")
 
 
 def is_of_machine(error: OSError) -> bool:
     """Return True if a system error reports a limit or a failure of the machine."""
     return bool(_advice(error))
-
-
-def reason_of(error: OSError) -> str:
-    """Return the system's message, with advice if there is any."""
-    return "; ".join(filter(None, (error.strerror or str(error), _advice(error))))
 
 
 def _advice(error: OSError) -> str:
@@ -49,7 +68,12 @@ def _advice(error: OSError) -> str:
 
 def not_written(place: object, error: OSError) -> GoodputError:
     """Return the error for a path that cannot be written."""
-    return GoodputError(f"{place}: cannot be written: {reason_of(error)}")
+    return error_from_os(f"{place}: cannot be written", error)
+
+
+def error_from_os(what: str, error: OSError) -> GoodputError:
+    """Return an error with the system's message, and advice if there is any. what: what failed; may be empty."""
+    return GoodputError(": ".join(filter(None, (what, error.strerror or str(error)))), tip=_advice(error))
 
 
 class SourceError(GoodputError):

@@ -69,16 +69,15 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
         present = [jobs[code] for code in codes_in(log.table.job)]
         present = [one for one in present if one not in log.earlier] or present
         if len(present) > 1 and all(is_scheduled_alone(format_names(log, jobs.index(one))) for one in present):
-            source = shlex.quote(log.table.sources[0]) if len(log.table.sources) == 1 else "TABLE"
             raise UsageError(
-                f"found {len(present)} jobs in the scheduler table, but no training logs. Run `goodput fleet "
-                f"{source}`, or add the stdout of one job"
+                f"found {len(present)} jobs in the scheduler table, but no training logs",
+                tip=f"run `goodput fleet {_only_source(log) or 'TABLE'}`, or add the stdout of one job",
             )
         if len(present) > 1:
             raise UsageError(
-                f"the log contains {len(present)} jobs; select one with -j NAME: "
-                f"{_listed(present, log.table.observed.run_names)} "
-                "(`goodput jobs` lists all of them with their times and goodput)"
+                f"the log contains {len(present)} jobs: {_listed(present, log.table.observed.run_names)}",
+                tip=f"select one with -j NAME; `{f'goodput jobs {_only_source(log)}'.rstrip()}` lists all of them with "
+                "their times and goodput",
             )
         name = present[0]
     if name not in jobs:
@@ -89,6 +88,11 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
     if is_scheduled_alone([one.name for one in formats]):
         table = replace(table, observed=replace(table.observed, scheduled_alone=True))
     return table.compacted(), name, formats
+
+
+def _only_source(log: EventLog) -> str:
+    """Return the source as a shell argument; empty if there are several."""
+    return shlex.quote(log.table.sources[0]) if len(log.table.sources) == 1 else ""
 
 
 def format_names(log: EventLog, code: int) -> tuple[str, ...]:
@@ -172,8 +176,9 @@ def no_job(log: EventLog, names: Sequence[str]) -> NotEnoughData:
 def no_such_job(name: str, jobs: Iterable[str]) -> NotEnoughData:
     """Return the error for a log that contains other jobs than the named one."""
     known = sorted(jobs)
-    meant = did_you_mean(name, known)
-    return NotEnoughData(f"no events for job {name!r}; {meant and f'{meant} '}the log contains {_listed(known)}")
+    return NotEnoughData(
+        f"no events for job {name!r}", cause=f"the log contains {_listed(known)}", tip=did_you_mean(name, known)
+    )
 
 
 def _listed(names: Sequence[str], run_names: Mapping[str, str] = MappingProxyType({})) -> str:
@@ -193,31 +198,38 @@ def no_events(diagnostics: Sequence[Diagnostic | CheckFinding], observed: Eviden
     """Return the error for a log without events and without inferred rules: the actual content of its sources.
     observed: lines about failures, and lines that look like steps."""
     for place in observed.unread_steps.values():
-        return NeedsMapping(_may_be_drafted(f"{place} looks like a step, but the format is unknown", place))
+        looks = f"{place} looks like a step, but the format is unknown"
+        return NeedsMapping(_NOTHING, cause=looks, tip=_to_draft(place))
     seen = observed.listed
     if seen and all(one.of_host for one in seen):
         one = min(seen, key=lambda one: (one.source, one.line))
-        more = f", and {plural(len(seen) - 1, 'more line')}: run `goodput check`" if len(seen) > 1 else ""
+        more = f", and {plural(len(seen) - 1, 'more line')}: `goodput check` lists them" if len(seen) > 1 else ""
         return NotEnoughData(
-            f"no training events: {one.source} is a host log. Pass the job's log as well. ({one.where} may explain a "
-            f"failure: {one.code}{more})"
+            f"no training events: {one.source} is a host log ({one.where} may explain a failure: {one.code}{more})",
+            tip="pass the job's log as well",
         )
     if seen:
         found = end_in_words(cause_without_attempts(observed))
-        text = f"{_NOTHING}: no line is recognized as a step{found and f' ({found})'}"
-        return NotEnoughData(_may_be_drafted(text, min(seen, key=lambda one: (one.source, one.line)).where))
+        return NotEnoughData(
+            _NOTHING,
+            cause=f"no line is recognized as a step{found and f' ({found})'}",
+            tip=_to_draft(min(seen, key=lambda one: (one.source, one.line)).where),
+        )
     if not diagnostics:
-        return NotEnoughData(f"{_NOTHING}: the sources are empty. Check whether the job has written its log yet")
+        return NotEnoughData(
+            _NOTHING, cause="the sources are empty", tip="check whether the job has written its log yet"
+        )
     most = max(diagnostics, key=lambda diagnostic: diagnostic.count)
     if most.code == "unrecognised_lines" and most.where:
-        return NotEnoughData(_may_be_drafted(f"{_NOTHING}: {most.where[0]}: {most.message}", most.where[0]))
+        return NotEnoughData(_NOTHING, cause=f"{most.where[0]}: {most.message}", tip=_to_draft(most.where[0]))
     counts: dict[str, int] = {}
     for diagnostic in diagnostics:
         counts[diagnostic.code] = counts.get(diagnostic.code, 0) + diagnostic.count
     counted = ", ".join(f"{count} x {code}" for code, count in list(counts.items())[:3])
     return NotEnoughData(
-        f"{_NOTHING} ({counted}); {''.join(f'{place}: ' for place in most.where[:1])}{most.message}. "
-        f"Run `goodput help {most.code}` for what to do, and `goodput check` with the same log for all findings"
+        f"{_NOTHING} ({counted})",
+        cause=f"{''.join(f'{place}: ' for place in most.where[:1])}{most.message}",
+        tip=f"run `goodput help {most.code}` for what to do, and `goodput check` with the same log for all findings",
     )
 
 
@@ -231,11 +243,11 @@ def end_in_words(why: FailureCause) -> str:
     return f"{'likely ' if why.certainty == 'likely' else ''}cause of its end: {why.where}: {why.code}"
 
 
-def _may_be_drafted(what: str, place: str) -> str:
+def _to_draft(place: str) -> str:
     """Return the advice for a log without inferred rules yet, with the commands that make and use a mapping. place:
     FILE:LINE of a line of it."""
     make = f"`goodput check --suggest {shlex.quote(place.rpartition(':')[0])} > my.toml`"
-    return f"{what}. Create a mapping with {make}, then pass `--mapping my.toml`"
+    return f"create a mapping with {make}, then pass `--mapping my.toml`"
 
 
 def by_job(log: EventLog) -> Iterator[EventLog]:
@@ -457,7 +469,9 @@ def _timeline(ordered: OrderedEvents, question: Question, name: str) -> tuple[Ti
     as_of = question.as_of.resolve(whole) if question.as_of else None
     reference = question.reference_step_time
     if reference == BASELINE:
-        raise UsageError("--reference-step-time baseline: only `goodput compare` has a baseline; use seconds or auto")
+        raise UsageError(
+            "--reference-step-time baseline: only `goodput compare` has a baseline", tip="use seconds or auto"
+        )
     rules = AccountingOptions(
         method=question.method,
         reference_ns=reference * 10**9 if isinstance(reference, Fraction) else reference,
@@ -467,12 +481,12 @@ def _timeline(ordered: OrderedEvents, question: Question, name: str) -> tuple[Ti
     if timeline is None:
         place = table.observed.unread_steps.get(name)
         if place:
-            unread = f"{place} looks like a step of job {name!r}, but the format is unknown"
-            raise NeedsMapping(_may_be_drafted(unread, place))
+            looks = f"{place} looks like a step, but the format is unknown"
+            raise NeedsMapping(f"no steps found for job {name!r}", cause=looks, tip=_to_draft(place))
         known = " before --as-of" if as_of is not None else ""
         found = end_in_words(cause_of_last_end(table)) if as_of is None else ""
         raise NotEnoughData(
-            f"all events of job {name!r}{known} have the same time{found and f' ({found})'}; "
-            "at least two different times are needed"
+            f"all events of job {name!r}{known} have the same time{found and f' ({found})'}",
+            cause="at least two different times are needed",
         )
     return timeline, replace(whole, start_ns=timeline.start, end_ns=timeline.end)

@@ -46,7 +46,7 @@ def _read_run(value: str | int) -> str:
     text = str(value).strip().lower()
     if text in (AUTO, ALL, "last") or (text.isascii() and text.isdigit() and 0 < len(text) < 10 and int(text) > 0):
         return text
-    raise UsageError(f"{value!r} is not a run; use a number from 1, last, all or auto")
+    raise UsageError(f"{value!r} is not a run", tip="use a number from 1, last, all or auto")
 
 
 def _read_step_time(value: str | float | Fraction) -> Fraction | Literal["auto", "baseline"]:

@@ -96,7 +96,7 @@ def window_bounds(timeline: Timeline, start: int, end: int, windows: Sequence[in
     """Return requested length, start and end (ns) of every window, ordered by length and then by time."""
     rows = -(-(end - start) // every)
     if rows * len(windows) > MAX_ROWS:
-        raise UsageError(f"{rows * len(windows)} windows are too many (limit {MAX_ROWS}); use a longer --every")
+        raise UsageError(f"{rows * len(windows)} windows are too many (limit {MAX_ROWS})", tip="use a longer --every")
     ends = start + every * np.arange(1, rows + 1, dtype=np.int64)
     window = np.repeat(np.array(windows, dtype=np.int64), rows)
     reached = np.tile(ends, len(windows))

@@ -121,19 +121,22 @@ def parse(text: str, subject: Subject, *, fails: bool = True) -> Expression:
     every = _EVERY.match(text) if subject.groups else None
     match = subject.shape.fullmatch(text, every.end() if every else 0)
     if match is None:
-        raise UsageError(f"{text!r} is not {subject.noun}; {subject.instead(text, subject.accepted)}")
+        raise UsageError(f"{text!r} is not {subject.noun}", tip=subject.instead(text, subject.accepted))
     name, comparison, number, unit = (match[1].strip(), match[2], match[3], (match[4] or "").lower())
     named = subject.find(name, text)
     if comparison == ":":
         if number[0] not in "+-":
-            raise UsageError(f"{text!r}: add a sign: '-{number}' if it fell by more than that, '+{number}' if it rose")
+            raise UsageError(
+                f"{text!r} has no sign",
+                tip=f"add one: '-{number}' if it fell by more than that, '+{number}' if it rose",
+            )
         comparison = "<" if number[0] == "-" else ">"
     allowed = subject.units[named.dimension]
     unit = unit or allowed[0]
     if unit not in allowed:
         units = ", ".join(one or "no unit" for one in allowed)
         hint = "it is a plain number" if allowed == ("",) else f"write {units}"
-        raise UsageError(f"{text!r}: {subject.of_name}{name} cannot be in {unit!r}; {hint}")
+        raise UsageError(f"{text!r}: {subject.of_name}{name} cannot be in {unit!r}", tip=hint)
     limit = Fraction(number) * UNIT_SECONDS.get(unit, 1)
     each = tuple(part.strip().lower() for part in every[1].split(",")) if every else ()
     return Expression(text.strip(), named, comparison, limit, "s" if unit in UNIT_SECONDS else unit, fails, each)
@@ -160,7 +163,7 @@ def read_fail_under(text: str, subject: Subject) -> Expression:
     """Return the expression of `--fail-under PCT`, which is `goodput<PCT`. Raise `UsageError` if it is not a number."""
     number = bounded_text(text).strip().removesuffix(PERCENT).strip()
     if not re.fullmatch(NUMBER, number):
-        raise UsageError(f"{text!r} is not a percentage; write a number such as 85 or 92.5")
+        raise UsageError(f"{text!r} is not a percentage", tip="write a number such as 85 or 92.5")
     if PERCENT not in text:
         _check_percentage(number)
     return parse(f"goodput<{number}", subject)
@@ -191,20 +194,19 @@ def _check_percentage(number: str) -> None:
     if 0 < percent < 1:
         meant = f"{float(100 * percent):g}"
         raise UsageError(
-            f"{number} is {number} %, and hardly any value is below it; did you mean {meant}? Otherwise write {number}%"
+            f"{number} is {number} %, and hardly any value is below it",
+            tip=f"did you mean {meant}? Otherwise write {number}%",
         )
     if percent > 100:
         less = next(percent / power for power in (10, 100, 10**18) if percent / power <= 100)
         raise UsageError(
-            f"{number} is above 100 %, and every value is below it; did you mean {float(less):g}? "
-            f"Otherwise write {number}%"
+            f"{number} is above 100 %, and every value is below it",
+            tip=f"did you mean {float(less):g}? Otherwise write {number}%",
         )
 
 
-NOT_JUDGED = "not judged: "
-"""Prefix of a hint if a threshold was not judged although its value is recorded; the reason follows."""
 INCONCLUSIVE = "inconclusive: "
-"""Prefix of a hint if only bounds of the value are known, and the limit lies between them."""
+"""Prefix of a hint if a threshold is inconclusive although its value is recorded; the reason follows."""
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def advise(
     from goodput_cli.analysis.question import price_of
 
     if options.get("start") is not None or options.get("end") is not None:
-        raise UsageError("advice covers a whole job: remove start and end, or set run")
+        raise UsageError("advice covers a whole job", tip="remove start and end, or set run")
     price = price_of(accelerators, price_per_hour)
     expressions = [parse_advice(one) for one in thresholds]
     question, of_job = parsed_options(AdviceQuestion, options)

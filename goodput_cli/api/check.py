@@ -93,7 +93,7 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
 
     file, _, number = place.rpartition(":")
     if not file or not (number.isascii() and number.isdecimal()) or int(number) < 1:
-        raise UsageError(f"--explain {place}: use FILE:LINE, such as train.log:120")
+        raise UsageError(f"--explain {place}: not a location", tip="use FILE:LINE, such as train.log:120")
     mappings = load_mappings(read_files(mapping), samples=False)
     readers = (*mappings.named, *mappings.shipped_of_records)
     lines = lines_of([file], readers)

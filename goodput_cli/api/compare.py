@@ -126,10 +126,13 @@ def plan_sides(
     count = max(len(named), len(job_names), len(runs))
     for what, values in (("SOURCE", named), ("--job-name", job_names), ("--run", runs)):
         if len(values) not in ((1, count) if what == "SOURCE" else (0, 1, count)):
-            raise UsageError(f"{len(values)} x {what} for {count} runs: use one for all runs, or one per run in order")
+            raise UsageError(
+                f"{len(values)} x {what} for {count} runs", tip="use one for all runs, or one per run in order"
+            )
     if count < 2:
         raise UsageError(
-            "nothing to compare: pass two SOURCEs (logs, or JSON of analyze), or one log with --job-name or --run twice"
+            "nothing to compare",
+            tip="pass two SOURCEs (logs, or JSON of analyze), or one log with --job-name or --run twice",
         )
     sides = [
         PlannedSide(
@@ -143,7 +146,7 @@ def plan_sides(
         for at in range(count)
     ]
     if sum(not side.usual for side in sides) < (1 if baseline is None else 2):
-        raise UsageError("all runs are baselines: pass a SOURCE that is not a baseline")
+        raise UsageError("all runs are baselines", tip="pass a SOURCE that is not a baseline")
     first = 0 if baseline is None else next(at for at, side in enumerate(sides) if side.source == baseline)
     return [sides[first], *sides[:first], *sides[first + 1 :]]
 
@@ -173,7 +176,7 @@ class _SideReader:
                     self._question = self._with_reference(side, read[key])
                 yield self._side(side, read[key])
             except (UsageError, NotEnoughData) as error:
-                raise type(error)(f"{without_password(side.source)}: {error}") from error
+                raise error.after(without_password(side.source)) from error
             if last[key] == at:
                 del read[key]  # free memory: logs may be large
 
@@ -197,18 +200,18 @@ class _SideReader:
         try:
             return self._draft.log(log, planned.source, how, zone)
         except NotEnoughData as error:
-            raise NotEnoughData(f"{without_password(planned.source)}: {error}") from error
+            raise error.after(without_password(planned.source)) from error
 
     def _with_reference(self, planned: PlannedSide, read: Summary | EventLog) -> Question:
         """Return the question with the median step of the baseline, the first run, as the reference of all runs."""
         from goodput_cli.analysis.summary import Summary
 
         if isinstance(read, Summary):
-            raise UsageError(f"a saved answer cannot be changed; {_BOTH_LOGS}")
+            raise UsageError("a saved answer cannot be changed", tip=_BOTH_LOGS)
         without = _SideReader(replace(self._question, reference_step_time=None), self._reading)
         usual = without._side(planned, read).summary.steps.median_seconds
         if usual is None:
-            raise NotEnoughData("has no step times for a reference; set --reference-step-time in seconds")
+            raise NotEnoughData("has no step times for a reference", tip="set --reference-step-time in seconds")
         return replace(self._question, reference_step_time=Fraction(repr(usual)))
 
     def _side(self, planned: PlannedSide, read: Summary | EventLog) -> Side:
@@ -219,7 +222,7 @@ class _SideReader:
         if isinstance(read, Summary):
             _check_saved(planned, read)
             if self._of_baseline:
-                raise UsageError(f"a saved answer cannot be changed; {_BOTH_LOGS}")
+                raise UsageError("a saved answer cannot be changed", tip=_BOTH_LOGS)
             if read.goodput_ns is None:
                 if read.bounds:
                     raise NotEnoughData(_inconclusive(read.bounds, read.ledger_goodput_ns, read.window.counted_ns))
@@ -247,7 +250,7 @@ def _check_saved(planned: PlannedSide, saved: Summary) -> None:
     if planned.job_alone and planned.job_name != saved.job:
         raise NotEnoughData(f"is a saved answer of job {saved.job!r}, not {planned.job_name!r}")
     if planned.run_alone:
-        raise UsageError("is a saved answer of one run; use --run once, which applies to the logs")
+        raise UsageError("is a saved answer of one run", tip="use --run once, which applies to the logs")
 
 
 def _with_own_names(sides: list[Side]) -> list[Side]:

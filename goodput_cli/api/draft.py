@@ -175,10 +175,10 @@ class DraftedReading:
         self._taken = len(taken.lines)
         other = "" if len(log.table) else _no_text(taken.lines)
         if other:
-            raise NotEnoughData(f"nothing was read: {names[0]} is {other}, not a text file")
+            raise NotEnoughData("nothing was read", cause=f"{names[0]} is {other}, not a text file")
         table = scheduler_table([text for _, text in taken.lines[:2]]) if not len(log.table) else None
         if table:
-            raise NotEnoughData(f"nothing was read: {names[0]} {table}")
+            raise NotEnoughData.from_sentence(f"nothing was read: {names[0]} {table}")
         made = draft(taken.lines, _stem(names[0]), _changed(names), self._account)
         part = () if taken.whole else (f"its rules were checked on the first {len(taken.lines):,} lines only",)
         return replace(made, doubts=(*made.doubts, *part))
@@ -279,8 +279,9 @@ class SharedDraft:
             said = "they match no step" if wrong is None else f"{wrong.message} ({', '.join(wrong.where)})"
             make = f"`goodput check --suggest {shlex.quote(source)} > my.toml`"
             raise NotEnoughData(
-                f"the rules inferred from {self.source} do not fit this log: {said}. Create a mapping with {make}, "
-                "and pass one --mapping per log"
+                f"the rules inferred from {self.source} do not fit this log",
+                cause=said,
+                tip=f"create a mapping with {make}, and pass one --mapping per log",
             )
         return read
 
@@ -338,7 +339,7 @@ def _refuse_others(log: EventLog, names: Sequence[str]) -> None:
     files = [one for name in names for one in (files_in_folder(name).logs if Path(name).is_dir() else [name])]
     said = describe_files_without_log(files)
     if said is not None:
-        raise NotEnoughData(f"nothing was read: {said}")
+        raise NotEnoughData.from_sentence(f"nothing was read: {said}")
 
 
 def _no_text(lines: Sequence[tuple[str, str]]) -> str:
@@ -453,9 +454,9 @@ def _answer(draft: Draft) -> InferredRules:
 
 def _not_judged(gates: Sequence[Threshold]) -> tuple[Threshold, ...]:
     """Return gates for an answer with inferred rules: those that fail become unjudged."""
-    from goodput_cli.analysis.threshold import NOT_JUDGED
+    from goodput_cli.analysis.threshold import INCONCLUSIVE
 
-    hint = f"{NOT_JUDGED}{_NOT_CHECKED}"
+    hint = f"{INCONCLUSIVE}{_NOT_CHECKED}"
     return tuple(replace(one, met=None, value=None, hint=hint) if one.fails else one for one in gates)
 
 
@@ -504,16 +505,16 @@ def _not_drafted(log: EventLog, names: Sequence[str], lines: int, reason: str) -
     why = found and f" ({found})"
     if len(table) == 0:
         of = f"{names[0]}: " if len(names) == 1 else ""
-        raise NotEnoughData(f"{of}nothing was read: 0 events in {plural(lines, 'line')}{why}; {reason}")
+        raise NotEnoughData(f"{of}nothing was read: 0 events in {plural(lines, 'line')}{why}", cause=reason)
     read = len(set(zip(table.source.tolist(), table.line.tolist(), strict=True)))
     if lines - read < _FEW_UNREAD and not table.observed.unread_steps:
         return log
     verb = "was" if read == 1 else "were"
-    said = f"{read:,} of {plural(lines, 'line')} {verb} read, but none of them is a step{why}; {reason}"
+    said = f"{read:,} of {plural(lines, 'line')} {verb} read, but none of them is a step{why}"
     if int(table.time.min()) == int(table.end.max()):
-        raise NotEnoughData(said)
+        raise NotEnoughData(said, cause=reason)
     observed = replace(table.observed, draft_refused=True)
-    noticed = (*log.diagnostics, Diagnostic.of("not_drafted", said))
+    noticed = (*log.diagnostics, Diagnostic.of("not_drafted", f"{said}; {reason}"))
     return replace(log, table=replace(table, observed=observed), diagnostics=noticed)
 
 

@@ -115,7 +115,7 @@ def _check_overwrites_no_source(path: Path, sources: Sequence[str], stdin: Binar
         log = source_of_path(place, sources, stdin)
         if log is not None and not (update and snapshot.read_manifest(path) is not None):
             also = "" if log == str(place) else f" ({log})"
-            raise UsageError(f"{place}: is one of the input logs{also}; choose another file for the snapshot")
+            raise UsageError(f"{place}: is one of the input logs{also}", tip="choose another file for the snapshot")
 
 
 def _check_manifest_is_own(path: Path) -> None:
@@ -123,8 +123,8 @@ def _check_manifest_is_own(path: Path) -> None:
     place = snapshot.manifest_path(path)
     if os.path.lexists(place) and snapshot.written_manifest(path) is None:
         raise UsageError(
-            f"{place}: the file exists and is not the manifest of a snapshot; choose another name for the snapshot, "
-            "or replace it with --force"
+            f"{place}: the file exists and is not the manifest of a snapshot",
+            tip="choose another name for the snapshot, or replace it with --force",
         )
 
 
@@ -139,24 +139,24 @@ def _is_worth_keeping(uris: Sequence[str], error: BaseException) -> bool:
 def _before(path: Path, sources: Sequence[str], job_name: str | None, keeping: SnapshotMode) -> Manifest | None:
     """Return the manifest of the snapshot to update. Raises UsageError if writing would destroy a file."""
     if not path.parent.is_dir():
-        raise UsageError(f"{path}: the folder {path.parent} does not exist; create it first")
+        raise UsageError(f"{path}: the folder {path.parent} does not exist", tip="create it first")
     if not keeping.force:
         _check_manifest_is_own(path)
     if not path.exists() or (keeping.force and not keeping.update):
         if keeping.update and not sources:
-            raise UsageError(f"{path}: no such snapshot; pass the SOURCE")
+            raise UsageError(f"{path}: no such snapshot", tip="pass the SOURCE")
         return None
     if not keeping.update:
-        raise UsageError(f"{path}: the file exists; add new lines with --update, or replace it with --force")
+        raise UsageError(f"{path}: the file exists", tip="add new lines with --update, or replace it with --force")
     before = snapshot.read_manifest(path)
     if before is None:
-        raise UsageError(f"{path}: its manifest is missing or does not match; download it again with --force")
+        raise UsageError(f"{path}: its manifest is missing or does not match", tip="download it again with --force")
     if (sources and tuple(map(without_password, sources)) != before.sources) or (
         job_name and job_name != before.job_name
     ):
         named = " ".join(before.sources)
         job = f" of job {before.job_name}" if before.job_name else ""
-        raise UsageError(f"{path}: is a snapshot of {named}{job}; use --update without another SOURCE")
+        raise UsageError(f"{path}: is a snapshot of {named}{job}", tip="use --update without another SOURCE")
     return before
 
 

@@ -154,7 +154,8 @@ class Reading:
         if former.get(job) != old or old in jobs:
             raise UsageError(
                 f"the settings of the job {old!r} do not apply to {job!r}: the job never had this name, or another job "
-                "has it now. Rename the table in the settings, or use --no-config"
+                "has it now",
+                tip="rename the table in the settings, or use --no-config",
             )
         return (Diagnostic.of("job_renamed", renamed(old, [job], "settings can use the old one")),)
 
@@ -197,7 +198,7 @@ class Plan:
     )
     """Time between two updates."""
     windows: tuple[int, ...] = option(
-        (), MONITOR, "Publish the last W too, such as 1d; repeatable.", names=("--window",), metavar="W", read=read_ns
+        (), MONITOR, "Publish the last W too, such as 1d. Repeatable.", names=("--window",), metavar="W", read=read_ns
     )
     """Lengths of rolling windows in ns."""
     settle: float = option(
@@ -255,14 +256,14 @@ def addresses(sources: Any) -> list[str]:
     """Return one source or several as texts. Raises UsageError for anything else."""
     named = [sources] if isinstance(sources, str | os.PathLike) else sources
     if not isinstance(named, Iterable) or isinstance(named, bytes | Mapping | IOBase):
-        raise UsageError(f"sources cannot be {type(sources).__name__}; {_ACCEPTED}")
+        raise UsageError(f"sources cannot be {type(sources).__name__}", tip=_ACCEPTED)
     return [_address(source) for source in named]
 
 
 def _address(source: object) -> str:
     if isinstance(source, str | os.PathLike):
         return os.fspath(source)
-    raise UsageError(f"a source cannot be {type(source).__name__}; {_ACCEPTED}")
+    raise UsageError(f"a source cannot be {type(source).__name__}", tip=_ACCEPTED)
 
 
 def readable(sources: Any) -> list[str | RawBatch]:

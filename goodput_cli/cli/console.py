@@ -14,7 +14,7 @@ from threading import Lock
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
-from goodput_cli.errors import GoodputError, reason_of
+from goodput_cli.errors import GoodputError, error_from_os, error_lines
 from goodput_cli.report.base import Depth, Page
 from goodput_cli.vocabulary.text import safe_lines, wrapped
 
@@ -68,6 +68,12 @@ def print_safely(sentence: str) -> None:
     print_message(safe_lines(sentence))
 
 
+def print_error(message: str, *, cause: str = "", tip: str = "") -> None:
+    """Print what failed, why, and what to do, on up to three lines of standard error. They can contain untrusted
+    text."""
+    print_safely(error_lines(message, cause, tip))
+
+
 def write_output(content: str | bytes) -> bool:
     """Write text or bytes to standard output. Return False if the reader has gone (`| head`). Raises GoodputError for a
     full disk."""
@@ -119,7 +125,7 @@ def _write(stream: TextIO, content: str | bytes, name: str) -> bool:
         # The interpreter flushes again when it exits, so the descriptor must be valid.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         if not isinstance(error, BrokenPipeError):
-            raise GoodputError(f"cannot write to {name}: {reason_of(error)}") from error
+            raise error_from_os(f"cannot write to {name}", error) from error
         return False
     return True
 

@@ -13,6 +13,14 @@ import click
 from click.shell_completion import CompletionItem
 
 
+class UsageErrorWithTip(click.UsageError):
+    """A wrong use of a command, with what to do about it."""
+
+    def __init__(self, message: str, tip: str, ctx: click.Context | None = None) -> None:
+        super().__init__(message, ctx)
+        self.tip = tip
+
+
 @dataclass(frozen=True)
 class LazyCommand:
     """A command whose module is imported when the command is called.
@@ -110,7 +118,9 @@ class LazyGroup(click.Group):
         text = ctx.get_help() if names in ([], [HELP]) else explain(asked, self.commands)
         if not text and names:
             meant = suggestion(asked, self.commands)
-            ctx.fail(f"no help on {asked!r}; {meant or '`goodput help words` lists all words that have help'}")
+            raise UsageErrorWithTip(
+                f"no help on {asked!r}", meant or "`goodput help words` lists all words that have help"
+            )
         if text:
             click.echo(text, color=ctx.color)
             ctx.exit()
@@ -171,15 +181,15 @@ class LazyGroup(click.Group):
         from goodput_cli.sources.other_files import similar_path
         from goodput_cli.vocabulary.text import likeliest
 
-        message = f"No such command, file or folder: {name!r}."
+        message = f"no such command, file or folder: {name!r}"
         path = similar_path(name)
         if not path and has_help(name):
             return click.UsageError(f"{message} `goodput help {shlex.quote(name)}` explains the word.", error.ctx)
         if close := [shlex.quote(path)] if path else likeliest(name, self.commands):
-            return click.UsageError(f"{message} Did you mean {' or '.join(close)}?", error.ctx)
+            return UsageErrorWithTip(message, f"did you mean {' or '.join(close)}?", error.ctx)
         if meant := word_meant(name):
-            meant = f" {meant[0].upper()}{meant[1:]} `goodput help WORD` explains a word."
-        return click.UsageError(message + meant, error.ctx)
+            meant = f"{meant} `goodput help WORD` explains a word"
+        return UsageErrorWithTip(message, meant, error.ctx)
 
 
 class FileName(click.ParamType[Any]):

@@ -1,6 +1,6 @@
 """The command `goodput`. Only this module turns errors into messages and exit codes.
 
-0 success, 1 failure, 2 wrong usage, 3 a gate failed, 4 not enough data, 5 `--strict` found problems, 130 interrupted.
+0 success, 1 failure, 2 wrong usage, 3 a gate failed, 4 inconclusive, 5 `--strict` found problems, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import click
 
-from goodput_cli.cli.console import INTERRUPTED, WORD, prepare_streams, print_message, print_safely
+from goodput_cli.cli.console import INTERRUPTED, WORD, prepare_streams, print_error, print_message
 from goodput_cli.cli.group import LazyCommand, LazyGroup
-from goodput_cli.errors import GoodputError, is_of_machine, reason_of, to_install
+from goodput_cli.errors import GoodputError, error_from_os, is_of_machine, to_install
 from goodput_cli.vocabulary.text import safe
 
 DISTRIBUTION = "goodput-cli"
@@ -50,16 +50,15 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _report_wrong_usage(error)
         return error.exit_code
     except click.ClickException as error:
-        print_safely(f"Error: {error.format_message()}")
+        print_error(error.format_message())
         return error.exit_code
     except GoodputError as error:
-        print_safely(f"Error: {error}")
-        return error.exit_code
+        return _report_error(error)
     except (KeyboardInterrupt, click.Abort):
         print_message(WORD)
         return INTERRUPTED
     except MemoryError:
-        print_message("Error: not enough memory for this log; analyze a part of it, or use a machine with more memory.")
+        print_error("not enough memory for this log", tip="analyze a part of it, or use a machine with more memory")
         return GoodputError.exit_code
     except Exception as error:
         return _report_other_error(error)
@@ -114,36 +113,43 @@ def _is_interrupted(error: BaseException) -> bool:
     return False
 
 
+def _report_error(error: GoodputError) -> int:
+    print_error(error.message, cause=error.cause, tip=error.tip)
+    return error.exit_code
+
+
 def _report_wrong_usage(error: click.UsageError) -> None:
-    """Print the usage, how to get help, and the error."""
-    if (sentence := _removed(error)) is not None:
-        print_safely(f"Error: {sentence}")
-        return
-    if error.ctx is not None:
-        print_message(error.ctx.get_usage())
-        print_message(f"Try '{error.ctx.command_path} --help' for help.\n")
-    print_safely(f"Error: {error.format_message()}")
+    """Print the error, and what to do: the tip of the error, a similar name, or the help of the command."""
+    message, tip = error.format_message().removesuffix("."), getattr(error, "tip", "")
+    if isinstance(error, click.NoSuchOption):
+        message = f"no such option: {error.option_name}"
+        if removed := _removed(error):
+            message, tip = removed
+        elif error.possibilities:
+            tip = f"did you mean {' or '.join(sorted(error.possibilities))}?"
+    if not tip and error.ctx is not None:
+        tip = f"{error.ctx.command_path} --help"
+    print_error(f"{message[:1].lower()}{message[1:]}", tip=tip)
 
 
-def _removed(error: click.UsageError) -> str | None:
-    """Return what to use instead of a removed option; None for other errors."""
-    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
-        return None
+def _removed(error: click.NoSuchOption) -> tuple[str, str] | None:
+    """Return the error and the tip for a removed option; None for other options."""
     from goodput_cli.vocabulary.removed import OPTIONS
 
-    command, sentence = OPTIONS.get(error.option_name, ("", ""))
-    return sentence if command == error.ctx.info_name else None
+    command, tip = OPTIONS.get(error.option_name, ("", ""))
+    if error.ctx is None or command != error.ctx.info_name:
+        return None
+    return f"{error.option_name} was removed", tip
 
 
 def _report_machine_error(error: OSError) -> int:
     """Print an error of the machine, such as a full disk."""
     from traceback import walk_tb
 
-    place = f"{os.fsdecode(error.filename)}: " if error.filename else ""
+    place = os.fsdecode(error.filename) if error.filename else ""
     if any(frame.f_code is click.echo.__code__ for frame, _ in walk_tb(error.__traceback__)):
-        place = "cannot write to standard output: "  # a help text
-    print_safely(f"Error: {place}{reason_of(error)}")
-    return GoodputError.exit_code
+        place = "cannot write to standard output"  # a help text
+    return _report_error(error_from_os(place, error))
 
 
 def _report_missing_package(error: ImportError) -> int:
@@ -151,7 +157,7 @@ def _report_missing_package(error: ImportError) -> int:
     package = (error.name or "goodput_cli").partition(".")[0]
     if package == "goodput_cli":
         return _report_bug(error)
-    print_message(f"Error: the package {package} is missing or broken; install goodput again: {to_install()}")
+    print_error(f"the package {package} is missing or broken", tip=f"install goodput again: {to_install()}")
     return GoodputError.exit_code
 
 
@@ -159,9 +165,10 @@ def _report_bug(error: Exception) -> int:
     """Print one sentence about a bug; with GOODPUT_DEBUG, raise the error."""
     if os.environ.get(DEBUG_VARIABLE, "") not in ("", "0"):
         raise error
-    print_message(
-        f"Error: internal error in goodput {_version()} ({type(error).__name__}: {safe(str(error))[:300]}). "
-        f"This is a bug. Please report it with the output of the same command under {DEBUG_VARIABLE}=1."
+    print_error(
+        f"internal error in goodput {_version()} ({type(error).__name__}: {safe(str(error))[:300]})",
+        cause="This is a bug",
+        tip=f"Please report it with the output of the same command under {DEBUG_VARIABLE}=1",
     )
     return GoodputError.exit_code
 

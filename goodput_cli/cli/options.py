@@ -19,7 +19,7 @@ from goodput_cli.analysis.question import Question, price_of
 from goodput_cli.analysis.work_options import WORK
 from goodput_cli.api.options import JOB, Reading, parsed_options
 from goodput_cli.cli.console import print_message
-from goodput_cli.cli.group import FILE, SHORT_LINES, WRITTEN, Command, LazyGroup, complete_format
+from goodput_cli.cli.group import FILE, SHORT_LINES, WRITTEN, Command, LazyGroup, UsageErrorWithTip, complete_format
 from goodput_cli.cli.settings import OLD_NAME, every_mapping
 from goodput_cli.errors import UsageError
 from goodput_cli.events.reading_options import WHAT
@@ -57,6 +57,14 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Decorator = Callable[[Decorated], Decorated]
 
 
+class RefusedValueError(click.BadParameter):
+    """A value that the library refused, with the same tip."""
+
+    def __init__(self, error: UsageError, param: click.Parameter | None, ctx: click.Context | None) -> None:
+        super().__init__(error.message, ctx, param)
+        self.tip = error.tip
+
+
 class ParsedParameter(click.ParamType[Any]):
     """A value that a function of the library parses. Its `UsageError` becomes an error of click.
 
@@ -75,7 +83,7 @@ class ParsedParameter(click.ParamType[Any]):
         try:
             return self._read(bounded_text(value))
         except UsageError as error:
-            self.fail(str(error), param, ctx)
+            raise RefusedValueError(error, param, ctx) from error
 
 
 class GroupedOption(click.Option):
@@ -110,29 +118,28 @@ class GroupedCommand(Command):
         try:
             return self._parsed(ctx, args)
         except click.NoSuchOption as error:
-            message = self._leads(ctx, error.option_name) or self._begun(error.option_name)
-            if message is None:
+            tip = self._leads(ctx, error.option_name) or self._begun(error.option_name)
+            if tip is None:
                 raise
-            raise click.NoSuchOption(error.option_name, message, ctx=ctx) from error
+            raise UsageErrorWithTip(f"no such option: {error.option_name}", tip, ctx) from error
 
     def _begun(self, name: str) -> str | None:
         """Return a suggestion if exactly one option begins with `name`."""
         known = sorted({one for param in self.params for one in param.opts if len(name) > 3 and one.startswith(name)})
-        return f"No such option {name!r}. Did you mean {known[0]!r}?" if len(known) == 1 else None
+        return f"did you mean {known[0]}?" if len(known) == 1 else None
 
     def _leads(self, ctx: click.Context, name: str) -> str | None:
         """Return a suggestion if the option has another name, or if other commands have it."""
         known = {one for param in self.params for one in param.opts}
         meant = next((ours for ours, theirs in _OTHER_NAMES.items() if name in theirs and ours in known), None)
         if meant is not None:
-            return f"No such option {name!r}. Did you mean {meant!r}?"
+            return f"did you mean {meant}?"
         group = ctx.parent.command if ctx.parent is not None else None
         others = group.commands_with(name) if isinstance(group, LazyGroup) else []
         if not 0 < len(others) <= _MOST_COMMANDS:
             return None
-        *first, last = others
-        having = f"{', '.join(first)} and {last} have" if first else f"{last} has"
-        return f"No such option {name!r} of goodput {self.name}: goodput {having} it."
+        *first, last = (f"`goodput {name}`" for name in others)
+        return f"{', '.join(first)} and {last} have it" if first else f"{last} has it"
 
     def _parsed(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
@@ -265,7 +272,7 @@ class _Sources:
     """The log sources and their options."""
 
     log_file: tuple[str, ...] = declare.option(
-        (), WHAT, "Read one more SOURCE; repeatable.", metavar="FILE", follows="job_name", settings={"type": FILE}
+        (), WHAT, "Read one more SOURCE. Repeatable.", metavar="FILE", follows="job_name", settings={"type": FILE}
     )
     draft: bool = declare.option(
         True,
@@ -411,7 +418,7 @@ def options_of(kind: type, argument: str) -> Callable[[Callable[..., int]], Call
 def threshold_options(
     parse: Callable[..., Any],
     under: Callable[[str], Any] | None = None,
-    holds: str = "Exit with 3 if EXPR is true; repeatable.",
+    holds: str = "Exit with 3 if EXPR is true. Repeatable.",
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Add the gates to a command, which gets the expressions as `thresholds`, failing ones first.
 
@@ -422,7 +429,7 @@ def threshold_options(
     fails, warns = ParsedParameter("expr", parse), ParsedParameter("expr", partial(parse, fails=False))
     options = [
         option(OUTPUT, "--fail-if", type=fails, help=holds, **expressions),
-        option(OUTPUT, "--warn-if", type=warns, help="Print a warning if EXPR is true; repeatable.", **expressions),
+        option(OUTPUT, "--warn-if", type=warns, help="Print a warning if EXPR is true. Repeatable.", **expressions),
     ]
     if under is not None:
         shape: dict[str, Any] = {"metavar": "PCT", "type": ParsedParameter("percent", under), "gate": True}

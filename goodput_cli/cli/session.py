@@ -32,7 +32,7 @@ from goodput_cli.cli.console import (
     reading_progress,
     write_output,
 )
-from goodput_cli.cli.group import FileName
+from goodput_cli.cli.group import FileName, UsageErrorWithTip
 from goodput_cli.cli.options import CommandLine
 from goodput_cli.cli.settings import NAME, SETTINGS, every_mapping
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems
@@ -89,7 +89,7 @@ class FilesRead:
         from goodput_cli.sources.files import source_of_path
 
         if source_of_path(path, self.logs) is not None:
-            raise UsageError(f"{path}: is one of the input logs; choose another output file")
+            raise UsageError(f"{path}: is one of the input logs", tip="choose another output file")
         self.check_others(path)
 
     def check_others(self, path: Path) -> None:
@@ -98,7 +98,7 @@ class FilesRead:
 
         for option, name in self.others:
             if source_of_path(path, [name]) is not None:
-                raise UsageError(f"{path}: is an input ({option}); choose another output file")
+                raise UsageError(f"{path}: is an input ({option})", tip="choose another output file")
 
 
 def start_to_draw() -> None:
@@ -114,9 +114,9 @@ def writable(path: Path, *, force: bool) -> Path:
     for a directory that is not writable."""
     folder = path.parent
     if path.is_dir():
-        raise UsageError(f"{path}: is a folder; use a file in it")
+        raise UsageError(f"{path}: is a folder", tip="use a file in it")
     if not folder.is_dir():
-        raise UsageError(f"{path}: the folder {folder} does not exist; create it first")
+        raise UsageError(f"{path}: the folder {folder} does not exist", tip="create it first")
     if path.exists():
         FilesRead.of_command().check(path)
     if path.exists() and not force:
@@ -235,7 +235,7 @@ class Session(Generic[Answer]):
         if "-" not in self.sources:
             return None
         if sys.stdin is None:
-            raise SourceError("-: standard input is closed; pipe a log into it, or pass a file")
+            raise SourceError("-: standard input is closed", tip="pipe a log into it, or pass a file")
         return sys.stdin.buffer
 
 
@@ -260,7 +260,7 @@ def open_session(
         raise UsageError("two --output options name the same file")
     name = output.format_ or (None if files else DEFAULT_FORMAT)
     if name and is_binary(name) and sys.stdout.isatty():
-        raise UsageError(f"{name} cannot be shown on a terminal; write a file with -o, or use a pipe")
+        raise UsageError(f"{name} cannot be shown on a terminal", tip="write a file with -o, or use a pipe")
     if charts and any(map(draws, (*(file_format for _, file_format in files), *([name] if name else [])))):
         start_to_draw()
     written = tuple((path, load(file_format)) for path, file_format in files)
@@ -290,6 +290,6 @@ def sources_of(
     job = line.library.get("job_name") or ", ".join(jobs)
     if not job:
         context = click.get_current_context()
-        raise click.UsageError(f"no SOURCE: {hint}, for example '{context.command_path} run.jsonl'", context)
+        raise UsageErrorWithTip("no SOURCE", f"{hint}, for example `{context.command_path} run.jsonl`", context)
     print_message(f"No SOURCE: looking for the job {safe(job)} in Cloud Logging.")
     return [CLOUD_LOGGING]

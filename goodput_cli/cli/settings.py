@@ -190,8 +190,10 @@ class _SettingsConverter:
         known = group.command.list_commands(group) if group and isinstance(group.command, click.Group) else []
         for name in tables:
             if name not in known:
-                hint = "" if name != "tool" else "; in this file, settings are at the top level, not in [tool.goodput]"
-                raise self._wrong(f"[{name}]", f"no such command{_did_you_mean(name, [*known, JOBS])}{hint}")
+                tip = did_you_mean(name, [*known, JOBS])
+                if name == "tool":
+                    tip = "in this file, settings are at the top level, not in [tool.goodput]"
+                raise self._wrong(f"[{name}]", "no such command", tip)
 
     def read(
         self, table: Mapping[str, Any], prefix: str, owner: click.Command, names: Collection[str | None]
@@ -204,7 +206,7 @@ class _SettingsConverter:
             if option is None and isinstance(value, bool) and f"no-{key}" in options:
                 option, value = options[f"no-{key}"], not value  # `draft = false` is `no-draft = true`
             if option is None:
-                raise self._wrong(prefix + key, f"no such option{_did_you_mean(key, options)}")
+                raise self._wrong(prefix + key, "no such option", did_you_mean(key, options))
             if option.name in ONLY_TYPED or isinstance(option.type, FileName):
                 raise self._wrong(prefix + key, "inputs and outputs can only be set on the command line")
             checked = self._value(option, value, prefix + key)
@@ -226,7 +228,7 @@ class _SettingsConverter:
         try:
             option.type_cast_value(self.context, typed)
         except click.BadParameter as error:
-            raise self._wrong(key, error.message) from None
+            raise self._wrong(key, error.message, getattr(error, "tip", "")) from None
         return typed
 
     def _text(self, value: Any, key: str) -> str:
@@ -235,8 +237,8 @@ class _SettingsConverter:
             raise self._wrong(key, "must be a text or a number")
         return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
-    def _wrong(self, key: str, what: str) -> UsageError:
-        return UsageError(f"{self.settings.shown}: {safe(key)}: {what}")
+    def _wrong(self, key: str, what: str, tip: str = "") -> UsageError:
+        return UsageError(f"{self.settings.shown}: {safe(key)}: {what}", tip=tip)
 
 
 def load_defaults(command: click.Command, context: click.Context, arguments: list[str]) -> Iterator[str]:
@@ -330,8 +332,8 @@ def _of_job(jobs: Any, job: str | None, command: click.Command, settings: Settin
         raise UsageError(f"{settings.shown}: {JOBS}: must contain a table per job, such as [{JOBS}.llm-7b]")
     if jobs and job is None and command.name == _ANALYZE:
         raise UsageError(
-            f"{settings.shown}: has settings for single jobs ({', '.join(safe(name) for name in jobs)}); select one "
-            f"with --job-name{WITHOUT}"
+            f"{settings.shown}: has settings for single jobs ({', '.join(safe(name) for name in jobs)})",
+            tip=f"select one with --job-name{WITHOUT}",
         )
     settings_of_job: Mapping[str, Any] = jobs.get(job, {})
     return settings_of_job
@@ -359,8 +361,3 @@ def _options(command: click.Command) -> list[click.Option]:
 
 def _long_names(option: click.Option) -> list[str]:
     return [name.removeprefix("--") for name in option.opts if name.startswith("--")]
-
-
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    meant = did_you_mean(name, known)
-    return f"; {meant}" if meant else ""

@@ -111,7 +111,9 @@ class LibraryAnswer:
 def require_library() -> None:
     """Raise UsageError if the library is not installed."""
     if find_spec(MODULE) is None:
-        raise UsageError(f"the reference library {NAME} is not installed; install it with {to_install('reconcile')}")
+        raise UsageError(
+            f"the reference library {NAME} is not installed", tip=f"install it with {to_install('reconcile')}"
+        )
 
 
 def ask_library(table: EventTable, job: str, asked_at_ns: int, timeout: float) -> LibraryAnswer:
@@ -146,7 +148,7 @@ def _run(lines: Iterable[str], timeout: float) -> str:
             if feeder.ident is not None:
                 feeder.join()
     if too_late.is_set():
-        raise GoodputError(f"the reference library did not finish within {timeout:g} s; increase --timeout")
+        raise GoodputError(f"the reference library did not finish within {timeout:g} s", tip="increase --timeout")
     if not answer:
         raise GoodputError("the process of the reference library died, possibly out of memory")
     return str(answer)

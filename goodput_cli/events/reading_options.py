@@ -24,7 +24,7 @@ WHAT = "Logs"
 def _read_year(value: str | int) -> int:
     year = int(value) if str(value).isascii() and str(value).isdigit() else 0
     if not 1970 <= year < 2255:
-        raise UsageError(f"--year {value}: use a year from 1970 to 2254")
+        raise UsageError(f"--year {value}: out of range", tip="use a year from 1970 to 2254")
     return year
 
 
@@ -32,14 +32,16 @@ def _read_start(value: str | TimeArgument) -> TimeArgument:
     """Return a time that does not depend on the job."""
     when = parse_when(value) if isinstance(value, str) else value
     if when.kind not in ("instant", "local"):
-        raise UsageError(f"--start {when.text}: use a date and a time, such as 2026-01-31T14:05")
+        raise UsageError(
+            f"--start {when.text}: not a date and a time", tip="use a date and a time, such as 2026-01-31T14:05"
+        )
     return when
 
 
 def _read_host(value: str) -> str:
     """Return a host name or a glob pattern of host names."""
     if not value.strip():
-        raise UsageError("--hosts-of-job: use a host name, or a pattern such as node-*")
+        raise UsageError("--hosts-of-job: not a host name", tip="use a host name, or a pattern such as node-*")
     return value.strip().lower()
 
 
@@ -50,7 +52,7 @@ class ReadingOptions:
     mapping: tuple[str, ...] = option(
         (),
         WHAT,
-        "Read a log format from a TOML file (docs/mappings.md); repeatable.",
+        "Read a log format from a TOML file (docs/mappings.md). Repeatable.",
         about="TOML files that declare log formats.",
         metavar="FILE",
         read=os.fspath,
@@ -96,7 +98,7 @@ class ReadingOptions:
     hosts_of_job: tuple[str, ...] = option(
         (),
         WHAT,
-        "Use kernel logs of hosts that match GLOB; repeatable.",
+        "Use kernel logs of hosts that match GLOB. Repeatable.",
         about="Patterns of more hosts of the job, whose kernel logs count.",
         metavar="GLOB",
         read=_read_host,

@@ -44,7 +44,7 @@ class TableRow:
         try:
             return read(text)
         except UsageError as error:
-            raise UsageError(f"{self.where}: {column}: {error}") from error
+            raise error.after(f"{self.where}: {column}") from error
 
     def need(self, column: str, read: Callable[[str], Value]) -> Value:
         """Return the same; raise UsageError if it is missing."""
@@ -63,7 +63,7 @@ def read_table(path: str, needed: Sequence[str] = ()) -> list[TableRow]:
     columns = {column for row in rows for column in row.cells}
     lacking = [column for column in needed if column not in columns]
     if rows and lacking:
-        raise UsageError(f"{path}: missing column {lacking[0]}; found {', '.join(sorted(columns))}")
+        raise UsageError(f"{path}: missing column {lacking[0]}", cause=f"the columns are {', '.join(sorted(columns))}")
     return rows
 
 
@@ -108,10 +108,9 @@ def _listed(path: str, read: Callable[[Path], Iterator[TableRow]]) -> list[Table
     try:
         return list(read(Path(path)))
     except (OSError, ValueError, csv.Error, RecursionError) as error:
-        reason = (
-            unreadable(path, error) if isinstance(error, OSError) else f"{path}: cannot be read as a table: {error}"
-        )
-        raise UsageError(str(reason)) from error
+        if isinstance(error, OSError):
+            raise UsageError.from_sentence(str(unreadable(path, error))) from error
+        raise UsageError(f"{path}: cannot be read as a table: {error}") from error
 
 
 def _rows(path: Path) -> Iterator[TableRow]:

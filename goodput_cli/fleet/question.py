@@ -43,7 +43,7 @@ def _read_names(text: str) -> tuple[str, ...]:
         return text
     names = tuple(part.strip().lower() for part in text.split(","))
     if not all(names) or len(set(names)) < len(names):
-        raise UsageError(f"{text!r} is not a list of names; use names separated by commas, such as team,week")
+        raise UsageError(f"{text!r} is not a list of names", tip="use names separated by commas, such as team,week")
     return names
 
 
@@ -51,7 +51,7 @@ def _read_failures(text: str) -> tuple[str, ...]:
     names = _read_names(text)
     unknown = [name for name in names if name not in ENDED]
     if unknown:
-        raise UsageError(f"unknown end {unknown[0]!r}; use {', '.join(ENDED)}")
+        raise UsageError(f"unknown end {unknown[0]!r}", tip=f"use {', '.join(ENDED)}")
     return names
 
 
@@ -61,13 +61,15 @@ def _read_sizes(text: Any) -> tuple[int, ...]:
     except ValueError:
         sizes = ()
     if not sizes or sizes[0] < 1 or any(first >= second for first, second in pairwise(sizes)):
-        raise UsageError(f"{text!r} is not a list of sizes; use increasing numbers of accelerators, such as 8,64,512")
+        raise UsageError(
+            f"{text!r} is not a list of sizes", tip="use increasing numbers of accelerators, such as 8,64,512"
+        )
     return sizes
 
 
 def _read_currency(text: str) -> str:
     if not (text.isascii() and text.isalpha() and 2 <= len(text) <= 5):
-        raise UsageError(f"{text!r} is not a currency; use a code such as USD")
+        raise UsageError(f"{text!r} is not a currency", tip="use a code such as USD")
     return text.upper()
 
 
@@ -290,11 +292,11 @@ class FleetQuestion:
         question = self.question
         for name, when in (("--from", question.start), ("--to", question.end), ("--as-of", question.as_of)):
             if when is not None and when.kind in _WAYS:
-                raise UsageError(f"{name} {when.text}: is different for each job; use a date and time, or now")
+                raise UsageError(f"{name} {when.text}: is different for each job", tip="use a date and time, or now")
         if question.start is not None and self.grouping.last is not None:
             raise UsageError("--from and --last cannot be combined: --last ends at --to")
         if question.run != AUTO or question.window:
-            raise UsageError("goodput fleet does not take --run and --window; use --runs and --last")
+            raise UsageError("goodput fleet does not take --run and --window", tip="use --runs and --last")
 
     @property
     def zone(self) -> tzinfo:
@@ -326,7 +328,7 @@ class FleetQuestion:
         for name in (name for dims in self.grouping.by for name in dims):
             if name not in dimensions:
                 known = ", ".join(sorted(dimensions))
-                raise UsageError(f"--by {name}: unknown dimension; use one of {known}")
+                raise UsageError(f"--by {name}: unknown dimension", tip=f"use one of {known}")
 
     def window(self, extents: Sequence[tuple[str, int, int, int]]) -> tuple[int, int]:
         """[start, end) (ns): as asked, else from the first run's beginning to the last one's end. extents: job, number,

@@ -263,10 +263,10 @@ class _Fleet:
         reasons += [row.problem for row in outcome.rows if row.problem is not None]
         others = sorted({job for row in outcome.rows for job in row.other_jobs})
         if reasons:
-            return NotEnoughData(f"no job could be analyzed; {min(reasons)}")
+            return NotEnoughData("no job could be analyzed", cause=min(reasons))
         if others and self._asked.jobs:
             matching = " or ".join(self._asked.jobs)
-            return NotEnoughData(f"no job matches {matching}; found {', '.join(others[:10])}")
+            return NotEnoughData(f"no job matches {matching}", cause=f"the logs contain {', '.join(others[:10])}")
         return no_events(reading_diagnostics(outcome.rows))
 
     def _report(
@@ -354,7 +354,7 @@ def jobs(
     from goodput_cli.fleet.passes.work import FailedTask
 
     for failed in (answer for answer in outcome.answers.values() if isinstance(answer, FailedTask)):
-        raise SourceError(failed.reason)
+        raise SourceError.from_sentence(failed.reason)
     former = former_names(outcome.rows)
     diagnostics = (*reading_diagnostics(outcome.rows, of_listing), *reading.renamed_settings(former, ()))
     if not outcome.answers:
@@ -439,7 +439,7 @@ def _is_unread(document: SourceDocument, problem: str | None) -> bool:
     """Return True if a member of a directory cannot be read. Raises SourceError if it was named: a list of jobs would
     be a line shorter."""
     if problem is not None and document.named:
-        raise SourceError(problem)
+        raise SourceError.from_sentence(problem)
     return problem is not None
 
 

@@ -31,7 +31,7 @@ from uuid import uuid4
 
 from goodput_cli.accounting.options import RULES
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.errors import GoodputError, not_written, reason_of
+from goodput_cli.errors import GoodputError, error_from_os, not_written
 from goodput_cli.fleet.passes.work import DocumentRow
 from goodput_cli.fleet.results import RunResult
 from goodput_cli.sources.base import SourceDocument
@@ -76,7 +76,7 @@ class Store:
                 store._look()
             return store
         except OSError as error:
-            raise GoodputError(f"{folder}: the store cannot be used: {reason_of(error)}") from error
+            raise error_from_os(f"{folder}: the store cannot be used", error) from error
 
     def _look(self) -> None:
         """Note what is there."""
@@ -226,7 +226,7 @@ class Store:
                 self.damaged.append(_FORMAT_FILE)
             _replace(self.folder, about, _about(FORMAT))
         elif said != FORMAT:
-            raise GoodputError(f"{about}: this store was made by another version of goodput; use another folder")
+            raise GoodputError(f"{about}: this store was made by another version of goodput", tip="use another folder")
         for path in self.folder.glob(f"{_UNFINISHED}*"):
             if path.stat().st_mtime < time.time() - _DAY_SECONDS:
                 shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

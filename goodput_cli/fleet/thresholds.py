@@ -115,7 +115,7 @@ def _find(name: str, text: str) -> NamedMeasure:
     if name in MEASURES:
         return MEASURES[name].named_measure()
     if name not in BY_NAME:
-        raise UsageError(f"{text!r}: unknown name {name!r}; use one of {', '.join([*MEASURES, *BY_NAME])}")
+        raise UsageError(f"{text!r}: unknown name {name!r}", tip=f"use one of {', '.join([*MEASURES, *BY_NAME])}")
     if name == Category.EXCLUDED.id:
         raise UsageError(f"{text!r}: excluded time is not in the totals")
     return NamedMeasure(name, "ratio")

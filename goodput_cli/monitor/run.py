@@ -88,7 +88,7 @@ class Stop:
 def _too_late() -> None:
     """End the process at once: a source that never answers cannot be interrupted in another way."""
     with suppress(OSError):
-        os.write(2, b"Error: the last update took too long; it was left.\n")
+        os.write(2, b"error: the last update took too long; it was left\n")
     os._exit(1)
 
 

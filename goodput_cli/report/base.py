@@ -127,7 +127,7 @@ def no_such_format(name: str) -> UsageError:
     """Return the error for an unknown format name, with a hint if it is a file extension of a format."""
     meant = next((own for own, known in _BUILT_IN.items() if name.lower() in known.endings), None)
     hint = f"did you mean {meant}?" if meant else f"use one of {', '.join(format_names())}"
-    return UsageError(f"unknown format {name!r}; {hint}")
+    return UsageError(f"unknown format {name!r}", tip=hint)
 
 
 def is_format(name: str) -> bool:
@@ -151,7 +151,7 @@ def format_of(path: str) -> str:
         found = _longest_ending(file, named)
     if found is None:
         known_endings = ", ".join(f".{ending}" for ending in named)
-        raise UsageError(f"{path}: unknown file extension; use one of {known_endings}")
+        raise UsageError(f"{path}: unknown file extension", tip=f"use one of {known_endings}")
     return found
 
 
@@ -191,7 +191,7 @@ def load_sheet_renderer(name: str, offers: Sequence[Offer] = ()) -> SheetRendere
     function = _of_sheets(asked)
     if function is None or asked.needs not in (None, *offers):
         able = (own for own, known in _BUILT_IN.items() if _of_sheets(known) and known.needs in (None, *offers))
-        raise UsageError(f"the format {name!r} is not available for this command; use one of {', '.join(able)}")
+        raise UsageError(f"the format {name!r} is not available for this command", tip=f"use one of {', '.join(able)}")
     renderer: SheetRenderer = _load(name, function)
     return renderer
 

@@ -239,7 +239,7 @@ def list_documents(uris: Sequence[str], context: ReadContext) -> list[SourceDocu
 def read_document(document: SourceDocument, context: ReadContext) -> Iterator[Batch]:
     """Return the content of one document, in batches. Raises SourceError."""
     if document.problem is not None:
-        raise SourceError(document.problem)
+        raise SourceError.from_sentence(document.problem)
     if document.parts:
         return (batch for part in document.parts for batch in read_document(part, context))
     source = source_for(document.uri)
@@ -305,7 +305,7 @@ def source_for(uri: str) -> Source:
     if scheme.partition("+")[0] in removed.DATABASES:  # for example postgresql+psycopg://…
         raise UsageError(f"{without_password(uri)}: {removed.DATABASE}")
     if scheme in _KNOWN_ELSEWHERE:
-        raise SourceError(f"{without_password(uri)}: goodput cannot read {scheme}://; {_KNOWN_ELSEWHERE[scheme]}")
+        raise SourceError(f"{without_password(uri)}: goodput cannot read {scheme}://", tip=_KNOWN_ELSEWHERE[scheme])
     known = ", ".join(f"{name}://" for name in sorted({*_BUILT_IN, *plugged_in}))
     shown = without_password(uri)
-    raise UsageError(f"{shown}: unknown source {scheme}://; use a file, a glob, a folder, - or one of {known}")
+    raise UsageError(f"{shown}: unknown source {scheme}://", tip=f"use a file, a glob, a folder, - or one of {known}")

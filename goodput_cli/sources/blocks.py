@@ -183,7 +183,7 @@ def _zstd(source: str) -> Any:
         return importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     except ImportError as error:
         hint = f"install the extra zst with {to_install('zst')}, or decompress it first with `zstd -d`"
-        raise SourceError(f"{source}: compressed with zstd; {hint}") from error
+        raise SourceError(f"{source}: compressed with zstd", tip=hint) from error
 
 
 def _inflate(
@@ -338,7 +338,8 @@ def single_answer(batches: Iterator[Batch]) -> tuple[dict[str, Any] | None, Iter
     except orjson.JSONDecodeError as error:
         if _BEGINS.match(first.data):
             raise SourceError(
-                f"{first.source}: looks like a saved answer, but is not a complete JSON object ({error}); save it again"
+                f"{first.source}: looks like a saved answer, but is not a complete JSON object ({error})",
+                tip="save it again",
             ) from None
         return None, iter(held)
     return (value if isinstance(value, dict) else None), iter(held)

@@ -96,7 +96,7 @@ class BucketSource:
         scheme = scheme_of(uri)
         bucket, _, path = uri.partition("://")[2].partition("/")
         if not bucket:
-            raise UsageError(f"{uri}: no bucket name; use {scheme}://BUCKET/OBJECT, a folder or a glob")
+            raise UsageError(f"{uri}: no bucket name", tip=f"use {scheme}://BUCKET/OBJECT, a folder or a glob")
         if has_magic(bucket):
             raise UsageError(f"{uri}: a bucket name cannot contain a glob; only the part after it can")
         if scheme not in self._stores:
@@ -137,7 +137,7 @@ class _BucketReader:
                 raise SourceError(f"{uri}: {_forbidden(error, self.store.list_permission)}") from error
             return [single]
         except MissingError as error:
-            raise SourceError(f"{uri}: no such bucket {self.bucket}; check the name and the project") from error
+            raise SourceError(f"{uri}: no such bucket {self.bucket}", tip="check the name and the project") from error
 
     def _pages(self, uri: str, prefix: str) -> Iterator[StoredObject]:
         token: str | None = None
@@ -179,7 +179,7 @@ class _BucketReader:
         try:
             return try_again(work, PATIENCE, self.stop, lambda _, _seconds, what: self.context.wait(what))
         except RetriesExhaustedError as error:
-            raise SourceError(f"{uri}: {error}; check the network and try again later") from error
+            raise SourceError(f"{uri}: {error}", tip="check the network and try again later") from error
         except StoreRefusedError as error:
             raise SourceError(f"{uri}: the server rejected the request: {error}") from error
 
@@ -238,7 +238,7 @@ class _BucketReader:
     def _newer(self, name: str, change: _ReplacedError, times: int) -> StoredObject:
         newer, before = change.args
         if times > MAX_REPLACED:
-            raise SourceError(f"{name}: is replaced faster than it can be read; copy it and read the copy")
+            raise SourceError(f"{name}: is replaced faster than it can be read", tip="copy it and read the copy")
         self.context.seen.add(self.identity(newer))
         if before:  # otherwise it is as if the bucket had been listed a moment later
             message = f"{name}: was replaced while it was read; the lines of both versions count, each event once"

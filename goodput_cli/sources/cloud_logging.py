@@ -87,12 +87,12 @@ class CloudLoggingSource:
         project, log_id = (unquote(part) for part in uri.partition("://")[2].partition("/")[::2])
         wanted = context.wanted
         if not (log_id or wanted.log_name or wanted.job_name):
-            raise UsageError(f"{uri}: no log: use cloud-logging://PROJECT/LOG_ID, or --job-name NAME")
+            raise UsageError(f"{uri}: no log", tip="use cloud-logging://PROJECT/LOG_ID, or --job-name NAME")
         connection = connect()
         project = project or connection.project or ""
         if not project:
             hint = "use cloud-logging://PROJECT/LOG_ID, or set GOOGLE_CLOUD_PROJECT"
-            raise SourceError(f"Cloud Logging: the credentials contain no project; {hint}")
+            raise SourceError("Cloud Logging: the credentials contain no project", tip=hint)
         since = None if wanted.lookback_days is None else time.time_ns() - round(wanted.lookback_days * NS_PER_DAY)
         ids = log_ids(wanted.job_name, log_id, wanted.log_name)
         queries = [LogQuery(project, one, wanted.job_name, since, heartbeats=wanted.heartbeats) for one in ids]

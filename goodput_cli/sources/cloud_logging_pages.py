@@ -163,7 +163,7 @@ def sentence(error: Any, query: LogQuery) -> GoodputError:
     where = f"Cloud Logging, project {query.project}"
     if code == "PERMISSION_DENIED" and any(mark in details for mark in _API_OFF):
         command = f"gcloud services enable logging.googleapis.com --project {query.project}"
-        return SourceError(f"{where}: the Cloud Logging API is disabled; enable it with `{command}`")
+        return SourceError(f"{where}: the Cloud Logging API is disabled", tip=f"enable it with `{command}`")
     if code in _SENTENCES:
         return SourceError(f"{where}: {_SENTENCES[code]}")
     if code == "INVALID_ARGUMENT":

@@ -65,8 +65,10 @@ def read_sqlite(name: str, path: str) -> Iterator[RawBatch]:
         if "interrupted" in str(error):
             raise work.reason(name) from error
         if "no such" not in str(error):
-            raise SourceError(f"{name}: cannot read the database: {error}; try again, or read a copy") from error
-        raise SourceError(f"{name}: the database has no MLflow tables ({error}); export the rows as CSV") from error
+            raise SourceError(f"{name}: cannot read the database: {error}", tip="try again, or read a copy") from error
+        raise SourceError(
+            f"{name}: the database has no MLflow tables ({error})", tip="export the rows as CSV"
+        ) from error
     except (sqlite3.Error, UnicodeDecodeError) as error:  # also for a message of SQLite that is not valid text
         raise SourceError(f"{name}: the database is damaged: {error}") from error
 
@@ -96,7 +98,7 @@ class _OperationLimit:
         if self._left >= 0:
             return KeyboardInterrupt()
         advice = "if `runs` or `metrics` is an endless view, read a copy in which they are tables"
-        return SourceError(f"{name}: the database returns more rows than its size allows; {advice}")
+        return SourceError(f"{name}: the database returns more rows than its size allows", tip=advice)
 
 
 @contextmanager

@@ -140,7 +140,7 @@ class FileSource:
             return iter(())
         stream = context.stdin or getattr(sys.stdin, "buffer", None)
         if stream is None:
-            raise SourceError("-: no standard input; pass a file instead")
+            raise SourceError("-: no standard input", tip="pass a file instead")
         return _read_stream(STDIN_NAME, stream, context)
 
 
@@ -229,7 +229,7 @@ def local_path(uri: str) -> str:
         return uri
     parts = urlsplit(uri)
     if parts.netloc not in ("", "localhost"):
-        raise SourceError(f"{uri}: file:// needs an absolute path; use file:///path or the path itself")
+        raise SourceError(f"{uri}: file:// needs an absolute path", tip="use file:///path or the path itself")
     # a question mark or hash is part of the name here
     return unquote(uri[len("file://") + len(parts.netloc) :])
 
@@ -247,7 +247,7 @@ def _first_time(path: str, context: ReadContext) -> bool:
     if stat.S_ISBLK(status.st_mode) or (  # a terminal ends by Ctrl-D, and an empty device at once
         stat.S_ISCHR(status.st_mode) and not os.path.samefile(path, os.devnull) and not _is_terminal(path)
     ):
-        raise SourceError(f"{shown_path(path)}: is a device without an end; pass a log file")
+        raise SourceError(f"{shown_path(path)}: is a device without an end", tip="pass a log file")
     return True
 
 

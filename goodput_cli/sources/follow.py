@@ -152,10 +152,10 @@ def follow(uris: Sequence[str], context: ReadContext) -> list[Follower]:
     """Return the followers of these sources. Raises UsageError for sources that cannot be followed."""
     paths = [uri for uri in uris if scheme_of(uri) == FILE_SCHEME]
     if STDIN in paths:
-        raise UsageError("-: standard input cannot be followed; pass the log file")
+        raise UsageError("-: standard input cannot be followed", tip="pass the log file")
     for path in filter(os.path.exists, map(local_path, paths)):
         if not (os.path.isfile(path) or os.path.isdir(path)):
-            raise UsageError(_no_file(path))
+            raise UsageError.from_sentence(_no_file(path))
         _refuse_tracker(path)
     files: list[Follower] = [FileFollower([local_path(path) for path in paths], context)] if paths else []
     return files + [_remote(uri, context) for uri in uris if scheme_of(uri) != FILE_SCHEME]
@@ -170,7 +170,7 @@ def _refuse_tracker(path: str) -> None:
     tracked = next((name for name in found.read if is_of_tracker(os.path.abspath(name))), None)
     if tracked is not None:
         named = shown_path(tracked)
-        raise UsageError(f"{named}: files of experiment trackers cannot be followed; use `goodput analyze` again")
+        raise UsageError(f"{named}: files of experiment trackers cannot be followed", tip="use `goodput analyze` again")
 
 
 def _remote(uri: str, context: ReadContext) -> Follower:
@@ -179,7 +179,7 @@ def _remote(uri: str, context: ReadContext) -> Follower:
         return _ThrottledFollower(partial(source.read, uri, context))
     if scheme_of(uri) == "cloud-logging":
         return _ThrottledFollower(EntryFollower(uri, context).look)
-    raise UsageError(f"{without_password(uri)}: cannot be followed; use a file, gs://, s3:// or cloud-logging://")
+    raise UsageError(f"{without_password(uri)}: cannot be followed", tip="use a file, gs://, s3:// or cloud-logging://")
 
 
 class FileFollower:
@@ -204,6 +204,8 @@ class FileFollower:
                 failures.append(str(error))
         failures = list(dict.fromkeys(failures))
         if failures:
+            if len(failures) == 1:
+                raise SourceError.from_sentence(failures[0])
             more = [f"and {len(failures) - _MOST_NAMED} more"] if len(failures) > _MOST_NAMED else []
             raise SourceError("; ".join([*failures[:_MOST_NAMED], *more]))
 
@@ -285,7 +287,7 @@ def _opened(path: str) -> int:
         raise unreadable(path, error) from error
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise SourceError(_no_file(path))
+        raise SourceError.from_sentence(_no_file(path))
     return descriptor
 
 

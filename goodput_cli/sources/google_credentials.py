@@ -40,14 +40,14 @@ def find_credentials(place: str, scopes: Sequence[str]) -> tuple[Any, str | None
         on_a_vm = "compute_engine" in type(credentials).__module__
         within(FIND_SECONDS if on_a_vm else TOKEN_SECONDS, lambda: _make_token(credentials))
     except DefaultCredentialsError as error:
-        raise SourceError(f"{place}: no Google Cloud credentials found; {_SIGN_IN}") from error
+        raise SourceError(f"{place}: no Google Cloud credentials found", tip=_SIGN_IN) from error
     except RefreshError as error:
-        raise SourceError(f"{place}: the credentials are no longer accepted; {_SIGN_IN}") from error
+        raise SourceError(f"{place}: the credentials are no longer accepted", tip=_SIGN_IN) from error
     except (GoogleAuthError, TimeoutError) as error:
         hint = "the credentials server does not answer; check the network, or"
         raise SourceError(f"{place}: {hint} {_SIGN_IN}") from error
     except (OSError, ValueError) as error:
-        raise SourceError(f"{place}: the credentials cannot be used ({error}); {_SIGN_IN}") from error
+        raise SourceError(f"{place}: the credentials cannot be used ({error})", tip=_SIGN_IN) from error
     return credentials, project
 
 
@@ -61,13 +61,13 @@ def _check_key_file(place: str) -> None:
         with open(path, encoding="utf-8") as file:
             key = json.load(file)
     except FileNotFoundError:
-        raise SourceError(f"{named} does not exist; fix the path, or unset the variable") from None
+        raise SourceError(f"{named} does not exist", tip="fix the path, or unset the variable") from None
     except OSError as error:
-        raise SourceError(f"{named} cannot be read: {error.strerror}; fix it, or unset the variable") from None
+        raise SourceError(f"{named} cannot be read: {error.strerror}", tip="fix it, or unset the variable") from None
     except (ValueError, RecursionError):
-        raise SourceError(f"{named} is not JSON; use the downloaded key file") from None
+        raise SourceError(f"{named} is not JSON", tip="use the downloaded key file") from None
     if not isinstance(key, dict) or "type" not in key:
-        raise SourceError(f"{named} is not a key file: it has no `type`; use the downloaded key file")
+        raise SourceError(f"{named} is not a key file: it has no `type`", tip="use the downloaded key file")
 
 
 def _ask_library(scopes: Sequence[str]) -> tuple[Any, str | None]:

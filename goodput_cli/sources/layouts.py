@@ -334,13 +334,13 @@ def unreadable(path: str, error: OSError | ValueError) -> UnreadableError:
     shown = shown_path(path)
     if isinstance(error, FileNotFoundError) and os.path.islink(path):
         return UnreadableError(
-            f"{shown}: is a link to {shown_path(os.readlink(path))}, which does not exist; fix or remove the link"
+            f"{shown}: is a link to {shown_path(os.readlink(path))}, which does not exist", tip="fix or remove the link"
         )
     if isinstance(error, FileNotFoundError):
         close = similar_path(path)
         meant = f"did you mean {close}?" if close else "check the path (relative paths start in the current folder)"
-        return UnreadableError(f"{shown}: no such file; {meant}")
+        return UnreadableError(f"{shown}: no such file", tip=meant)
     if isinstance(error, PermissionError):
-        return UnreadableError(f"{shown}: permission denied; ask for read access or copy the file")
+        return UnreadableError(f"{shown}: permission denied", tip="ask for read access or copy the file")
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return UnreadableError(f"{shown}: cannot be read: {reason}")

@@ -52,7 +52,7 @@ class _MlflowServer:
             named = False
         if not named:
             scheme = uri.partition(":")[0]
-            raise UsageError(f"{scheme}://: no host; use an address such as {scheme}://mlflow.example.com:5000")
+            raise UsageError(f"{scheme}://: no host", tip=f"use an address such as {scheme}://mlflow.example.com:5000")
         asked = parse_qs(parts.query)
         if set(asked) - {"experiment"}:
             raise UsageError(f"{parts.scheme}://{parts.hostname}: only ?experiment=NAME is allowed after the host")
@@ -78,7 +78,7 @@ class _MlflowServer:
         """Return a part of a response, empty if it is missing. Raises SourceError for one of another type."""
         part = answer.get(key, kind())
         if not isinstance(part, kind):
-            raise SourceError(f"{self.name}: {path}: {key!r} in the answer is not as expected from MLflow; {_ADVICE}")
+            raise SourceError(f"{self.name}: {path}: {key!r} in the answer is not as expected from MLflow", tip=_ADVICE)
         return part
 
     def rows(self, path: str, answer: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
@@ -97,18 +97,18 @@ class _MlflowServer:
         try:
             answer = ask(url, data, self._headers, seconds=_SECONDS, most=_MOST_BYTES)
         except UnavailableError as error:
-            raise SourceError(f"{self.name}: {path}: {error}; {_ADVICE}") from error
+            raise SourceError(f"{self.name}: {path}: {error}", tip=_ADVICE) from error
         if answer.status != HTTPStatus.OK:
-            raise SourceError(f"{self.name}: {path}: HTTP {answer.status}; {_ADVICE}")
+            raise SourceError(f"{self.name}: {path}: HTTP {answer.status}", tip=_ADVICE)
         if not answer.whole:
             limits = f"{_MOST_BYTES >> 20} MiB and {_SECONDS} s"
-            raise SourceError(f"{self.name}: {path}: the answer is cut off or longer than {limits}; {_ADVICE}")
+            raise SourceError(f"{self.name}: {path}: the answer is cut off or longer than {limits}", tip=_ADVICE)
         try:
             found = orjson.loads(answer.data)
         except orjson.JSONDecodeError:
             found = None
         if not isinstance(found, dict):
-            raise SourceError(f"{self.name}: {path}: the answer is not a JSON object of MLflow; {_ADVICE}")
+            raise SourceError(f"{self.name}: {path}: the answer is not a JSON object of MLflow", tip=_ADVICE)
         return found
 
 

@@ -39,7 +39,7 @@ def check_address(*variables: str) -> None:
     for variable in variables:
         address = os.environ.get(variable, "")
         if address and not address.startswith(("http://", "https://")):
-            raise SourceError(f"{variable}={address}: the address has no scheme; use http://{address}")
+            raise SourceError(f"{variable}={address}: the address has no scheme", tip=f"use http://{address}")
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def _matches(uri: str, path: str, objects: list[StoredObject], samples: Samples)
             return chosen
     chosen = _read_of([one for one in objects if inside.fullmatch(one.name)], samples)
     if not chosen:
-        raise SourceError(f"{uri}: the glob matches no object; check the spelling (** also matches /)")
+        raise SourceError(f"{uri}: the glob matches no object", tip="check the spelling (** also matches /)")
     return chosen
 
 
@@ -162,9 +162,11 @@ def _beneath(uri: str, path: str, objects: list[StoredObject], samples: Samples)
     if chosen:
         return chosen
     if not objects:
-        raise SourceError(f"{uri}: no object has this name or prefix; check the bucket and the spelling")
+        raise SourceError(f"{uri}: no object has this name or prefix", tip="check the bucket and the spelling")
     endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
-    raise SourceError(f"{uri}: no logs among these objects ({endings}, also .gz and .zst); pass the objects by name")
+    raise SourceError(
+        f"{uri}: no logs among these objects ({endings}, also .gz and .zst)", tip="pass the objects by name"
+    )
 
 
 def _read_of(objects: list[StoredObject], samples: Samples) -> list[StoredObject]:

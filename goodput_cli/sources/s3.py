@@ -33,7 +33,7 @@ try:
         NoCredentialsError,
     )
 except ImportError as error:
-    raise SourceError(f"s3:// needs the extra s3; install it with {to_install('s3')}") from error
+    raise SourceError("s3:// needs the extra s3", tip=f"install it with {to_install('s3')}") from error
 
 Result = TypeVar("Result")
 
@@ -59,7 +59,7 @@ class AmazonStore:
         try:
             self._client: Any = boto3.client("s3", config=config)
         except (BotoCoreError, ValueError) as error:
-            raise SourceError(f"s3://: the AWS settings are not usable ({error}); see `aws configure`") from error
+            raise SourceError(f"s3://: the AWS settings are not usable ({error})", tip="see `aws configure`") from error
 
     def list_page(self, bucket: str, prefix: str, token: str | None) -> tuple[list[StoredObject], str | None]:
         """List one page (see `ObjectStore.list_page`)."""
@@ -95,7 +95,9 @@ def _request(request: Callable[[], Result]) -> Result:
     except ClientError as error:
         raise _refused(error) from error
     except NoCredentialsError as error:
-        raise SourceError("s3://: no AWS credentials found; run `aws configure`, or set AWS_ACCESS_KEY_ID") from error
+        raise SourceError(
+            "s3://: no AWS credentials found", tip="run `aws configure`, or set AWS_ACCESS_KEY_ID"
+        ) from error
     # or a time limit, or a truncated body
     except (EndpointConnectionError, ConnectTimeoutError, HTTPClientError) as error:
         raise TransientError(_one_line(error)) from error

@@ -47,7 +47,7 @@ def find_files(path: str) -> SourceListing:
         return SourceListing((_without_kernel_file(path),), ())
     paths = sorted(glob.glob(path, recursive=True))
     if not paths:
-        raise SourceError(f"{shown_path(path)}: the glob matches no file; check the folder and the spelling")
+        raise SourceError(f"{shown_path(path)}: the glob matches no file", tip="check the folder and the spelling")
     files = tuple(_without_kernel_file(name) for name in paths if not os.path.isdir(name))
     return SourceListing(files, ()) if files else _files_in_folders(paths)
 
@@ -55,7 +55,7 @@ def find_files(path: str) -> SourceListing:
 def _without_kernel_file(path: str) -> str:
     """Return a path. Raises SourceError for a file of the kernel: to read `/proc/kmsg` never ends."""
     if os.path.isfile(path) and _is_of_kernel(os.path.realpath(path)):
-        raise SourceError(f"{shown_path(path)}: is {_OF_KERNEL}; copy what you need into a file, and name that")
+        raise SourceError(f"{shown_path(path)}: is {_OF_KERNEL}", tip="copy what you need into a file, and name that")
     return path
 
 
@@ -87,25 +87,29 @@ def _files_in_folders(folders: list[str]) -> SourceListing:
         unread += files.unread
         outside += files.outside
     if not logs:
-        raise SourceError(unread[0].problem)
+        raise SourceError.from_sentence(unread[0].problem)
     return SourceListing(tuple(logs), (), tuple(unread), tuple(outside))
 
 
 def _no_log(folder: str, unread: list[UnreadMember]) -> SourceError:
     if unread:
         more = f" (and {plural(len(unread) - 1, 'other member')} of {shown_path(folder)})" if len(unread) > 1 else ""
-        return SourceError(unread[0].problem + more)
+        error = SourceError.from_sentence(unread[0].problem)
+        return SourceError(error.message + more, tip=error.tip)
     timeless = min(
         (os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name in TIMELESS),
         default="",
     )
     if timeless:
-        what = f"{shown_path(timeless)} contains no timestamps; `goodput help formats` shows which file to pass instead"
-        return SourceError(f"{shown_path(folder)}: no log in this folder; {what}")
+        return SourceError(
+            f"{shown_path(folder)}: no log in this folder",
+            cause=f"{shown_path(timeless)} contains no timestamps",
+            tip="`goodput help formats` shows which file to pass instead",
+        )
     endings = " ".join(f"*{ending}" for ending in LOG_ENDINGS)
     return SourceError(
-        f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst): {folder_contents(folder)}; pass "
-        "the files by name"
+        f"{shown_path(folder)}: no log in this folder ({endings}, also .gz and .zst): {folder_contents(folder)}",
+        tip="pass the files by name",
     )
 
 

@@ -1,19 +1,19 @@
-"""Options and inputs that were removed, with a sentence about the replacement."""
+"""Options and inputs that were removed, with their replacement."""
 
 from __future__ import annotations
 
 OPTIONS = {
     "--what-if": (
         "advise",
-        "--what-if was removed: `goodput advise LOG` ranks the improvements that would help most, and its table shows "
+        "`goodput advise LOG` ranks the improvements that would help most, and its table shows "
         "the goodput of each checkpoint interval",
     ),
     "--online": (
         "doctor",
-        "--online was removed: to test credentials, read a log, for example with `goodput check gs://BUCKET/PATH`",
+        "to test credentials, read a log, for example with `goodput check gs://BUCKET/PATH`",
     ),
 }
-"""For each option: the command that had it, and the sentence."""
+"""For each option: the command that had it, and what to use instead."""
 DATABASES = ("postgresql", "postgres", "mysql", "mariadb")
 """Schemes of MLflow databases that are no longer read."""
 DATABASE = (
@@ -30,5 +30,5 @@ PROFILE = (
 
 def removed_keyword(name: str) -> str | None:
     """Return the sentence for a removed keyword of the library, such as `what_if`; None for any other name."""
-    _, sentence = OPTIONS.get(f"--{name.replace('_', '-')}", ("", None))
-    return sentence
+    option = f"--{name.replace('_', '-')}"
+    return f"{option} was removed: {OPTIONS[option][1]}" if option in OPTIONS else None

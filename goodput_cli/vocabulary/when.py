@@ -45,7 +45,7 @@ def load_zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         hint = "use a name such as UTC, Europe/Berlin or America/Los_Angeles, or an offset such as +05:30"
-        raise UsageError(f"unknown time zone {name!r}; {hint}") from error
+        raise UsageError(f"unknown time zone {name!r}", tip=hint) from error
 
 
 ACCEPTED = (
@@ -183,7 +183,7 @@ def parse_duration(text: str, *, whole: str | None = None) -> int:
         total += Fraction(match[1]) * unit
         position, largest = match.end(), unit
     if position == 0 or position != len(stripped) or total > _NS_MAX:
-        raise UsageError(f"{whole or text!r} is not a duration; use one such as {ACCEPTED_DURATIONS}")
+        raise UsageError(f"{whole or text!r} is not a duration", tip=f"use one such as {ACCEPTED_DURATIONS}")
     return round(total)
 
 
@@ -193,7 +193,7 @@ def parse_span(text: str | Span) -> Span:
         return text
     parts = text.split("/")
     if len(parts) != 2 or not all(part.strip() for part in parts):
-        raise UsageError(f"{text!r} is not a window; use START/END, each {ACCEPTED}")
+        raise UsageError(f"{text!r} is not a window", tip=f"use START/END, each {ACCEPTED}")
     return Span(text, parse_when(parts[0]), parse_when(parts[1]))
 
 
@@ -231,10 +231,10 @@ def _parse_freely(text: str) -> datetime:
             warnings.simplefilter("error")
             readings = {parse(text, default=default, dayfirst=first, tzinfos=zones) for default, first in ways}
     except (ValueError, ArithmeticError, TypeError, Warning):
-        raise UsageError(f"{text!r} is not a time; use {ACCEPTED}") from None
+        raise UsageError(f"{text!r} is not a time", tip=f"use {ACCEPTED}") from None
     moment = readings.pop()
     if readings or isinstance(moment.tzinfo, tzlocal):
-        raise UsageError(f"{text!r} is ambiguous; use {ACCEPTED}")
+        raise UsageError(f"{text!r} is ambiguous", tip=f"use {ACCEPTED}")
     return moment
 
 
@@ -265,8 +265,10 @@ def _on_the_only_day(text: str, of_day_ns: int, anchors: Anchors) -> int:
     if len(instants) == 1:
         return instants[0]
     if instants:
-        raise UsageError(f"{text!r} is in the job on {', '.join(days[:2])} and maybe more days; use {days[0]}T{text}")
-    raise UsageError(f"{text!r} is not in the job; add a date, such as {last.isoformat()}T{text}")
+        raise UsageError(
+            f"{text!r} is in the job on {', '.join(days[:2])} and maybe more days", tip=f"use {days[0]}T{text}"
+        )
+    raise UsageError(f"{text!r} is not in the job", tip=f"add a date, such as {last.isoformat()}T{text}")
 
 
 def _from_wall_clock(text: str, wall_ns: int, zone: tzinfo) -> int:
@@ -276,5 +278,5 @@ def _from_wall_clock(text: str, wall_ns: int, zone: tzinfo) -> int:
     first, second = (local.replace(fold=fold).utcoffset() or timedelta() for fold in (0, 1))
     if first != second:
         what = "does not exist" if first < second else "is ambiguous"
-        raise UsageError(f"{text!r} {what} in {zone} (clocks change there); add an offset such as +01:00")
+        raise UsageError(f"{text!r} {what} in {zone} (clocks change there)", tip="add an offset such as +01:00")
     return (seconds - int(first.total_seconds())) * NS_PER_SECOND + rest

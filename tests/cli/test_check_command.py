@@ -42,15 +42,17 @@ def test_log_without_events_is_reported(capsys: Output) -> None:
     out, err = capsys.readouterr()
     assert "it looks like milliseconds" in " ".join(out.split())
     assert err == (
-        "Error: no events found (6 x bad_value); run.jsonl:2: `step_start_time` is not a time between 1970 and 2255 in "
-        "epoch seconds: it looks like milliseconds; dropped. Run `goodput help bad_value` for what "
-        "to do, and `goodput check` with the same log for all findings\n"
+        "error: no events found (6 x bad_value)\n"
+        "cause: run.jsonl:2: `step_start_time` is not a time between 1970 and 2255 in epoch seconds: it looks like "
+        "milliseconds; dropped\n"
+        "tip: run `goodput help bad_value` for what to do, and `goodput check` with the same log for all findings\n"
     )
     assert run(["analyze", "run.jsonl"]) == 4
     assert capsys.readouterr().err == err
     assert run(["check", written([])]) == 4
-    empty = "no events found: the sources are empty. Check whether the job has written its log yet"
-    assert capsys.readouterr().err == f"Error: {empty}\n"
+    assert capsys.readouterr().err == (
+        "error: no events found\ncause: the sources are empty\ntip: check whether the job has written its log yet\n"
+    )
 
 
 def test_json_agrees_with_the_schema(capsys: Output) -> None:

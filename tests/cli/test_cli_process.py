@@ -67,7 +67,7 @@ def test_missing_package_is_reported_before_reading(package: str, name: str, tmp
     command = [sys.executable, "-c", program, "analyze", str(tmp_path / "missing.jsonl"), "-o", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False, timeout=120)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"Error: the package {package} is missing or broken; install goodput again: ")
+    assert done.stderr.startswith(f"error: the package {package} is missing or broken\ntip: install goodput again: ")
     assert "pip install '.'" in done.stderr
     assert "Traceback" not in done.stderr
     assert not out.exists()
@@ -128,7 +128,7 @@ def test_closed_streams_are_tolerated() -> None:
 def test_full_disk_is_one_sentence(command: str) -> None:
     code, _, said = shell("> /dev/full", command)
     assert code == 1
-    assert said.startswith(b"Error: cannot write to standard output: No space left on device; free some space")
+    assert said.startswith(b"error: cannot write to standard output: No space left on device\ntip: free some space")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
@@ -179,7 +179,7 @@ def test_interrupt_before_the_command_is_loaded_exits_with_130() -> None:
 def test_missing_file_is_one_sentence() -> None:
     done = goodput("analyze", "no-such-file.jsonl")
     assert (done.returncode, done.stdout) == (1, b"")
-    assert re.match(rb"Error: .*no-such-file.jsonl", done.stderr)
+    assert re.match(rb"error: .*no-such-file.jsonl", done.stderr)
 
 
 def test_cloud_logging_without_its_source_is_one_sentence() -> None:

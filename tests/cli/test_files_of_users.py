@@ -47,7 +47,7 @@ def test_invalid_mapping_is_rejected_with_its_location(case: str, capsys: Output
     put(Path("run.jsonl"), training("a", 2, 1))
     Path("own.toml").write_text(text)
     assert run(["run.jsonl", "--mapping", "own.toml"]) == 2
-    assert f"Error: {said}" in capsys.readouterr().err
+    assert f"error: {said}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("groups", [150, 200, 250, 275, 300])

@@ -61,7 +61,8 @@ def test_two_targets_never_write_one_file(log: Path, second: str, capsys: Output
     Path("to-x").symlink_to("x.prom")
     assert monitor("logs", "--publish", "prom:x.prom", "--publish", second, "--updates", "1", "-q") == 2
     assert (
-        f"prom:x.prom and {second} write the same file; use a different file for each target" in capsys.readouterr().err
+        f"prom:x.prom and {second} write the same file\ntip: use a different file for each target"
+        in capsys.readouterr().err
     )
     assert not Path("x.prom").exists()
 
@@ -158,7 +159,7 @@ def test_tables_mappings_and_settings_are_not_replaced(
     Path("link.csv").symlink_to(name)
     force = ["--force"] if how == "--force" and not line.startswith("monitor") else []
     assert run([*shlex.split(line), *force]) == 2
-    assert f": is an input ({TABLES[line]}); choose another output file" in capsys.readouterr().err
+    assert f": is an input ({TABLES[line]})\ntip: choose another output file" in capsys.readouterr().err
     assert (Path(name).read_text(), Path("goodput.toml").read_text()) == (text, 'timezone = "UTC"\n')
 
 

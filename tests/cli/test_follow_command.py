@@ -232,7 +232,7 @@ def test_strict_ends_at_the_first_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ([], 2, "no SOURCE: pass the log to follow"),
+        ([], 2, "no SOURCE\ntip: pass the log to follow"),
         (["-"], 2, "standard input cannot be followed"),
         (["x.jsonl", "--interval", "0"], 2, "is not an interval"),
         (["x.jsonl", "--format", "poem"], 2, "unknown format 'poem'"),

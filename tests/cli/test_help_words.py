@@ -81,7 +81,7 @@ def test_word_instead_of_a_command_is_suggested() -> None:
     result = CliRunner().invoke(goodput, ["formts"])
     assert result.exit_code == 2
     assert (
-        "No such command, file or folder: 'formts'. Did you mean formats? `goodput help WORD` explains a word."
+        "no such command, file or folder: 'formts'\ntip: did you mean formats? `goodput help WORD` explains a word"
         in result.output
     )
 

@@ -13,8 +13,8 @@ from tests.support.markdown_docs import ROOT
 
 NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
 REMOVED = [
-    (["advise", NIGHT, "--what-if", "save-every=100"], "--what-if was removed: `goodput advise LOG` ranks the"),
-    (["doctor", "--online"], "--online was removed: to test credentials, read a log"),
+    (["advise", NIGHT, "--what-if", "save-every=100"], "--what-if was removed\ntip: `goodput advise LOG` ranks the"),
+    (["doctor", "--online"], "--online was removed\ntip: to test credentials, read a log"),
     (
         ["postgresql+psycopg://ann:secret@db/mlflow"],
         "postgresql+psycopg://ann@db/mlflow: MLflow runs are no",
@@ -30,8 +30,7 @@ def test_removed_input_names_its_replacement(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "profile.yaml").write_text("kind: LogProfile\n")
     assert run(line) == 2
-    (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith(f"Error: {sentence}")
+    assert capsys.readouterr().err.startswith(f"error: {sentence}")
 
 
 def test_removed_keyword_names_its_replacement() -> None:

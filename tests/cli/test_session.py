@@ -49,7 +49,7 @@ def test_strict_exits_with_5_after_the_answer(open_log: Path, command: str, caps
 @pytest.mark.parametrize("command", ["analyze", *QUESTIONS])
 def test_missing_source_shows_the_command_as_example(command: str, capsys: Output) -> None:
     assert run([command]) == 2
-    assert f"'goodput {command} run.jsonl'" in capsys.readouterr().err
+    assert f"`goodput {command} run.jsonl`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", QUESTIONS)

@@ -241,7 +241,7 @@ class TestRestartsAsNewRuns:
     ) -> None:
         folder = str(self.two(tmp_path, second_begins, first_step, names))
         assert [one.name for one in goodput_cli.jobs(folder).jobs] == ["a" * 32, "b" * 32]
-        with pytest.raises(goodput_cli.GoodputError, match=r"2 jobs; select one with -j NAME: 'a{32}'") as refused:
+        with pytest.raises(goodput_cli.GoodputError, match=r"2 jobs: 'a{32}'") as refused:
             goodput_cli.analyze(folder)
         assert all(f"({name!r})" in str(refused.value) for name in names if name)
 

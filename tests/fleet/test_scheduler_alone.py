@@ -224,7 +224,7 @@ def test_jobs_has_no_goodput_for_them(capsys: Output) -> None:
     assert {one.goodput_percent for one in listed.jobs} == {None}
     assert {one.reason for one in listed.jobs} == {"no training log"}
     assert run(["analyze", "sacct.txt"]) == 2
-    assert "Run `goodput fleet sacct.txt`" in capsys.readouterr().err
+    assert "run `goodput fleet sacct.txt`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,9 @@ def test_full_disk_is_reported_and_store_stays_intact(logs: Path, length: int) -
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (length, length)),
     )  # fmt: skip
     assert done.returncode == 1
-    assert re.fullmatch(r"Error: \S*store/\S+: cannot be written: File too large; raise `ulimit -f`\n", done.stderr)
+    assert re.fullmatch(
+        r"error: \S*store/\S+: cannot be written: File too large\ntip: raise `ulimit -f`\n", done.stderr
+    )
     assert not list(Path("store").glob("tmp-*"))
     assert fleet(str(logs), "--store", "store") == plain
 

@@ -83,7 +83,7 @@ def test_third_party_source_returns_batches_and_records(installed: Path, scheme:
 
 def test_third_party_errors_are_reported_like_built_in_ones(installed: Path) -> None:
     assert goodput(installed, "analyze acme://none.jsonl")[::2] == (
-        1, "Error: acme://none.jsonl: No such file or directory; look whether it is there\n",
+        1, "error: acme://none.jsonl: No such file or directory\ntip: look whether it is there\n",
     )  # fmt: skip
     code, _, said = goodput(installed, "analyze acme://")
     assert (code, "name what to read, as acme://PATH" in said) == (2, True)

@@ -26,7 +26,7 @@ def test_faults_are_distinguished_from_errors() -> None:
     assert fault_of(refuses) is None
     assert fault_of(lambda: 2) is None
     assert "ZeroDivisionError" in (fault_of(lambda: 1 // 0) or "")
-    assert "is a bug" in (fault_of(lambda: print("Error: … This is a bug: …", file=sys.stderr)) or "")
+    assert "is a bug" in (fault_of(lambda: print("error: … cause: This is a bug", file=sys.stderr)) or "")
     assert "exit code is 7" in (fault_of(lambda: 7) or "")
 
 

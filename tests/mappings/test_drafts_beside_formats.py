@@ -90,7 +90,7 @@ def test_a_list_of_jobs_names_the_mapping_that_a_job_needs(tmp_path: Path, capsy
     log.write_text("".join(told) + CANCELLED, encoding="utf-8")
     run(["jobs", str(log), "--format", "json", "-q"])
     (job,) = json.loads(capsys.readouterr().out)["jobs"]
-    assert f"{log}:1 looks like a step of job 'train', but the format is unknown" in job["reason"]
+    assert f"no steps found for job 'train'; {log}:1 looks like a step, but the format is unknown" in job["reason"]
     assert f"`goodput check --suggest {log} > my.toml`" in job["reason"]
 
 

@@ -88,7 +88,7 @@ def test_gates_are_not_judged_by_drafted_rules(tmp_path: Path, capsys: pytest.Ca
     code, _, err = asked(capsys, OWN_LOOP, "--fail-under", "10")
     assert code == 4
     why = "the rules were drafted; check them in and name them with --mapping"
-    assert f"threshold goodput<10: not judged ({why})" in " ".join(err.split())
+    assert f"threshold goodput<10: inconclusive ({why})" in " ".join(err.split())
     own = tmp_path / "own.toml"
     own.write_text(asked(capsys, "check", "--suggest", OWN_LOOP)[1], encoding="utf-8")
     assert asked(capsys, OWN_LOOP, "--fail-under", "10", "--mapping", own)[0] == 0
@@ -280,7 +280,7 @@ def test_what_is_no_text_gets_no_advice_to_draft_a_mapping(
     log.write_bytes(held)
     code, _, err = asked(capsys, "analyze", log)
     assert code == 4
-    assert f"nothing was read: {log} {said}, not a text file" in err
+    assert f"nothing was read\ncause: {log} {said}, not a text file" in err
     assert "mapping" not in err
 
 
@@ -439,7 +439,7 @@ def test_sides_are_compared_by_rules_of_the_first_that_hold_for_all(
         assert '"rules":6' in out if form == "json" else "6 rules inferred from this log" in " ".join(out.split())
     code, _, err = asked(capsys, "compare", one, other, "--fail-if", "goodput:-50pp")
     assert code == 4
-    assert "not judged (the rules were drafted" in " ".join(err.split())
+    assert "inconclusive (the rules were drafted" in " ".join(err.split())
     code, _, err = asked(capsys, "compare", one, other, "--no-draft")
     assert code == 4
     assert "6 rules" not in err

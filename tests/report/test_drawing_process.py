@@ -106,4 +106,4 @@ def test_page_without_the_engine_s_memory_reports_it(tmp_path: Path, kind: int, 
     assert "50.00" in page
     picture = analyse("run.svg")
     assert picture.returncode == GoodputError.exit_code
-    assert re.fullmatch(rf"Error: charts cannot be drawn: .*{option}.*; raise the limit\n", picture.stderr)
+    assert re.fullmatch(rf"error: charts cannot be drawn: .*{option}.*\ntip: raise the limit\n", picture.stderr)

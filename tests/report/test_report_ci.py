@@ -42,7 +42,7 @@ def test_summary_of_a_gate_is_as_expected() -> None:
 
 @pytest.mark.parametrize(
     ("threshold", "title"),
-    [("goodput<80", "# FAILED: Goodput"), ("queued>1h", "# NOT JUDGED: Goodput"), ("goodput<70", "# Goodput")],
+    [("goodput<80", "# FAILED: Goodput"), ("queued>1h", "# INCONCLUSIVE: Goodput"), ("goodput<70", "# Goodput")],
 )
 def test_title_has_the_result_of_the_gate(threshold: str, title: str) -> None:
     analysis = goodput_cli.analyze(SAMPLES / "llm-pretrain.jsonl", thresholds=[threshold])

@@ -111,7 +111,7 @@ def test_killed_writer_leaves_no_orphan_page() -> None:
 def test_invalid_directory_is_one_sentence(name: str, reason: str, capsys: Output) -> None:
     assert run(["fleet", "logs", "-o", f"{name}/"]) == 1
     said = capsys.readouterr().err
-    assert re.fullmatch(rf"Error: {name}/: cannot be written: [^;]*{reason}\n", said)
+    assert re.fullmatch(rf"error: {name}/: cannot be written: [^;]*{reason}\n", said)
 
 
 def test_job_names_are_text_and_nothing_is_loaded() -> None:

@@ -186,7 +186,7 @@ def test_very_many_names_give_one_message(tmp_path: Path) -> None:
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
     )  # fmt: skip
     assert done.returncode == UsageError.exit_code
-    assert "the log contains 200000 jobs; select one with -j NAME" in done.stderr
+    assert "the log contains 200000 jobs: " in done.stderr
     assert len(done.stderr) < 1000
 
 

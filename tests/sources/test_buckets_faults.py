@@ -227,7 +227,7 @@ def test_missing_credentials_fail_within_seconds(answering: str) -> None:
         done = goodput(["analyze", "gs://logs/a"], environment)
         assert connections(metadata) <= 2, "it gives up instead of asking again"
     assert done.returncode == 1
-    assert re.match("Error: gs://: (no Google Cloud credentials found|the server that gives)", done.stderr)
+    assert re.match("error: gs://: (no Google Cloud credentials found|the server that gives)", done.stderr)
     assert "gcloud auth application-default login" in done.stderr
     assert "Traceback" not in done.stderr
 

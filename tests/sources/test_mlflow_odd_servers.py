@@ -30,7 +30,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_odd_response_is_one_sentence(server: OddServer, capsys: pytest.CaptureFixture[str], kind: str) -> None:
     assert run(["analyze", f"mlflow+http://127.0.0.1:{server.port}/{kind}"]) == 1
     (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith(f"Error: mlflow+http://127.0.0.1:{server.port}/{kind}: ")
+    assert said.startswith(f"error: mlflow+http://127.0.0.1:{server.port}/{kind}: ")
     assert "check the address of the MLflow server" in said
     assert "bug" not in said
 

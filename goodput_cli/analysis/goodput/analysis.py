@@ -69,7 +69,7 @@ class Analysis(AnalysisData):
             "events": lambda: self.events,
         }
         if of not in makers:
-            raise UsageError(f"unknown table {of!r}; use one of {', '.join(makers)}")
+            raise UsageError(f"unknown table {of!r}", tip=f"use one of {', '.join(makers)}")
         return makers[of]()
 
     def to_dict(self) -> dict[str, Any]:

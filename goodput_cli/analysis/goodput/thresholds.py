@@ -48,7 +48,7 @@ def measure_named(name: str, text: str, *, insights: bool = False) -> NamedMeasu
     known = [*MEASURES, *(f"{INSIGHT}:{code}" for code in BY_CODE if insights)]
     kinds = f"custom:LABEL and {INSIGHT}:CODE" if insights else "custom:LABEL"
     hint = did_you_mean(name, known, f"names are {', '.join(MEASURES)}, {kinds}")
-    raise UsageError(f"{text!r}: unknown measure {name!r}; {hint}")
+    raise UsageError(f"{text!r}: unknown measure {name!r}", tip=hint)
 
 
 def _find(name: str, text: str) -> NamedMeasure:
@@ -64,7 +64,7 @@ def _find(name: str, text: str) -> NamedMeasure:
         known, words = tuple(BY_CODE), f"kinds are {', '.join(BY_CODE)}"
     if code in known:
         return NamedMeasure(prefix, "losses" if prefix == CAUSE else "share", code)
-    raise UsageError(f"{text!r}: unknown {prefix} {code!r}; {did_you_mean(code, known, words)}")
+    raise UsageError(f"{text!r}: unknown {prefix} {code!r}", tip=did_you_mean(code, known, words))
 
 
 TIMES = tuple(UNIT_SECONDS)

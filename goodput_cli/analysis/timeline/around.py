@@ -41,7 +41,7 @@ def parse_around(text: str) -> Around:
     number = plain.removeprefix(prefix)
     if prefix == STEP_PREFIX:
         if not _NUMBER.fullmatch(number):
-            raise UsageError(f"{text!r} is not a step; use its number, as in {STEP_PREFIX}1503")
+            raise UsageError(f"{text!r} is not a step", tip=f"use its number, as in {STEP_PREFIX}1503")
         return StepNumber(int(number))
     if not _NUMBER.fullmatch(number) or int(number) == 0:
         raise UsageError(f"{text!r}: disruptions are numbered from 1, as in disruption:3")
@@ -83,7 +83,7 @@ def _step(timeline: Timeline, number: int) -> tuple[int, int]:
     it is the time between the records around it."""
     records = timeline.records
     if records is None or len(records.number) == 0:
-        raise NotEnoughData("the log contains no step times; use a time or a disruption")
+        raise NotEnoughData("the log contains no step times", tip="use a time or a disruption")
     ends = int(timeline.attempts.step_ends)  # Such logs count finished steps.
     done = number - ends
     begin, stop = records.number, np.append(records.number[1:], records.number[-1] + 1)

@@ -220,7 +220,7 @@ def check_category(name: str) -> str:
     named = category_named(name)
     if named is None:
         known = f"use {', '.join(CATEGORIES)} or {CUSTOM_PREFIX}LABEL"
-        raise UsageError(f"unknown category {name!r}; {did_you_mean(name, NAMES, known)}")
+        raise UsageError(f"unknown category {name!r}", tip=did_you_mean(name, NAMES, known))
     category, label = named
     if category is Category.SLOWDOWN:
         raise UsageError(f"{category.id} is a part of productive segments: see their slowdown")

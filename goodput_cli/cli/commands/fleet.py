@@ -79,7 +79,7 @@ def fleet(
     SOURCE is as for analyze. Files are read one by one, on several processors if that is faster.
     """
     if plan and (line.output.output or line.output.format_ not in (None, DEFAULT_FORMAT)):
-        raise UsageError("--plan prints text only; remove --output and --format")
+        raise UsageError("--plan prints text only", tip="remove --output and --format")
     sites = tuple(one for one in line.output.output if one.endswith("/"))
     session = _open(line, sites)
     from goodput_cli.api.options import split

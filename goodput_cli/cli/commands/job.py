@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     Examples:
       goodput analyze run.jsonl
       goodput analyze logs/ more/*.jsonl.gz -j llm-7b --from -2h
-      goodput analyze run.jsonl --reference-step-time 2.5 -o report.json -o out.md
+      goodput analyze run.jsonl --accelerators 256 -o report.json -o report.md
       goodput analyze run.jsonl -o segments.parquet -o run.events.parquet
       goodput analyze run.jsonl --fail-under 85 --fail-if 'step_stall>5%'
 
@@ -144,7 +144,7 @@ def _load_first_screen(_: str) -> Renderer:
 @shared_options(leave_out=("start", "end"), drafts=True)
 @options_of(AdviceQuestion, "question")
 @cost_options
-@threshold_options(parse_advice, holds="Exit with 3 if EXPR is true, with 4 if it is inconclusive.")
+@threshold_options(parse_advice, holds="Exit with 3 if EXPR is true, with 4 if it is inconclusive. Repeatable.")
 def advise(
     line: CommandLine,
     question: AdviceQuestion,
@@ -267,7 +267,7 @@ def timeline(
     steps count as one segment.
     """
     if around is not None and (line.library.get("start") or line.library.get("end")):
-        raise UsageError("--around sets the window; remove --from and --to")
+        raise UsageError("--around sets the window", tip="remove --from and --to")
     if margin is not None and around is None:
         raise UsageError("--margin needs --around")
     session = open_sheet_session(line)

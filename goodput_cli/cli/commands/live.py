@@ -120,7 +120,7 @@ def watch(line: CommandLine, following: FollowOptions, updates: int | None, form
 def _stream(format_: str, quiet: bool) -> Iterator[Callable[[Update], bool]]:
     """Append updates that contain something new; print diagnostics once on standard error."""
     if is_binary(format_):
-        raise UsageError(f"watch cannot write {format_}, which is not text; use goodput analyze -o FILE")
+        raise UsageError(f"watch cannot write {format_}, which is not text", tip="use goodput analyze -o FILE")
     render = load_renderer(format_)
     once, waiting, written, lead = NewDiagnostics(), "", False, ""
 

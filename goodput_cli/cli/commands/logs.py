@@ -15,13 +15,14 @@ import click
 from goodput_cli.api.options import CLOUD_LOGGING, SnapshotMode
 from goodput_cli.cli.console import (
     jobs_progress,
+    print_error,
     print_message,
     print_messages,
     print_safely,
     reading_progress,
     write_output,
 )
-from goodput_cli.cli.group import LINE, WRITTEN
+from goodput_cli.cli.group import LINE, WRITTEN, UsageErrorWithTip
 from goodput_cli.cli.options import OUTPUT, SELECTION, CommandLine, GroupedCommand, option, options_of, shared_options
 from goodput_cli.cli.session import FilesRead, open_sheet_session, remarks, writable
 from goodput_cli.diagnostics.diagnostic import problems
@@ -144,7 +145,7 @@ def _help_with_mappings(line: CommandLine, place: str | None) -> int:
     if not files:
         write_output(text)
     for reason in refused:
-        click.echo(f"Error: no usable mapping could be inferred: {safe(reason)}", err=True)
+        print_error(f"no usable mapping could be inferred: {reason}")
     return 5 if refused else 0
 
 
@@ -200,7 +201,6 @@ def _sources(named: list[str], job_name: str | None, *, update: bool) -> list[st
     if named or (update and job_name is None):
         return named
     if job_name is None:
-        raise click.UsageError(
-            "no SOURCE: pass one, or use --job-name for a job in Cloud Logging", click.get_current_context()
-        )
+        tip = "pass a SOURCE, or use --job-name for a job in Cloud Logging"
+        raise UsageErrorWithTip("no SOURCE", tip, click.get_current_context())
     return [CLOUD_LOGGING]

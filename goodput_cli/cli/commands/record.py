@@ -46,7 +46,7 @@ class _Time(click.ParamType[Any]):
     "sinks",
     metavar="SINK",
     multiple=True,
-    help="Write to a file, a folder/, gs:// or cloud-logging:; repeatable.  [default: goodput-logs/JOB.jsonl]",
+    help="Write to a file, a folder/, gs:// or cloud-logging:. Repeatable.  [default: goodput-logs/JOB.jsonl]",
 )
 @click.option("--step", type=int, metavar="N", help="Step of the event.")
 @click.option("--node-rank", type=int, metavar="N", help="Rank of the process.")

@@ -185,7 +185,7 @@ def _read(path: str) -> MappingFile:
     except ValueError as error:  # a path with a zero byte
         raise UsageError(f"--mapping: {error}") from None
     if len(data) > _MOST_BYTES:
-        raise UsageError(f"--mapping {path}: is larger than 1 MiB; a mapping is some lines of TOML")
+        raise UsageError(f"--mapping {path}: is larger than 1 MiB", cause="a mapping is some lines of TOML")
     return MappingFile(path, text)
 
 

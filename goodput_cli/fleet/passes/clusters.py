@@ -125,7 +125,7 @@ class Dask:
         if self.patience is None:
             return
         if max(now - self._last_process, (now - self._last_worker) / _STARTS_LONGER) > self.patience:
-            raise GoodputError("all worker processes have died and cannot be restarted; use --workers 1")
+            raise GoodputError("all worker processes have died and cannot be restarted", tip="use --workers 1")
 
     def _result(self, future: Future) -> Any:
         """Return the result of a task; `FailedTask` if it killed its workers. Other errors are raised."""
@@ -141,7 +141,7 @@ class Dask:
 
 def _gone(address: str) -> GoodputError:
     """Return the error for a lost scheduler."""
-    return GoodputError(f"lost the connection to the scheduler at {address}; run again with --store to continue")
+    return GoodputError(f"lost the connection to the scheduler at {address}", tip="run again with --store to continue")
 
 
 _PATIENCE_SECONDS = 60.0
@@ -305,8 +305,8 @@ def _existing_cluster(workers: Workers, shared: Sequence[Path]) -> Iterator[Dask
     address = _address(workers.scheduler or "")
     if not address.startswith("tls://") and not workers.insecure_scheduler:
         raise UsageError(
-            "--scheduler: anyone who can connect to a scheduler can run code on its workers; use a tls:// address, or "
-            "pass --insecure-scheduler"
+            "--scheduler: anyone who can connect to a scheduler can run code on its workers",
+            tip="use a tls:// address, or pass --insecure-scheduler",
         )
     try:
         client = Client(address, timeout=30)
@@ -314,7 +314,8 @@ def _existing_cluster(workers: Workers, shared: Sequence[Path]) -> Iterator[Dask
         raise GoodputError(f"the scheduler at {address} cannot be reached: {error}") from error
     except TypeError as error:  # dask's error for TLS without certificates
         raise GoodputError(
-            f"the scheduler at {address} requires certificates; set them in dask's configuration (distributed.comm.tls)"
+            f"the scheduler at {address} requires certificates",
+            tip="set them in dask's configuration (distributed.comm.tls)",
         ) from error
     try:
         _wait_for_a_worker(client)
@@ -347,7 +348,8 @@ def _wait_for_a_worker(client: Client) -> None:
         client.wait_for_workers(1, timeout=_FIRST_WORKER_SECONDS)
     except TimeoutError as error:
         raise UsageError(
-            f"no worker connected to the scheduler within {_FIRST_WORKER_SECONDS:.0f} s; start one with `dask worker`"
+            f"no worker connected to the scheduler within {_FIRST_WORKER_SECONDS:.0f} s",
+            tip="start one with `dask worker`",
         ) from error
 
 
@@ -364,15 +366,17 @@ def _shake_hands(client: Client, store: Path, log: Path | None = None) -> None:
     for worker, answer in sorted(answers.items()):
         if answer[2:] != own[2:]:
             raise UsageError(
-                f"the worker {worker} has {_words(answer)}, but this machine has {_words(own)}; install the same "
-                "versions"
+                f"the worker {worker} has {_words(answer)}, but this machine has {_words(own)}",
+                tip="install the same versions",
             )
         if answer[0] != token:
             raise UsageError(
                 f"the worker {worker} cannot read {store}; --store must be a folder that all workers share"
             )
         if not answer[1]:
-            raise UsageError(f"the worker {worker} cannot read {log}; logs must have the same path on all workers")
+            raise UsageError(
+                f"the worker {worker} cannot read {log}", tip="logs must have the same path on all workers"
+            )
 
 
 def _introduce(path: str, log: str | None) -> tuple[str, ...]:
@@ -406,7 +410,9 @@ def _limit(count: int, memory: str | None) -> int:
     try:
         limit = int(parse_bytes(memory))
     except ValueError as error:
-        raise UsageError(f"--memory {memory}: not a size; use a value such as 2GiB or 500MB") from error
+        raise UsageError(f"--memory {memory}: not a size", tip="use a value such as 2GiB or 500MB") from error
     if limit < LEAST:
-        raise UsageError(f"--memory {memory}: too small; a worker needs {LEAST / 1e6:.0f} MB before it reads anything")
+        raise UsageError(
+            f"--memory {memory}: too small", cause=f"a worker needs {LEAST / 1e6:.0f} MB before it reads anything"
+        )
     return limit

@@ -72,7 +72,9 @@ def open_engine(
         yield InProcessEngine()
         return
     if not find_spec("distributed"):
-        raise UsageError(f"using several workers requires dask.distributed; install it with {to_install('fleet')}")
+        raise UsageError(
+            "using several workers requires dask.distributed", tip=f"install it with {to_install('fleet')}"
+        )
     from goodput_cli.fleet.passes.clusters import open_dask
 
     with open_dask(count, workers, store, log) as engine:

@@ -136,7 +136,7 @@ def read_one(task: Task, document: SourceDocument, local: LocalObjects = HERE) -
     try:
         log = decode_batches([read_document(document, context)], task.timezone, context, [], task.hints)
     except GoodputError as error:
-        raise SourceError(str(error)) from error
+        raise SourceError(error.message, cause=error.cause, tip=error.tip) from error
     former = log.former
     jobs = [job for job in by_job(log) if log.has_text or is_wanted(job.table.jobs[0], task.names)]
     row = DocumentRow(

@@ -281,10 +281,10 @@ def parse_target(text: str) -> Address:
     kind = _KINDS.get(scheme) if colon else None
     if kind is None:
         known = scheme if colon else text  # a URL without its `webhook:` is a secret, too
-        raise UsageError(f"{known!r} is not a publish target; use one of {FORMS}")
+        raise UsageError(f"{known!r} is not a publish target", tip=f"use one of {FORMS}")
     place, parameters = _parameters(rest, kind, text) if kind.parameters else (rest, {})
     if not place and scheme != "gcm":
-        raise UsageError(f"{text!r} is incomplete; use {scheme}:{kind.wants}")
+        raise UsageError(f"{text!r} is incomplete", tip=f"use {scheme}:{kind.wants}")
     if scheme == "http":
         host_and_port(place, text)
     if kind.wants == _URL:
@@ -302,7 +302,7 @@ def _parameters(rest: str, kind: _Kind, text: str) -> tuple[str, dict[str, str]]
         values = kind.parameters.get(name)
         if values is None or (values and value not in values):
             known = ", ".join(f"{one}={'|'.join(choices) or 'TEXT'}" for one, choices in kind.parameters.items())
-            raise UsageError(f"{text!r}: unknown parameter {name}={value}; use {known}")
+            raise UsageError(f"{text!r}: unknown parameter {name}={value}", tip=f"use {known}")
     return place, given
 
 
@@ -312,7 +312,7 @@ def host_and_port(place: str, text: str) -> tuple[str, int]:
     good = place.startswith("//") and "@" not in host and port.isascii() and port.isdigit() and int(port) <= 65_535
     if not good:
         shown = "/".join(text.split("/")[:3]).rpartition("@")[2]  # it may be the address of a webhook
-        raise UsageError(f"{shown!r} is not an address to listen on; use http://127.0.0.1:9464 or http://:9464")
+        raise UsageError(f"{shown!r} is not an address to listen on", tip="use http://127.0.0.1:9464 or http://:9464")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
@@ -335,7 +335,7 @@ def check_apart(addresses: Sequence[Address]) -> None:
         other = next((one for one, before in files[:at] if before == path), None)
         if other is not None:
             raise UsageError(
-                f"{other.text} and {address.text} write the same file; use a different file for each target"
+                f"{other.text} and {address.text} write the same file", tip="use a different file for each target"
             )
 
 

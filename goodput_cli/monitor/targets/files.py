@@ -80,8 +80,8 @@ def _path_of(address: Address, place: MonitorContext) -> Path:
     checked again; another one is checked again before it is overwritten."""
     path = Path(address.place)
     if path.is_dir():
-        raise UsageError(f"{address.text}: is a folder; use a file in it")
+        raise UsageError(f"{address.text}: is a folder", tip="use a file in it")
     if not path.parent.is_dir():
-        raise UsageError(f"{address.text}: the folder {path.parent} does not exist; create it first")
+        raise UsageError(f"{address.text}: the folder {path.parent} does not exist", tip="create it first")
     place.check(path)
     return path

@@ -141,7 +141,9 @@ def _lock(folder: Path, shown: str) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise GoodputError(f"{shown}: another monitor writes to this folder; stop it or use another folder") from None
+        raise GoodputError(
+            f"{shown}: another monitor writes to this folder", tip="stop it or use another folder"
+        ) from None
     return descriptor
 
 

@@ -48,7 +48,7 @@ def draw(kind: Kind, spec: str) -> bytes:
         if answer:
             return answer
         _without_engine.append(True)
-    raise NoEngineError(f"charts cannot be drawn: the renderer needs more {too_little}; raise the limit")
+    raise NoEngineError(f"charts cannot be drawn: the renderer needs more {too_little}", tip="raise the limit")
 
 
 def _tried(kind: Kind, spec: str) -> bytes:

@@ -98,11 +98,11 @@ def make_folder(folder: Path) -> None:
     """Create the directory. Raises UsageError unless it is empty or a site of this program, since nothing else is ever
     overwritten; GoodputError if it is not writable."""
     if not folder.parent.is_dir():
-        raise UsageError(f"{folder}/: the folder {folder.parent} does not exist; create it first")
+        raise UsageError(f"{folder}/: the folder {folder.parent} does not exist", tip="create it first")
     _make(folder)
     begun = f".{_MADE_OF}."  # by another process that writes the first file of the same site
     if any(not path.name.startswith(begun) for path in folder.iterdir()) and _made_of(folder) is None:
-        raise UsageError(f"{folder}/: contains files that are not a goodput fleet site; use an empty folder")
+        raise UsageError(f"{folder}/: contains files that are not a goodput fleet site", tip="use an empty folder")
     if not os.access(folder, os.W_OK):
         raise GoodputError(f"{folder}/: no permission to write to this folder")
 
@@ -112,7 +112,7 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(exist_ok=True)
     except FileExistsError:
-        raise UsageError(f"{folder}/: is a file; use a folder for the site") from None
+        raise UsageError(f"{folder}/: is a file", tip="use a folder for the site") from None
     except OSError as error:
         raise not_written(f"{folder}/", error) from error
 
