@@ -63,6 +63,25 @@ class Measure(Generic[Source]):
         return None if change == 0 or self.better is None else (change > 0) == (self.better == "more")
 
 
+_TITLES = {
+    "work_time": "time per kept step", "effective_mfu": "effective MFU",
+    "kwh_per_million_tokens": "kWh per million tokens", "mtbf": "mean time between failures",
+    "mttr": "mean time to recover", "time_to_detect": "mean time to detect", "mean_wasted": "mean wasted progress",
+    "longest_unproductive": "longest unproductive time", "steps.count": "timed steps",
+    "steps.ideal": "step time, ideal",
+    "steps.mean": "step time, mean", "steps.median": "step time, median", "steps.p90": "step time, p90",
+    "steps.p99": "step time, p99", "saves.count": "checkpoints saved", "saves.time": "mean time per save",
+    "saves.interval": "median time between saves", "at_risk": "time at risk", "at_risk.steps": "steps at risk",
+    "elastic.stepping": "slices stepping", "elastic.available": "slices available",
+}  # fmt: skip
+"""Readable names that differ from the name in a threshold in more than its separators."""
+
+
+def title_of(measure: Measure[Any]) -> str:
+    """Return the readable name of a measure: `mean time to recover` for `mttr`."""
+    return _TITLES.get(measure.name) or measure.name.replace(".", ", ").replace("_", " ")
+
+
 def amount_ns(summary: Summary, category: str, label: str | None = None) -> int | None:
     """Return the time (ns) in a category, or in one label of custom events; None if it is not recorded. A label that
     never occurs is not recorded."""

@@ -94,7 +94,7 @@ ANSWERS: list[tuple[str, Callable[[], Any], str, int]] = [
     (
         "Comparison",
         lambda: goodput_cli.compare(str(NIGHT), str(NEXT)),
-        "llm-pretrain-7b-r2: inconclusive: 11.6 s per kept step, was 11.8 s",
+        "llm-pretrain-7b-r2: inconclusive: 2.3 % less time per kept step",
         51,
     ),
     ("CheckReport", lambda: goodput_cli.check(NIGHT), "2 warnings, 3 infos", 5),

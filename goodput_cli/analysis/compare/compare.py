@@ -46,8 +46,8 @@ _COMPARED = tuple(category.id for category in Category if category not in NOT_BA
 class Comparison(ComparisonData, DisplayableAnswer):
     """Two or more runs, each compared with the baseline."""
 
-    def sheet(self) -> Sheet:
-        return replace(compare_sheet(self), answer=lambda: compare_answer(self))
+    def sheet(self, *, full: bool = False) -> Sheet:
+        return replace(compare_sheet(self, full=full), answer=lambda: compare_answer(self))
 
 
 @written("change_threshold", "a threshold on the change from the baseline to a side")
@@ -178,7 +178,7 @@ def _rules_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:
         names = ", ".join(sorted(moved_between(baseline.summary, side.summary)))
         message = (
             f"{baseline.name} uses version {was} of the rules and {side.name} version {now}. {names} may differ "
-            f"for that reason alone, so gates on them are not judged. Save {older.name} again"
+            f"for that reason alone, so gates on them are inconclusive. Save {older.name} again"
         )
         yield Diagnostic.of("rules_differ", message, 1, (baseline.source, side.source))
 
@@ -188,22 +188,22 @@ def _methods_differ(baseline: Side, side: Side) -> Iterator[Diagnostic]:
     differences = list(_differences(baseline.summary, side.summary))
     if differences:
         message = (
-            f"{side.name} and {baseline.name} were measured differently ({'; '.join(differences)}), which explains "
-            "part of the difference. Use the same options for both, and save saved analyses again with them"
+            f"{side.name} was analyzed with other options than {baseline.name} ({'; '.join(differences)}): a part of "
+            "the difference comes from them. Use the same options for both; save a saved analysis again with them"
         )
         yield Diagnostic.of("methods_differ", message, 1, (baseline.source, side.source))
 
 
 def _differences(before: Summary, after: Summary) -> Iterator[str]:
     if before.reference_seconds != after.reference_seconds:
-        yield f"reference step time {_reference(after)}, not {_reference(before)}"
+        yield f"reference step time {_reference(after)} instead of {_reference(before)}"
     was, now = before.method, after.method
     if was is None or now is None:
         return
     for one in declared(Method):
         old, new = (one.typed(getattr(method, one.name)) for method in (was, now))
         if old != new:
-            yield f"{one.names[0]} {new}, not {old}"
+            yield f"{one.names[0]} {new} instead of {old}"
 
 
 def _reference(side: Summary) -> str:

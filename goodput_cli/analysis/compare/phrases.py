@@ -16,7 +16,7 @@ from goodput_cli.analysis.compare.work import WorkTime, is_rare
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
 from goodput_cli.analysis.goodput.phrases import threshold_value as value_text
 from goodput_cli.analysis.sheet import Card
-from goodput_cli.analysis.threshold import NOT_JUDGED, Threshold
+from goodput_cli.analysis.threshold import INCONCLUSIVE, Threshold
 from goodput_cli.vocabulary.categories import short_title
 from goodput_cli.vocabulary.text import (
     duration,
@@ -54,7 +54,7 @@ def verdict(pair: Pair) -> str:
     if pair.points == 0:
         return f"goodput is the same: {now}"
     if pair.work is not None and not pair.work.is_clear and abs(pair.points) < NOISE_PERCENT:
-        return f"goodput is about the same: {now}, was {was}"
+        return f"goodput {now}, was {was}"
     if _is_against_work(pair):
         return _against_work(pair, was, now)
     moved = "rose" if pair.points > 0 else "fell"
@@ -82,8 +82,8 @@ def _against_work(pair: Pair, was: str, now: str) -> str:
 
 
 def work_lines(pair: Pair) -> Iterator[str]:
-    """Time for the same work: `the same 1500 steps took 6 min 02 s longer (+3.1 %): steps +2.9 % (range 2.1 to 3.7)`;
-    nothing where a side kept no steps."""
+    """Yield the verdict on the time for the same work: `3.1 % more time for the same 1500 steps (6 min 02 s longer)`;
+    nothing if a side kept no steps."""
     work = pair.work
     if work is None:
         return
@@ -93,19 +93,33 @@ def work_lines(pair: Pair) -> Iterator[str]:
     elif work.unit != "step" or work.usual is not None:
         yield from _of_unit(pair, work)
     elif not work.is_clear:
-        of = "kept step" if work.shared_steps is None else f"step, over the same {number(work.shared_steps)} steps"
-        yield f"{_not_clear(work)}: {now} per {of}, was {was}{_pace(work.pace)}"
+        of = "kept step" if work.shared_steps is None else f"step of the same {number(work.shared_steps)} steps"
+        yield f"{_not_clear(work)}: {time_change(work.percent)} per {of} ({now}, was {was}){_pace(work)}"
     else:
-        sentence = f"{now} per kept step, was {was}"
+        sentence = f"{time_change(work.percent)} per kept step ({now}, was {was})"
         if work.shared_steps is not None and work.longer_ns is not None:
-            longer = f"{duration(abs(work.longer_ns))} {'longer' if work.percent > 0 else 'less'}"
-            sentence = f"the same {number(work.shared_steps)} steps took {longer}"
-        pace = _pace(work.pace) or "; how much step times vary is unknown"
-        sure = ", more than noise" if work.pace is not None and work.pace.span is not None else ""
-        yield f"{sentence} ({work.percent:+.1f} %){sure}{pace}{_losses_of_work(pair, work)}"
+            longer = f"{duration(abs(work.longer_ns))} {'longer' if work.percent > 0 else 'shorter'}"
+            sentence = f"{time_change(work.percent)} for the same {number(work.shared_steps)} steps ({longer})"
+        pace = _pace(work) or "; how much step times vary is unknown"
+        yield f"{sentence}{_sure(work)}{pace}{_losses_of_work(pair, work)}"
     for side, step in zip((pair.baseline, pair.side), work.crashed_at, strict=True):
         if step is not None:
             yield f"{side_name(side)} crashed: compared up to its last kept step, {number(step)}"
+
+
+def time_change(by: float) -> str:
+    """Return a change of time: `3.1 % more time`."""
+    return f"{abs(by):.1f} % {'more' if by > 0 else 'less'} time"
+
+
+def less_or_more(gained: float) -> str:
+    """Return a change of time from what was gained (+) or lost (-), in percent: `9.5 % less`; `0.0 %` if none."""
+    amount = f"{abs(gained):.1f} %"
+    return amount if amount == "0.0 %" else f"{amount} {'less' if gained > 0 else 'more'}"
+
+
+def _sure(work: WorkTime) -> str:
+    return ", more than noise" if work.pace is not None and work.pace.span is not None else ""
 
 
 def _sizes(work: WorkTime) -> str:
@@ -127,11 +141,10 @@ def _of_unit(pair: Pair, work: WorkTime) -> Iterator[str]:
     else:
         before = f"{duration_of_seconds(work.usual.mean)} on average of {work.usual.count} baselines"
         by += f"; another run like these would differ by up to {work.usual.percent:.1f} %"
-    sure = ", more than noise" if work.pace is not None and work.pace.span is not None else ""
-    clear = f" ({work.percent:+.1f} %){sure}" if work.is_clear else ""
-    said = "" if work.is_clear else f"{_not_clear(work)}: "
-    pace = _pace(work.pace) if work.is_undecided else ""
-    yield f"{said}{now} per {per}, {before}{clear}{by}{pace}"
+    prefix = "" if work.is_clear else f"{_not_clear(work)}: "
+    sure = _sure(work) if work.is_clear else ""
+    pace = _pace(work) if work.is_undecided else ""
+    yield f"{prefix}{time_change(work.percent)} per {per} ({now}, {before}){sure}{by}{pace}"
     if work.is_clear and (losses := _losses_of_work(pair, work).removeprefix("; ")) and work.unit == "step":
         yield f"mainly: {losses}"
 
@@ -140,24 +153,24 @@ def _not_clear(work: WorkTime) -> str:
     return "inconclusive" if work.is_undecided else "no clear difference"
 
 
-def _pace(pace: PaceChange | None) -> str:
-    """`; steps +2.9 % (range 2.1 to 3.7, n_eff 24)`; without a range why, and what would decide."""
+def _pace(work: WorkTime) -> str:
+    """`; step times are 2.9 % longer (95 % range 2.1 to 3.7 %)`; without a range why, and what would decide."""
+    pace = work.pace
     if pace is None:
         return ""
-    said = f"; step times {pace.percent:+.1f} %"
     if pace.span is not None:
         low, high = pace.span
-        return f"{said} (range {low:.1f} to {high:.1f}, n_eff {' and '.join(_n_eff(pace))})"
-    many = max(int(min(pace.n_eff)), 1)
-    drifts = f"drift over ~{_one_digit(pace.wander_steps)} steps (n_eff {many})"
+        if not work.is_clear:
+            return f"; 95 % range of step times: {low:+.1f} to {high:+.1f} %"
+        return f"; step times are {_longer(pace)} (95 % range {low:+.1f} to {high:+.1f} %)"
+    drifts = f"drift over ~{_one_digit(pace.wander_steps)} steps"
     if pace.is_clear:
-        return f"{said}, more than their drift; they {drifts}, so there is no range"
-    return f"{said}, but they {drifts}. Compare {_one_digit(pace.steps_to_tell)} steps or three baseline runs"
+        return f"; step times {drifts} and are {_longer(pace)}, more than they drift"
+    return f"; step times {drifts}. Compare {_one_digit(pace.steps_to_tell)} steps or three baseline runs"
 
 
-def _n_eff(pace: PaceChange) -> Iterator[str]:
-    """Yield n_eff of both sides; once if they are equal."""
-    yield from dict.fromkeys(f"{many:.0f}" for many in pace.n_eff)
+def _longer(pace: PaceChange) -> str:
+    return f"{abs(pace.percent):.1f} % {'longer' if pace.percent > 0 else 'shorter'}"
 
 
 def _one_digit(steps: float) -> str:
@@ -191,15 +204,15 @@ def _losses_of_work(pair: Pair, work: WorkTime) -> str:
 
 
 def moved_lines(pair: Pair) -> Iterator[str]:
-    """Yield the categories in which the same work took more or less time, largest first: `worse for the same work:
-    recovery by 5 min`."""
-    moved = [(one.work_seconds or Fraction(0), contribution_name(one), one.moved) for one in pair.contributions]
+    """Yield the categories in which the same work took more or less time, largest first, in percent of the baseline's
+    time: `worse for the same work: recovery 3.9 % (5 min)`."""
+    moved = [row for row in work_rows(pair) if row[0] != short_title(*PRODUCTIVE)]
     for word, sign in (("worse", 1), ("better", -1)):
-        some = sorted((sign * seconds, name) for seconds, name, which in moved if which == word)
+        some = sorted((sign * ns, by, name) for name, ns, by, which in moved if which == word)
         if some:
             named = [
-                f"{shorten(name, _LONGEST_NAME, '...')} by {duration_of_seconds(abs(float(by)))}"
-                for by, name in some[:_MOST_MOVED]
+                f"{shorten(name, _LONGEST_NAME, '...')} {abs(by):.1f} % ({duration(abs(round(ns)))})"
+                for ns, by, name in some[:_MOST_MOVED]
             ]
             rest = len(some) - len(named)
             yield f"{word} for the same work: {', '.join(named)}{f', and {rest} more' if rest else ''}"
@@ -232,16 +245,16 @@ def _figure(pair: Pair) -> str:
         return f"{points(float(pair.points))} points" if pair.points else "no change"
     if work.unit is None:
         return "not the same work"
-    return (
-        f"{abs(work.percent):.1f} % {'more' if work.percent > 0 else 'less'} time"
-        if work.is_clear
-        else _not_clear(work)
-    )
+    return time_change(work.percent) if work.is_clear else _not_clear(work)
 
 
-def goodput_line(pair: Pair) -> str:
-    """`goodput 70.43 % to 69.35 %`."""
-    return f"goodput {percent(float(pair.baseline.percent))} to {percent(float(pair.side.percent))}"
+def chart_line(pair: Pair) -> str:
+    """Return the verdict above the chart: `2.3 % less time for the same work: inconclusive`; without the same work,
+    goodput of both sides."""
+    if pair.work is None or pair.same_work is None:
+        return f"goodput {percent(float(pair.baseline.percent))} to {percent(float(pair.side.percent))}"
+    sure = "" if pair.work.is_clear else f": {_not_clear(pair.work)}"
+    return f"{time_change(pair.work.percent)} for the same work{sure}"
 
 
 def _card_facts(pair: Pair, sides: int | None) -> Iterator[tuple[str, str]]:
@@ -252,10 +265,10 @@ def _card_facts(pair: Pair, sides: int | None) -> Iterator[tuple[str, str]]:
         yield "thresholds", ", ".join(verdicts)
     yield "baseline", f"{side_name(pair.baseline)}, {duration(pair.baseline.summary.window.counted_ns)}"
     yield "compared", f"{side_name(pair.side)}, {duration(pair.side.summary.window.counted_ns)}"
-    moved = sorted((by, name) for name, by, _, which in work_rows(pair) if which is not None)
-    for name, (by, category) in (("largest loss", moved[0]), ("largest gain", moved[-1])) if moved else ():
+    moved = sorted((by, ns, name) for name, ns, by, which in work_rows(pair) if which is not None)
+    for name, (by, ns, category) in (("largest loss", moved[0]), ("largest gain", moved[-1])) if moved else ():
         if (by < 0) == (name == "largest loss"):
-            took = f"{duration(abs(round(by)))} {'more' if by < 0 else 'less'}"
+            took = f"{time_change(-by)} ({duration(abs(round(ns)))})"
             yield name, f"{shorten(category, _LONGEST_NAME, '...')}: {took} for the same work"
 
 
@@ -406,7 +419,7 @@ def threshold_lines(comparison: ComparisonData, *, with_passes: bool = True) -> 
 
 def _reason(threshold: Threshold) -> str:
     if threshold.met is None:
-        hint = (threshold.hint or "").removeprefix(NOT_JUDGED)
+        hint = (threshold.hint or "").removeprefix(INCONCLUSIVE)
         return hint or "not recorded on both sides"
     value = threshold_value(threshold) or "no percentage: the baseline is 0"
     return f"{value}, limit {limit_text(threshold)}{f'; {threshold.hint}' if threshold.hint else ''}"

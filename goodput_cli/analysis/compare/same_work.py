@@ -39,6 +39,11 @@ class WorkComparison:
         """Return how much longer this side's work took than the same work on the baseline."""
         return self.ns[1] - Fraction(self.ns[0]) / self.units[0] * self.units[1]
 
+    @property
+    def percent(self) -> float:
+        """Return how much less (+) or more (-) time it took, in percent of the same work on the baseline."""
+        return float(-100 * self.in_all_ns / (Fraction(self.ns[0]) / self.units[0] * self.units[1]))
+
     def gained_ns(self, key: CategoryKey) -> Fraction:
         """Return how much less (+) or more (-) of it this side's work took than the same work on the baseline."""
         was, now = (

@@ -50,7 +50,7 @@ def summary_of_saved(document: Mapping[str, Any], source: str) -> Summary:
         summary = _summary(_read(document, json_type(AnalysisAnswer).saved))
         return replace(summary, rules=_rules(document))
     except _SavedAnswerError as wrong:
-        raise SourceError(f"{source}: not an answer of `goodput analyze`: {wrong}; {_ANEW}") from wrong
+        raise SourceError(f"{source}: not an answer of `goodput analyze`: {wrong}", tip=_ANEW) from wrong
 
 
 def with_current_values(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,13 +91,13 @@ def _check_kind(document: Mapping[str, Any], source: str) -> None:
     version = document.get("schema_version")
     if type(version) is not int or version not in READ_VERSIONS:
         raise SourceError(
-            f"{source}: has schema_version {str(version)[:20]}, but this goodput reads {SCHEMA_VERSION}; {_ANEW}"
+            f"{source}: has schema_version {str(version)[:20]}, but this goodput reads {SCHEMA_VERSION}", tip=_ANEW
         )
     kind = document.get("kind", _KIND)  # answers of older versions do not contain it
     missing = [key for key in _OF_AN_ANALYSIS if key not in document]
     if kind != _KIND or missing:
         why = f"its kind is {str(kind)[:40]!r}" if kind != _KIND else f"it has no {missing[0]!r}"
-        raise SourceError(f"{source}: not a saved analysis but another answer of goodput ({why}); {_ANEW}")
+        raise SourceError(f"{source}: not a saved analysis but another answer of goodput ({why})", tip=_ANEW)
 
 
 def _read(value: Any, declared: type[Declared], path: str = "") -> Declared:

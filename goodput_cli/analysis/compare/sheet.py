@@ -13,12 +13,13 @@ from fractions import Fraction
 
 from goodput_cli.analysis.compare.phrases import (
     card,
+    chart_line,
     contribution_name,
     fact_is_better,
     fact_words,
     float_or_none,
-    goodput_line,
     length_line,
+    less_or_more,
     limit_text,
     moved_lines,
     one_sided_lines,
@@ -28,12 +29,13 @@ from goodput_cli.analysis.compare.phrases import (
     work_lines,
     work_rows,
 )
-from goodput_cli.analysis.compare.results import Change, ComparisonData, Pair
-from goodput_cli.analysis.compare.same_work import PRODUCTIVE, Moved
+from goodput_cli.analysis.compare.results import Change, ComparisonData, Contribution, Pair
+from goodput_cli.analysis.compare.same_work import PRODUCTIVE, Moved, WorkComparison
 from goodput_cli.analysis.goodput.phrases import DRAFTED, drafted_rules, threshold_verdict
+from goodput_cli.analysis.measures import title_of
 from goodput_cli.analysis.sheet import Audience, Cell, Chart, Column, Family, PublishedAnswer, Sheet, Tone
-from goodput_cli.vocabulary.categories import brief_name, full_name
-from goodput_cli.vocabulary.text import duration, exact
+from goodput_cli.vocabulary.categories import short_title
+from goodput_cli.vocabulary.text import exact, plural
 
 _MOST = 20
 
@@ -43,7 +45,7 @@ class ChangeChart(Chart):
     """Bars from a line in the middle: took more to the left, took less to the right."""
 
     title: tuple[str, str]
-    """The two sides, and what became of goodput."""
+    """The two sides, and the verdict."""
     of_work: bool
     """True if the bars are of the same work, in percent of its time on the baseline; otherwise of points of goodput,
     which are not judged."""
@@ -61,11 +63,11 @@ def change_chart(pair: Pair) -> ChangeChart | None:
     )
     if not moved:
         return None
-    what = "Change for the same amount of work, in percent of the baseline's time"
+    what = "Change in time for the same work, in percent of the baseline's time"
     return ChangeChart(
         words=f"{what if of_work else 'Points of goodput by category'}, largest first. "
         "The tables below have the numbers.",
-        title=(f"From {side_name(pair.baseline)} to {side_name(pair.side)}", goodput_line(pair)),
+        title=(f"From {side_name(pair.baseline)} to {side_name(pair.side)}", chart_line(pair)),
         of_work=of_work,
         moved=tuple(sorted(moved, key=lambda one: (-abs(one[1]), one[0]))[:_MOST]),
     )
@@ -79,7 +81,6 @@ _PEOPLE = (
     Column("window", "duration", Audience.PEOPLE),
     Column("goodput", "percent", Audience.PEOPLE),
     Column("", "share", Audience.PEOPLE),
-    Column("points", "points", Audience.PEOPLE),
 )
 _TABLES = (
     Column("side", "text", Audience.TABLES),
@@ -99,8 +100,8 @@ _TABLES = (
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "FAILED": "bad", "passed": "good"}
 
 
-def compare_sheet(comparison: ComparisonData) -> Sheet:
-    """The whole comparison."""
+def compare_sheet(comparison: ComparisonData, *, full: bool = False) -> Sheet:
+    """Return the whole comparison. full: with the rows without a verdict, and goodput by category."""
     several = len(comparison.pairs) > 1
     against = f"against {side_name(comparison.baseline)}"
     said = tuple(_headline_lines(comparison))
@@ -113,11 +114,8 @@ def compare_sheet(comparison: ComparisonData) -> Sheet:
         summary=said,
         chart=change_chart(comparison.pairs[0]),
         card=replace(card(comparison), covers=said[:covered]),
-        sections=tuple(
-            part
-            for pair in comparison.pairs
-            for part in (_waterfall(pair), _facts(pair), *([_thresholds(pair)] if pair.thresholds else []))
-        ),
+        folded=True,
+        sections=tuple(part for pair in comparison.pairs for part in _tables(pair, full=full)),
         published=lambda: _published(comparison),
     )
 
@@ -187,135 +185,137 @@ def _summary(pair: Pair) -> Iterator[str]:
 def _overview(comparison: ComparisonData) -> Iterator[tuple[Cell, ...]]:
     for side in comparison.sides:
         window, share = side.summary.window, float(side.percent)
-        moved = None if side is comparison.baseline else float(side.percent - comparison.baseline.percent)
-        yield side_name(side), window.start_ns, window.counted_ns, share, share / 100, moved
+        yield side_name(side), window.start_ns, window.counted_ns, share, share / 100
 
 
-def _waterfall(pair: Pair) -> Sheet:
-    """Return the time of the same work by category, and the steps from the baseline's goodput to this side's."""
-    rows = _folded([*_waterfall_rows(pair)])
-    widest = max((abs(row.ns) for row in rows if row.ns is not None and row.moved), default=Fraction(0))
-    cells: list[tuple[Cell, ...]] = []
-    for row in rows:
-        time = None if row.ns is None else round(row.ns)
-        bars = _bars(row, widest)
-        cells.append((row.name, float_or_none(row.points), time, *bars, *map(float_or_none, row.shares)))
-    ends = (float(pair.baseline.percent), float(pair.side.percent))
-    cells.append(("goodput", float(pair.points), None, None, None, *ends))
+def _time_table(pair: Pair, same: WorkComparison, *, full: bool) -> Sheet:
+    """Return the change in time for the same work by category, in percent of the baseline's time, as in the
+    headline."""
+    rows = sorted(_time_rows(pair, same), key=lambda row: abs(row.percent), reverse=True)
+    judged = rows if full else [row for row in rows if row.moved is not None]
+    widest = max((abs(row.percent) for row in judged if row.moved is not None), default=1.0)
+    cells: list[tuple[Cell, ...]] = [
+        (row.name, less_or_more(row.percent), abs(round(row.ns)), *_bars(row, widest)) for row in judged
+    ]
+    rest = [row for row in rows if row not in judged]
+    notes = ["change: time for the same work, in percent of the baseline's"]
+    if rest:
+        percent, ns = sum(row.percent for row in rest), sum(row.ns for row in rest)
+        cells.append((f"{len(rest)} without a verdict", less_or_more(percent), abs(round(ns)), None, None))
+        notes.append(f"{plural(len(rest), 'row')} without a verdict: --full")
+    if judged and any(row.moved for row in judged):
+        notes.append("worse, better: changes of more than noise")
+    cells.append(("total", less_or_more(same.percent), abs(round(same.in_all_ns)), None, None))
     return Sheet(
-        title=f"From {side_name(pair.baseline)} to {side_name(pair.side)}",
+        title=f"Time for the same work by category, from {side_name(pair.baseline)} to {side_name(pair.side)}",
         columns=(
-            Column("category", "text", brief=brief_name),
-            Column("points", "points"),
-            Column("time", "change"),
+            Column("category", "text"),
+            Column("change", "text"),
+            Column("time", "duration"),
             Column("worse", "share", tone=lambda _: "bad"),
             Column("better", "share", tone=lambda _: "good"),
-            Column("was", "percent"),
-            Column("is", "percent"),
         ),
         rows=cells,
-        notes=tuple(_waterfall_notes(pair)),
+        notes=(*notes, *one_sided_lines(pair)),
     )
 
 
 @dataclass(frozen=True)
-class _CategoryChange:
-    """A category: its effect on goodput, the time that the same work saved in it (ns), whether that is more than noise,
-    and its shares."""
+class _TimeRow:
+    """A category: the time that the same work saved (+) or took more (-), in percent of the baseline's time and in ns;
+    and whether that is more than noise."""
 
     name: str
-    points: Fraction | None
-    ns: Fraction | None
+    percent: float
+    ns: Fraction
     moved: Moved | None
-    shares: tuple[Fraction | None, Fraction | None]
 
 
-def _waterfall_rows(pair: Pair) -> Iterator[_CategoryChange]:
-    """Yield the changed categories, by time of the same work or otherwise by points; the sum of the categories that
-    only one side records, and then each of them."""
-    yield from sorted(_changed(pair), key=_size, reverse=True)
-    one_sided = [one for one in pair.contributions if one.points is None and (one.baseline_ns or one.ns)]
-    if one_sided:
-        yield _CategoryChange(ONE_SIDED, pair.one_sided, None, None, (None, None))
-    for one in one_sided:
-        yield _CategoryChange(
-            f"- {full_name(one.category, one.label)}", None, None, None, (one.baseline_percent, one.percent)
-        )
+def _time_rows(pair: Pair, same: WorkComparison) -> Iterator[_TimeRow]:
+    """Yield the changed categories, including productive time; those that only one side records as one sum."""
+    keys = [(one.category, one.label) for one in pair.contributions if one.points is not None]
+    for key in (*keys, PRODUCTIVE):
+        if same.gained_ns(key):
+            yield _TimeRow(short_title(*key), same.gained_percent(key), same.gained_ns(key), same.moved(key))
+    one_sided = [(one.category, one.label) for one in pair.contributions if one.points is None]
+    if one_sided and (ns := sum((same.gained_ns(key) for key in one_sided), Fraction(0))):
+        yield _TimeRow(ONE_SIDED, sum(map(same.gained_percent, one_sided)), ns, None)
 
 
-def _folded(rows: list[_CategoryChange]) -> list[_CategoryChange]:
-    """Return the rows with those without a verdict as one sum, if other rows have a verdict; JSON has each."""
-    rest = [row for row in rows if row.moved is None and row.name != ONE_SIDED and not row.name.startswith("- ")]
-    if len(rest) < 2 or not any(row.moved for row in rows):
-        return rows
-    verdicts = [row for row in rows if row.moved is not None]
-    shares = [sum((row.shares[at] or Fraction(0) for row in rest), Fraction(0)) for at in (0, 1)]
-    total = _CategoryChange(
-        f"{len(rest)} others",
-        sum((row.points or Fraction(0) for row in rest), Fraction(0)),
-        sum((row.ns or Fraction(0) for row in rest), Fraction(0)),
-        None,
-        (shares[0], shares[1]),
-    )
-    return [*verdicts, total, *(row for row in rows if row.moved is None and row not in rest)]
-
-
-def _size(row: _CategoryChange) -> Fraction:
-    return abs(row.points or Fraction(0)) if row.ns is None else abs(row.ns)
-
-
-def _changed(pair: Pair) -> Iterator[_CategoryChange]:
-    for one in pair.contributions:
-        if one.points or (one.points is not None and one.work_seconds):
-            ns = None if one.work_seconds is None else one.work_seconds * 10**9
-            name = full_name(one.category, one.label)
-            yield _CategoryChange(name, one.points, ns, one.moved, (one.baseline_percent, one.percent))
-    same = pair.same_work
-    if same is not None and same.gained_ns(PRODUCTIVE):
-        moved = same.moved(PRODUCTIVE)
-        yield _CategoryChange(full_name(*PRODUCTIVE), None, same.gained_ns(PRODUCTIVE), moved, (None, None))
-
-
-def _bars(row: _CategoryChange, widest: Fraction) -> tuple[float | None, float | None]:
-    """The bars of what got worse and what got better, the longest of them full."""
-    if row.moved is None or row.ns is None:
+def _bars(row: _TimeRow, widest: float) -> tuple[float | None, float | None]:
+    """Return the bars of what got worse and what got better; the longest is full."""
+    if row.moved is None:
         return None, None
-    share = float(abs(row.ns) / widest)
+    share = abs(row.percent) / widest
     return (share, None) if row.moved == "worse" else (None, share)
 
 
-def _waterfall_notes(pair: Pair) -> Iterator[str]:
-    if not any(one.points for one in pair.contributions):
-        yield "no category that both sides record changed its share"
-    yield "points: change of the category's share of the window, in percentage points of goodput"
-    same = pair.same_work
-    if same is None:
-        yield "no better or worse is shown: the runs did different work, or one kept no steps"
-    else:
-        took = same.in_all_ns
-        total = f"{duration(abs(round(took)))} {'longer' if took > 0 else 'less'}" if round(took) else "the same"
-        yield f"time: change for the same amount of work (+ = faster, in total {total})"
-        if any(row.moved for row in _changed(pair)):
-            yield "better, worse: changes of more than noise"
-    yield from one_sided_lines(pair)
-
-
-def _facts(pair: Pair) -> Sheet:
-    """Return the other changes."""
-    shown = [one for one in pair.changes if _is_shown(one)]
-    unknown = [one.measure.name for one in pair.changes if one.baseline is None and one.value is None]
-    unknown = [name for name in unknown if name not in {one.measure.name for one in shown}]
+def _goodput_table(pair: Pair) -> Sheet:
+    """Return the change of goodput by category, in points that add up."""
+    changed = sorted((one for one in pair.contributions if one.points), key=_most_points)
+    cells: list[tuple[Cell, ...]] = [_goodput_row(one, float_or_none(one.points)) for one in changed]
+    one_sided = [one for one in pair.contributions if one.points is None and (one.baseline_ns or one.ns)]
+    if one_sided:
+        cells.append((ONE_SIDED, None, None, float(pair.one_sided)))
+    cells += [_goodput_row(one, None, "- ") for one in one_sided]
+    cells.append(("goodput", float(pair.baseline.percent), float(pair.side.percent), float(pair.points)))
+    notes = ["was, is: share of the window", "points: percentage points of goodput gained (+) or lost (-)"]
+    if pair.same_work is None:
+        notes.append("no better or worse is shown: the runs did different work, or one kept no steps")
     return Sheet(
-        title=f"What changed from {side_name(pair.baseline)} to {side_name(pair.side)}",
+        title=f"Goodput by category, from {side_name(pair.baseline)} to {side_name(pair.side)}",
+        columns=(
+            Column("category", "text"),
+            Column("was", "percent"),
+            Column("is", "percent"),
+            Column("points", "points"),
+        ),
+        rows=cells,
+        notes=(*notes, *(one_sided_lines(pair) if pair.same_work is None else ())),
+    )
+
+
+def _most_points(one: Contribution) -> Fraction:
+    return -abs(one.points or Fraction(0))
+
+
+def _goodput_row(one: Contribution, points: float | None, mark: str = "") -> tuple[Cell, ...]:
+    shares = float_or_none(one.baseline_percent), float_or_none(one.percent)
+    return (mark + contribution_name(one), *shares, points)
+
+
+def _tables(pair: Pair, *, full: bool) -> Iterator[Sheet]:
+    """Yield the tables of a pair; without `full`, rows without a verdict are one line."""
+    if pair.same_work is not None:
+        yield _time_table(pair, pair.same_work, full=full)
+    if pair.same_work is None or full:
+        yield _goodput_table(pair)
+    yield _facts(pair, full=full)
+    if pair.thresholds:
+        yield _thresholds(pair)
+
+
+def _facts(pair: Pair, *, full: bool) -> Sheet:
+    """Return the other changes."""
+    known = [one for one in pair.changes if _is_shown(one)]
+    rows = [(title_of(one.measure), *fact_words(pair, one), fact_is_better(pair, one)) for one in known]
+    shown = rows if full else [row for row in rows if row[-1]]
+    notes = [f"{plural(len(rows) - len(shown), 'row')} without a verdict: --full"] if len(shown) < len(rows) else []
+    if full:
+        unknown = [one for one in pair.changes if one.baseline is None and one.value is None]
+        names = [title_of(one.measure) for one in unknown if one not in known]
+        notes += [f"not recorded on either side: {', '.join(names)}"] if names else []
+    return Sheet(
+        title=f"What else changed from {side_name(pair.baseline)} to {side_name(pair.side)}",
         columns=(
             Column("measure", "text"),
             Column("was", "text"),
             Column("is", "text"),
             Column("change", "text"),
-            Column("", "text", tone=lambda cell: _TONES.get(str(cell))),
+            Column("verdict", "text", tone=lambda cell: _TONES.get(str(cell))),
         ),
-        rows=tuple((one.measure.name, *fact_words(pair, one), fact_is_better(pair, one)) for one in shown),
-        notes=(f"not recorded on either side: {', '.join(unknown)}",) if unknown else (),
+        rows=tuple(shown),
+        notes=tuple(notes),
     )
 
 

@@ -64,9 +64,12 @@ _SORT_KEYS = ("start", "name", "goodput", "events", "length")
     work=True,
 )
 @options_of(Sides, "sides")
-@threshold_options(parse_change, holds="Exit with 3 if EXPR is true for a run; repeatable.")
+@threshold_options(parse_change, holds="Exit with 3 if EXPR is true for a run. Repeatable.")
+@option(OUTPUT, "--full", is_flag=True, help="Show rows without a verdict, and goodput by category.")
 def compare(
     line: CommandLine,
+    *,
+    full: bool,
     job_name: tuple[str, ...],
     run: tuple[str, ...],
     sides: Sides,
@@ -74,8 +77,7 @@ def compare(
 ) -> int:
     """Compare runs, and explain the difference.
 
-    The first SOURCE is the baseline. Shows the time for the same amount of work, then the change of goodput by
-    category, in points that add up.
+    The first SOURCE is the baseline. Shows the time for the same work, and the categories that explain the change.
     """
     named = (*line.sources, *(one for one in dict.fromkeys(sides.baseline) if one not in line.sources))
     session = open_sheet_session(replace(line, sources=named), job_name, offers=("chart", "published"))
@@ -94,7 +96,7 @@ def compare(
             **options,
         )
     return session.finish(
-        comparison.sheet(),
+        comparison.sheet(full=full),
         comparison.diagnostics,
         thresholds=comparison.thresholds,
         lines_of_thresholds=lambda with_passes: threshold_lines(comparison, with_passes=with_passes),

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 from goodput_cli.analysis.advice.sheet import IntervalChart
+from goodput_cli.analysis.compare.phrases import less_or_more
 from goodput_cli.analysis.compare.sheet import ChangeChart
 from goodput_cli.analysis.sheet import Cell, Chart, Column, Sheet
 from goodput_cli.errors import UsageError
@@ -168,7 +169,7 @@ def change_spec(chart: ChangeChart) -> Spec:
     """Return the specification of the chart of changes with its data."""
     values = [
         {"place": place + 0.5, "low": place + 0.15, "high": place + 0.85, "points": moved, "zero": 0,
-         "text": f"{points(moved)}{' %' if chart.of_work else ''}", "right": int(moved > 0), "word": word or ""}
+         "text": less_or_more(moved) if chart.of_work else points(moved), "right": int(moved > 0), "word": word or ""}
         for place, (_, moved, word) in enumerate(chart.moved)
     ]  # fmt: skip
     names = [shorten(safe(name), _LONGEST_NAME, "...") for name, *_ in chart.moved]
@@ -177,7 +178,11 @@ def change_spec(chart: ChangeChart) -> Spec:
         values=[place + 0.5 for place in range(count)], labelExpr=f"{texts(names)}[floor(datum.value)]",
         grid=False, ticks=False, domain=False, labelOverlap=False,
     )  # fmt: skip
-    ends = ("took more", "% of the same work", "took less") if chart.of_work else ("fewer", "points of goodput", "more")
+    ends = (
+        ("took more", "% of the baseline's time", "took less")
+        if chart.of_work
+        else ("fewer", "points of goodput", "more")
+    )
     x_axis = {"title": "{} \N{LEFTWARDS ARROW} {} \N{RIGHTWARDS ARROW} {}".format(*ends), "tickCount": 9}
     x: Spec = {"scale": {"domain": [-1.25 * most, 1.25 * most], "nice": False}, "axis": x_axis}
     y: Spec = {"scale": {"domain": [count, 0], "nice": False, "zero": False}, "axis": axis}
@@ -218,7 +223,7 @@ def png(sheet: Sheet, page: Page) -> bytes:  # noqa: ARG001 - a renderer's signa
 
 def _standing_alone(sheet: Sheet) -> Spec:
     if sheet.chart is None:
-        raise UsageError(f"{sheet.title}: there is nothing to draw; run with --format table to see why")
+        raise UsageError(f"{sheet.title}: there is nothing to draw", tip="run with --format table to see why")
     return _SPECIFICATIONS[type(sheet.chart)](sheet.chart)
 
 
