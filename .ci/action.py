@@ -21,6 +21,8 @@ from xml.etree import ElementTree
 _MOST = 60_000
 """Characters of a comment: GitHub takes 65,536."""
 _FOLDED = "\n<details"
+_DETAILS = re.compile("<details.*?</details>", re.DOTALL)
+_UNFOLDING = "<details><summary>Thresholds, largest costs and timeline</summary>\n\n%s\n\n</details>"
 _PAGE = 100
 _MOST_PAGES = 30
 _TIMEOUT_S = 30
@@ -97,13 +99,23 @@ def owner() -> str | None:
 
 
 def text_of(reports: list[str]) -> str:
-    """What stands above the folded parts of each, and where the rest is."""
+    """Return the verdict, the comparison with the baseline, and the folded rest as far as there is room."""
     heads = [report.partition(_FOLDED)[0].strip() for report in reports]
-    text = "\n\n".join(head.replace("# ", "### ", 1) if place else head for place, head in enumerate(heads))
-    if len(text) > _MOST:
-        text = text[:_MOST].rpartition("\n")[0] + "\n\n*cut here*"
+    verdict, _, rest = heads[0].partition("\n")
+    shown = [_shortened(f"##{head}", _MOST // 3) for head in (verdict, *heads[1:])]
+    details = [_UNFOLDING % rest.strip()] if rest.strip() else []
+    details += [part for report in reports for part in _DETAILS.findall(report)]
+    parts = [*shown]
+    for part in details:
+        if sum(map(len, parts)) + len(part) > _MOST:
+            break
+        parts.append(part)
     run = "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}/actions/runs/{GITHUB_RUN_ID}".format_map(os.environ)
-    return f"{text}\n\n[The whole report is in the summary of the run.]({run})\n"
+    return "\n\n".join([*parts, f"[The whole report is in the summary of the run.]({run})\n"])
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most].rpartition("\n")[0] + "\n\n*shortened*"
 
 
 def call(method: str, path: str, content: dict[str, str] | None = None) -> Any:

@@ -242,6 +242,8 @@ class Sheet:
     """Rows for people if some are grouped, otherwise None."""
     sections: tuple[Sheet, ...] = ()
     """Further tables below, for people."""
+    folded: bool = False
+    """True if Markdown folds the sections."""
     chart: Chart | None = None
     """Chart in HTML, SVG and PNG; None if there is none."""
     card: Card | None = None

@@ -50,6 +50,7 @@ _SPARKS = 40
 _STRIP_WIDTH = 96
 _BAR_WIDTH, _BAR_OF_CELLS = 20, 10
 _MOST_ROWS = 100
+_MOST_IN_TITLE = 3
 _MOST_DIAGNOSTICS = 50
 _MOST_INSIGHTS = 20
 _LONGEST_NAME = 200
@@ -57,7 +58,7 @@ _LONGEST_NAME = 200
 _LONGEST_MESSAGE = 400
 _LONGEST_PLACES = 300
 _WHOLE = "`--format json` lists all"
-_OUTCOMES: dict[Outcome, str] = {"passed": "", "failed": "FAILED: ", "not_judged": "NOT JUDGED: "}
+_OUTCOMES: dict[Outcome, str] = {"passed": "", "failed": "FAILED: ", "not_judged": "INCONCLUSIVE: "}
 _SPECIAL = re.compile(r"[\\`*_{}\[\]#|~$@]")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 Item = TypeVar("Item")
@@ -122,7 +123,7 @@ def _folded(block: Block) -> Iterator[str]:
 
 
 def _headline(block: Headline, gates: PublishedAnswer | None) -> Iterator[str]:
-    yield f"# {_outcome(gates)}{block.measure.capitalize()} of {_name_text(block.subject)}: {block.value}"
+    yield f"# {_outcome(gates)}{block.measure.capitalize()} of {_name_text(block.subject)}: {block.value}{_why(gates)}"
     yield ""
     yield f"**{block.value}**{' ' * bool(block.adjective)}{block.adjective}: {block.amount}."
     yield ""
@@ -136,6 +137,18 @@ def _headline(block: Headline, gates: PublishedAnswer | None) -> Iterator[str]:
 def _outcome(gates: PublishedAnswer | None) -> str:
     """Return the text before a title if a gate did not pass: `FAILED: `."""
     return "" if gates is None else _OUTCOMES[gates.outcome]
+
+
+def _why(gates: Published | None) -> str:
+    """Return the end of a title: the thresholds that did not pass, or that all passed."""
+    judged = [] if gates is None else [one for one in gates.thresholds if one.fails]
+    failed = [one for one in judged if one.verdict != "passed"]
+    failed = [one for one in failed if one.verdict == "failed"] or failed
+    if not failed:
+        return f" ({plural(len(judged), 'threshold')} passed)" if judged else ""
+    shown = [f"{one.expression}: {phrases.threshold_reason(one)}" for one in failed[:_MOST_IN_TITLE]]
+    more = f" and {len(failed) - len(shown)} more" if len(failed) > len(shown) else ""
+    return f" ({_name_text('; '.join(shown), _LONGEST_MESSAGE)}{more})"
 
 
 def _gates(block: Gates) -> Iterator[str]:
@@ -254,9 +267,8 @@ def _sheet(sheet: Sheet, gates: PublishedAnswer | None = None, level: int = 1) -
         yield from _table(sheet)
     if sheet.every_note:
         yield from ("", *(f"- {escape(note)}" for note in sheet.every_note))
-    for part in sheet.sections:
-        yield ""
-        yield from _sheet(part, level=level + 1)
+    parts = (line for part in sheet.sections for line in ("", *_sheet(part, level=level + 1)))
+    yield from _unfolding("All tables", parts) if sheet.folded else parts
 
 
 def _table(sheet: Sheet, most: int | None = None) -> Iterator[str]:
@@ -288,11 +300,8 @@ def _name_text(text: str, longest: int = _LONGEST_NAME) -> str:
 
 
 def _category_text(name: str) -> str:
-    """Return the full name of a category as code; its label, and a sign before it, as text."""
-    sign, category, label = name_parts(name)
-    if category not in BY_NAME:
-        return _name_text(name)
-    return f"{escape(sign)}`{category}`" + (f" {_name_text(label)}" if label else "")
+    """Return the readable name of a category, with its label and a sign before it."""
+    return _name_text(brief_name(name) if name_parts(name)[1] in BY_NAME else name)
 
 
 def _table_head(*columns: str, left: int = 1) -> Iterator[str]:

@@ -138,7 +138,7 @@ def test_summary_without_an_answer_has_the_reason(tmp_path: Path) -> None:
     ran = analyze(tmp_path, source="nowhere.jsonl")
     assert (ran.code, ran.outputs) == (1, {"exit-code": "1"})
     assert "::error title=goodput has no answer::exit code 1; the summary of the step says why\n" in ran.said
-    assert ran.summary.startswith("# goodput has no answer (exit code 1)\n\n    Error: nowhere.jsonl")
+    assert ran.summary.startswith("# goodput has no answer (exit code 1)\n\n    error: nowhere.jsonl")
 
 
 def test_options_reach_the_command(tmp_path: Path) -> None:
