@@ -111,7 +111,7 @@ class ColumnLayout:
 
     def _two_lines(self) -> tuple[str, ...]:
         words = self.heading.split(" ")
-        splits = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words))]
+        splits = [(" ".join(words[:at]), " ".join(words[at:])) for at in range(1, len(words)) if words[at] != "h"]
         return min(splits, key=lambda two: max(map(text_width, two)), default=self.head)
 
     def lines(self, head_lines: int) -> list[str]:

@@ -176,8 +176,8 @@ class _RecordBuilder:
         timeline = self._job.timeline
         if not self._job.lived:
             raise NotEnoughData(
-                "this job trained no step, so there is nothing to recommend. Run `goodput analyze` for where its time "
-                "went"
+                "this job trained no step, so there is nothing to recommend",
+                tip="run `goodput analyze` for where its time went",
             )
         start, stop = self._job.counted(np.array([timeline.start, timeline.end])).tolist()
         lives, last, end = self._attempts(), *self._end

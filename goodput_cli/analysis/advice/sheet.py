@@ -17,6 +17,8 @@ from goodput_cli.analysis.advice.results import (
     SHOWN,
     AdviceData,
     CurvePoint,
+    How,
+    Improvement,
     IntervalAdvice,
     RecordFacts,
     advice_answer,
@@ -89,16 +91,17 @@ def verdict_lines(advice: AdviceData) -> Iterator[str]:
         return
     if interval.say is not None:
         yield interval.say
+    if interval.luck_points is not None and interval.today_percent is not None and advice.saves.every_steps:
+        yield (
+            f"expected goodput is the average of many runs: {percent(interval.today_percent)} when saving every "
+            f"{_every(advice.saves.every_steps)}. This run reached {percent(advice.recorded.goodput_percent)}; the "
+            "difference is failure timing"
+        )
     for one in interval.if_cost:
         good = f"equally good: {_range(*one.plateau_steps)}"
         yield f"if saving blocks for {duration_of_seconds(one.cost_seconds)}: every {_every(one.every_steps)} ({good})"
     yield from _sureness(interval, advice.record.failed_lives)
     yield from _formulas(interval)
-    if interval.luck_points is not None and interval.today_percent is not None and advice.saves.every_steps:
-        yield (
-            f"expected goodput when saving every {_every(advice.saves.every_steps)}: {percent(interval.today_percent)} "
-            f"(this run reached {percent(advice.recorded.goodput_percent)}; the difference is failure timing)"
-        )
     yield from _one_run(advice)
     yield from _replayed(interval)
     if advice.deaths:
@@ -148,10 +151,7 @@ def _headline(advice: AdviceData) -> str:
     interval, today = advice.interval, advice.saves.every_steps
     gain = ""
     if interval.gain_points is not None and interval.today_percent is not None and interval.goodput_percent is not None:
-        gain = (
-            f"expected goodput {percent(interval.today_percent)} -> {percent(interval.goodput_percent)}, "
-            f"{_gained(interval.gain_points)}"
-        )
+        gain = f"expected goodput {percent(interval.goodput_percent)}, {_gained(interval.gain_points)} against today"
     match interval.verdict:
         case "refused":
             return SHOWN["refused"]
@@ -423,7 +423,8 @@ def _cells(columns: Sequence[Column], rows: Sequence[Any]) -> tuple[tuple[Cell, 
 
 def _people(advice: AdviceData) -> Iterator[Column]:
     people = Audience.PEOPLE
-    yield Column("improvement", "text", people, attribute("label"))
+    yield Column("action", "text", people, each(lambda lever: _in_words(lever)[0]))
+    yield Column("effect", "text", people, each(lambda lever: _in_words(lever)[1]), spare=True)
     yield Column("time gained", "duration", people, each(lambda lever: round(lever.seconds * 1e9)))
     yield Column("points", "points", people, attribute("points"))
     if not any(lever.cost is not None for lever in advice.levers):  # all do not fit in 80 columns
@@ -435,19 +436,55 @@ def _people(advice: AdviceData) -> Iterator[Column]:
     yield Column("how", "text", people, attribute("how"))
 
 
+_IN_WORDS = {
+    "async_saves": ("save in background", "less blocking"),
+    "newest_checkpoint": ("use newest checkpoint", "fewer lost steps"),
+    "failures": ("prevent failures", "half as many"),
+    "restart": ("speed up restarts", "half the time"),
+    "restore": ("speed up restores", "half the time"),
+    "downtime": ("recover sooner", "half the downtime"),
+    "starts_that_hold": ("fix failing starts", "none fails"),
+    "data_loading": ("speed up data loading", "no waiting"),
+    "stalls": ("remove stalls", "no stalls"),
+    "slow_steps": ("speed up slow steps", "the usual time"),
+    "longest_outage": ("shorten worst outage", "to the median"),
+    "checkpoint_bound": ("perfect checkpointing", "nothing lost"),
+}
+"""Action and effect of an improvement for people, by name."""
+_HOW: dict[How, str] = {
+    "exact": "from the times of this run", "replay": "this run again", "average": "expected over many runs",
+    "bound": "upper limit",
+}  # fmt: skip
+
+
+def _in_words(lever: Improvement) -> tuple[str, str]:
+    """Return the action and its effect, for a table that fits in 80 columns."""
+    if lever.name == "interval":
+        return lever.label, "best average"
+    if lever.name == "spares":
+        return "keep a spare node", lever.label.removeprefix("spare node ")
+    half_as_many = "half as many "
+    if lever.label.startswith(half_as_many) and lever.name != "failures":
+        return f"reduce {lever.label.removeprefix(half_as_many)}", half_as_many.rstrip()
+    return _IN_WORDS[lever.name]
+
+
 def _notes(advice: AdviceData) -> Iterator[str]:
     yield from (f"{lever.label}: {lever.assumption}" for lever in advice.levers if lever.name == "async_saves")
     today, recorded = advice.interval.today_percent, advice.recorded.goodput_percent
     averages = [lever.points for lever in advice.levers if lever.how == "average"]
     against = (
-        f". Rows with 'average' compare with {today:.2f} % (expected today), not {recorded:.2f} %"
+        f". Rows with 'average' compare with {today:.2f} % (expected goodput today), not {recorded:.2f} %"
         if today is not None and averages
         else ""
     )
     if advice.levers:
         yield f"improvements overlap: their gains do not add up{against}"
+    how = {lever.how: _HOW[lever.how] for lever in (*advice.levers, *([advice.bound] if advice.bound else []))}
+    if how:
+        yield f"how: {', '.join(f'{name} = {words}' for name, words in how.items())}"
     if advice.bound is not None and max(averages, default=0) > advice.bound.points:
-        yield "'checkpointing at most' covers what this run lost; on average, such failures cost more"
+        yield "'perfect checkpointing' covers what this run lost; on average, such failures cost more"
 
 
 def _chosen_by(point: CurvePoint) -> float:
@@ -483,7 +520,11 @@ def _curve(advice: AdviceData) -> Iterator[Sheet]:
         notes=(
             f"Bars start at {base:.1f} %. 'Replayed' repeats exactly the failures of this run.",
             *(
-                ["'Chosen by', the bars and 'equally good' add half a failure to the observed count."]
+                [
+                    "'Chosen by' is the average with half a failure more than this run had, because a short run can "
+                    "have too few by luck. The recommended interval has the highest value; bars and 'equally good' "
+                    "also use it."
+                ]
                 if has_choice
                 else []
             ),

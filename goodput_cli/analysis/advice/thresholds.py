@@ -40,12 +40,12 @@ _ACCEPTED = "advice.NAME OP VALUE[UNIT], as in 'advice.gain>5pp', 'advice.gain_l
 
 def _find(name: str, text: str) -> NamedMeasure:
     if not name.lower().startswith(PREFIX):
-        raise UsageError(f"{text!r} is not {ADVICE.noun}; write {_ACCEPTED}")
+        raise UsageError(f"{text!r} is not {ADVICE.noun}", tip=f"write {_ACCEPTED}")
     lever = name[len(PREFIX) :].lower()
     if lever.startswith(CUSTOM):
         lever = CUSTOM + lever.removeprefix(CUSTOM).upper()
     elif lever not in (*OF_INTERVAL, *LEVERS):
-        raise UsageError(f"{text!r}: unknown name {name!r}; use one of {', '.join((*OF_INTERVAL, *LEVERS))}")
+        raise UsageError(f"{text!r}: unknown name {name!r}", tip=f"use one of {', '.join((*OF_INTERVAL, *LEVERS))}")
     return NamedMeasure(lever, "count" if lever == RATIO else "share")
 
 
