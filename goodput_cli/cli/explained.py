@@ -22,7 +22,7 @@ _GATES = (
     "NAME is goodput, a category, custom:LABEL, insight:CODE or a measure such as disruptions, mtbf or steps.p99.",
     "OP is <, <=, >, >=, == or !=. UNIT is %, s, m, h or d.",
     "In `goodput compare`, EXPR is NAME:CHANGE[UNIT], for example 'goodput:-2pp' or 'steps.p99:+10%'.",
-    "If the log does not record a value, its gate fails with exit code 4.",
+    "If the log does not record a value, its gate is inconclusive (exit code 4).",
     "docs/cli.md lists all names; `goodput help exit-codes` lists the exit codes.",
 )
 _EXIT_CODES = (
@@ -31,7 +31,7 @@ _EXIT_CODES = (
     "  1  failure, for example a file that cannot be read",
     "  2  wrong usage",
     "  3  a gate failed (`goodput help gates`)",
-    "  4  not enough data, such as no events, or a gate on an unrecorded value",
+    "  4  inconclusive: no events, no such job, or a gate whose value is unknown",
     "  5  --strict or `goodput check` found problems",
     "130  interrupted",
 )

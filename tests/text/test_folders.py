@@ -94,7 +94,7 @@ def test_a_name_that_a_job_has_now_is_no_old_one(tmp_path: Path) -> None:
 def test_a_mistyped_name_answers_for_no_job(tmp_path: Path) -> None:
     """It was what all text is called: of twenty jobs in one folder the last had the name of another."""
     some = put(tmp_path, gpt_09__a_log=life(0), gpt_10__b_log=life(20), clip_19__c_log=life(500))
-    with pytest.raises(NotEnoughData, match="no events for job 'gpt_9/a'; .*did you mean gpt_09/a"):
+    with pytest.raises(NotEnoughData, match=r"no events for job 'gpt_9/a'; .*did you mean gpt_09/a"):
         analysed(some, job_name="gpt_9/a")
     assert analysed(some, job_name="gpt_9/a", join=True).job.name == "gpt_9/a"
     recorded = "".join(json.dumps({"job_name": "gpt", "job_start_time": at}) + "\n" for at in (0, 9))

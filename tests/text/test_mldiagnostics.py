@@ -159,7 +159,7 @@ def test_a_step_keeps_the_number_of_its_program(tmp_path: Path, numbers: range, 
 
 def test_a_mistyped_name_answers_for_no_run(tmp_path: Path) -> None:
     lines = steps("llm-20260301120000", s0=10, s1=12, s2=14) + steps("vision-20260301120100", s2=80, s3=82)
-    with pytest.raises(goodput_cli.GoodputError, match="no events for job 'lmm'; .*did you mean llm"):
+    with pytest.raises(goodput_cli.GoodputError, match=r"no events for job 'lmm'; .*did you mean llm"):
         read(tmp_path / "runs", lines, job_name="lmm")
     with pytest.raises(goodput_cli.GoodputError, match="no events for job 'lm-7b'"):
         read(tmp_path / "one", steps("llm-20260301120000", s0=10, s1=12, s2=14), job_name="lm-7b")

@@ -16,7 +16,7 @@ from goodput_cli.accounting.bounds import Limits, question_of
 from goodput_cli.analysis.document import LedgerRow
 from goodput_cli.analysis.goodput.thresholds import INSIGHT, parse_threshold
 from goodput_cli.analysis.sheet import Family
-from goodput_cli.analysis.threshold import INCONCLUSIVE, NOT_JUDGED, Threshold, Verdict
+from goodput_cli.analysis.threshold import INCONCLUSIVE, Threshold, Verdict
 from goodput_cli.diagnostics.diagnostic import Diagnostic, problems, worst_first
 from goodput_cli.vocabulary.categories import OVERLAPPED_REMARK, Category, title
 from goodput_cli.vocabulary.causes import cause_text
@@ -83,7 +83,7 @@ _VERDICTS: dict[Verdict, str] = {
     "failed": "FAILED",
     "warning": "warning",
     "passed": "passed",
-    "not_recorded": "not recorded",
+    "not_recorded": "inconclusive",
 }
 
 LimitsByCategory = dict[tuple[str, str | None], list[float]]
@@ -368,17 +368,8 @@ def reference_rows(analysis: AnalysisData) -> list[tuple[str, str]]:
 
 
 def threshold_verdict(threshold: Threshold) -> str:
-    """Return `FAILED`, `warning`, `passed`, `not recorded`, `not judged` or `inconclusive`."""
-    undecided = _undecided(threshold)
-    return _VERDICTS[threshold.verdict] if undecided is None else undecided[0]
-
-
-def _undecided(threshold: Threshold) -> tuple[str, str] | None:
-    """Return a word and the reason if a threshold was not judged although its value is recorded; None otherwise."""
-    for prefix in (NOT_JUDGED, INCONCLUSIVE):
-        if threshold.met is None and (threshold.hint or "").startswith(prefix):
-            return prefix.removesuffix(": "), (threshold.hint or "").removeprefix(prefix)
-    return None
+    """Return `FAILED`, `warning`, `passed` or `inconclusive`."""
+    return _VERDICTS[threshold.verdict]
 
 
 def threshold_value(threshold: Threshold) -> str:
@@ -423,8 +414,8 @@ def _as_duration(seconds: float) -> str:
 def threshold_reason(threshold: Threshold) -> str:
     """Return the reason for the verdict: `70.43 %, limit 90 %`, or `1 h 46 min, limit 1 h`."""
     hint = f"; {threshold.hint}" if threshold.hint else ""
-    if (undecided := _undecided(threshold)) is not None:
-        return undecided[1]
+    if threshold.met is None and (threshold.hint or "").startswith(INCONCLUSIVE):
+        return (threshold.hint or "").removeprefix(INCONCLUSIVE)
     if threshold.value is None:
         return f"no data in the log{hint}"
     return f"{threshold_value(threshold)}, limit {threshold_limit(threshold)}{hint}"
