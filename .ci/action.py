@@ -103,7 +103,7 @@ def text_of(reports: list[str]) -> str:
     heads = [report.partition(_FOLDED)[0].strip() for report in reports]
     verdict, _, rest = heads[0].partition("\n")
     shown = [_shortened(f"##{head}", _MOST // 3) for head in (verdict, *heads[1:])]
-    details = [_UNFOLDING % rest.strip()] if rest.strip() else []
+    details = [_UNFOLDING % _shortened(rest.strip(), _MOST // 3)] if rest.strip() else []
     details += [part for report in reports for part in _DETAILS.findall(report)]
     parts = [*shown]
     for part in details:
@@ -115,7 +115,7 @@ def text_of(reports: list[str]) -> str:
 
 
 def _shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else text[:most].rpartition("\n")[0] + "\n\n*shortened*"
+    return text if len(text) <= most else text[:most].rpartition("\n\n")[0] + "\n\n*shortened*"
 
 
 def call(method: str, path: str, content: dict[str, str] | None = None) -> Any:

@@ -123,7 +123,8 @@ def _folded(block: Block) -> Iterator[str]:
 
 
 def _headline(block: Headline, gates: PublishedAnswer | None) -> Iterator[str]:
-    yield f"# {_outcome(gates)}{block.measure.capitalize()} of {_name_text(block.subject)}: {block.value}{_why(gates)}"
+    subject = f"{block.measure.capitalize()} of {_name_text(block.subject)}"
+    yield f"# {_outcome(gates)}{subject}: {block.value}{_why(gates, block.value)}"
     yield ""
     yield f"**{block.value}**{' ' * bool(block.adjective)}{block.adjective}: {block.amount}."
     yield ""
@@ -139,14 +140,17 @@ def _outcome(gates: PublishedAnswer | None) -> str:
     return "" if gates is None else _OUTCOMES[gates.outcome]
 
 
-def _why(gates: Published | None) -> str:
-    """Return the end of a title: the thresholds that did not pass, or that all passed."""
+def _why(gates: PublishedAnswer | None, value: str) -> str:
+    """Return the end of a title: the thresholds that did not pass, or that all passed. value: already in the title."""
     judged = [] if gates is None else [one for one in gates.thresholds if one.fails]
     failed = [one for one in judged if one.verdict != "passed"]
     failed = [one for one in failed if one.verdict == "failed"] or failed
     if not failed:
         return f" ({plural(len(judged), 'threshold')} passed)" if judged else ""
-    shown = [f"{one.expression}: {phrases.threshold_reason(one)}" for one in failed[:_MOST_IN_TITLE]]
+    shown = [
+        f"{one.expression}: {phrases.threshold_reason(one).removeprefix(f'{value}, ')}"
+        for one in failed[:_MOST_IN_TITLE]
+    ]
     more = f" and {len(failed) - len(shown)} more" if len(failed) > len(shown) else ""
     return f" ({_name_text('; '.join(shown), _LONGEST_MESSAGE)}{more})"
 

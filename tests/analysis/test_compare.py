@@ -163,9 +163,9 @@ def test_differing_methods_are_reported() -> None:
     other = side("other", *told, reference="9.5", data_loading="blocking", stall_factor=0.0)
     (found,) = compare_sides(plain, [other]).diagnostics
     assert (found.code, found.severity) == ("methods_differ", "warning")
-    assert "reference step time 9.5 s (given), not none" in found.message
-    assert "--data-loading blocking, not overlapped" in found.message
-    assert "--stall-factor 0, not 5" in found.message
+    assert "reference step time 9.5 s (given) instead of none" in found.message
+    assert "--data-loading blocking instead of overlapped" in found.message
+    assert "--stall-factor 0 instead of 5" in found.message
     assert compare_sides(plain, [replace(plain, name="again")]).diagnostics == ()
 
 
@@ -186,8 +186,10 @@ def test_changes_are_listed_largest_first() -> None:
     """The changes in words, largest first, with amounts."""
     pair = compare([NIGHT_LOG, SECOND_LOG]).pairs[0]
     worse, better = moved_lines(pair)
-    assert worse == "worse for the same work: recovery by 5 min 22 s, custom:EVAL_STEP by 4 min 54 s"  # and 2 % of it
-    assert better == "better for the same work: wasted progress by 13 min 07 s"
+    assert (
+        worse == "worse for the same work: recovery 3.9 % (5 min 22 s), custom:EVAL_STEP 3.5 % (4 min 54 s)"
+    )  # and 2 % of it
+    assert better == "better for the same work: wasted progress 9.5 % (13 min 07 s)"
     (said,) = length_line(pair)
     assert said.startswith("run lengths differ (2 h 15 min against 11 h 11 min)")
     words = {one.measure.name: fact_is_better(pair, one) for one in pair.changes}
@@ -223,7 +225,7 @@ def test_the_chart_shows_the_largest_changes_first() -> None:
     chart = change_chart(compare([NIGHT_LOG, SECOND_LOG]).pairs[0])
     assert chart is not None
     assert [name for name, *_ in chart.moved[:3]] == ["wasted progress", "recovery", "custom:EVAL_STEP"]
-    assert "Change for the same amount of work" in chart.words
+    assert "Change in time for the same work" in chart.words
     assert change_chart(compare([NIGHT_LOG, NIGHT_LOG]).pairs[0]) is None
 
 

@@ -74,7 +74,7 @@ def test_every_name_is_accepted(name: str) -> None:
         ("goodput<90", ". For one log, use `goodput analyze --fail-if`"),
         ("goodput", "write NAME:CHANGE"),
         ("goodput:", "write NAME:CHANGE"),
-        ("goodput:2pp", "add a sign: '-2' if it fell by more than that, '\\+2' if it rose"),
+        ("goodput:2pp", "has no sign; add one: '-2' if it fell by more than that, '\\+2' if it rose"),
         ("godput:-2pp", "did you mean goodput"),
         ("goodput:-2kg", "write pp, %, s, m, h, d"),
         ("disruptions:+2pp", "write no unit, %"),

@@ -222,7 +222,7 @@ def test_quiet_and_verbose_select_diagnostics(library: Library, capsys: Output) 
         (NotEnoughData("no events of job x"), 4, "no events of job x"),
         (KeyboardInterrupt(), 130, "Interrupted"),
         (MemoryError(), 1, "not enough memory"),
-        (ZeroDivisionError(HOSTILE), 1, "This is a bug. Please report it"),
+        (ZeroDivisionError(HOSTILE), 1, "cause: This is a bug\ntip: Please report it"),
         (RecursionError("deep"), 1, "Please report it"),
     ],
 )

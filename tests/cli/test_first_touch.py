@@ -120,7 +120,7 @@ def test_options_can_precede_a_log(capsys: Said) -> None:
 @pytest.mark.parametrize(("typed", "meant"), [("md", "markdown"), ("PROM", "openmetrics"), ("xml", "junit")])
 def test_format_follows_the_suffix_of_files(typed: str, meant: str, capsys: Said) -> None:
     assert run([NIGHT, "--format", typed]) == 2
-    assert f"unknown format '{typed}'; did you mean {meant}?" in capsys.readouterr().err
+    assert f"unknown format '{typed}'\ntip: did you mean {meant}?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("expression", ["goodput<0.8", "goodput<=0.85", "goodput<8000"])

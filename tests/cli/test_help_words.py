@@ -15,7 +15,7 @@ from goodput_cli.analysis.advice.results import How
 from goodput_cli.analysis.advice.thresholds import LEVERS
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.cli.explained import explain
-from goodput_cli.cli.main import COMMANDS, goodput
+from goodput_cli.cli.main import COMMANDS, goodput, run
 from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.vocabulary.categories import ENDED, NAMES
 from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, GROUPS, ROLES
@@ -61,10 +61,9 @@ def test_case_blanks_and_dashes_do_not_matter() -> None:
     assert "likely" in (explain("?") or "")
 
 
-def test_misspelled_word_is_suggested() -> None:
-    result = CliRunner().invoke(goodput, ["help", "device_om"])
-    assert result.exit_code == 2
-    assert "did you mean device_oom" in result.output
+def test_misspelled_word_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help", "device_om"]) == 2
+    assert "tip: did you mean device_oom" in capsys.readouterr().err
 
 
 def test_help_words_lists_words_by_kind() -> None:
@@ -77,12 +76,11 @@ def test_help_words_lists_words_by_kind() -> None:
     assert {"analyze", "MTBF", "gpu_memory", "silent_death"} <= listed
 
 
-def test_word_instead_of_a_command_is_suggested() -> None:
-    result = CliRunner().invoke(goodput, ["formts"])
-    assert result.exit_code == 2
+def test_word_instead_of_a_command_is_suggested(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["formts"]) == 2
     assert (
         "no such command, file or folder: 'formts'\ntip: did you mean formats? `goodput help WORD` explains a word"
-        in result.output
+        in capsys.readouterr().err
     )
 
 

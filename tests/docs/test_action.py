@@ -97,7 +97,7 @@ def test_no_input_is_part_of_a_script() -> None:
 def test_gate_that_passes_exits_with_0(tmp_path: Path) -> None:
     ran = analyze(tmp_path, source=LOG, fail_under="70")
     assert ran.code == 0
-    assert ran.summary.startswith("# Goodput of llm-pretrain-7b: 70.43 %\n")
+    assert ran.summary.startswith("# Goodput of llm-pretrain-7b: 70.43 % (1 threshold passed)\n")
     assert ran.summary.endswith("\n\n")
     assert ran.outputs["exit-code"] == "0"
     assert float(ran.outputs["goodput"]) == pytest.approx(70.42810282556565)
@@ -230,8 +230,8 @@ def test_worse_than_the_baseline_fails(tmp_path: Path, better_analysis: StepResu
         "::error title=goodput%3A-0.5pp against the baseline%3A -1.08 pp%2C limit -0.5 pp; "
         "inconclusive%3A step times drift::"
     )
-    assert "goodput is about the same: 69.35 %25, was 70.43 %25" in error
-    assert "%0Aworse for the same work: recovery by 5 min 22 s" in error
+    assert "goodput 69.35 %25, was 70.43 %25" in error
+    assert "%0Aworse for the same work: recovery 3.9 %25 (5 min 22 s)" in error
     assert "comparison" in ran.outputs
 
 
@@ -280,9 +280,15 @@ def test_single_comment_is_written_and_updated(tmp_path: Path, comments: Path, b
     assert ran.code == 0
     assert "commented: https://github.com/o/r/pull/7#issuecomment-121\n" in ran.said
     written = json.loads(comments.read_text())[-1]["body"]
-    assert written.startswith("<!-- goodput: nightly -->\n# FAILED: Goodput of llm-pretrain-7b: 70.43 %\n")
+    mark, verdict, _, first_fold, *_ = written.splitlines()
+    assert (mark, verdict) == (
+        "<!-- goodput: nightly -->",
+        "### FAILED: Goodput of llm-pretrain-7b: 70.43 % (goodput&lt;90: limit 90 %)",
+    )
+    assert first_fold.startswith("<details><summary>")
     assert "| goodput&lt;90 | **FAILED** |" in written
-    assert "<details" not in written
+    assert "| wasted progress |" in written
+    assert written.count("<details") == written.count("</details>") > 1
     assert written.endswith(
         "\n\n[The whole report is in the summary of the run.](https://github.com/o/r/actions/runs/42)\n"
     )
@@ -291,8 +297,12 @@ def test_single_comment_is_written_and_updated(tmp_path: Path, comments: Path, b
     assert "comment brought up to date" in run_comment_step(tmp_path, better_analysis, comparison).said
     *others, ours = json.loads(comments.read_text())
     assert ours["id"] == 121
-    assert "# Goodput of llm-pretrain-7b-r2: 69.35 %" in ours["body"]
-    assert "### Goodput against llm-pretrain-7b\n" in ours["body"]
+    verdict, change, details = (
+        ours["body"].index(words)
+        for words in ("### Goodput of llm-pretrain-7b-r2: 69.35 %", "### Goodput against llm-pretrain-7b\n", "<details")
+    )
+    assert verdict < change < details
+    assert "## Time for the same work by category" in ours["body"][details:]
     assert {one["body"] for one in others} == {"<!-- goodput: nightly -->\nmine"}, "others' comments stay as they are"
 
 
@@ -317,11 +327,17 @@ def test_run_without_a_pull_request_writes_no_comment(
 
 def test_report_too_long_for_a_comment_is_cut(tmp_path: Path, comments: Path) -> None:
     report = tmp_path / "long.md"
-    report.write_text("# Long\n" + "- a line of it\n" * 9000)
+    report.write_text(
+        "# Long\n\n"
+        + "a line of it\n\n" * 9000
+        + "<details><summary>x</summary>\n\n"
+        + "y" * 60_000
+        + "\n\n</details>\n"
+    )
     run_comment_step(tmp_path, StepResult(0, "", "", {"markdown": str(report)}))
     body = json.loads(comments.read_text())[-1]["body"]
     assert len(body) < 65_536
-    assert "- a line of it\n\n*cut here*\n\n[The whole report" in body
+    assert "a line of it\n\n*shortened*\n\n</details>\n\n[The whole report" in body
 
 
 def fake_python(folder: Path) -> str:

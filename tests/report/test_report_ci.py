@@ -42,11 +42,15 @@ def test_summary_of_a_gate_is_as_expected() -> None:
 
 @pytest.mark.parametrize(
     ("threshold", "title"),
-    [("goodput<80", "# FAILED: Goodput"), ("queued>1h", "# INCONCLUSIVE: Goodput"), ("goodput<70", "# Goodput")],
+    [
+        ("goodput<80", "FAILED: Goodput of llm-pretrain-7b: 70.43 % (goodput&lt;80: limit 80 %)"),
+        ("queued>1h", "INCONCLUSIVE: Goodput of llm-pretrain-7b: 70.43 % (queued&gt;1h: no data in the log)"),
+        ("goodput<70", "Goodput of llm-pretrain-7b: 70.43 % (1 threshold passed)"),
+    ],
 )
 def test_title_has_the_result_of_the_gate(threshold: str, title: str) -> None:
     analysis = goodput_cli.analyze(SAMPLES / "llm-pretrain.jsonl", thresholds=[threshold])
-    assert render("markdown", analysis).startswith(f"{title} of llm-pretrain-7b: 70.43 %\n")
+    assert render("markdown", analysis).startswith(f"# {title}\n")
 
 
 class Tags(HTMLParser):

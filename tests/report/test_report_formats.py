@@ -110,7 +110,7 @@ def test_table_shows_why_a_threshold_failed() -> None:
     assert "84.9996 %" in text
     assert list(threshold_lines(failing().thresholds)) == [
         "threshold goodput<85: FAILED (84.9996 %, limit 85 %)",
-        "threshold queued>1h: not recorded (no data in the log)",
+        "threshold queued>1h: inconclusive (no data in the log)",
         "threshold disruptions>3: passed (1, limit 3)",
     ]
     assert len(list(threshold_lines(failing().thresholds, with_passes=False))) == 2
