@@ -13,15 +13,15 @@ HEADINGS = section(GLOSSARY, "Headings of tables")
 DEFINED = re.findall(r"^- \*(.+?)\*: .", HEADINGS, re.MULTILINE)
 SELF_EXPLANATORY = " ".join(
     """\
-ETTR; MTTF; MTTR; accelerator h; accelerators; allocated h; allocations; amount; attempt; attempts; average;
+ETTR; MTTF; MTTR; accelerator h; accelerators; action; allocated h; allocations; amount; attempt; attempts; average;
 busy; category; change; cluster; code; cost; count; custom; data; device; difference; disruptions; downtime;
-elastic; end; ended; event; every steps; evidence; failures; first at; from; goodput; goodput by job time;
+effect; elastic; end; ended; event; every steps; evidence; failures; first at; from; goodput; goodput by job time;
 group; host; how many; improvement; job; job h; jobs; kWh; last at; limit; lines; longest; lost; mean; measure;
 median; memory, most; metric; most lost in; most lost to; name; never started; no.; other; outages; p10; p50
 wait; p90; p95 wait; phase; points; productive; queued; rank; ranks; ranks on it; reason; recovery phase;
 regained; replayed; requeued; restore; result; role; rows; rule; run; runs; runs died; samples; saves; severity;
 share; share of job time; side; size; slices; slowdown; source; stalls; start; start-up; state; step time;
-steps; steps lost; team; threshold; time; to; took; unit; up; wait; waited; wasted; week; where; why; window;
+steps; steps lost; team; threshold; time; to; took; unit; up; verdict; wait; waited; wasted; week; where; why; window;
 work""".split()
 ).split("; ")
 """Headings that are words of the glossary or need no definition, in order."""
