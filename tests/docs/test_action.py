@@ -67,8 +67,12 @@ def run_step(step: dict[str, Any], folder: Path, known: dict[str, str], **inputs
     return StepResult(done.returncode, done.stdout + done.stderr, summary, outputs)
 
 
-def analyze(folder: Path, **inputs: str) -> StepResult:
-    return run_step(ANALYZE, folder, {"steps.install.outputs.bin": str(Path(sys.executable).parent)}, **inputs)
+INSTALLED = Path(sys.executable).parent
+
+
+def analyze(folder: Path, programs: Path = INSTALLED, **inputs: str) -> StepResult:
+    """Run the analyze step. programs: the directory of `goodput` and `python`."""
+    return run_step(ANALYZE, folder, {"steps.install.outputs.bin": str(programs)}, **inputs)
 
 
 def test_action_is_a_composite_action() -> None:
@@ -159,17 +163,17 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_inputs_do_nothing(text: str, tmp_path: Path) -> None:
+def test_hostile_inputs_do_nothing(text: str, tmp_path: Path, programs: Path) -> None:
     """`run_step` checks that nothing is written to the workspace."""
     names = ("source", "job_name", "reference_step_time", "fail_under", "fail_if", "warn_if")
-    ran = analyze(tmp_path, **dict.fromkeys(names, text))
+    ran = analyze(tmp_path, programs, **dict.fromkeys(names, text))
     assert (ran.code, ran.outputs) == (2, {"exit-code": "2"})
     assert "\x1b" not in ran.said
 
 
 @pytest.mark.parametrize("text", ["$(touch pwned)", "--output=pwned.json", "-o pwned.json", "*", "-", "\x1b[31m"])
-def test_hostile_sources_do_nothing(text: str, tmp_path: Path) -> None:
-    ran = analyze(tmp_path, source=text)
+def test_hostile_sources_do_nothing(text: str, tmp_path: Path, programs: Path) -> None:
+    ran = analyze(tmp_path, programs, source=text)
     assert (ran.code in (1, 4), ran.outputs) == (True, {"exit-code": str(ran.code)})
     assert "\x1b" not in ran.said
 
@@ -194,8 +198,8 @@ def test_log_names_are_not_runner_commands(tmp_path: Path) -> None:
 BETTER = str(ROOT / "sample_logs" / "llm-pretrain-r2.jsonl")
 
 
-def compare(folder: Path, report: str, **inputs: str) -> StepResult:
-    known = {"steps.install.outputs.bin": str(Path(sys.executable).parent), "steps.analyze.outputs.report": report}
+def compare(folder: Path, report: str, programs: Path = INSTALLED, **inputs: str) -> StepResult:
+    known = {"steps.install.outputs.bin": str(programs), "steps.analyze.outputs.report": report}
     return run_step(COMPARE, folder, known, **inputs)
 
 
@@ -242,10 +246,12 @@ def test_missing_baseline_is_reported(tmp_path: Path, log_analysis: StepResult) 
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_baselines_and_changes_do_nothing(text: str, tmp_path: Path, log_analysis: StepResult) -> None:
+def test_hostile_baselines_and_changes_do_nothing(
+    text: str, tmp_path: Path, log_analysis: StepResult, programs: Path
+) -> None:
     report = log_analysis.outputs["report"]
-    assert "comparison" not in compare(tmp_path, report, baseline=LOG, fail_if_worse=text).outputs
-    assert "comparison" not in compare(tmp_path, report, baseline=text, job_name=text).outputs
+    assert "comparison" not in compare(tmp_path, report, programs, baseline=LOG, fail_if_worse=text).outputs
+    assert "comparison" not in compare(tmp_path, report, programs, baseline=text, job_name=text).outputs
 
 
 @pytest.fixture
@@ -268,7 +274,7 @@ def comments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def run_comment_step(folder: Path, analysed: StepResult, comparison: str = "", token: str = "t0ken") -> StepResult:
     known = {
-        "steps.install.outputs.bin": str(Path(sys.executable).parent), "github.token": token,
+        "steps.install.outputs.bin": str(INSTALLED), "github.token": token,
         "steps.analyze.outputs.markdown": analysed.outputs["markdown"], "steps.compare.outputs.comparison": comparison,
     }  # fmt: skip
     return run_step(COMMENT, folder, known, comment="nightly")

@@ -82,8 +82,8 @@ def relative_path(path: Path) -> str:
 
 
 @pytest.mark.parametrize("block", CONSOLE, ids=str)
-def test_example_prints_the_documented_output(block: Block, tmp_path: Path) -> None:
-    actual = run_console(block, playground(tmp_path))
+def test_example_prints_the_documented_output(block: Block, tmp_path: Path, programs: Path) -> None:
+    actual = run_console(block, playground(tmp_path), programs)
     if shows(block.text, actual):
         return
     if updating() and "\n...\n" not in block.text:

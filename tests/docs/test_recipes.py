@@ -30,23 +30,25 @@ from tests.support.markdown_docs import (
 RECIPES = ROOT / "docs" / "recipes.md"
 
 
-def test_every_recipe_prints_the_documented_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_recipe_prints_the_documented_output(
+    tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(playground(tmp_path))
-    printed = list(run_all(tmp_path))
+    printed = list(run_all(tmp_path, programs))
     if updating():
         update_recipes(printed)
     for block, actual in printed:
         assert updating() or actual == block.text, f"{block}: UPDATE_DOCS=1 pytest tests/docs/test_recipes.py"
 
 
-def run_all(folder: Path) -> Iterator[tuple[Block, str]]:
+def run_all(folder: Path, programs: Path) -> Iterator[tuple[Block, str]]:
     """Return every block with a documented output, and its actual output."""
     connection = duckdb.connect()
     names: dict[str, Any] = {}
     found = blocks(RECIPES, "console", "sql", "python", "text")
     for block, following in zip(found, [*found[1:], None], strict=True):
         if block.language == "console":
-            yield block, run_console(block, folder)
+            yield block, run_console(block, folder, programs)
         elif block.language == "python":
             yield block, run_session(block, names)
         elif block.language == "sql":

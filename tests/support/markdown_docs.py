@@ -116,14 +116,17 @@ def playground(folder: Path) -> Path:
     return folder
 
 
-def run_console(block: Block, folder: Path) -> str:
-    """The block as a terminal of 80 columns would show it: each command after its prompt, then what it printed."""
+def run_console(block: Block, folder: Path, programs: Path) -> str:
+    """The block as a terminal of 80 columns would show it: each command after its prompt, then what it printed.
+
+    programs: the directory of `goodput`.
+    """
     commands = _commands(block)
     script = "".join(f"{command}\n__code=$?; echo {_MARK}; (exit $__code)\n" for command in commands)
     done = subprocess.run(
         ["bash", "-c", script],
         cwd=folder,
-        env=_environment(),
+        env=_environment(programs),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -177,7 +180,7 @@ def _commands(block: Block) -> list[str]:
     return commands
 
 
-def _environment() -> dict[str, str]:
+def _environment(programs: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    path = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])
+    path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), kept.get("PATH", "")])
     return {**kept, "PATH": path, "LC_ALL": "C.UTF-8", "PYTHONIOENCODING": "utf-8", "NO_COLOR": "1"}
