@@ -148,8 +148,8 @@ def test_suggested_commands_keep_options_of_the_job() -> None:
 def test_diagnostics_name_the_command_that_explains_them(capsys: Said) -> None:
     run(["analyze", NIGHT])
     said = capsys.readouterr().err.splitlines()
-    assert said[-1] == "Run `goodput help open_interval` for its effect on the numbers and how to fix it."
-    assert "docs/" not in said[-1]
+    assert said[-2] == "Run `goodput help open_interval` for its effect on the numbers and how to fix it."
+    assert said[-1] == f"not listed: 1 warning, 1 info (log_gap, silent_death). To list all: goodput check {NIGHT}"
 
 
 @pytest.mark.parametrize(
