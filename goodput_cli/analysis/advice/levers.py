@@ -167,7 +167,7 @@ def _newest_checkpoint(inputs: ImprovementInputs) -> Iterator[Estimate]:
     if shorter is not None:
         label, complete = "use newest checkpoint", ""
         if record.background:  # The log does not show which checkpoints were complete.
-            label, complete = f"{label}, if complete", "complete and "
+            label, complete = "use newest save if complete", "complete and "
         yield Estimate(
             "newest_checkpoint", label, "the newest checkpoint is always restored",
             f"the newer checkpoints were {complete}readable, and older ones were not chosen on purpose", "replay",
