@@ -165,11 +165,9 @@ def _newest_checkpoint(inputs: ImprovementInputs) -> Iterator[Estimate]:
         return
     shorter = replay(record, RecordedSaves(record), newest=True).ns
     if shorter is not None:
-        label, complete = "use newest checkpoint", ""
-        if record.background:  # The log does not show which checkpoints were complete.
-            label, complete = "use newest save if complete", "complete and "
+        complete = "complete (not logged) and " * record.background
         yield Estimate(
-            "newest_checkpoint", label, "the newest checkpoint is always restored",
+            "newest_checkpoint", "use newest checkpoint", "the newest checkpoint is always restored",
             f"the newer checkpoints were {complete}readable, and older ones were not chosen on purpose", "replay",
             ns=record.window - shorter,
         )  # fmt: skip

@@ -470,7 +470,8 @@ def _in_words(lever: Improvement) -> tuple[str, str]:
 
 
 def _notes(advice: AdviceData) -> Iterator[str]:
-    yield from (f"{lever.label}: {lever.assumption}" for lever in advice.levers if lever.name == "async_saves")
+    assumed = ("async_saves", "newest_checkpoint")
+    yield from (f"{lever.label}: {lever.assumption}" for lever in advice.levers if lever.name in assumed)
     today, recorded = advice.interval.today_percent, advice.recorded.goodput_percent
     averages = [lever.points for lever in advice.levers if lever.how == "average"]
     against = (
