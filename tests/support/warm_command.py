@@ -68,9 +68,11 @@ class WarmCommand:
 
 
 def serve(path: str) -> None:
-    """Analyze a sample log, which imports modules and fills caches. Then run commands until standard input ends."""
+    """Analyze two sample logs, which imports modules and compiles patterns. Then run commands until standard input
+    ends."""
     with contextlib.redirect_stdout(io.StringIO()):
-        run(["analyze", str(ROOT / "sample_logs" / "llm-pretrain.jsonl"), "-q"])
+        for log in ("llm-pretrain.jsonl", "trainers/torchtitan/train.log"):
+            run(["analyze", str(ROOT / "sample_logs" / log), "-q"])
     gc.freeze()
     with socket.socket(socket.AF_UNIX) as listening, selectors.DefaultSelector() as ready:
         listening.bind(path)
