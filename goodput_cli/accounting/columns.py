@@ -53,7 +53,7 @@ def clipped(values: NDArray[np.int64], low: Any, high: Any) -> NDArray[np.int64]
     return np.asarray(np.minimum(np.maximum(values, low), high))
 
 
-def among(rows: Rows, known: Rows) -> NDArray[np.bool_]:
+def is_among(rows: Rows, known: Rows) -> NDArray[np.bool_]:
     """Return True for each row that is among others, which are sorted."""
     if len(known) == 0:
         return np.zeros(len(rows), dtype=np.bool_)

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import among, codes_in, distinct, is_sorted, of_kind, positions, union
+from goodput_cli.accounting.columns import codes_in, distinct, is_among, is_sorted, of_kind, positions, union
 from goodput_cli.arrays import Mask, Rows
 from goodput_cli.events.schema import Edge, EventTable, Kind
 
@@ -110,7 +110,7 @@ def _tie_rank(group: EventTable) -> NDArray[np.int64]:
     rank = group.kind.astype(np.int64)
     starting = distinct(group.time[group.kind == Kind.START])
     ending = distinct(group.time[of_kind(group.kind, ENDINGS)])
-    handover = starting[among(starting, ending)]
+    handover = starting[is_among(starting, ending)]
     if len(handover) == 0:
         return rank * 4 + group.edge
     moves = of_kind(group.kind, _BEGINS_AN_ATTEMPT) & np.isin(group.time, handover, kind="sort")

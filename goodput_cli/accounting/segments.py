@@ -58,9 +58,9 @@ def kept_and_dead_time(
     stalled, stall = kept_training.stall.part(first, stop)
     trained, stalls = start.copy(), end.copy()
     after_startup = claimed_time.net_clock(start[late]) + startup
-    trained[late] = clipped(claimed_time.when(after_startup), start[late], end[late])
+    trained[late] = clipped(claimed_time.time_at_net(after_startup), start[late], end[late])
     before_stall = claimed_time.net_clock(end[stalled]) - stall
-    stalls[stalled] = clipped(claimed_time.when(before_stall), trained[stalled], end[stalled])
+    stalls[stalled] = clipped(claimed_time.time_at_net(before_stall), trained[stalled], end[stalled])
     number = np.arange(first, stop)
     parts = (
         (trained, stalls, Category.PRODUCTIVE, np.where(kept_training.kept_steps[first:stop] > 0, number, -1)),

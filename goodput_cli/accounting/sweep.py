@@ -128,9 +128,9 @@ class ClaimedTime(Struct, frozen=True, dict=True):
             net[first:stop] = self.net_clock(end[first:stop]) - self.net_clock(start[first:stop])
         return net
 
-    def when(self, net: I64) -> I64:
+    def time_at_net(self, net: I64) -> I64:
         """Return the first time at which the net clock shows `net`: the inverse of `net_clock`."""
-        return np.asarray(net + self._claimed_before[np.searchsorted(self._shown, net, side="left")])
+        return np.asarray(net + self._claimed_before[np.searchsorted(self._net_at_starts, net, side="left")])
 
     @cached_property
     def _claimed_before(self) -> I64:
@@ -138,7 +138,7 @@ class ClaimedTime(Struct, frozen=True, dict=True):
         return np.append(0, np.cumsum(self.end - self.start))
 
     @cached_property
-    def _shown(self) -> I64:
+    def _net_at_starts(self) -> I64:
         """Net clock at the start of each interval."""
         return self.start - self._claimed_before[:-1]
 

@@ -414,7 +414,7 @@ def list_jobs(
     """
     log = _of_interest(log, job_name)
     with garbage_collection_paused():
-        answers = [answer for job in _each(log, jobs_done) for answer in job_summaries(job, question)]
+        answers = [answer for job in _jobs_of_log(log, jobs_done) for answer in job_summaries(job, question)]
     return job_list(answers, log.diagnostics, sort, limit)
 
 
@@ -452,7 +452,7 @@ def check_log(
     errors: list[GoodputError | None] = []
     processes: list[ProcessRow] = []
     with garbage_collection_paused():
-        for job in _each(log, jobs_done):
+        for job in _jobs_of_log(log, jobs_done):
             name, formats = job.table.jobs[0], job.format_names[0] if job.formats else ()
             count, diagnostics, error = _checked(job, question, processes)
             names.append(name)
@@ -472,7 +472,7 @@ def _of_interest(log: EventLog, job_name: str | None) -> EventLog:
     return EventLog(table, (((),) * code) + (formats,), log.diagnostics)
 
 
-def _each(log: EventLog, jobs_done: JobsDone | None) -> Iterator[EventLog]:
+def _jobs_of_log(log: EventLog, jobs_done: JobsDone | None) -> Iterator[EventLog]:
     total = len(codes_in(log.table.job))
     for done, job in enumerate(by_job(log), start=1):
         yield job

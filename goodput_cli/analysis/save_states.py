@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import among, distinct, of_kind, rows_of, run_heads
+from goodput_cli.accounting.columns import distinct, is_among, of_kind, rows_of, run_heads
 from goodput_cli.analysis.saves import steps_of_saves
 from goodput_cli.arrays import I64, ColumnCode, Mask, Rows
 from goodput_cli.events.schema import LEFT_OPEN_SAVE, NO_STEP, SAVE_STATE, Edge, Kind, SaveState
@@ -184,7 +184,7 @@ def _states_completion(lines: _Lines, save: Rows) -> Mask:
     in_background[save[(lines.state == _BEGUN) | (lines.state == _BLOCKING_DONE)]] = True
     ended = (lines.state == _ENDED) & ~in_background[save]
     intervals = ended & lines.is_interval & (lines.step != NO_STEP)
-    if among(lines.step[intervals], np.sort(lines.step[lines.is_saved])).any():
+    if is_among(lines.step[intervals], np.sort(lines.step[lines.is_saved])).any():
         ended &= ~lines.is_interval
     return np.asarray(ended | (lines.state == _COMPLETE))
 

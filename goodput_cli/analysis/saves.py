@@ -133,13 +133,13 @@ def joined(attempt: I64, step: I64, said: I64, begin: I64, end: I64) -> SavesMad
     attempt, step, said, begin, end = (column[order] for column in (attempt, step, said, begin, end))
     if len(order) == 0:
         return SavesMade(attempt, step, begin, end)
-    heads = np.flatnonzero(run_heads(attempt) | run_heads(said) | _alone(attempt, said, begin, end))
+    heads = np.flatnonzero(run_heads(attempt) | run_heads(said) | _is_unnumbered(attempt, said, begin, end))
     first, last = begin[heads], np.maximum.reduceat(end, heads)
     by_time = np.lexsort((heads, first))
     return SavesMade(attempt[heads][by_time], step[heads][by_time], first[by_time], last[by_time])
 
 
-def _alone(attempt: I64, said: I64, begin: I64, end: I64) -> Mask:
+def _is_unnumbered(attempt: I64, said: I64, begin: I64, end: I64) -> Mask:
     """Return, for each line, True if it names no step and begins after all earlier such lines of its attempt."""
     alone = np.zeros(len(said), dtype=bool)
     nameless = np.flatnonzero(said == NO_STEP)

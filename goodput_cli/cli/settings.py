@@ -78,7 +78,7 @@ def _read(path: Path) -> Settings | None:
     except (UnicodeDecodeError, TOMLDecodeError) as error:
         raise UsageError(f"{shown}: is not TOML: {safe(str(error))}{WITHOUT}") from None
     if path.name == FILE_NAMES[1]:
-        table = _inside(_inside(table, "tool"), "goodput")
+        table = _subtable(_subtable(table, "tool"), "goodput")
         if table is None:
             return None
     if not isinstance(table, dict):
@@ -86,7 +86,7 @@ def _read(path: Path) -> Settings | None:
     return Settings(path, shown, table)
 
 
-def _inside(table: Any, key: str) -> Any:
+def _subtable(table: Any, key: str) -> Any:
     return table.get(key) if isinstance(table, dict) else None
 
 

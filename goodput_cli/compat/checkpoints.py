@@ -144,7 +144,7 @@ def _amounts(analysis: Analysis) -> list[CheckpointRow]:
     lowest, highest = reference.min_loaded_step, reference.max_saved_step
     if lowest is None or highest is None or reference.step_time_seconds is None:
         return [runtime]
-    between, outside = _kept(analysis, lowest, highest)
+    between, outside = _kept_steps(analysis, lowest, highest)
     steps = ("counted_but_not_kept", float(highest - lowest) - between), ("kept_but_not_counted", -outside)
     unit = reference.step_time_seconds
     effective_here, effective_there = analysis.goodput.seconds, (highest - lowest) * unit
@@ -164,7 +164,7 @@ def _amounts(analysis: Analysis) -> list[CheckpointRow]:
     ]
 
 
-def _kept(analysis: Analysis, lowest: int, highest: int) -> tuple[float, float]:
+def _kept_steps(analysis: Analysis, lowest: int, highest: int) -> tuple[float, float]:
     """Return the kept steps among lowest <= step < highest, and all others. A span counts by the part of it inside the
     range."""
     kept_training = analysis.timeline.kept_training

@@ -285,7 +285,7 @@ def learn(line: bytes) -> Template | None:
     if type(record) is not dict or any(type(value) is dict for value in record.values()):
         return None
     slots = [slot for path, field in fields for slot in _slots_of(path, field, wrapped)]
-    fractions = [field.span("fraction") for path, field in fields if field["fraction"] and _inside(path, wrapped)]
+    fractions = [field.span("fraction") for path, field in fields if field["fraction"] and _is_in_record(path, wrapped)]
     if len(fractions) > 1 or any(stop - start > FRACTION_DIGITS for start, stop in fractions):
         return None
     fraction = fractions[0] if fractions else None
@@ -334,7 +334,7 @@ def _paths(record: dict[str, Any]) -> Iterator[Path]:
             yield (key,)
 
 
-def _inside(path: Path, wrapped: bool) -> bool:
+def _is_in_record(path: Path, wrapped: bool) -> bool:
     """Return True if a value belongs to the record, not to the envelope around it."""
     return not wrapped or path[0] == PAYLOAD
 
@@ -342,7 +342,7 @@ def _inside(path: Path, wrapped: bool) -> bool:
 def _slots_of(path: Path, field: re.Match[bytes], wrapped: bool) -> Iterator[Slot]:
     """Yield the slots of a field. In an envelope, only timestamps and the identity may differ."""
     start, stop = field.span("text")
-    if field["whole"] and _inside(path, wrapped):
+    if field["whole"] and _is_in_record(path, wrapped):
         yield Slot(path, *field.span("whole"), has_fraction=bool(field["fraction"]))
     elif field["text"] and _TIME.fullmatch(field["text"]):
         yield Slot(path, start + 1, stop - 1, text=True)

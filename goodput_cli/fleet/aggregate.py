@@ -153,7 +153,7 @@ class FleetRun:
         """Its disruptions that count."""
         return [one for one in self.disruptions if one.ended not in UNCOUNTED]
 
-    def whole(self, weekly: Mapping[int, FleetTotals]) -> FleetTotals:
+    def whole_run(self, weekly: Mapping[int, FleetTotals]) -> FleetTotals:
         """The run as a whole, from its weeks."""
         whole = FleetTotals()
         for sums in weekly.values():
@@ -243,7 +243,7 @@ class FleetRun:
 
     def _amounts(self, piece: AcceleratorSpan, time: Mapping[LabelledCategory, int], steps: float) -> FleetTotals:
         """Return the sums of a piece. time: ns by category. steps: its kept steps."""
-        count, labels, up = piece.accelerators, self.labels, _inside(piece, *self.result.up)
+        count, labels, up = piece.accelerators, self.labels, _overlap_ns(piece, *self.result.up)
         sums = FleetTotals(time=Counter(time), up=up)
         if count is None:
             return sums
@@ -252,7 +252,7 @@ class FleetRun:
         if labels.accelerators_per_node is not None:
             sums.node_up = Fraction(up * count, labels.accelerators_per_node)
         sums.known_time = sum(time.values()) - time.get(EXCLUDED, 0)
-        partial = _inside(piece, *self.result.partial)  # fewer slices were active than there are
+        partial = _overlap_ns(piece, *self.result.partial)  # fewer slices were active than there are
         not_held = {None: (EXCLUDED, *NOT_HELD), True: (EXCLUDED,), False: tuple(time)}[piece.held]
         held_by = {key: 0 if key in not_held else ns for key, ns in time.items()}
         held, productive = sum(held_by.values()), held_by.get(PRODUCTIVE, 0)
@@ -299,7 +299,7 @@ def _with_logged(named: RunLabels, result: RunResult) -> RunLabels:
     )
 
 
-def _inside(piece: AcceleratorSpan, start: I64, end: I64) -> int:
+def _overlap_ns(piece: AcceleratorSpan, start: I64, end: I64) -> int:
     """Return how much (ns) of some intervals is in a piece."""
     return int(np.maximum(np.minimum(end, piece.end) - np.maximum(start, piece.start), 0).sum())
 
@@ -427,7 +427,7 @@ class Fleet:
     def _add_amounts(self, run: FleetRun, name: str) -> FleetTotals:
         """Add what its time adds up to, to all that it is a part of; the amounts of the whole run."""
         weekly = run.weekly()
-        whole = run.whole(weekly)
+        whole = run.whole_run(weekly)
         self.total.add(whole)
         for dims, groups in self.groups.items():
             for week, sums in weekly.items() if WEEK in dims else [(None, whole)]:

@@ -493,7 +493,7 @@ class JoinedAllocations:
     def expect(self, job: str, run: int, start: int, end: int) -> None:
         """Register a run (its window in ns). Call this for every run before any query."""
         name, found = self._of_name(job)
-        for one in _inside(found, start, end):
+        for one in _overlapping(found, start, end):
             owner = (start, job, run)
             self._owners[one] = min(self._owners.get(one, owner), owner)
             if name != job:
@@ -511,7 +511,7 @@ class JoinedAllocations:
     def overlapping(self, job: str, start: int, end: int) -> list[Allocation]:
         """Return the allocations of a job that overlap [start, end) (ns)."""
         name, found = self._of_name(job)
-        return [one for one in _inside(found, start, end) if name == job or len(self._by_old_name[one]) < 2]
+        return [one for one in _overlapping(found, start, end) if name == job or len(self._by_old_name[one]) < 2]
 
     def of_run(self, job: str, run: int, start: int) -> list[Allocation]:
         """Return the allocations that belong to one run, which starts at `start` (ns), and to no other."""
@@ -526,5 +526,5 @@ class JoinedAllocations:
         return (one for found in self._by_job.values() for one in found if one not in self._owners)
 
 
-def _inside(allocations: Sequence[Allocation], start: int, end: int) -> list[Allocation]:
+def _overlapping(allocations: Sequence[Allocation], start: int, end: int) -> list[Allocation]:
     return [one for one in allocations if one.start < end and one.end > start]

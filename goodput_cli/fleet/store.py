@@ -83,7 +83,7 @@ class Store:
         from goodput_cli.fleet.parts import part_keys
 
         anew = set()
-        for key, job, rules in (one for _, part in self._whole(_RESULTS) for one in part_keys(part)):
+        for key, job, rules in (one for _, part in self._intact_parts(_RESULTS) for one in part_keys(part)):
             self.known.add(key)
             if rules == RULES:
                 anew.add(job)
@@ -106,7 +106,7 @@ class Store:
             if where or not one.where
         ]
 
-    def _whole(self, kind: str) -> Iterator[tuple[Path, bytes]]:
+    def _intact_parts(self, kind: str) -> Iterator[tuple[Path, bytes]]:
         """The parts that are as they were written, with what is in them; others are noted and put away."""
         for path in sorted((self.folder / kind).glob("*.parquet")):
             try:
@@ -142,7 +142,7 @@ class Store:
 
         wanted = {one.uri: one for one in listed if one.version}
         rows: dict[str, DocumentRow] = {}
-        for one in (one for _, part in self._whole(_DOCUMENTS) for one in read_documents(part)):
+        for one in (one for _, part in self._intact_parts(_DOCUMENTS) for one in read_documents(part)):
             document = wanted.get(one.uri)
             if document is None or one.reader != reader or one.version != document.version:
                 continue
@@ -174,7 +174,7 @@ class Store:
         if self.lasting:
             from goodput_cli.fleet.parts import read_extents
 
-            found += (extent for _, part in self._whole(_RESULTS) for extent in read_extents(part, wanted))
+            found += (extent for _, part in self._intact_parts(_RESULTS) for extent in read_extents(part, wanted))
         return found
 
     def results(self, keys: Mapping[str, Any]) -> Iterator[Row]:
@@ -182,7 +182,7 @@ class Store:
         after it was found, and if two parts differ about one job, which is a bug."""
         seen: dict[tuple[str, int], tuple[int, ...]] = {}
         wanted = set(keys)
-        for path, rows in self._all(wanted):
+        for path, rows in self._results_of(wanted):
             for key, result in rows:
                 if key not in wanted:
                     continue
@@ -207,13 +207,13 @@ class Store:
         for path in [] if self.lasting else sorted((self.folder / _RESULTS).glob("*.pickle")):
             yield path, pickle.loads(path.read_bytes())  # our own, from a folder that is ours alone
 
-    def _all(self, wanted: set[str]) -> Iterator[tuple[Path, Iterable[Row]]]:
+    def _results_of(self, wanted: set[str]) -> Iterator[tuple[Path, Iterable[Row]]]:
         """The results of these jobs, among others."""
         yield from self._passing()
         if self.lasting:
             from goodput_cli.fleet.parts import read_part
 
-            yield from ((path, read_part(part, wanted)) for path, part in self._whole(_RESULTS))
+            yield from ((path, read_part(part, wanted)) for path, part in self._intact_parts(_RESULTS))
 
     def _make(self) -> None:
         """Make what is missing. Raises GoodputError for a store of another version."""

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline, build_timeline
 from goodput_cli.accounting.columns import (
     SparseColumn,
-    among,
     codes_in,
+    is_among,
     owner_type,
     row_type,
     search,
@@ -178,7 +178,7 @@ def test_search_within_a_part_equals_searchsorted(values: list[int], data: st.Da
 
 @given(st.lists(st.integers(0, 20)), st.lists(st.integers(0, 20)))
 def test_among_marks_rows_in_another_column(rows: list[int], known: list[int]) -> None:
-    there = among(np.array(rows, dtype=np.int32), np.array(sorted(set(known)), dtype=np.intp))
+    there = is_among(np.array(rows, dtype=np.int32), np.array(sorted(set(known)), dtype=np.intp))
     assert there.tolist() == [row in known for row in rows]
 
 

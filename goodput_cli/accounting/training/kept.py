@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
-from goodput_cli.accounting.columns import NOWHERE, SparseColumn, among, clipped
+from goodput_cli.accounting.columns import NOWHERE, SparseColumn, clipped, is_among
 from goodput_cli.accounting.options import AccountingOptions
 from goodput_cli.accounting.sweep import ClaimedTime
 from goodput_cli.accounting.training.spans import TrainingSpans, UsualStepTimes
@@ -190,7 +190,7 @@ def startup_of(
     """
     spans = training.spans
     first = np.flatnonzero(spans.opening & (training.kept_steps > 0) & ~training.credited)
-    first = first[may_start[spans.attempt[first]] | among(first, spans.restarted)]
+    first = first[may_start[spans.attempt[first]] | is_among(first, spans.restarted)]
     owner = spans.attempt[first]
     steps = (spans.stop[first] - spans.first[first]).astype(np.float64)
     net = claimed_time.net_between(spans.start[first], spans.end[first])
@@ -220,7 +220,7 @@ def split_points(
         dtype=np.int64,
     )
     target = claimed_time.net_clock(spans.start[partial]) + begins + kept_net
-    return partial, clipped(claimed_time.when(target), spans.start[partial], spans.end[partial])
+    return partial, clipped(claimed_time.time_at_net(target), spans.start[partial], spans.end[partial])
 
 
 class KeptTraining(Struct, frozen=True):

@@ -336,7 +336,7 @@ def credit_last_step_of_job(
     usual_time = usual_step.of_last_step(last)
     most = time if np.isnan(usual_time) else int(np.rint(usual_time * stride))
     productive = min(time, most)
-    spans.end[-1:] = np.clip(claimed_time.when(clock + productive), start, stop)
+    spans.end[-1:] = np.clip(claimed_time.time_at_net(clock + productive), start, stop)
     spans.stop[-1] = spans.first[-1] + stride
     training.kept_steps[-1] = stride * (productive / most) if most else stride
     if exclusions:

@@ -97,7 +97,7 @@ class SaveLog:
         owner = timeline.attempts.of_row
         orbax = np.flatnonzero((table.kind == Kind.SAVE) & (owner >= 0))
         pairs = timeline.progress.saves if timeline.progress is not None else np.zeros((0, 2), dtype=np.intp)
-        alone = self._alone(orbax, pairs)
+        alone = self._unmatched_saves(orbax, pairs)
         first = np.concatenate((orbax, pairs[:, 0], alone))
         saved = np.concatenate((orbax, pairs[:, 1], alone))
         start, end = self._job.counted(table.time[first]), self._job.counted(table.end[saved])
@@ -135,7 +135,7 @@ class SaveLog:
         lines = zip(owner.tolist(), step.tolist(), end.tolist(), strict=True)
         return np.array([known.get((attempt, number), at) for attempt, number, at in lines], dtype=np.int64)
 
-    def _alone(self, orbax: NDArray[np.intp], pairs: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _unmatched_saves(self, orbax: NDArray[np.intp], pairs: NDArray[np.intp]) -> NDArray[np.intp]:
         """The first `checkpoint_saved` of each step and attempt that no other line shows."""
         table, owner = self._job.timeline.table, self._job.timeline.attempts.of_row
         rows = np.flatnonzero((table.kind == Kind.SAVED) & (owner >= 0))

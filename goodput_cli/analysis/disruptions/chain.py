@@ -114,7 +114,7 @@ class OutageTimeline:
     times: Mapping[RecoveryPhase, int] = field(default_factory=dict, repr=False)
     """Time (ns) of each point that a line shows."""
 
-    def when(self, point: RecoveryPhase) -> int | None:
+    def time_of(self, point: RecoveryPhase) -> int | None:
         """Return the time (ns) of a point; None if no line shows it."""
         return self.times.get(point)
 
@@ -146,7 +146,7 @@ class OutageTimeline:
         return self._since_failure(RecoveryPhase.TRAINING_AGAIN)
 
     def _since_failure(self, point: RecoveryPhase) -> int | None:
-        end = self.when(point)
+        end = self.time_of(point)
         return None if end is None else end - self.times.get(RecoveryPhase.FAILED, self.start.time)
 
     @property
@@ -241,7 +241,7 @@ def _missing(known: RecoveryPhase, point: RecoveryPhase, inside: bool) -> tuple[
 
 
 @cache
-def _before(point: RecoveryPhase, inside: bool) -> int:
+def _latest_predecessor(point: RecoveryPhase, inside: bool) -> int:
     """Return the last point that can come right before one. inside: in the same allocation."""
     before = point - 1
     while inside and before in _OF_SCHEDULER:
@@ -268,10 +268,10 @@ class _PhaseAmounts:
     def links(self) -> Iterator[list[OutagePhase]]:
         """Yield the links of each passage."""
         left, up, trained = (np.append(one, 0)[self._owner] for one in self._costs.gap_edges)
-        queued, down, unsure = self._within(left, up, (Category.QUEUED,), DOWN, (Category.UNDETERMINED,))
-        (restart,) = self._within(left, trained, STARTING)
+        queued, down, unsure = self._time_within(left, up, (Category.QUEUED,), DOWN, (Category.UNDETERMINED,))
+        (restart,) = self._time_within(left, trained, STARTING)
         restart, wasted = restart + self._startup(), self._wasted()
-        (lost,) = self._within(self._start, self._end, (Category.WASTED,))
+        (lost,) = self._time_within(self._start, self._end, (Category.WASTED,))
         elsewhere = lost - wasted
         columns = (self._start, wasted, down, restart, queued, elsewhere, unsure)
         rows = iter(zip(self._moment, *(one.tolist() for one in columns), strict=True))
@@ -284,7 +284,7 @@ class _PhaseAmounts:
                 known = links[-1].point
             yield links
 
-    def _within(self, begin: I64, end: I64, *sets: Sequence[Category]) -> list[I64]:
+    def _time_within(self, begin: I64, end: I64, *sets: Sequence[Category]) -> list[I64]:
         """Return the time of each set of categories in each link, within [begin, end)."""
         begin, end = np.maximum(self._start, begin), np.minimum(self._end, end)
         amounts = self._ledger.between(begin, np.maximum(begin, end), {one for some in sets for one in some})
@@ -327,7 +327,7 @@ def _link(
 ) -> OutagePhase:  # fmt: skip
     """Return the link to a moment. known: the point at which it begins. inside: in the same allocation."""
     missing = _missing(known, moment.point, inside)
-    alone = not missing or missing[-1] < _before(moment.point, inside)
+    alone = not missing or missing[-1] < _latest_predecessor(moment.point, inside)
     return OutagePhase(
         moment.point, start, moment.time, moment.where, wasted, down, restart, queued, elsewhere, unsure, at_most,
         alone, missing, moment.moved_ns,

@@ -86,8 +86,8 @@ def _spans_of(timeline: Timeline, charged: _LostSteps) -> tuple[I64, I64]:
     began, _ = first_and_last_steps(timeline)
     trained, ends = _trained(timeline), np.append(timeline.attempts.begin[1:], timeline.end)
     lowest = low <= np.maximum(began, timeline.lineage.limit)[attempt]
-    start = np.where(lowest, timeline.attempts.begin[attempt], trained.when(attempt, low))
-    return start, np.where(high == _TOP, ends[attempt], trained.when(attempt, high))
+    start = np.where(lowest, timeline.attempts.begin[attempt], trained.time_of_step(attempt, low))
+    return start, np.where(high == _TOP, ends[attempt], trained.time_of_step(attempt, high))
 
 
 class _LostSteps(Struct, frozen=True):
@@ -205,7 +205,7 @@ class _TrainedSpans(Struct, frozen=True):
         place = search_within(self.training.spans.stop, self.bounds[attempt], stop, step)
         return place, place < stop
 
-    def when(self, attempt: Rows, step: I64) -> I64:
+    def time_of_step(self, attempt: Rows, step: I64) -> I64:
         """Return when each attempt reached a step (ns); between the records of a span, in proportion."""
         spans = self.training.spans
         place, inside = self.beyond(attempt, step)

@@ -35,7 +35,7 @@ class Nodes:
     @property
     def words(self) -> str:
         """Return `node-03 left, node-05 joined, 1 standby node`."""
-        parts = [f"{_named(some)} {what}" for some, what in ((self.left, "left"), (self.came, "joined")) if some]
+        parts = [f"{_nodes_text(some)} {what}" for some, what in ((self.left, "left"), (self.came, "joined")) if some]
         return ", ".join([*parts, _standby_nodes(len(self.standby))])
 
     @property
@@ -53,7 +53,7 @@ def _standby_nodes(count: int) -> str:
     return plural(count, "standby node") if count else "no standby node"
 
 
-def _named(nodes: Sequence[str]) -> str:
+def _nodes_text(nodes: Sequence[str]) -> str:
     return ", ".join(nodes) if len(nodes) <= _MOST_NAMED else f"{len(nodes)} nodes"
 
 

@@ -72,7 +72,7 @@ def link_rows(chain: OutageTimeline | None) -> list[dict[str, Any]]:
     for link in chain.links:
         rows += [_row(one.words, "not_logged", {}) for one in link.missing]
         rows.append(_known(link))
-    if chain.followed and chain.when(RecoveryPhase.CAUGHT_UP) is None:
+    if chain.followed and chain.time_of(RecoveryPhase.CAUGHT_UP) is None:
         rows.append(
             _row(
                 RecoveryPhase.CAUGHT_UP.words,

@@ -386,7 +386,7 @@ def cause_words(why: FailureCause) -> str:
     where = f" ({why.where})" if why.where else ""
     note = f", {NOTES[why.evidence.row]}" if why.evidence is not None and why.evidence.row in NOTES else ""
     doubt = f"; not confirmed: {why.doubt}" if why.certainty == "likely" and why.doubt else ""
-    also = "".join(f"; also: {_seen(one)}" for one in why.also_seen)
+    also = "".join(f"; also: {_other_evidence_text(one)}" for one in why.also_seen)
     return f"{location}, {cause_text(why.code, why.certainty)}{note}{words}{where}{doubt}{also}{_waits(why)}"
 
 
@@ -416,7 +416,7 @@ NOTES = {
 """Notes about causes, by the row of evidence."""
 
 
-def _seen(one: FailureEvidence) -> str:
+def _other_evidence_text(one: FailureEvidence) -> str:
     """Return other evidence: `rank 2, host not logged, train.log:81: ValueError: wrong shape`."""
     rank = "rank not logged" if one.rank is None else f"rank {one.rank}"
     host = f"host {one.host}" if one.host else "host not logged"

@@ -117,9 +117,9 @@ def repeats(draws: Iterable[HostDraw[Host]], hosts: int) -> list[HostRepeat[Host
     runs = [one for one in draws if one.deaths]
     inside = _by_host(runs)
     names = sorted({host for one in runs for host in one.died})
-    p = holm([_alone(host, inside[host]) for host in names], hosts)
+    p = holm([_chance_probability(host, inside[host]) for host in names], hosts)
     not_rank_0 = [[one for one in inside[host] if one.rank_0 != host] for host in names]
-    apart = holm([_alone(host, some) for host, some in zip(names, not_rank_0, strict=True)], hosts)
+    apart = holm([_chance_probability(host, some) for host, some in zip(names, not_rank_0, strict=True)], hosts)
     found = []
     for at, host in enumerate(names):
         died, others = (sum(host in one.died for one in some) for some in (inside[host], not_rank_0[at]))
@@ -147,7 +147,7 @@ def _by_host(draws: Sequence[HostDraw[Host]]) -> Mapping[Host, list[HostDraw[Hos
     return inside
 
 
-def _alone(host: Host, inside: Sequence[HostDraw[Host]]) -> float:
+def _chance_probability(host: Host, inside: Sequence[HostDraw[Host]]) -> float:
     """Return the probability by chance of this number of failures or more in the runs of a host."""
     return float(tails([one.chance(host) for one in inside])[sum(host in one.died for one in inside)])
 

@@ -117,7 +117,7 @@ def periodic_insight(analysis: AnalysisData, periodic: PeriodicSteps) -> Candida
     """Return the insight about the time of long steps beyond usual ones."""
     steps = periodic.steps
     loads = analysis.timeline.loads
-    loaded = _inside(loads.start, loads.end, steps.time, steps.end)
+    loaded = _overlap_ns(loads.start, loads.end, steps.time, steps.end)
     ns, each = int(periodic.beyond.sum()), duration(int(np.median(periodic.beyond)))
     text = f"every {periodic.every} steps, one step takes {each} longer ({plural(len(steps), 'time')})"
     advice = None
@@ -133,7 +133,7 @@ def periodic_insight(analysis: AnalysisData, periodic: PeriodicSteps) -> Candida
     )  # fmt: skip
 
 
-def _inside(starts: I64, ends: I64, begin: I64, stop: I64) -> int:
+def _overlap_ns(starts: I64, ends: I64, begin: I64, stop: I64) -> int:
     """Return the time (ns) of some intervals inside others, which do not overlap and are sorted."""
     if len(starts) == 0:
         return 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.accounting.columns import among, distinct, of_kind
+from goodput_cli.accounting.columns import distinct, is_among, of_kind
 from goodput_cli.analysis.goodput.findings import CoveredTime
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.inside import waited_for_data
@@ -461,7 +461,7 @@ def find_unexplained(analysis: AnalysisData, explained: int, failing: I64) -> It
         last = int(np.argmax(timeline.table.end))
         yield Candidate("dead_job", dead, text, begin, timeline.end, 1, (last,),
                     InsightTarget(categories=(Category.OTHER.id,)), ("--from", "-10m"))  # fmt: skip
-    segments = begun[~among(begun, silence) & (in_failing < end - start)]
+    segments = begun[~is_among(begun, silence) & (in_failing < end - start)]
     if len(segments) == 0:
         return
     missing = [name for name in analysis.not_recorded if BY_NAME.get(name) in _MAY_BE_THERE]

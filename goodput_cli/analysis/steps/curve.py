@@ -110,7 +110,7 @@ class _CurveParts:
 
 def whole_curve(timeline: Timeline, start: int, end: int) -> StepCurve:
     """The lines inside [start, end) (ns), with every point."""
-    return _joined(_inside(_curve_parts(timeline), start, end))
+    return _joined(_cut_parts(_curve_parts(timeline), start, end))
 
 
 def thinned(curve: StepCurve, buckets: Buckets) -> StepCurve:
@@ -148,7 +148,7 @@ def _curve_parts(timeline: Timeline) -> _CurveParts:
     return both.take(np.argsort(both.begin, kind="stable"))
 
 
-def _inside(parts: _CurveParts, start: int, end: int) -> _CurveParts:
+def _cut_parts(parts: _CurveParts, start: int, end: int) -> _CurveParts:
     """The parts inside [start, end) (ns), cut to it."""
     if len(parts.begin) and parts.begin.min() >= start and parts.begin.max() < end and parts.end.max() <= end:
         return parts

@@ -77,7 +77,7 @@ def launches_of(
     for one in parts:
         if one.process is None:
             attempt = _attempts_at(timeline, one.time)
-            kept = _kept(timeline, attempt, one) * _seen(one.time, within)
+            kept = _kept_share(timeline, attempt, one) * _seen(one.time, within)
             for each in np.unique(attempt).tolist():
                 groups[one.pool, each, None].append((one, np.where(attempt == each, kept, np.nan)))
         else:
@@ -87,7 +87,7 @@ def launches_of(
         attempt = np.full(1, int(np.median(_attempts_at(timeline, leader.time))))
         seen = leader.step[_seen(leader.time, within)]
         for one in ranks:
-            kept = _kept(timeline, np.broadcast_to(attempt, len(one)), one)
+            kept = _kept_share(timeline, np.broadcast_to(attempt, len(one)), one)
             kept = kept * np.isin(one.step, seen)
             groups[pool, int(attempt[0]), process].append((one, kept))
     for (pool, attempt_of_group, _), members in groups.items():
@@ -104,7 +104,7 @@ def _seen(time: I64, within: tuple[int, int]) -> Mask:
     return np.asarray((time >= within[0]) & (time <= within[1]))
 
 
-def _kept(timeline: Timeline, attempt: I64, one: RankSteps) -> F64:
+def _kept_share(timeline: Timeline, attempt: I64, one: RankSteps) -> F64:
     """The share of the steps of each record that is kept (accounting §4)."""
     if not len(timeline.attempts):
         return np.zeros(len(one))

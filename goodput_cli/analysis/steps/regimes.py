@@ -271,7 +271,7 @@ def _drift(timeline: Timeline, steps: TimedSteps, line: tuple[float, float]) -> 
         first_seconds=first,
         last_seconds=last,
         count=count,
-        lost_seconds=float((beyond * _kept(timeline, steps)).sum()),
+        lost_seconds=float((beyond * _kept_counts(timeline, steps)).sum()),
     )
 
 
@@ -339,7 +339,7 @@ def lost_to_pace(timeline: Timeline, steps: TimedSteps, pace: StepPace) -> int:
 
 def lost_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Regime]) -> int:
     """Time (ns) that slow regimes took beyond the usual step, in kept steps."""
-    kept, start, end, lost = _kept(timeline, steps), steps.time, steps.end, 0.0
+    kept, start, end, lost = _kept_counts(timeline, steps), steps.time, steps.end, 0.0
     for regime in regimes:
         inside = (start >= regime.start_ns) & (end <= regime.end_ns)
         lost += (regime.seconds - regime.usual_seconds) * float(kept[inside].sum())
@@ -348,7 +348,7 @@ def lost_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Reg
 
 def stalled_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[Regime]) -> int:
     """Return the part (ns) of `lost_in_regimes` that the ledger counts as a stall, so that it is not goodput."""
-    kept, found = _kept(timeline, steps), 0
+    kept, found = _kept_counts(timeline, steps), 0
     for regime in regimes:
         inside = np.flatnonzero((steps.time >= regime.start_ns) & (steps.end <= regime.end_ns))
         amounts = timeline.ledger.between(steps.time[inside], steps.end[inside], (Category.STALL,))
@@ -358,7 +358,7 @@ def stalled_in_regimes(timeline: Timeline, steps: TimedSteps, regimes: Sequence[
     return found
 
 
-def _kept(timeline: Timeline, steps: TimedSteps) -> I64:
+def _kept_counts(timeline: Timeline, steps: TimedSteps) -> I64:
     """Return how many of the steps of each step time were kept."""
     return np.asarray(np.clip(timeline.lineage.limit[steps.attempt] - steps.number, 0, steps.count))
 

@@ -28,7 +28,7 @@ def work_sheet(analysis: Analysis) -> Sheet | None:
     notes = () if work is None else work.notes
     return Sheet(
         title=TITLE,
-        summary=() if eta is None else (f"{eta_text(eta, analysis.window.end_ns)}; {_left(eta)}",),
+        summary=() if eta is None else (f"{eta_text(eta, analysis.window.end_ns)}; {_time_left_text(eta)}",),
         columns=_COLUMNS,
         rows=rows,
         notes=tuple(notes),
@@ -62,7 +62,7 @@ def work_lines(analysis: Analysis) -> Iterator[str]:
             yield f"work: {', '.join(parts)}"
         yield from work.notes
     if (eta := analysis.eta) is not None:
-        yield f"{eta_text(eta, analysis.window.end_ns)}; {_left(eta)}"
+        yield f"{eta_text(eta, analysis.window.end_ns)}; {_time_left_text(eta)}"
 
 
 def work_line(analysis: Analysis, room: int) -> str | None:
@@ -71,7 +71,7 @@ def work_line(analysis: Analysis, room: int) -> str | None:
     work, eta = analysis.work, analysis.eta
     parts = [] if work is None else [*_brief(work)]
     if eta is not None:
-        parts.insert(1, f"ETA {duration(_ns(eta.seconds))} ({_when(eta, analysis.window.end_ns)})")
+        parts.insert(1, f"ETA {duration(_ns(eta.seconds))} ({_end_time_text(eta, analysis.window.end_ns)})")
     line = ""
     for part in parts:
         longer = f"{line}, {part}" if line else part
@@ -89,7 +89,7 @@ def work_facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     if work is not None and work.cost_per_million_tokens is not None:
         yield "cost per million tokens", str(money(work.cost_per_million_tokens))
     if eta is not None:
-        yield "ETA", f"{duration(_ns(eta.seconds))} ({_when(eta, analysis.window.end_ns)})"
+        yield "ETA", f"{duration(_ns(eta.seconds))} ({_end_time_text(eta, analysis.window.end_ns)})"
 
 
 def _brief(work: KeptWork) -> Iterator[str]:
@@ -117,16 +117,16 @@ def _parts(work: KeptWork) -> Iterator[str]:
 def eta_text(eta: Eta, now_ns: int) -> str:
     """Return `ETA: 30 min 00 s at this goodput (14:10 UTC), at least 24 min 00 s`. now_ns: the end of the window."""
     seconds, least = duration(_ns(eta.seconds)), duration(_ns(eta.least_seconds))
-    return f"ETA: {seconds} at this goodput ({_when(eta, now_ns)}), at least {least}"
+    return f"ETA: {seconds} at this goodput ({_end_time_text(eta, now_ns)}), at least {least}"
 
 
-def _left(eta: Eta) -> str:
+def _time_left_text(eta: Eta) -> str:
     left = f"{eta.steps_left:,} of {eta.total_steps:,} steps left ({eta.total_from})"
     unsure = eta.pace is not None and eta.pace.result == "inconclusive"
     return f"{left}; changes of step time: inconclusive" if unsure else left
 
 
-def _when(eta: Eta, now_ns: int) -> str:
+def _end_time_text(eta: Eta, now_ns: int) -> str:
     """The time of day, with the date where it is another day."""
     (day, time), (today, _) = clock(eta.done_ns), clock(now_ns)
     return f"{time[:5]} UTC" if day == today else f"{day} {time[:5]} UTC"

@@ -83,7 +83,7 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
     from goodput_cli.report.csv import csv_text
 
     with ExitStack() as stack:
-        stdin = stack.enter_context(_kept(session.stdin)) if session.stdin and mapping else None
+        stdin = stack.enter_context(_replayable(session.stdin)) if session.stdin and mapping else None
         mapped = mapping_report(line.mappings, mapping, session.sources, stdin) if mapping else None
         if mapped is not None and mapped.failed:
             return _failed(mapped, session)
@@ -108,7 +108,7 @@ def check(line: CommandLine, suggest: bool, explain: str | None, rejects: str | 
 
 
 @contextmanager
-def _kept(stream: BinaryIO) -> Iterator[BinaryIO]:
+def _replayable(stream: BinaryIO) -> Iterator[BinaryIO]:
     """Yield a copy of a stream that can be read twice: by the mapping report and by the check."""
     with SpooledTemporaryFile(max_size=_IN_MEMORY) as kept:
         copyfileobj(stream, kept)

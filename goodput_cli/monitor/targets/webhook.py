@@ -49,7 +49,7 @@ class Webhook:
         lines: list[str] = []
         for snapshot in update:
             job = snapshot.analysis.job.name
-            known = self._fallen[job] if job in self._fallen else self._kept(job)
+            known = self._fallen[job] if job in self._fallen else self._reported_expressions(job)
             verdicts = {one.expression: one for one in snapshot.analysis.thresholds if one.verdict != "not_recorded"}
             now = {name for name, one in verdicts.items() if one.verdict in _FALLEN} | (known - verdicts.keys())
             lines += [_line(snapshot, verdicts[name], "fell") for name in sorted(now - known)]
@@ -65,7 +65,7 @@ class Webhook:
     def close(self) -> None:
         """Close (see `Target`)."""
 
-    def _kept(self, job: str) -> set[str]:
+    def _reported_expressions(self, job: str) -> set[str]:
         """Return the expressions that an earlier monitor, or this one when it followed the job before, reported as
         violated."""
         try:
@@ -76,7 +76,7 @@ class Webhook:
 
     def _keep(self, job: str, fallen: set[str]) -> None:
         with suppress(OSError, RuntimeError):
-            if fallen != self._kept(job):
+            if fallen != self._reported_expressions(job):
                 keep_state(self._state_of(job), {"fallen": sorted(fallen)})
 
     def _state_of(self, job: str) -> Path:
