@@ -125,7 +125,7 @@ class TestDatabases:
     def test_endless_view_is_refused(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["analyze", str(endless(tmp_path / "mlflow.db"))]) == 1
         assert (
-            "returns more rows than its size allows; if `runs` or `metrics` is an endless view"
+            "returns more rows than its size allows\ntip: if `runs` or `metrics` is an endless view"
             in capsys.readouterr().err
         )
 

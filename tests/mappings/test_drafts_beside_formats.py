@@ -99,7 +99,7 @@ def test_an_answer_that_cannot_be_refuses_a_side_of_a_comparison(tmp_path: Path)
     first, second = tmp_path / "a.log", tmp_path / "b.log"
     first.write_text(log_of(lives(2, 60)), encoding="utf-8")
     second.write_text(log_of(lives(2, WEEKEND)), encoding="utf-8")
-    with pytest.raises(NotEnoughData, match=r"do not fit this log: the step rule .*: with this rule, goodput is 0"):
+    with pytest.raises(NotEnoughData, match=r"do not fit this log; the step rule .*: with this rule, goodput is 0"):
         goodput_cli.compare([str(first), str(second)])
 
 

@@ -459,7 +459,7 @@ def test_a_side_that_contradicts_the_rules_of_the_first_is_refused(
     other.write_text(text.replace(right, wrong))
     code, _, err = asked(capsys, "compare", one, other)
     assert code == 4
-    assert f"the rules inferred from {one} do not fit this log: " in err
+    assert f"the rules inferred from {one} do not fit this log\n" in err
     assert said in err
 
 

@@ -130,7 +130,7 @@ def test_names_select_jobs(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert monitor(".", "-j", "vision", "-j", "llm-7b", "--publish", "json:n.json", "-q") == 0
     assert sorted(line["job"]["name"] for line in lines_of(Path("n.json"))) == ["llm-7b", "vision"]
     assert monitor(".", "-j", "audio", "--publish", "json:o.json", "-q", "--wait", "0") == 4
-    assert "no events for job 'audio'\ncause: the log contains 'llm-70b', 'llm-7b', 'vision'" in capsys.readouterr().err
+    assert "no events for job 'audio'; the log contains 'llm-70b', 'llm-7b', 'vision'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("names", "code"), [(["good", "bad"], 3), (["good"], 0)])

@@ -107,7 +107,9 @@ def test_killed_writer_leaves_no_orphan_page() -> None:
     assert pages == {*links(Path("site/index.html")), "runs/mine.html"}
 
 
-@pytest.mark.parametrize(("name", "reason"), [("a" * 300, "File name too long; use a shorter name"), ("/proc/x", "")])
+@pytest.mark.parametrize(
+    ("name", "reason"), [("a" * 300, "File name too long\ntip: use a shorter name"), ("/proc/x", "")]
+)
 def test_invalid_directory_is_one_sentence(name: str, reason: str, capsys: Output) -> None:
     assert run(["fleet", "logs", "-o", f"{name}/"]) == 1
     said = capsys.readouterr().err
