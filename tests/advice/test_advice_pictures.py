@@ -86,7 +86,7 @@ def test_the_table_and_the_advice_agree(night: Path) -> None:
 def test_missing_chart_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = str(EXAMPLES / "11-no-saves.jsonl")
     assert run(["advise", log, "-q", "-o", str(tmp_path / "x.svg")]) == 2
-    assert "there is nothing to draw; run with --format table" in capsys.readouterr().err
+    assert "there is nothing to draw\ntip: run with --format table" in capsys.readouterr().err
     assert not (tmp_path / "x.svg").exists()
     assert run(["advise", log, "-q", "-o", str(tmp_path / "x.html")]) == 0
     assert "<figure" not in (tmp_path / "x.html").read_text()

@@ -135,7 +135,7 @@ def test_external_cluster_agrees_and_its_loss_is_reported(
 @pytest.mark.parametrize(
     ("named", "code", "words"),
     [
-        ("tls://127.0.0.1:1", 1, "requires certificates; set them in dask's configuration"),
+        ("tls://127.0.0.1:1", 1, "requires certificates\ntip: set them in dask's configuration"),
         ("tcp://127.0.0.1:1", 2, "--insecure-scheduler"),
         ("broken.json", 2, "not a scheduler file written by dask"),
         ("open.json", 2, "--insecure-scheduler"),

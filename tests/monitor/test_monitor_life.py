@@ -124,7 +124,7 @@ def test_unaccepted_last_update_is_a_failure(folder: Path, capsys: pytest.Captur
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("s3:x", "is not a publish target; use one of prom:FILE, json:FILE, http://HOST:PORT"),
+        ("s3:x", "is not a publish target\ntip: use one of prom:FILE, json:FILE, http://HOST:PORT"),
         ("prom:", "is incomplete"),
         ("http://nowhere", "is not an address to listen on"),
         ("http://h:99999", "is not an address to listen on"),

@@ -124,7 +124,7 @@ def test_second_monitor_of_a_folder_is_refused(log: Path, capsys: pytest.Capture
     held = os.open(log.parent / "tb" / "goodput" / ".goodput-monitor.lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(held, fcntl.LOCK_EX)
     assert monitor(log, "--publish", "tensorboard:tb") == 1
-    assert "another monitor writes to this folder; stop it or use another folder" in capsys.readouterr().err
+    assert "another monitor writes to this folder\ntip: stop it or use another folder" in capsys.readouterr().err
     os.close(held)
     assert monitor(log, "--publish", "tensorboard:tb") == 0
 
