@@ -62,7 +62,7 @@ def _man_lines() -> Iterator[str]:
         yield f'.SH "{name.upper()}"' if name == "goodput" else f'.SH "{_troff(name)}"'
         yield from (".nf", *map(_troff, dedent(command.get_help(context)).splitlines()), ".fi")
     yield from (".SH EXIT STATUS", ".nf")
-    yield from ("0 fine, 1 could not do it, 2 wrong usage, 3 a threshold failed, 4 not enough data,",)
+    yield from ("0 fine, 1 could not do it, 2 wrong usage, 3 a threshold failed, 4 inconclusive,",)
     yield from ("5 \\-\\-strict or goodput check found problems, 130 interrupted", ".fi")
 
 
