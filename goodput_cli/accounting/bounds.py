@@ -12,7 +12,9 @@ LEAST_POINTS = 0.5
 """Points of goodput. Readings that differ by no more are one number."""
 RISEN_LEVEL = "risen_level"
 """Steps became slower and stayed so, and no reference step time was given (accounting §6)."""
-ADVICE: Mapping[str, str] = {RISEN_LEVEL: "pass --reference-step-time"}
+NO_CLOCK = "no_clock"
+"""No clock goes on across a restart, so that the downtime is unknown."""
+ADVICE: Mapping[str, str] = {RISEN_LEVEL: "pass --reference-step-time", NO_CLOCK: "log the time of day"}
 """The user's way to decide between the readings, by reason."""
 Direction = Literal["at_least", "at_most"]
 

@@ -33,7 +33,7 @@ from goodput_cli.accounting.attempts.evidence_of_attempts import (
     with_preemptions,
 )
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
-from goodput_cli.accounting.bounds import GOODPUT, LEAST_POINTS, RISEN_LEVEL, Bound
+from goodput_cli.accounting.bounds import GOODPUT, LEAST_POINTS, NO_CLOCK, RISEN_LEVEL, Bound
 from goodput_cli.accounting.claims import downtime, planned_stops_excluded
 from goodput_cli.accounting.columns import of_kind, rows_of
 from goodput_cli.accounting.intervals import (
@@ -71,9 +71,13 @@ from goodput_cli.accounting.training.risen_level import RisenLevel, find_risen_l
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, UsualStepTimes
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.evidence import ends_by_exception
-from goodput_cli.events.schema import NONE, EventTable, Kind
+from goodput_cli.events.schema import NONE, UNTIMED_RESTART, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.causes import CANCELLED
+from goodput_cli.vocabulary.text import plural
+
+_MOST_LINES = 5
+"""Lines that a bound names."""
 
 _FIRST_RECORDS = 1000
 """Number of records that usually suffices to see more than two different steps."""
@@ -179,6 +183,32 @@ class Timeline:
 
     def bounds(self, start: int, end: int) -> tuple[Bound, ...]:
         """Return the bounds of the window [start, end) (ns); none if the log decides all of it (accounting §7)."""
+        return (*self._bounds_of_risen_level(start, end), *self._bounds_of_restarts(start, end))
+
+    @cached_property
+    def untimed_restarts(self) -> Rows:
+        """Rows at which a process began an unknown time after the one before (accounting §7)."""
+        if UNTIMED_RESTART not in self.table.details or self.attempts.count < 2:
+            return np.zeros(0, dtype=np.intp)
+        return np.flatnonzero(self.table.detail == self.table.details.index(UNTIMED_RESTART))
+
+    def has_untimed_restart(self, start: I64, end: I64) -> Mask:
+        """Return True for each window [start, end) (ns) in which a process began after an unknown downtime."""
+        times = np.sort(self.table.time[self.untimed_restarts])
+        return np.asarray(times.searchsorted(end) > times.searchsorted(start))
+
+    def _bounds_of_restarts(self, start: int, end: int) -> tuple[Bound, ...]:
+        rows = self.untimed_restarts
+        rows = rows[(start <= self.table.time[rows]) & (self.table.time[rows] < end)]
+        if len(rows) == 0:
+            return ()
+        productive = self.ledger.between(np.array([start]), np.array([end]), (Category.PRODUCTIVE,))
+        most = int(productive[Category.PRODUCTIVE, -1][0]) if productive else 0
+        text = f"downtime is not logged: no clock goes on across {plural(len(rows), 'restart')}"
+        lines = tuple(self.table.where(row) for row in rows[:_MOST_LINES].tolist())
+        return (Bound(GOODPUT, "at_most", most, NO_CLOCK, text, lines),)
+
+    def _bounds_of_risen_level(self, start: int, end: int) -> tuple[Bound, ...]:
         window, level = (np.array([start]), np.array([end])), self.risen_level
         (undecided,) = self.undecided(*window).tolist()
         if level is None or not undecided:

@@ -48,7 +48,7 @@ def rolling(
     """
     window, begins, ends = window_bounds(timeline, start, end, windows, every or min(windows))
     if hindsight:
-        amounts, unknown = timeline.ledger.between(begins, ends), timeline.unknown(begins, ends)
+        amounts, unknown = timeline.ledger.between(begins, ends), _has_unknown_goodput(timeline, begins, ends)
         undecided = timeline.undecided(begins, ends)
     else:
         ends, amounts, unknown, undecided = _as_known_then(timeline, begins, ends)
@@ -121,9 +121,14 @@ def _as_known_then(timeline: Timeline, begins: I64, ends: I64) -> tuple[I64, dic
             cut[rows] = np.maximum(np.minimum(ends[rows], then.end), begins[rows])
             for key, values in then.ledger.between(begins[rows], cut[rows]).items():
                 amounts.setdefault(key, np.zeros(len(ends), dtype=np.int64))[rows] = values
-            unknown[rows] = then.unknown(begins[rows], cut[rows])
+            unknown[rows] = _has_unknown_goodput(then, begins[rows], cut[rows])
             undecided[rows] = then.undecided(begins[rows], cut[rows])
     return cut, dict(sorted(amounts.items())), unknown, undecided
+
+
+def _has_unknown_goodput(timeline: Timeline, begins: I64, ends: I64) -> Mask:
+    """Return True for each window whose goodput has no lower limit, or none at all (accounting §7)."""
+    return timeline.unknown(begins, ends) | timeline.has_untimed_restart(begins, ends)
 
 
 _AT_ONCE = 1024

@@ -548,22 +548,23 @@ def _whole(analysis: Analysis) -> Whole:
     from goodput_cli.events.mappings.draft.proof import Whole
     from goodput_cli.events.text.folders import launch_of
 
-    job, goodput = analysis.job, analysis.goodput_percent
+    job = analysis.job
     return Whole(
-        job.attempts, float(job.kept_steps), 0.0 if goodput is None else goodput, analysis.window.counted_ns,
+        job.attempts, float(job.kept_steps), analysis.goodput.percent, analysis.window.counted_ns,
         analysis.has_steps, _longest(analysis), len({launch_of(name) for name in analysis.table.sources} - {""}),
     )  # fmt: skip
 
 
 def _longest(analysis: Analysis) -> tuple[str, int]:
     """Return the longest segment that should be short compared with training, with its length in ns. Excluded because
-    they may take any time: the time between two attempts, planned stops and program start-up."""
+    they may take any time: the time between two attempts, planned stops, program start-up, and time that the log does
+    not explain, as a hang."""
     from goodput_cli.analysis.timeline.rows import segment_rows
     from goodput_cli.vocabulary.categories import Category
 
     words = {
         Category.SAVE: "save", Category.RESTORE: "restore", Category.CUSTOM: "evaluation",
-        Category.DATA_LOADING_SYNC: "data load", Category.STALL: "step", Category.OTHER: "gap",
+        Category.DATA_LOADING_SYNC: "data load",
     }  # fmt: skip
     rows = segment_rows(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)
     found = ("", 0)

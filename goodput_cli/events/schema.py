@@ -50,6 +50,9 @@ NONE = -1
 property."""
 
 
+UNTIMED_RESTART = (("untimed_restart", True),)
+"""Detail of a sign of life where a process began after another one, in a log whose clocks do not show how long after
+that was."""
 PREEMPTED = (("reached_preemption", True),)
 """The detail of a heartbeat that announces a preemption. Saves of Orbax have the same pair among others."""
 

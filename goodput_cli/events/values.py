@@ -10,6 +10,7 @@ first character is the lowest byte) is a lane, and no operation carries into the
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -66,6 +67,24 @@ def number(value: Any) -> int | float | None:
     except ValueError:
         return None
     return parsed if math.isfinite(parsed) else None
+
+
+_CLOCK = re.compile(
+    r"(?:(?:(\d{1,9}) ?d(?:ays?)?,? )?(\d{1,9}):)?(\d{1,2}):(\d\d(?:\.\d{1,9})?)"
+    r"|(?=\d)(?:(\d{1,9}) ?d(?:ays?)?[ ,]{0,2})?(?:(\d{1,9}) ?h(?:ours?|rs?)?[ ,]{0,2})?"
+    r"(?:(\d{1,9}) ?m(?:in(?:ute)?s?)?[ ,]{0,2})?(?:(\d{1,9}(?:\.\d{1,9})?) ?s(?:ec(?:ond)?s?)?)?",
+    re.ASCII,
+)
+
+
+def clock_seconds(text: str) -> float | None:
+    """Return the seconds of a duration such as 1:02:03, `12 days, 11:22:33`, `1d 00h 05m` or `23m 30s`; None for other
+    texts."""
+    found = _CLOCK.fullmatch(text.strip())
+    if found is None:
+        return None
+    days, hours, minutes, seconds = found.groups()[:4] if found[4] is not None else found.groups()[4:]
+    return ((int(days or 0) * 24 + int(hours or 0)) * 60 + int(minutes or 0)) * 60 + float(seconds or 0)
 
 
 def decimal(value: Any) -> float | None:

@@ -49,6 +49,8 @@ PROGRAMS = (
     ),
     Program("Ray Train, Ray Tune", ("ray",), "goodput result.json", "saves; downtime before a restore"),
     Program("LLaMA-Factory", ("llama-factory",), "goodput trainer_log.jsonl", "the time of day; downtime"),
+    Program("ms-swift", ("ms-swift",), "goodput logging.jsonl", "the time of day; downtime; saves"),
+    Program("StyleGAN 2, 3", ("stylegan",), "goodput log.txt", "the time of day; downtime; saves"),
     Program("Ultralytics (YOLO)", ("ultralytics",), "goodput results.csv", "the time of day; downtime"),
     Program("mmengine (MMDetection)", ("mmengine-text",), "goodput work_dirs/NAME/", ""),
     Program("  scalars only", ("mmengine",), "goodput vis_data/scalars.json", "the time of day; starts"),

@@ -13,7 +13,7 @@ from goodput_cli.api.check import draft_mapping
 from goodput_cli.api.draft import contradicted
 from goodput_cli.api.options import Reading
 from goodput_cli.events.mappings.registry import load_mappings, read_files
-from tests.mappings.test_each_proof_of_a_draft import HOUR, WEEKEND, lives, steps
+from tests.mappings.test_each_proof_of_a_draft import WEEKEND, lives
 from tests.mappings.test_each_proof_of_a_draft import log as log_of
 
 SHIPPED = Path("goodput_cli/events/mappings/shipped")
@@ -70,7 +70,6 @@ def test_a_rule_that_the_log_contradicts_is_warned_of(log: Path, said: str) -> N
 
 STEPS_ALONE = 'name = "mine"\n[[rule]]\nevent = "step"\nline = "step {step:int} loss"\n'
 ANSWERS = {
-    "with this rule, one": log_of(steps(1, 60), steps(61, 80, 4 * HOUR)),
     "with this rule, goodput is 0.": log_of(lives(2, WEEKEND)),
 }  # fmt: skip
 """What is said of a whole answer that cannot be, and a log of which it is."""

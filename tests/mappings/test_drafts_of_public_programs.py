@@ -9,7 +9,6 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.api.check import draft_mapping
 from tests.mappings.drafting import at, pytorch
 
 EPOCHS, STEPS, EACH, EVAL = 5, 100, 0.8, 24.0
@@ -90,16 +89,16 @@ def test_five_epochs_of_one_process(tmp_path: Path, name: str) -> None:
     assert analysis.goodput_percent == pytest.approx(percent, abs=2)
 
 
-def test_the_epoch_of_a_bar_that_names_no_rank_is_not_that_of_a_rank(tmp_path: Path) -> None:
+def test_epochs_of_a_bar_without_a_rank_are_counted(tmp_path: Path) -> None:
+    """Each rank announces the epoch, and the bar does not show which rank draws it."""
     log = epochs(
         lambda e, s: "".join(f"[rank{rank}]: {at(s, '%H:%M:%S')} Epoch {e}/{EPOCHS - 1}\n" for rank in (0, 1)),
         lambda _, n, __: bar(n, (n + 1) * EACH),
         lambda _, s: f"\n[rank0]: {at(s, '%H:%M:%S')} saw it all\n",
     )
-    (tmp_path / "train.log").write_text(log, encoding="utf-8", newline="")
-    draft = draft_mapping(str(tmp_path / "train.log"))
-    assert draft.refused
-    assert "start again" in draft.refused[0]
+    analysis = answered(tmp_path, log)
+    assert (analysis.job.attempts, analysis.job.last_step) == (1, EPOCHS * STEPS)
+    assert analysis.goodput.seconds == pytest.approx(EPOCHS * STEPS * EACH, rel=0.02)
 
 
 def test_the_mean_rate_of_a_bar_is_not_the_time_of_a_step(tmp_path: Path) -> None:

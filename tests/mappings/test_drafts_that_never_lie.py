@@ -70,7 +70,7 @@ def test_steps_without_any_time_refuse_a_draft(tmp_path: Path) -> None:
 
 def test_a_draft_with_which_its_log_cannot_be_analysed_is_refused(tmp_path: Path) -> None:
     """A bar that never counted a second."""
-    bars = "".join(f"[Epoch 0]: {n}%|███| {n}/100 [00:00<00:00, 1.2it/s, Throughput=12 TFLOPS]\n" for n in range(1, 60))
+    bars = "".join(f"[Fold 0]: {n}%|███| {n}/100 [00:00<00:00, 1.2it/s, Throughput=12 TFLOPS]\n" for n in range(1, 60))
     (tmp_path / "train.log").write_text(bars, encoding="utf-8")
     draft = draft_mapping(str(tmp_path / "train.log"))
     assert "with this rule, the log cannot be analyzed" in draft.refused[0]
@@ -168,8 +168,6 @@ REFUSED: dict[str, Callable[[int], str]] = {
     "a metric whose name has a digit": lambda n: f"2026-03-01 10:{n:02d}:00 | epoch 1 | acc-5 {40 + n} | loss 0.{n}\n",
     "a duration that grows": lambda n: f"step {n} loss 2.{n} took {0.5 + n / 100:.2f}s\n",
     "samples": lambda n: f"2026-03-01 10:{n:02d}:00 Train Epoch: 0 [{n * 9_000_000}/900000000 ({n}%)] Loss: 8.3\n",
-    "bars of epochs and of validations": lambda n: f"   {n}/299  3.5G  0.05: 100%|###| 925/925 [02:10<00:00, 7.1it/s]\n"
-    "   Class  Images  mAP: 100%|###| 79/79 [00:20<00:00, 3.9it/s]\n",
 }  # fmt: skip
 
 

@@ -51,8 +51,8 @@ def lives(count: int, pause: float) -> Lines:
 
 REFUSED: dict[str, tuple[str, str]] = {
     "S1": (
-        log((10.0 * n, f"batch {n % 38 + 1}/38 loss 0.1") for n in range(120)),
-        log((10.0 * n, f"epoch {n // 38 + 1} batch {n % 38 + 1}/38 loss 0.1") for n in range(120)),
+        log((10.0 * n, f"batch {n % 7 + 1} loss 0.1") for n in range(120)),
+        log((10.0 * n, f"epoch {n // 7 + 1} batch {n % 7 + 1}/7 loss 0.1") for n in range(120)),
     ),
     "S2": (
         log([(0, "Preparing"), (HOUR, "Bye")], steps(1, 12, 60, 0.5, "item {} loss 1.1")),
@@ -66,7 +66,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         bare([(0, "Preparing"), (400, "Bye")], steps(1, 30, text="step {} dt 9.0s")),
     ),
     "W1": (log(lives(60, 20)), log(lives(6, 20))),
-    "W2": (log(steps(1, 60), steps(61, 80, 4 * HOUR)), log(steps(1, 60), steps(61, 80, 620))),
+    "W2": (log(steps(1, 60, text="step {}/40 loss 1.1")), log(steps(1, 60, text="step {}/400 loss 1.1"))),
     "W3": (log(lives(2, WEEKEND)), log(lives(2, 60))),
 }  # fmt: skip
 """By test: a log of which it refuses the draft, and one without the flaw."""

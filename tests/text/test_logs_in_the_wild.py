@@ -226,12 +226,12 @@ def test_saves_do_not_count_the_steps(tmp_path: Path) -> None:
     assert analysis.job.kept_steps == 1450
 
 
-def test_a_bar_that_begins_anew_behind_its_end_was_not_restarted(tmp_path: Path) -> None:
-    """Five epochs that nothing numbers would be five attempts, four of them in vain."""
-    log = "".join(f"{at(3 * (50 * e + n))} | pass {n:2d}/50 | cost 0.{n}\n" for e in range(5) for n in range(1, 51))
-    (tmp_path / "train.log").write_text(log, encoding="utf-8")
-    (reason, *_) = draft_mapping(str(tmp_path / "train.log")).refused
-    assert "reach their end (50) 4 times and start again" in reason
+def test_full_count_that_starts_again_is_next_epoch(tmp_path: Path) -> None:
+    """No line numbers the five epochs: as restarts, four of five would be lost."""
+    log = "".join(f"{at(3 * (50 * e + n))} | iter {n:2d}/50 | loss 0.{n}\n" for e in range(5) for n in range(1, 51))
+    analysis = read(tmp_path, log)
+    assert (analysis.job.attempts, analysis.job.last_step) == (1, 250)
+    assert analysis.goodput_percent == pytest.approx(100, abs=1)
 
 
 def test_a_fall_of_the_step_is_a_restart(tmp_path: Path) -> None:

@@ -19,19 +19,19 @@ from goodput_cli.events.mappings.times import is_searched
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.entries import PRINTED_ENTRIES
 from goodput_cli.events.text.lines import LineRules
-from goodput_cli.events.text.programs import launcher, megatron, mllog, nemo_rl, progress_bars, runs
+from goodput_cli.events.text.programs import launcher, megatron, mllog, nemo_rl, progress_bars, rollbacks, runs
 from goodput_cli.vocabulary import removed
 
 SHIPPED = (
     "paddlenlp", "torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover", "modded-nanogpt", "nanotron", "verl",
-    "nanogpt", "mmengine-text", "detectron2-text", "tf-estimator", "timm", "openrlhf", "paddle-vision",
+    "nanogpt", "mmengine-text", "detectron2-text", "tf-estimator", "timm", "openrlhf", "paddle-vision", "stylegan",
 )  # fmt: skip
 """Mappings of lines of text."""
-SHIPPED_OF_RECORDS = ("one-logger", "llama-factory", "ultralytics", "mmengine", "detectron2")
+SHIPPED_OF_RECORDS = ("one-logger", "llama-factory", "ms-swift", "ultralytics", "mmengine", "detectron2")
 """Mappings of JSON objects and rows of tables."""
 RESERVED = (
     "megatron", "megatron-progress", "launcher", "mllog", "mldiagnostics", "tensorboard", "sacct", "recorder",
-    "resiliency", "orbax", "native", "goodput", "progress-bars", "nemo-rl",
+    "resiliency", "orbax", "native", "goodput", "progress-bars", "nemo-rl", "rollback",
 )  # fmt: skip
 """Names of formats that are no mappings."""
 _MOST_BYTES = 1 << 20
@@ -56,6 +56,7 @@ class Mappings:
     def ruleset(self) -> LineRules:
         """Every rule for lines of text, in the order in which they are tried."""
         ours = (
+            *rollbacks.RULES,
             *megatron.RULES,
             *launcher.RULES,
             *mllog.RULES,

@@ -63,17 +63,24 @@ from goodput_cli.events.text.log_lines import (
 from goodput_cli.events.text.meaning import InTurns
 from goodput_cli.events.text.sign_lines import rank_of, sign, signs_in
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare
-from goodput_cli.events.values import number, round_to_us
+from goodput_cli.events.values import clock_seconds, number, round_to_us
 from goodput_cli.vocabulary.text import safe
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 Record = Mapping[str, Any]
 _MISSING = object()
 _NEEDED = ("step", "time", "text")
-STEPPED = (EventType.STEP, EventType.SAVE, EventType.SAVED, EventType.RESTORE, EventType.RESUME, EventType.EVAL)
+STEPPED = (
+    EventType.STEP,
+    EventType.SAVE,
+    EventType.SAVED,
+    EventType.RESTORE,
+    EventType.RESUME,
+    EventType.EVAL,
+    EventType.ALIVE,
+)
 """Events whose `step` says how many are done: one more than the index of the last."""
 _EDGES = {"point": Edge.POINT, "begin": Edge.BEGIN, "end": Edge.END}
-_CLOCK = re.compile(r"(?:(?:(\d+) ?d(?:ays?)?,? )?(\d+):)?(\d{1,2}):(\d\d(?:\.\d{1,9})?)", re.ASCII)
 _FASTEST = 1e300
 """A rate, 1/s; beyond it is what no float can be."""
 _LONGEST = 1 << 16
@@ -365,6 +372,9 @@ def meaning(
     said.running = _running(rule, fields)
     if "step" in fields:
         said.step = _step(declared, rule, fields, said.running)
+    elif rule.event is EventType.ALIVE and rule.edge == "end" and said.running is not None:
+        epoch, of = said.running.epoch, said.running.of
+        said.step = None if epoch is None or of is None else (epoch + 1) * of
     in_epochs = said.running is not None and (said.running.epoch, said.running.of) != (None, None)
     if said.type is EventType.STEP and "total" in fields and not in_epochs:
         said.total = _total(fields["total"])
@@ -460,6 +470,8 @@ def _phase_ns(text: str, unit: float) -> int | None:
         return None
 
 
+_ONE_OF = re.compile(r"(?P<step>\d{1,15}) ?/ ?(?P<of>\d{1,15})", re.ASCII)
+"""A count in text, with its total."""
 _PER = {
     "step": "_per_step",
     "second": "_per_second",
@@ -525,7 +537,10 @@ def _total(text: str) -> int | None:
 
 
 def _whole(field: str, text: str) -> int:
+    """A whole number; of `10/438` the part that the field is about."""
     plain = text.replace(",", "")
+    if "/" in plain and (both := _ONE_OF.fullmatch(plain)) is not None:
+        plain = both["of" if field in ("of", "total") else "step"]
     if plain.isascii() and plain.isdigit() and len(plain) <= _SURELY_A_STEP:
         return int(plain)
     value = number(plain)
@@ -538,13 +553,12 @@ def _whole(field: str, text: str) -> int:
 
 
 def _amount(field: str, fields: Mapping[str, str], rule: DeclaredRule) -> int:
-    """ns of a duration, of a rate, or of a clock such as 1:02:03."""
+    """ns of a duration, of a rate, or of a clock such as 1:02:03 or `1h 02m 03s`."""
     text, unit = fields[field], rule.seconds_a_unit(field)
-    clock = _CLOCK.fullmatch(text.strip())
+    clock = clock_seconds(text)
     try:
         if clock is not None:
-            days, hours, minutes = (int(part or 0) for part in clock.groups()[:3])
-            return duration(str(((days * 24 + hours) * 60 + minutes) * 60 + float(clock[4])))
+            return duration(str(clock))
         if unit > 0:
             return duration(text, unit)
     except BadValueError as error:

@@ -23,20 +23,20 @@ from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_
 from goodput_cli.events.text.allocation_clock import RowClock, clocks_of_tables, move_rows, with_evidence_moved
 from goodput_cli.events.text.allocation_signs import signs_of_allocations
 from goodput_cli.events.text.collector import CollectedSource, Collector
+from goodput_cli.events.text.counted_steps import by_elapsed, counted_steps
 from goodput_cli.events.text.days import local_clock, on_days, zones_of
 from goodput_cli.events.text.evidence_times import observations_of, says_events
 from goodput_cli.events.text.folders import launch_of, stem_of
 from goodput_cli.events.text.infer_times import (
     FoundZone,
     InferredTimes,
-    by_elapsed,
-    counted_steps,
     infer_times,
     jumps,
 )
 from goodput_cli.events.text.inside_lines import inside_of
 from goodput_cli.events.text.jobs import Named, TextFile, beside, name_jobs
 from goodput_cli.events.text.lines import UNREAD_STEPS
+from goodput_cli.events.text.living_processes import with_untimed_restarts
 from goodput_cli.events.text.log_lines import EventType, LogLine
 from goodput_cli.events.text.meaning import formats_of, metrics_of, said
 from goodput_cli.events.text.neighbours import (
@@ -59,8 +59,9 @@ from goodput_cli.events.text.notes import (
     note_source,
 )
 from goodput_cli.events.text.programs import launcher, megatron, mllog, torchtitan
+from goodput_cli.events.text.programs.bar_records import as_records, first_epoch, without_begun_elsewhere
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
-from goodput_cli.events.text.programs.progress_bars import as_records, names_trainer, without_begun_elsewhere
+from goodput_cli.events.text.programs.progress_bars import names_trainer
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
 from goodput_cli.events.text.stamps import without_invented_fraction
 from goodput_cli.events.text.to_rows import (
@@ -250,6 +251,7 @@ class Texts:
         near = times_beside(self._sources, names)
         trainers = {stem_of(names[code]) for code, source in sources.items() if names_trainer(source.log_lines)}
         found: dict[int, _InTime] = {}
+        first = first_epoch(source.log_lines for source in sources.values())
         twins = with_text_beside(sources, names)
         for code, source in completed(sources, names).items():
             if code in twins:
@@ -257,7 +259,7 @@ class Texts:
                 output.notes.add("other_output", message, code, [], (), len(source.log_lines))
                 continue
             read = source.log_lines
-            source.log_lines = _settled(read, stem_of(names[code]) in trainers, hints)
+            source.log_lines = _settled(read, stem_of(names[code]) in trainers, first, hints)
             if read and not source.log_lines and not source.noise:
                 output.notes.add("no_time_in_log", _NO_TIME, code, [read[0].line], (), len(read))
             zone = zones.get(folder_of(names[code]))
@@ -295,6 +297,8 @@ class Texts:
         for code, (source, placed, meaning, zone) in in_time.items():
             if code in self._views:
                 placed = replace(placed, no_clock=False, anew=())
+            elif placed.no_clock:
+                meaning = with_untimed_restarts(meaning)
             note_source(code, source, placed, output, zone)
             if code in self._views and self._views[code] is None:
                 message = "no line has a timestamp, and processes or last steps differ from the event files next to it"
@@ -493,8 +497,9 @@ def _without_recorded(
     return without_recorded(tracked, recorded, jobs, notes)
 
 
-def _settled(log_lines: list[LogLine], of_trainer: bool, hints: ReadingOptions) -> list[LogLine]:
-    """The log lines of a text in the order in which things were, without those of which better ones tell."""
+def _settled(log_lines: list[LogLine], of_trainer: bool, first: int, hints: ReadingOptions) -> list[LogLine]:
+    """The log lines of a text in the order in which things were, without those of which better ones tell. first: the
+    number of the first epoch of bars."""
     if any(log_line.entry >= 0 for log_line in log_lines):  # entries come in any order
         log_lines = sorted(
             log_lines, key=lambda log_line: (0 if log_line.stamp is None else log_line.stamp.ns, log_line.line)
@@ -505,7 +510,7 @@ def _settled(log_lines: list[LogLine], of_trainer: bool, hints: ReadingOptions) 
     whole = without_invented_fraction([stamp for _, stamp in stamped])
     for (log_line, _), stamp in zip(stamped, whole, strict=True):
         log_line.stamp = stamp
-    log_lines = as_records(counted_steps(launcher.next_jobs(mllog.alone(log_lines))), of_trainer)
+    log_lines = as_records(counted_steps(launcher.next_jobs(mllog.alone(log_lines))), of_trainer, first)
     own_clock = hints.mapping and hints.mappings.has_own_clock(formats_of(log_lines))
     return [log_line for log_line in log_lines if log_line.event is not None] if own_clock else log_lines
 

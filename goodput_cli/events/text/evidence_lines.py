@@ -183,8 +183,8 @@ class _Watch:
 class _Passages:
     """Finds the lines between which what is said is told apart: a step, a start, a bar that goes on, a death."""
 
-    _drawn: dict[tuple[str, int], int | None] = field(default_factory=dict)
-    """By name and total of bars, how far they have come."""
+    _drawn: dict[tuple[str, int | None, int], int | None] = field(default_factory=dict)
+    """By name, epoch and total of bars, how far they have come."""
     _died: Stamp | None = None
 
     def passes(self, said: Sequence[ParsedEvent], written: Callable[[], Stamp | None]) -> bool:

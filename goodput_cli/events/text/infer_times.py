@@ -19,8 +19,8 @@ from statistics import median_low
 
 import numpy as np
 
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.stamps import Stamp, Zone, in_latest_year, with_year, year_of
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
+from goodput_cli.events.text.stamps import Stamp, Zone, with_year, with_years, year_of
 from goodput_cli.events.timestamps import QUARTER_NS, offset_of_day, offset_text
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
@@ -165,24 +165,9 @@ def _of_whole_source(
 def _with_years(
     log_lines: Sequence[LogLine], modified_ns: int, year: int | None, others: Sequence[int]
 ) -> list[Stamp | None]:
-    """The stamps; those without a year get that of the nearest stamp that has one, before it rather than behind, else
-    that of the nearest in other sources."""
-    stamps = [log_line.stamp for log_line in log_lines if log_line.stamp is not None]
-    near = next((stamp.ns for stamp in stamps if stamp.zone is not Zone.YEARLESS), None)
-    if near is None and stamps and others:
-        near = min(others, key=lambda ns: abs(with_year(stamps[0], year_of(ns), ns).ns - ns))
-    dated: list[Stamp | None] = []
-    for log_line in log_lines:
-        stamp = log_line.stamp
-        if stamp is not None and stamp.zone is Zone.YEARLESS:
-            if near is None and year is None:
-                stamp = in_latest_year(stamp, modified_ns)
-            else:
-                stamp = with_year(stamp, year or year_of(near or 0), None if year else near)
-        if stamp is not None:
-            near = stamp.ns
-        dated.append(stamp)
-    return dated
+    """The timestamps of log lines with their years. others: times of other sources."""
+    dated = iter(with_years([one.stamp for one in log_lines if one.stamp is not None], modified_ns, year, others))
+    return [None if one.stamp is None else next(dated) for one in log_lines]
 
 
 def _lengths(
@@ -452,155 +437,3 @@ def _forward(before: LogLine) -> str:
         "one step took almost exactly an hour more than usual, as if a clock was set forward. If it was, there was no "
         "pause, and the window is an hour too long (--exclude removes it)"
     )
-
-
-_MULTIPLE = 5
-"""A step that takes more than so many times the usual one holds something else."""
-_BEGINS = (EventType.START, EventType.CRASHED, EventType.TERMINATED)
-
-
-@dataclass
-class _Counted:
-    """What the lines of one writer said so far."""
-
-    epoch: int = 0
-    elapsed: int = 0
-
-
-def counted_steps(log_lines: list[LogLine]) -> list[LogLine]:
-    """The same log lines with the steps, and the times that they took, of what is counted within something. log_lines:
-    of one source, in order of lines."""
-    if not any(log_line.event is not None and log_line.event.running is not None for log_line in log_lines):
-        return log_lines
-    streams: defaultdict[tuple[str, str], _Counted] = defaultdict(_Counted)
-    told = [
-        _settled(log_line, streams[log_line.event.format, log_line.stream]) if log_line.event else log_line
-        for log_line in log_lines
-    ]
-    return _with_evaluations(_of_all_steps(told))
-
-
-def _of_all_steps(log_lines: list[LogLine]) -> list[LogLine]:
-    """The same, where a record shows the time of all its steps: one of them took its part of it; of the first record,
-    whose steps are not known, that which steps of the next took."""
-    streams: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for row, log_line in enumerate(log_lines):
-        if (
-            log_line.event is not None
-            and log_line.event.running is not None
-            and log_line.event.running.whole is not None
-        ):
-            streams[log_line.event.format, log_line.stream].append(row)
-    for rows in streams.values():
-        ahead = [_step_of(log_lines[b]) - _step_of(log_lines[a]) for a, b in pairwise(rows)]
-        for row, steps in zip(rows, [*ahead[:1], *ahead] if ahead else [1], strict=True):
-            said = log_lines[row].event
-            assert said is not None
-            assert said.running is not None
-            whole, many = said.running.whole or 0, steps if steps > 0 else ahead[0] if ahead[0] > 0 else 1
-            log_lines[row] = replace(log_lines[row], event=replace(said, took=whole, step_time=whole // many))
-    return log_lines
-
-
-def _with_evaluations(log_lines: list[LogLine]) -> list[LogLine]:
-    """The same, where a record that shows the time of its last step alone takes that of all its steps: the others took
-    the usual time. One that is a multiple of that, at an even distance, holds an evaluation."""
-    streams: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for row, log_line in enumerate(log_lines):
-        if (
-            log_line.event is not None
-            and log_line.event.running is not None
-            and log_line.event.running.last is not None
-        ):
-            streams[log_line.event.format, log_line.stream].append(row)
-    evaluations: dict[int, LogLine] = {}
-    for rows in streams.values():
-        times = [_last_of(log_lines[row]) for row in rows]
-        usual = sorted(times)[(len(times) - 1) // 2]
-        long = [_step_of(log_lines[row]) for row, time in zip(rows, times, strict=True) if time > _MULTIPLE * usual]
-        before: int | None = None
-        for row, time in zip(rows, times, strict=True):
-            log_line, step = log_lines[row], _step_of(log_lines[row])
-            assert log_line.event is not None
-            steps = step - before if before is not None and step > before else 1
-            holds = time > _MULTIPLE * usual and _is_even(long) and before is not None
-            took = (steps - 1) * usual + (usual if holds else time)
-            if holds:
-                said = ParsedEvent(log_line.event.format, EventType.EVAL, took=time - usual)
-                evaluations[row] = replace(log_line, event=said)
-            log_lines[row] = replace(log_line, event=replace(log_line.event, took=took, step_time=took // steps))
-            before = step
-    return [
-        one
-        for row, log_line in enumerate(log_lines)
-        for one in ((evaluations[row], log_line) if row in evaluations else (log_line,))
-    ]
-
-
-def _last_of(log_line: LogLine) -> int:
-    return 0 if log_line.event is None or log_line.event.running is None else log_line.event.running.last or 0
-
-
-def _step_of(log_line: LogLine) -> int:
-    return 0 if log_line.event is None else log_line.event.step or 0
-
-
-def _is_even(steps: Sequence[int]) -> bool:
-    """Whether steps stand at an even distance, or at multiples of one."""
-    ahead = [b - a for a, b in pairwise(steps) if b > a]
-    return len(ahead) > 0 and all(one % min(ahead) == 0 for one in ahead)
-
-
-def _settled(log_line: LogLine, stream: _Counted) -> LogLine:
-    said = log_line.event
-    assert said is not None
-    if said.type in _BEGINS:
-        stream.elapsed = 0
-    if said.running is None:
-        return log_line
-    step, took, running = said.step, said.took, said.running
-    if running.epoch is not None:
-        stream.epoch = running.epoch
-    elif step is not None and running.of is not None:
-        step += stream.epoch * running.of
-    if running.elapsed is not None:
-        took = running.elapsed - stream.elapsed if running.elapsed >= stream.elapsed else running.elapsed
-        stream.elapsed = running.elapsed
-    return replace(log_line, event=replace(said, step=step, took=took))
-
-
-def by_elapsed(log_lines: list[LogLine]) -> tuple[int, ...]:
-    """Move log lines that say how long it is since their process or progress bar began to where that puts them, behind
-    the first of it, and add a start where a process began. log_lines: placed already, in order of lines. Gives the
-    lines where the clock of a process begins anew."""
-    clocks: dict[tuple[str, str], tuple[int, int]] = {}  # when it began, and the last that was said
-    starts: list[LogLine] = []
-    anew: list[int] = []
-    for log_line in log_lines:
-        said = log_line.event
-        if said is None or said.running is None or said.running.elapsed is None:
-            continue
-        stream, elapsed = (said.format, log_line.stream), said.running.elapsed
-        began, last = clocks.get(stream, (0, elapsed + 1))
-        falls = elapsed < last
-        if falls or log_line.stamp is not None:
-            began = log_line.end - elapsed
-        else:
-            log_line.end = began + elapsed
-            log_line.time = log_line.end - (said.took or 0)
-        if falls and said.running.begins:
-            anew += [log_line.line] * (stream in clocks)
-            starts.append(
-                LogLine(
-                    log_line.line,
-                    log_line.stream,
-                    None,
-                    ParsedEvent(said.format, EventType.START),
-                    began,
-                    began,
-                    odd=True,
-                )
-            )
-        clocks[stream] = (began, elapsed)
-    log_lines += starts
-    return tuple(anew)

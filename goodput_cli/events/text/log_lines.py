@@ -47,6 +47,8 @@ class EventType(StrEnum):
     DATA = "data"
     CUSTOM = "custom"
     REINIT = "reinit"
+    ROLLBACK = "rollback"
+    """The process goes back to an earlier step itself: no event of the job."""
     PHASE = "phase"
     """What a line says of the time inside steps, of work or of sizes: no event of the job."""
     SIGN = "sign"
@@ -71,6 +73,8 @@ class Running:
     """ns of the last step alone, of all that there were since the record before."""
     whole: int | None = None
     """ns of all steps since the record before."""
+    cut: bool = False
+    """Whether the log begins in the middle of that process: the record does not show how long its own steps took."""
 
 
 @dataclass(slots=True)
@@ -96,6 +100,8 @@ class ParsedEvent:
     label: str = ""
     rank: str = ""
     """Who wrote it beyond what prefixes say: a rank or a node."""
+    process: str = ""
+    """Which process shows that it lives, where that is known."""
     job: str = ""
     once: bool = False
     """A start that counts only as the first line of its format since the last step or end."""

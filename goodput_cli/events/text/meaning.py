@@ -42,7 +42,7 @@ def event_lines(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = 
     errors = [one for one in seen if one.raised or (one.role == "root" and one.ends)]
     ordered = list(_drawn_once(_once(ordered, sorted(errors, key=attrgetter("line")))))
     ordered = list(_paired(ordered))
-    ordered = list(_recorded_once(ordered))
+    ordered = _with_last_records(list(_recorded_once(ordered)))
     _take_usual_time(ordered)
     return list(_ended_evaluations(sorted(_with_gaps(ordered), key=_order)))
 
@@ -93,14 +93,15 @@ def _ended_before(start: LogLine, one: UntimedEvidence, later: bool) -> bool:
 
 
 def _drawn_once(log_lines: Iterable[LogLine]) -> Iterator[LogLine]:
-    """A state of a progress bar that is drawn again, with another number beside it, is no other record."""
+    """A state of a progress bar that is drawn again, with another number beside it, is no other record; nor is the
+    first state of the bar of the next epoch."""
     drawn: dict[tuple[str, str], tuple[int | None, int]] = {}
     for log_line in log_lines:
         one = said(log_line)
         if one.type is EventType.STEP and one.running is not None and one.running.elapsed is not None:
             step, elapsed = drawn.get((one.format, log_line.stream), (None, 0))
             drawn[one.format, log_line.stream] = one.step, one.running.elapsed
-            if one.step == step and one.running.elapsed >= elapsed:
+            if one.step == step and (one.running.elapsed >= elapsed or not one.running.elapsed):
                 continue
         yield log_line
 
@@ -168,6 +169,33 @@ def _recorded_once(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     return (log_line for log_line in log_lines if id(log_line) not in dropped)
 
 
+def _with_last_records(log_lines: Sequence[LogLine]) -> list[LogLine]:
+    """The log lines, where the last record of a process is followed by a line that states a higher number of steps: as
+    the end of an epoch does, or a total. That line is a record too. log_lines: in order of time."""
+    last: dict[tuple[str, str], ParsedEvent] = {}
+    stated: dict[tuple[str, str], int] = {}
+    records: set[int] = set()
+    for row, log_line in enumerate(log_lines):
+        one = said(log_line)
+        key = one.format, log_line.stream
+        if one.type is EventType.STEP:
+            last[key] = one
+            stated.pop(key, None)
+        elif one.type is EventType.ALIVE and one.step is not None and key in last:
+            if one.step > (last[key].step or 0):
+                stated[key] = row
+        elif one.type in (EventType.START, *ENDS):
+            records.update(stated.values())
+            last, stated = {}, {}
+    records.update(stated.values())
+    return [
+        replace(one, event=replace(said(one), type=EventType.STEP, usual=True, edge=Edge.POINT))
+        if row in records
+        else one
+        for row, one in enumerate(log_lines)
+    ]
+
+
 def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
     """Say of records that name no time of a step, and whose mapping says so, that their steps took what steps mostly
     take, where more than half as much again lies between one and the record before: that is no training."""
@@ -188,10 +216,19 @@ def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
         usual = int(np.median([length / steps for _, length, steps, _ in rows]))
         for log_line, length, steps, whole in rows:
             least = max(usual * steps // 2, 2 * NS_PER_SECOND if whole else 0)
-            if length - usual * steps > least:
+            trained = _since_begin(said(log_line))
+            if trained is not None and trained < length:
+                log_line.event = replace(said(log_line), step_time=trained // steps, trained=trained)
+            elif length - usual * steps > least:
                 log_line.event = replace(said(log_line), step_time=usual, trained=usual * steps)
             else:
                 log_line.event = replace(said(log_line), trained=length)
+
+
+def _since_begin(one: ParsedEvent) -> int | None:
+    """ns of all steps of a record whose clock began with them, as that of a bar that begins again; None for others."""
+    elapsed = None if one.running is None else one.running.elapsed
+    return elapsed if elapsed and elapsed == one.took else None
 
 
 def _is_whole(log_line: LogLine) -> bool:

@@ -193,7 +193,7 @@ def with_days(
     which it is nearest to `begin`, else the last of the latest day on which it is not behind `last_change`: then True,
     as that is assumed. Instants are ns, in the zone of the stamps. year: that of stamps without one, where it was
     given; they stay as they are."""
-    found = [_with_likely_year(one, last_change, year) if one.zone is Zone.YEARLESS else one for one in stamps]
+    found = with_years(stamps, last_change, year)
     dated = next((at for at, one in enumerate(found) if one.zone is not Zone.DAYLESS), None)
     if dated is not None:
         _count_days(found, range(dated, len(found)))
@@ -206,8 +206,26 @@ def with_days(
     return [one._replace(ns=one.ns + days) for one in found], begin is None
 
 
-def _with_likely_year(stamp: Stamp, last_change: int, year: int | None) -> Stamp:
-    return in_latest_year(stamp, last_change) if year is None else with_year(stamp, year, None)
+def with_years(
+    stamps: Sequence[Stamp], last_change: int, year: int | None = None, others: Sequence[int] = ()
+) -> list[Stamp]:
+    """Return the timestamps of a document with years: those without one get the year of the nearest that has one,
+    before it rather than after it, otherwise that of the nearest in `others`, otherwise the latest in which they are
+    not after `last_change` (ns). year: the year to use for all of them, if it was given."""
+    near = next((one.ns for one in stamps if one.zone not in (Zone.YEARLESS, Zone.DAYLESS)), None)
+    if near is None and stamps and others:
+        near = min(others, key=lambda ns: abs(with_year(stamps[0], year_of(ns), ns).ns - ns))
+    dated: list[Stamp] = []
+    for one in stamps:
+        if one.zone is Zone.YEARLESS:
+            if near is None and year is None:
+                one = in_latest_year(one, last_change)
+            else:
+                one = with_year(one, year or year_of(near or 0), None if year else near)
+        if one.zone is not Zone.DAYLESS:
+            near = one.ns
+        dated.append(one)
+    return dated
 
 
 def _count_days(stamps: list[Stamp], places: range) -> None:

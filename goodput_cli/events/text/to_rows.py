@@ -34,6 +34,7 @@ from goodput_cli.events.schema import (
     Kind,
     SaveState,
 )
+from goodput_cli.events.text.living_processes import with_living_processes
 from goodput_cli.events.text.log_lines import (
     ENDS,
     MAX_STEP,
@@ -182,6 +183,8 @@ def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, i
 def _writer(log_line: LogLine, source: str) -> tuple[str, str]:
     """(node, process): the node as far as the line names it; the processes of one story are one."""
     one = said(log_line)
+    if one.process:
+        return one.rank, one.process
     if one.format in ONE_STORY:
         return "", f"{TEXT_PROCESS}{one.format}"
     return one.rank, TEXT_PROCESS + " ".join((one.format, one.rank or source, log_line.stream))
@@ -228,6 +231,7 @@ def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = (
     events = _without_totals_of_deaths([log_line for log_line in events if not log_line.borrowed], seen)
     _done_before(events)
     _begun_before(events, log_lines)
+    events = with_living_processes(sorted(events, key=lambda log_line: (log_line.end, log_line.line)))
     signs = _signs_of_life(events, alive)
     return [*_closed(events, signs), *signs]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.evidence import UntimedEvidence
-from goodput_cli.events.text.infer_times import counted_steps
+from goodput_cli.events.text.counted_steps import counted_steps
 from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stamps import Stamp, Zone

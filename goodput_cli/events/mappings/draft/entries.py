@@ -24,11 +24,11 @@ from goodput_cli.events.text.stamps import (
     StampError,
     Zone,
     bare,
-    in_latest_year,
     placed_stamp,
     with_days,
+    with_years,
 )
-from goodput_cli.events.values import decimal
+from goodput_cli.events.values import clock_seconds, decimal
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
@@ -60,13 +60,13 @@ _TOKEN = re.compile(
     r"|(?P<quoted>(?<!\w)\"(?![-+.\d]+\")[^\"]{0,200}\"(?!:)|'[^']{0,200}')"
     r"|(?P<hex>0x[0-9a-fA-F]+|(?<![\w])(?=[0-9a-f]{7})(?=[0-9a-f-]{0,64}\d)(?=[0-9a-f-]{0,64}[a-f])"
     r"[0-9a-f]{7,}(?:-[0-9a-f]{4,})*(?!\w))"
-    r"|(?P<clock>(?<![\w:])(?:\d+:)?\d{1,2}:\d\d(?:\.\d+)?(?![\w:]))"
+    r"|(?P<clock>(?<![\w:])(?:(?:\d+:)?\d{1,2}:\d\d(?:\.\d+)?"
+    r"|\d{1,4}d \d{1,2}h(?: \d{1,2}m(?: \d{1,2}s)?)?|\d{1,4}h \d{1,2}m(?: \d{1,2}s)?|\d{1,4}m \d{1,2}s)(?![\w:]))"
     r"|(?P<number>(?:(?<![\w.)\]])[+-](?=\d)|(?<![A-Za-z.])|(?<=step)|(?<=iter)|(?<=epoch)|(?<=ckpt))"
     r"(?:\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\d.]*\.\d)|nan\b|inf\b))",
     re.ASCII,
 )
 """What differs from line to line."""
-_CLOCK = re.compile(r"(?:(?:(\d+) ?d(?:ays?)?,? )?(\d+):)?(\d{1,2}):(\d\d(?:\.\d{1,9})?)", re.ASCII)
 _COUNTED = re.compile(r"\s?(epoch|batch|iter|step|it)s?\b(?!/s)")
 """A word directly behind a number that says what it counts, as in `3epoch`, if no word before does."""
 _OF = re.compile(r"(?:it|iter|step|batch)?s? ?(?:/|of) ?")
@@ -245,8 +245,8 @@ def text_entries(texts: Iterable[tuple[str, str, str]], clock: str, changed: int
         entries.append(Entry(place, line, where, text, _message(text, span), process=process, span=span))
         stamp = taken.collected or stamp
         if stamp is not None:
-            timed.append((entries[-1], in_latest_year(stamp, changed) if stamp.zone is Zone.YEARLESS else stamp))
-    stamps: Sequence[Stamp] = [stamp for _, stamp in timed]
+            timed.append((entries[-1], stamp))
+    stamps: Sequence[Stamp] = with_years([stamp for _, stamp in timed], changed)
     if any(stamp.zone is Zone.DAYLESS for stamp in stamps):
         stamps, _ = with_days(stamps, changed, None, None)
     for (one, _), stamp in zip(timed, stamps, strict=True):
@@ -373,9 +373,6 @@ def _label(one: Entry, tokens: Sequence[re.Match[str]], at: int) -> str:
 
 
 def _number(text: str) -> float:
-    clock = _CLOCK.fullmatch(text.strip())
-    if clock is not None:
-        days, hours, minutes = (int(part or 0) for part in clock.groups()[:3])
-        return ((days * 24 + hours) * 60 + minutes) * 60 + float(clock[4])
-    value = decimal(text.replace(",", ""))
+    value = clock_seconds(text)
+    value = decimal(text.replace(",", "")) if value is None else value
     return math.nan if value is None else value

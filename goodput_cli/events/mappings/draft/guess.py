@@ -31,6 +31,7 @@ from goodput_cli.events.mappings.draft.words import (
     OF_LIVES,
     PREP,
     RESUME,
+    ROLLBACK,
     SAVE,
     START,
     STOPPED,
@@ -39,14 +40,15 @@ from goodput_cli.events.mappings.draft.words import (
     likeness,
     names_no_step,
 )
+from goodput_cli.events.text.counted_steps import writers_of
 from goodput_cli.events.text.stamps import have_one_fraction
 
 _MOST, _RISING, _NEAR = 1_000_000_000, 0.6, 0.24
 """Above the first a number counts tokens, samples or times, and no steps."""
 _MOST_GUESSES = 5
 _PHASES = (
-    ("finished", FINISHED), ("stopped", STOPPED), ("resume", RESUME), ("save", SAVE), ("eval", EVAL),
-    ("init", INIT), ("start", START), ("prep", PREP),
+    ("finished", FINISHED), ("stopped", STOPPED), ("rollback", ROLLBACK), ("resume", RESUME),
+    ("save", SAVE), ("eval", EVAL), ("init", INIT), ("start", START), ("prep", PREP),
 )  # fmt: skip
 """What lines may say, and the words for it."""
 
@@ -72,6 +74,8 @@ class StepGuess:
     """How many they are, where no column says it."""
     carried: tuple[Group, int] | None = None
     """Other lines that number the epoch, and their column."""
+    counts_epochs: bool = False
+    """Whether no line names the epoch: a number that came to its end and begins again is of the next one."""
     is_epoch: bool = False
     """Whether it counts epochs, of a log that names no other steps."""
     begins: bool = False
@@ -103,7 +107,8 @@ class StepGuess:
     @property
     def totals(self) -> frozenset[int]:
         """Of how many its lines say that it is one, where its number does not begin anew."""
-        of = self.column.of if self.epoch is None and self.carried is None else None
+        in_epochs = self.epoch is not None or self.carried is not None or self.counts_epochs
+        of = None if in_epochs else self.column.of
         return frozenset() if of is None else frozenset(self.group.columns[of].whole or ())
 
 
@@ -180,15 +185,38 @@ def _guess(group: Group, at: int, values: list[int], elsewhere: tuple[Group, int
     likely = likeness(column.name) + (1.5 if column.of is not None else 0.0)
     likely += 1.0 if "global" in column.name else 3.0 if column.name.endswith("num updates") else 0.0
     told = [b for a, b in zip([None, *made.done], made.done, strict=False) if a != b]
-    rises = _rising(told)
+    rises, numbers = _rising(told), len(made.done)
+    if rises < _RISING:
+        told = _of_one_writer(group, made.done)
+        rises, numbers = _rising(told), len(told)
     constant = len(set(values)) < 2 and column.of is None
     if constant or rises < _RISING or len(set(made.done)) < min(3, len(group.entries)) or likely < 0:
         return None
-    regular = usual_stride(told)[1] / max(1, len(made.done) - 1)
+    regular = usual_stride(told)[1] / max(1, numbers - 1)
     if likely == 0 and (about_other or regular < _RISING or len(group.entries) < 3):
         return None
     score = likely + regular + rises + math.log10(len(group.entries)) - 2.0 * about_other
     return _timed(replace(made, index=_is_index(made, values), score=score))
+
+
+_FEW_WRITERS = 8
+
+
+def _of_one_writer(group: Group, done: Sequence[int]) -> Sequence[int]:
+    """The numbers of the process that wrote most of them, if a few that no prefix names take turns: their numbers fall
+    from line to line, or come again at once. The number of an epoch does neither."""
+    clocks = [one.place if one.ns is None else one.ns for one in group.entries]
+    pairs = list(zip(pairwise(done), pairwise(clocks), strict=True))
+    again = [d - c for (a, b), (c, d) in pairs if a == b]
+    ahead = [d - c for (a, b), (c, d) in pairs if a < b]
+    at_once = again and ahead and 4 * float(np.median(again)) < float(np.median(ahead))
+    if not at_once and not any(b < a for (a, b), _ in pairs):
+        return done
+    writers = writers_of(done, clocks)
+    if max(writers) >= _FEW_WRITERS:
+        return done
+    most, _ = Counter(writers).most_common(1)[0]
+    return [number for number, writer in zip(done, writers, strict=True) if writer == most]
 
 
 def _is_index(made: StepGuess, values: Sequence[int]) -> bool:
@@ -254,9 +282,9 @@ def _within_epochs(made: StepGuess, values: list[int], elsewhere: tuple[Group, i
     if own is not None:
         named = group.columns[own].whole or []
     elif elsewhere is None or elsewhere[0] is group or group.places[0] < elsewhere[0].places[0]:
-        return made  # lines that name an epoch where it ends
+        return _by_full_counts(made, values)  # lines that name an epoch where it ends
     elif not {one.process for one in group.entries} <= {one.process for one in elsewhere[0].entries}:
-        return made  # or that of other processes
+        return _by_full_counts(made, values)  # or that of other processes
     else:
         places, numbers = elsewhere[0].places, elsewhere[0].columns[elsewhere[1]].whole or []
         named = [numbers[max(0, bisect_right(places, one) - 1)] for one in group.places]
@@ -273,6 +301,23 @@ def _within_epochs(made: StepGuess, values: list[int], elsewhere: tuple[Group, i
     return replace(
         made, done=done, epoch=own, first=first, of=of, steps=steps, carried=elsewhere if own is None else None
     )
+
+
+def _by_full_counts(made: StepGuess, values: list[int]) -> StepGuess:
+    """With epochs that no line names: wherever a number falls, it had come to the end that its line states."""
+    sizes = None if made.column.of is None else made.group.columns[made.column.of].whole
+    falls = [row for row, (a, b) in enumerate(pairwise(values), 1) if b < a]
+    if sizes is None or not falls:
+        return made
+    full = [row for row in falls if values[row - 1] == sizes[row - 1] == sizes[row]]
+    if len(full) < 0.5 * len(falls):
+        return made
+    done, epoch = [], 0
+    for row, value in enumerate(values):
+        if row in full:
+            epoch += 1
+        done.append(epoch * sizes[row] + value)
+    return replace(made, done=tuple(done), of=made.column.of, counts_epochs=True)
 
 
 def _numbers_epochs(column: ValueColumn, values: Sequence[int]) -> bool:

@@ -18,6 +18,7 @@ from goodput_cli.events.mappings.draft.words import (
     EPOCH,
     OF_A_PROCESS,
     OF_A_RECORD,
+    OF_AN_END,
     OF_TRAINING,
     likeness,
     names_no_step,
@@ -72,7 +73,7 @@ class Whole:
     trained: bool = True
     """Whether any training shows."""
     longest: tuple[str, int] = ("", 0)
-    """The longest stretch of a save, an evaluation, a restore or of nothing known, and its ns."""
+    """The longest save, evaluation, restore or data load, and its ns."""
     launches: int = 0
     """How many launches the paths of its files name: each is an attempt, also where steps go on."""
 
@@ -293,9 +294,12 @@ def each_contradiction(guess: StepGuess, steps: Steps, beside: Mapping[int, floa
     return Contradiction("C2", said, guess.group.first.where)
 
 
-def start_contradiction(group: Group, steps: Steps, *, named: bool) -> Contradiction | None:
+def start_contradiction(
+    group: Group, steps: Steps, living: Collection[int] = (), *, named: bool
+) -> Contradiction | None:
     """A1, A2: lines of a start stand before the first record or where a process may have begun, and in every place
-    where steps fall. named: whether their words say that something starts; others stand where steps fall alone."""
+    where steps fall, but where the process went on. living: the records before which it did. named: whether their words
+    say that something starts; others stand where steps fall alone."""
     behind, edges = steps.after(group), (0, len(steps.records), *steps.falls)
     for one, at in zip(group.entries, behind, strict=True):
         if not (steps.passages[at] if named else at in edges or steps.ended[at]):
@@ -303,7 +307,7 @@ def start_contradiction(group: Group, steps: Steps, *, named: bool) -> Contradic
     between = [at for at in behind if 0 < at < len(steps.records) and at not in steps.falls and not steps.ended[at]]
     if between and (_numbers_epochs(group, behind) or len(steps.epochs & set(between)) == len(set(between)) > 1):
         return Contradiction("A1", "it appears at the start of epochs", steps.records[between[0]].entry.where)
-    missing = [at for at in steps.falls if at not in behind]
+    missing = [at for at in steps.falls if at not in behind and at not in living]
     first, (stride, _) = steps.records[0].done, usual_stride(one.done for one in steps.records)
     is_cut = named and first > 2 * stride
     if missing or (0 not in behind and len(set(behind)) > 1 and not is_cut):
@@ -356,18 +360,57 @@ def save_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
     return None
 
 
+def summary_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
+    """The column of other lines that has the name of the step, and in each line a number above the record before it and
+    not above the one behind it; None: there is none."""
+    behind = steps.after(group)
+    for at, column in enumerate(group.columns):
+        values = column.whole
+        if values is None or column.joined or not f" {column.name}".endswith(f" {guess.name}"):
+            continue
+        done = [value + guess.index for value in values]
+        if all(row and steps.records[row - 1].done < one for one, row in zip(done, behind, strict=True)) and all(
+            one < steps.records[row].done
+            for one, row in zip(done, behind, strict=True)
+            if row < len(steps.records) and row not in steps.falls
+        ):
+            return at
+    return None
+
+
+def ended_epoch(group: Group, steps: Steps, guess: StepGuess) -> int | None:
+    """The column of lines that stand behind the last record of each epoch and number it, and whose words say that it
+    ended; None: there is none."""
+    if not OF_AN_END.search(group.about) or guess.epoch is None:
+        return None
+    epochs = dict(zip(guess.group.places, guess.group.columns[guess.epoch].whole or (), strict=False))
+    of_records = [epochs.get(one.entry.place) for one in steps.records]
+    for at, column in enumerate(group.columns):
+        pairs = list(zip(column.whole or (), steps.after(group), strict=False))
+        if (
+            pairs
+            and EPOCH.search(column.name)
+            and all(
+                row and of_records[row - 1] == one and (row == len(of_records) or of_records[row] != one)
+                for one, row in pairs
+            )
+        ):
+            return at
+    return None
+
+
 def end_contradiction(group: Group, steps: Steps, starts: Collection[int]) -> Contradiction | None:
     """E1: behind an end no record of its process follows, and there is one an attempt. starts: records behind lines of
     starts."""
-    seen: set[int] = set()
+    seen: dict[int, int | None] = {}
     for one, at in zip(group.entries, steps.after(group), strict=True):
         if at == 0:
             return Contradiction("E1", "an end line is before the first step", one.where)
         if at < len(steps.records) and at not in starts and at not in steps.falls and not steps.ended[at]:
             return Contradiction("E1", "steps of the same process follow it", one.where)
-        if at in seen:
+        before = seen.setdefault(at, one.ns)
+        if one.ns is not None and before is not None and one.ns - before >= _AT_ONCE * _S:  # else ranks end together
             return Contradiction("E1", "it reports the end of one process twice", one.where)
-        seen.add(at)
     return None
 
 

@@ -55,7 +55,7 @@ class Steps:
     by_lines: bool = False
     """Whether lines say how long their steps took, as was proven."""
     ends: tuple[int, ...] = ()
-    """Places where a process ended, by a line that says so or a traceback."""
+    """Places where a process ended, by a line that says so or a traceback, or where another one began."""
     epochs: frozenset[int] = frozenset()
     """The records, by number, with which an epoch begins, where lines count within epochs."""
 
@@ -97,7 +97,8 @@ class Steps:
         usual = math.nan if self.usual is None else self.usual
         by_lines = (one.each if self.by_lines else None for one in self.records)
         each = np.array([usual if one is None else one for one in by_lines])
-        return np.where((self.ahead > 0) & (not math.isnan(usual)), self.passed - each * self.ahead, math.nan)
+        of_one_process = (self.ahead > 0) & ~self.ended[:-1]
+        return np.where(of_one_process & (not math.isnan(usual)), self.passed - each * self.ahead, math.nan)
 
     @cached_property
     def ended(self) -> Mask:
@@ -126,7 +127,8 @@ def steps_of(made: Mapped, log: Log, guess: StepGuess) -> Steps:
     """What a rule reads of steps, and how the number of an epoch that other lines name counts. A number that comes
     again is the same state."""
     by_process: defaultdict[str, list[Record]] = defaultdict(list)
-    carried = dict(zip(guess.group.places, guess.done, strict=True)) if guess.carried is not None else None
+    by_others = guess.carried is not None or guess.counts_epochs
+    carried = dict(zip(guess.group.places, guess.done, strict=True)) if by_others else None
     places: set[int] = set()
     for one in log.entries:
         rule, said = _reading(made, one)

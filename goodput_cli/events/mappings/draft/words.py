@@ -29,6 +29,7 @@ BEGINS = re.compile(
 ENDS = re.compile(
     r"\b(?:saved|written|wrote|dumped|stored|done|finish\w*|complet\w*|took|ends?|ended|loss|ppl|acc\w*)\b"
 )
+OF_AN_END = re.compile(r"\b(?:done|finish\w*|complet\w*|ended|end of|summary|average epoch)\b")
 BACKGROUND = re.compile(r"\b(?:async\w*|background|in parallel|non blocking)\b")
 OF_A_STEP = re.compile(r"\b(?:took|dt|duration|latency|mean|avg|average|in)$")
 """Before a time: that of one thing."""
@@ -40,10 +41,12 @@ START = (
     r"|spawn\w*|boot\w*)\b"
 )
 RESUME = (
-    r"\b(?:resum\w*|restor\w*|reload\w*|continu\w* (?:training|from)|"
+    r"\b(?:resum\w*|restor\w*|reload\w*|continu\w* (?:training|from|at)|"
+    r"load(?:ed|ing)? [^,;]{0,60}?(?:checkpoints?|ckpts?|snapshots?|state dict|weights|step|epoch|iter)\b|"
     r"load(?:ed|ing)? (?:\w+ ){0,4}?(?:checkpoint|ckpt|snapshot)|"
     r"(?:checkpoint|ckpt|snapshot) (?:re)?(?:load|restor)(?:ed|ing))\b"
 )
+ROLLBACK = r"\b(?:roll(?:ed|ing|s)? ?back|revert(?:ed|ing|s)?)\b"
 SAVE = (
     rf"\b(?:sav(?:e|es|ed|ing)|writ(?:e|es|ing|ten)|wrote|dump\w*|stor(?:ed|ing))\b(?:.*\b{_KEPT}\b)"
     rf"|\b{_KEPT}\b(?:.*\b(?:sav(?:e|ed|ing)|written|writing|stored|dumped)\b)"

@@ -186,7 +186,12 @@ class _Making:
             one for one in phase_guesses(self.log, self.taken)
             if not is_native(one.group) and not self._is_read_as_step(one.group.first)
         ]  # fmt: skip
-        self._add_start([one.group for one in phases if one.event == "start"], is_native)
+        begun = self._restarts([one.group for one in phases if one.event == "resume"])
+        self.steps = replace(self.steps, ends=tuple(sorted({*self.steps.ends, *begun})))
+        self._add_summaries()
+        self._add_rollbacks([one.group for one in phases if one.event == "rollback"])
+        loads = [one.group for one in phases if one.event in ("resume", "rollback")]
+        self._add_start([one.group for one in phases if one.event == "start"], loads, is_native)
         for event in ("finished", "stopped", "resume", "init", "prep"):
             for one in phases:
                 if one.event == event and one.group not in self.taken:
@@ -198,13 +203,63 @@ class _Making:
             self.last = [Rule("alive", keys, others[-1].line, len(self.log.entries), note)]
         self._add_phases([one for one in phases if one.event in ("save", "eval")])
 
+    def _restarts(self, resumes: Sequence[Group]) -> Iterator[int]:
+        """The places of lines that show that a process began, though no step falls there: a checkpoint is loaded after
+        a long silence, or the first line of the log comes again."""
+        steps = self.steps
+        first = next((group for group in self.log.groups if group.first.place == 0), None)
+        again = [] if first is None or first in self.taken or words.is_other(first.about) else [first]
+        for group in (*resumes, *again):
+            number = proof.resume_number(group, steps, self.guess) if group is not first else None
+            for one, at in zip(group.entries, steps.after(group), strict=True):
+                if 0 < at < len(steps.records) and steps.passages[at] and not isinstance(number, Contradiction):
+                    yield one.place
+
+    def _add_summaries(self) -> None:
+        """Other lines that state how many steps are done: the summary, or the end, of an epoch. They show the steps
+        after the last record of a process."""
+        guess, names, more = self.guess, "step:int", list[str]()
+        if guess.steps is not None and guess.carried is None:
+            names = "epoch:int"
+            more = [f"epoch = {{ first = {guess.first}, steps = {guess.steps} }}", 'edge = "end"']
+        elif guess.epoch is not None or guess.carried is not None or guess.of is not None or not guess.is_named:
+            return
+        number = proof.summary_number if guess.steps is None else proof.ended_epoch
+        for group in self.log.groups[:_MOST_GROUPS]:
+            at = None if group in self.taken or words.is_other(group.about) else number(group, self.steps, guess)
+            if at is None:
+                continue
+            made = (rules.line_rule(self.log, "alive", group, {at: names}, more, one) for one in _VARIANTS)
+            if any(map(self._append, made)):
+                self.taken.append(group)
+
     def _is_read_as_step(self, one: Entry) -> bool:
         """Whether the rule of the steps reads a line of another group, whose words say nothing else."""
         mapped = None if words.is_other(" ".join(one.message.lower().split())) else self.loaded(self.rules)
         return mapped is not None and _reads_step(mapped, one)
 
-    def _add_start(self, worded: Sequence[Group], is_native: Callable[[Group], bool]) -> None:
-        """The line with which a process begins: the first of the log whose words or places say so."""
+    def _add_rollbacks(self, groups: Sequence[Group]) -> None:
+        """Lines in which the program says that it goes back to an earlier step itself."""
+        steps = self.steps
+        for group in groups:
+            if all(at in steps.falls and not steps.ended[at] for at in steps.after(group)):
+                self._append(self._rule("rollback", group))
+                self.taken.append(group)
+
+    def _loaded_only(self, loads: Sequence[Group]) -> set[int]:
+        """The records where steps fall behind the load of a checkpoint, if none of the lines from before the first
+        record comes again where steps fall: these processes went on."""
+        steps = self.steps
+        falls = set(steps.falls)
+        before = [group for group in self.log.groups if group.first.place < steps.places[0]]
+        if any(falls.intersection(steps.after(group)) for group in before):
+            return set()
+        return falls.intersection(at for group in loads for at in steps.after(group))
+
+    def _add_start(self, worded: Sequence[Group], loads: Sequence[Group], is_native: Callable[[Group], bool]) -> None:
+        """The line with which a process begins: the first of the log whose words or places say so. loads: lines that
+        may say that a checkpoint is loaded."""
+        living = self._loaded_only(loads)
         others = [
             group for group in self.log.groups[:_MOST_GROUPS]
             if group.first.place < self.steps.places[0] and group not in self.taken and group not in worded
@@ -214,7 +269,7 @@ class _Making:
         unworded = sorted(others, key=lambda one: one.first.place)[:20]
         failed: list[Contradiction] = []
         for group in sorted((*worded, *unworded), key=lambda one: one.first.place):
-            wrong = proof.start_contradiction(group, self.steps, named=group in worded)
+            wrong = proof.start_contradiction(group, self.steps, living, named=group in worded)
             once = proof.repeats_at_once(group, self.steps) or len(group.entries) == 1
             if wrong is None and self._append(self._rule("start", group, more=["once = true"] if once else [])):
                 behind = set(self.steps.after(group))

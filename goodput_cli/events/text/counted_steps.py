@@ -1,0 +1,319 @@
+"""Steps and times that lines count within something: within an epoch, or since a process or a progress bar began; and
+records of several processes that write one file without naming themselves (docs/formats.md, Text)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median_low
+
+from goodput_cli.events.text.epochs import epoch_of
+from goodput_cli.events.text.log_lines import ENDS, MAX_STEP, EventType, LogLine, ParsedEvent, Running
+
+_FEW_RECORDS = 4
+"""Fewer distances between records show no usual one."""
+_MULTIPLE = 5
+"""A step that takes more than so many times the usual one holds something else."""
+_BEGINS = (EventType.START, EventType.CRASHED, EventType.TERMINATED)
+
+
+@dataclass
+class _Counted:
+    """What the lines of one writer said so far."""
+
+    epoch: int = 0
+    elapsed: int = 0
+    step: int | None = None
+    step_time: int | None = None
+    count: tuple[int, int] | None = None
+    """The last number within an epoch that no line names, and how many steps that has."""
+    is_named: bool = False
+    """Whether lines name the epoch."""
+    begun: bool = False
+    """Whether a process began or ended since the last record."""
+    restored: bool = False
+
+
+_MOST_WRITERS, _TURNS = 16, 2
+_WRITER = "writer "
+"""In the streams of processes that name themselves nowhere."""
+
+
+def writers_of(steps: Sequence[int], elapsed: Sequence[int]) -> list[int]:
+    """Return the writer of each of n records, numbered from 0, where several processes write one file without naming
+    themselves. A record is of the process whose step and clock it continues best; a new process begins where it
+    continues none. They are several only if they take turns: a process goes on after another one wrote, at least twice,
+    and both advance. A restart never goes back to where the process before it was.
+
+    steps, elapsed: each record's step, and its time since its process began."""
+    last: list[tuple[int, int]] = []
+    found: list[int] = []
+    turns = 0
+    for step, clock in zip(steps, elapsed, strict=True):
+        fitting = [at for at, (done, shown) in enumerate(last) if done < step and shown <= clock]
+        current = found[-1] if found else -1
+        if not fitting:
+            last.append((step, clock))
+            found.append(len(last) - 1)
+            if len(last) > _MOST_WRITERS:
+                return [0] * len(steps)
+            continue
+        writer = min(fitting, key=lambda at: (step - last[at][0], clock - last[at][1], at != current))
+        turns += writer < current
+        last[writer] = (step, clock)
+        found.append(writer)
+    return found if turns >= _TURNS else [0] * len(steps)
+
+
+def _by_writer(log_lines: list[LogLine]) -> list[LogLine]:
+    """The same log lines, where records of several processes that name themselves nowhere have a stream each."""
+    told = list(log_lines)
+    for (_, stream), rows in _clocked_records(log_lines).items():
+        steps, clocks = [_step_of(log_lines[row]) for row in rows], [_clock_of(log_lines[row]) for row in rows]
+        writers = writers_of(steps, clocks)
+        for row, writer in zip(rows, writers, strict=True):
+            if writer:
+                told[row] = replace(log_lines[row], stream=f"{stream} {_WRITER}{writer + 1}".lstrip())
+        for writer in {*writers}:
+            own = [at for at, one in enumerate(writers) if one == writer]
+            if _is_cut([steps[at] for at in own], [clocks[at] for at in own]):
+                told[rows[own[0]]] = _without_begin(told[rows[own[0]]])
+    return told
+
+
+def _clocked_records(log_lines: Sequence[LogLine]) -> Mapping[tuple[str, str], list[int]]:
+    """The records that have a step of the whole training and a clock of their process, by format and stream."""
+    streams: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for row, one in enumerate(log_lines):
+        running = None if one.event is None or one.event.type is not EventType.STEP else one.event.running
+        if one.event is None or running is None or running.elapsed is None:
+            continue
+        if running.begins and running.of is None and running.epoch is None and one.event.step is not None:
+            streams[one.event.format, one.stream].append(row)
+    return streams
+
+
+def _is_cut(steps: Sequence[int], clocks: Sequence[int]) -> bool:
+    """Return True if the records of the first steps of a process are not in the log: its clock shows more than the
+    steps of one record take, and about what all steps since 0 take."""
+    pairs = [
+        (b - a, d - c) for (a, b), (c, d) in zip(pairwise(steps), pairwise(clocks), strict=True) if b > a and d > c
+    ]
+    if len(pairs) < _FEW_RECORDS:
+        return False
+    stride = median_low(ahead for ahead, _ in pairs)
+    pace = median_low(took // ahead for ahead, took in pairs)
+    return steps[0] > 2 * stride and clocks[0] > max(steps[0] * pace // 2, _MULTIPLE * stride * pace)
+
+
+def _without_begin(log_line: LogLine) -> LogLine:
+    """A first record that shows neither when its process began nor how long its own steps took."""
+    event = log_line.event
+    if event is None or event.running is None:
+        return log_line
+    return replace(log_line, event=replace(event, running=replace(event.running, begins=False, cut=True)))
+
+
+def _clock_of(log_line: LogLine) -> int:
+    return 0 if log_line.event is None or log_line.event.running is None else log_line.event.running.elapsed or 0
+
+
+def counted_steps(log_lines: list[LogLine]) -> list[LogLine]:
+    """The same log lines with the steps, and the times that they took, of what is counted within something. log_lines:
+    of one source, in order of lines."""
+    if not any(log_line.event is not None and log_line.event.running is not None for log_line in log_lines):
+        return log_lines
+    log_lines = _by_writer(log_lines)
+    streams: defaultdict[tuple[str, str], _Counted] = defaultdict(_Counted)
+    told = [
+        one
+        for log_line in log_lines
+        for one in (
+            _settled(log_line, streams[log_line.event.format, log_line.stream]) if log_line.event else (log_line,)
+        )
+    ]
+    return _with_evaluations(_of_all_steps(told))
+
+
+def _of_all_steps(log_lines: list[LogLine]) -> list[LogLine]:
+    """The same, where a record shows the time of all its steps: one of them took its part of it; of the first record,
+    whose steps are not known, that which steps of the next took."""
+    streams: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for row, log_line in enumerate(log_lines):
+        if (
+            log_line.event is not None
+            and log_line.event.running is not None
+            and log_line.event.running.whole is not None
+        ):
+            streams[log_line.event.format, log_line.stream].append(row)
+    for rows in streams.values():
+        ahead = [_step_of(log_lines[b]) - _step_of(log_lines[a]) for a, b in pairwise(rows)]
+        for row, steps in zip(rows, [*ahead[:1], *ahead] if ahead else [1], strict=True):
+            said = log_lines[row].event
+            assert said is not None
+            assert said.running is not None
+            whole, many = said.running.whole or 0, steps if steps > 0 else ahead[0] if ahead[0] > 0 else 1
+            log_lines[row] = replace(log_lines[row], event=replace(said, took=whole, step_time=whole // many))
+    return log_lines
+
+
+def _with_evaluations(log_lines: list[LogLine]) -> list[LogLine]:
+    """The same, where a record that shows the time of its last step alone takes that of all its steps: the others took
+    the usual time. One that is a multiple of that, at an even distance, holds an evaluation."""
+    streams: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for row, log_line in enumerate(log_lines):
+        if (
+            log_line.event is not None
+            and log_line.event.running is not None
+            and log_line.event.running.last is not None
+        ):
+            streams[log_line.event.format, log_line.stream].append(row)
+    evaluations: dict[int, LogLine] = {}
+    for rows in streams.values():
+        times = [_last_of(log_lines[row]) for row in rows]
+        usual = sorted(times)[(len(times) - 1) // 2]
+        long = [_step_of(log_lines[row]) for row, time in zip(rows, times, strict=True) if time > _MULTIPLE * usual]
+        before: int | None = None
+        for row, time in zip(rows, times, strict=True):
+            log_line, step = log_lines[row], _step_of(log_lines[row])
+            assert log_line.event is not None
+            steps = step - before if before is not None and step > before else 1
+            holds = time > _MULTIPLE * usual and _is_even(long) and before is not None
+            took = (steps - 1) * usual + (usual if holds else time)
+            if holds:
+                said = ParsedEvent(log_line.event.format, EventType.EVAL, took=time - usual)
+                evaluations[row] = replace(log_line, event=said)
+            log_lines[row] = replace(log_line, event=replace(log_line.event, took=took, step_time=took // steps))
+            before = step
+    return [
+        one
+        for row, log_line in enumerate(log_lines)
+        for one in ((evaluations[row], log_line) if row in evaluations else (log_line,))
+    ]
+
+
+def _last_of(log_line: LogLine) -> int:
+    return 0 if log_line.event is None or log_line.event.running is None else log_line.event.running.last or 0
+
+
+def _step_of(log_line: LogLine) -> int:
+    return 0 if log_line.event is None else log_line.event.step or 0
+
+
+def _is_even(steps: Sequence[int]) -> bool:
+    """Whether steps stand at an even distance, or at multiples of one."""
+    ahead = [b - a for a, b in pairwise(steps) if b > a]
+    return len(ahead) > 0 and all(one % min(ahead) == 0 for one in ahead)
+
+
+def _settled(log_line: LogLine, stream: _Counted) -> Iterator[LogLine]:
+    """The log line with its step and the time that it took. Before an evaluation of a step that no record names stands
+    the record of that step."""
+    said = log_line.event
+    assert said is not None
+    if said.type in _BEGINS:
+        stream.elapsed = 0
+    stream.begun |= said.type is EventType.START or said.type in ENDS
+    stream.restored |= said.type in (EventType.RESTORE, EventType.RESUME)
+    if said.running is None:
+        yield log_line
+        return
+    step = _step_in_epoch(said, said.running, stream)
+    took, passed = said.took, _passed(said.running, stream)
+    if said.running.cut:
+        took = None
+    elif passed is not None and (said.type is not EventType.EVAL or took is None):
+        took = passed
+    elif took is not None and passed is not None and took < passed and (stream.step or MAX_STEP) < (step or 0):
+        ended = replace(said.running, elapsed=(said.running.elapsed or 0) - took)
+        record = ParsedEvent(said.format, EventType.STEP, step, took=passed - took, running=ended)
+        yield replace(log_line, event=record)
+    step_time = said.step_time
+    if said.type is EventType.STEP:
+        step_time = _across_epochs(said, step, stream)
+        stream.step, stream.step_time, stream.begun, stream.restored = step, said.step_time, False, False
+    yield replace(log_line, event=replace(said, step=step, took=took, step_time=step_time))
+
+
+def _step_in_epoch(said: ParsedEvent, running: Running, stream: _Counted) -> int | None:
+    """The step of the whole training that a line names."""
+    if running.epoch is not None:
+        stream.epoch, stream.is_named = running.epoch, True
+        return said.step
+    if said.step is None or running.of is None:
+        return said.step
+    if said.type is EventType.STEP and not stream.is_named:
+        _count_epochs(said.step, running.of, stream)
+    return said.step + stream.epoch * running.of
+
+
+def _passed(running: Running, stream: _Counted) -> int | None:
+    """ns since the record before, by the clock of the line, which may begin again; None: it has none."""
+    if running.elapsed is None:
+        return None
+    before, stream.elapsed = stream.elapsed, running.elapsed
+    return running.elapsed - before if running.elapsed >= before else running.elapsed
+
+
+def _count_epochs(count: int, of: int, stream: _Counted) -> None:
+    """Set the epoch of a number that counts within one, which no line names."""
+    before, stream.count = stream.count, (count, of)
+    if before is not None and count < before[0]:
+        was_full = before == (of, of)
+        stream.epoch = epoch_of(None, stream.epoch, was_full=was_full, begun=stream.begun, restored=stream.restored)
+
+
+def _across_epochs(said: ParsedEvent, step: int | None, stream: _Counted) -> int | None:
+    """The mean step time (ns) of a record whose steps began in the epoch before: what its line states is of the steps
+    of its own epoch; the others took what the last record of theirs states."""
+    running, before = said.running, stream.step
+    if said.step_time is None or stream.step_time is None or step is None or before is None or running is None:
+        return said.step_time
+    begin = 0 if running.of is None else stream.epoch * running.of
+    if not before < begin < step:
+        return said.step_time
+    return ((begin - before) * stream.step_time + (step - begin) * said.step_time) // (step - before)
+
+
+def by_elapsed(log_lines: list[LogLine]) -> tuple[int, ...]:
+    """Move log lines that say how long it is since their process or progress bar began to where that puts them, behind
+    the first of it, and add a start where a process began. log_lines: placed already, in order of lines. Gives the
+    lines where the clock of a process begins anew."""
+    clocks: dict[tuple[str, str], tuple[int, int]] = {}  # when it began, and the last that was said
+    starts: list[LogLine] = []
+    anew: list[int] = []
+    shown = 0
+    for log_line in log_lines:
+        said = log_line.event
+        if said is None or said.running is None or said.running.elapsed is None:
+            continue
+        stream, elapsed = (said.format, log_line.stream), said.running.elapsed
+        began, last = clocks.get(stream, (0, elapsed + 1))
+        falls = elapsed < last
+        if stream not in clocks and _WRITER in log_line.stream and log_line.stamp is None:
+            log_line.end = shown  # its line stands behind what another process wrote then
+            log_line.time = log_line.end - (said.took or 0)
+        if falls or log_line.stamp is not None:
+            began = log_line.end - elapsed
+        else:
+            log_line.end = began + elapsed
+            log_line.time = log_line.end - (said.took or 0)
+        if falls and said.running.begins:
+            anew += [log_line.line] * (stream in clocks)
+            starts.append(
+                LogLine(
+                    log_line.line,
+                    log_line.stream,
+                    None,
+                    ParsedEvent(said.format, EventType.START),
+                    began,
+                    began,
+                    odd=True,
+                )
+            )
+        clocks[stream] = (began, elapsed)
+        shown = log_line.end
+    log_lines += starts
+    return tuple(anew)

@@ -1,0 +1,102 @@
+"""Processes that go on where their steps fall: lines that show a rollback (accounting §3, Rollbacks)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from goodput_cli.events.schema import UNTIMED_RESTART
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
+from goodput_cli.events.text.meaning import said
+
+_LOADS = (EventType.RESTORE, EventType.RESUME)
+
+
+@dataclass
+class _Writer:
+    """What the lines of one format and stream showed so far."""
+
+    last: LogLine | None = None
+    """The last record."""
+    has_start: bool = False
+    """Whether a start line stood before the first record."""
+    begun: bool = False
+    """Whether a process began or ended since the last record."""
+    loaded: bool = False
+    """Whether a checkpoint was loaded since the last record."""
+    rolled_back: bool = False
+    """Whether a line since the last record names a rollback."""
+
+    def is_rollback(self, record: LogLine) -> bool:
+        """Return True if a record is of the process of the one before, though its step is not above that one's: a line
+        names a rollback, the clock of the process goes on, or it only loads a checkpoint and prints none of the lines
+        with which it began."""
+        last = self.last
+        if last is None or self.begun or (said(record).step or 0) > (said(last).step or 0):
+            return False
+        before, now = said(last).running, said(record).running
+        clocks = (None if before is None else before.elapsed, None if now is None else now.elapsed)
+        goes_on = clocks[0] is not None and clocks[1] is not None and clocks[0] < clocks[1]
+        return self.rolled_back or goes_on or (self.loaded and self.has_start)
+
+
+def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
+    """The events of one source, with two signs of life of one process around each fall of its steps that a line shows
+    to be a rollback. Lines that name one are signs of life too. log_lines: in order of time."""
+    steps = next((said(one).format for one in log_lines if said(one).type is EventType.STEP), None)
+    if steps is None:
+        return [log_line for log_line in log_lines if said(log_line).type is not EventType.ROLLBACK]
+    writers: dict[tuple[str, str], _Writer] = {}
+    found: list[LogLine] = []
+    signs: list[LogLine] = []
+    latest = max(log_line.end for log_line in log_lines)
+    rolled_back = False
+    for log_line in log_lines:
+        one = said(log_line)
+        writer = writers.setdefault((one.format, log_line.stream), _Writer())
+        if one.type is EventType.ROLLBACK:
+            rolled_back = True
+            log_line = replace(log_line, event=replace(one, type=EventType.ALIVE, format=steps))
+        elif one.type is EventType.START or one.type in ENDS:
+            writer.has_start |= one.type is EventType.START and writer.last is None
+            for other in writers.values():
+                other.begun = True
+            rolled_back = False
+        elif one.type in _LOADS:
+            writer.loaded = True
+        elif one.type is EventType.STEP:
+            writer.rolled_back = rolled_back
+            if writer.is_rollback(log_line) and writer.last is not None:
+                signs += _around(writer.last, log_line, f"process {len(signs) // 2 + 1}", latest)
+            writers[one.format, log_line.stream] = _Writer(log_line, writer.has_start)
+            rolled_back = False
+        found.append(log_line)
+    return [*found, *signs]
+
+
+def _around(before: LogLine, behind: LogLine, process: str, latest: int) -> Iterator[LogLine]:
+    """A sign of life of a process right before one record, and one right behind another. latest: the last time of the
+    source, ns."""
+    for record, time in ((before, before.end - 1), (behind, min(behind.end + 1, latest))):
+        event = ParsedEvent(said(record).format, EventType.ALIVE, process=process)
+        yield LogLine(record.line, record.stream, None, event, time, time)
+
+
+def with_untimed_restarts(log_lines: Sequence[LogLine]) -> list[LogLine]:
+    """The events of one source in which no line has a time of day, with a sign of life wherever a process began after
+    another one: how long after, nothing shows (accounting §7)."""
+    found: list[LogLine] = []
+    steps: dict[tuple[str, str], int] = {}
+    for log_line in sorted(log_lines, key=lambda one: (one.time, one.line)):
+        one = said(log_line)
+        key = one.format, log_line.stream
+        step = steps.get(key)
+        is_step = one.type is EventType.STEP and one.step is not None
+        falls = is_step and step is not None and (one.step or 0) <= step
+        if falls or (one.type is EventType.START and steps):
+            event = ParsedEvent(one.format, EventType.ALIVE, detail=UNTIMED_RESTART)
+            found.append(LogLine(log_line.line, log_line.stream, None, event, log_line.time, log_line.time))
+            steps.clear()
+        if is_step:
+            steps[key] = one.step or 0
+    return [*log_lines, *found]

@@ -1,0 +1,268 @@
+"""States of progress bars of training -> step records that took their time.
+
+Programs draw many bars. Those of training are the ones whose names state an epoch or steps, and the one without a name
+that stays longest, where the Trainer's own lines stand beside it. Beside step records of another format they say
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from goodput_cli.events.text.epochs import epoch_of
+from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
+from goodput_cli.events.text.programs.bar_tracks import one_bar_each
+from goodput_cli.events.text.programs.progress_bars import NAME, Bar, bar_of, header_of, is_of_bars
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+_OF_ALL_EPOCHS = ("", "steps")
+"""Names of bars that count all of training: the Trainer's, and that of loops over steps. Others (`Training`) mostly
+begin anew with each epoch."""
+
+
+def without_begun_elsewhere(parts: Sequence[list[LogLine]]) -> None:
+    """Leave out starts of bars that the log before, of those that were rotated, shows already: it has steps below, in
+    the time since the bar began. parts: the log lines of one job by source."""
+    steps = [
+        [
+            (log_line.end, log_line.event.step or 0)
+            for log_line in part
+            if is_of_bars(log_line, EventType.STEP) and log_line.event
+        ]
+        for part in parts
+    ]
+    for own, part in zip(steps, parts, strict=True):
+        start = next(
+            (
+                log_line
+                for log_line in part
+                if is_of_bars(log_line, EventType.START) and log_line.event and log_line.event.detail
+            ),
+            None,
+        )
+        if start is None or start.event is None or not own:
+            continue
+        first = min(own)
+        begun = start.end - start.event.detail[0][1] * NS_PER_SECOND
+        others = (one for other in steps if other is not own for one in other)
+        if any(begun <= time < first[0] and step < first[1] for time, step in others):
+            part.remove(start)
+
+
+def first_epoch(sources: Iterable[Sequence[LogLine]]) -> int:
+    """Return the number of the first epoch, 0 or 1, of the log lines of all sources."""
+    every = list(sources)
+    bars = (bar_of(log_line) for log_lines in every for log_line in log_lines)
+    numbers = [bar.epoch for bar in bars if bar is not None and bar.epoch is not None and bar.is_of_training]
+    numbers += [header for log_lines in every for one in log_lines if (header := header_of(one)) is not None]
+    return 1 if min(numbers, default=0) == 1 else 0
+
+
+def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> list[LogLine]:
+    """The log lines of one source, where states of the bars of training become step records that took their time.
+    trainer: whether lines of Hugging Face's Trainer stand in it or in the file of its output, beside that of errors.
+    first: the number of the first epoch."""
+    if not any(bar_of(log_line) is not None for log_line in log_lines):
+        return [*_clocks_of(log_lines)]
+    log_lines = one_bar_each(log_lines)
+    others = any(log_line.event is not None and log_line.event.type is EventType.STEP for log_line in log_lines)
+    streams: defaultdict[str, list[LogLine]] = defaultdict(list)
+    for log_line in log_lines:
+        streams[log_line.stream].append(log_line)
+    counted = {name: None if others else _counted(own, trainer) for name, own in streams.items()}
+    stories = {name: _Story(first, evaluations_are_said=any(is_of_bars(log_line, EventType.EVAL) for log_line in own))
+               for name, own in streams.items()}  # fmt: skip
+    told: list[LogLine] = []
+    evaluations: list[tuple[int, LogLine]] = []  # behind how many lines each stands
+    for log_line in log_lines:
+        story = stories[log_line.stream]
+        if log_line.event is not None and log_line.event.type is EventType.CRASHED:
+            for name in stories if not log_line.stream else (log_line.stream,):
+                stories[name].died = True
+        bar, training = bar_of(log_line), counted[log_line.stream]
+        if bar is not None and training is not None and (bar.name, bar.total) not in training:
+            story.see_other(bar, log_line, len(told), bool(training))
+            continue
+        evaluations += story.ended_evaluation() if bar is not None else ()
+        told += _told(log_line, training, story)
+    evaluations += [one for story in stories.values() for one in story.ended_evaluation()]
+    for place, evaluation in sorted(evaluations, key=lambda one: -one[0]):
+        told.insert(place, evaluation)
+    return [one for at, log_line in enumerate(told) for one in (*_resumed(told, at), log_line)]
+
+
+def _clocks_of(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
+    """The same log lines, where those of bars show only what time it is."""
+    for log_line in log_lines:
+        if log_line.event is None or log_line.event.format != NAME:
+            yield log_line
+        elif log_line.stamp is not None:
+            yield replace(log_line, event=None)
+
+
+def _resumed(log_lines: Sequence[LogLine], at: int) -> Iterator[LogLine]:
+    """Where a process began whose bar began at 0: it jumps to a step behind a checkpoint, and goes on in smaller steps
+    from there. It made no more of them before than then, and no more than its time allows."""
+    first = log_lines[at]
+    start = (
+        next((log_line for log_line in reversed(log_lines[:at]) if log_line.event is not None), None)
+        if is_of_bars(first, EventType.STEP)
+        else None
+    )
+    if (
+        start is None
+        or not is_of_bars(start, EventType.START)
+        or not is_of_bars(first, EventType.STEP)
+        or first.event is None
+    ):
+        return
+    later = next(
+        (one for one in log_lines[at + 1 :] if one.stream == first.stream and is_of_bars(one, EventType.STEP)), None
+    )
+    step = first.event.step or 0
+    ahead = step
+    if later is not None and later.event is not None and later.event.step:
+        ahead = later.event.step - step
+        ahead = min(ahead, max(1, (first.event.took or 0) * ahead // max(later.event.took or 0, 1)))
+    yield replace(
+        first, event=ParsedEvent(NAME, EventType.RESUME, step - ahead if step > 1.5 * ahead else 0, counted=False)
+    )
+
+
+def _counted(log_lines: Sequence[LogLine], trainer: bool) -> set[tuple[str, int]]:
+    """The bars of training, by name and total."""
+    bars = [bar for bar in map(bar_of, log_lines) if bar is not None]
+    named = {(bar.name, bar.total) for bar in bars if bar.is_of_training}
+    if named or not trainer:
+        return named
+    longest: dict[int, int] = {}
+    for bar in bars:
+        if not bar.name:
+            longest[bar.total] = max(longest.get(bar.total, 0), bar.elapsed)
+    return {("", max(longest, key=lambda total: (longest[total], total)))} if longest else set()
+
+
+@dataclass
+class _Story:
+    """What the bars of one stream showed so far."""
+
+    first: int
+    """The number of the first epoch."""
+    bar: Bar | None = None
+    step: int = 0
+    epoch: int = 0
+    base: int = 0
+    """Steps of the epochs before."""
+    is_next: bool = False
+    """Whether the next record is the first of a bar that follows another one of the same process."""
+    header: int | None = None
+    """The epoch that a line since the last state names."""
+    evaluated: int = 0
+    """ns of evaluations since the last record, which the bar's time holds too."""
+    started: bool = False
+    restored: bool = False
+    """Whether a line said since the last state that a checkpoint was loaded."""
+    died: bool = False
+    """Whether a line said since the last state that its process died."""
+    evaluations_are_said: bool = False
+    """Whether lines say how long evaluations took; else their bars do."""
+    other: tuple[int, LogLine] | None = None
+    """The last state of a bar of an evaluation behind a record of training, and behind how many lines it stands."""
+    others: int = 0
+    """s of evaluations behind the same record."""
+
+    def see_other(self, bar: Bar, log_line: LogLine, place: int, has_training: bool) -> None:
+        """A state of a bar that is none of training. has_training: whether there are bars of training."""
+        if not has_training or self.bar is None or self.evaluations_are_said or not bar.is_of_evaluation:
+            return
+        before = None if self.other is None else bar_of(self.other[1])
+        goes_on = before is not None and bar.is_same(before) and bar.elapsed >= before.elapsed
+        self.others += bar.elapsed - (before.elapsed if goes_on and before is not None else 0)
+        self.other = place, log_line
+
+    def ended_evaluation(self) -> Iterator[tuple[int, LogLine]]:
+        """The evaluations whose bars stood behind the last record of training, and behind how many lines."""
+        other, elapsed = self.other, self.others
+        self.other, self.others = None, 0
+        if other is not None and elapsed > 0:
+            self.evaluated += elapsed * NS_PER_SECOND
+            took = ParsedEvent(NAME, EventType.EVAL, took=elapsed * NS_PER_SECOND)
+            yield other[0], replace(other[1], event=took)
+
+
+def _told(log_line: LogLine, counted: set[tuple[str, int]] | None, story: _Story) -> Iterator[LogLine]:
+    """What a log line says behind those of a story. counted: the bars of training; None where another format counts."""
+    bar, said = bar_of(log_line), log_line.event
+    if counted is None:
+        yield from _clocks_of([log_line])
+    elif bar is not None:
+        yield from _record(log_line, bar, story)
+    elif (header := header_of(log_line)) is not None:
+        story.header = header
+        yield from _clocks_of([log_line])
+    else:
+        if said is not None and said.format == NAME and said.type is EventType.EVAL:
+            story.evaluated += said.took or 0
+        story.started |= said is not None and said.type is EventType.START
+        story.restored |= said is not None and said.type in (EventType.RESTORE, EventType.RESUME)
+        yield log_line
+
+
+def _count_epochs(bar: Bar, story: _Story, *, new: bool) -> None:
+    """Set the epoch of a state, and the steps before it: the name of its bar or a line before it names the epoch; else
+    a bar that was full and begins again is the next one, unless a process began or died in between. Another process
+    goes on in the epoch of the one before only if it loaded a checkpoint."""
+    before, named = story.bar, bar.epoch if bar.epoch is not None else story.header
+    named, story.header = None if named is None else max(named - story.first, 0), None
+    if not new:
+        return
+    begun = story.started or story.died
+    same = before is not None and (before.name, before.total) == (bar.name, bar.total)
+    was_full = before is not None and before.is_full and (same or named is not None)
+    epoch = epoch_of(named, story.epoch, was_full=was_full, begun=begun, restored=story.restored)
+    follows = before is not None and was_full and not begun and epoch == story.epoch + 1
+    story.base = story.base + before.total if follows and before is not None else epoch * bar.total
+    story.epoch = epoch
+
+
+def _goes_back(bar: Bar, before: Bar) -> bool:
+    """Return True if the count of a bar falls while its clock goes on: its process went back to an earlier step."""
+    return bar.is_same(before) and 0 < bar.done < before.done and bar.elapsed >= before.elapsed
+
+
+def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
+    before, new = story.bar, story.bar is None
+    if before is not None:
+        new = not bar.is_same(before) or bar.elapsed < before.elapsed or bar.done < before.done
+    _count_epochs(bar, story, new=new)
+    step = bar.done + story.base if bar.global_step is None else bar.global_step + 1
+    if before is not None and new and _goes_back(bar, before) and not (story.started or story.died):
+        story.step, story.bar = step, bar
+        yield replace(log_line, event=ParsedEvent(NAME, EventType.ROLLBACK))
+        yield replace(log_line, event=ParsedEvent(NAME, EventType.RESUME, step, counted=False))
+        return
+    again = new and (before is None or step < story.step or (step == story.step and bar.done > 0))
+    again |= new and story.died and bar.done == 0  # the next epoch, of another process
+    falls = before is not None and bar.elapsed < before.elapsed and bar.done < before.done
+    begins = bar.done == 0 or falls or (before is None and bar.elapsed > 0)
+    if again and begins and not story.started:
+        seen = (("elapsed", bar.elapsed),) if before is None and step > 1 else ()
+        yield replace(log_line, event=ParsedEvent(NAME, EventType.START, once=True, detail=seen))
+    story.step = 0 if again else story.step
+    story.started = story.restored = False
+    story.died &= not new and before is not None and bar.done == before.done
+    if new:  # a bar that begins anew does not hold what was before it
+        story.evaluated, story.is_next = 0, before is not None and not again
+    since = 0 if new or before is None else before.elapsed
+    story.bar = bar if new or step > story.step or before is None else before
+    if step <= story.step or (again and bar.done == 0):  # an epoch whose first state is 0 may be resumed in its middle
+        return
+    took = max((bar.elapsed - since) * NS_PER_SECOND - story.evaluated, 0)
+    ahead, story.step, story.evaluated = step - story.step, step, 0
+    whole_training = story.base == 0 and bar.epoch is None and bar.global_step is None
+    total = bar.total if whole_training and bar.name.lower() in _OF_ALL_EPOCHS else None
+    # The time between two bars is not of steps.
+    step_time, story.is_next = took // ahead if story.is_next and took else None, False
+    yield replace(log_line, event=ParsedEvent(NAME, EventType.STEP, step, step_time, took, total=total))

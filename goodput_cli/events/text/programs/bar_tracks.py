@@ -1,0 +1,168 @@
+"""Progress bars that processes of several nodes drew of the same steps, without a rank in front: one of them counts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
+from goodput_cli.events.text.programs.progress_bars import EVERY, Bar, bar_of, is_of_bars
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+_BURST = 60 * NS_PER_SECOND
+"""What every node prints, all print within this time."""
+_AGAIN = 4
+_NODES = 64
+"""So many bars are compared with one another."""
+
+
+@dataclass
+class _Track:
+    """A bar, as one process draws it. Times are those of a clock that no state contradicts, ns."""
+
+    begin: int
+    first: Bar
+    last: Bar
+    rows: list[int]
+    """Of its states among the log lines."""
+    since: int
+    """The last time that a line shows before its first state, ns."""
+    until: int | None = None
+    """The first time that a line shows behind its last state, ns."""
+
+    @property
+    def end(self) -> int:
+        return self.begin + self.last.elapsed * NS_PER_SECOND
+
+    def is_over(self, same: Sequence[_Track]) -> bool:
+        """Whether another bar of its name began behind its last state and was drawn again and again: bars of nodes take
+        turns."""
+        later = (track for track in reversed(same) if track.rows[0] > self.rows[-1])
+        return any(len(track.rows) >= _AGAIN and track.last.elapsed >= EVERY for track in later)
+
+    def goes_on(self, bar: Bar, now: int) -> bool:
+        """Whether a state may be of this bar, which counts all time since its last one. now: the last time that a line
+        shows before the state, ns."""
+        if bar.done < self.last.done or bar.elapsed < self.last.elapsed:
+            return False
+        since = (bar.elapsed - self.last.elapsed) * NS_PER_SECOND
+        return self.until is None or now - self.until <= since + _BURST
+
+    def beside(self, other: _Track) -> bool:
+        """Whether another process drew a bar at the same time: their states alternate, one behind the other they would
+        take longer than the lines around them show, or their times overlap by over half of the shorter."""
+        first, second = sorted((self, other), key=lambda one: one.rows[0])
+        if second.rows[0] < first.rows[-1]:
+            return True
+        if second.first.elapsed >= first.last.elapsed > 0 and second.first.done < first.last.done:
+            return False  # the same process, which went back to an earlier step
+        both = (first.last.elapsed + second.last.elapsed) * NS_PER_SECOND
+        if second.until is not None and both > second.until - first.since + _BURST:
+            return True
+        shorter = min(first.end - first.begin, second.end - second.begin)
+        return 2 * (min(first.end, second.end) - max(first.begin, second.begin)) > shorter
+
+
+def one_bar_each(log_lines: Sequence[LogLine]) -> list[LogLine]:
+    """The log lines of one source, where of bars that the processes of several nodes drew of the same steps, without a
+    rank in front, that with most states is left; what these processes said beside their bars counts once."""
+    streams: defaultdict[str, list[int]] = defaultdict(list)
+    for row, log_line in enumerate(log_lines):
+        streams[log_line.stream].append(row)
+    dropped: set[int] = set()
+    for rows in streams.values():
+        tracks, clock = _tracks(log_lines, rows)
+        others = [row for same in tracks.values() for track in _repeated(same) for row in track.rows]
+        dropped.update(others)
+        dropped.update(_said_again(log_lines, [row for row in rows if row not in dropped], clock))
+    return [
+        replace(log_line, event=None) if row in dropped else log_line
+        for row, log_line in enumerate(log_lines)
+        if row not in dropped or log_line.stamp is not None
+    ]
+
+
+def _tracks(
+    log_lines: Sequence[LogLine], rows: Sequence[int]
+) -> tuple[dict[tuple[str, int | None, int], list[_Track]], dict[int, int]]:
+    """The bars of one stream by name, epoch and total, and when (ns) each log line of it was written at
+    the earliest."""
+    tracks: defaultdict[tuple[str, int | None, int], list[_Track]] = defaultdict(list)
+    clock: dict[int, int] = {}
+    now = shown = next(
+        (log_line.stamp.ns for log_line in map(log_lines.__getitem__, rows) if log_line.stamp is not None), 0
+    )
+    drawn: list[_Track] = []  # since the last stamp
+    for row in rows:
+        log_line, bar = log_lines[row], bar_of(log_lines[row])
+        if log_line.stamp is not None:
+            shown, now = max(shown, log_line.stamp.ns), max(now, log_line.stamp.ns)
+            for track in drawn:
+                track.until = shown
+            drawn = []
+        if bar is not None:
+            same = tracks[bar.name, bar.epoch, bar.total]
+            going = [track for track in same[-_NODES:] if track.goes_on(bar, shown) and not track.is_over(same)]
+            if going:
+                track = max(going, key=lambda one: (not one.last.is_full, one.last.elapsed, one.last.done))
+                track.last, track.until = bar, None if log_line.stamp is None else shown
+                track.rows.append(row)
+                now = max(now, track.end)
+            else:
+                track = _Track(
+                    now - bar.elapsed * NS_PER_SECOND, bar, bar, [row], shown, None if log_line.stamp is None else shown
+                )
+                same.append(track)
+            drawn.append(track)
+        clock[row] = now
+    return tracks, clock
+
+
+def _repeated(tracks: Sequence[_Track]) -> list[_Track]:
+    """Of some bars in order those that show what another one shows, which has more states."""
+    groups: list[list[_Track]] = []
+    for track in tracks:
+        group = next((group for group in groups[-_NODES:] if any(track.beside(one) for one in group)), None)
+        if group is None:
+            groups.append([track])
+        else:
+            group.append(track)
+    best = {id(max(group, key=lambda one: (len(one.rows), one.last.done))) for group in groups}
+    return [track for track in tracks if id(track) not in best]
+
+
+def _said_again(log_lines: Sequence[LogLine], rows: Sequence[int], clock: dict[int, int]) -> set[int]:
+    """Lines of the Trainer that every node prints: of starts in a burst the first counts, of ends the last, and of
+    evaluations without a step in between, which took about as long, the longest."""
+    again: set[int] = set()
+    started: int | None = None
+    finished: int | None = None
+    evaluated: int | None = None
+    for row in rows:
+        log_line = log_lines[row]
+        if log_line.event is not None and log_line.event.type in ENDS and not is_of_bars(log_line, EventType.FINISHED):
+            started = None
+        elif is_of_bars(log_line, EventType.START):
+            if started is not None and clock[row] - clock[started] <= _BURST and finished is None:
+                again.add(row)
+            else:
+                started, finished, evaluated = row, None, None
+        elif is_of_bars(log_line, EventType.FINISHED):
+            if finished is not None and clock[row] - clock[finished] <= _BURST:
+                again.add(finished)
+            finished, evaluated = row, None
+        elif is_of_bars(log_line, EventType.EVAL):
+            shorter, longer = sorted(
+                (row if evaluated is None else evaluated, row), key=lambda at: _took(log_lines[at])
+            )
+            if evaluated is not None and 10 * _took(log_lines[shorter]) >= 9 * _took(log_lines[longer]):
+                again.add(shorter)
+            evaluated = longer
+        elif bar_of(log_line) is not None:
+            evaluated = None
+    return again
+
+
+def _took(log_line: LogLine) -> int:
+    return log_line.event.took or 0 if log_line.event is not None else 0
