@@ -187,7 +187,7 @@ def _guess(group: Group, at: int, values: list[int], elsewhere: tuple[Group, int
     told = [b for a, b in zip([None, *made.done], made.done, strict=False) if a != b]
     rises, numbers = _rising(told), len(made.done)
     if rises < _RISING:
-        told = _of_one_writer(group, made.done)
+        told = list(_of_one_writer(group, made.done))
         rises, numbers = _rising(told), len(told)
     constant = len(set(values)) < 2 and column.of is None
     if constant or rises < _RISING or len(set(made.done)) < min(3, len(group.entries)) or likely < 0:
