@@ -310,15 +310,25 @@ class LinearMatch:
         """The texts of all groups that have a name; None of one that took no part."""
         return {name: self[name] for name in self._groups}
 
+    def span(self, name: str) -> tuple[int, int]:
+        """Begin and end of a group in the text; (-1, -1) of one that took no part."""
+        begin, end = self._found.span(self._groups[name])
+        if begin < 0:
+            return -1, -1
+        head, own = self._found.string[:begin], self._found.string[begin:end]
+        return len(head.decode()), len(head.decode()) + len(own.decode())
+
 
 class LinearPattern:
     """A regular expression of RE2. Its module looks up the names of groups anew, and counts characters from bytes, at
     each match, which takes longer than to match: here bytes are matched, and the names are looked up once."""
 
-    __slots__ = ("_compiled", "groupindex", "programsize")
+    __slots__ = ("_compiled", "flags", "groupindex", "pattern", "programsize")
 
     def __init__(self, compiled: Any) -> None:
         self._compiled = compiled
+        self.pattern: str = compiled.pattern.decode()
+        self.flags = 0
         self.groupindex: Mapping[str, int] = {name.decode(): at for name, at in compiled.groupindex.items()}
         self.programsize: int = compiled.programsize
 

@@ -22,6 +22,7 @@ UNREAD_STEPS = 3
 LONGEST = 1 << 16
 """Longer lines are noise."""
 _NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE, _COLON = (ord(one) for one in '\n\r {":')
+_MASK = bytes.maketrans(b"123456789", b"000000000")
 _PRIME = np.uint64(0x100000001B3)
 _COLLECTED, _NAMED = 20, 64
 """A collector's stamp has at least so many characters; prefixes are told apart by so many."""
@@ -73,6 +74,14 @@ class Lines:
     def bytes_of(self, at: int, most: int) -> bytes:
         start = int(self.start[at])
         return self._data[start : min(int(self.end[at]), start + most)]
+
+    def masked_line(self, at: int) -> bytes:
+        """Return a line with each digit replaced by 0."""
+        return self._masked[int(self.start[at]) : int(self.end[at])]
+
+    @cached_property
+    def _masked(self) -> bytes:
+        return self._data.translate(_MASK)
 
     def columns(self, lines: I64, length: int) -> NDArray[np.uint8]:
         """uint8[n, length]: the bytes of lines that have this length."""

@@ -8,13 +8,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from goodput_cli.errors import SourceError
 from goodput_cli.events.inside import PhaseTime
 from goodput_cli.events.schema import SAVE_STATE, Edge, SaveState
 from goodput_cli.events.signs import RecoveryEventText
+from goodput_cli.events.text.digit_values import depends_on_digits
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 from goodput_cli.events.values import round_to_us
 
@@ -192,6 +193,14 @@ _STEP_DIGITS = len(str(MAX_STEP))
 class Pattern(Protocol):
     """What `re` and `re2` compile."""
 
+    @property
+    def pattern(self) -> str:
+        """Its text."""
+
+    @property
+    def flags(self) -> int:
+        """Those that `re` compiled it with; 0 for RE2."""
+
     def search(self, text: str, /) -> Any:
         """The first match, or None."""
 
@@ -214,6 +223,11 @@ class LineRule:
     """Whether further rules may read the same line."""
     split: bool = True
     """Whether it reads what a carriage return overwrote too."""
+
+    @cached_property
+    def depends_on_digits(self) -> bool:
+        """Return True if which lines it reads, or where its fields are, may depend on the values of digits."""
+        return depends_on_digits(self.pattern.pattern, self.pattern.flags)
 
 
 class AnyRule(Protocol):

@@ -25,7 +25,8 @@ from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEv
 from goodput_cli.events.text.meaning import Interleaved, InTurns, loss_in
 from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step, thinned
 from goodput_cli.events.text.sign_lines import signs_in
-from goodput_cli.events.text.stamps import StampError, bare, is_kernel_log, placed_stamp, stamp_of, stamp_or_none
+from goodput_cli.events.text.stamps import Bare, StampError, bare, is_kernel_log, placed_stamp, stamp_or_none
+from goodput_cli.events.text.templates import LineReader, ReadLine
 from goodput_cli.sources.base import RawBatch, Record
 
 _BEGIN_OR_END = ENDS | {EventType.START, EventType.RESUME, EventType.RESTORE}
@@ -54,6 +55,8 @@ class TextLines:
     def __init__(self, rules: LineRules, source: str = "") -> None:
         self._rules = rules
         self._asked = (*rules.rules, *rules.signs)
+        self._reader = LineReader(rules)
+        self._begin: tuple[Lines, int, Bare] | None = None  # the last line that carriage returns part
         self._observer = DocumentObserver(rules.causes, source)
         self._storms = Storms(rules)
         self._worth = 0  # how many lines were worth a look so far
@@ -69,6 +72,7 @@ class TextLines:
         data = batch.data.replace(b"\r\n", b"\n") if b"\r" in batch.data else batch.data
         block = Lines(data)
         hits = block.short() if self._rules.reads_all else block.found(self._rules.anchors)
+        self._begin = None
         bad: list[tuple[int, str]] = []
         meant: list[int] = []
         placed: list[tuple[int, LogLine]] = []
@@ -86,19 +90,17 @@ class TextLines:
             if kind is not None and kind.quiet:
                 worth.append(at)
                 continue
-            number = batch.first_line + int(block.number[at])
-            more, reason, text = self._read(block, at, number, signs)
+            found, more, reason = self._read(block, at, batch.first_line, signs)
             said[at] = [log_line.event for log_line in more if log_line.event is not None]
             if more:
-                self._follow(text, more[0], losses)
-            causes = self._rules.causes
-            if may_say(said[at], bool(more or reason)) and causes.may_read(block.bytes_of(at, LONGEST)):
+                self._follow(found.line.text, more[0], losses)
+            if may_say(said[at], bool(more or reason)) and self._may_report(found, block, at):
                 worth.append(at)
                 self._worth += 1
                 if kind is not None:
                     kind.quiet = not (more or reason) and not any(asked_of(self._asked, block.text(at)))
             if reason:
-                bad.append((number, reason))
+                bad.append((batch.first_line + int(block.number[at]), reason))
             if more or reason:
                 placed += [(at, log_line) for log_line in more]
                 meant.append(at)
@@ -111,8 +113,8 @@ class TextLines:
         seen = self._observer.feed(block, batch.first_line, worth, said, stamped[0], kinds)
         if batch.first_line == 1:
             self._by_host = is_kernel_log(data[:SNIFFED].decode(errors="replace"))
-        found = (turns.found() for turns in self._turns.values())
-        interleaved = self._interleaved or next((one for one in found if one is not None), None)
+        writers = (turns.found() for turns in self._turns.values())
+        interleaved = self._interleaved or next((one for one in writers if one is not None), None)
         part = TextPart(log_lines, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host, losses=losses,
                         unread_steps=unread, signs=signs,
                         interleaved=interleaved)  # fmt: skip
@@ -173,30 +175,46 @@ class TextLines:
         return turns
 
     def _read(
-        self, block: Lines, at: int, number: int, signs: list[UntimedRecoveryEvent]
-    ) -> tuple[list[LogLine], str, str]:
-        """What a line says, why it is wrong, and itself, without prefixes. signs: takes those that it holds."""
-        line = bare(block.text(at))
-        overwritten = bool(block.overwritten[at])
-        said, known, reason = self._rules.read(line.text, overwritten)
-        moments = self._rules.signs_in(line.text, overwritten) if self._rules.signs else []
-        if not known and not moments:
-            return [], "", ""
-        first = int(block.first[at])
-        prefixed = line if first == at else bare(block.text(first))
-        collected = None if overwritten else prefixed.collected
+        self, block: Lines, at: int, first_line: int, signs: list[UntimedRecoveryEvent]
+    ) -> tuple[ReadLine, list[LogLine], str]:
+        """Return a line, its log lines, and why it is wrong. signs: takes those that it contains."""
+        overwritten, first = bool(block.overwritten[at]), int(block.first[at])
+        found = self._reader.read(block, at, overwritten)
+        if not found.known and not found.moments:
+            return found, [], ""
+        begin = found.line if first == at else self._begin_of(block, first)
+        return found, *self._log_lines(found, overwritten, begin, first_line + int(block.number[at]), signs)
+
+    def _begin_of(self, block: Lines, first: int) -> Bare:
+        """Return the first of lines that carriage returns part."""
+        if self._begin is None or self._begin[:2] != (block, first):
+            self._begin = block, first, bare(block.text(first))
+        return self._begin[2]
+
+    def _may_report(self, found: ReadLine, block: Lines, at: int) -> bool:
+        """Return True if a line may report a death."""
+        worth = None if found.template is None else found.template.worth
+        return self._rules.causes.may_read(block.bytes_of(at, LONGEST)) if worth is None else worth
+
+    def _log_lines(
+        self, found: ReadLine, overwritten: bool, first: Bare, number: int, signs: list[UntimedRecoveryEvent]
+    ) -> tuple[list[LogLine], str]:
+        """Return what a line contains, and why it is wrong. first: the line that stands at the begin of its line.
+        signs: takes those that it contains."""
+        line, said, known, reason, moments, _ = found
+        collected = None if overwritten else first.collected
         try:
-            own = stamp_of(line.text)
+            own = found.stamp()
         except StampError as error:
             if collected is None and not (said and all(one.at for one in said)):  # a rule knows how they are written
-                return [], (reason or str(error)) if known else "", ""
+                return [], (reason or str(error)) if known else ""
             own = None
         glued = own is not None and _is_behind_bar(line.text, said)
         own, next_line = (None, own) if glued else (own, None)
-        every = [timed(LogLine(number, prefixed.stream, own or one.at, one), collected) for one in (*said, *moments)]
+        every = [timed(LogLine(number, first.stream, own or one.at, one), collected) for one in (*said, *moments)]
         signs += signs_in(every)
-        following = [LogLine(number, prefixed.stream, next_line)] if next_line is not None else []
-        return ([*every[: len(said)], *following], reason, line.text) if known else ([], "", "")
+        following = [LogLine(number, first.stream, next_line)] if next_line is not None else []
+        return ([*every[: len(said)], *following], reason) if known else ([], "")
 
     def _clocks(
         self, block: Lines, stamped: tuple[I64, I64], hits: I64, first_line: int

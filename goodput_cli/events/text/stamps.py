@@ -81,6 +81,7 @@ _C10 = re.compile(
     r"\[[IWEFV](?P<mo>\d{1,2})(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\.(?P<f>\d{6,9}) \S+:\d+\]", re.ASCII
 )
 """As the C++ part of PyTorch writes it."""
+AT_BEGIN = (_GLOG, _C10)
 DATE_LINE = re.compile(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?P<month>[A-Z][a-z]{2}) {1,2}(?P<d>\d{1,2}) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
     r"(?P<noon> [AP]M)?(?: (?P<z>[A-Z]{3,5}|[+-]\d\d(?:\d\d)?))? (?P<y>(?:19|20|21)\d\d)\b",
@@ -92,9 +93,11 @@ _RICH = re.compile(
 )
 """At the beginning of a line, as rich's handler of `logging` writes it; blanks fill its place where it is that of the
 line above."""
-_CLOCK = re.compile(r"\[?(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?(?P<end>\]|(?=[ \t|]))", re.ASCII)
+CLOCK_AT_BEGIN = re.compile(
+    r"\[?(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?(?P<end>\]|(?=[ \t|]))", re.ASCII
+)
 """A time of day at the beginning of a line."""
-_LONGEST = 40
+LONGEST_STAMP = 40
 _COLON, _NEWLINE = ord(":"), ord("\n")
 _AROUND, _DIGITS_OF_CLOCK = 12, (4, 5, 7, 8, 10, 11)
 """Characters that tell a stamp, `1-02 03:04:05`, the sixth before its first colon to the fifth behind it; and which of
@@ -115,11 +118,11 @@ def stamp_of(line: str) -> Stamp | None:
 def placed_stamp(line: str) -> tuple[Stamp, tuple[int, int]] | None:
     """The stamp of a line whose prefixes were taken off, and where it begins and ends. Raises StampError for a month
     13."""
-    found = _GLOG.match(line) or _C10.match(line)
+    found = next((found for shape in AT_BEGIN if (found := shape.match(line)) is not None), None)
     if found is not None:
         return _read(found, PLACEHOLDER_YEAR, Zone.YEARLESS), found.span()
     for shape in (DATED, AMERICAN_STAMP):
-        found = shape.search(line, 0, HEAD + _LONGEST)
+        found = shape.search(line, 0, HEAD + LONGEST_STAMP)
         if found is not None and found.start() < HEAD and not _is_value(line, found.start()):
             return dated(found), found.span()
     found = DATE_LINE.match(line)
@@ -132,7 +135,7 @@ def placed_stamp(line: str) -> tuple[Stamp, tuple[int, int]] | None:
     found = _RICH.match(line)
     if found is not None:
         return _read(found, 2000 + int(found["y"]), Zone.NAIVE), found.span()
-    found = _CLOCK.match(line)
+    found = CLOCK_AT_BEGIN.match(line)
     stamp = None if found is None else _time_of_day(found)
     return None if stamp is None or found is None else (stamp, found.span())
 
@@ -155,7 +158,7 @@ def without_invented_fraction(stamps: Sequence[Stamp]) -> Sequence[Stamp]:
 def _is_value(line: str, begin: int) -> bool:
     """Whether a date that begins in a line is what a name has, `[step=100 | time=2026-…]`, in a line that begins with
     its own time of day."""
-    return line[begin - 1 : begin] == "=" and _CLOCK.match(line) is not None
+    return line[begin - 1 : begin] == "=" and CLOCK_AT_BEGIN.match(line) is not None
 
 
 def stamp_or_none(line: str) -> Stamp | None:

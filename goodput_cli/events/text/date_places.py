@@ -1,0 +1,89 @@
+"""Where the date of a line is: the same place in all lines that differ in nothing but digits."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from goodput_cli.events.text.stamps import (
+    AMERICAN_STAMP,
+    AT_BEGIN,
+    CLOCK_AT_BEGIN,
+    DATE_LINE,
+    DATED,
+    HEAD,
+    LONGEST_STAMP,
+    Stamp,
+    StampError,
+    Zone,
+    read_dated,
+    stamp_of,
+)
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+_CENTURIES = ("19", "20", "21")
+
+
+def _of_any_digits(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    """Return a pattern that accepts dates of any century and month as well."""
+    text = re.sub(r"\(\?:19\|20\|21\)", r"\\d\\d", pattern.pattern).replace(r"20\d\d)", r"\d{4})")
+    return re.compile(text, pattern.flags)
+
+
+_DATED, _AMERICAN, _DATE_LINE = map(_of_any_digits, (DATED, AMERICAN_STAMP, DATE_LINE))
+_RICH = re.compile(r"\[\d\d/\d\d/\d\d \d\d:", re.ASCII)
+
+
+class DatePlace(NamedTuple):
+    """Place of the date in the lines of a template."""
+
+    at: int
+    """Column of the year; -1: no line has a date, a time of day or another stamp."""
+    fraction: slice
+    """Columns of the digits after the second; empty for none."""
+    zone: Zone
+
+    def read(self, line: str) -> Stamp | None:
+        """Return what `stamp_of` returns. Raises StampError."""
+        at = self.at
+        if at < 0:
+            return None
+        minute = _minute(line[at : at + 16])
+        second = int(line[at + 17 : at + 19])
+        if minute is None or second > 60:
+            return stamp_of(line)
+        digits = line[self.fraction]
+        ns = minute + second * NS_PER_SECOND
+        return Stamp(ns + int(digits.ljust(9, "0")) if digits else ns, self.zone, not digits)
+
+
+def place_of_date(line: str) -> DatePlace | None:
+    """Return the place of the date in a line, and in all lines that differ from it in digits; None if it has to be
+    looked for in each."""
+    if any(one.match(line) for one in AT_BEGIN):
+        return None
+    found = _DATED.search(line, 0, HEAD + LONGEST_STAMP)
+    if found is not None and found.start() < HEAD:
+        zone = (found["z"] or "").strip()
+        is_value = line[found.start() - 1 : found.start()] == "="
+        if is_value or found["noon"] or zone not in ("", "Z", "UTC") or found["y"][:2] not in _CENTURIES:
+            return None
+        return DatePlace(
+            found.start(), slice(*found.span("f")) if found["f"] else slice(0), Zone.EXACT if zone else Zone.NAIVE
+        )
+    others = (_AMERICAN.search(line, 0, HEAD + LONGEST_STAMP), _DATE_LINE.match(line), _RICH.match(line))
+    if any(others) or "datetime: " in line or CLOCK_AT_BEGIN.match(line):
+        return None
+    return DatePlace(-1, slice(0), Zone.NAIVE)
+
+
+@lru_cache(maxsize=4096)
+def _minute(text: str) -> int | None:
+    """Return the ns of `2026-03-01 10:00`; None if it is no time, or of another century."""
+    if text[:2] not in _CENTURIES:
+        return None
+    try:
+        return read_dated(f"{text}:00").ns
+    except StampError:
+        return None

@@ -1,0 +1,199 @@
+"""Templates of lines: lines that differ in nothing but digits.
+
+Rules whose patterns accept any digits find the same fields at the same places in all lines of a template. These places
+are stored, so that further lines of it are read without regular expressions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from goodput_cli.events.text.date_places import DatePlace, place_of_date
+from goodput_cli.events.text.digit_values import has_digits, masked
+from goodput_cli.events.text.lines import LineRules, Lines
+from goodput_cli.events.text.log_lines import BadValueError, LineRule, ParsedEvent
+from goodput_cli.events.text.stamps import Bare, Stamp, StampError, bare, stamp_of
+
+_MOST = 8192
+"""Maximum number of templates of one document that are stored."""
+_LONGEST = 1024
+"""Maximum length of a line whose template is stored, in bytes."""
+_MOST_STREAMS = 64
+_CHANGED = re.compile("[\x1b\b\r]")
+"""Characters of lines that contain more than is shown."""
+_COLLECTED = re.compile(r"\d{4}-\d\d-\d\dT", re.ASCII)
+
+
+class TextMatch:
+    """Fields of a line at the places that a pattern found in another line of its template."""
+
+    __slots__ = ("_names", "_places", "string")
+
+    def __init__(self, string: str, places: dict[str | int, slice | None], names: Sequence[str]) -> None:
+        self.string = string
+        """The whole text."""
+        self._places, self._names = places, names
+
+    def __getitem__(self, name: str | int) -> str | None:
+        place = self._places[name]
+        return None if place is None else self.string[place]
+
+    def groupdict(self) -> dict[str, str | None]:
+        """Return the texts of all groups that have a name; None of one that took no part."""
+        return {name: self[name] for name in self._names}
+
+
+class Fields(NamedTuple):
+    """A rule that reads the lines of a template, with the places of its fields."""
+
+    rule: LineRule
+    places: dict[str | int, slice | None]
+    names: tuple[str, ...]
+
+
+class ReadLine(NamedTuple):
+    """Content of a line."""
+
+    line: Bare
+    """Without what was put before it."""
+    said: Sequence[ParsedEvent] = ()
+    known: bool = False
+    """Whether a rule reads it."""
+    reason: str = ""
+    """Why its values are wrong; "" if they are not."""
+    moments: Sequence[ParsedEvent] = ()
+    template: Template | None = None
+
+    def stamp(self) -> Stamp | None:
+        """Return its timestamp. Raises StampError."""
+        place = None if self.template is None else self.template.date
+        return stamp_of(self.line.text) if place is None else place.read(self.line.text)
+
+
+class Template:
+    """How the lines of a template are read."""
+
+    __slots__ = ("cut", "date", "is_silent", "rules", "signs", "silent", "streams", "worth")
+
+    def __init__(self, raw: str, line: Bare, rules: list[Fields], signs: list[Fields], worth: bool | None) -> None:
+        self.rules, self.signs, self.is_silent = rules, signs, not rules and not signs
+        self.date: DatePlace | None = place_of_date(line.text)
+        self.cut = len(raw) - len(line.text)
+        """Length of what launchers put before a line; -1: it is not the same for each."""
+        if _CHANGED.search(raw) or line.collected is not None or _COLLECTED.search(raw, 0, self.cut):
+            self.cut = -1
+        self.streams: dict[str, str] = {}
+        """By what is put before a line."""
+        self.worth = worth
+        """Whether a line may report a death; None: its digits have to be looked at."""
+        self.silent = ReadLine(Bare("", "", None), template=self)
+
+    def bare(self, raw: str) -> Bare:
+        """Return a line without what was put before it."""
+        cut = self.cut
+        if cut == 0:
+            return Bare(raw, "", None)
+        stream = self.streams.get(raw[:cut]) if cut > 0 else None
+        if stream is not None:
+            return Bare(raw[cut:], stream, None)
+        line = bare(raw)
+        if cut > 0 and len(self.streams) < _MOST_STREAMS:
+            self.streams[raw[:cut]] = line.stream
+        return line
+
+
+class LineReader:
+    """Reads the lines of a document by rules, and remembers its templates."""
+
+    def __init__(self, rules: LineRules) -> None:
+        self._rules = rules
+        self._templates: tuple[dict[bytes, Template | None], ...] = {}, {}
+        """By masked line, of lines that stay and of those that were overwritten; None: each line is read alone."""
+        self._seen: set[bytes] = set()
+        """Masked lines that were read once."""
+        self._numbered = tuple({masked(one).encode() for one in rules.causes.anchors if has_digits(one)})
+
+    def read(self, block: Lines, at: int, overwritten: bool) -> ReadLine:
+        """Return the content of a line of a block."""
+        key = block.masked_line(at)
+        templates = self._templates[overwritten]
+        template = templates.get(key)
+        if template is None:
+            if key in templates or len(key) > _LONGEST:
+                return self._read_alone(block.text(at), overwritten)
+            if key not in self._seen:
+                _bound(self._seen)
+                self._seen.add(key)
+                return self._read_alone(block.text(at), overwritten)
+            _bound(templates)
+            template = templates[key] = self._template(block.text(at), key, overwritten)
+            if template is None:
+                return self._read_alone(block.text(at), overwritten)
+        if template.is_silent:
+            return template.silent
+        line = template.bare(block.text(at))
+        said, reason = _events(template.rules, line.text)
+        moments = _events(template.signs, line.text)[0] if template.signs else []
+        return ReadLine(line, [] if reason else said, bool(template.rules), reason, moments, template)
+
+    def _read_alone(self, raw: str, overwritten: bool) -> ReadLine:
+        line = bare(raw)
+        said, known, reason = self._rules.read(line.text, overwritten)
+        moments = self._rules.signs_in(line.text, overwritten) if self._rules.signs else []
+        return ReadLine(line, said, known, reason, moments)
+
+    def _template(self, raw: str, key: bytes, overwritten: bool) -> Template | None:
+        """Return how lines like this one are read; None if digits decide it."""
+        line = bare(raw)
+        rules, signs = (_fields(each, line.text, overwritten) for each in (self._rules.rules, self._rules.signs))
+        if rules is None or signs is None:
+            return None
+        worth = None if any(one in key for one in self._numbered) else self._rules.causes.may_read(key)
+        return Template(raw, line, rules, signs, worth)
+
+
+def _bound(known: set[bytes] | dict[bytes, Template | None]) -> None:
+    if len(known) >= _MOST:
+        known.clear()
+
+
+def _fields(rules: Iterable[LineRule], text: str, overwritten: bool) -> list[Fields] | None:
+    """Return the rules that read the lines of a template; None if digits decide it. text: one of its lines."""
+    found: list[Fields] = []
+    shape = masked(text)
+    for rule in rules:
+        if (overwritten and not rule.split) or masked(rule.anchor) not in shape:
+            continue
+        if has_digits(rule.anchor) or rule.depends_on_digits:
+            return None
+        match = rule.pattern.search(text)
+        if match is not None:
+            found.append(_placed(rule, match))
+            if not rule.also:
+                break
+    return found
+
+
+def _placed(rule: LineRule, match: Any) -> Fields:
+    names = tuple(match.groupdict())
+    numbers = range(len(match.groups()) + 1) if isinstance(match, re.Match) else ()
+    return Fields(rule, {name: _place(*match.span(name)) for name in (*names, *numbers)}, names)
+
+
+def _place(begin: int, end: int) -> slice | None:
+    return None if begin < 0 else slice(begin, end)
+
+
+def _events(rules: Iterable[Fields], text: str) -> tuple[list[ParsedEvent], str]:
+    """Return what rules read in a line, up to the first that refuses it, and why that does; "" if none does."""
+    events: list[ParsedEvent] = []
+    for rule, places, names in rules:
+        try:
+            event = rule.read(TextMatch(text, places, names))
+        except (BadValueError, StampError) as error:
+            return events, str(error)
+        if event is not None:
+            events.append(event)
+    return events, ""
