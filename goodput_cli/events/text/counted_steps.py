@@ -11,6 +11,7 @@ from statistics import median_low
 
 from goodput_cli.events.text.epochs import epoch_of
 from goodput_cli.events.text.log_lines import ENDS, MAX_STEP, EventType, LogLine, ParsedEvent, Running
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _FEW_RECORDS = 4
 """Fewer distances between records show no usual one."""
@@ -61,7 +62,7 @@ def writers_of(steps: Sequence[int], elapsed: Sequence[int]) -> list[int]:
                 return [0] * len(steps)
             continue
         writer = min(fitting, key=lambda at: (step - last[at][0], clock - last[at][1], at != current))
-        turns += writer < current
+        turns += writer != current
         last[writer] = (step, clock)
         found.append(writer)
     return found if turns >= _TURNS else [0] * len(steps)
@@ -281,7 +282,7 @@ def by_elapsed(log_lines: list[LogLine]) -> tuple[int, ...]:
     """Move log lines that say how long it is since their process or progress bar began to where that puts them, behind
     the first of it, and add a start where a process began. log_lines: placed already, in order of lines. Gives the
     lines where the clock of a process begins anew."""
-    clocks: dict[tuple[str, str], tuple[int, int]] = {}  # when it began, and the last that was said
+    clocks: dict[tuple[str, str], tuple[int, int, int]] = {}  # when it began, the last that was said, and when
     starts: list[LogLine] = []
     anew: list[int] = []
     shown = 0
@@ -290,11 +291,13 @@ def by_elapsed(log_lines: list[LogLine]) -> tuple[int, ...]:
         if said is None or said.running is None or said.running.elapsed is None:
             continue
         stream, elapsed = (said.format, log_line.stream), said.running.elapsed
-        began, last = clocks.get(stream, (0, elapsed + 1))
+        began, last, when = clocks.get(stream, (0, elapsed + 1, log_line.end - elapsed))
         falls = elapsed < last
         if stream not in clocks and _WRITER in log_line.stream and log_line.stamp is None:
             log_line.end = shown  # its line stands behind what another process wrote then
             log_line.time = log_line.end - (said.took or 0)
+        if log_line.stamp is not None:  # a process that began since shows no more than what passed
+            falls &= elapsed <= log_line.end - when + NS_PER_SECOND
         if falls or log_line.stamp is not None:
             began = log_line.end - elapsed
         else:
@@ -302,18 +305,9 @@ def by_elapsed(log_lines: list[LogLine]) -> tuple[int, ...]:
             log_line.time = log_line.end - (said.took or 0)
         if falls and said.running.begins:
             anew += [log_line.line] * (stream in clocks)
-            starts.append(
-                LogLine(
-                    log_line.line,
-                    log_line.stream,
-                    None,
-                    ParsedEvent(said.format, EventType.START),
-                    began,
-                    began,
-                    odd=True,
-                )
-            )
-        clocks[stream] = (began, elapsed)
+            start = ParsedEvent(said.format, EventType.START)
+            starts.append(LogLine(log_line.line, log_line.stream, None, start, began, began, odd=True))
+        clocks[stream] = (began, elapsed, log_line.end)
         shown = log_line.end
     log_lines += starts
     return tuple(anew)

@@ -235,12 +235,14 @@ def _timed(made: StepGuess) -> StepGuess:
     entries = made.group.entries
     has_times = sum(one.ns is not None for one in entries) > 0.8 * len(entries)
     each, elapsed = _each(made), None
-    if not has_times:
+    if has_times:
+        elapsed = _clock_of_process(made)
+    else:
         elapsed, each = _elapsed(made, each)
     if each is not None and not has_times and _names_stride(made, each[0]):
         each = (each[0], each[1], "all")
     score = made.score + (0.5 if each is not None or elapsed is not None or has_times else -3.0)
-    return replace(made, score=score, each=None if elapsed is not None else each, elapsed=elapsed)
+    return replace(made, score=score, each=None if elapsed is not None and not has_times else each, elapsed=elapsed)
 
 
 def _names_stride(made: StepGuess, at: int) -> bool:
@@ -433,6 +435,23 @@ def _elapsed(
     units = dict.fromkeys((own, "s", "ms", "min", "h"))
     fitting = [one for one in units if took and 0.5 < UNITS[one] * (max(values) - min(values)) / took < 2]
     return ((row, fitting[0]) if fitting else None), each
+
+
+def _clock_of_process(made: StepGuess) -> tuple[int, str] | None:
+    """The column of the time since the process began, in a log with a time of day: it passes as that does, and falls
+    only where another process begins. It is of use where steps or the clock fall."""
+    times = np.array([math.nan if one.ns is None else one.ns / 1e9 for one in made.group.entries])
+    passed = np.diff(times)
+    for at, column in enumerate(made.group.columns):
+        if column.unit is None or _unit(column) == "per_s" or column.is_step_time or at in (made.step, made.epoch):
+            continue
+        ahead = np.diff(np.array([in_seconds(one, _unit(column)) for one in column.numbers]))
+        rises = ahead > 0
+        near = np.abs(ahead - passed) <= np.maximum(1.5, 0.05 * passed)
+        if rises.mean() >= _RISING and near[rises].mean() >= _RISING and max(column.numbers) > 1.5 * np.median(ahead):
+            back = np.diff(np.array(made.done)) <= 0
+            return (at, _unit(column)) if (back | ~rises).any() else None
+    return None
 
 
 def _ahead(column: ValueColumn, done: Sequence[int]) -> F64:

@@ -86,7 +86,7 @@ def step_rules(log: Log, guess: StepGuess, more: int) -> list[Rule]:
         at, unit = guess.elapsed
         names[at] = "elapsed:float" if unit else "elapsed:clock"
         keys += [f'elapsed = {{ unit = "{unit}", begins = true }}'] if unit else []
-    elif guess.each is not None:
+    if guess.each is not None:
         at, unit, of = guess.each
         names[at] = "each:float"
         keys.append(f'each = {{ unit = "{unit}"{f", of = {quoted(of)}" if of != "mean" else ""} }}')

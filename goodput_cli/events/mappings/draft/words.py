@@ -10,7 +10,7 @@ STEP = re.compile(
 )
 EPOCH = re.compile(r"\b(?:epochs?|ep)(?: train(?:ing)?)?$")
 _NO_STEP = re.compile(
-    r"\b(?:rank|pid|process|port|micro\w*|accum\w*|substeps?|gpus?|devices?|nodes?|workers?|eta|lr|loss|seed|shards?"
+    r"\b(?:rank|pid|process|port|micro\w*|accum\w*|substeps?|gpus?|cuda|cpu|tpu|npu|xpu|hpu|devices?|nodes?|workers?|eta|lr|loss|seed|shards?"
     r"|tokens?|samples|examples|images|seq|size|line|mem|memory|bytes|layers?|consumed|world|batch size|eval|valid|val"
     r"|version|id|count|total|remaining|epochs?|ep|hosts?|scale|acc\w*|top|f1|map|auc|bleu|wer|ppl|perplexity|score"
     r"|reward|mfu|tflops|throughput|grad|norm|warmup|max|num|camera|file)\b"

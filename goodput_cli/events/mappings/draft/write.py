@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -271,7 +272,9 @@ class _Making:
         for group in sorted((*worded, *unworded), key=lambda one: one.first.place):
             wrong = proof.start_contradiction(group, self.steps, living, named=group in worded)
             once = proof.repeats_at_once(group, self.steps) or len(group.entries) == 1
-            if wrong is None and self._append(self._rule("start", group, more=["once = true"] if once else [])):
+            more = ["once = true"] if once else []
+            variants = (rules.line_rule(self.log, "start", group, {}, more, one) for one in _VARIANTS)
+            if wrong is None and any(map(self._append, variants)):
                 behind = set(self.steps.after(group))
                 self.starts = (len(behind) if once else len(group.entries)) + (0 not in behind)  # a head that was cut
                 self.known |= behind
@@ -415,7 +418,9 @@ class _Making:
             where = self.steps.records[0].entry.where
             return [Contradiction("W", f"with this rule, the log cannot be analyzed: {whole}", where)]
         total = max(self.guess.totals, default=0) or None
-        return list(proof.whole_contradictions(whole, self.steps, self.starts, total))
+        clock = [] if self.guess.elapsed is None else self.guess.group.columns[self.guess.elapsed[0]].numbers
+        begins = max(1, self.starts) + sum(b < a for a, b in pairwise(clock)) if clock else self.starts
+        return list(proof.whole_contradictions(whole, self.steps, begins, total))
 
     def finished(self, whole: Whole) -> Draft:
         """The draft, with what stands beside its answer."""

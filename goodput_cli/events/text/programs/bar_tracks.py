@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
@@ -30,6 +30,8 @@ class _Track:
     """The last time that a line shows before its first state, ns."""
     until: int | None = None
     """The first time that a line shows behind its last state, ns."""
+    is_closed: bool = False
+    """Whether another process started since."""
 
     @property
     def end(self) -> int:
@@ -44,7 +46,7 @@ class _Track:
     def goes_on(self, bar: Bar, now: int) -> bool:
         """Whether a state may be of this bar, which counts all time since its last one. now: the last time that a line
         shows before the state, ns."""
-        if bar.done < self.last.done or bar.elapsed < self.last.elapsed:
+        if self.is_closed or bar.done < self.last.done or bar.elapsed < self.last.elapsed:
             return False
         since = (bar.elapsed - self.last.elapsed) * NS_PER_SECOND
         return self.until is None or now - self.until <= since + _BURST
@@ -101,6 +103,8 @@ def _tracks(
             for track in drawn:
                 track.until = shown
             drawn = []
+        if is_of_bars(log_line, EventType.START):
+            _close(tracks.values(), shown)
         if bar is not None:
             same = tracks[bar.name, bar.epoch, bar.total]
             going = [track for track in same[-_NODES:] if track.goes_on(bar, shown) and not track.is_over(same)]
@@ -117,6 +121,13 @@ def _tracks(
             drawn.append(track)
         clock[row] = now
     return tracks, clock
+
+
+def _close(tracks: Iterable[Sequence[_Track]], shown: int) -> None:
+    """A process starts: the bars that were drawn for long are of processes before it. shown: the time, ns."""
+    for same in tracks:
+        for track in same:
+            track.is_closed |= shown - track.since > _BURST
 
 
 def _repeated(tracks: Sequence[_Track]) -> list[_Track]:

@@ -1,0 +1,41 @@
+"""Rollbacks in text: steps that fall in a process that goes on (accounting §3, Rollbacks)."""
+
+from __future__ import annotations
+
+import pytest
+
+from goodput_cli.events.text.living_processes import with_living_processes
+from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, Running
+
+S = 10**9
+
+
+def line(second: int, what: EventType, step: int | None = None, elapsed: int | None = None) -> LogLine:
+    running = None if elapsed is None else Running(elapsed=elapsed * S)
+    return LogLine(second, "", None, ParsedEvent("mine", what, step, running=running), second * S, second * S)
+
+
+STEP, START, LOAD, BACK = EventType.STEP, EventType.START, EventType.RESTORE, EventType.ROLLBACK
+STEPS = [line(10 * n, STEP, 10 * n) for n in range(1, 5)]
+AGAIN = line(60, STEP, 25)
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_rollback"),
+    [
+        ([*STEPS, AGAIN], False),
+        ([*STEPS, line(45, BACK), AGAIN], True),
+        ([*STEPS, line(45, LOAD), AGAIN], False),  # nothing shows that the program prints a start line
+        ([line(0, START), *STEPS, line(45, LOAD), AGAIN], True),
+        ([line(0, START), *STEPS, line(45, START), line(46, LOAD), AGAIN], False),
+        ([*STEPS, line(45, BACK), line(46, EventType.CRASHED), AGAIN], False),
+        ([line(40, STEP, 40, 40), line(60, STEP, 25, 60)], True),
+        ([line(40, STEP, 40, 40), line(60, STEP, 25, 15)], False),
+        ([*STEPS, line(45, BACK), line(60, STEP, 50)], False),  # no step falls
+    ],
+)
+def test_process_lives_on_where_a_line_shows_it(lines: list[LogLine], *, is_rollback: bool) -> None:
+    found = with_living_processes(lines)
+    named = [(one.event.process, one.time) for one in found if one.event is not None and one.event.process]
+    assert [name for name, _ in named] == (["process 1"] * 2 if is_rollback else [])
+    assert not any(one.event is not None and one.event.type is BACK for one in found)
