@@ -63,7 +63,8 @@ def _read_ns(value: str | int) -> int:
 
 
 def _read_window(value: str | int) -> int:
-    return 0 if isinstance(value, str) and value.strip().lower() == "auto" else _read_ns(value)
+    """Return a length in ns; 0 for "auto", also if it was read before."""
+    return 0 if value == 0 or str(value).strip().lower() == "auto" else _read_ns(value)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -232,6 +232,12 @@ def test_output_file_has_the_format_of_its_extension(log: Path, capsys: Output) 
     assert run(["rolling", str(log), "-q", "-o", "a.csv"]) == 2
 
 
+@pytest.mark.parametrize("command", ["analyze", "rolling"])
+def test_auto_is_a_window_of_the_command(log: Path, command: str, capsys: Output) -> None:
+    ends = [row["end"] for row in answer_of(capsys, command, str(log), "--window", "auto")["rolling"]]
+    assert ends == [row["end"] for row in answer_of(capsys, "rolling", str(log))["rolling"]]
+
+
 def test_log_without_slice_counts_has_no_column_for_them(log: Path) -> None:
     assert np.isnan(rolled(log, window="auto").stepping).all()
 
