@@ -144,8 +144,8 @@ class Question:
     window: tuple[int, ...] = option(
         (),
         WHEN,
-        "Length of rolling windows, such as 1h; auto: about a tenth of the job. Repeatable.",
-        about='Lengths of rolling windows, such as "1h" or ns. "auto": about a tenth of the job.',
+        "Length of rolling windows, such as 1h; auto: a tenth of the job, rounded up. Repeatable.",
+        about='Lengths of rolling windows, such as "1h" or ns. "auto": a tenth of the job, rounded up.',
         accepts="str | Sequence[str | int]",
         metavar="W",
         read=_read_window,

@@ -301,8 +301,8 @@ def _or_null(schema: JsonRow) -> JsonRow:
 DEFINITIONS: dict[str, str] = {
     "goodput": "productive time divided by the window without exclusions; the window is cut to the job",
     "badput": "time in any other category; goodput and badput add up to the window without exclusions, exactly",
-    "cumulative goodput": "goodput from the start of the window up to each instant",
-    "rolling goodput": "goodput of a window of one length that ends at each instant",
+    "cumulative goodput": "goodput from the start of the window to each point in time",
+    "rolling goodput": "goodput of a window of fixed length that ends at each point in time",
     "data_loading_async": "data loading inside a step: it overlaps training and is not badput",
     "at_risk": "kept progress after the last completed checkpoint, in a log with saves and without a clean end",
     "not recorded": "categories without any evidence in the log: unknown, not zero",
@@ -318,6 +318,6 @@ DEFINITIONS: dict[str, str] = {
     "ETTR": "effective training time ratio: goodput as a fraction",
     "step time": "from one step record to the next of the same attempt, over the steps between them",
     "ideal step time": "the mean of the step times without the long ones: at most median + 3 \xd7 MAD",
-    "slow regime": "consecutive steps at a level of the step time that rose and stayed",
+    "slow period": "consecutive steps that took longer than the usual step time",
     "slices": "the share of a job's slices that were stepping, or available, over time",
 }

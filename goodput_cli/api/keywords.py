@@ -128,7 +128,7 @@ class AnalyzeOptions(JobOptions, total=False):
     """Options of `analyze`."""
 
     window: str | Sequence[str | int]
-    """Lengths of rolling windows, such as "1h" or ns. "auto": about a tenth of the job."""
+    """Lengths of rolling windows, such as "1h" or ns. "auto": a tenth of the job, rounded up."""
     every: str | int | None
     """Time between the ends of rolling windows, such as "30m" or ns. None: the shortest length."""
 

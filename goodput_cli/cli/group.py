@@ -126,6 +126,13 @@ class LazyGroup(click.Group):
             ctx.exit()
         return [names[0]]
 
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """Return the option `--help`. `-h` lists it too, so its text is true in both."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.help = "Show the full help."
+        return option
+
     def short_help_text(self, ctx: click.Context) -> str:
         """Return the text of `-h`: the commands, without examples."""
         formatter = ctx.make_formatter()

@@ -117,7 +117,7 @@ def headline(report: FleetData) -> Iterator[str]:
     else:
         yield f"GOODPUT {percent_text(total.goodput_percent)}{trend(report)}; lost {_lost_and_allocated(report)}"
     yield from largest_losses(report)
-    by_time = f"by job time, every size counted alike: {_percent(total.time_goodput_percent)}"
+    by_time = f"by job time, regardless of size: {_percent(total.time_goodput_percent)}"
     low, median, high = (total.quartile_low_percent, total.median_goodput_percent, total.quartile_high_percent)
     yield f"{by_time}; median run {_percent(median)} (middle half: {_percent(low)} to {_percent(high)})"
     yield from _mpg_and_factors(report.mpg)

@@ -147,7 +147,7 @@ def _deaths(analysis: Analysis) -> str:
         words += f": {', '.join(named)}" + (f", {unknown} of unknown cause" if unknown else "")
     elif counted:
         ended = Counter(one.ended.replace("_", " ") for one in counted)
-        words += f", cause unknown: {', '.join(f'{count} {how}' for how, count in ended.most_common())}"
+        words += f" ({', '.join(f'{count} {how}' for how, count in ended.most_common())}), cause unknown"
     if (phrases.has_ending(analysis) and job.ending == "crashed") or phrases.last_cause(analysis) is not None:
         words += f", {phrases.at_the_end(analysis)}{phrases.last_cause_text(analysis)}"
     return words + (f", {plural(job.runs, 'run')} with this name" if job.runs > 1 else "")

@@ -101,7 +101,7 @@ class Category(IntEnum):
         name="program_startup",
         title="program startup",
         brief="extra time of the first step",
-        meaning="time of an attempt's first span beyond the usual step time: tracing, compilation, warm-up",
+        meaning="time of an attempt's first steps beyond the usual step time: tracing, compilation, warm-up",
         look=CategoryStyle("#1f5fa8", "blue", "S"),
     )
     TPU_INITIALIZATION = CategoryDeclaration(
@@ -250,7 +250,7 @@ class Category(IntEnum):
         brief="waiting for a start after being scheduled",
         meaning=(
             "from a user_scheduled line to the next start, if the job has no event in between (heartbeats after the "
-            "end of their attempt do not count); to T1 if no start follows"
+            "end of their attempt do not count); to the end of the window if no start follows"
         ),
         look=CategoryStyle("#a6a6a6", "white", "q"),
         evidence=("SCHEDULED",),
@@ -267,7 +267,7 @@ class Category(IntEnum):
     OTHER = CategoryDeclaration(
         name="other",
         brief="all other time",
-        meaning="all other time, including a step still in flight at T1",
+        meaning="all other time, including a step in progress at the end of the window",
         look=CategoryStyle("#6b6b6b", "bright_black", "o"),
     )
 

@@ -74,5 +74,5 @@ def test_goodput_times_stepping_is_next_to_goodput(tmp_path: Path, capsys: pytes
     for name in ("table", "markdown"):
         assert run(["analyze", str(path), "-q", "--format", name]) == 0
         words = " ".join(capsys.readouterr().out.split())
-        assert "75.00 % of them stepping, 87.50 % available, goodput x stepping" in words
+        assert "75.00 % stepping, 87.50 % available, goodput x stepping" in words
         assert "20.0 s without a slice count" in words

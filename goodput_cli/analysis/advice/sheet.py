@@ -522,8 +522,8 @@ def _curve(advice: AdviceData) -> Iterator[Sheet]:
             f"Bars start at {base:.1f} %. 'Replayed' repeats exactly the failures of this run.",
             *(
                 [
-                    "'Chosen by' is the average with half a failure more than this run had, because a short run can "
-                    "have too few by luck. The recommended interval has the highest value; bars and 'equally good' "
+                    "'Chosen by' is the average with half a failure added, because a short run may have had too few "
+                    "by luck. The recommended interval has the highest value; bars and 'equally good' "
                     "also use it."
                 ]
                 if has_choice

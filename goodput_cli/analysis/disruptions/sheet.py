@@ -300,6 +300,12 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions, shown: set[str]) -> Iter
             else ""
         )
         yield "wasted: the time of the lost steps and of the step in progress"
+        yield "downtime: from the last training until the next attempt is up" + (
+            "; may include training, because the time of the failure between the last checkpoint and the next start is "
+            "not logged (died_between in JSON)"
+            if rows.column("undetermined_ns").any()
+            else ""
+        )
     if "regained" in shown:
         shorter = ", so it may be shorter than recover" if "recover" in shown else ""
         yield (
@@ -307,11 +313,6 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions, shown: set[str]) -> Iter
             + shorter
         )
     yield from recovery_notes(analysis)
-    if rows.column("undetermined_ns").any():
-        yield (
-            "downtime: may include training, because the time of the failure between the last checkpoint and the next "
-            "start is not logged (died_between in JSON)"
-        )
     if (end := end_note(analysis)) is not None:
         yield end
     unplanned = [one for one in rows.why if not one.planned]

@@ -321,7 +321,7 @@ def outside_ledger_texts(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
 
 def elastic_text(elastic: SliceEfficiency) -> str:
     """Return slice efficiency, goodput times it, and the part of the window for which it is unknown."""
-    parts = [f"{percent(100 * (elastic.stepping or 0.0))} of them stepping"]
+    parts = [f"{percent(100 * (elastic.stepping or 0.0))} stepping"]
     if elastic.available is not None:
         parts.append(f"{percent(100 * elastic.available)} available")
     if elastic.goodput_percent is not None:

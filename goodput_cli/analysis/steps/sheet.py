@@ -149,7 +149,7 @@ class SlowStep:
     holds: str | None = column(
         "text",
         "category that took most of its time, other than training, or custom_badput_events:LABEL; null: unknown",
-        heading="holds",
+        heading="contains",
         brief=brief_name,
     )
     where: str = column("text", "file:line or insertId of its start", name="evidence")
@@ -347,7 +347,7 @@ def _summary(analysis: Analysis, report: StepReport) -> Iterator[str]:
     yield window_text(analysis)
     yield f"{plural(steps.count, 'step time')}: {step_times_text(steps)}"
     mean, most = map(duration_of_seconds, (report.mean_deviation_seconds, report.max_deviation_seconds))
-    yield f"deviation from the ideal step time: mean {mean}, max {most}"
+    yield f"absolute deviation from the ideal step time: mean {mean}, max {most}"
     if report.finding.text:
         yield report.finding.text
     if report.wander is not None and (words := wander_text(report.wander)) != report.finding.reason:

@@ -187,7 +187,7 @@ def rolling(line: CommandLine, window: tuple[int, ...], every: int | None) -> in
     """Show goodput over time, in rolling windows.
 
     One row per window. JSON and CSV contain every category. SOURCE is as for analyze. Without --window, a window is
-    about a tenth of the job.
+    a tenth of the job, rounded up.
     """
     session = open_sheet_session(line)
     analysis = session.analyze(window=window or ("auto",), every=every)
