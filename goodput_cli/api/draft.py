@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import sys
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -50,8 +50,8 @@ _NO_STEPS = frozenset({"no_time_in_log", "cycles_alone"})
 """Diagnostics of logs in a known format that contain no steps."""
 _FEW_UNREAD = 10
 """Minimum number of unread lines for a warning about missing steps."""
-_BAR = re.compile(r"\dit/s|s/it|\|[^|]*\| *\d+/\d+ \[")
-_SAVING = re.compile(r"sav|writ|wrote|dump|stor|ckpt|checkpoint|snapshot", re.IGNORECASE)
+_BAR = rb"[0-9]it/s|s/it|\|[^|\n]*\| *[0-9]+/[0-9]+ \["
+_SAVING = rb"(?i)sav|writ|wrote|dump|stor|ckpt|checkpoint|snapshot"
 _NOT_CHECKED = "the rules were drafted; check them in and name them with --mapping"
 
 
@@ -428,9 +428,7 @@ def _saves_in_bars(
     if progress_bars.NAME not in formats or np.isin(log.table.kind, (Kind.SAVE, Kind.SAVED)).any():
         return None
     lines = _lines(names, stdin()).lines
-    bars = [at for at, (_, text) in enumerate(lines) if _BAR.search(text)]
-    between = lines[bars[0] : bars[-1]] if bars else []
-    texts = ((where, bare(text).text.strip()) for where, text in between if _SAVING.search(text))
+    texts = ((where, bare(text).text.strip()) for where, text in _saving_between_bars(lines))
     saves = [(where, text) for where, text in texts if tells_save(plain(text))]
     if not saves:
         return None
@@ -438,6 +436,27 @@ def _saves_in_bars(
     told = f'{plural(len(saves), "line")} like "{safe(without_secrets(text[:80]))}"'
     said = f"a progress bar counts time of saves as training: {told} may show saves"
     return Diagnostic.of("saves_in_bars", said, len(saves), (where,))
+
+
+def _saving_between_bars(lines: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the lines with a word about saving from the first to the last state of a progress bar, found in one pass
+    over all of them."""
+    import numpy as np
+
+    from goodput_cli.events.text.log_lines import linear
+
+    texts = [text.encode(errors="replace") for _, text in lines]
+    data = b"\n".join(texts)
+    starts = np.cumsum([0, *(len(text) + 1 for text in texts)])
+    bar = linear().compile(_BAR)
+    first = bar.search(data)
+    if first is None:
+        return []
+    places = np.array([one.start() for one in linear().compile(_SAVING).finditer(data)], dtype=np.int64)
+    saving = np.unique(np.searchsorted(starts, places, side="right") - 1)
+    saving = saving[saving >= int(np.searchsorted(starts, first.start(), side="right")) - 1]
+    ended = bisect_left(saving.tolist(), True, key=lambda at: bar.search(data, int(starts[at + 1])) is None)
+    return [lines[at] for at in saving[:ended].tolist()]
 
 
 def _with_doubt(log: EventLog, doubt: Diagnostic | None) -> EventLog:

@@ -93,6 +93,8 @@ def _place_story(
 ) -> list[int]:  # fmt: skip
     """Set the times of some log lines, whose clocks are they and stamps around them; gives lines where the clock goes
     back. rows, clocks: positions in order of lines."""
+    if not rows:
+        return []
     mine = set(rows)
     counted = [at for at in clocks if at in mine or instants[at] is not None]
     stream = _Stream(
@@ -100,7 +102,7 @@ def _place_story(
         [instants[at] for at in counted],
         [lengths[at] if at in mine else 0 for at in counted],
     )
-    return stream.place(no_clock_until) if rows else []
+    return stream.place(no_clock_until)
 
 
 def _ends_behind(log_lines: Sequence[LogLine], instants: Sequence[int | None]) -> None:

@@ -24,7 +24,7 @@ import numpy as np
 
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.schema import NO_STEP, Edge, Metric, SaveState
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, save_detail
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, changed, save_detail
 from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_SECOND
 
 _SAME_RECORD = 2 * NS_PER_SECOND
@@ -218,11 +218,11 @@ def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
             least = max(usual * steps // 2, 2 * NS_PER_SECOND if whole else 0)
             trained = _since_begin(said(log_line))
             if trained is not None and trained < length:
-                log_line.event = replace(said(log_line), step_time=trained // steps, trained=trained)
+                log_line.event = changed(said(log_line), step_time=trained // steps, trained=trained)
             elif length - usual * steps > least:
-                log_line.event = replace(said(log_line), step_time=usual, trained=usual * steps)
+                log_line.event = changed(said(log_line), step_time=usual, trained=usual * steps)
             else:
-                log_line.event = replace(said(log_line), trained=length)
+                log_line.event = changed(said(log_line), trained=length)
 
 
 def _since_begin(one: ParsedEvent) -> int | None:
@@ -502,12 +502,18 @@ class _Lane:
     """By step."""
     final: str = ""
     """The last line of its last step, where a bar was drawn anew."""
-    carried: bool = True
-    """Whether the first line of that step holds the loss of the step before, as a bar's does before it is known."""
+    first_of_step: tuple[str, str] | None = None
+    """Of a bar, the first line of that step, and the last of the step before."""
+
+    @property
+    def carried(self) -> bool:
+        """Return True if the first line of that step holds the loss of the step before, as a bar's does before it is
+        known."""
+        return self.first_of_step is None or loss_in(self.first_of_step[0]) == loss_in(self.first_of_step[1])
 
     def add(self, line: int, step: int, text: str, bar: bool) -> None:
         if bar:
-            self.carried = loss_in(text) == loss_in(self.final)
+            self.first_of_step = text, self.final
         self.stride, self.last, self.final = step - self.last, step, text
         lines = self.lines
         lines[step] = line, text

@@ -8,7 +8,7 @@ from typing import Any
 
 from goodput_cli.events.inside import PhaseName
 from goodput_cli.events.schema import EVAL_LABEL, OWN_END, Edge, SaveState
-from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, save_detail
+from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, changed, save_detail
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs.megatron import LEFT, NAME, phase_of
 
@@ -34,6 +34,7 @@ class _Process:
         self._saving: LogLine | None = None
         self._in_background: set[int] = set()  # steps whose saves went on behind training
         self._iteration: LogLine | None = None
+        self._place = 0  # behind the last iteration in `_out`
         self._interval: int | None = None  # of the log, where the arguments say it
         self._logged = 0  # iterations of the process
         self._saved: int | None = None  # the step of a save behind the last iteration
@@ -159,8 +160,9 @@ class _Process:
             self._saving, step = None, step if self._saved is None else self._saved
         begin = log_line.time if log_line.odd else log_line.time - took
         end = log_line.end if log_line.odd else log_line.time
-        marks = [one for one in self._out if self._marks_same(one, what)]
-        self._out = [one for one in self._out if not self._marks_same(one, what)]
+        first = self._first_since_iteration()
+        marks = [one for one in self._out[first:] if self._marks_same(one, what)]
+        self._out[first:] = [one for one in self._out[first:] if not self._marks_same(one, what)]
         detail = said(marks[-1]).detail if marks else ()
         label = EVAL_LABEL if what is EventType.EVAL else ""
         self._add(log_line, what, begin, end, step=step, label=label, detail=detail)
@@ -171,6 +173,11 @@ class _Process:
         if last is None or self._iteration is None:
             return False
         return last.end > last.time and last.line > self._iteration.line
+
+    def _first_since_iteration(self) -> int:
+        """Return where the log lines behind the last iteration begin: lines of entries come in any order."""
+        one = self._iteration
+        return 0 if one is None or one.entry >= 0 else self._place
 
     def _marks_same(self, one: LogLine, what: EventType) -> bool:
         """Whether an earlier log line only says that there was what a timer now gives the time of."""
@@ -206,7 +213,8 @@ class _Process:
 
     def _on_validation(self, log_line: LogLine) -> None:
         since = -1 if self._iteration is None else self._iteration.line
-        if not any(said(one).type is EventType.EVAL and one.line > since for one in self._out):
+        behind = self._out[self._first_since_iteration() :]
+        if not any(said(one).type is EventType.EVAL and one.line > since for one in behind):
             self._add(log_line, EventType.EVAL, log_line.time, step=said(log_line).step, label=EVAL_LABEL)
 
     def _on_iteration(self, log_line: LogLine) -> None:
@@ -215,8 +223,10 @@ class _Process:
         self._timer = None
         one = said(log_line)
         # phases of timers are added to it
-        self._iteration = replace(log_line, event=replace(one, phases=(), metrics={**self._size, **one.metrics}))
+        event = changed(one, phases=(), metrics={**self._size, **one.metrics})
+        self._iteration = replace(log_line, event=event)
         self._out.append(self._iteration)
+        self._place = len(self._out)
         self._size = {}
 
     def _on_timing(self, log_line: LogLine) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from goodput_cli.events.text.log_lines import EventType, LineRule, LogLine, ParsedEvent, duration, pattern, whole
 
@@ -39,8 +40,7 @@ _HEADER = "epoch"
 """The name of lines that announce an epoch."""
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """A state of a progress bar. elapsed: s."""
 
     name: str
@@ -70,16 +70,24 @@ class Bar:
         return (self.name, self.epoch, self.total) == (other.name, other.epoch, other.total)
 
 
+@lru_cache(maxsize=256)
+def _name_and_epoch(text: str) -> tuple[str, int | None]:
+    """Return the name of a bar without values, and the number of the epoch in it."""
+    name = text.strip().removesuffix(":").rstrip().removesuffix(":").strip()
+    epoch = _EPOCH.search(name)
+    return _NUMBER.sub("0", " ".join(name.split())), None if epoch is None else int(epoch[1] or epoch[2])
+
+
 def _read_bar(found: Any) -> ParsedEvent:
     elapsed = 0
     for part in found["elapsed"].split(":"):
         elapsed = 60 * elapsed + int(part)
-    step = _GLOBAL_STEP.search(found["rest"])
-    name = found["name"].strip().removesuffix(":").rstrip().removesuffix(":").strip()
-    epoch = _EPOCH.search(name)
+    rest = found["rest"]
+    step = _GLOBAL_STEP.search(rest) if "global_step=" in rest else None
+    name, epoch = _name_and_epoch(found["name"])
     bar = Bar(
-        _NUMBER.sub("0", " ".join(name.split())),
-        None if epoch is None else int(epoch[1] or epoch[2]),
+        name,
+        epoch,
         whole(found["done"]),
         whole(found["total"]),
         elapsed,
