@@ -318,6 +318,6 @@ DEFINITIONS: dict[str, str] = {
     "ETTR": "effective training time ratio: goodput as a fraction",
     "step time": "from one step record to the next of the same attempt, over the steps between them",
     "ideal step time": "the mean of the step times without the long ones: at most median + 3 \xd7 MAD",
-    "slow period": "consecutive steps that took longer than the usual step time",
+    "slow period": "consecutive steps whose typical step time rose and stayed high",
     "slices": "the share of a job's slices that were stepping, or available, over time",
 }
