@@ -193,11 +193,25 @@ class DraftedReading:
         self._from_its_begin()
         try:
             log = reading.read(self.sources, self.timezone)
-            whole = _whole(analyze_log(log, Question(timezone=self.timezone), reading.job_name))
+            job = reading.job_name or _most_trained(log)
+            whole = _whole(analyze_log(log, Question(timezone=self.timezone), job))
         except (NotEnoughData, UsageError) as error:
             return str(error)
         self._read.append(log)
         return whole
+
+
+def _most_trained(log: EventLog) -> str | None:
+    """Return the job with most step records, by which rules are judged if the log has several jobs; None for one job or
+    without steps."""
+    import numpy as np
+
+    from goodput_cli.events.schema import Kind
+
+    jobs = log.table.job[log.table.kind == Kind.STEP]
+    if len(jobs) == 0 or len(log.table.jobs) < 2:
+        return None
+    return str(log.table.jobs[int(np.bincount(jobs).argmax())])
 
 
 def _notice_of(drafted: InferredRules, asked: Sequence[str]) -> Diagnostic:
@@ -372,8 +386,14 @@ def _lines(names: Sequence[str], stdin: BinaryIO | None, mappings: Sequence[Mapp
             whole = False
             break
         taken.setdefault(line.source, []).append((f"{line.source}:{line.number}", line.text))
-    of_job = [lines for lines in taken.values() if not _is_of_kernel(lines)] or list(taken.values())
+    of_job = [lines for lines in taken.values() if not (_is_of_kernel(lines) or _is_of_scheduler(lines))]
+    of_job = of_job or list(taken.values())
     return _Taken([line for lines in of_job for line in lines], whole)
+
+
+def _is_of_scheduler(lines: Sequence[tuple[str, str]]) -> bool:
+    """Return True for the accounting of a scheduler, which the built-in formats read."""
+    return lines[0][1].startswith("JobID|") or "|JobID|" in lines[0][1]
 
 
 def _is_of_kernel(lines: Sequence[tuple[str, str]]) -> bool:

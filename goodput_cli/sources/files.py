@@ -42,7 +42,7 @@ from goodput_cli.sources.walk import find_files, report_walk, unread_diagnostic
 
 _HEAD_BYTES = 1 << 16
 _TEXT = (".log", ".out", ".err", ".txt")
-_OUTPUTS = ("stdout", "stderr")
+_OUTPUTS = ("stdout", "stderr", "slurm-")
 _LINES_OF_JSON = (".jsonl", ".ndjson")
 _HINTS = (
     b'"job_name"', b'"jsonPayload"', b'"textPayload"', b'"schema_version"',

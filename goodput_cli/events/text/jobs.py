@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text.folders import (
@@ -28,6 +29,8 @@ _RUN_OF_MMENGINE = re.compile(r"(?P<above>(?:.*/)?)(?P<stamp>\d{8}_\d{6})/(?P<lo
 """Each process has a folder, named as its log is."""
 _TASK = re.compile(r"slurm-(?P<array>\d+)_(?P<task>\d+)")
 """What Slurm calls the output of a task of an array, unless it is told otherwise."""
+_OF_SLURM = re.compile(r"(?<![a-z])slurm[-_.]?(\d+(?:_\d+)?)(?![\d_])", re.IGNORECASE)
+"""The number of a job in the name of its output."""
 _ENDINGS = (".gz", ".zst")
 _FEW = 3
 """Fewer steps are at the same times by chance."""
@@ -52,6 +55,13 @@ class TextFile:
     """Whether a checkpoint is restored in it."""
     losses: Mapping[int, float] = field(default_factory=dict)
     """The loss of its first steps, where lines print it that name no rank or node."""
+
+    def number_in(self, allocations: Collection[str]) -> str:
+        """Return the number in the name of its file that a scheduler gave its run; "" if there is none. allocations:
+        the numbers in the rows of a scheduler."""
+        known = numbers_of_file(self.name).intersection(allocations)
+        named = _OF_SLURM.search(_base(self.name))
+        return min(known) if known else "" if named is None else named[1]
 
 
 @dataclass(frozen=True)
@@ -111,6 +121,8 @@ def _takes_name(naming: _Naming, asked: str, others: Collection[str]) -> bool:
     would answer for the wrong job, or for all of them as if they were one."""
     if asked in naming.jobs or naming.disagreeing:
         return False
+    if any(file.allocation and file.own_job for file in naming.files) and not naming.join:
+        return False  # a scheduler's table says what the jobs are called
     return naming.join or (len({*naming.jobs}) == 1 and (not others or asked in others))
 
 
@@ -138,7 +150,8 @@ class _Naming:
     def name_folder(self, folder: str, rows: Sequence[int]) -> None:
         """The jobs of the files of one folder."""
         some = [self.files[at] for at in rows]
-        groups = _with_allocations(some, _told_apart([one for one in some if not one.allocation]))
+        called = {one.allocation: one.own_job for one in some if one.allocation}
+        groups = _with_allocations(some, _told_apart([one for one in some if not one.allocation], called))
         if len(groups) > 1 and not all(some[group[-1]].allocation for group in groups):
             self.disagreeing.append(folder or ".")
         named = _names_of([[some[at] for at in group] for group in groups], folder)
@@ -259,7 +272,7 @@ def _names_of(groups: Sequence[Sequence[TextFile]], folder: str) -> list[tuple[s
 def _name_of(files: Sequence[TextFile], folder: str, apart: bool) -> tuple[str, bool]:
     """The name of a job, and whether its text says so."""
     own = {file.own_job for file in files if file.own_job and not file.allocation}
-    own = own or {file.own_job for file in files if file.own_job and files[0].allocation}
+    own = own or {file.own_job for file in files if file.own_job}
     if len(own) == 1:
         return own.pop(), True
     if all(is_event_file(file.name) for file in files) or (len(files) > 1 and not apart):
@@ -289,9 +302,11 @@ def _base(name: str) -> str:
     return stem if stem and ending else base
 
 
-def _told_apart(files: Sequence[TextFile]) -> list[list[int]]:
+def _told_apart(files: Sequence[TextFile], called: Mapping[str, str]) -> list[list[int]]:
     """Files in groups of one job each: those that overlap and disagree are of different ones, and so are those whose
-    text names another job, and tasks of one array of Slurm that run beside one another: a sweep."""
+    text names another job, those that a scheduler calls otherwise or ran at the same time under another number, and
+    tasks of one array of Slurm that run beside one another: a sweep. called: what a scheduler calls its allocations, by
+    their numbers."""
     groups: list[_Group] = []
     running: defaultdict[str, list[tuple[int, int, _Group]]] = defaultdict(list)
     """By array, the groups of tasks that may still run: no other task belongs to them."""
@@ -300,16 +315,38 @@ def _told_apart(files: Sequence[TextFile]) -> list[list[int]]:
         tasks = running[task["array"]] if task is not None else []
         while tasks and tasks[0][0] - file.begin <= AT_ONCE:
             heappop(tasks)
-        group = None
+        number, group = file.number_in(called), None
+        run = _Run(number, called.get(number, ""), file.begin, file.end)
         if len(tasks) < len(groups):
             apart = {id(of_task) for _, _, of_task in tasks}
-            group = next((one for one in groups if id(one) not in apart and one.agrees(file)), None)
+            fitting = (one for one in groups if id(one) not in apart and one.may_run(run))
+            group = next((one for one in fitting if one.agrees(file)), None)
         if group is None:
             groups.append(group := _Group())
-        group.add(at, file)
+        group.add(at, file, run)
         if task is not None and file.steps:
             heappush(tasks, (file.end, at, group))
     return [group.places for group in groups]
+
+
+class _Run(NamedTuple):
+    """When a scheduler ran the program whose output a file is."""
+
+    number: str
+    """"": unknown."""
+    name: str
+    """What the scheduler calls it; "": unknown."""
+    begin: int
+    end: int
+
+    def may_be_of_job(self, other: _Run) -> bool:
+        """Return True if both may be attempts of one job: their numbers are the same, or they ran one after the other
+        under the same name."""
+        if not self.number or not other.number or self.number == other.number:
+            return True
+        if self.name and other.name and self.name != other.name:
+            return False
+        return min(self.end, other.end) - max(self.begin, other.begin) <= AT_ONCE
 
 
 class _Group:
@@ -333,10 +370,18 @@ class _Group:
         self._end = 0
         self._first: int | None = None
         """The lowest step of all."""
+        self._runs: dict[str, _Run] = {}
+        """By the number of their scheduler."""
 
-    def add(self, at: int, file: TextFile) -> None:
+    def may_run(self, run: _Run) -> bool:
+        return all(map(run.may_be_of_job, self._runs.values()))
+
+    def add(self, at: int, file: TextFile, run: _Run) -> None:
         """One that agrees."""
         self.places.append(at)
+        before = self._runs.get(run.number, run)
+        if run.number and file.steps:
+            self._runs[run.number] = run._replace(begin=min(before.begin, run.begin), end=max(before.end, run.end))
         self._job = self._job or file.own_job
         if file.steps:
             self._keep(file)

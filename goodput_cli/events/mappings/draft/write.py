@@ -17,7 +17,7 @@ from goodput_cli.events.mappings.draft.proof import Contradiction, Whole
 from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.draft.rules import Rule
 from goodput_cli.events.mappings.draft.steps import Steps, died_at, steps_of
-from goodput_cli.events.mappings.registry import Mappings
+from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_RECORDS, Mappings
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
 from goodput_cli.events.text.log_lines import EventType
@@ -69,6 +69,8 @@ def draft(
     lines: each with its FILE:LINE. changed: when the log was last written to (ns). account: what the accounting makes
     of the log with a mapping, or why it makes nothing."""
     name = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-._") or "my-log"
+    if name in (*RESERVED, *SHIPPED, *SHIPPED_OF_RECORDS):
+        name = f"{name}-log"
     with garbage_collection_paused():
         log, guesses = _guessed(lines, changed)
         failed: list[Contradiction] = []
