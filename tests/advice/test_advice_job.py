@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 import goodput_cli
 from benchmarks.advice_jobs import Job, record_of_job, true_goodput
-from goodput_cli.analysis.advice.advise import Advice, Options, advise, advise_job, check_replay
+from goodput_cli.analysis.advice.advise import Advice, Options, advise, advise_job
 from goodput_cli.analysis.advice.curve import exposure_of
 from goodput_cli.analysis.advice.interval import interval_advice
 from goodput_cli.analysis.advice.record import JobRecord
-from goodput_cli.analysis.advice.replay import RecordedSaves, SaveEvery, replay
+from goodput_cli.analysis.advice.replay import RecordedSaves, SaveEvery, check_replay, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
 from goodput_cli.analysis.question import Price
 from goodput_cli.errors import NotEnoughData

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import goodput_cli
-from goodput_cli.analysis.advice.advise import check_replay
 from goodput_cli.analysis.advice.curve import Exposure, LossCurve, SaveCost
 from goodput_cli.analysis.advice.draws import one_run, spread, uniforms
 from goodput_cli.analysis.advice.interval import roundest
@@ -26,6 +25,7 @@ from goodput_cli.analysis.advice.record import (
     sparse_linear_total,
     step_total,
 )
+from goodput_cli.analysis.advice.replay import check_replay
 from goodput_cli.analysis.advice.replay_attempts import DeathEvidence, JobContext, completed_attempt, record_of
 from goodput_cli.analysis.advice.results import daly, exact, formulas, young
 from goodput_cli.analysis.goodput.findings import CoveredTime

@@ -135,7 +135,7 @@ def test_too_many_windows_are_refused_early(log: Path) -> None:
 @pytest.mark.parametrize("arguments", [["--window", "0s"], ["--window", "1x"], ["--every", "0s"], ["--window", "-1h"]])
 def test_invalid_lengths_are_wrong_usage(log: Path, arguments: list[str], capsys: Output) -> None:
     assert run(["rolling", str(log), *arguments]) == 2
-    assert f"Invalid value for '{arguments[0]}'" in capsys.readouterr().err
+    assert f"invalid value for '{arguments[0]}'" in capsys.readouterr().err
 
 
 def test_every_requires_a_window(log: Path, capsys: Output) -> None:

@@ -15,7 +15,7 @@ from goodput_cli.analysis.advice.curve import Exposure, exposure_of
 from goodput_cli.analysis.advice.interval import LEAST_FAILURES, Interval, early_deaths, interval_advice, with_one_run
 from goodput_cli.analysis.advice.levers import ImprovementInputs, bound, find_improvements, judged_improvements
 from goodput_cli.analysis.advice.record import FAILURES, EndKind, JobRecord
-from goodput_cli.analysis.advice.replay import RecordedSaves, ReplayResult, SaveEvery, replay
+from goodput_cli.analysis.advice.replay import ReplayResult, SaveEvery, check_replay, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
 from goodput_cli.analysis.advice.results import (
     AdviceData,
@@ -40,7 +40,6 @@ from goodput_cli.analysis.threshold import POINTS, Expression, Threshold, judged
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
-_LEAST_REPLAYED = 0.9
 _SPARE_NS = 60 * 10**9
 
 
@@ -86,34 +85,6 @@ def advise(record: JobRecord, options: Options = Options(), others: Mapping[Deat
         diagnostics=tuple(_diagnostics(record, exposure, interval, fidelity)),
         judged=judged_improvements(question),
     )
-
-
-def check_replay(record: JobRecord) -> Fidelity:
-    """Check that a replay of the record as it was gives the record: its length, where each attempt ended and the next
-    began, and the cost of saves."""
-    before_tail = record.window - record.tail
-    if before_tail < _LEAST_REPLAYED * record.window:
-        return Fidelity(False, None, (
-            f"too little to replay: only {100 * before_tail / record.window:.0f} % of the job come before its last "
-            "step "
-            "(replay_too_short)"
-        ))  # fmt: skip
-    done = replay(record, RecordedSaves(record))
-    if done.ns is None:
-        return Fidelity(False, None, "the replay of the recorded run never ends")
-    difference = done.ns - record.window
-    path = tuple((end.died, life.resumed) for life, end in zip(record.lives, record.ends, strict=True))[: record.last]
-    if difference:
-        return Fidelity(False, difference, f"the replay of the recorded run differs from it by {difference / 1e9:g} s")
-    if done.path != path:
-        pairs = zip((*done.path, None), (*path, None), strict=False)
-        wrong = next(index for index, (one, other) in enumerate(pairs) if one != other)
-        return Fidelity(
-            False,
-            difference,
-            f"in the replay of the recorded run, attempt {wrong + 1} of those that trained ends at another step",
-        )
-    return Fidelity(True, 0, None)
 
 
 def _facts(record: JobRecord, exposure: Exposure, fidelity: Fidelity) -> RecordFacts:

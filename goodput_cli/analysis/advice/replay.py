@@ -16,7 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.analysis.advice.record import EndKind, JobRecord, StepTotal, step_total
+from goodput_cli.analysis.advice.results import Fidelity
 from goodput_cli.arrays import I64
+
+_LEAST_REPLAYED = 0.9
 
 
 class Policy(Protocol):
@@ -417,3 +420,31 @@ class _Replay:
             top = self._usable[-1]
             top.high = min(top.high, position - self._record.shift)
         return position
+
+
+def check_replay(record: JobRecord) -> Fidelity:
+    """Check that a replay of the record as it was gives the record: its length, where each attempt ended and the next
+    began, and the cost of saves."""
+    before_tail = record.window - record.tail
+    if before_tail < _LEAST_REPLAYED * record.window:
+        return Fidelity(False, None, (
+            f"too little to replay: only {100 * before_tail / record.window:.0f} % of the job come before its last "
+            "step "
+            "(replay_too_short)"
+        ))  # fmt: skip
+    done = replay(record, RecordedSaves(record))
+    if done.ns is None:
+        return Fidelity(False, None, "the replay of the recorded run never ends")
+    difference = done.ns - record.window
+    path = tuple((end.died, life.resumed) for life, end in zip(record.lives, record.ends, strict=True))[: record.last]
+    if difference:
+        return Fidelity(False, difference, f"the replay of the recorded run differs from it by {difference / 1e9:g} s")
+    if done.path != path:
+        pairs = zip((*done.path, None), (*path, None), strict=False)
+        wrong = next(index for index, (one, other) in enumerate(pairs) if one != other)
+        return Fidelity(
+            False,
+            difference,
+            f"in the replay of the recorded run, attempt {wrong + 1} of those that trained ends at another step",
+        )
+    return Fidelity(True, 0, None)

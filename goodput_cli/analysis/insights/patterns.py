@@ -372,10 +372,9 @@ def interval_advised(analysis: AnalysisData) -> str | None:
     attempts, records = len(timeline.attempts), 0 if timeline.records is None else len(timeline.records.number)
     if attempts > _MOST_WEIGHED[0] or records > _MOST_WEIGHED[1]:
         return None
-    from goodput_cli.analysis.advice.advise import check_replay  # It is needed only if saves are too rare.
-    from goodput_cli.analysis.advice.curve import exposure_of
+    from goodput_cli.analysis.advice.curve import exposure_of  # It is needed only if saves are too rare.
     from goodput_cli.analysis.advice.interval import interval_advice
-    from goodput_cli.analysis.advice.replay import SaveEvery, replay
+    from goodput_cli.analysis.advice.replay import SaveEvery, check_replay, replay
     from goodput_cli.analysis.advice.replay_attempts import record_of
 
     try:
