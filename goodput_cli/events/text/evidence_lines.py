@@ -160,7 +160,7 @@ _NEEDLE = re.compile(r"\[(?:default|rank)?\d+\]:")
 
 def may_say(said: Sequence[ParsedEvent], known: bool) -> bool:
     """Whether a line that the rules read like this is worth a look: not one of the thousands that tell of steps."""
-    return not known or any(one.type in _LOOKED_AT for one in said)
+    return not known or not _LOOKED_AT.isdisjoint([one.type for one in said])
 
 
 @dataclass(slots=True)

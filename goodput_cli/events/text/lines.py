@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,20 @@ _MASK = bytes.maketrans(b"123456789", b"000000000")
 _PRIME = np.uint64(0x100000001B3)
 _COLLECTED, _NAMED = 20, 64
 """A collector's stamp has at least so many characters; prefixes are told apart by so many."""
+
+
+class Hit(NamedTuple):
+    """A line of a block that rules are tried on."""
+
+    at: int
+    raw: bytes
+    masked: bytes
+    """With each digit replaced by 0."""
+    number: int
+    """Number of line ends before it."""
+    first: int
+    """The first line that no line end parts from it."""
+    overwritten: bool
 
 
 class Lines:
@@ -75,13 +90,13 @@ class Lines:
         start = int(self.start[at])
         return self._data[start : min(int(self.end[at]), start + most)]
 
-    def masked_line(self, at: int) -> bytes:
-        """Return a line with each digit replaced by 0."""
-        return self._masked[int(self.start[at]) : int(self.end[at])]
-
-    @cached_property
-    def _masked(self) -> bytes:
-        return self._data.translate(_MASK)
+    def hits(self, lines: I64) -> Iterator[Hit]:
+        """Yield some lines, none of which is too long."""
+        data, masked = self._data, self._data.translate(_MASK)
+        columns = (lines, self.start[lines], self.end[lines], self.number[lines], self.first[lines])
+        every = zip(*(column.tolist() for column in columns), self.overwritten[lines].tolist(), strict=True)
+        for at, begin, end, number, first, overwritten in every:
+            yield Hit(at, data[begin:end], masked[begin:end], number, first, overwritten)
 
     def columns(self, lines: I64, length: int) -> NDArray[np.uint8]:
         """uint8[n, length]: the bytes of lines that have this length."""

@@ -296,6 +296,8 @@ def line_readings(rules: Iterable[RuleOfLines], text: str, overwritten: bool = F
 
 def whole(text: str) -> int:
     """A step. Raises BadValueError."""
+    if len(text) < _STEP_DIGITS and text.isascii() and text.isdigit():
+        return int(text)
     plain = text.replace(",", "")
     digits = plain.lstrip("0") or plain[:1]  # Python refuses to read thousands of digits
     if not (plain.isascii() and plain.isdigit()) or len(digits) > _STEP_DIGITS or int(digits) > MAX_STEP:

@@ -20,7 +20,7 @@ from goodput_cli.events.json_documents import json_in
 from goodput_cli.events.signs import UntimedRecoveryEvent
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_say
-from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, UNREAD_STEPS, LineRules, Lines
+from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, UNREAD_STEPS, Hit, LineRules, Lines
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
 from goodput_cli.events.text.meaning import Interleaved, InTurns, loss_in
 from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step, thinned
@@ -56,7 +56,7 @@ class TextLines:
         self._rules = rules
         self._asked = (*rules.rules, *rules.signs)
         self._reader = LineReader(rules)
-        self._begin: tuple[Lines, int, Bare] | None = None  # the last line that carriage returns part
+        self._begin: tuple[int, Bare] | None = None  # of the block, the last line that carriage returns part
         self._observer = DocumentObserver(rules.causes, source)
         self._storms = Storms(rules)
         self._worth = 0  # how many lines were worth a look so far
@@ -82,7 +82,8 @@ class TextLines:
         kinds: dict[int, Kind] = {}
         losses: dict[int, float] = {}
         compared = len(hits)
-        for place, at in enumerate(hits.tolist()):
+        for place, hit in enumerate(block.hits(hits)):
+            at = hit.at
             if self._worth >= BEGINS and compared == len(hits) and not kinds:
                 compared = place
                 kinds = self._storms.kinds(block, hits[place:])
@@ -90,17 +91,17 @@ class TextLines:
             if kind is not None and kind.quiet:
                 worth.append(at)
                 continue
-            found, more, reason = self._read(block, at, batch.first_line, signs)
+            found, more, reason = self._read(block, hit, batch.first_line, signs)
             said[at] = [log_line.event for log_line in more if log_line.event is not None]
             if more:
                 self._follow(found.line.text, more[0], losses)
-            if may_say(said[at], bool(more or reason)) and self._may_report(found, block, at):
+            if may_say(said[at], bool(more or reason)) and self._may_report(found, hit):
                 worth.append(at)
                 self._worth += 1
                 if kind is not None:
                     kind.quiet = not (more or reason) and not any(asked_of(self._asked, block.text(at)))
             if reason:
-                bad.append((batch.first_line + int(block.number[at]), reason))
+                bad.append((batch.first_line + hit.number, reason))
             if more or reason:
                 placed += [(at, log_line) for log_line in more]
                 meant.append(at)
@@ -175,26 +176,25 @@ class TextLines:
         return turns
 
     def _read(
-        self, block: Lines, at: int, first_line: int, signs: list[UntimedRecoveryEvent]
+        self, block: Lines, hit: Hit, first_line: int, signs: list[UntimedRecoveryEvent]
     ) -> tuple[ReadLine, list[LogLine], str]:
         """Return a line, its log lines, and why it is wrong. signs: takes those that it contains."""
-        overwritten, first = bool(block.overwritten[at]), int(block.first[at])
-        found = self._reader.read(block, at, overwritten)
+        found = self._reader.read(hit)
         if not found.known and not found.moments:
             return found, [], ""
-        begin = found.line if first == at else self._begin_of(block, first)
-        return found, *self._log_lines(found, overwritten, begin, first_line + int(block.number[at]), signs)
+        begin = found.line if hit.first == hit.at else self._begin_of(block, hit.first)
+        return found, *self._log_lines(found, hit.overwritten, begin, first_line + hit.number, signs)
 
     def _begin_of(self, block: Lines, first: int) -> Bare:
         """Return the first of lines that carriage returns part."""
-        if self._begin is None or self._begin[:2] != (block, first):
-            self._begin = block, first, bare(block.text(first))
-        return self._begin[2]
+        if self._begin is None or self._begin[0] != first:
+            self._begin = first, bare(block.text(first))
+        return self._begin[1]
 
-    def _may_report(self, found: ReadLine, block: Lines, at: int) -> bool:
+    def _may_report(self, found: ReadLine, hit: Hit) -> bool:
         """Return True if a line may report a death."""
         worth = None if found.template is None else found.template.worth
-        return self._rules.causes.may_read(block.bytes_of(at, LONGEST)) if worth is None else worth
+        return self._rules.causes.may_read(hit.raw) if worth is None else worth
 
     def _log_lines(
         self, found: ReadLine, overwritten: bool, first: Bare, number: int, signs: list[UntimedRecoveryEvent]
@@ -211,8 +211,12 @@ class TextLines:
             own = None
         glued = own is not None and _is_behind_bar(line.text, said)
         own, next_line = (None, own) if glued else (own, None)
-        every = [timed(LogLine(number, first.stream, own or one.at, one), collected) for one in (*said, *moments)]
+        every = [LogLine(number, first.stream, own or one.at, one) for one in (*said, *moments)]
+        if collected is not None:
+            every = [timed(one, collected) for one in every]
         signs += signs_in(every)
+        if next_line is None and not moments:
+            return every, reason
         following = [LogLine(number, first.stream, next_line)] if next_line is not None else []
         return ([*every[: len(said)], *following], reason) if known else ([], "")
 
@@ -270,7 +274,7 @@ def _words(text: str) -> int:
 def _is_behind_bar(text: str, said: Sequence[ParsedEvent]) -> bool:
     """Whether the stamp of a line stands behind a progress bar: a process that was killed ends no line, and what the
     next one prints is glued to its bar."""
-    if not any(counted_bar(one) for one in said):
+    if "%|" not in text or not any(counted_bar(one) for one in said):
         return False
     found = placed_stamp(text)
     return found is not None and found[1][0] > text.find("%|") >= 0

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from goodput_cli.events.text.date_places import DatePlace, place_of_date
 from goodput_cli.events.text.digit_values import has_digits, masked
-from goodput_cli.events.text.lines import LineRules, Lines
+from goodput_cli.events.text.lines import Hit, LineRules
 from goodput_cli.events.text.log_lines import BadValueError, LineRule, ParsedEvent
 from goodput_cli.events.text.stamps import Bare, Stamp, StampError, bare, stamp_of
 
@@ -115,25 +115,26 @@ class LineReader:
         """Masked lines that were read once."""
         self._numbered = tuple({masked(one).encode() for one in rules.causes.anchors if has_digits(one)})
 
-    def read(self, block: Lines, at: int, overwritten: bool) -> ReadLine:
+    def read(self, hit: Hit) -> ReadLine:
         """Return the content of a line of a block."""
-        key = block.masked_line(at)
+        key, overwritten = hit.masked, hit.overwritten
+        raw = hit.raw.decode(errors="replace")
         templates = self._templates[overwritten]
         template = templates.get(key)
         if template is None:
             if key in templates or len(key) > _LONGEST:
-                return self._read_alone(block.text(at), overwritten)
+                return self._read_alone(raw, overwritten)
             if key not in self._seen:
                 _bound(self._seen)
                 self._seen.add(key)
-                return self._read_alone(block.text(at), overwritten)
+                return self._read_alone(raw, overwritten)
             _bound(templates)
-            template = templates[key] = self._template(block.text(at), key, overwritten)
+            template = templates[key] = self._template(raw, key, overwritten)
             if template is None:
-                return self._read_alone(block.text(at), overwritten)
+                return self._read_alone(raw, overwritten)
         if template.is_silent:
             return template.silent
-        line = template.bare(block.text(at))
+        line = template.bare(raw)
         said, reason = _events(template.rules, line.text)
         moments = _events(template.signs, line.text)[0] if template.signs else []
         return ReadLine(line, [] if reason else said, bool(template.rules), reason, moments, template)
