@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, cast
 
 from goodput_cli.events.text.date_places import DatePlace, place_of_date
 from goodput_cli.events.text.digit_values import has_digits, masked
 from goodput_cli.events.text.lines import Hit, LineRules
-from goodput_cli.events.text.log_lines import BadValueError, LineRule, ParsedEvent
+from goodput_cli.events.text.log_lines import BadValueError, LineRule, ParsedEvent, Reading, RuleOfLines, line_readings
 from goodput_cli.events.text.stamps import Bare, Stamp, StampError, bare, stamp_of
 
 _MOST = 8192
@@ -155,7 +155,32 @@ class LineReader:
         return Template(raw, line, rules, signs, worth)
 
 
-def _bound(known: set[bytes] | dict[bytes, Template | None]) -> None:
+class FirstRule(Generic[RuleOfLines]):
+    """Reads texts by the first rule that matches, and remembers which one that is for each template."""
+
+    def __init__(self, rules: Sequence[RuleOfLines]) -> None:
+        self._rules = rules
+        self._known: dict[str, list[Fields] | None] = {}
+
+    def read(self, text: str) -> Reading[RuleOfLines] | None:
+        """Return what the first rule makes of a text; None if no rule reads it."""
+        key = masked(text)
+        if key not in self._known:
+            _bound(self._known)
+            self._known[key] = _fields(self._rules, text, overwritten=False)
+        found = self._known[key]
+        if found is None:
+            return next(line_readings(self._rules, text), None)
+        if not found:
+            return None
+        rule = cast(RuleOfLines, found[0].rule)
+        try:
+            return Reading(rule, rule.read(TextMatch(text, found[0].places, found[0].names)))
+        except (BadValueError, StampError) as error:
+            return Reading(rule, None, error)
+
+
+def _bound(known: set[bytes] | dict[Any, Any]) -> None:
     if len(known) >= _MOST:
         known.clear()
 

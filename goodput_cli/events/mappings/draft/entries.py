@@ -15,6 +15,7 @@ from typing import Any
 
 from goodput_cli.events.mappings.draft.words import EPOCH, STEP, plain, unit_of
 from goodput_cli.events.mappings.times import pattern_of, read_time
+from goodput_cli.events.text.digit_values import has_digits, masked
 from goodput_cli.events.text.log_lines import BadValueError
 from goodput_cli.events.text.stamps import (
     AMERICAN_STAMP,
@@ -67,6 +68,9 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 """What differs from line to line."""
+_OF_DIGITS = re.compile(r"\d{4}[-/]\d\d[-/]\d\d[T ]|\dx", re.ASCII)
+"""Texts that are a token only with some digits: those that may be a date or a hexadecimal number."""
+_MOST_SHAPES = 8192
 _COUNTED = re.compile(r"\s?(epoch|batch|iter|step|it)s?\b(?!/s)")
 """A word directly behind a number that says what it counts, as in `3epoch`, if no word before does."""
 _OF = re.compile(r"(?:it|iter|step|batch)?s? ?(?:/|of) ?")
@@ -305,8 +309,9 @@ def _clock_of(texts: Sequence[str], changed: int) -> str:
 def text_groups(entries: Iterable[Entry]) -> list[Group]:
     """Entries that differ in their values only, together."""
     found: dict[str, tuple[list[Entry], list[tuple[str, ...]]]] = {}
+    shapes = _Shapes()
     for one in entries:
-        key, values = _shape(one)
+        key, values = shapes.shape_of(one)
         rows, texts = found.setdefault(key, ([], []))
         rows.append(one)
         texts.append(values)
@@ -316,6 +321,27 @@ def text_groups(entries: Iterable[Entry]) -> list[Group]:
         columns = [_column(rows[0], tokens, at, values) for at, values in enumerate(zip(*texts, strict=True))]
         groups.append(Group(rows, columns, plain(rows[0].message), tokens))
     return groups
+
+
+class _Shapes:
+    """Takes lines apart, those of one template at the same places."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, str], tuple[str, list[slice]]] = {}
+        """By begin and masked text."""
+
+    def shape_of(self, one: Entry) -> tuple[str, tuple[str, ...]]:
+        """Return what `_shape` returns."""
+        known = self._known.get((one.begin, masked(one.text)))
+        if known is not None:
+            return known[0], tuple([one.text[place] for place in known[1]])
+        key, values = _shape(one)
+        if not has_digits(key) and not _OF_DIGITS.search(one.text, one.begin):
+            if len(self._known) >= _MOST_SHAPES:
+                self._known.clear()
+            places = [slice(*match.span()) for match in _TOKEN.finditer(one.text, one.begin)]
+            self._known[one.begin, masked(one.text)] = key, places
+        return key, values
 
 
 def _shape(one: Entry) -> tuple[str, tuple[str, ...]]:

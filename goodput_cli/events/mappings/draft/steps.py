@@ -18,10 +18,11 @@ import numpy as np
 from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.mappings.draft.entries import Entry, Group, Log
 from goodput_cli.events.mappings.draft.guess import StepGuess, usual_step
-from goodput_cli.events.mappings.rules import Mapped
+from goodput_cli.events.mappings.rules import DeclaredLineRule, Mapped
 from goodput_cli.events.mappings.samples import read_line
-from goodput_cli.events.text.log_lines import EventType, ParsedEvent, line_readings
+from goodput_cli.events.text.log_lines import EventType, ParsedEvent
 from goodput_cli.events.text.stamps import have_one_fraction
+from goodput_cli.events.text.templates import FirstRule
 
 _S = 10**9
 _LONG_PACES, _LONG = 5, 10.0
@@ -130,8 +131,9 @@ def steps_of(made: Mapped, log: Log, guess: StepGuess) -> Steps:
     by_others = guess.carried is not None or guess.counts_epochs
     carried = dict(zip(guess.group.places, guess.done, strict=True)) if by_others else None
     places: set[int] = set()
+    reader = FirstRule(made.lines)
     for one in log.entries:
-        rule, said = _reading(made, one)
+        rule, said = _reading(made, reader, one)
         if said is None or made.declared.rule[rule].event not in (EventType.STEP, EventType.STEP_START):
             continue
         done = 0 if said.type is EventType.START else said.step
@@ -157,13 +159,13 @@ def _epochs(records: Sequence[Record], guess: StepGuess) -> frozenset[int]:
     return frozenset(at for at, (a, b) in enumerate(pairwise(told), 1) if b <= a)
 
 
-def _reading(made: Mapped, one: Entry) -> tuple[int, ParsedEvent | None]:
+def _reading(made: Mapped, reader: FirstRule[DeclaredLineRule], one: Entry) -> tuple[int, ParsedEvent | None]:
     """The number of the rule that reads an entry, and what it says; (-1, None): none does. The time of an entry is
     known, and is not looked for again."""
     if not made.lines or len(one.text) < len(one.line):
         read = read_line(made, one.line)
         return (-1, None) if read is None else (read.rule, read.event)
-    reading = next(line_readings(made.lines, one.text), None)
+    reading = reader.read(one.text)
     return (-1, None) if reading is None else (reading.rule.number, reading.event)
 
 
