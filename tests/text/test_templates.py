@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.events.mappings import registry
+from goodput_cli.events.mappings.draft.entries import _shape, _Shapes, text_entries
 from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.text.causes import shipped_rows
 from goodput_cli.events.text.collector import TextPart
@@ -26,6 +27,7 @@ _TEXT = (".log", ".out", ".txt", ".jsonl")
 BLOCKS = (1 << 10, 1 << 20)
 _MOST = 8_000
 """Characters of a log that are read, to limit the time of the test."""
+_LEAST = 2_000
 
 
 def logs() -> Iterator[tuple[str, str]]:
@@ -81,6 +83,16 @@ def test_templates_change_no_log_line(name: str, monkeypatch: pytest.MonkeyPatch
     found = [parts(text, size) for size in BLOCKS]
     monkeypatch.setattr(LineReader, "_template", lambda *_: None)
     assert found == [parts(text, size) for size in BLOCKS]
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_templates_change_no_entry_of_a_draft(name: str) -> None:
+    lines = [("train.log:1", line, line) for line in repeated(LOGS[name][:_LEAST]).split("\n")]
+    together = text_entries(lines, "", 0)
+    alone = [entry for line in lines for entry in text_entries([line], "", 0)]
+    assert [(one.text, one.begin, one.span) for one in together] == [(one.text, one.begin, one.span) for one in alone]
+    shapes = _Shapes()
+    assert [shapes.shape_of(one) for one in together] == [_shape(one) for one in together]
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,9 @@ class RecordRule:
         if self.pattern is not None:
             found = self._match(record)
             fields |= {name: value for name, value in found.groupdict().items() if value is not None}
-        return meaning(self.mapping, self.declared, self.time, fields)
+        said = meaning(self.mapping, self.declared, self.time, fields)
+        said.common = _is_common(self.mapping, self.declared)
+        return said
 
     def _match(self, record: Record) -> Any:
         text = next((value for path in self.paths["text"] if isinstance(value := value_at(record, path), str)), "")
@@ -287,14 +289,21 @@ def _record_rule(row: int, declared: Declared, rule: DeclaredRule) -> RecordRule
     return RecordRule(row, rule, declared, time)
 
 
+def _is_common(declared: Declared, rule: DeclaredRule) -> bool:
+    """Return True if other programs print what a rule reads too, and other rules read what only this one prints."""
+    return not rule.own and any(other.own for other in declared.rule)
+
+
 def _line_rule(row: int, declared: Declared, rule: DeclaredRule) -> DeclaredLineRule:
-    time = declared.time_of(rule)
+    time, common = declared.time_of(rule), _is_common(declared, rule)
 
     def read(found: Any) -> ParsedEvent | None:
         if rule.event is EventType.IGNORE:
             return None
         fields = {name: value for name, value in found.groupdict().items() if value is not None}
-        return meaning(declared, rule, time, fields, found.string)
+        said = meaning(declared, rule, time, fields, found.string)
+        said.common = common
+        return said
 
     pattern, anchor = compiled(rule, time)
     split = declared.split is not None
@@ -363,7 +372,6 @@ def meaning(
     """What fields mean, with the time that they or the line say in the mapping's own way. time: how it is written;
     line: in which it may stand; "" for none. Raises BadFieldError."""
     said = ParsedEvent(declared.name, rule.event, edge=_EDGES[rule.edge], begins=rule.begins, once=rule.once)
-    said.common = not rule.own and any(other.own for other in declared.rule)
     said.label, said.rank = rule.label or fields.get("label", ""), fields.get("rank", "")
     if isinstance(declared.job, str):
         said.job = fields.get("job", "") or declared.job

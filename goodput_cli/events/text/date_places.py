@@ -43,16 +43,20 @@ class DatePlace(NamedTuple):
     fraction: slice
     """Columns of the digits after the second; empty for none."""
     zone: Zone
+    end: int
+    """Column behind the date and its zone."""
 
     def read(self, line: str) -> Stamp | None:
         """Return what `stamp_of` returns. Raises StampError."""
+        return None if self.at < 0 else self.read_here(line) or stamp_of(line)
+
+    def read_here(self, line: str) -> Stamp | None:
+        """Return the date at the place; None for digits that are none."""
         at = self.at
-        if at < 0:
-            return None
         minute = _minute(line[at : at + 16])
         second = int(line[at + 17 : at + 19])
         if minute is None or second > 60:
-            return stamp_of(line)
+            return None
         digits = line[self.fraction]
         ns = minute + second * NS_PER_SECOND
         return Stamp(ns + int(digits.ljust(9, "0")) if digits else ns, self.zone, not digits)
@@ -69,13 +73,12 @@ def place_of_date(line: str) -> DatePlace | None:
         is_value = line[found.start() - 1 : found.start()] == "="
         if is_value or found["noon"] or zone not in ("", "Z", "UTC") or found["y"][:2] not in _CENTURIES:
             return None
-        return DatePlace(
-            found.start(), slice(*found.span("f")) if found["f"] else slice(0), Zone.EXACT if zone else Zone.NAIVE
-        )
+        fraction = slice(*found.span("f")) if found["f"] else slice(0)
+        return DatePlace(found.start(), fraction, Zone.EXACT if zone else Zone.NAIVE, found.end())
     others = (_AMERICAN.search(line, 0, HEAD + LONGEST_STAMP), _DATE_LINE.match(line), _RICH.match(line))
     if any(others) or "datetime: " in line or CLOCK_AT_BEGIN.match(line):
         return None
-    return DatePlace(-1, slice(0), Zone.NAIVE)
+    return DatePlace(-1, slice(0), Zone.NAIVE, -1)
 
 
 @lru_cache(maxsize=4096)

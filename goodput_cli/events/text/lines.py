@@ -113,6 +113,15 @@ class Lines:
         found: I64 = lines[self.end[lines] - self.start[lines] <= LONGEST]
         return found
 
+    def each_found(self, anchors: Any) -> Iterator[int]:
+        """Yield the lines, none too long, in which something is found."""
+        last = -1
+        for match in anchors.finditer(self._data):
+            line = int(np.searchsorted(self.start, match.start(), side="right")) - 1
+            if line > last and self.end[line] - self.start[line] <= LONGEST:
+                yield line
+            last = line
+
     def stamped(self) -> tuple[I64, I64]:
         """The lines with what looks like a stamp, and at which column its date begins."""
         places = candidates(self._bytes)

@@ -132,7 +132,7 @@ class TextLines:
             return {}
         more: dict[int, int] = {}
         like_a_step = linear().compile(LIKE_A_STEP)
-        for at in block.found(like_a_step).tolist() if len(self._unread) < UNREAD_STEPS else ():
+        for at in block.each_found(like_a_step) if len(self._unread) < UNREAD_STEPS else ():
             step = like_a_step.search(block.bytes_of(at, LONGEST))
             if step is not None and int(step[1]) not in self._unread.values():
                 number = first_line + int(block.number[at])

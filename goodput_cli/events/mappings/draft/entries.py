@@ -15,6 +15,7 @@ from typing import Any
 
 from goodput_cli.events.mappings.draft.words import EPOCH, STEP, plain, unit_of
 from goodput_cli.events.mappings.times import pattern_of, read_time
+from goodput_cli.events.text.date_places import DatePlace, place_of_date
 from goodput_cli.events.text.digit_values import has_digits, masked
 from goodput_cli.events.text.log_lines import BadValueError
 from goodput_cli.events.text.stamps import (
@@ -238,15 +239,16 @@ def text_entries(texts: Iterable[tuple[str, str, str]], clock: str, changed: int
     """Texts as entries, without those that are blank behind their prefixes. texts: each with its FILE:LINE and the line
     that it stands in. clock: how its times are written."""
     entries: list[Entry] = []
+    dates = _Dates(clock)
     timed: list[tuple[Entry, Stamp]] = []
     for place, (where, line, said) in enumerate(texts):
         taken = bare(said[:LONGEST])
         text = taken.text.rstrip()
         if not text:
             continue
-        stamp, span = _read(text, clock) or (None, None)
+        stamp, span, begin = dates.read(text)
         process = intern(where.rpartition(":")[0] + (f" {taken.stream}" if taken.stream else ""))
-        entries.append(Entry(place, line, where, text, _message(text, span), process=process, span=span))
+        entries.append(Entry(place, line, where, text, begin, process=process, span=span))
         stamp = taken.collected or stamp
         if stamp is not None:
             timed.append((entries[-1], stamp))
@@ -256,6 +258,30 @@ def text_entries(texts: Iterable[tuple[str, str, str]], clock: str, changed: int
     for (one, _), stamp in zip(timed, stamps, strict=True):
         one.ns = stamp.ns
     return entries
+
+
+class _Dates:
+    """Reads the times of texts, those of one template at the same place."""
+
+    def __init__(self, clock: str) -> None:
+        self._clock = clock
+        self._known: dict[str, tuple[DatePlace | None, int]] = {}
+        """By masked text, the place of its date, and where its message begins."""
+
+    def read(self, text: str) -> tuple[Stamp | None, tuple[int, int] | None, int]:
+        """Return the stamp of a text, where it stands, and where the message begins."""
+        key = masked(text)
+        place, begin = self._known.get(key, (None, 0))
+        stamp = None if place is None or place.at < 0 else place.read_here(text)
+        if place is not None and stamp is not None:
+            return stamp, (place.at, place.end), begin
+        stamp, span = _read(text, self._clock) or (None, None)
+        begin = _message(text, span)
+        if not self._clock and span is not None:
+            if len(self._known) >= _MOST_SHAPES:
+                self._known.clear()
+            self._known[key] = place_of_date(text), begin
+        return stamp, span, begin
 
 
 def _message(text: str, span: tuple[int, int] | None) -> int:
