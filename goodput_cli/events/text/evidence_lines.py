@@ -227,11 +227,16 @@ class DocumentObserver:
         """How many observations were left out."""
         return self._observer.dropped
 
+    @property
+    def is_idle(self) -> bool:
+        """Return True if a block without lines that may report a death changes nothing."""
+        return not self._observer.wants_more and not self._open and not self._watches
+
     def feed(self, block: Lines, first_line: int, hits: Sequence[int], said: Mapping[int, Sequence[ParsedEvent]],
              stamped: I64, kinds: Mapping[int, Kind]) -> list[UntimedEvidence]:  # fmt: skip
         """What is seen in a block. hits: lines that may say something, ascending. said: what the rules read. stamped:
         lines with what looks like a stamp. kinds: of lines that many others are like."""
-        if not hits and not self._observer.wants_more and not self._open and not self._watches:
+        if not hits and self.is_idle:
             self._remember(block, stamped)
             return []
         begins = [at for at, ones in said.items() if any(one.type in _BEGINS for one in ones)]

@@ -8,7 +8,8 @@ process was alive, and where a line without a stamp lies.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from operator import itemgetter
 from zlib import crc32
 
@@ -18,12 +19,13 @@ from goodput_cli.arrays import I64
 from goodput_cli.events.formats.base import ParsedPart, without_records
 from goodput_cli.events.json_documents import json_in
 from goodput_cli.events.signs import UntimedRecoveryEvent
+from goodput_cli.events.text.calm_bars import CalmBars
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_say
 from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, UNREAD_STEPS, Hit, LineRules, Lines
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
 from goodput_cli.events.text.meaning import Interleaved, InTurns, loss_in
-from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step, thinned
+from goodput_cli.events.text.programs.progress_bars import NAME, counted_bar, counted_step, thinned
 from goodput_cli.events.text.sign_lines import signs_in
 from goodput_cli.events.text.stamps import Bare, StampError, bare, is_kernel_log, placed_stamp, stamp_or_none
 from goodput_cli.events.text.templates import LineReader, ReadLine
@@ -45,6 +47,27 @@ _PREFIXED = 128
 """Prefixes are in so many characters."""
 _LONGEST_COMPARED = 256
 _DIGITS = re.compile(r"\d+")
+
+
+@dataclass
+class _Content:
+    """What the lines of a block contain, by the place of each line."""
+
+    block: Lines
+    first_line: int
+    """Number of its first line in the document."""
+    placed: list[tuple[int, LogLine]] = field(default_factory=list)
+    said: dict[int, Sequence[ParsedEvent]] = field(default_factory=dict)
+    bad: list[tuple[int, str]] = field(default_factory=list)
+    """Number of a line and why it is wrong."""
+    meant: list[int] = field(default_factory=list)
+    """Lines that a rule knows, ascending."""
+    worth: list[int] = field(default_factory=list)
+    """Lines that may report a death."""
+    signs: list[UntimedRecoveryEvent] = field(default_factory=list)
+    kinds: Mapping[int, Kind] = field(default_factory=dict)
+    losses: dict[int, float] = field(default_factory=dict)
+    bars: CalmBars = field(default_factory=CalmBars)
 
 
 class TextLines:
@@ -71,55 +94,63 @@ class TextLines:
         """What the next lines say."""
         data = batch.data.replace(b"\r\n", b"\n") if b"\r" in batch.data else batch.data
         block = Lines(data)
-        hits = block.short() if self._rules.reads_all else block.found(self._rules.anchors)
         self._begin = None
-        bad: list[tuple[int, str]] = []
-        meant: list[int] = []
-        placed: list[tuple[int, LogLine]] = []
-        said: dict[int, Sequence[ParsedEvent]] = {}
-        worth: list[int] = []
-        signs: list[UntimedRecoveryEvent] = []
-        kinds: dict[int, Kind] = {}
-        losses: dict[int, float] = {}
-        compared = len(hits)
-        for place, hit in enumerate(block.hits(hits)):
-            at = hit.at
-            if self._worth >= BEGINS and compared == len(hits) and not kinds:
-                compared = place
-                kinds = self._storms.kinds(block, hits[place:])
-            kind = kinds.get(at)
-            if kind is not None and kind.quiet:
-                worth.append(at)
-                continue
-            found, more, reason = self._read(block, hit, batch.first_line, signs)
-            said[at] = [log_line.event for log_line in more if log_line.event is not None]
-            if more:
-                self._follow(found.line.text, more[0], losses)
-            if may_say(said[at], bool(more or reason)) and self._may_report(found, hit):
-                worth.append(at)
-                self._worth += 1
-                if kind is not None:
-                    kind.quiet = not (more or reason) and not any(asked_of(self._asked, block.text(at)))
-            if reason:
-                bad.append((batch.first_line + hit.number, reason))
-            if more or reason:
-                placed += [(at, log_line) for log_line in more]
-                meant.append(at)
+        read = _Content(block, batch.first_line)
+        self._read_hits(read, block.short() if self._rules.reads_all else block.found(self._rules.anchors))
         stamped = block.stamped()
-        placed += self._clocks(block, stamped, np.array(meant, dtype=np.int64), batch.first_line)
-        log_lines = [log_line for _, log_line in thinned(sorted(placed, key=itemgetter(0)))]
-        unread = self._unread_steps(block, batch.first_line, said)
+        read.placed += self._clocks(block, stamped, np.array(read.meant, dtype=np.int64), batch.first_line)
+        log_lines = [log_line for _, log_line in thinned(sorted(read.placed, key=itemgetter(0)))]
+        unread = self._unread_steps(block, batch.first_line, read.said)
         records, lines = _objects(block, batch.first_line)
-        noise = block.count - len(np.unique(block.number[meant])) - len(records)
-        seen = self._observer.feed(block, batch.first_line, worth, said, stamped[0], kinds)
+        noise = block.count - len(np.unique(block.number[read.meant])) - len(records)
+        if read.worth or not self._observer.is_idle:
+            for hit in read.bars.skipped:
+                self._read_skipped(read, hit)
+        seen = self._observer.feed(block, batch.first_line, read.worth, read.said, stamped[0], read.kinds)
         if batch.first_line == 1:
             self._by_host = is_kernel_log(data[:SNIFFED].decode(errors="replace"))
         writers = (turns.found() for turns in self._turns.values())
         interleaved = self._interleaved or next((one for one in writers if one is not None), None)
-        part = TextPart(log_lines, bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host, losses=losses,
-                        unread_steps=unread, signs=signs,
+        part = TextPart(log_lines, read.bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host,
+                        losses=read.losses, unread_steps=unread, signs=read.signs,
                         interleaved=interleaved)  # fmt: skip
         return ParsedPart(records, np.array(lines, dtype=np.int64), text=part)
+
+    def _read_hits(self, read: _Content, hits: I64) -> None:
+        """Read the lines of a block in which a literal of a rule was found."""
+        compared = len(hits)
+        for place, hit in enumerate(read.block.hits(hits)):
+            if self._worth >= BEGINS and compared == len(hits) and not read.kinds:
+                compared = place
+                read.kinds = self._storms.kinds(read.block, hits[place:])
+            kind = read.kinds.get(hit.at)
+            if kind is not None and kind.quiet:
+                read.worth.append(hit.at)
+            elif kind is None and self._skips(read, hit):
+                read.meant.append(hit.at)
+            else:
+                self._read_hit(read, hit, kind)
+        for hit in read.bars.waiting():
+            read.placed += self._read_skipped(read, hit)
+
+    def _read_hit(self, read: _Content, hit: Hit, kind: Kind | None) -> None:
+        found, more, reason = self._read(read.block, hit, read.first_line, read.signs)
+        said = read.said[hit.at] = [log_line.event for log_line in more if log_line.event is not None]
+        if more:
+            self._follow(found.line.text, more[0], read.losses)
+        if may_say(said, bool(more or reason)) and self._may_report(found, hit):
+            read.worth.append(hit.at)
+            self._worth += 1
+            if kind is not None:
+                kind.quiet = not (more or reason) and not any(asked_of(self._asked, read.block.text(hit.at)))
+        earlier = read.bars.follow(hit, found.template, more)
+        if earlier is not None:
+            read.placed += self._read_skipped(read, earlier)
+        if reason:
+            read.bad.append((read.first_line + hit.number, reason))
+        if more or reason:
+            read.placed += [(hit.at, log_line) for log_line in more]
+            read.meant.append(hit.at)
 
     def finish(self) -> ParsedPart:
         """The end of the document: what was seen at its end is left over."""
@@ -174,6 +205,28 @@ class TextLines:
                 self._interleaved = self._interleaved or oldest.found()
             turns = self._turns[key] = InTurns()
         return turns
+
+    def _skips(self, read: _Content, hit: Hit) -> bool:
+        """Return True for a state of a bar that need not be read; its step is followed."""
+        if self._lost < _LOSSES:
+            return False
+        if hit.first != hit.at:
+            begin = self._begin_of(read.block, hit.first)
+            if begin.stream or begin.collected is not None:
+                return False
+        state = read.bars.skipped_state(hit, self._reader.template_of(hit))
+        if state is None:
+            return False
+        bar, done = state
+        turn = self._turn((NAME, "", "", (bar.name, bar.epoch, bar.total), False))
+        turn.take(read.first_line + hit.number, done, hit.raw.decode(errors="replace"), bar=True)
+        return True
+
+    def _read_skipped(self, read: _Content, hit: Hit) -> Iterator[tuple[int, LogLine]]:
+        """Read a state of a bar that was skipped at first; its step was followed."""
+        _, more, _ = self._read(read.block, hit, read.first_line, [])
+        read.said[hit.at] = [log_line.event for log_line in more if log_line.event is not None]
+        return ((hit.at, log_line) for log_line in more)
 
     def _read(
         self, block: Lines, hit: Hit, first_line: int, signs: list[UntimedRecoveryEvent]

@@ -75,7 +75,7 @@ class ReadLine(NamedTuple):
 class Template:
     """How the lines of a template are read."""
 
-    __slots__ = ("cut", "date", "is_silent", "rules", "signs", "silent", "streams", "worth")
+    __slots__ = ("cut", "date", "is_plain", "is_silent", "rules", "signs", "silent", "streams", "worth")
 
     def __init__(self, raw: str, line: Bare, rules: list[Fields], signs: list[Fields], worth: bool | None) -> None:
         self.rules, self.signs, self.is_silent = rules, signs, not rules and not signs
@@ -88,6 +88,9 @@ class Template:
         """By what is put before a line."""
         self.worth = worth
         """Whether a line may report a death; None: its digits have to be looked at."""
+        has_time = self.date is None or self.date.at >= 0
+        self.is_plain = self.cut == 0 and not has_time and not signs and worth is False
+        """Whether a line contains nothing but what its rules read: no prefix, timestamp or death."""
         self.silent = ReadLine(Bare("", "", None), template=self)
 
     def bare(self, raw: str) -> Bare:
@@ -114,6 +117,10 @@ class LineReader:
         self._seen: set[bytes] = set()
         """Masked lines that were read once."""
         self._numbered = tuple({masked(one).encode() for one in rules.causes.anchors if has_digits(one)})
+
+    def template_of(self, hit: Hit) -> Template | None:
+        """Return the template of a line; None if it is not stored."""
+        return self._templates[hit.overwritten].get(hit.masked)
 
     def read(self, hit: Hit) -> ReadLine:
         """Return the content of a line of a block."""

@@ -15,7 +15,7 @@ from goodput_cli.events.text.log_lines import EventType, LineRule, LogLine, Pars
 NAME = "progress-bars"
 EVERY = 20
 """Seconds between two states of a bar that are kept: it shows whole seconds, and is drawn ten times in each."""
-_FIRST = 3
+FIRST = 3
 _BAR = pattern(
     r"^(?P<name>[^|%]*?)\d{1,3}%\|[^|]*\|\s*(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>\d{1,9}(?::\d\d){1,2})<"
     r"(?P<rest>[^\]]*)"
@@ -135,6 +135,10 @@ RULES = (
 )  # fmt: skip
 
 
+def is_bar_rule(rule: LineRule) -> bool:
+    return rule.read is _read_bar
+
+
 def bar_of(log_line: LogLine) -> Bar | None:
     said = log_line.event
     return said.detail[0][1] if said is not None and said.format == NAME and said.name == "bar" else None
@@ -179,7 +183,7 @@ class _Kept:
     last: Bar
     place: int = -1
     begun: int = 1
-    """States since it began, at most `_FIRST`."""
+    """States since it began, at most `FIRST`."""
 
 
 def thinned(placed: Sequence[tuple[int, LogLine]]) -> list[tuple[int, LogLine]]:
@@ -202,8 +206,8 @@ def thinned(placed: Sequence[tuple[int, LogLine]]) -> list[tuple[int, LogLine]]:
             continue
         if kept.place >= 0:
             left_out.add(kept.place)
-        stays = kept.begun < _FIRST or bar.elapsed >= kept.stays.elapsed + EVERY
-        kept.begun = min(kept.begun + 1, _FIRST)
+        stays = kept.begun < FIRST or bar.elapsed >= kept.stays.elapsed + EVERY
+        kept.begun = min(kept.begun + 1, FIRST)
         kept.stays, kept.place = (bar, -1) if stays else (kept.stays, place)
         kept.last = bar
     return [one for place, one in enumerate(placed) if place not in left_out] if left_out else list(placed)

@@ -1,0 +1,130 @@
+"""States of progress bars that `thinned` leaves out: the next one of the same bar shows more, and none is due yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from goodput_cli.events.text.lines import Hit
+from goodput_cli.events.text.log_lines import LogLine
+from goodput_cli.events.text.programs.progress_bars import EVERY, FIRST, Bar, bar_of, is_bar_rule
+from goodput_cli.events.text.templates import Template
+
+_DIGITS = 15
+"""Longer numbers are read by the rule."""
+
+
+class _State(NamedTuple):
+    """Fields of a line that draws a bar."""
+
+    name: str
+    total: str
+    done: int
+    elapsed: int
+
+
+@dataclass
+class _Drawn:
+    """One bar of a block, as `thinned` follows it."""
+
+    bar: Bar
+    """Its first state."""
+    done: int
+    elapsed: int
+    """Those of its last state."""
+    stays: int
+    """Seconds at its last state that stays."""
+    begun: int = 1
+    """States since it began, at most `FIRST`."""
+    waiting: Hit | None = None
+    """Its last state, if that was not read: it is left out as soon as another one follows."""
+
+    def draw(self, done: int, elapsed: int) -> bool:
+        """Take the next state, which shows more; return True if it stays."""
+        stays = self.begun < FIRST or elapsed >= self.stays + EVERY
+        self.begun = min(self.begun + 1, FIRST)
+        self.done, self.elapsed = done, elapsed
+        if stays:
+            self.stays = elapsed
+        return stays
+
+
+class CalmBars:
+    """Follows the bars of a block without ranks and timestamps, and finds the states that need not be read."""
+
+    def __init__(self) -> None:
+        self.skipped: list[Hit] = []
+        self._bars: dict[tuple[str, int | None, int], _Drawn] = {}
+        self._current: _Drawn | None = None
+        """The bar that was drawn last."""
+        self._fields: tuple[str, str] | None = None
+        """Name and total as that bar draws them."""
+        self._is_drawn = False
+        """Whether the state that is read next was followed already."""
+
+    def skipped_state(self, hit: Hit, template: Template | None) -> tuple[Bar, int] | None:
+        """Return the bar of a state that need not be read, and how many steps are done by it; None for others."""
+        drawn = self._current
+        if drawn is None or template is None or drawn.begun < FIRST:
+            return None
+        state = _state_in(hit, template)
+        if state is None or state[:2] != self._fields or state.done <= drawn.done or state.elapsed < drawn.elapsed:
+            return None
+        self._leave_out(drawn)
+        if drawn.draw(state.done, state.elapsed):
+            self._is_drawn = True
+            return None
+        drawn.waiting = hit
+        return drawn.bar, state.done
+
+    def follow(self, hit: Hit, template: Template | None, log_lines: Sequence[LogLine]) -> Hit | None:
+        """Follow a line that was read; return a state before it that has to be read as well."""
+        is_drawn, self._is_drawn = self._is_drawn, False
+        bar = bar_of(log_lines[0]) if log_lines else None
+        if bar is None or is_drawn:
+            return None
+        self._current = None
+        if len(log_lines) > 1 or log_lines[0].stream:
+            return None
+        state = None if template is None else _state_in(hit, template)
+        self._fields = None if state is None else state[:2]
+        key = bar.name, bar.epoch, bar.total
+        drawn = self._bars.get(key)
+        waiting = None if drawn is None else drawn.waiting
+        if drawn is None or bar.elapsed < drawn.elapsed or bar.done < drawn.done:
+            drawn = self._bars[key] = _Drawn(bar, bar.done, bar.elapsed, bar.elapsed)
+        elif bar.done == drawn.done and log_lines[0].stamp is None:
+            drawn.waiting = None
+        else:
+            self._leave_out(drawn)
+            waiting = None
+            drawn.draw(bar.done, bar.elapsed)
+        self._current = drawn
+        return waiting
+
+    def waiting(self) -> Iterator[Hit]:
+        """Yield the last states of bars that were not read."""
+        return (one.waiting for one in self._bars.values() if one.waiting is not None)
+
+    def _leave_out(self, drawn: _Drawn) -> None:
+        if drawn.waiting is not None:
+            self.skipped.append(drawn.waiting)
+            drawn.waiting = None
+
+
+def _state_in(hit: Hit, template: Template) -> _State | None:
+    """Return the state that a line draws; None if that is not its only content."""
+    if not template.is_plain or len(template.rules) != 1 or not is_bar_rule(template.rules[0].rule):
+        return None
+    text = hit.raw.decode(errors="replace")
+    name, total, done, clock = (text[template.rules[0].places[key] or slice(0)] for key in _FIELDS)
+    if len(done) > _DIGITS or len(total) > _DIGITS or "global_step=" in text:
+        return None
+    elapsed = 0
+    for part in clock.split(":"):
+        elapsed = 60 * elapsed + int(part)
+    return _State(name, total, int(done), elapsed)
+
+
+_FIELDS = ("name", "total", "done", "elapsed")
