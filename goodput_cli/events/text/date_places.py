@@ -25,13 +25,14 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 _CENTURIES = ("19", "20", "21")
 
 
-def _of_any_digits(pattern: re.Pattern[str]) -> re.Pattern[str]:
-    """Return a pattern that accepts dates of any century and month as well."""
-    text = re.sub(r"\(\?:19\|20\|21\)", r"\\d\\d", pattern.pattern).replace(r"20\d\d)", r"\d{4})")
-    return re.compile(text, pattern.flags)
+def _of_any_digits(pattern: re.Pattern[str]) -> str:
+    """Return the text of a pattern that accepts dates of any century as well."""
+    return re.sub(r"\(\?:19\|20\|21\)", r"\\d\\d", pattern.pattern).replace(r"20\d\d)", r"\d{4})")
 
 
-_DATED, _AMERICAN, _DATE_LINE = map(_of_any_digits, (DATED, AMERICAN_STAMP, DATE_LINE))
+_DATED = re.compile(_of_any_digits(DATED), re.ASCII)
+_AMERICAN = re.compile(_of_any_digits(AMERICAN_STAMP), re.ASCII)
+_DATE_LINE = re.compile(_of_any_digits(DATE_LINE), re.ASCII)
 _RICH = re.compile(r"\[\d\d/\d\d/\d\d \d\d:", re.ASCII)
 
 
