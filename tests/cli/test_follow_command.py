@@ -75,7 +75,7 @@ def test_truncation_is_reported_and_the_end_is_an_interrupt(tmp_path: Path) -> N
 SWALLOWED = """
 import os, signal
 import numpy
-from goodput_cli.api.watch import Watched
+from goodput_cli.api.watch import WatchedLog
 
 class LooksUp(type):
     def __getattr__(cls, name):
@@ -85,12 +85,12 @@ class LooksUp(type):
 class Operand(metaclass=LooksUp):
     pass
 
-def look(watched, before=Watched.look):
+def look(watched, before=WatchedLog.look):
     numpy.ones(1) == Operand()
     print("swallowed", flush=True)
     return before(watched)
 
-Watched.look = look
+WatchedLog.look = look
 from goodput_cli.__main__ import main
 main()
 """

@@ -98,7 +98,7 @@ def test_people_read_the_same_words_everywhere(logs: Path, capsys: pytest.Captur
     }
     assert known == {"kwh": {"red", "blue"}, "idle_hours": {"red", "blue"}}
     assert run([*asked, "--fail-if", "any(team):idle_hours>0.1"]) == 3
-    assert "any(team):idle_hours>0.1 [green]: not recorded" in capsys.readouterr().err
+    assert "any(team):idle_hours>0.1 [green]: inconclusive" in capsys.readouterr().err
 
 
 def _one_folder(logs: Path) -> None:

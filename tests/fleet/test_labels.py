@@ -19,7 +19,7 @@ def test_thresholds_of_groups(logs: Path, capsys: Output) -> None:
     assert run([*judge, "--fail-if", "any(team):goodput<99"]) == 3
     said = capsys.readouterr().err
     assert "[search]: FAILED" in said
-    assert "[(none)]: not recorded" in said
+    assert "[(none)]: inconclusive" in said
     assert run([*judge, "--fail-if", "goodput<1", "--fail-if", "analysed<50"]) == 0
     assert run([*judge, "--fail-if", "lost_hours>0.001"]) == 3
     assert run([*judge, "--strict"]) == 5

@@ -19,7 +19,7 @@ from tests.support.json_answers import check_answer
 pytestmark = pytest.mark.usefixtures("folder")
 Output = pytest.CaptureFixture[str]
 RUNS = ("hang", "requeue", "storm")
-LABELS = "job,team,accelerators\nhang,red,8\nrequeue,blue,16\nstorm,red,8\n"
+LABELS = "job,team,accelerators\nhang,red,8\nllm,blue,16\nstorm,red,8\n"
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ class AcmeSource:
             with open(path, "rb") as file:
                 data = file.read()
         except OSError as error:
-            raise SourceError(f"{safe(uri)}: {error.strerror}; look whether it is there") from error
+            raise SourceError(f"{safe(uri)}: {error.strerror}", tip="look whether it is there") from error
         context.report(Diagnostic("acme_greeting", "info", "Acme's server says good day", 1, (uri,)))
         context.expect(len(data))
         return self._batches(scheme, uri, data, context)

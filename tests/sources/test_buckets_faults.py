@@ -271,7 +271,7 @@ def test_memory_is_bounded() -> None:
 @pytest.mark.parametrize(
     ("key", "sentence"),
     [
-        (None, "key.json, which does not exist; fix the path"),
+        (None, "key.json, which does not exist\ntip: fix the path"),
         ({"type": "authorized_user"}, "run `gcloud auth application-default login`"),
         (
             {

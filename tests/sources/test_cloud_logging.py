@@ -129,7 +129,7 @@ def test_missing_job_is_not_enough_data(server: LoggingServer, capsys: pytest.Ca
 
 
 def test_missing_log_and_job_is_an_error(server: LoggingServer) -> None:
-    with pytest.raises(UsageError, match="no log: use"):
+    with pytest.raises(UsageError, match="no log; use"):
         read("cloud-logging://", job=None)
     server.add(*steps(3))
     assert len(read(job=None).table) == 4
