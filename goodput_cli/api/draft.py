@@ -393,7 +393,9 @@ def _lines(names: Sequence[str], stdin: BinaryIO | None, mappings: Sequence[Mapp
 
 def _is_of_scheduler(lines: Sequence[tuple[str, str]]) -> bool:
     """Return True for the accounting of a scheduler, which the built-in formats read."""
-    return lines[0][1].startswith("JobID|") or "|JobID|" in lines[0][1]
+    from goodput_cli.events.formats.collected import SACCT_HEADER
+
+    return {*lines[0][1].split("|")} >= SACCT_HEADER
 
 
 def _is_of_kernel(lines: Sequence[tuple[str, str]]) -> bool:

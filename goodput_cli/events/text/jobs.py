@@ -59,7 +59,7 @@ class TextFile:
     def number_in(self, allocations: Collection[str]) -> str:
         """Return the number in the name of its file that a scheduler gave its run; "" if there is none. allocations:
         the numbers in the rows of a scheduler."""
-        known = numbers_of_file(self.name).intersection(allocations)
+        known = [number for number in numbers_of_file(self.name) if number in allocations]  # there may be very many
         named = _OF_SLURM.search(_base(self.name))
         return min(known) if known else "" if named is None else named[1]
 
@@ -339,15 +339,6 @@ class _Run(NamedTuple):
     begin: int
     end: int
 
-    def may_be_of_job(self, other: _Run) -> bool:
-        """Return True if both may be attempts of one job: their numbers are the same, or they ran one after the other
-        under the same name."""
-        if not self.number or not other.number or self.number == other.number:
-            return True
-        if self.name and other.name and self.name != other.name:
-            return False
-        return min(self.end, other.end) - max(self.begin, other.begin) <= AT_ONCE
-
 
 class _Group:
     """Files of one job, each of which agrees with all others; they come in the order of their begins.
@@ -370,18 +361,31 @@ class _Group:
         self._end = 0
         self._first: int | None = None
         """The lowest step of all."""
-        self._runs: dict[str, _Run] = {}
-        """By the number of their scheduler."""
+        self._names: dict[str, str] = {}
+        """Names that a scheduler gave them, each with its number; the number is "" if several have that name."""
+        self._latest: tuple[_Run, ...] = ()
+        """Of the numbers of a scheduler the two runs that end last, the last one first."""
 
     def may_run(self, run: _Run) -> bool:
-        return all(map(run.may_be_of_job, self._runs.values()))
+        """Return True if a run that begins no earlier may be an attempt of the job. It is not if a run of another number
+        has another name, or runs at the same time."""
+        if not run.number:
+            return True
+        if run.name and any(name != run.name and number != run.number for name, number in self._names.items()):
+            return False
+        other = next((one for one in self._latest if one.number != run.number), None)
+        return other is None or min(run.end, other.end) - run.begin <= AT_ONCE
 
     def add(self, at: int, file: TextFile, run: _Run) -> None:
         """One that agrees."""
         self.places.append(at)
-        before = self._runs.get(run.number, run)
         if run.number and file.steps:
-            self._runs[run.number] = run._replace(begin=min(before.begin, run.begin), end=max(before.end, run.end))
+            if run.name:
+                self._names[run.name] = run.number if self._names.get(run.name, run.number) == run.number else ""
+            ends: dict[str, _Run] = {}
+            for one in sorted((*self._latest, run), key=lambda one: -one.end):
+                ends.setdefault(one.number, one)
+            self._latest = tuple(ends.values())[:2]
         self._job = self._job or file.own_job
         if file.steps:
             self._keep(file)

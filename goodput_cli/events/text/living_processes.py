@@ -20,8 +20,8 @@ class _Writer:
     """The last record."""
     has_start: bool = False
     """Whether a start line stood before the first record."""
-    begun: bool = False
-    """Whether a process began or ended since the last record."""
+    row: int = -1
+    """The place of the last record among the lines."""
     loaded: bool = False
     """Whether a checkpoint was loaded since the last record."""
     rolled_back: bool = False
@@ -32,7 +32,7 @@ class _Writer:
         names a rollback, the clock of the process goes on, or it only loads a checkpoint and prints none of the lines
         with which it began."""
         last = self.last
-        if last is None or self.begun or (said(record).step or 0) > (said(last).step or 0):
+        if last is None or (said(record).step or 0) > (said(last).step or 0):
             return False
         before, now = said(last).running, said(record).running
         clocks = (None if before is None else before.elapsed, None if now is None else now.elapsed)
@@ -50,8 +50,8 @@ def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
     found: list[LogLine] = []
     signs: list[LogLine] = []
     latest = max(log_line.end for log_line in log_lines)
-    rolled_back = False
-    for log_line in log_lines:
+    rolled_back, begun = False, -1  # begun: the place of the last line with which a process began or ended
+    for row, log_line in enumerate(log_lines):
         one = said(log_line)
         writer = writers.setdefault((one.format, log_line.stream), _Writer())
         if one.type is EventType.ROLLBACK:
@@ -59,16 +59,14 @@ def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
             log_line = replace(log_line, event=replace(one, type=EventType.ALIVE, format=steps))
         elif one.type is EventType.START or one.type in ENDS:
             writer.has_start |= one.type is EventType.START and writer.last is None
-            for other in writers.values():
-                other.begun = True
-            rolled_back = False
+            rolled_back, begun = False, row
         elif one.type in _LOADS:
             writer.loaded = True
         elif one.type is EventType.STEP:
             writer.rolled_back = rolled_back
-            if writer.is_rollback(log_line) and writer.last is not None:
+            if writer.last is not None and writer.row > begun and writer.is_rollback(log_line):
                 signs += _around(writer.last, log_line, f"process {len(signs) // 2 + 1}", latest)
-            writers[one.format, log_line.stream] = _Writer(log_line, writer.has_start)
+            writers[one.format, log_line.stream] = _Writer(log_line, writer.has_start, row)
             rolled_back = False
         found.append(log_line)
     return [*found, *signs]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from goodput_cli.events.text.epochs import epoch_of
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
@@ -88,8 +89,9 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
         evaluations += story.ended_evaluation() if bar is not None else ()
         told += _told(log_line, training, story)
     evaluations += [one for story in stories.values() for one in story.ended_evaluation()]
-    for place, evaluation in sorted(evaluations, key=lambda one: -one[0]):
-        told.insert(place, evaluation)
+    placed = ((place, 0, evaluation) for place, evaluation in evaluations)
+    ordered = sorted((*placed, *((at, 1, one) for at, one in enumerate(told))), key=itemgetter(0, 1))
+    told = [log_line for _, _, log_line in ordered]
     return [one for at, log_line in enumerate(told) for one in (*_resumed(told, at), log_line)]
 
 
@@ -106,21 +108,14 @@ def _resumed(log_lines: Sequence[LogLine], at: int) -> Iterator[LogLine]:
     """Where a process began whose bar began at 0: it jumps to a step behind a checkpoint, and goes on in smaller steps
     from there. It made no more of them before than then, and no more than its time allows."""
     first = log_lines[at]
-    start = (
-        next((log_line for log_line in reversed(log_lines[:at]) if log_line.event is not None), None)
-        if is_of_bars(first, EventType.STEP)
-        else None
-    )
-    if (
-        start is None
-        or not is_of_bars(start, EventType.START)
-        or not is_of_bars(first, EventType.STEP)
-        or first.event is None
-    ):
+    if first.event is None or not is_of_bars(first, EventType.STEP):
         return
-    later = next(
-        (one for one in log_lines[at + 1 :] if one.stream == first.stream and is_of_bars(one, EventType.STEP)), None
-    )
+    before = (log_lines[row] for row in range(at - 1, -1, -1))
+    start = next((log_line for log_line in before if log_line.event is not None), None)
+    if start is None or not is_of_bars(start, EventType.START):
+        return
+    behind = (log_lines[row] for row in range(at + 1, len(log_lines)))
+    later = next((one for one in behind if one.stream == first.stream and is_of_bars(one, EventType.STEP)), None)
     step = first.event.step or 0
     ahead = step
     if later is not None and later.event is not None and later.event.step:
