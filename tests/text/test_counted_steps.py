@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import goodput_cli
-from goodput_cli.events.text.counted_steps import writers_of
-from goodput_cli.events.text.epochs import epoch_of
+from goodput_cli.events.text.counted_steps import epoch_of, writers_of
 
 
 @pytest.mark.parametrize(

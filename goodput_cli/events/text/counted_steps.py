@@ -4,12 +4,11 @@ records of several processes that write one file without naming themselves (docs
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median_low
 
-from goodput_cli.events.text.epochs import epoch_of
 from goodput_cli.events.text.log_lines import ENDS, MAX_STEP, EventType, LogLine, ParsedEvent, Running
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -39,16 +38,18 @@ class _Counted:
 
 _MOST_WRITERS, _TURNS = 16, 2
 _WRITER = "writer "
-"""In the streams of processes that name themselves nowhere."""
+"""Part of the stream names of unnamed processes."""
 
 
 def writers_of(steps: Sequence[int], elapsed: Sequence[int]) -> list[int]:
-    """Return the writer of each of n records, numbered from 0, where several processes write one file without naming
-    themselves. A record is of the process whose step and clock it continues best; a new process begins where it
-    continues none. They are several only if they take turns: a process goes on after another one wrote, at least twice,
-    and both advance. A restart never goes back to where the process before it was.
+    """Return the writer of each of n records, numbered from 0, for a file that several unnamed processes may share.
 
-    steps, elapsed: each record's step, and its time since its process began."""
+    A record belongs to the process whose step and clock it continues best, and to a new process if it continues none.
+    There are several writers only if they alternate: at least twice, a process continues after another one wrote. A
+    restart never returns to the process before it.
+
+    steps, elapsed: the step of each record, and the time since its process began.
+    """
     last: list[tuple[int, int]] = []
     found: list[int] = []
     turns = 0
@@ -69,31 +70,36 @@ def writers_of(steps: Sequence[int], elapsed: Sequence[int]) -> list[int]:
 
 
 def _by_writer(log_lines: list[LogLine]) -> list[LogLine]:
-    """The same log lines, where records of several processes that name themselves nowhere have a stream each."""
-    told = list(log_lines)
-    for (_, stream), rows in _clocked_records(log_lines).items():
+    """Return the log lines with one stream per process, if several unnamed processes write one file."""
+    separated = list(log_lines)
+    for (_, stream), rows in _rows_by_stream(log_lines, _has_clock_of_process).items():
         steps, clocks = [_step_of(log_lines[row]) for row in rows], [_clock_of(log_lines[row]) for row in rows]
         writers = writers_of(steps, clocks)
         for row, writer in zip(rows, writers, strict=True):
             if writer:
-                told[row] = replace(log_lines[row], stream=f"{stream} {_WRITER}{writer + 1}".lstrip())
+                separated[row] = replace(log_lines[row], stream=f"{stream} {_WRITER}{writer + 1}".lstrip())
         for writer in {*writers}:
             own = [at for at, one in enumerate(writers) if one == writer]
             if _is_cut([steps[at] for at in own], [clocks[at] for at in own]):
-                told[rows[own[0]]] = _without_begin(told[rows[own[0]]])
-    return told
+                separated[rows[own[0]]] = _without_begin(separated[rows[own[0]]])
+    return separated
 
 
-def _clocked_records(log_lines: Sequence[LogLine]) -> Mapping[tuple[str, str], list[int]]:
-    """The records that have a step of the whole training and a clock of their process, by format and stream."""
+def _rows_by_stream(
+    log_lines: Sequence[LogLine], is_wanted: Callable[[ParsedEvent, Running], bool]
+) -> Mapping[tuple[str, str], list[int]]:
+    """Return the places of the lines that count within something and are wanted, by format and stream."""
     streams: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for row, one in enumerate(log_lines):
-        running = None if one.event is None or one.event.type is not EventType.STEP else one.event.running
-        if one.event is None or running is None or running.elapsed is None:
-            continue
-        if running.begins and running.of is None and running.epoch is None and one.event.step is not None:
+        if one.event is not None and one.event.running is not None and is_wanted(one.event, one.event.running):
             streams[one.event.format, one.stream].append(row)
     return streams
+
+
+def _has_clock_of_process(event: ParsedEvent, running: Running) -> bool:
+    """Return True for a record with a step of the whole training and a clock of its process."""
+    of_whole = running.of is None and running.epoch is None and event.step is not None
+    return event.type is EventType.STEP and running.elapsed is not None and running.begins and of_whole
 
 
 def _is_cut(steps: Sequence[int], clocks: Sequence[int]) -> bool:
@@ -121,6 +127,23 @@ def _clock_of(log_line: LogLine) -> int:
     return 0 if log_line.event is None or log_line.event.running is None else log_line.event.running.elapsed or 0
 
 
+def epoch_of(named: int | None, epoch: int, *, was_full: bool, begun: bool, restored: bool) -> int:
+    """Return the epoch of a count of steps that begins again.
+
+    named: the epoch in its line or in a line before it; None: no line names it.
+    epoch: that of the count before.
+    was_full: whether that count came to its end.
+    begun, restored: whether a process began or died in between, and whether it loaded a checkpoint.
+
+    See docs/formats.md, Progress bars.
+    """
+    if named is not None:
+        return named
+    if was_full and not begun:
+        return epoch + 1
+    return epoch if restored else 0
+
+
 def counted_steps(log_lines: list[LogLine]) -> list[LogLine]:
     """The same log lines with the steps, and the times that they took, of what is counted within something. log_lines:
     of one source, in order of lines."""
@@ -141,15 +164,7 @@ def counted_steps(log_lines: list[LogLine]) -> list[LogLine]:
 def _of_all_steps(log_lines: list[LogLine]) -> list[LogLine]:
     """The same, where a record shows the time of all its steps: one of them took its part of it; of the first record,
     whose steps are not known, that which steps of the next took."""
-    streams: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for row, log_line in enumerate(log_lines):
-        if (
-            log_line.event is not None
-            and log_line.event.running is not None
-            and log_line.event.running.whole is not None
-        ):
-            streams[log_line.event.format, log_line.stream].append(row)
-    for rows in streams.values():
+    for rows in _rows_by_stream(log_lines, lambda _, running: running.whole is not None).values():
         ahead = [_step_of(log_lines[b]) - _step_of(log_lines[a]) for a, b in pairwise(rows)]
         for row, steps in zip(rows, [*ahead[:1], *ahead] if ahead else [1], strict=True):
             said = log_lines[row].event
@@ -163,16 +178,8 @@ def _of_all_steps(log_lines: list[LogLine]) -> list[LogLine]:
 def _with_evaluations(log_lines: list[LogLine]) -> list[LogLine]:
     """The same, where a record that shows the time of its last step alone takes that of all its steps: the others took
     the usual time. One that is a multiple of that, at an even distance, holds an evaluation."""
-    streams: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for row, log_line in enumerate(log_lines):
-        if (
-            log_line.event is not None
-            and log_line.event.running is not None
-            and log_line.event.running.last is not None
-        ):
-            streams[log_line.event.format, log_line.stream].append(row)
     evaluations: dict[int, LogLine] = {}
-    for rows in streams.values():
+    for rows in _rows_by_stream(log_lines, lambda _, running: running.last is not None).values():
         times = [_last_of(log_lines[row]) for row in rows]
         usual = sorted(times)[(len(times) - 1) // 2]
         long = [_step_of(log_lines[row]) for row, time in zip(rows, times, strict=True) if time > _MULTIPLE * usual]

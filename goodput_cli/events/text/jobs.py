@@ -367,8 +367,8 @@ class _Group:
         """Of the numbers of a scheduler the two runs that end last, the last one first."""
 
     def may_run(self, run: _Run) -> bool:
-        """Return True if a run that begins no earlier may be an attempt of the job. It is not if a run of another number
-        has another name, or runs at the same time."""
+        """Return True if a run that begins no earlier may be an attempt of the job. It is none if a run of another
+        number has another name, or runs at the same time."""
         if not run.number:
             return True
         if run.name and any(name != run.name and number != run.number for name, number in self._names.items()):

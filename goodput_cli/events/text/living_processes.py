@@ -1,4 +1,4 @@
-"""Processes that go on where their steps fall: lines that show a rollback (accounting §3, Rollbacks)."""
+"""Evidence in text that a process continued although its steps went back (accounting §3, Rollbacks)."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _LOADS = (EventType.RESTORE, EventType.RESUME)
 
 @dataclass
 class _Writer:
-    """What the lines of one format and stream showed so far."""
+    """State of one format and stream while its lines are read."""
 
     last: LogLine | None = None
     """The last record."""
     has_start: bool = False
-    """Whether a start line stood before the first record."""
+    """True if a start line precedes the first record."""
     row: int = -1
     """The place of the last record among the lines."""
     loaded: bool = False
-    """Whether a checkpoint was loaded since the last record."""
+    """True if a checkpoint was loaded since the last record."""
     rolled_back: bool = False
-    """Whether a line since the last record names a rollback."""
+    """True if a line since the last record names a rollback."""
 
     def is_rollback(self, record: LogLine) -> bool:
-        """Return True if a record is of the process of the one before, though its step is not above that one's: a line
-        names a rollback, the clock of the process goes on, or it only loads a checkpoint and prints none of the lines
-        with which it began."""
+        """Return True if a record whose step does not rise belongs to the process of the last record: a line names a
+        rollback, the clock of the process continues, or a checkpoint is loaded without the start line of the first
+        process."""
         last = self.last
         if last is None or (said(record).step or 0) > (said(last).step or 0):
             return False
@@ -41,8 +41,9 @@ class _Writer:
 
 
 def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The events of one source, with two signs of life of one process around each fall of its steps that a line shows
-    to be a rollback. Lines that name one are signs of life too. log_lines: in order of time."""
+    """Return the events of one source with two heartbeats of one process around each rollback.
+
+    Lines that name a rollback become heartbeats, too. log_lines: in order of time."""
     steps = next((said(one).format for one in log_lines if said(one).type is EventType.STEP), None)
     if steps is None:
         return [log_line for log_line in log_lines if said(log_line).type is not EventType.ROLLBACK]
@@ -73,16 +74,16 @@ def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
 
 
 def _around(before: LogLine, behind: LogLine, process: str, latest: int) -> Iterator[LogLine]:
-    """A sign of life of a process right before one record, and one right behind another. latest: the last time of the
-    source, ns."""
+    """Yield a heartbeat of a process just before one record and just after another. latest: the last time of the source
+    (ns)."""
     for record, time in ((before, before.end - 1), (behind, min(behind.end + 1, latest))):
         event = ParsedEvent(said(record).format, EventType.ALIVE, process=process)
         yield LogLine(record.line, record.stream, None, event, time, time)
 
 
 def with_untimed_restarts(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The events of one source in which no line has a time of day, with a sign of life wherever a process began after
-    another one: how long after, nothing shows (accounting §7)."""
+    """Return the events of a source without any time of day, with a heartbeat at each restart. The downtime before it
+    is unknown (accounting §7)."""
     found: list[LogLine] = []
     steps: dict[tuple[str, str], int] = {}
     for log_line in sorted(log_lines, key=lambda one: (one.time, one.line)):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from goodput_cli.events.text.epochs import epoch_of
+from goodput_cli.events.text.counted_steps import epoch_of
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.programs.bar_tracks import one_bar_each
 from goodput_cli.events.text.programs.progress_bars import NAME, Bar, bar_of, header_of, is_of_bars
@@ -54,11 +54,16 @@ def without_begun_elsewhere(parts: Sequence[list[LogLine]]) -> None:
 
 def first_epoch(sources: Iterable[Sequence[LogLine]]) -> int:
     """Return the number of the first epoch, 0 or 1, of the log lines of all sources."""
-    every = list(sources)
-    bars = (bar_of(log_line) for log_lines in every for log_line in log_lines)
-    numbers = [bar.epoch for bar in bars if bar is not None and bar.epoch is not None and bar.is_of_training]
-    numbers += [header for log_lines in every for one in log_lines if (header := header_of(one)) is not None]
-    return 1 if min(numbers, default=0) == 1 else 0
+    numbers = (_epoch_number(log_line) for log_lines in sources for log_line in log_lines)
+    return 1 if min((number for number in numbers if number is not None), default=0) == 1 else 0
+
+
+def _epoch_number(log_line: LogLine) -> int | None:
+    """Return the epoch that a bar of training or a line before one names; None for other lines."""
+    bar = bar_of(log_line)
+    if bar is None:
+        return header_of(log_line)
+    return bar.epoch if bar.is_of_training else None
 
 
 def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> list[LogLine]:
