@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from re import _constants, _parser  # type: ignore[attr-defined]  # what literals a pattern needs is asked nowhere else
 from typing import Any
@@ -89,7 +89,8 @@ def _field(name: str, kind: str | None, names: set[str]) -> str:
     return f"(?P<{name}>{pattern})"
 
 
-def examples_of(template: str) -> list[str]:
+@lru_cache(maxsize=1024)
+def examples_of(template: str) -> tuple[str, ...]:
     """Lines that a template reads: with values as different as its fields allow, with what may be missing and without.
     A pattern that reads all of them reads, as far as anybody can tell, every line of the template."""
     found = []
@@ -98,7 +99,7 @@ def examples_of(template: str) -> list[str]:
             kept = template if optional else re.sub(r"\[\?.*?\?\]", "", template)
             parts = (_example(part, number) for part in _PART.finditer(kept))
             found.append("".join(parts))
-    return found
+    return tuple(found)
 
 
 def _example(part: re.Match[str], number: int) -> str:
@@ -205,6 +206,7 @@ def cause_row(name: str, cause: DeclaredCause) -> CauseRow:
 TOO_COMMON = ("Error", "error", "WARN", "WARNING", "Killed", "rank", "ERROR")
 
 
+@lru_cache(maxsize=1024)
 def _checked(text: str, way: str, *, anywhere: bool) -> tuple[str, LinearPattern, str]:
     """A pattern, compiled, with its longest literal. way: the key that it stands in. anywhere: whether it may be tried
     on every line. Raises Mistake."""

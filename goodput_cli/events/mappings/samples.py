@@ -146,7 +146,7 @@ def check_shadows(made: Mapped) -> None:
 def _check_lines(made: Mapped, rules: Sequence[DeclaredLineRule]) -> None:
     for at, rule in enumerate(rules):
         template = made.declared.rule[rule.number].line
-        lines = examples_of(template) if template else []
+        lines = examples_of(template) if template else ()
         for earlier in rules[:at]:
             same = earlier.name == rule.name
             if not earlier.also and (same or (lines and all(earlier.pattern.search(line) for line in lines))):

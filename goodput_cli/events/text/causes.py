@@ -10,6 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from goodput_cli.events.evidence import Speaker
+from goodput_cli.events.text.digit_values import has_digits, masked
 from goodput_cli.events.text.log_lines import any_of, linear
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
 
@@ -142,6 +143,11 @@ class CauseRows:
         if not self.rows:
             return ()
         return tuple(sorted({anchor for row in self.rows for anchor in row.anchors} | set(ANCHORS_OF_BLOCKS)))
+
+    @cached_property
+    def masked_anchors(self) -> tuple[bytes, ...]:
+        """The literals with digits, masked."""
+        return tuple({masked(one).encode() for one in self.anchors if has_digits(one)})
 
     @cached_property
     def expression(self) -> Any:

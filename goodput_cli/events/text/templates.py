@@ -116,7 +116,6 @@ class LineReader:
         """By masked line, of lines that stay and of those that were overwritten; None: each line is read alone."""
         self._seen: set[bytes] = set()
         """Masked lines that were read once."""
-        self._numbered = tuple({masked(one).encode() for one in rules.causes.anchors if has_digits(one)})
 
     def template_of(self, hit: Hit) -> Template | None:
         """Return the template of a line; None if it is not stored."""
@@ -158,7 +157,8 @@ class LineReader:
         rules, signs = (_fields(each, line.text, overwritten) for each in (self._rules.rules, self._rules.signs))
         if rules is None or signs is None:
             return None
-        worth = None if any(one in key for one in self._numbered) else self._rules.causes.may_read(key)
+        causes = self._rules.causes
+        worth = None if any(one in key for one in causes.masked_anchors) else causes.may_read(key)
         return Template(raw, line, rules, signs, worth)
 
 

@@ -45,6 +45,7 @@ _FORMATS = (
 _SINCE = 1_388_534_400 * NS_PER_SECOND
 """2014: two digits that would be an earlier year are the day or the month."""
 UNIX_TIME = re.compile(r"(?<![\w.])1[4-9]\d{8}(?:\d{3})?(?:\.\d{1,9})?(?![\w.])")
+_MAY_HAVE_TIME = re.compile(r"\d:\d\d|\d{6}", re.ASCII)
 _FAR_BACK = 600 * NS_PER_SECOND
 _TRIED, LONGEST, _BEFORE, _SHARE = 400, 600, 40, 0.2
 _LEVEL = r"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE|[DIWE](?=[\] ]))"
@@ -316,12 +317,15 @@ def _clock_of(texts: Sequence[str], changed: int) -> str:
     """The clock that most of the first lines have: of several, that which goes forward, and ends before the file was
     last written to. texts: the first and the last lines."""
     tried = texts[:_TRIED]
-    counts = {clock: sum(_read(text, clock) is not None for text in tried) for clock in ("", *_FORMATS, "epoch")}
+    may_have = [text for text in tried if _MAY_HAVE_TIME.search(text)]
+    is_plain = not any(AMERICAN_STAMP.search(text, 0, _BEFORE) for text in may_have)
+    counts = {"": sum(_read(text, "") is not None for text in may_have)}
+    if is_plain and counts[""] == len(may_have):
+        return ""
+    counts |= {clock: sum(_read(text, clock) is not None for text in may_have) for clock in (*_FORMATS, "epoch")}
     most = max(counts.values())
     fitting = [clock for clock, count in counts.items() if count == most]
-    if most < _SHARE * min(len(tried), 20):
-        return ""
-    if "" in fitting and not any(AMERICAN_STAMP.search(text, 0, _BEFORE) for text in tried):
+    if most < _SHARE * min(len(tried), 20) or (is_plain and "" in fitting):
         return ""
 
     def against(clock: str) -> tuple[int, bool]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 from goodput_cli.errors import UsageError
@@ -40,6 +41,11 @@ def loaded(head: Sequence[str], rules: Sequence[Rule]) -> Mapped | None:
     text = "\n".join([*head, *(line for rule in rules for line in written(rule))])
     if not any(rule.event in ("step", "step_start", "start") for rule in rules):
         text += "\n[[rule]]\nevent = 'start'\nline = 'a rule of goodput that no line is of'\n"
+    return _loaded(text)
+
+
+@lru_cache(maxsize=64)
+def _loaded(text: str) -> Mapped | None:
     try:
         (mapping,) = mappings_in("draft.toml", text)
         return load_mapping(mapping)

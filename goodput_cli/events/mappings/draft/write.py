@@ -104,20 +104,32 @@ def _guessed(lines: Sequence[tuple[str, str]], changed: int) -> tuple[Log, list[
 def _first_variant(log: Log, name: str, guess: StepGuess) -> _Making | Contradiction:
     """A draft with the first way to write the rule of the steps that nothing contradicts, of those first that read no
     line about a save or an evaluation; else what contradicts the first."""
-    found: list[tuple[int, _Making, Mapped]] = []
-    for more in _VARIANTS if not log.records else (0,):
-        made = _Making(log, name, guess, rules.step_rules(log, guess, more))
-        mapped = None if any(made.rules == one.rules for _, one, _ in found) else made.loaded(made.rules)
-        if mapped is not None:
-            found.append((more, made, mapped))
     first: Contradiction | None = None
-    for more, made, mapped in sorted(found, key=lambda one: _reads_others(one[2], log, guess)):
+    for more, made, mapped in _variants(log, name, guess):
         made.steps = steps_of(mapped, log, guess)
         wrong = proof.step_contradiction(guess, made.steps, log)
         if wrong is None:
             return made.with_proven_time(more)
         first = first or wrong
     return first or Contradiction("S4", "no rule matches its lines", guess.group.first.where)
+
+
+def _variants(log: Log, name: str, guess: StepGuess) -> Iterator[tuple[int, _Making, Mapped]]:
+    """Yield the ways to write the rule of the steps, each with the words behind its last field; last those that read
+    lines about a save or an evaluation."""
+    tried: list[list[Rule]] = []
+    read_others = []
+    for more in _VARIANTS if not log.records else (0,):
+        made = _Making(log, name, guess, rules.step_rules(log, guess, more))
+        mapped = made.loaded(made.rules) if made.rules not in tried else None
+        tried.append(made.rules)
+        if mapped is None:
+            continue
+        if _reads_others(mapped, log, guess):
+            read_others.append((more, made, mapped))
+        else:
+            yield more, made, mapped
+    yield from read_others
 
 
 def _reads_others(mapped: Mapped, log: Log, guess: StepGuess) -> bool:
