@@ -308,25 +308,54 @@ def _told_apart(files: Sequence[TextFile], called: Mapping[str, str]) -> list[li
     tasks of one array of Slurm that run beside one another: a sweep. called: what a scheduler calls its allocations, by
     their numbers."""
     groups: list[_Group] = []
-    running: defaultdict[str, list[tuple[int, int, _Group]]] = defaultdict(list)
+    tasks: defaultdict[str, _Running] = defaultdict(_Running)
     """By array, the groups of tasks that may still run: no other task belongs to them."""
+    numbered = _Running()
+    """Groups of numbered files that may still run: no file of another number belongs to them."""
+    of_number: defaultdict[str, list[_Group]] = defaultdict(list)
     for at in sorted(range(len(files)), key=lambda at: (files[at].begin, files[at].name)):
         file, task = files[at], _TASK.fullmatch(_base(files[at].name))
-        tasks = running[task["array"]] if task is not None else []
-        while tasks and tasks[0][0] - file.begin <= AT_ONCE:
-            heappop(tasks)
-        number, group = file.number_in(called), None
+        number = file.number_in(called)
         run = _Run(number, called.get(number, ""), file.begin, file.end)
-        if len(tasks) < len(groups):
-            apart = {id(of_task) for _, _, of_task in tasks}
-            fitting = (one for one in groups if id(one) not in apart and one.may_run(run))
-            group = next((one for one in fitting if one.agrees(file)), None)
+        beside = tasks[task["array"]] if task is not None else None
+        apart = beside.groups_at(file.begin) if beside is not None else {}
+        all_run = len(numbered.groups_at(file.begin)) == len(groups)
+        some = of_number[number] if number and all_run else groups if len(apart) < len(groups) else []
+        fitting = (one for one in some if id(one) not in apart and one.may_run(run))
+        group = next((one for one in fitting if one.agrees(file)), None)
         if group is None:
             groups.append(group := _Group())
         group.add(at, file, run)
-        if task is not None and file.steps:
-            heappush(tasks, (file.end, at, group))
+        if beside is not None and file.steps:
+            beside.add(group, file.end)
+        if number and file.steps:
+            numbered.add(group, file.end)
+            if group not in of_number[number]:
+                of_number[number].append(group)
     return [group.places for group in groups]
+
+
+class _Running:
+    """Groups whose runs may go on at a moment; moments ascend."""
+
+    def __init__(self) -> None:
+        self._ends: list[tuple[int, int, _Group]] = []
+        """A heap of ends of runs."""
+        self._runs: dict[int, int] = {}
+        """By identity of a group, how many of its runs are in the heap."""
+
+    def add(self, group: _Group, end: int) -> None:
+        heappush(self._ends, (end, id(group), group))
+        self._runs[id(group)] = self._runs.get(id(group), 0) + 1
+
+    def groups_at(self, moment: int) -> Mapping[int, int]:
+        """Return the groups with a run that ends after a moment, by identity."""
+        while self._ends and self._ends[0][0] - moment <= AT_ONCE:
+            _, key, _ = heappop(self._ends)
+            self._runs[key] -= 1
+            if not self._runs[key]:
+                del self._runs[key]
+        return self._runs
 
 
 class _Run(NamedTuple):
