@@ -39,3 +39,22 @@ def test_process_lives_on_where_a_line_shows_it(lines: list[LogLine], *, is_roll
     named = [(one.event.process, one.time) for one in found if one.event is not None and one.event.process]
     assert [name for name, _ in named] == (["process 1"] * 2 if is_rollback else [])
     assert not any(one.event is not None and one.event.type is BACK for one in found)
+
+
+def test_rollback_named_without_a_load_leads_to_its_step() -> None:
+    back = line(45, BACK, 30)
+    found = with_living_processes([*STEPS, back, line(55, STEP, 40)])
+    assert [(one.event.step, one.end // S) for one in found if one.event and one.event.type is EventType.RESUME] == [
+        (30, 45)
+    ]
+
+
+def test_rollback_to_an_unlikely_step_has_no_step() -> None:
+    """The first number of the line is another one."""
+    found = with_living_processes([*STEPS, line(45, BACK, 4), line(55, STEP, 40)])
+    assert [one.event.step for one in found if one.event and one.event.type is EventType.RESUME] == [None]
+
+
+def test_load_after_a_named_rollback_takes_the_time_since_it() -> None:
+    found = with_living_processes([*STEPS, line(42, BACK), line(45, LOAD, 30), line(55, STEP, 40)])
+    assert [(one.time // S, one.end // S) for one in found if one.event and one.event.type is LOAD] == [(42, 45)]

@@ -76,6 +76,7 @@ STEPPED = (
     EventType.SAVED,
     EventType.RESTORE,
     EventType.RESUME,
+    EventType.ROLLBACK,
     EventType.EVAL,
     EventType.ALIVE,
 )

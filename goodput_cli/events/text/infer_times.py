@@ -306,7 +306,25 @@ class _Stream:
         elif records and (room <= (_BACK if whole else 0) or _is_untimed(self._marks[rows[-1]])):
             self._lay(rows, following - total)
         else:
-            self._lay(rows, last)
+            begin = self._last_begin(rows, at)
+            self._lay(rows[:begin], last)
+            self._lay(rows[begin:], following - sum(self._lengths[row] for row in rows[begin:]))
+
+    def _last_begin(self, rows: Sequence[int], at: int | None) -> int:
+        """Return where the last process of some rows begins behind steps of another one; their number without one.
+
+        Time that no row takes then passed before it began, unless the line at `at`, which shows that time, is an end.
+        """
+        steps = [place for place, row in enumerate(rows) if self._is_step(row)]
+        following = None if at is None else self._marks[at].event
+        if not steps or (following is not None and following.type in ENDS):
+            return len(rows)
+        starts = (place for place in range(steps[-1], steps[0], -1) if self._is_start(rows[place]))
+        return next(starts, len(rows))
+
+    def _is_start(self, at: int) -> bool:
+        said = self._marks[at].event
+        return said is not None and said.type is EventType.START
 
     def _is_step(self, at: int) -> bool:
         said = self._marks[at].event

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from goodput_cli.events.schema import UNTIMED_RESTART
+from goodput_cli.events.schema import UNTIMED_RESTART, Edge
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import said
 
@@ -22,10 +22,12 @@ class _Writer:
     """True if a start line precedes the first record."""
     row: int = -1
     """The place of the last record among the lines."""
+    stride: int = 0
+    """Steps between the last two records that rise."""
     loaded: bool = False
     """True if a checkpoint was loaded since the last record."""
-    rolled_back: bool = False
-    """True if a line since the last record names a rollback."""
+    rollback: LogLine | None = None
+    """A line since the last record that names a rollback."""
 
     def is_rollback(self, record: LogLine) -> bool:
         """Return True if a record whose step does not rise belongs to the process of the last record: a line names a
@@ -37,13 +39,33 @@ class _Writer:
         before, now = said(last).running, said(record).running
         clocks = (None if before is None else before.elapsed, None if now is None else now.elapsed)
         goes_on = clocks[0] is not None and clocks[1] is not None and clocks[0] < clocks[1]
-        return self.rolled_back or goes_on or (self.loaded and self.has_start)
+        return self.rollback is not None or goes_on or (self.loaded and self.has_start)
+
+    def resumption(self, record: LogLine) -> LogLine | None:
+        """Return where a rollback that a line names led; None if no line does, or another one names the checkpoint.
+
+        The step is known if the line names one from which the next record follows."""
+        line, last = self.rollback, self.last
+        if line is None or last is None or self.loaded:
+            return None
+        step, first = said(line).step, said(record).step or 0
+        event = ParsedEvent(said(record).format, EventType.RESUME, counted=False)
+        if step is not None and step < first <= step + self.stride:
+            return LogLine(line.line, record.stream, None, replace(event, step=step), line.end, line.end)
+        time = max(last.end + 1, record.end - 1)
+        return LogLine(record.line, record.stream, None, event, time, time)
+
+    def after(self, record: LogLine, row: int) -> _Writer:
+        """Return the state after a record at a place."""
+        steps = (said(record).step or 0) - (0 if self.last is None else said(self.last).step or 0)
+        return _Writer(record, self.has_start, row, steps if self.last is not None and steps > 0 else self.stride)
 
 
 def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
     """Return the events of one source with two heartbeats of one process around each rollback.
 
-    Lines that name a rollback become heartbeats, too. log_lines: in order of time."""
+    Lines that name a rollback become heartbeats, too. A load after such a line takes the time since it. log_lines: in
+    order of time."""
     steps = next((said(one).format for one in log_lines if said(one).type is EventType.STEP), None)
     if steps is None:
         return [log_line for log_line in log_lines if said(log_line).type is not EventType.ROLLBACK]
@@ -51,26 +73,36 @@ def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
     found: list[LogLine] = []
     signs: list[LogLine] = []
     latest = max(log_line.end for log_line in log_lines)
-    rolled_back, begun = False, -1  # begun: the place of the last line with which a process began or ended
+    rollback: LogLine | None = None
+    begun = -1  # the place of the last line with which a process began or ended
     for row, log_line in enumerate(log_lines):
         one = said(log_line)
         writer = writers.setdefault((one.format, log_line.stream), _Writer())
         if one.type is EventType.ROLLBACK:
-            rolled_back = True
-            log_line = replace(log_line, event=replace(one, type=EventType.ALIVE, format=steps))
+            rollback = log_line
+            event = replace(one, type=EventType.ALIVE, format=steps, step=None, took=None)
+            log_line = replace(log_line, time=log_line.end, event=event)
         elif one.type is EventType.START or one.type in ENDS:
             writer.has_start |= one.type is EventType.START and writer.last is None
-            rolled_back, begun = False, row
+            rollback, begun = None, row
         elif one.type in _LOADS:
             writer.loaded = True
+            log_line = log_line if rollback is None else _since(rollback, log_line)
         elif one.type is EventType.STEP:
-            writer.rolled_back = rolled_back
+            writer.rollback = rollback
             if writer.last is not None and writer.row > begun and writer.is_rollback(log_line):
                 signs += _around(writer.last, log_line, f"process {len(signs) // 2 + 1}", latest)
-            writers[one.format, log_line.stream] = _Writer(log_line, writer.has_start, row)
-            rolled_back = False
+                found += [one for one in (writer.resumption(log_line),) if one is not None]
+            writers[one.format, log_line.stream] = writer.after(log_line, row)
+            rollback = None
         found.append(log_line)
     return [*found, *signs]
+
+
+def _since(rollback: LogLine, load: LogLine) -> LogLine:
+    """Return a load of which only a point is known, with the time since a line that names its rollback."""
+    is_point = said(load).edge is Edge.POINT and load.time == load.end and not said(load).took
+    return replace(load, time=rollback.end) if is_point and not (load.odd or rollback.odd) else load
 
 
 def _around(before: LogLine, behind: LogLine, process: str, latest: int) -> Iterator[LogLine]:

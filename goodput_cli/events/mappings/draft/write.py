@@ -258,7 +258,9 @@ class _Making:
         steps = self.steps
         for group in groups:
             if all(at in steps.falls and not steps.ended[at] for at in steps.after(group)):
-                self._append(self._rule("rollback", group))
+                number = proof.resume_number(group, steps, self.guess)
+                names, more = ({}, []) if isinstance(number, Contradiction) else ({number[0]: "step:int"}, number[1])
+                self._append(self._rule("rollback", group, names, _BEFORE if more else []))
                 self.taken.append(group)
 
     def _loaded_only(self, loads: Sequence[Group]) -> set[int]:

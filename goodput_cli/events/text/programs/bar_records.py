@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from goodput_cli.events.text.counted_steps import epoch_of
-from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.programs.bar_tracks import one_bar_each
 from goodput_cli.events.text.programs.progress_bars import NAME, Bar, bar_of, header_of, is_of_bars
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -72,7 +72,7 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
     first: the number of the first epoch."""
     if not any(bar_of(log_line) is not None for log_line in log_lines):
         return [*_clocks_of(log_lines)]
-    log_lines = one_bar_each(log_lines)
+    log_lines = one_bar_each(_bars_first(log_lines))
     others = any(log_line.event is not None and log_line.event.type is EventType.STEP for log_line in log_lines)
     streams: defaultdict[str, list[LogLine]] = defaultdict(list)
     for log_line in log_lines:
@@ -98,6 +98,18 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
     ordered = sorted((*placed, *((at, 1, one) for at, one in enumerate(told))), key=itemgetter(0, 1))
     told = [log_line for _, _, log_line in ordered]
     return [one for at, log_line in enumerate(told) for one in (*_resumed(told, at), log_line)]
+
+
+def _bars_first(log_lines: Sequence[LogLine]) -> list[LogLine]:
+    """Return the log lines, where the state of a bar precedes a death that is printed behind it: a bar that does not
+    end has no line of its own."""
+    found = list(log_lines)
+    for at in range(1, len(found)):
+        before, log_line = found[at - 1], found[at]
+        is_death = before.event is not None and before.event.type in ENDS
+        if is_death and before.line == log_line.line and bar_of(log_line) is not None:
+            found[at - 1 : at + 1] = log_line, before
+    return found
 
 
 def _clocks_of(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
@@ -206,8 +218,11 @@ def _told(log_line: LogLine, counted: set[tuple[str, int]] | None, story: _Story
         if said is not None and said.format == NAME and said.type is EventType.EVAL:
             story.evaluated += said.took or 0
         story.started |= said is not None and said.type is EventType.START
-        story.restored |= said is not None and said.type in (EventType.RESTORE, EventType.RESUME)
-        yield log_line
+        loads = said is not None and said.type in (EventType.RESTORE, EventType.RESUME)
+        story.restored |= loads
+        # Other programs may count from 0 in names of checkpoints: the bar shows where its process goes on.
+        is_named = loads and said is not None and said.format != NAME and said.step is not None
+        yield replace(log_line, event=replace(said, step=None)) if is_named and said is not None else log_line
 
 
 def _count_epochs(bar: Bar, story: _Story, *, new: bool) -> None:
@@ -240,17 +255,21 @@ def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
     step = bar.done + story.base if bar.global_step is None else bar.global_step + 1
     if before is not None and new and _goes_back(bar, before) and not (story.started or story.died):
         story.step, story.bar = step, bar
-        yield replace(log_line, event=ParsedEvent(NAME, EventType.ROLLBACK))
+        took = (bar.elapsed - before.elapsed) * NS_PER_SECOND
+        yield replace(log_line, event=ParsedEvent(NAME, EventType.ROLLBACK, took=took))
         yield replace(log_line, event=ParsedEvent(NAME, EventType.RESUME, step, counted=False))
         return
     again = new and (before is None or step < story.step or (step == story.step and bar.done > 0))
     again |= new and story.died and bar.done == 0  # the next epoch, of another process
     falls = before is not None and bar.elapsed < before.elapsed and bar.done < before.done
     begins = bar.done == 0 or falls or (before is None and bar.elapsed > 0)
-    if again and begins and not story.started:
+    resumes = new and before is not None and bar.is_resumed
+    if ((again and begins) or resumes) and not story.started:
         seen = (("elapsed", bar.elapsed),) if before is None and step > 1 else ()
         yield replace(log_line, event=ParsedEvent(NAME, EventType.START, once=True, detail=seen))
-    story.step = 0 if again else story.step
+    if resumes:
+        yield replace(log_line, event=ParsedEvent(NAME, EventType.RESUME, step, counted=False))
+    story.step = step if resumes else 0 if again else story.step
     story.started = story.restored = False
     story.died &= not new and before is not None and bar.done == before.done
     if new:  # a bar that begins anew does not hold what was before it

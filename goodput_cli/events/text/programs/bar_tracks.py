@@ -51,6 +51,12 @@ class _Track:
         since = (bar.elapsed - self.last.elapsed) * NS_PER_SECOND
         return self.until is None or now - self.until <= since + _BURST
 
+    def distance_to(self, bar: Bar) -> tuple[bool, bool, int, int]:
+        """Return how far a state lies behind the last one of this bar. A full bar comes last, then one that was drawn
+        with the same count, but at another time."""
+        ahead, later = bar.done - self.last.done, bar.elapsed - self.last.elapsed
+        return self.last.is_full, ahead == 0 < later, ahead, later
+
     def beside(self, other: _Track) -> bool:
         """Whether another process drew a bar at the same time: their states alternate, one behind the other they would
         take longer than the lines around them show, or their times overlap by over half of the shorter."""
@@ -109,7 +115,7 @@ def _tracks(
             same = tracks[bar.name, bar.epoch, bar.total]
             going = [track for track in same[-_NODES:] if track.goes_on(bar, shown) and not track.is_over(same)]
             if going:
-                track = max(going, key=lambda one: (not one.last.is_full, one.last.elapsed, one.last.done))
+                track = min(going, key=lambda one: one.distance_to(bar))
                 track.last, track.until = bar, None if log_line.stamp is None else shown
                 track.rows.append(row)
                 now = max(now, track.end)

@@ -36,6 +36,7 @@ _TOTALS = {
 """Running counts of the Trainer."""
 _MOST_WORK = 1e300
 _GLOBAL_STEP = re.compile(r"global_step=(\d{1,15})(?!\d)")
+_NO_RATE = re.compile(r"^\?, +\?\w*/")
 _HEADER = "epoch"
 """The name of lines that announce an epoch."""
 
@@ -51,6 +52,13 @@ class Bar(NamedTuple):
     total: int
     elapsed: int
     global_step: int | None
+    has_rate: bool = True
+    """False until the first step since the bar began."""
+
+    @property
+    def is_resumed(self) -> bool:
+        """True if another process did the steps that the bar shows."""
+        return self.done > 0 and not self.has_rate
 
     @property
     def is_full(self) -> bool:
@@ -92,6 +100,7 @@ def _read_bar(found: Any) -> ParsedEvent:
         whole(found["total"]),
         elapsed,
         None if step is None else int(step[1]),
+        _NO_RATE.search(rest) is None,
     )
     return ParsedEvent(NAME, EventType.ALIVE, name="bar", detail=(("bar", bar),))
 
