@@ -129,14 +129,15 @@ def test_weeks_with_few_runs_are_not_compared(two_teams: tuple[str, ...]) -> Non
     assert fleet(*two_teams, "--workers", "1")["change"] is None
 
 
-def test_info_diagnostics_are_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", [["fleet", "logs", "--workers", "1"], ["jobs", "logs"]], ids=["fleet", "jobs"])
+def test_info_diagnostics_are_printed_once(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """For five logs that name no job: the locations of the first three, and the number of others; `--verbose` and JSON
     have each."""
     for number in range(5):
         put(Path(f"logs/run-{number}/train.log"), life(3000 * number).splitlines())
     said = {}
     for more in ([], ["--verbose"]):
-        assert run(["fleet", "logs", "--workers", "1", *more]) == 0
+        assert run([*command, *more]) == 0
         said[bool(more)] = [line for line in capsys.readouterr().err.splitlines() if "info: job_name_assumed" in line]
     assert [line.endswith("; and 4 more (--verbose lists each)") for line in said[False]] == [True]
     assert said[False][0].startswith(

@@ -22,6 +22,7 @@ from goodput_cli.cli.options import (
 )
 from goodput_cli.cli.session import open_sheet_session
 from goodput_cli.compat.rules import ReconcileTimeout
+from goodput_cli.diagnostics.diagnostic import folded
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.jobs import SortKey
@@ -138,7 +139,8 @@ def jobs(line: CommandLine, sort: SortKey, limit: int | None) -> int:
 
     with session.reading(then="") as options:
         job_list = list_jobs(session.sources, sort=sort, limit=limit, **options)
-    return session.finish(jobs_sheet(job_list), job_list.diagnostics)
+    said = job_list.diagnostics if line.output.verbose else folded(job_list.diagnostics)
+    return session.finish(jobs_sheet(job_list), said)
 
 
 @click.command(
