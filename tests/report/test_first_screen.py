@@ -72,7 +72,7 @@ def test_first_eight_lines_are_the_answer() -> None:
     for answer in (
         "ended clean", "70.43 %", "7 h 53 min of 11 h 11 min",
         "5 disruptions (3 silent, 1 terminated, 1 slice down), cause unknown", "43 min 48 s  custom:EVAL_STEP",
-        "29 min 41 s", "the log does not show that checkpoint 1800 was completed", "goodput timeline",
+        "29 min 41 s", "does not show that checkpoint 1800", "goodput timeline",
         "--around disruption:4",
     ):  # fmt: skip
         assert answer in shown, answer

@@ -241,7 +241,7 @@ def test_completion_decides_what_is_lost_to_saves(tmp_path: Path, name: str, sto
     expected = {
         "older_checkpoint": f"although checkpoint {step} was complete",
         "failed_saves": f"checkpoint {step} was incomplete when the job failed",
-        "unknown_saves": f"the log does not show that checkpoint {step} was completed",
+        "unknown_saves": f"the log does not show that checkpoint {step} was complete",
     }
     assert all(expected[code] in text for code, text in seen.items())
 

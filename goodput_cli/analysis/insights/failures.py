@@ -156,8 +156,7 @@ def _older_checkpoints(failures: Failures) -> Iterator[Candidate]:
     if worst is None:
         return
     checkpoints, were = _checkpoints_of_steps(worst.newer)
-    what, step = ("restarted at", worst.began) if worst.restored is None else ("restored", worst.restored)
-    text = f"{what} step {step}, although {checkpoints} {were} complete"
+    text = f"{_restart_of(worst)}, although {checkpoints} {were} complete"
     if len(costly) > 1:
         text += f"; {plural(len(costly), 'such restore')} in total"
     yield _restores(failures, "older_checkpoint", int(failures.older.sum()), text, costly, worst)
@@ -188,9 +187,14 @@ def _unknown_saves(failures: Failures) -> Iterator[Candidate]:
         return
     count = sum(len(one.newer) for one in costly)
     checkpoints, were = _checkpoints_of_steps(worst.newer)
-    text = f"the log does not show that {checkpoints} {were} completed"
+    text = f"{_restart_of(worst)}; the log does not show that {checkpoints} {were} complete"
     text += f" (and {plural(count - len(worst.newer), 'more such checkpoint')})" if count > len(worst.newer) else ""
     yield _restores(failures, "unknown_saves", int(failures.unknown.sum()), text, costly, worst, None, count)
+
+
+def _restart_of(one: OlderRestore) -> str:
+    """Return words for a restart: `restored step 1400`."""
+    return f"restarted at step {one.began}" if one.restored is None else f"restored step {one.restored}"
 
 
 def _checkpoints_of_steps(steps: tuple[int, ...]) -> tuple[str, str]:
