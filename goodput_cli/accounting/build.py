@@ -33,9 +33,10 @@ from goodput_cli.accounting.attempts.evidence_of_attempts import (
     with_preemptions,
 )
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
-from goodput_cli.accounting.bounds import GOODPUT, LEAST_POINTS, NO_CLOCK, RISEN_LEVEL, Bound
+from goodput_cli.accounting.bounds import EPOCH_OR_RESTART, GOODPUT, LEAST_POINTS, NO_CLOCK, RISEN_LEVEL, Bound
 from goodput_cli.accounting.claims import downtime, planned_stops_excluded
 from goodput_cli.accounting.columns import of_kind, rows_of
+from goodput_cli.accounting.epoch_reading import find_unnamed_epochs, with_continued_steps
 from goodput_cli.accounting.intervals import (
     Intervals,
     data_intervals,
@@ -71,7 +72,7 @@ from goodput_cli.accounting.training.risen_level import RisenLevel, find_risen_l
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, UsualStepTimes
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.evidence import ends_by_exception
-from goodput_cli.events.schema import NONE, UNTIMED_RESTART, EventTable, Kind
+from goodput_cli.events.schema import NEXT_EPOCH, NONE, UNTIMED_RESTART, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.causes import CANCELLED
 from goodput_cli.vocabulary.text import plural
@@ -79,6 +80,12 @@ from goodput_cli.vocabulary.text import plural
 _MOST_LINES = 5
 """Lines that a bound names."""
 
+_OF_EPOCHS = {
+    GOODPUT: Category.PRODUCTIVE,
+    Category.WASTED.id: Category.WASTED,
+    Category.RECOVERY.id: Category.RECOVERY,
+}
+"""Quantities that differ if steps that begin to count again are the next epoch, and their categories."""
 _FIRST_RECORDS = 1000
 """Number of records that usually suffices to see more than two different steps."""
 _MAY_BE_TRAINING = (Category.OTHER, Category.RECOVERY, Category.UNDETERMINED)
@@ -170,11 +177,41 @@ class Timeline:
     def undecided(self, start: I64, end: I64) -> I64:
         """Return how much more time (ns) of each window [start, end) (ns) may be productive than the ledger contains
         (accounting §7). 0 if that changes goodput by at most half a point."""
+        return self.undecided_slowdown(start, end) + self._undecided_epochs(start, end)
+
+    def undecided_slowdown(self, start: I64, end: I64) -> I64:
+        """Return the part of the time in `undecided` (ns) that may be slow training."""
         if self._open_slowdown is None:
             return np.zeros(len(start), dtype=np.int64)
-        slow = self.ledger.of_account(self._open_slowdown, start, end)
+        return self._if_it_matters(self.ledger.of_account(self._open_slowdown, start, end), start, end)
+
+    def _undecided_epochs(self, start: I64, end: I64) -> I64:
+        """Return the part of the time in `undecided` (ns) that is productive if steps that begin again are epochs."""
+        other = self.epoch_reading
+        if other is None:
+            return np.zeros(len(start), dtype=np.int64)
+        both = [one.ledger.between(start, end, (Category.PRODUCTIVE,)) for one in (self, other)]
+        own, kept = (amounts.get((Category.PRODUCTIVE, -1), np.zeros(len(start), dtype=np.int64)) for amounts in both)
+        return self._if_it_matters(np.maximum(kept - own, 0), start, end)
+
+    def _if_it_matters(self, amount: I64, start: I64, end: I64) -> I64:
+        """Return an amount (ns) of each window [start, end); 0 if it is at most half a point of goodput."""
         excluded = self.ledger.between(start, end, (Category.EXCLUDED,)).get((Category.EXCLUDED, -1), 0)
-        return np.where(100 * slow > LEAST_POINTS * (end - start - excluded), slow, 0)
+        return np.where(100 * amount > LEAST_POINTS * (end - start - excluded), amount, 0)
+
+    @cached_property
+    def unnamed_epochs(self) -> Rows:
+        """Rows at which steps begin to count again, in the next epoch or another process (accounting §7)."""
+        if NEXT_EPOCH not in self.table.details:
+            return np.zeros(0, dtype=np.intp)
+        return find_unnamed_epochs(self.table, self.attempts, self.endings.how, self.died)
+
+    @cached_property
+    def epoch_reading(self) -> Timeline | None:
+        """The job if steps that begin to count again are the next epoch; None if none do."""
+        if len(self.unnamed_epochs) == 0:
+            return None
+        return build_timeline(with_continued_steps(self.table, self.unnamed_epochs), self.rules, self.end)
 
     def begin_of(self, level: RisenLevel) -> tuple[int, int]:
         """Return the first step of a risen level, as the log counts, and the row that shows it."""
@@ -183,7 +220,11 @@ class Timeline:
 
     def bounds(self, start: int, end: int) -> tuple[Bound, ...]:
         """Return the bounds of the window [start, end) (ns); none if the log decides all of it (accounting §7)."""
-        return (*self._bounds_of_risen_level(start, end), *self._bounds_of_restarts(start, end))
+        return (
+            *self._bounds_of_risen_level(start, end),
+            *self._bounds_of_epochs(start, end),
+            *self._bounds_of_restarts(start, end),
+        )
 
     @cached_property
     def untimed_restarts(self) -> Rows:
@@ -208,9 +249,26 @@ class Timeline:
         lines = tuple(self.table.where(row) for row in rows[:_MOST_LINES].tolist())
         return (Bound(GOODPUT, "at_most", most, NO_CLOCK, text, lines),)
 
+    def _bounds_of_epochs(self, start: int, end: int) -> tuple[Bound, ...]:
+        window = np.array([start]), np.array([end])
+        (undecided,) = self._undecided_epochs(*window).tolist()
+        other = self.epoch_reading
+        if not undecided or other is None:
+            return ()
+        count = plural(len(self.unnamed_epochs), "time")
+        text = f"step numbers begin again {count}: at the next epoch, or in a new process"
+        lines = tuple(self.table.where(row) for row in self.unnamed_epochs[:_MOST_LINES].tolist())
+        found: list[Bound] = []
+        for quantity, category in _OF_EPOCHS.items():
+            amounts = [one.ledger.between(*window, (category,)) for one in (self, other)]
+            least, most = sorted(int(of_reading.get((category, -1), np.zeros(1))[0]) for of_reading in amounts)
+            found.append(Bound(quantity, "at_least", least, EPOCH_OR_RESTART, text, lines))
+            found.append(Bound(quantity, "at_most", most, EPOCH_OR_RESTART, text, lines))
+        return tuple(found)
+
     def _bounds_of_risen_level(self, start: int, end: int) -> tuple[Bound, ...]:
         window, level = (np.array([start]), np.array([end])), self.risen_level
-        (undecided,) = self.undecided(*window).tolist()
+        (undecided,) = self.undecided_slowdown(*window).tolist()
         if level is None or not undecided:
             return ()
         amounts = self.ledger.between(*window, (Category.PRODUCTIVE, Category.SLOWDOWN))

@@ -32,7 +32,7 @@ CASES = Path(__file__).parent / "cases"
 RULES = ("D1", "D2", "D2a", "D2b", "D2c", *(f"D{number}" for number in range(3, 14)))
 PAIRS = (
     "D2 vs D4", "D4 vs D13", "D3 vs D12", "D5 vs D4", "D6 vs D12", "D7 vs D4", "D8 vs D12", "D8 vs D1", "D9 vs D4",
-    "D10 vs D11", "D11 vs D12", "D2b vs D12",
+    "D10 vs D11", "D11 vs D12", "D2b vs D12", "D13 vs D12",
 )  # fmt: skip
 """Rules that compete: both have evidence in the log, and the first decides."""
 KINDS = (*RULES, *PAIRS, "end")

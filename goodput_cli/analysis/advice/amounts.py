@@ -54,7 +54,7 @@ def amounts_of(timeline: Timeline, lives: Sequence[ReplayAttempt], taken: int) -
     lost = int((costs.taken_back[:-1] + costs.downtime + costs.restart)[disrupted].sum())
     slow = _slow(timeline) if timeline.reference_ns is None else time_in(Category.SLOWDOWN)
     if slow is not None:  # slowness that may be by design is not a slow step
-        slow -= int(timeline.undecided(np.array([timeline.start]), np.array([timeline.end]))[0])
+        slow -= int(timeline.undecided_slowdown(np.array([timeline.start]), np.array([timeline.end]))[0])
     lived, begin = {life.attempt for life in lives}, timeline.attempts.begin
     disruptions = int(np.count_nonzero(timeline.failed))
     never = [attempt for attempt in timeline.disruptions.tolist() if attempt not in lived]

@@ -469,6 +469,8 @@ class Declared(_Table, frozen=True):
     """A name, or where it stands; "": it comes from the files of the job, as that of all text."""
     zone: str = ""
     steps: Literal["done", "index", "start"] = "done"
+    epochs: Literal["none", "unknown"] = "none"
+    """Whether a step number that begins again may be of the next epoch, which no line names."""
     time: Annotated[
         Time,
         Meta(

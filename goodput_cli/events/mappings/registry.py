@@ -106,6 +106,10 @@ class Mappings:
         """What was assumed of these formats when their mappings were drafted, each with the format's name."""
         return [(one.name, text) for one in self._named_in(formats) for text in one.declared.assumed]
 
+    def with_unknown_epochs(self, formats: Iterable[str]) -> frozenset[str]:
+        """Return those of these formats whose steps may begin again with each epoch."""
+        return frozenset(one.name for one in self._named_in(formats) if one.declared.epochs == "unknown")
+
     def has_own_clock(self, formats: Iterable[str]) -> bool:
         """Whether one of these formats says how the times of its lines are written: what looks like another time in
         them is none."""

@@ -36,7 +36,7 @@ from goodput_cli.events.text.infer_times import (
 from goodput_cli.events.text.inside_lines import inside_of
 from goodput_cli.events.text.jobs import Named, TextFile, beside, name_jobs
 from goodput_cli.events.text.lines import UNREAD_STEPS
-from goodput_cli.events.text.living_processes import with_untimed_restarts
+from goodput_cli.events.text.living_processes import unnamed_epochs, with_untimed_restarts
 from goodput_cli.events.text.log_lines import EventType, LogLine
 from goodput_cli.events.text.meaning import formats_of, metrics_of, said
 from goodput_cli.events.text.neighbours import (
@@ -268,6 +268,8 @@ class Texts:
                 first_begin(source.log_lines) if placed.no_clock else []
             )
             meaning += last_steps(code, meaning, self._every, names)
+            if hints.mapping:
+                meaning += unnamed_epochs(meaning, hints.mappings.with_unknown_epochs(formats_of(meaning)))
             found[code] = _InTime(source, placed, meaning, zone)
         self._settle_rows(found, names, output)
         return found

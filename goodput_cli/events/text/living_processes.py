@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import median_low
 
-from goodput_cli.events.schema import UNTIMED_RESTART, Edge
+from goodput_cli.events.schema import NEXT_EPOCH, UNTIMED_RESTART, Edge
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import said
 
@@ -111,6 +114,40 @@ def _around(before: LogLine, behind: LogLine, process: str, latest: int) -> Iter
     for record, time in ((before, before.end - 1), (behind, min(behind.end + 1, latest))):
         event = ParsedEvent(said(record).format, EventType.ALIVE, process=process)
         yield LogLine(record.line, record.stream, None, event, time, time)
+
+
+def unnamed_epochs(log_lines: Sequence[LogLine], formats: Collection[str]) -> Iterator[LogLine]:
+    """Yield a heartbeat at each record of some formats whose number begins again, at the next epoch or in another
+    process (accounting §7).
+
+    No line shows which: nothing starts, ends or loads before it. Epochs end with the same number, so a number that is
+    exceeded elsewhere is none at which an epoch ended."""
+    counts: defaultdict[tuple[str, str], list[LogLine]] = defaultdict(list)
+    falls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    last: dict[tuple[str, str], int] = {}
+    begun = -1  # the place of the last line with which a process began or ended
+    for place, log_line in enumerate(sorted(log_lines, key=lambda one: (one.end, one.line)) if formats else ()):
+        one, key = said(log_line), (said(log_line).format, log_line.stream)
+        if one.type is EventType.START or one.type in (*ENDS, *_LOADS):
+            begun = place
+        elif one.type is EventType.STEP and one.step is not None and one.format in formats:
+            records = counts[key]
+            if records and last[key] > begun and one.step <= _step_of(records[-1]):
+                falls[key].append(len(records))
+            records.append(log_line)
+            last[key] = place
+    for key, places in falls.items():
+        steps = [_step_of(record) for record in counts[key]]
+        stride = median_low([b - a for a, b in pairwise(steps) if b > a] or [1])
+        for at in places:
+            if steps[at] <= stride and steps[at - 1] >= max(steps) - stride:
+                record = counts[key][at]
+                event = ParsedEvent(key[0], EventType.ALIVE, rank=said(record).rank, detail=NEXT_EPOCH)
+                yield LogLine(record.line, record.stream, None, event, record.end, record.end)
+
+
+def _step_of(log_line: LogLine) -> int:
+    return said(log_line).step or 0
 
 
 def with_untimed_restarts(log_lines: Sequence[LogLine]) -> list[LogLine]:

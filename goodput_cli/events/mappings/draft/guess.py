@@ -311,7 +311,8 @@ def _by_full_counts(made: StepGuess, values: list[int]) -> StepGuess:
     falls = [row for row, (a, b) in enumerate(pairwise(values), 1) if b < a]
     if sizes is None or not falls:
         return made
-    full = [row for row in falls if values[row - 1] == sizes[row - 1] == sizes[row]]
+    last = -1 if _is_index(made, values) else 0
+    full = [row for row in falls if values[row - 1] - last == sizes[row - 1] == sizes[row]]
     if len(full) < 0.5 * len(falls):
         return made
     done, epoch = [], 0

@@ -483,7 +483,17 @@ class _Making:
         if assumed:
             said = "assumed = [             # shown with each result; delete what you have checked"
             assumed = [said, *assumed, "]"]
-        return [f'name = "{self.name}"', *self.log.top, f'steps = "{steps}"', *assumed]
+        epochs = ['epochs = "unknown"       # where steps begin again: delete this if each is a restart']
+        head = [f'name = "{self.name}"', *self.log.top, f'steps = "{steps}"', *assumed]
+        return [*head, *epochs] if self._may_count_within_epochs() else head
+
+    def _may_count_within_epochs(self) -> bool:
+        """Return True if steps begin again and no line names an epoch or a total."""
+        guess, stride = self.guess, self.guess.stride
+        is_whole = "global" in guess.name or guess.is_epoch or guess.elapsed is not None or guess.column.of is not None
+        if is_whole or guess.epoch is not None or guess.carried is not None or guess.counts_epochs or guess.totals:
+            return False
+        return any(self.steps.records[at].done <= stride for at in self.steps.falls)
 
 
 def _reads_own(mapped: Mapped, at: int, rule: Rule) -> bool:
