@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import Attempts
 from goodput_cli.accounting.attempts.endings import End
@@ -13,7 +14,7 @@ from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.schema import NEXT_EPOCH, NO_STEP, NONE, EventTable, Kind
 
 
-def find_unnamed_epochs(table: EventTable, attempts: Attempts, how: I64, died: Mask) -> Rows:
+def find_unnamed_epochs(table: EventTable, attempts: Attempts, how: NDArray[np.int8], died: Mask) -> Rows:
     """Return the rows at which steps begin to count again, in an attempt that no line opened and after one whose end no
     line shows. how: `End` of each attempt. died: those that an exception ended."""
     rows = np.flatnonzero(table.detail == table.details.index(NEXT_EPOCH))
@@ -21,7 +22,7 @@ def find_unnamed_epochs(table: EventTable, attempts: Attempts, how: I64, died: M
     rows, attempt = rows[attempt > 0], attempt[attempt > 0]
     before = attempt - 1
     is_open = ~attempts.started[attempt] & ~attempts.rolled_back[attempt]
-    return rows[is_open & (how[before] == End.NOT_LOGGED) & ~died[before]]
+    return np.asarray(rows[is_open & (how[before] == End.NOT_LOGGED) & ~died[before]])
 
 
 def with_continued_steps(table: EventTable, marked: Rows) -> OrderedEvents:
@@ -41,7 +42,8 @@ def with_continued_steps(table: EventTable, marked: Rows) -> OrderedEvents:
         total = np.cumsum(ahead)
         place = np.searchsorted(records, rows, side="right") - 1
         step[rows] += np.where(place >= 0, total[place], 0)
-    detail = np.where(np.isin(np.arange(len(table)), marked), NONE, table.detail).astype(table.detail.dtype)
+    detail = table.detail.copy()
+    detail[marked] = NONE
     changed = replace(table, step=step, detail=detail)
     return OrderedEvents(changed, changed, np.zeros(0, dtype=np.intp))
 
