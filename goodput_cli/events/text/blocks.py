@@ -1,4 +1,4 @@
-"""Blocks of lines that say one thing: tracebacks, and what an agent of torchrun says of its processes."""
+"""Read blocks of lines: tracebacks, and failure reports of torchrun agents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from goodput_cli.events.text.stamps import read_or_none
 from goodput_cli.vocabulary.causes import KILLED, PEER_LOST, UNKNOWN_CAUSE, Role
 
 LONGEST_TRACEBACK = 200
-"""Lines in which a traceback says what was raised, else it says nothing."""
+"""Maximum number of lines of a traceback; without an exception by then, it is dropped."""
 _LONGEST_AGENT = 20_000
 _INNERMOST = 5
 _EXCEPTION = re.compile(r"(?P<type>[A-Za-z_][\w.]*)(?:\([\w.]*\))?(?:: ?(?P<what>.*))?$")
@@ -30,12 +30,12 @@ _RAISED_AGAIN = re.compile(
     r"Caught \w+ in (?:DataLoader worker process|pin memory thread|replica) |CheckpointException ranks:"
 )
 _OF_RANK = re.compile(r"\(RANK (\d{1,8})\)$")
-"""Behind the first line of a traceback that was raised on another rank."""
+"""Suffix of the first line of a traceback that was raised on another rank."""
 _BESIDE = re.compile(
     r"^(?:Exception in thread |Exception ignored in|--- Logging error ---|Task exception was never retrieved"
     r"|Exception in callback )"
 )
-"""What stands before the traceback of an exception that does not end its process."""
+"""Line before the traceback of an exception that does not end its process."""
 _TASK = re.compile(r"\(pid=(?P<pid>\d{1,9}), ip=(?P<host>[\w.:]+)")
 _OF_A_TASK = re.compile(r"^(?:\w+\.)*RayTaskError\(\w+\): ray::")
 _DIGITS = re.compile(r"\d")
@@ -51,7 +51,7 @@ _NO_STORE = re.compile(
     r"|^connect\(\) timed out\. Original timeout|connection to the C10d store has failed"
     r"|client socket has (?:timed out|failed to connect)|^Timed out trying to connect to .*TCPStore"
 )
-"""Nobody answers where ranks meet: before the first step that says more than that a peer is gone."""
+"""Rendezvous failures: before the first step, they show more than a lost peer."""
 _LOST = re.compile(
     r"NCCL communicator was aborted|remote process exited|Connection reset by peer|Broken pipe|Connection closed by"
     r"|Connection refused|Socket closed|ncclRemoteError|recvmsg:Connection|NCCL [Ee]rror (?:in: |\\d)"
@@ -62,7 +62,7 @@ _LOST = re.compile(
 _ELSEWHERE = re.compile(
     r"(?i)\bsee (?:the )?(?:root cause|stack ?trace|logs?|error)\w*(?: \(?above| for)|\bfor the root cause\b"
 )
-"""Words of an exception that say that another one tells why."""
+"""Words of an exception that refer to another one for the reason."""
 _WAITED_TYPES = ("RendezvousTimeoutError",)
 _WAITED = re.compile(
     r"Timed out (?:after \d+ seconds |while )?waiting|Socket Timeout|wait timeout after"
@@ -85,11 +85,11 @@ _ENVIRONMENT = re.compile(
     r"|Torch not compiled with CUDA|CUDA driver initialization failed"
     r"|^40[13] (?:Client Error|GET|POST|PUT)\b|does not have storage\.|\] Device acquire failed"
 )
-"""What is wrong with a machine or an image, if it is said before the first step."""
+"""Faults of a machine or an image, if logged before the first step."""
 _MISSING_TYPES = ("ImportError", "ModuleNotFoundError", "FileNotFoundError")
 _READER_TYPES = ("KeyError", "EOFError", "UnpicklingError", "BadZipFile", "JSONDecodeError", "SafetensorError")
 _REFUSED = "Weights only load failed"
-"""A good file may be refused as well, by a newer torch: the lines behind say which."""
+"""A newer torch may also refuse a valid file; the next lines show which."""
 _READER_FILE = re.compile(r"checkpoint|serialization\.py|safetensors")
 _OF_CHECKPOINT = re.compile(r"load_state_dict|(?:load|restore|read)_(?:checkpoint|ckpt)")
 _RESUMES = re.compile(r"\bresume_from_\w{1,20}\b")
@@ -102,24 +102,24 @@ class Frame(NamedTuple):
     file: str
     function: str
     code: str = ""
-    """The line of the program, where it is shown."""
+    """Source line, if shown."""
 
 
 @dataclass(frozen=True)
 class Raised:
-    """What an exception says of a death."""
+    """Cause that an exception gives for a failure."""
 
     code: str
     role: Role
     row: str = "exception"
     before_steps: str = ""
-    """The code that counts, as a root, in an attempt that made no step."""
+    """Code that counts, as a root, in an attempt without a step."""
     by_frames: bool = False
-    """Whether where it was raised says more than its words."""
+    """True if its frames determine it rather than its words."""
 
     @property
     def says_little(self) -> bool:
-        """Whether no more is known than that something failed."""
+        """Return True if it shows only that something failed."""
         return self.code in ("python_error", UNKNOWN_CAUSE)
 
 
@@ -128,36 +128,37 @@ class Traceback:
     """A traceback of one stream while it is read."""
 
     prefix: str
-    """What stands before it on its lines beyond what launchers put there: a logger's words."""
+    """Logger prefix of its lines, after launcher prefixes are removed."""
     indent: int
     unhandled: bool
-    """Whether the hook for unhandled exceptions printed it."""
+    """True if the hook for unhandled exceptions printed it."""
     line: int
     chained: bool = False
-    """Whether it was raised while an earlier one was handled, which is the cause."""
+    """True if it was raised while an earlier exception, its cause, was handled."""
     caused: bool = False
-    """Whether it tells anew of an earlier one that says little: more words of it may say more."""
+    """True if it repeats an earlier, vague exception: its words may be clearer."""
     host: str = ""
     pid: int | None = None
     rank: int | None = None
-    """Of whom it tells, where that is not who prints it."""
+    """Host, pid and rank of the process that raised it, if another one prints it."""
     headless: bool = False
-    """Whether its first line is missing: nobody knows who printed it."""
+    """True if its first line is missing, so the process is unknown."""
     garbled: bool = False
     beside: bool = False
-    """Whether it was raised beside the main thread, or where nobody asks for it: that does not end the process."""
+    """True if it was raised outside the main thread, or is ignored: it does not end the process."""
     seen: int = 0
     frames: list[Frame] = field(default_factory=list)
-    """The innermost ones, the last one last."""
+    """Innermost frames, the innermost last."""
 
     @property
     def places(self) -> list[str]:
-        """What each of its frames says: file, function and line of program."""
+        """Return the text of each frame: file, function and source line."""
         return [" ".join(frame) for frame in self.frames]
 
     @classmethod
     def begun(cls, text: str, raw: str, line: int, nested: bool) -> Traceback:
-        """The traceback whose first line this is. text: the line without prefixes. nested: in the block of an agent."""
+        """Return the traceback that begins with this line. text: the line without prefixes. nested: in the block of an
+        agent."""
         if TRACEBACK not in text and _SHOWN_FRAME.match(text):
             block = cls("", 0, bool(_UNHANDLED.search(raw.partition("  File ")[0])), line, headless=True)
             block.take(text)
@@ -166,7 +167,8 @@ class Traceback:
             task = _TASK.search(text)
             pid = int(task["pid"]) if task else None
             return cls("", 0, False, line, host=task["host"] if task else "", pid=pid)
-        before = text[: text.index(TRACEBACK)].removesuffix("Original ")  # of a worker, which its parent raised again
+        # Written in a worker; its parent raised it again.
+        before = text[: text.index(TRACEBACK)].removesuffix("Original ")
         named = before.strip()
         unhandled = bool(_UNHANDLED.search(raw.partition(TRACEBACK)[0]))
         told = _OF_RANK.search(text)
@@ -176,7 +178,7 @@ class Traceback:
         return cls(before if named else "", 0 if named else len(before), unhandled, line, rank=rank)
 
     def without_prefix(self, text: str) -> str:
-        """A line without what a logger puts before each."""
+        """Return a line without the logger prefix."""
         if not self.prefix or len(text) < len(self.prefix):
             return text
         head = text[: len(self.prefix)]
@@ -184,7 +186,7 @@ class Traceback:
         return text[len(self.prefix) :] if same else text
 
     def take(self, text: str) -> tuple[str, str] | None:
-        """The next line of its stream; (type, message) if it says what was raised."""
+        """Read the next line of its stream; return (type, message) if it contains the exception."""
         self.seen += 1
         text = self.without_prefix(text)
         if not text.strip() or len(text) - len(text.lstrip()) > self.indent:
@@ -204,18 +206,18 @@ _QUIET = ("[Previous line repeated", "~", "^", "*** ")
 
 
 def is_beside(lines: Iterable[str]) -> bool:
-    """Whether the lines before a traceback say that its exception does not end the process."""
+    """Return True if the lines before a traceback show that its exception does not end the process."""
     return any(_BESIDE.match(line) for line in lines)
 
 
 def begins_traceback(text: str) -> bool:
-    """Whether frames follow, and then the exception: behind a traceback's first line, behind a frame where that is
-    missing, and behind the line in which Ray names a task that raised."""
+    """Return True if frames and an exception follow: at the first line of a traceback, at a frame if that is missing,
+    and at the line in which Ray names a failed task."""
     return TRACEBACK in text or bool(_OF_A_TASK.match(text)) or bool(_SHOWN_FRAME.match(text))
 
 
 def exception_in(text: str) -> tuple[str, str] | None:
-    """Type and message of the exception that a line names."""
+    """Return type and message of the exception in a line; None if there is none."""
     match = _EXCEPTION.match(text)
     if match is None:
         return None
@@ -228,15 +230,14 @@ def exception_in(text: str) -> tuple[str, str] | None:
 
 
 def chains(text: str) -> str:
-    """How a line says that what follows was raised while the exception before was handled, or because of it; "": it
-    says no such thing."""
+    """Return the words in a line that chain the next exception to the one before; empty if there are none."""
     return next((one for one in (_HANDLED, CAUSED) if text.strip().startswith(one)), "")
 
 
 def raised(kind: str, what: str, frames: list[Frame]) -> Raised | None:
-    """What an unhandled exception says of a death; None: it is none, as a clean exit."""
+    """Return the cause that an unhandled exception gives; None for a clean exit."""
     last = kind.rpartition(".")[2]
-    if _RAISED_AGAIN.match(what):  # its own traceback follows
+    if _RAISED_AGAIN.match(what):  # Its own traceback follows.
         return None
     if last in ("SystemExit", "GeneratorExit", "StopIteration"):
         return None if what.strip() in ("", "0", "None") else Raised(UNKNOWN_CAUSE, "exit")
@@ -268,14 +269,17 @@ _PROGRAM = re.compile(
     r"^Command '?\[?['\"]?(?:\S*/)?(?:python|torchrun|accelerate|deepspeed|(?:ba)?sh|srun|mpirun|ray)[\d.]*"
     r"[ '\"]|died with <"
 )
-"""Commands that run the program itself: how it ended, which says nothing of why."""
+"""Commands that run the program itself: their exit does not explain the failure."""
 _OF_COMMAND = Raised("python_error", "root", before_steps="environment", by_frames=True)
 """A command that a program runs: a compiler, a tool."""
 
 
 def _by_frames(last: str, what: str, frames: list[Frame]) -> Raised | None:
-    """What says more by where it was raised than by its words: a terminal that is gone is no disk, a socket no mount,
-    and what a parent that died had not yet sent to the process it began no checkpoint."""
+    """Return the cause of an exception that its frames explain better than its words.
+
+    For example, a lost terminal is not a disk error, a socket is not a mount, and data missing from a dead parent is
+    not a checkpoint.
+    """
     file, function, code = frames[-1] if frames else Frame("", "")
     if what.startswith("[Errno 5]") and "'" not in what and (_TERMINAL.search(code) or _TERMINAL_FILES.search(file)):
         return Raised("python_error", "root", "terminal", by_frames=True)
@@ -289,7 +293,7 @@ def _by_frames(last: str, what: str, frames: list[Frame]) -> Raised | None:
 
 
 SPAWNED = "spawned worker"
-"""The row of what a worker says whose parent was gone before it had begun."""
+"""Row of a worker whose parent was gone before the worker began."""
 _TERMINAL = re.compile(r"^print\(|\bstd(?:out|err)\b|\btqdm\.write\(|^(?:self\.)?fp\.(?:write|flush)\(")
 _TERMINAL_FILES = re.compile(r"/tqdm/|/logging/__init__\.py$|/(?:rich|loguru|absl/logging)/")
 _SOCKET_FILES = re.compile(
@@ -333,7 +337,7 @@ ROOT_CAUSE = "Root Cause (first observed failure)"
 
 @dataclass
 class AgentBlock:
-    """What an agent says while it is read: how each process of its node ended, and which of them it saw first."""
+    """Failure report of an agent while it is read: how each process of its node ended, and the first to fail."""
 
     stream: str
     first: bool = False
@@ -344,7 +348,7 @@ class AgentBlock:
     rules: int = 0
 
     def take(self, text: str, line: int) -> bool:
-        """The next line of its stream; whether it belongs to the block."""
+        """Read the next line of its stream; return True if it belongs to the block."""
         self.seen += 1
         if _RULE.match(text):
             self.rules += 1
@@ -360,7 +364,7 @@ class AgentBlock:
                 *cause, text.strip(), "agent block", "launcher", line, self.stream, first=first
             )
             self.entry.last_line = line
-            if self.first:  # the root cause decides, not the number of an entry
+            if self.first:  # The root cause decides, not the number of an entry.
                 for other in self.failures:
                     other.first = False
             self.failures.append(self.entry)
@@ -384,8 +388,8 @@ class AgentBlock:
             entry.line = entry.last_line = line
 
     def told(self) -> Iterator[UntimedEvidence]:
-        """The failures with what they say of a death. The agent kills those that are left some seconds behind the one
-        that it saw first, so a kill later than that is its own; so is one whose first one was cut off."""
+        """Yield the failures with their causes. The agent kills the remaining processes some seconds after the first
+        failure, so a later kill is its own; so is any kill if the first failure is cut off."""
         first = next((one for one in self.failures if one.first), None)
         for one in self.failures:
             said = None if one.exit is None else by_exit(one.exit)
@@ -394,7 +398,7 @@ class AgentBlock:
                 if one is not first and one.exit in KILLS and _is_later(one, first):
                     one.role = "teardown"
                 yield one
-            elif one is first and one.exit is None:  # the rest of it was cut off
+            elif one is first and one.exit is None:  # The rest of it was cut off.
                 yield one
 
 

@@ -1,4 +1,4 @@
-"""Rows of evidence: which lines say something about a death, as data (`causes.toml`), tried with RE2."""
+"""Define rows of evidence: patterns of lines that explain a failure (`causes.toml`), matched with RE2."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
 
 TRACEBACK = "Traceback (most recent call last)"
 AGENT = "ChildFailedError"
-"""What begins the block in which an agent of torchrun says how its processes ended."""
+"""First line of the block in which a torchrun agent reports how its processes ended."""
 KILLS = (-9, 137, -15, 143)
-"""Exit codes of who was killed or told to end."""
+"""Exit codes of processes that were killed or asked to end."""
 ANCHORS_OF_BLOCKS = (
     TRACEBACK,
     '", line ',
@@ -42,24 +42,24 @@ _FATAL = "fatal"
 
 @dataclass(frozen=True)
 class Found:
-    """What a row says of a line."""
+    """The match of a row in a line."""
 
     row: str
     code: str
     role: Role
     speaker: Speaker
     fields: Mapping[str, str]
-    """Those of the expression that matched something."""
+    """Named groups of the pattern that matched."""
     likely: bool = False
     before_steps: str = ""
-    """The code that counts in an attempt without a step; "": the same."""
+    """Code that counts in an attempt without a step; empty: the same."""
     words: str = ""
-    """What the expression matched."""
+    """Text that the pattern matched."""
     at: int = 0
-    """Where in the line its literal stands, or what the expression matched, whichever is later."""
+    """Position in the line of the row's literal or of the match, whichever is later."""
 
     def number(self, name: str) -> int | None:
-        """A field that is a whole number."""
+        """Return a field as an integer; None if it is not one."""
         text = self.fields.get(name, "")
         return int(text) if text.lstrip("-").isascii() and text.lstrip("-").isdigit() and len(text) < 19 else None
 
@@ -76,25 +76,25 @@ class CauseRow:
     role: Role = "root"
     by: str = ""
     values: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Of the field `by`: code and role."""
+    """Code and role by value of the field `by`."""
     likely: bool = False
-    """Whether its lines leave open that it was that."""
+    """True if its lines do not confirm the cause."""
     sample: str = ""
     of_exceptions: bool = False
-    """Whether it is tried on what a traceback says was raised, and on no other line: such a row needs no literal."""
+    """True if it is matched only with exceptions of tracebacks; such a row needs no literal."""
     frames: str = ""
-    """What one of the innermost frames must say as well: `file function line`; "": nothing."""
+    """Pattern that one of the innermost frames, `file function line`, must match as well; empty: any."""
     sample_frame: str = ""
     before_steps: str = ""
-    """The code that counts in an attempt without a step; "": the same."""
+    """Code that counts in an attempt without a step; empty: the same."""
 
     @cached_property
     def pattern(self) -> Any:
-        """Compiled once a line has one of the anchors: most rows never are."""
+        """Return the compiled pattern; compiled on demand, as most rows are never used."""
         return linear().compile(self.regex)
 
     def read(self, text: str) -> Found | None:
-        """What the row says of a line that has one of its anchors; None: the line is another one."""
+        """Return the match of a line that contains one of the anchors; None if it does not match."""
         match = self.pattern.search(text)
         if match is None:
             return None
@@ -112,7 +112,7 @@ class CauseRow:
         return self._found(code, role, fields, match)  # type: ignore[arg-type]
 
     def fits(self, frames: Sequence[str]) -> bool:
-        """Whether an exception was raised where the row asks for it. frames: the innermost ones."""
+        """Return True if the row accepts these frames, the innermost ones of an exception."""
         return not self.frames or any(self._of_frames.search(frame) for frame in frames)
 
     @cached_property
@@ -128,38 +128,38 @@ class CauseRow:
 
 @dataclass(frozen=True)
 class CauseRows:
-    """All rows, in the order in which they are tried: those of a user first."""
+    """All rows in the order in which they are tried: those of the user first."""
 
     rows: tuple[CauseRow, ...]
 
     @cached_property
     def reads_all(self) -> bool:
-        """Whether some row has no literal, and is tried on every line."""
+        """Return True if some row has no literal and is tried on every line."""
         return bool(self._anywhere)
 
     @cached_property
     def anchors(self) -> tuple[str, ...]:
-        """The literals, one of which is in each line that says something."""
+        """Return the literals; each line with evidence contains at least one."""
         if not self.rows:
             return ()
         return tuple(sorted({anchor for row in self.rows for anchor in row.anchors} | set(ANCHORS_OF_BLOCKS)))
 
     @cached_property
     def masked_anchors(self) -> tuple[bytes, ...]:
-        """The literals with digits, masked."""
+        """Return the literals with digits, masked."""
         return tuple({masked(one).encode() for one in self.anchors if has_digits(one)})
 
     @cached_property
     def expression(self) -> Any:
-        """Finds any of the anchors in bytes; with a row that is tried on every line, every line."""
+        """Return a pattern that finds any anchor in bytes; it matches every line if some row has no literal."""
         return any_of(self.anchors, *["(?m:^)"] * self.reads_all)
 
     def may_read(self, line: bytes) -> bool:
-        """Whether a line is worth a look: it holds an anchor of a row or a block."""
+        """Return True if a line contains an anchor of a row or a block."""
         return bool(self.rows) and self.expression.search(line) is not None
 
     def read(self, text: str) -> Found | None:
-        """What the first row that fits says."""
+        """Return the match of the first row that fits."""
         places = {place for anchor, places in self._of_anchor.items() if anchor in text for place in places}
         for place in sorted(places.union(self._anywhere)):
             found = self.rows[place].read(text)
@@ -168,8 +168,8 @@ class CauseRows:
         return None
 
     def read_exception(self, text: str, frames: Sequence[str], says_little: bool = True) -> Found | None:
-        """What the first row of exceptions that fits says of `Type: message`. frames: see `CauseRow.fits`. says_little:
-        whether its words say no more without; else a row that leaves it open says nothing."""
+        """Return the match of the first row of exceptions that fits `Type: message`. frames: see `CauseRow.fits`.
+        says_little: True if the words alone are vague; otherwise rows that are only likely are skipped."""
         for row in self._of_exceptions:
             found = row.read(text) if (says_little or not row.likely) and row.fits(frames) else None
             if found is not None:
@@ -177,7 +177,7 @@ class CauseRows:
         return None
 
     def first_of(self, text: str) -> CauseRow | None:
-        """The row that is tried first on a line."""
+        """Return the row that is tried first on a line."""
         places = [place for anchor, places in self._of_anchor.items() if anchor in text for place in places]
         return self.rows[min(places)] if places and not self._anywhere else None
 
@@ -191,7 +191,7 @@ class CauseRows:
 
     @cached_property
     def _of_anchor(self) -> Mapping[str, tuple[int, ...]]:
-        """The rows of each anchor, by place."""
+        """Return the positions of rows by anchor."""
         found: dict[str, tuple[int, ...]] = {}
         for place, row in enumerate(self.rows):
             for anchor in row.anchors:
@@ -203,7 +203,7 @@ NO_ROWS = CauseRows(())
 
 
 def by_exit(code: int) -> tuple[str, Role] | None:
-    """Code and role of a process that ended with an exit code as launchers write it; None: it ended well."""
+    """Return code and role for an exit code as launchers write it; None for a clean exit."""
     if code == 0:
         return None
     said = _exits().get(str(code)) or _exits()[_OTHER]
@@ -211,7 +211,7 @@ def by_exit(code: int) -> tuple[str, Role] | None:
 
 
 def ranks_in(text: str) -> tuple[int, ...]:
-    """`2,4-5` -> 2, 4, 5: tasks as Slurm lists them."""
+    """Read the list of tasks of Slurm: `2,4-5` -> 2, 4, 5."""
     found: list[int] = []
     for part in text.replace(" ", "").split(","):
         low, _, high = part.partition("-")
@@ -229,7 +229,7 @@ def shipped_rows() -> CauseRows:
 
 @cache
 def shipped_values() -> Mapping[str, Mapping[str, tuple[str, str]]]:
-    """By field that `by` may name, what its values give: code and role."""
+    """Return code and role by value, for each field that `by` may name."""
     tables = _shipped()["values"].items()
     return {by: {value: (said[0], said[1]) for value, said in values.items()} for by, values in tables}
 

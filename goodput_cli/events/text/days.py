@@ -1,4 +1,4 @@
-"""What a source of text has of local times: the days of its times of day, and the zone of its stamps without one."""
+"""Resolve local times of a text source: the days of times of day, and the zone of timestamps without one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def on_days(code: int, source: CollectedSource, hints: ReadingOptions, output: Output) -> CollectedSource:
-    """A source with what it has of times of day on their days. What was collected stays: a dated line may follow."""
+    """Return a source with days for its times of day. The original stays unchanged: a dated line may follow."""
     if not _has_times_of_day(source):
         return _with_days_of_signs(source, hints)
     lines = [replace(one, event=None if one.event is None else replace(one.event)) for one in source.log_lines]
@@ -36,7 +36,7 @@ def on_days(code: int, source: CollectedSource, hints: ReadingOptions, output: O
     places = sorted((one for one in places if getattr(*one[1:]) is not None), key=itemgetter(0))
     from_local = local_clock(lines, hints, output, None)[0]
     changed, begin = source.modified_ns or hints.now_ns, hints.clock_start
-    changed += changed - from_local(changed)  # in the zone of the stamps
+    changed += changed - from_local(changed)  # In the zone of the timestamps.
     at = None if begin is None else begin.value
     if begin is not None and begin.kind == "instant":
         at = 2 * begin.value - from_local(begin.value)
@@ -50,8 +50,8 @@ def on_days(code: int, source: CollectedSource, hints: ReadingOptions, output: O
 
 
 def _with_days_of_signs(source: CollectedSource, hints: ReadingOptions) -> CollectedSource:
-    """A source whose signs have the days of the lines around them, which stay as they are. Where none has a day, a time
-    of day names no moment."""
+    """Return a source whose signs have the days of the lines around them; the lines stay unchanged. If no line has a
+    day, drop signs that have only a time of day."""
     if not any(one.stamp.zone is Zone.DAYLESS for one in source.signs):
         return source
     lines = [(one.line, one.stamp) for one in source.log_lines if one.stamp is not None]
@@ -65,7 +65,7 @@ def _with_days_of_signs(source: CollectedSource, hints: ReadingOptions) -> Colle
 
 
 _STAMPS = ("before", "stamp", "behind", "late")
-"""Fields of evidence that are times."""
+"""Fields of evidence that are timestamps."""
 
 
 def _has_times_of_day(source: CollectedSource) -> bool:
@@ -80,7 +80,7 @@ def _has_times_of_day(source: CollectedSource) -> bool:
 def local_clock(
     log_lines: Sequence[LogLine], hints: ReadingOptions, output: Output, zone: FoundZone | None
 ) -> tuple[Callable[[int], int], str]:
-    """What a local time of a source is in ns UTC, and the zone that a mapping names."""
+    """Return the conversion of a source's local time to ns UTC, and the zone that a mapping names."""
     said_zone = hints.mappings.zone_of(formats_of(log_lines)) if hints.mapping and output.zones else ""
     if said_zone:
         return TimestampReader(load_zone(said_zone)).from_local, said_zone
@@ -88,7 +88,7 @@ def local_clock(
 
 
 def zones_of(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[str, FoundZone]:
-    """The zone of each folder, where a collector's times stand beside those of its lines."""
+    """Return the zone of each folder whose lines have both a collector's time and their own."""
     log_lines: defaultdict[str, list[LogLine]] = defaultdict(list)
     for code, source in sources.items():
         log_lines[folder_of(names[code])] += [log_line for log_line in source.log_lines if log_line.local is not None]

@@ -1,6 +1,8 @@
-"""Observes a document of text: shows an observer the few lines that matter, and finds when each was written and whether
-its process went on behind it. All else of the document is never looked at, and of a failure that very many lines repeat
-none but the first of each kind is read: lines that differ in nothing but digits say the same.
+"""Read failure evidence from a text document: select the few lines that matter, find their times, and check if the
+process continued after them.
+
+If very many lines repeat a failure, only the first line of each kind is read; lines that differ only in digits are one
+kind.
 """
 
 from __future__ import annotations
@@ -32,21 +34,21 @@ if TYPE_CHECKING:
 
 
 BEGINS = 256
-"""Behind so many lines of a document that are worth a look the others are compared."""
+"""Number of selected lines of a document after which the others are compared."""
 _ALIKE = 64
-"""Fewer lines of one shape are not worth comparing."""
+"""Minimum number of lines of one shape for a comparison."""
 _SHAPES = 8
-"""So many shapes of one length are compared."""
+"""Maximum number of compared shapes per length."""
 _LONGEST = 4096
 _MOST = 1 << 16
-"""So many kinds of lines are known at once."""
+"""Maximum number of kinds of lines in memory."""
 _STAMP = re.compile(
     r"\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?|\b[WIEF]\d{3,4} \d\d:\d\d:\d\d(?:\.\d+)?|\[ *\d+\.\d{6}\]"
 )
 _PLACE = re.compile(r"\d\]:|@")
-"""What says which process wrote a line, wherever it stands."""
+"""Pattern of text that identifies the process of a line, at any position."""
 _NOT_ASKED = frozenset({"sequence", "waited"})
-"""Fields of rows that say nothing of a line that is counted."""
+"""Fields of rows that are ignored in repeated lines."""
 _ZERO, _NINE = ord("0"), ord("9")
 _SHAPE = np.arange(256, dtype=np.uint8)
 _SHAPE[_ZERO : _NINE + 1] = _ZERO
@@ -54,31 +56,32 @@ _SHAPE[_ZERO : _NINE + 1] = _ZERO
 
 @dataclass(slots=True)
 class Kind:
-    """Lines that say the same."""
+    """Lines with the same meaning."""
 
     quiet: bool = False
-    """Whether no rule reads them, and a row may: what was read of one holds for all."""
+    """True if no rule matches them and a row may: the evidence of one line applies to all."""
     of: Repeatable | None = None
-    """What the first of them became; None: each is looked at."""
+    """Evidence of the first line; None: read each line."""
 
 
 @dataclass
 class Storms:
-    """The kinds of lines of one document that were met in a storm."""
+    """Kinds of repeated lines in one document."""
 
     rules: LineRules
     _kinds: dict[bytes, Kind] = field(default_factory=dict)
     _told_apart: dict[bytes, NDArray[np.intp]] = field(default_factory=dict)
-    """By shape, the columns that count."""
+    """By shape: the columns that distinguish kinds."""
 
     @cached_property
     def _with_digits(self) -> list[bytes]:
-        """Literals of rules and rows that hold digits, as shapes: digits of a line that has one may be of it."""
+        """Return the literals of rules and rows that contain digits, as shapes; in a line with one of them, all digits
+        count."""
         literals = (*(rule.anchor for rule in self.rules.rules), *self.rules.causes.anchors)
         return [one.encode().translate(_SHAPE.tobytes()) for one in literals if any(char.isdigit() for char in one)]
 
     def kinds(self, block: Lines, lines: I64) -> dict[int, Kind]:
-        """By line, its kind, of those that are of a shape with many others."""
+        """Return the kind of each line whose shape is frequent."""
         if self.rules.reads_all or block.overwritten.any():
             return {}
         if len(self._kinds) > _MOST:
@@ -92,7 +95,7 @@ class Storms:
         return found
 
     def _of_size(self, rows: NDArray[np.uint8], lines: I64, found: dict[int, Kind]) -> None:
-        """Those of lines of one length."""
+        """Add the kinds of lines of one length."""
         shapes = _SHAPE[rows]
         for _ in range(_SHAPES):
             if len(lines) < _ALIKE:
@@ -116,8 +119,10 @@ class Storms:
         found.update(zip(lines.tolist(), map(kinds.__getitem__, which.tolist()), strict=True))
 
     def _columns(self, line: bytes) -> NDArray[np.intp]:
-        """The digits of a line that tell lines of its shape apart: all but those of stamps, those of fields that nobody
-        asks for, and those behind what the only row that may read it reads."""
+        """Return the columns of digits that distinguish lines of this shape.
+
+        Digits of timestamps, of ignored fields, and after the match of the only row for the line do not count.
+        """
         digits = np.array([_ZERO <= char <= _NINE for char in line])
         shape = line.translate(_SHAPE.tobytes())
         if not line.isascii() or any(literal in shape for literal in self._with_digits):
@@ -140,17 +145,17 @@ class Storms:
 
 
 def _is_whole(text: Sequence[str], low: int, high: int) -> bool:
-    """Whether a number stands there alone, with no digit before or behind it."""
+    """Return True if a number has no digit before or after it."""
     return not (low > 0 and text[low - 1].isdigit()) and not (high < len(text) and text[high].isdigit())
 
 
 _LOOKED_AT = frozenset({*ENDS, EventType.ALIVE, EventType.START, EventType.REINIT, EventType.IGNORE, EventType.CUSTOM})
-"""What lines may say that say something about a death as well."""
+"""Event types of lines that may also report a failure."""
 _BEGINS = frozenset({EventType.START, EventType.INIT, EventType.SCHEDULED})
 _PROGRESS = frozenset({EventType.STEP, EventType.START, EventType.STEP_START})
 _DEATHS = frozenset({EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED})
 _DYING = 30 * NS_PER_SECOND
-"""Within so long of a death, what is said of one is of the same."""
+"""Maximum time between two deaths that count as one."""
 _MOST_WATCHED = 256
 _NEXT_LINES = 64
 _OF_PROCESS = 256
@@ -159,37 +164,40 @@ _NEEDLE = re.compile(r"\[(?:default|rank)?\d+\]:")
 
 
 def may_say(said: Sequence[ParsedEvent], known: bool) -> bool:
-    """Whether a line that the rules read like this is worth a look: not one of the thousands that tell of steps."""
+    """Return True if a line with these events may contain evidence; lines of steps do not."""
     return not known or not _LOOKED_AT.isdisjoint([one.type for one in said])
 
 
 @dataclass(slots=True)
 class _Watch:
-    """What stands behind a root, while it is not known."""
+    """Lines after a root cause, until it is known if its process continued."""
 
     of: UntimedEvidence
     needle: bytes
-    """What lines of the same process begin with; empty if nothing tells them from others."""
+    """Prefix of the lines of its process; empty if none."""
     at: int
-    """The line of the block behind which they stand."""
+    """Line of the block after which to look."""
     count: int = 1
-    """How often it was said so far: what stands between two times shows nothing."""
+    """Number of repetitions so far; lines between two of them prove nothing."""
     undecided: bool = True
-    """Whether nobody knows yet if it ends its file."""
+    """True while it is unknown if it ends its file."""
     looked: int = 0
 
 
 @dataclass
 class _Passages:
-    """Finds the lines between which what is said is told apart: a step, a start, a bar that goes on, a death."""
+    """Finds lines that separate equal evidence: a step, a start, an advancing progress bar, a death."""
 
     _drawn: dict[tuple[str, int | None, int], int | None] = field(default_factory=dict)
-    """By name, epoch and total of bars, how far they have come."""
+    """By name, epoch and total of a progress bar: its position."""
     _died: Stamp | None = None
 
     def passes(self, said: Sequence[ParsedEvent], written: Callable[[], Stamp | None]) -> bool:
-        """Whether a line is such a one. written: when it was, as far as it or the lines before say. A bar that is drawn
-        again with the same number is none, nor a death soon after another one, which is the same."""
+        """Return True if a line separates evidence. Repeated drawings of a bar do not, nor does a second death soon
+        after one.
+
+        written: returns the timestamp of the line or of the last one before it.
+        """
         goes_on = any(one.type in _PROGRESS for one in said)
         drawn = [(bar, counted_step(one)) for one in said if (bar := counted_bar(one)) is not None]
         if drawn:
@@ -207,24 +215,23 @@ class _Passages:
 
 
 class DocumentObserver:
-    """Observes one document, block by block."""
+    """Reads the evidence of one document, block by block."""
 
     def __init__(self, rows: CauseRows, source: str) -> None:
         self._observer = Observer(rows, source)
         self._last_stamp: Stamp | None = None
         self._passages = _Passages()
-        self._open: list[UntimedEvidence] = []  # no stamp was seen behind them so far
+        self._open: list[UntimedEvidence] = []  # No timestamp was found after them yet.
         self._watches: list[_Watch] = []
         self._shared = not self._observer.of_one_process
         self._needles: dict[int, bytes] = {}
-        """By line number, of those that were looked at in this block, what lines of the same process begin with; empty
-        where nothing tells."""
+        """By number of a line read in this block: the prefix of the lines of its process; empty if none."""
         self._usual: dict[bytes, bool] = {}
-        """By prefix of a rank with a blank behind it, whether ordinary lines begin so as well."""
+        """By rank prefix and blank: True if ordinary lines also begin with it."""
 
     @property
     def dropped(self) -> int:
-        """How many observations were left out."""
+        """Return the number of observations left out."""
         return self._observer.dropped
 
     @property
@@ -234,8 +241,11 @@ class DocumentObserver:
 
     def feed(self, block: Lines, first_line: int, hits: Sequence[int], said: Mapping[int, Sequence[ParsedEvent]],
              stamped: I64, kinds: Mapping[int, Kind]) -> list[UntimedEvidence]:  # fmt: skip
-        """What is seen in a block. hits: lines that may say something, ascending. said: what the rules read. stamped:
-        lines with what looks like a stamp. kinds: of lines that many others are like."""
+        """Return the evidence in a block.
+
+        hits: lines that may contain evidence, ascending. said: events of the rules by line. stamped: lines with a
+        possible timestamp. kinds: of frequent lines.
+        """
         if not hits and self.is_idle:
             self._remember(block, stamped)
             return []
@@ -264,7 +274,7 @@ class DocumentObserver:
         return fresh
 
     def finish(self) -> list[UntimedEvidence]:
-        """The end of the document."""
+        """Return the evidence that is left at the end of the document."""
         self._observer.finish()
         for watch in self._watches:
             watch.of.ends |= watch.undecided
@@ -276,7 +286,7 @@ class DocumentObserver:
     def _visit(
         self, block: Lines, first_line: int, hits: Sequence[int], progress: Sequence[int], kinds: Mapping[int, Kind]
     ) -> set[int]:
-        """Show lines to the observer; those that are part of something."""
+        """Pass lines to the observer; return the lines that are part of evidence."""
         observer, consumed, cursor = self._observer, set[int](), 0
         base, passed = observer.epoch, 0
         for at in [*hits, len(block)]:
@@ -311,8 +321,7 @@ class DocumentObserver:
         return seen
 
     def _is_usual(self, prefix: bytes, block: Lines, at: int, consumed: set[int]) -> bool:
-        """Whether ordinary lines as well begin as those of the hook for unhandled exceptions do, as far as those before
-        its first one in a block tell."""
+        """Return True if ordinary lines before this one begin with the prefix of the hook for unhandled exceptions."""
         if prefix not in self._usual:
             self._usual[prefix] = self._stands_before(prefix, block, at, consumed)
         return self._usual[prefix]
@@ -330,7 +339,7 @@ class DocumentObserver:
         return False
 
     def _watch(self, block: Lines, first_line: int, consumed: set[int], begins: Sequence[int], stamps: _Stamps) -> None:
-        """Find what stands behind the roots, up to the next start."""
+        """Check the lines after root causes, up to the next start."""
         if not self._watches:
             return
         going: list[_Watch] = []
@@ -357,8 +366,7 @@ class DocumentObserver:
         self._watches = going
 
     def _said_again(self, watch: _Watch, block: Lines, first_line: int, consumed: set[int], stamps: _Stamps) -> None:
-        """Look behind the last of the lines that say the same. If the process went on before that line, that line is
-        what counts, with its times."""
+        """Look after the last repetition. If the process continued before it, use its line and times."""
         one, at = watch.of, int(np.searchsorted(block.number, watch.of.last_line - first_line))
         if watch.needle:
             _same_process(watch, block, first_line, range(watch.at + 1, at), consumed)
@@ -370,8 +378,10 @@ class DocumentObserver:
         one.ordinary = one.late = None
 
     def _next_lines(self, watch: _Watch, block: Lines, first_line: int, rows: Rows) -> None:
-        """Whether anything ordinary follows at once; of a file of one process that shows that it went on. rows: the
-        first ones behind it that are of no failure."""
+        """Check if an ordinary line follows at once; in a file of one process, that shows that it continued.
+
+        rows: the first lines after the failure that are not part of any.
+        """
         if not watch.undecided:
             return
         for at in rows.tolist():
@@ -390,7 +400,7 @@ class DocumentObserver:
 
 
 def _same_process(watch: _Watch, block: Lines, first_line: int, rows: range, consumed: set[int]) -> None:
-    """Find the first ordinary line with the prefix of a process."""
+    """Find the first ordinary line with the prefix of the process."""
     if not rows:
         return
     begin, end = int(block.start[rows[0]]), int(block.end[rows[-1]])
@@ -406,24 +416,24 @@ def _same_process(watch: _Watch, block: Lines, first_line: int, rows: range, con
 
 
 class _Stamps:
-    """The stamps of the lines of a block, read when they are asked for."""
+    """Timestamps of the lines of a block, read on demand."""
 
     def __init__(self, block: Lines, stamped: I64) -> None:
         self._block, self._rows = block, stamped
         self._latest: dict[tuple[int, int], Stamp | None] = {}
 
     def before(self, at: int) -> Stamp | None:
-        """The last one before a line."""
+        """Return the last timestamp before a line."""
         place = int(np.searchsorted(self._rows, at))
         return self._first(range(place - 1, -1, -1))
 
     def behind(self, at: int) -> Stamp | None:
-        """The first one behind a line."""
+        """Return the first timestamp after a line."""
         place = int(np.searchsorted(self._rows, at, side="right"))
         return self._first(range(place, len(self._rows)))
 
     def last_ordinary(self, begin: int, stop: int, consumed: set[int]) -> Stamp | None:
-        """The last one of the ordinary lines among [begin, stop)."""
+        """Return the last timestamp of an ordinary line in [begin, stop)."""
         if (begin, stop) not in self._latest:
             low, high = np.searchsorted(self._rows, (begin, stop)).tolist()
             some = [at for at in self._rows[max(low, high - 4096) : high].tolist() if at not in consumed]
@@ -448,7 +458,7 @@ _MOST_WATCHED_ENTRIES = 64
 
 
 class EntryObserver:
-    """Observes lines that come one by one, each with the time when a collector took it."""
+    """Reads evidence from entries, each with its time of collection."""
 
     def __init__(self, rows: CauseRows) -> None:
         self._observer = Observer(rows)
@@ -456,8 +466,8 @@ class EntryObserver:
         self._watched: list[tuple[UntimedEvidence, str]] = []
 
     def take(self, line: Line, worth: bool, said: Sequence[ParsedEvent]) -> bool:
-        """Look at a line. worth: whether it may say something. said: what the rules read in it. Returns whether it is
-        part of an observation."""
+        """Read a line; return True if it is part of evidence. worth: it may contain evidence. said: events of the
+        rules."""
         if any(one.type in _BEGINS for one in said):
             for one, _ in self._watched:
                 one.ends = one.ordinary is None and one.late is None
@@ -467,7 +477,7 @@ class EntryObserver:
         if worth or self._observer.wants_more:
             found, part = self._observer.take(line, lambda _: ())
             if found is not None and found.role == "root" and found.speaker == "process" and found.count == 1:
-                found.ends = True  # until something ordinary follows
+                found.ends = True  # Until an ordinary line follows.
                 prefix = line.raw[: len(line.raw) - len(line.text)].strip()
                 self._watched = [*self._watched[1 - _MOST_WATCHED_ENTRIES :], (found, prefix)]
         if not part and self._watched and is_ordinary(line.text):
@@ -479,5 +489,5 @@ class EntryObserver:
         return part
 
     def fresh(self) -> list[UntimedEvidence]:
-        """What was seen since the last call."""
+        """Return the evidence since the last call."""
         return self._observer.fresh()

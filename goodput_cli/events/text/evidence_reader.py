@@ -1,7 +1,7 @@
-"""Reads observations from lines: what rows say of one line, what blocks of lines say, and what stands behind them.
+"""Read failure evidence from lines, from blocks of lines, and from the lines after them.
 
-A document of text shows it the few lines that hold an anchor, and those that a block wants; a collector's entries are
-shown one by one. What is kept of a source is bounded, however long it is.
+A text document passes only the lines with an anchor and those that a block asks for; a collector passes each entry. The
+memory per source is bounded.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
 from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_MS
 
 MOST = 5_000
-"""So many observations of a source are kept from its begin, and so many from its end."""
+"""Number of observations kept from the beginning of a source, and again from its end."""
 _FOLLOWING = 1024
-"""So many lines behind an echo may name tasks."""
+"""Maximum number of lines after an echo that may list tasks."""
 _SILENT = 1 << 16
-"""So many lines behind it begins, a traceback of a stream that has fallen silent says nothing more."""
+"""Number of lines after which an unfinished traceback of a silent stream is dropped."""
 _ALIKE = 300
-"""Lines are told apart by so many characters."""
+"""Number of characters by which lines are compared."""
 _OPEN_MESSAGE = 6
-"""So many lines behind an exception whose words end open may say what they announce."""
+"""Number of lines after an exception with an open message that may complete it."""
 _CHAIN = 6
-"""The line that chains two tracebacks stands within so many lines of the first."""
+"""Maximum distance, in lines, of the line that chains two tracebacks."""
 _MESSAGE = 40
-"""So many lines an exception's message may have, as the hook for unhandled exceptions prints it."""
+"""Maximum number of lines in an exception's message, as the hook for unhandled exceptions prints it."""
 _DEVICE_BEFORE = re.compile(r"NVRM: The NVIDIA GPU (?P<device>[0-9a-fA-F:.]+)")
 _RANK = re.compile(r"\[rank(\d+)\]:")
 _MPI_RANK = re.compile(r"\[\d+,(?:mpirank:)?(\d+)(?:,[\w.-]+)?\]<std(?:out|err)>")
@@ -54,7 +54,7 @@ _OF_HOOK = re.compile(r"\[rank\d+\]: ")
 _LOCAL = re.compile(r"\[(?:default)?(\d+)\]:")
 _LAUNCHER_HOST = re.compile(r"\[\w+@([\w.-]+)\]")
 _HEADED = re.compile(r"-+(?P<what>Begin|End) global rank (?P<rank>\d{1,8}) STD(?:OUT|ERR)-+$")
-"""What stands around what one process printed, where a launcher shows it once the job has failed."""
+"""Lines around the output of one process, as a launcher shows it after the job failed."""
 _DIGITS = re.compile(r"\d+")
 _STAMPED = re.compile(
     r"^(?:\^C){0,4}(?:\[[WIEFV]\d{3,4} [\d:.]+ \S+:\d+\] |[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] "
@@ -62,7 +62,7 @@ _STAMPED = re.compile(
     r"|\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4}\] |\[ *\d+\.\d+\] "
     r"|(?:[A-Z][a-z]{2} [ \d]\d [\d:]{8} )?\S+ kernel: )(?:\[ *\d+\.\d+\] )?"
 )
-"""What stands before the words of a line: its time, and who keeps the log."""
+"""Prefix of a line: its timestamp and the program that writes the log."""
 _SYSLOG = re.compile(
     r"(?:<\d+>)?(?:\S*T[\d:.,+Z-]+|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d) (?P<host>[\w.-]+) [\w/().-]+(?:\[\d+\])?: "
 )
@@ -75,20 +75,20 @@ class _LastRaised(NamedTuple):
 
     line: int
     of: UntimedEvidence | None
-    """What is kept of it, or of the first one of its chain; None: nothing."""
+    """Evidence of it, or of the first exception in its chain; None: no evidence."""
     chains: str = ""
-    """How the line behind it chains it to the next one; "": none was seen."""
+    """Words that chain it to the next exception; empty if not seen."""
     kind: str = ""
     frames: Sequence[str] = ()
-    """The innermost ones of its traceback."""
+    """Innermost frames of its traceback."""
 
     @property
     def says_little(self) -> bool:
-        """Whether no more is known than that something failed, or that somebody else is gone."""
+        """Return True if it shows only that something failed, or that a peer is gone."""
         return self.of is not None and (self.of.role == "echo" or self.of.code == "python_error")
 
     def is_told_by(self, found: Found) -> bool:
-        """Whether what a row says of a further line of its message says more than is known."""
+        """Return True if a further line of its message adds to what is known."""
         if self.says_little:
             return found.role in ("root", "echo")
         return self.of is not None and self.of.doubted and found.role == "root" and not found.likely
@@ -96,19 +96,19 @@ class _LastRaised(NamedTuple):
 
 @dataclass(slots=True)
 class _Following:
-    """What lines behind an observation may add to it."""
+    """Lines after an observation that may add to it."""
 
     of: UntimedEvidence
     read: Callable[[UntimedEvidence, str], bool]
-    """Takes a line; whether further ones may follow."""
+    """Reads a line; returns True if more lines may follow."""
     begun: int = 0
-    """The line behind which they stand."""
+    """Number of the line before them."""
     seen: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Repeatable:
-    """What a line became that is counted when it is said again."""
+    """Evidence whose repetitions are only counted."""
 
     of: UntimedEvidence
     epoch: int
@@ -116,17 +116,17 @@ class Repeatable:
 
 
 class Observer:
-    """What is seen in one source, line by line in their order."""
+    """Reads evidence from the lines of one source, in their order."""
 
     def __init__(self, rows: CauseRows, source: str = "") -> None:
         self._rows = rows
         self._tracebacks: dict[str, Traceback] = {}
         self._agents: dict[str, AgentBlock] = {}
         self._following: dict[str, _Following] = {}
-        self._raised: dict[str, _LastRaised] = {}  # by stream
+        self._raised: dict[str, _LastRaised] = {}  # By stream.
         self._messages: dict[str, tuple[int, bool]] = {}
-        """By stream, up to which line the message of the last exception may go on, and whether the hook for unhandled
-        exceptions prints it."""
+        """By stream: the last line that may continue the message of the last exception, and True if the hook for
+        unhandled exceptions prints it."""
         self._folded: dict[tuple[object, ...], UntimedEvidence] = {}
         self._cleared = 0
         self._fresh: list[UntimedEvidence] = []
@@ -134,7 +134,7 @@ class Observer:
         self._last: deque[UntimedEvidence] = deque(maxlen=MOST)
         self.dropped = 0
         self.epoch = 0
-        """How many steps and starts stand before: what is said between two of them is told apart."""
+        """Number of steps and starts so far; equal lines of different epochs are separate evidence."""
         path = OF_PATH.search(source)
         named = _RANK_OF_PATH.search(source)
         self._life = path["life"] if path else ""
@@ -142,22 +142,25 @@ class Observer:
         self._rank = int(named["rank"]) if named and len(named["rank"]) < 9 else None
         self._watchdog: UntimedEvidence | None = None
         self._shown: tuple[int, int] | None = None
-        """Rank of the process of which lines are shown, and the epoch in which that began."""
+        """Rank of the process whose output the launcher shows, and the epoch in which that began."""
         self._hosts: set[str] = set()
-        """Those that rows named: the only ones that a prefix of lines may name."""
+        """Hosts that rows named: only these are recognized in prefixes of lines."""
 
     @property
     def of_one_process(self) -> bool:
-        """Whether the path of the source names the process that writes it."""
+        """Return True if the path of the source names the process that writes it."""
         return self._local is not None or self._rank is not None
 
     @property
     def wants_more(self) -> bool:
-        """Whether the lines behind the last one may belong to it."""
+        """Return True if the next lines may belong to the last one."""
         return bool(self._tracebacks or self._agents or self._following or self._messages)
 
     def take(self, line: Line, back: Callable[[int], Sequence[str]]) -> tuple[UntimedEvidence | None, bool]:
-        """Look at a line: what it says, and whether it is part of something. back: the last n lines before it."""
+        """Read a line. Return its evidence and True if it is part of any.
+
+        back: returns the last n lines before it.
+        """
         follow = self._following.get(line.stream)
         if follow is not None:
             follow.seen += 1
@@ -170,7 +173,7 @@ class Observer:
         return self._take(line, back)
 
     def _take(self, line: Line, back: Callable[[int], Sequence[str]]) -> tuple[UntimedEvidence | None, bool]:
-        """A line that adds to no observation before it."""
+        """Read a line that does not continue earlier evidence."""
         headed = _HEADED.match(line.text)
         if headed is not None:
             self._shown = (int(headed["rank"]), self.epoch) if headed["what"] == "Begin" else None
@@ -202,14 +205,14 @@ class Observer:
         return self._see(line, found, back), True
 
     def repeatable(self, seen: UntimedEvidence | None) -> Repeatable | None:
-        """What a line just became, if one that says the same is counted to it."""
+        """Return the evidence of the last line if its repetitions need only be counted, otherwise None."""
         return None if seen is None or self.wants_more else Repeatable(seen, self.epoch, self._cleared)
 
     def again(self, of: Repeatable | None, number: int) -> bool:
-        """Count a line that says what another one said; False: it has to be looked at."""
+        """Count a repeated line; return False if it has to be read instead."""
         if of is None or self.wants_more or (of.epoch, of.cleared) != (self.epoch, self._cleared):
             return False
-        if of.of.ordinary is not None:  # its process went on in between
+        if of.of.ordinary is not None:  # Its process continued in between.
             return False
         of.of.count += 1
         of.of.last_line = number
@@ -218,7 +221,7 @@ class Observer:
         return True
 
     def _give_up(self, number: int) -> None:
-        """Wait no longer for lines of streams that have fallen silent."""
+        """Stop waiting for lines of streams that are silent."""
         for stream, follow in list(self._following.items())[:1]:
             if number - follow.begun > _FOLLOWING:
                 del self._following[stream]
@@ -230,8 +233,8 @@ class Observer:
                 del self._messages[stream]
 
     def _goes_on(self, line: Line) -> bool:
-        """Whether a line is of the message of an exception: messages may have many lines, where the hook printed them,
-        or their first one announces more."""
+        """Return True if a line continues the message of an exception: the hook printed it, or the first line announces
+        more."""
         last, by_hook = self._messages.get(line.stream, (-1, False))
         ours = line.number <= last and line.stamp is None and (not by_hook or bool(_OF_HOOK.search(line.raw)))
         of_message = ours and not goes_on(line.text)
@@ -240,8 +243,7 @@ class Observer:
         return of_message
 
     def _of_words(self, line: Line, of_message: bool) -> Found | None:
-        """What rows of exceptions say of a line that goes on with the message of one that says little, or that tells
-        why its process aborts."""
+        """Match rows of exceptions with a line that continues a vague message or contains the reason for an abort."""
         last = self._raised.get(line.stream)
         if of_message and last is not None and last.says_little:
             kind, what = exception_in(line.text.strip()) or (last.kind, line.text.strip())
@@ -249,16 +251,16 @@ class Observer:
         why = why_it_aborts(line.text)
         found = self._rows.read_exception(f"RuntimeError: {why}", ()) if why else None
         meaning = raised("RuntimeError", why, []) if why and found is None else None
-        if meaning is not None and meaning.role == "echo":  # it aborts as somebody else is gone
+        if meaning is not None and meaning.role == "echo":  # It aborts because a peer is gone.
             return Found(meaning.row, meaning.code, meaning.role, "process", {}, before_steps=meaning.before_steps)
         return None if found is None else replace(found, at=0)
 
     def has_no_message(self, stream: str) -> None:
-        """Lines that look as if the hook had printed them may be of anybody: a stream writes all of its lines so."""
+        """Ignore prefixes of the hook in a stream that writes all of its lines with them."""
         self._messages.pop(stream, None)
 
     def finish(self) -> None:
-        """The end of the source: blocks that are open end."""
+        """Close all open blocks at the end of the source."""
         for stream in list(self._agents):
             self._close(stream)
         self._tracebacks.clear()
@@ -266,7 +268,8 @@ class Observer:
         self._messages.clear()
 
     def fresh(self, *, end: bool = False) -> list[UntimedEvidence]:
-        """What was seen since the last call. Of a source with very many, the last ones come at its end."""
+        """Return the evidence since the last call. end: include the last evidence of a source that exceeds the
+        limit."""
         found, self._fresh = self._fresh, []
         room = max(0, MOST - self._given)
         for one in found[room:]:
@@ -291,12 +294,13 @@ class Observer:
     def _in_traceback(
         self, block: Traceback, line: Line, agent: AgentBlock | None
     ) -> tuple[UntimedEvidence | None, bool]:
-        if agent is not None and not line.text.startswith("  "):  # the block goes on without it
+        if agent is not None and not line.text.startswith("  "):  # The block continues without the traceback.
             del self._tracebacks[line.stream]
             return (None, True) if self._in_agent(agent, line) else self.take(line, lambda _: ())
         exception = block.take(line.text)
         if exception is None:
-            if block.headless and line.text.strip() and not line.text[0].isspace():  # frames of something else
+            # These are frames of something else.
+            if block.headless and line.text.strip() and not line.text[0].isspace():
                 del self._tracebacks[line.stream]
                 return self._take(line, lambda _: ())
             if block.seen >= LONGEST_TRACEBACK:
@@ -321,7 +325,7 @@ class Observer:
     def _is_chain(
         self, stream: str, number: int, adds: Callable[[UntimedEvidence, str], bool] | None
     ) -> Callable[[UntimedEvidence, str], bool]:
-        """What reads the lines behind an exception: those that add to it, and that another one was raised."""
+        """Return a reader for the lines after an exception: additions to it, or a further exception in its chain."""
 
         def read(of: UntimedEvidence, text: str) -> bool:
             if adds is not None and adds(of, text):
@@ -333,7 +337,7 @@ class Observer:
         return read
 
     def _beside(self, block: Traceback, line: Line) -> tuple[UntimedEvidence | None, bool]:
-        """A line inside a traceback that another program wrote."""
+        """Read a line of another program inside a traceback."""
         text = block.without_prefix(line.text)
         found = self._rows.read(text) if text and not text[0].isspace() else None
         return None if found is None else self._see(line, found, lambda _: ()), True
@@ -373,7 +377,7 @@ class Observer:
         return self._keep(one)
 
     def _say_more(self, line: Line, last: _LastRaised, found: Found, text: str) -> None:
-        """An exception that says little is what further words of it say."""
+        """Replace the cause of a vague exception with that of a further line of its message."""
         assert last.of is not None
         one, more = last.of, self._made(line, found, text)
         one.code, one.role, one.row, one.before_steps = more.code, more.role, more.row, more.before_steps
@@ -459,15 +463,18 @@ class Observer:
             self._keep(one)
 
     def _keep(self, one: UntimedEvidence) -> UntimedEvidence:
-        """An observation, unless the same was said since the last step: then that one, which counts once more. Whose it
-        is counts only for those of the others: a thousand ranks that wait say one thing."""
+        """Return an observation, or the equal one since the last step, which then counts one more.
+
+        Rank, host and process must match too, except for echoes: a thousand waiting ranks are one observation.
+        """
         whose: tuple[object, ...] = () if one.role == "echo" else (one.rank, one.host, one.pid, one.stream)
         alike = _DIGITS.sub("0", one.text[:_ALIKE])
-        if one.speaker == "kernel" and one.stamp is not None:  # of which no step tells how long ago the first one was
+        # Kernel logs have no steps that would separate repetitions.
+        if one.speaker == "kernel" and one.stamp is not None:
             whose = (*whose, one.stamp.ns // NS_PER_MINUTE)
         key = (one.row, one.code, one.role, alike, one.job, self.epoch, *whose)
         known = self._folded.get(key)
-        if known is None or known.ordinary is not None:  # its process went on in between: it is said anew
+        if known is None or known.ordinary is not None:  # Its process continued in between, so this is a new failure.
             one.text = quoted(_STAMPED.sub("", one.text, count=1), one.words)
             if len(self._folded) > 4 * MOST:
                 self._folded.clear()

@@ -1,4 +1,4 @@
-"""What was seen in all sources, with the times that it was written at: sightings become observations."""
+"""Add times to the evidence of all sources."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ def observations_of(
     jobs: Mapping[int, str],
     entries: Sequence[Identity],
 ) -> EvidenceOfLog:
-    """All observations of some sources, and their signs of recoveries. local: by source, what a local time is in ns
-    UTC. near: by source, times beside it that tell a year. year: that of all stamps without one. now_ns: where nobody
-    knows when a source was last written to. jobs: that of each source where it is known. entries: identities of
-    entries of Cloud Logging, by their codes."""
+    """Return all observations and recovery signs of some sources.
+
+    local: by source, the conversion of local time to ns UTC. near: by source, other times that determine the year.
+    year: for all timestamps without one. now_ns: used if the modification time of a source is unknown. jobs: by source,
+    if known. entries: identities of Cloud Logging entries, by code.
+    """
     rows: list[FailureEvidence] = []
     signs: list[RecoveryEvent] = []
     dropped: dict[str, int] = {}
@@ -50,7 +52,7 @@ def observations_of(
 
 
 def _job_of(one: FailureEvidence, jobs: Mapping[int, str], codes: Mapping[str, int]) -> str:
-    """The job that an observation is about; "": nobody says. A host's log is about the only job of all logs, if any."""
+    """Return the job of an observation; empty if unknown. A host's log belongs to the only job of all logs."""
     if one.of_host:
         every = set(jobs.values())
         return next(iter(every)) if len(every) == 1 else ""
@@ -58,7 +60,7 @@ def _job_of(one: FailureEvidence, jobs: Mapping[int, str], codes: Mapping[str, i
 
 
 def _name_nodes(seen: Sequence[UntimedEvidence]) -> None:
-    """The host of a launcher's lines, where lines of its processes name it: those of one launcher are of one node."""
+    """Set the host of launcher lines from lines of their processes: a launcher's processes run on one node."""
     hosts = {one.pid: one.host for one in seen if one.speaker == "process" and one.pid is not None and one.host}
     launched = [one for one in seen if one.speaker == "launcher"]
     named = {hosts[one.pid] for one in launched if one.pid in hosts} | {one.host for one in launched if one.host}
@@ -68,7 +70,7 @@ def _name_nodes(seen: Sequence[UntimedEvidence]) -> None:
 
 
 class _Clock:
-    """Reads the stamps of one source."""
+    """Reads the timestamps of one source."""
 
     def __init__(
         self, source: CollectedSource, local: Callable[[int], int], near: Sequence[int], year: int | None, now_ns: int
@@ -89,13 +91,13 @@ class _Clock:
         self.modified = source.modified_ns if source.modified_ns is not None else now_ns
 
     def ns(self, stamp: Stamp, line: int) -> int:
-        """The instant of a stamp, ns UTC."""
+        """Return the time of a timestamp, ns UTC."""
         if stamp.zone is Zone.YEARLESS:
             stamp = self._with_year(stamp, line)
         return stamp.ns if stamp.zone is Zone.EXACT else self._local(stamp.ns)
 
     def around(self, line: int) -> tuple[int | None, int | None]:
-        """When the lines before and behind a line were written, by formats with stamps of their own; None: none was."""
+        """Return the times of the lines before and after a line, from timestamped formats; None if there are none."""
         at = bisect_left(self._dated, (line, 0))
         before = self._dated[at - 1][1] if at else None
         return before, self._dated[at][1] if at < len(self._dated) else None
@@ -121,7 +123,7 @@ _AS_SEEN = tuple(
         - CHANGED_WITH_TIME
     )
 )
-"""Fields that an observation has of what was seen, as they are."""
+"""Fields that an observation copies from untimed evidence."""
 
 
 def _observation(one: UntimedEvidence, source: str, clock: _Clock) -> FailureEvidence:
@@ -143,8 +145,8 @@ def _observation(one: UntimedEvidence, source: str, clock: _Clock) -> FailureEvi
 
 
 def _bounds(one: UntimedEvidence, clock: _Clock) -> tuple[int | None, int | None, bool]:
-    """Not earlier, not later, and whether the line itself says it. What a block says of itself, in whole seconds of
-    some zone, counts where it agrees with the lines around it."""
+    """Return the earliest and latest time, and True if the line itself has a timestamp. The time of an agent block, in
+    whole seconds of an unknown zone, counts only if it agrees with the lines around it."""
     before = None if one.before is None else clock.ns(one.before, one.line)
     behind = None if one.behind is None else clock.ns(one.behind, one.line)
     if before is not None and behind is not None and before > behind:
@@ -160,7 +162,7 @@ def _bounds(one: UntimedEvidence, clock: _Clock) -> tuple[int | None, int | None
 
 
 def says_events(source: CollectedSource) -> bool:
-    """Whether a source of text tells of a job, and not only of deaths on a host."""
+    """Return True if a text source contains events of a job, not only failures of a host."""
     if (
         source.events
         or source.tracked

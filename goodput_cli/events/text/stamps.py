@@ -1,6 +1,5 @@
-"""What stands before a message: times, with a zone, without one, or without a year; and what launchers and collectors
-put there, such as colours, ranks and pods.
-"""
+"""Read the prefixes of a line: timestamps, with or without zone and year, and what launchers and collectors add, such
+as colors, ranks and pods."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ from goodput_cli.sources.blocks import PIECE
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_MINUTE, NS_PER_SECOND
 
 LONGEST_PREFIX = 256
-"""Launchers, loggers and collectors put fewer characters before an object."""
+"""Maximum length of the prefixes that launchers, loggers and collectors put before an object."""
 HEAD = 96
-"""A stamp begins in so many characters of a line."""
+"""Number of characters of a line in which a timestamp may begin."""
 PLACEHOLDER_YEAR = 1972
-"""Of stamps without a year: a leap year, so that 29 February is one."""
+"""Year of timestamps without one: a leap year, so that 29 February is valid."""
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _SHORT = re.compile(
     r"(?:<\d+>)?\[?(?:[A-Z][a-z]{2} )?(?P<month>[A-Z][a-z]{2}) (?P<day>[ \d]\d) (?P<time>\d\d:\d\d:\d\d)"
@@ -37,29 +36,29 @@ _OF_KERNEL = re.compile(
 
 
 class Zone(IntEnum):
-    """What a stamp leaves open."""
+    """Part of the time that a timestamp leaves open."""
 
     EXACT = 0
     NAIVE = 1
     """Local time."""
     YEARLESS = 2
-    """Local time, as if of PLACEHOLDER_YEAR."""
+    """Local time, in PLACEHOLDER_YEAR."""
     DAYLESS = 3
-    """Local time of a day that nobody says, as if of the first day of 1970; `with_days` finds the day."""
+    """Local time of an unknown day, on the first day of 1970; `with_days` finds the day."""
 
 
 class Stamp(NamedTuple):
-    """A time as written."""
+    """A timestamp as written."""
 
     ns: int
-    """Since 1970, read as UTC where it has no zone."""
+    """Since 1970, UTC if it has no zone."""
     zone: Zone
     whole: bool
-    """Written in whole seconds."""
+    """True if written in whole seconds."""
 
 
 class StampError(ValueError):
-    """Looks like a time and is none."""
+    """Raised for text that looks like a timestamp but is invalid."""
 
 
 _DATED = (
@@ -73,26 +72,25 @@ AMERICAN_STAMP = re.compile(
     r"(?P<noon> ?[AaPp][Mm]\b)?(?P<z>)",
     re.ASCII,
 )
-"""As the example scripts of Hugging Face write it."""
+"""Format of the example scripts of Hugging Face."""
 _GLOG = re.compile(
     r"[IWEFD](?P<mo>\d\d)(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\.(?P<f>\d{3,9})\s+\d+ \S+:\d+\]", re.ASCII
 )
 _C10 = re.compile(
     r"\[[IWEFV](?P<mo>\d{1,2})(?P<d>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)\.(?P<f>\d{6,9}) \S+:\d+\]", re.ASCII
 )
-"""As the C++ part of PyTorch writes it."""
+"""Format of the C++ part of PyTorch."""
 AT_BEGIN = (_GLOG, _C10)
 DATE_LINE = re.compile(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?P<month>[A-Z][a-z]{2}) {1,2}(?P<d>\d{1,2}) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)"
     r"(?P<noon> [AP]M)?(?: (?P<z>[A-Z]{3,5}|[+-]\d\d(?:\d\d)?))? (?P<y>(?:19|20|21)\d\d)\b",
     re.ASCII,
 )
-"""As `date` and C's `ctime` write it, at the beginning of a line: elsewhere it often is when a program was built."""
+"""Format of `date` and C's `ctime`, at the beginning of a line; elsewhere it is often a build time."""
 _RICH = re.compile(
     r"\[(?P<mo>0[1-9]|1[0-2])/(?P<d>\d\d)/(?P<y>\d\d) (?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?P<f>)\](?= |$)", re.ASCII
 )
-"""At the beginning of a line, as rich's handler of `logging` writes it; blanks fill its place where it is that of the
-line above."""
+"""Format of rich's handler of `logging`, at the beginning of a line. A repeated time is left blank."""
 CLOCK_AT_BEGIN = re.compile(
     r"\[?(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?(?P<end>\]|(?=[ \t|]))", re.ASCII
 )
@@ -100,24 +98,23 @@ CLOCK_AT_BEGIN = re.compile(
 LONGEST_STAMP = 40
 _COLON, _NEWLINE = ord(":"), ord("\n")
 _AROUND, _DIGITS_OF_CLOCK = 12, (4, 5, 7, 8, 10, 11)
-"""Characters that tell a stamp, `1-02 03:04:05`, the sixth before its first colon to the fifth behind it; and which of
-them are its time of day."""
+"""Characters around a timestamp such as `1-02 03:04:05`, from the sixth before its first colon to the fifth after it;
+and the positions of the digits of its time of day."""
 _INITIALS = np.frombuffer(b"MTWFS", dtype=np.uint8)
-"""Letters with which weekdays begin."""
+"""First letters of weekdays."""
 _MANY = 10
-"""So many stamps with one fraction of a second are no chance."""
+"""Number of timestamps with the same fraction that cannot be a coincidence."""
 _HALF_A_DAY = NS_PER_DAY // 2
 
 
 def stamp_of(line: str) -> Stamp | None:
-    """The stamp of a line whose prefixes were taken off. Raises StampError for a month 13."""
+    """Return the timestamp of a line without prefixes. Raises StampError for a month 13."""
     found = placed_stamp(line)
     return None if found is None else found[0]
 
 
 def placed_stamp(line: str) -> tuple[Stamp, tuple[int, int]] | None:
-    """The stamp of a line whose prefixes were taken off, and where it begins and ends. Raises StampError for a month
-    13."""
+    """Return the timestamp of a line without prefixes, and its begin and end. Raises StampError for a month 13."""
     found = next((found for shape in AT_BEGIN if (found := shape.match(line)) is not None), None)
     if found is not None:
         return _read(found, PLACEHOLDER_YEAR, Zone.YEARLESS), found.span()
@@ -141,28 +138,28 @@ def placed_stamp(line: str) -> tuple[Stamp, tuple[int, int]] | None:
 
 
 def have_one_fraction(times: Iterable[int]) -> bool:
-    """Whether instants (ns) are known to the second only: all have one fraction of it, none or one that somebody
-    invented, such as the .456 of a layout that was taken for a format."""
+    """Return True if all times (ns) have the same fraction of a second: none, or a constant such as the .456 of a
+    layout that was mistaken for a format."""
     fractions = (ns % NS_PER_SECOND for ns in times)
     first = next(fractions, None)
     return first is not None and all(one == first for one in fractions)
 
 
 def without_invented_fraction(stamps: Sequence[Stamp]) -> Sequence[Stamp]:
-    """Stamps in whole seconds, where so many have one fraction behind them that is not 0: it was invented."""
+    """Return timestamps in whole seconds if many have the same fraction other than 0, which is not a measured one."""
     if len(stamps) < _MANY or stamps[0].ns % NS_PER_SECOND == 0 or not have_one_fraction(one.ns for one in stamps):
         return stamps
     return [one._replace(ns=one.ns - one.ns % NS_PER_SECOND, whole=True) for one in stamps]
 
 
 def _is_value(line: str, begin: int) -> bool:
-    """Whether a date that begins in a line is what a name has, `[step=100 | time=2026-…]`, in a line that begins with
-    its own time of day."""
+    """Return True if a date is the value of a name, `[step=100 | time=2026-…]`, in a line that begins with a time of
+    day."""
     return line[begin - 1 : begin] == "=" and CLOCK_AT_BEGIN.match(line) is not None
 
 
 def stamp_or_none(line: str) -> Stamp | None:
-    """The same; None also where what looks like a time is none."""
+    """Return the timestamp of a line without prefixes; None if there is none or it is invalid."""
     try:
         return stamp_of(line)
     except StampError:
@@ -170,7 +167,7 @@ def stamp_or_none(line: str) -> Stamp | None:
 
 
 def _of_date_line(found: re.Match[str]) -> Stamp:
-    """What `date` wrote; of a zone that is named, UTC alone is known."""
+    """Read the output of `date`; of named zones, only UTC is known."""
     month, zone = _MONTHS.index(found["month"]) + 1, found["z"] or ""
     known = "Z" if zone in ("UTC", "GMT") else zone.ljust(5, "0") if zone[:1] in ("+", "-") else ""
     day, noon = int(found["d"]), found["noon"] or ""
@@ -191,11 +188,13 @@ def _time_of_day(found: re.Match[str]) -> Stamp | None:
 def with_days(
     stamps: Sequence[Stamp], last_change: int, begin: int | None, year: int | None
 ) -> tuple[list[Stamp], bool]:
-    """The stamps of a document, in order of lines, those without a day on that of the nearest one that has one: a fall
-    of more than 12 h is midnight, a smaller one a clock that went back. Where none has one, the first is of the day on
-    which it is nearest to `begin`, else the last of the latest day on which it is not behind `last_change`: then True,
-    as that is assumed. Instants are ns, in the zone of the stamps. year: that of stamps without one, where it was
-    given; they stay as they are."""
+    """Return the timestamps of a document, in line order, with days.
+
+    A timestamp without a day gets that of the nearest dated one: a fall of more than 12 h is midnight, a smaller one is
+    a clock set back. If none is dated, the first is as near as possible to `begin`, otherwise the last is on the latest
+    day on which it is not after `last_change`; then return True, as the day is assumed. Times are ns in the zone of the
+    timestamps. year: for timestamps without one, if given; those stay unchanged.
+    """
     found = with_years(stamps, last_change, year)
     dated = next((at for at, one in enumerate(found) if one.zone is not Zone.DAYLESS), None)
     if dated is not None:
@@ -232,7 +231,7 @@ def with_years(
 
 
 def _count_days(stamps: list[Stamp], places: range) -> None:
-    """Put the stamps without a day at these places, one behind the other, within half a day of the one before."""
+    """Set the days at these positions, each within half a day of the timestamp before."""
     before: int | None = None
     for at in places:
         if stamps[at].zone is Zone.DAYLESS:
@@ -244,7 +243,7 @@ def _count_days(stamps: list[Stamp], places: range) -> None:
 
 
 def read_dated(text: str) -> Stamp:
-    """The stamp that a text is. Raises StampError."""
+    """Return the timestamp of a text. Raises StampError."""
     found = DATED.fullmatch(text.strip())
     if found is None:
         raise StampError(f"{text.strip()[:40]} is not a time")
@@ -252,7 +251,7 @@ def read_dated(text: str) -> Stamp:
 
 
 def dated(found: re.Match[str]) -> Stamp:
-    """The stamp that was found. Raises StampError."""
+    """Return the timestamp of a match. Raises StampError."""
     zone = (found["z"] or "").strip()
     if not zone:
         return _read(found, int(found["y"]), Zone.NAIVE)
@@ -277,7 +276,8 @@ def _read(found: re.Match[str], year: int, zone: Zone) -> Stamp:
 
 @lru_cache(maxsize=4096)
 def _midnight(year: int, month: int, day: int) -> int | None:
-    """ns since 1970 at which a day begins; None: there is no such day. Most lines of a log are of the same day."""
+    """Return the time (ns since 1970) at which a day begins; None for an invalid day. Cached: most lines of a log share
+    a day."""
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     is_day = 1970 <= year < 2255 and 1 <= month <= 12 and 1 <= day <= _DAYS[month - 1]
     if not is_day or ((month, day) == (2, 29) and not leap):
@@ -286,7 +286,7 @@ def _midnight(year: int, month: int, day: int) -> int | None:
 
 
 def _hour(found: re.Match[str]) -> int:
-    """The hour of a day of 24, where the stamp may have one of 12 with `AM` or `PM` behind it."""
+    """Return the hour of the day, 0 to 23; timestamps may use 12 hours with `AM` or `PM`."""
     hour = int(found["h"])
     half = (found["noon"] or "").strip().upper() if "noon" in found.re.groupindex else ""
     if not half or not 1 <= hour <= 12:
@@ -295,8 +295,8 @@ def _hour(found: re.Match[str]) -> int:
 
 
 def candidates(text: Characters) -> I64:
-    """int64[n]: where a stamp begins in a block: `hh:mm:ss` with a date before it, or with a day of a month, or at the
-    beginning of a line; or behind a weekday, a month and a day at the beginning of one."""
+    """Return the positions where a timestamp may begin in a block, int64[n]: `hh:mm:ss` after a date, after a day of a
+    month, or at the beginning of a line; or after a weekday, a month and a day at the beginning of a line."""
     if len(text) <= _AROUND:
         return np.empty(0, dtype=np.int64)
     first, second = text[7:-5], text[10:-2]
@@ -319,7 +319,7 @@ def candidates(text: Characters) -> I64:
 
 
 def _weekdays(text: Characters, colon: I64) -> I64:
-    """int64[n]: where `Mon Jan  5 ` begins before a colon of times of day."""
+    """Return the positions of `Mon Jan  5 ` before the given colons, int64[n]."""
     wide = text[colon - 6] == ord(" ")
     begin = colon - np.where(wide, 13, 12)
     begin = begin[begin >= 0]
@@ -328,13 +328,13 @@ def _weekdays(text: Characters, colon: I64) -> I64:
 
 
 def year_of(ns: int) -> int:
-    """The year of an instant, UTC."""
+    """Return the year of a time, UTC."""
     return int(np.datetime64(ns, "ns").astype("datetime64[Y]").astype(int)) + 1970
 
 
 def with_year(stamp: Stamp, year: int, near: int | None, latest: bool = False) -> Stamp:
-    """A stamp without a year in the year that brings it nearest to an instant, or (`latest`) in the latest one in which
-    it is not behind it; without an instant in `year`. 29 February is put into the next leap year before."""
+    """Return a timestamp with the year that brings it nearest to `near`; with `latest`, the latest year in which it is
+    not after `near`; without `near`, with `year`. 29 February moves to the previous leap year."""
     years = [year] if near is None else [year + 1, year, year - 1]
     dates = [one for one in (_moved(stamp, each) for each in years) if one is not None]
     dates = dates or [one for one in (_moved(stamp, each) for each in range(year, year - 9, -1)) if one is not None][:1]
@@ -348,8 +348,8 @@ def with_year(stamp: Stamp, year: int, near: int | None, latest: bool = False) -
 
 
 def in_latest_year(stamp: Stamp, last_change: int) -> Stamp:
-    """A stamp without a year in the latest one in which it is no more than a day (that of a zone) behind the last
-    change of its file (ns)."""
+    """Return a timestamp with the latest year in which it is at most a day (a zone) after the last change of its file
+    (ns)."""
     latest = last_change + NS_PER_DAY
     return with_year(stamp, year_of(latest), latest, latest=True)
 
@@ -382,20 +382,20 @@ _PREFIX = re.compile(
 
 
 class Bare(NamedTuple):
-    """A line without what was put before it."""
+    """A line without its prefixes."""
 
     text: str
     stream: str
-    """Ranks and pods that the prefixes name, joined by `/`."""
+    """Ranks and pods in the prefixes, joined by `/`."""
     collected: Stamp | None
-    """When a collector took the line (`kubectl logs --timestamps`): exact."""
+    """Exact time of collection (`kubectl logs --timestamps`)."""
 
 
 def bare(line: str) -> Bare:
-    """Take off colours, what a carriage return overwrote, and prefixes in any order."""
+    """Remove colors, text overwritten after a carriage return, and prefixes in any order."""
     if "\x1b" in line:
         line = _ANSI.sub("", line)
-    if "\b" in line:  # progress bars that go back over themselves
+    if "\b" in line:  # Progress bars that go back over themselves.
         line = line.replace("\b", "")
     if "\r" in line:
         line = next((part for part in reversed(line.split("\r")) if part.strip()), "")
@@ -418,15 +418,15 @@ def bare(line: str) -> Bare:
 
 
 def is_kernel_log(head: str) -> bool:
-    """Whether text that begins like this is a log of a kernel: every third of its lines has such a prefix."""
+    """Return True if text with this beginning is a kernel log: a third of its lines has a kernel prefix."""
     lines = [line for line in head.split("\n")[:200] if line.strip()]
     kernel = sum(bool(_OF_KERNEL.match(line)) for line in lines)
     return bool(lines) and 3 * kernel >= len(lines)
 
 
 def kernel_stamp(line: str) -> Stamp | None:
-    """The stamp of a line of a kernel's log that is not written as others are: `Mar  1 10:10:05`, and `[Sun Mar  1
-    10:10:05 2026]`. Seconds since boot say no time of day."""
+    """Return the timestamp of a kernel line in one of its formats: `Mar  1 10:10:05` or `[Sun Mar  1 10:10:05 2026]`.
+    Seconds since boot give none."""
     match = _SHORT.match(line)
     if match is None or match["month"] not in _MONTHS:
         return None
@@ -440,7 +440,7 @@ _DESCRIBED = re.compile(r"\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d:\d\d:\d\d) ([+-]\d
 
 
 def described_stamp(text: str) -> Stamp | None:
-    """The stamp that `kubectl describe` writes: `Sun, 01 Mar 2026 10:10:05 +0000`."""
+    """Return the timestamp that `kubectl describe` writes: `Sun, 01 Mar 2026 10:10:05 +0000`."""
     match = _DESCRIBED.match(text)
     if match is None or match[2] not in _MONTHS:
         return None
@@ -449,7 +449,7 @@ def described_stamp(text: str) -> Stamp | None:
 
 
 def read_or_none(text: str) -> Stamp | None:
-    """The stamp that a text is; None for any other text."""
+    """Return the timestamp of a text; None if it is not one."""
     try:
         return read_dated(text)
     except StampError:
