@@ -1,9 +1,9 @@
-"""Whether a scheduler's rows are of another zone than the text of the same allocations (docs/formats.md, Which files
-are one job).
+"""Detect scheduler rows in another zone than the text of the same allocations (docs/formats.md, Which files are one
+job).
 
-`sacct` prints local time without saying so, and programs log UTC as often. Offsets of zones are at least half an hour
-apart from UTC, and text begins minutes after its allocation: where one same offset brings the text of every allocation
-into it, and none of them lies in it as the rows stand, that is what the rows are off by.
+`sacct` prints local time without a zone, and programs often log UTC. Zone offsets are at least half an hour from UTC,
+and text begins minutes after its allocation. If one offset moves the text of every allocation into it, and no text fits
+the unchanged rows, the rows are shifted by that offset.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ from goodput_cli.vocabulary.text import duration
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _SLACK = 60 * NS_PER_SECOND
-"""Clocks of nodes and of the scheduler differ by less."""
+"""Maximum difference between the clocks of nodes and scheduler."""
 _NAMED = 3
-"""So many allocations are named."""
+"""Maximum number of allocations in a message."""
 
 
 class _Held(NamedTuple):
-    """An allocation with text, ns UTC: when its rows say that it began and ended (None: not yet), and the first and the
-    last time of its text."""
+    """Allocation with text: begin and end in its rows (None if it runs), first and last time of its text; ns UTC."""
 
     begin: int
     end: int | None
@@ -38,21 +37,23 @@ class _Held(NamedTuple):
     last: int
 
     def has_text(self, ahead: int) -> bool:
-        """Whether the text lies in the allocation, if its rows are so many quarters of an hour ahead."""
+        """Return True if the text is within the allocation when its rows are moved earlier by some quarters of an
+        hour."""
         off = ahead * QUARTER_NS
         return self.begin - off - _SLACK <= self.first and (self.end is None or self.last <= self.end - off + _SLACK)
 
     def ahead(self) -> int | None:
-        """By how many quarters the rows are ahead if text begins within one of them; None: by no such offset."""
+        """Return by how many quarters of an hour the rows are ahead if text begins within one of them; None if no
+        offset fits."""
         ahead = -((self.first - self.begin + _SLACK) // QUARTER_NS)
         return ahead if self.end is not None and ahead in SHIFTS and self.has_text(ahead) else None
 
 
 class RowClock(NamedTuple):
-    """What is to be said of the times of a table."""
+    """Correction or warning for the times of a table."""
 
     ahead: int
-    """ns by which its times are read earlier; 0: as they stand."""
+    """Time (ns) by which its times are moved earlier; 0: unchanged."""
     message: str
     line: int
 
@@ -60,8 +61,10 @@ class RowClock(NamedTuple):
 def clock_of_rows(
     rows: Sequence[LogLine], texts: Iterable[tuple[str, Sequence[LogLine]]], may_move: bool
 ) -> RowClock | None:
-    """rows: of a table of allocations. texts: (name of the file, lines) beside it. All are placed. may_move: see
-    `clocks_of_tables`. None: nothing is odd."""
+    """Return the correction or warning for a table of allocations; None if its times fit.
+
+    rows: of the table. texts: (file name, lines) in its folder; all have times. may_move: see `clocks_of_tables`.
+    """
     held = _held(rows, texts)
     odd = {number: one for number, one in held.items() if not one.has_text(0)}
     if not odd:
@@ -94,7 +97,7 @@ def _off(ahead: int) -> str:
 
 
 def _held(rows: Sequence[LogLine], texts: Iterable[tuple[str, Sequence[LogLine]]]) -> Mapping[str, _Held]:
-    """By number, the allocations that began and have text. Rows of one number (it was requeued) are one allocation."""
+    """Return started allocations with text, by number. Rows of one number (a requeue) are one allocation."""
     begins: defaultdict[str, list[int]] = defaultdict(list)
     ends: defaultdict[str, list[int]] = defaultdict(list)
     for row in rows:
@@ -117,15 +120,15 @@ def _held(rows: Sequence[LogLine], texts: Iterable[tuple[str, Sequence[LogLine]]
 
 
 def is_table(log_lines: Sequence[LogLine]) -> bool:
-    """Whether all that is said are rows of a scheduler's table."""
+    """Return True if all events are rows of a scheduler's table."""
     return bool(log_lines) and all(one.event is not None and one.event.format == SACCT for one in log_lines)
 
 
 def clocks_of_tables(
     sources: Mapping[int, Sequence[LogLine]], names: Sequence[str], may_move: bool
 ) -> dict[int, RowClock]:  # fmt: skip
-    """By code of a source that is a table, what is to be said of its times. sources: the placed lines of each.
-    may_move: whether nobody said of which zone times without one are."""
+    """Return the correction or warning for each table, by source code. sources: lines with times. may_move: True if the
+    zone was not specified."""
     tables = {code for code, log_lines in sources.items() if is_table(log_lines)}
     found: dict[int, RowClock] = {}
     for code in tables:
@@ -142,13 +145,13 @@ def clocks_of_tables(
 
 
 def move_rows(log_lines: Iterable[LogLine], ahead: int) -> None:
-    """Let rows be earlier by so many ns. log_lines: each once."""
+    """Move rows earlier by a time (ns). log_lines: without duplicates."""
     for one in log_lines:
         one.time, one.end = one.time - ahead, one.end - ahead
 
 
 def with_evidence_moved(source: CollectedSource, ahead: int) -> CollectedSource:
-    """The same for what the rows are evidence of."""
+    """Return a source whose evidence is moved earlier in the same way."""
     seen = [
         one if one.stamp is None else replace(one, stamp=one.stamp._replace(ns=one.stamp.ns - ahead))
         for one in source.seen

@@ -1,5 +1,5 @@
-"""What the rows of a scheduler's accounting say of recoveries: an allocation ended, its job waited once more, and began
-anew (docs/formats.md, Signs of a recovery)."""
+"""Find signs of recoveries in scheduler accounting rows: an allocation ended, its job waited again, and started again
+(docs/formats.md, Signs of a recovery)."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from goodput_cli.events.text.meaning import said
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _STARTED_AGAIN = frozenset({"NODE_FAIL", "PREEMPTED", "REQUEUED"})
-"""States after which Slurm itself starts the same job again."""
+"""States after which Slurm restarts the same job."""
 _BEFORE = 5 * NS_PER_SECOND
-"""What is earlier than an allocation by more was another one's."""
+"""Steps earlier than an allocation by more belong to another one."""
 
 
 @dataclass
 class _Row:
-    """A row of one allocation; ns UTC."""
+    """Row of one allocation; ns UTC."""
 
     number: str
     state: str
     code: int
-    """Of its source."""
+    """Code of its source."""
     line: int
     waiting: int | None = None
-    """When it could have begun; else when it was submitted."""
+    """Time when it was eligible to start, otherwise when it was submitted."""
     begin: int | None = None
     end: int | None = None
     by_hand: bool = False
 
     @property
     def order(self) -> tuple[int, int]:
-        """In order of starts; a row that still waits is the last."""
+        """Return the sort key: start time; a waiting row is last."""
         begin = self.begin if self.begin is not None else self.waiting
         return (1 << 62) if begin is None else begin, self.line
 
@@ -45,8 +45,11 @@ def signs_of_allocations(
     job: str, parts: Sequence[tuple[int, Sequence[LogLine]]], names: Sequence[str], notes: DiagnosticCollector,
     odd: Container[int] = (),
 ) -> list[RecoveryEvent]:  # fmt: skip
-    """The signs in the rows of one job. parts: its log lines, placed, each with the code of its source. names: of the
-    sources. odd: sources whose rows are known to be off the text (`allocation_clock`): no requeue explains that."""
+    """Return the signs in the rows of one job.
+
+    parts: its log lines with times, each with the code of its source. names: of the sources. odd: sources whose rows
+    are known to be shifted against the text (`allocation_clock`), which a requeue does not explain.
+    """
     rows = sorted(_rows_of(parts), key=lambda row: row.order)
     found: list[RecoveryEvent] = []
     last: dict[str, _Row] = {}
@@ -78,7 +81,7 @@ def _rows_of(parts: Sequence[tuple[int, Sequence[LogLine]]]) -> list[_Row]:
 
 
 def _signs_of(job: str, row: _Row, same: _Row | None, before: _Row | None, names: Sequence[str]) -> list[RecoveryEvent]:
-    """same: the row before of the same allocation; before: the row before, of any."""
+    """Return the signs of a row. same: previous row of the same allocation; before: previous row of any."""
     facts: dict[str, str | int] = {"allocation": plain(row.number)}
     again = {**facts, "by": "scheduler"} if same is not None and same.state in _STARTED_AGAIN else facts
     ended = {**facts, "by": "hand"} if row.by_hand else facts
@@ -95,7 +98,7 @@ def _signs_of(job: str, row: _Row, same: _Row | None, before: _Row | None, names
 def _note_hidden(
     rows: Sequence[_Row], parts: Sequence[tuple[int, Sequence[LogLine]]], notes: DiagnosticCollector
 ) -> None:
-    """Where steps were done before the first allocation that the rows show, an earlier one was of the same number."""
+    """Report steps before the first allocation in the rows: an earlier allocation had the same number."""
     begin = rows[0].begin
     numbers = {row.number for row in rows}
     if begin is None or len(numbers) < len(rows):

@@ -1,6 +1,6 @@
-"""What was read from each text or event file, kept until all have been read: only then are their jobs and times known.
+"""Collect the content of each text or event file until all have been read: only then are their jobs and times known.
 
-Light to import: every reading collects, few have anything to collect.
+This module is light to import: every reader uses it, and few logs need it.
 """
 
 from __future__ import annotations
@@ -24,65 +24,64 @@ if TYPE_CHECKING:
 
 @dataclass
 class TextPart:
-    """What a part of a source said."""
+    """Content of a part of a source."""
 
     log_lines: list[LogLine] = field(default_factory=list)
     bad: list[tuple[int, str]] = field(default_factory=list)
-    """Lines that a rule knows and whose values are wrong: number and reason."""
+    """Lines that match a rule but have wrong values: number and reason."""
     noise: int = 0
-    """Lines that say nothing."""
+    """Number of unrecognized lines."""
     modified_ns: int | None = None
-    """When the file was last written to."""
+    """Modification time of the file."""
     events: list[tuple[int, FileEvent]] = field(default_factory=list)
-    """Of an event file, with their numbers."""
+    """Events of an event file, with their numbers."""
     damaged: list[int] = field(default_factory=list)
-    """Numbers of events that cannot be read."""
+    """Numbers of unreadable events."""
     broken: int | None = None
-    """The number of the event from which on nothing can be read."""
+    """Number of the event from which on the file is unreadable."""
     tracked: list[object] = field(default_factory=list)
-    """What a file of an experiment tracker says (`events.trackers`)."""
+    """Content of a file of an experiment tracker (`events.trackers`)."""
     processes: dict[ProcessKey, TracedProcess] = field(default_factory=dict)
-    """What torchtitan's trace says of the steps of each process (`events.text.traces`)."""
+    """Steps of each process in a torchtitan trace (`events.text.traces`)."""
     seen: list[UntimedEvidence] = field(default_factory=list)
-    """Observations: what lines say about deaths."""
+    """Evidence of failures."""
     left_out: int = 0
-    """How many observations were too many."""
+    """Number of observations beyond the limit."""
     signs: list[UntimedRecoveryEvent] = field(default_factory=list)
-    """Moments of recoveries that lines name."""
+    """Moments of recoveries."""
     signs_left_out: int = 0
-    """How many of them were too many."""
+    """Number of moments beyond the limit."""
     by_host: bool = False
-    """Whether it is a kernel's log."""
+    """True for a kernel log."""
     unread_steps: dict[int, int] = field(default_factory=dict)
-    """A few lines that look as if they were about steps, of a document of which no rule reads a step: number of the
-    line, and of the step."""
+    """Some lines that look like steps, in a document in which no rule found a step: step by line number."""
     losses: dict[int, float] = field(default_factory=dict)
     """The loss that the first lines of steps print, by step; of lines that no rank or node is named for."""
     interleaved: Interleaved | None = None
-    """Where several runs seem to print so far."""
+    """Loss by step in the first lines of steps, if they name no rank or node."""
 
 
 class CollectedSource(TextPart):
-    """What one source said so far: all its parts together."""
+    """Content of one source so far."""
 
 
 class Collector:
-    """Collects the parts of all sources, by their codes."""
+    """Collects the parts of all sources, by code."""
 
     def __init__(self) -> None:
         self.sources: dict[int, CollectedSource] = {}
         self.nodes: dict[tuple[int, int | None], str] = {}
-        """The host of each rank of a source, as its recorder says."""
+        """Host of each rank of a source, as recorded."""
         self.objects: list[tuple[int, ApiObject]] = []
-        """(source, what an object of Kubernetes says about time)."""
+        """(source, Kubernetes object with timestamps)."""
         self.cycles: list[CycleFile] = []
-        """What files of NVRx say of cycles."""
+        """Cycles in files of NVRx."""
         self.recorded: list[RecordedRecoveryEvent] = []
-        """Moments of recoveries that recorders name."""
+        """Moments of recoveries from recorders."""
         self.observers: dict[int, EntryObserver] = {}
-        """Of sources whose lines come one by one."""
+        """Observers of sources that are read entry by entry."""
         self.turns: dict[tuple[int, str], InTurns] = {}
-        """Who prints the steps of records, by source and format."""
+        """Order of writers of step records, by source and format."""
         self._written: dict[int, int] = {}
 
     def __bool__(self) -> bool:
@@ -90,24 +89,24 @@ class Collector:
 
     @property
     def of_files(self) -> bool:
-        """Whether files say some of it, and not only entries of Cloud Logging, which name their job."""
+        """Return True if some content is from files, not only from Cloud Logging entries, which name their job."""
         return bool(self.objects) or any(
             one.events or one.tracked or (one.log_lines and one.log_lines[0].entry < 0) for one in self.sources.values()
         )
 
     @property
     def every(self) -> Iterable[CollectedSource]:
-        """What each source said so far."""
+        """Return all sources."""
         return self.sources.values()
 
     def written(self, source: int, modified_ns: int) -> None:
-        """When a file of records was last written to. source: its code."""
+        """Set the modification time of a file of records. source: its code."""
         self._written[source] = modified_ns
         if source in self.sources:
             self.sources[source].modified_ns = modified_ns
 
     def add(self, source: int, part: TextPart) -> None:
-        """What a part of a source said. source: its code."""
+        """Add a part of a source. source: its code."""
         one = self.sources.setdefault(source, CollectedSource())
         one.log_lines += part.log_lines
         one.bad += part.bad

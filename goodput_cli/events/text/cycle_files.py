@@ -1,4 +1,4 @@
-"""Cycles of NVRx once all sources were read: whose each is, and what it says of a rendezvous (`formats/nvrx.py`)."""
+"""Assign NVRx cycles to jobs after all sources have been read, and find their rendezvous (`formats/nvrx.py`)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from goodput_cli.events.text.jobs import beside
 from goodput_cli.vocabulary.when import NS_PER_MINUTE
 
 _SAME_NS = 5 * NS_PER_MINUTE
-"""A line about a rendezvous that ended so near to the begin of a cycle is about the same."""
+"""Maximum time between a cycle's begin and a line about the end of the same rendezvous."""
 MOST_NODES = 2_000_000
-"""So many names of nodes are kept, of all cycles together."""
+"""Maximum number of node names in all cycles."""
 
 
 def cycles_of(
@@ -27,8 +27,8 @@ def cycles_of(
     names: Sequence[str],
     notes: DiagnosticCollector,
 ) -> tuple[Cycle, ...]:
-    """The cycles of all jobs, each once as it was written last, in order of time. columns: of all events, which say
-    whose logs lie where. jobs, names: of jobs and of sources, by their codes."""
+    """Return the cycles of all jobs, each as written last, in order of time. columns: of all events, which show the
+    jobs of each folder. jobs, names: of jobs and sources, by code."""
     last: dict[tuple[str, str, int, int], CycleFile] = {}
     homes = _homes(columns, jobs, names)
     kept = 0
@@ -54,7 +54,7 @@ def cycles_of(
 def _homes(
     columns: Mapping[str, NDArray[Any]], jobs: Sequence[str], names: Sequence[str]
 ) -> dict[str, dict[str, set[str]]]:
-    """By folder, the jobs whose logs lie there, each with the names of these."""
+    """Return the jobs by folder, each with the names of its logs."""
     homes: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     pairs = np.unique(np.stack((columns["source"], columns["job"])).astype(np.int64), axis=1).T.tolist()
     for source, job in pairs:
@@ -63,7 +63,8 @@ def _homes(
 
 
 def _job_of(one: CycleFile, homes: Mapping[str, Mapping[str, Collection[str]]], names: Sequence[str]) -> str:
-    """The job of a cycle: the only one of its folder or of the log, else the only one that goes by its number."""
+    """Return the job of a cycle: the only one of its folder or of the log, otherwise the only one with its number;
+    empty if unknown."""
     every = {job: some for of_folder in homes.values() for job, some in of_folder.items()}
     for jobs in (homes.get(beside(names[one.source]), {}), every):
         if len(jobs) == 1:
@@ -84,7 +85,7 @@ def _note_alone(one: CycleFile, others: bool, notes: DiagnosticCollector) -> Non
 
 
 def signs_of_cycles(cycles: Iterable[Cycle], signs: Iterable[RecoveryEvent]) -> list[RecoveryEvent]:
-    """Where no line says that a rendezvous was done, the begin of the cycle behind it."""
+    """Return the end of each rendezvous that no line contains: the begin of the cycle after it."""
     told: defaultdict[tuple[str, object], list[int]] = defaultdict(list)
     for sign in signs:
         if sign.point is RecoveryPhase.RENDEZVOUS_DONE:

@@ -1,4 +1,4 @@
-"""Patterns that match whatever the values of digits are: those that accept all ten digits, or none, at each place."""
+"""Detect patterns whose matches do not depend on the values of digits: at each position they accept all ten or none."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def has_digits(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def depends_on_digits(pattern: str, flags: int = 0) -> bool:
-    """Return True if what a pattern matches may depend on the value of an ASCII digit, and not only on its place.
-    flags: those that `re` compiles it with; 0 for RE2."""
+    """Return True if matches of a pattern may depend on the value of an ASCII digit, not only on its position. flags:
+    for `re`; 0 for RE2."""
     try:
         with catch_warnings():
             simplefilter("ignore")
@@ -57,7 +57,7 @@ def _is_blind_item(kind: Any, value: Any) -> bool:
 
 
 def _accepts(members: Any, digit: int) -> bool:
-    """Return True if one member of a set accepts a digit; a negation at its begin changes that for all digits alike."""
+    """Return True if a member of a set accepts a digit; a negation applies to all digits alike."""
     return any(
         (kind is _constants.LITERAL and value == digit)
         or (kind is _constants.RANGE and value[0] <= digit <= value[1])

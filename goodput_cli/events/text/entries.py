@@ -1,5 +1,5 @@
-"""Records that hold what text holds, as log lines: what pods print into Cloud Logging, metrics of ML Diagnostics there,
-and rows of `sacct`. Entries that gcloud printed as YAML are refused, with what to ask for instead."""
+"""Convert records to log lines: pod output and ML Diagnostics metrics in Cloud Logging, and rows of `sacct`. Entries
+that gcloud printed as YAML are rejected with a tip."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _JOB_LABELS = ("k8s-pod/jobset_sigs_k8s_io/jobset-name", "k8s-pod/job-name", "k8s-pod/batch_kubernetes_io/job-name")
-"""What GKE says of the job that a pod is of."""
+"""Labels in which GKE names the job of a pod."""
 _HOST_LABELS = ("compute.googleapis.com/resource_name", "kubernetes.io/hostname", "node_name")
 _STREAM_LABELS = ("pod_name", "instance_id", "container_name")
 
@@ -55,13 +55,15 @@ def collect(
     records: Records, entries: Sequence[Entry], key: str, stamps: I64, codes: NDArray[np.int32],
     output: Output, rules: LineRules,
 ) -> Mask:  # fmt: skip
-    """Collect what lines say; bool[n]: the entries of which a rule knows a line. key: of the text in a record. stamps:
-    ns of each entry. codes: of the entries' identities."""
+    """Collect events from lines. Return True for entries with a line that a rule matches, bool[n].
+
+    key: of the text in a record. stamps: time of each entry, ns. codes: of the entries' identities.
+    """
     used = np.zeros(len(records), dtype=np.bool_)
     log_lines: list[LogLine] = []
     printed: list[tuple[Line, list[ParsedEvent]]] = []
     signs: list[UntimedRecoveryEvent] = []
-    alive: dict[str, tuple[LogLine, LogLine]] = {}  # the first and the last that says nothing
+    alive: dict[str, tuple[LogLine, LogLine]] = {}  # The first and the last line without an event.
     for at, (record, entry) in enumerate(zip(records.records, entries, strict=True)):
         text, stamp = record.get(key), int(stamps[at])
         if not isinstance(text, str) or stamp < 0:
@@ -104,7 +106,7 @@ def _line(raw: str, number: int, stream: str, collected: Stamp, entry: int, job:
 def _observed(
     source: int, printed: list[tuple[Line, list[ParsedEvent]]], rules: LineRules, output: Output
 ) -> list[UntimedEvidence]:
-    """What is seen of deaths in lines, which entries hold in any order."""
+    """Return evidence of failures in lines; entries may contain them in any order."""
     causes = rules.causes
     worth = [causes.may_read(one.raw.encode(errors="replace")) for one, _ in printed]
     observer = output.texts.observers.get(source)
@@ -124,7 +126,7 @@ def _observed(
 
 
 def _host(entry: Entry) -> str:
-    """The machine or node that an entry names."""
+    """Return the machine or node of an entry; empty if unknown."""
     labels = labels_in(entry)
     return next((str(labels[key]) for key in _HOST_LABELS if labels.get(key)), "")
 
@@ -134,7 +136,7 @@ def _time(log_line: LogLine) -> int:
 
 
 def said_of_line(line: str, rules: LineRules) -> list[tuple[Stamp | None, ParsedEvent]]:
-    """The line's own time and what it says."""
+    """Return the events of a line with its own timestamp."""
     if not rules.reads_all and not rules.anchors.search(line.encode(errors="replace")):
         return []
     text = bare(line).text
@@ -144,7 +146,7 @@ def said_of_line(line: str, rules: LineRules) -> list[tuple[Stamp | None, Parsed
 
 
 def moments_of_line(line: str, rules: LineRules) -> list[tuple[Stamp | None, ParsedEvent]]:
-    """The line's own time and the moments of a recovery that it names and is nothing else."""
+    """Return the moments of a recovery in a line without other events, with its own timestamp."""
     if not rules.reads_all and not rules.anchors.search(line.encode(errors="replace")):
         return []
     text = bare(line).text
@@ -166,19 +168,19 @@ def _stream(entry: Entry) -> str:
 _STARTED = "mlrun_configs"
 STEP_TIME = "step_time"
 OF_NUMBERS = ("loss", "gradient_norm")
-"""Metrics whose values end training where they are not finite."""
+"""Metrics that end training if their value is not finite."""
 _RESERVED = frozenset({*SIZES, *SAMPLES, *ACCELERATORS})
-"""Names that say how large a job is: what a user calls so may be something else."""
+"""Names of the size of a job: a user's metric of that name may be something else."""
 _SETTINGS = {
     "global_batch_size": BATCH_SIZE, "global_batch_size_to_train_on": BATCH_SIZE, "sequence_length": "sequence_length",
     "seq_length": "sequence_length", "max_target_length": "sequence_length", "total_steps": "total_steps",
     "max_steps": "total_steps", "num_train_steps": "total_steps", "train_iters": "total_steps",
 }  # fmt: skip
-"""Settings that say how large a job is, whoever named them: `steps` and `batch_size` mean several things."""
+"""Settings with the size of a job. `steps` and `batch_size` are ambiguous."""
 
 
 def _settings(configs: Any) -> dict[str, float]:
-    """The sizes of work that a configuration names."""
+    """Return the sizes of work in a configuration."""
     if not isinstance(configs, dict):
         return {}
     found = {_SETTINGS[key]: number(value) for key, value in configs.items() if key in _SETTINGS}
@@ -186,7 +188,7 @@ def _settings(configs: Any) -> dict[str, float]:
 
 
 RUN_NAME = "run_name"
-"""The setting that names a run."""
+"""Setting with the name of a run."""
 
 
 def _identity(configs: Any) -> tuple[tuple[str, Any], ...]:
@@ -195,7 +197,7 @@ def _identity(configs: Any) -> tuple[tuple[str, Any], ...]:
         return ()
     try:
         whole = json.dumps(configs, sort_keys=True)
-    except RecursionError:  # no program nests its settings like that
+    except RecursionError:  # No program nests its settings that deep.
         return ()
     name = configs.get(RUN_NAME)
     return (CONFIGS, whole), (RUN_NAME, name if isinstance(name, str) else "")
@@ -205,14 +207,14 @@ _LARGEST = 1e15
 
 
 def _is_not_finite(values: Any) -> bool:
-    """Whether one of several values is NaN or infinite, as a number or as JSON has it."""
+    """Return True if any value is NaN or infinite, as a number or as a JSON string."""
     if not isinstance(values, list):
         return False
     return any(isinstance(one, float | str) and str(one).strip("+-").lower() in NOT_FINITE for one in values)
 
 
 def _not_finite(record: Mapping[str, Any], said: ParsedEvent, stamp: int, line: int) -> UntimedEvidence | None:
-    """What a loss or a norm says that is no number: why training may have ended there."""
+    """Return evidence for a loss or norm that is not a number, which may have ended training; otherwise None."""
     if said.type is not EventType.STEP or said.name not in OF_NUMBERS or not _is_not_finite(record.get(VALUES)):
         return None
     text = f"{said.name} {record[VALUES][0]} at step {said.step}"
@@ -227,13 +229,14 @@ _NO_NUMBER = "loss of a metric"
 
 
 MEASURED = ("step_time", "mfu", "tflops", "throughput", "latency")
-"""Metrics whose values are shown without a step too."""
+"""Metrics that are shown even without a step."""
 _EVERY_NS = 10 * NS_PER_SECOND
-"""Signs of life of one host are kept at most this often."""
+"""Minimum time between recorded activity of one host."""
 
 
 def collect_metrics(records: Records, output: Output, alive: dict[tuple[str, str], int]) -> Mask:
-    """Collect what entries say; bool[n]: those that were of the format. alive: when each host was last seen."""
+    """Collect events from metrics. Return True for entries of the format, bool[n]. alive: time of the last recorded
+    activity of each host."""
     log_lines: list[LogLine] = []
     devices = DevicePart()
     seen: list[UntimedEvidence] = []
@@ -266,7 +269,7 @@ _QUANTITIES = {
     "hbm_utilization": Quantity.MEMORY, "vram_utilization": Quantity.MEMORY,
     "host_cpu_utilization": Quantity.HOST_CPU, "host_memory_utilization": Quantity.HOST_MEMORY,
 }  # fmt: skip
-"""What its metrics of hosts and their devices are of. A value a device, in the order of the devices of the host."""
+"""Quantity by host metric; it has one value per device, in the host's device order."""
 _LABELS = "accelerator_labels"
 _LAST_DIGITS = re.compile(r"(\d+)\D*$")
 _MOST_OF_HOST = 1024
@@ -275,7 +278,7 @@ _MOST_OF_HOST = 1024
 def _take_devices(
     record: Mapping[str, Any], quantity: Quantity, run: str, stamp: int, line: int, part: DevicePart
 ) -> None:
-    """Take the values of the devices of a host; what is no number is noted by whoever reads the entry."""
+    """Add the device values of a host; invalid values are reported when the entry is read."""
     values = record.get(VALUES)
     if not isinstance(values, list):
         return
@@ -292,7 +295,8 @@ _NO_VALUE = 1e300
 
 
 def _names(labels: Any, size: int) -> list[str]:
-    """The number of each device on its host: as its label ends, where labels are as many, else its place."""
+    """Return the number of each device on its host: the end of its label if there is a label per device, otherwise its
+    index."""
     if isinstance(labels, list) and len(labels) == size:
         ends = [_LAST_DIGITS.search(str(label)[-64:]) for label in labels]
         found = [one[1] for one in ends if one is not None]
@@ -304,7 +308,7 @@ def _names(labels: Any, size: int) -> list[str]:
 def _said(
     record: Mapping[str, Any], metric: str, run: str, stamp: int, alive: dict[tuple[str, str], int]
 ) -> tuple[ParsedEvent | None, str]:
-    """What an entry says, or why it says nothing."""
+    """Return the event of an entry, or the reason why it has none."""
     if stamp < 0:
         return None, "an entry of a metric without a timestamp; dropped"
     if metric == _STARTED:
@@ -338,7 +342,7 @@ def _said(
 
 
 def _value(values: Any) -> float | None:
-    """The mean of what was measured, mostly of one value a device."""
+    """Return the mean of the values, usually one per device; None if any is not a number."""
     if not isinstance(values, list) or not values:
         return None
     numbers = [number(value) for value in values if not isinstance(value, bool)]
@@ -346,7 +350,7 @@ def _value(values: Any) -> float | None:
         return None
     try:
         return float(np.mean([float(one) for one in numbers if one is not None]))
-    except OverflowError:  # an int that no float can be
+    except OverflowError:  # An int too large for a float.
         return None
 
 
@@ -365,14 +369,14 @@ _STATES: Mapping[str, tuple[EventType, str]] = {
     "OUT_OF_MEMORY": (EventType.CRASHED, "host_oom"),
     "BOOT_FAIL": (EventType.CRASHED, "node_failure"),
 }
-"""By state of an allocation that has ended: how it ended, and the cause that the state names; "": none."""
+"""By state of an ended allocation: the event and the cause; an empty cause if unknown."""
 _LIST = re.compile(r"([\w.-]++)(?:\[([\d,-]+)\]([\w.-]*))?(?:,|$)")
 _MOST_NODES, _NODE_DIGITS = 65_536, 18
 
 
 def nodes_in(text: str) -> tuple[str, ...]:
-    """The hosts of Slurm's NodeList: `node[01-03,7],big` -> node01, node02, node03, node7, big. What it does not list
-    in this form is none: a part of them would be worse than nothing."""
+    """Return the hosts of Slurm's NodeList: `node[01-03,7],big` -> node01, node02, node03, node7, big. Empty for any
+    other form: a partial list would be wrong."""
     found: list[str] = []
     at = 0
     while at < len(text):
@@ -393,7 +397,7 @@ def nodes_in(text: str) -> tuple[str, ...]:
 
 
 def nodes_of_allocation(record: Mapping[str, Any], line: int, started: Stamp | None) -> UntimedEvidence | None:
-    """The hosts that an allocation of Slurm had: no evidence of a death, but of where it was."""
+    """Return the hosts of a Slurm allocation, as evidence of location only; None if unknown."""
     hosts = nodes_in(str(record.get("NodeList", "")))
     if not hosts or started is None or hosts[0].lower() in ("none", "unknown"):
         return None
@@ -403,12 +407,13 @@ def nodes_of_allocation(record: Mapping[str, Any], line: int, started: Stamp | N
 
 
 def state_of(record: Mapping[str, Any]) -> str:
-    """`CANCELLED` of `CANCELLED by 1000` and `CANCELLED+`."""
+    """Return the state of a row: `CANCELLED` for `CANCELLED by 1000` and `CANCELLED+`."""
     return str(record.get("State", "")).upper().split(" ", 1)[0].rstrip("+")
 
 
 def of_allocation(record: Mapping[str, Any], line: int, ended: Stamp | None) -> UntimedEvidence | None:
-    """Why an allocation of Slurm ended: its state, else the signal of its exit code."""
+    """Return why a Slurm allocation ended: its state, otherwise the signal in its exit code; None if neither shows
+    it."""
     state = str(record.get("State", "")).upper()
     _, code = _STATES.get(state_of(record), (None, ""))
     if code:
@@ -430,7 +435,7 @@ _NO_TIME = ("Unknown", "None", "N/A", "")
 
 
 def collect_allocations(records: Records, output: Output) -> None:
-    """Collect the log lines of allocations; steps of a job (`812.batch`) are parts of it."""
+    """Collect the log lines of allocations, without job steps (`812.batch`), which are parts of one."""
     log_lines: list[LogLine] = []
     seen: list[UntimedEvidence] = []
     for at, record in enumerate(records.records):
@@ -464,7 +469,8 @@ def _marks(record: Mapping[str, Any], line: int) -> list[LogLine]:
 
 
 def _is_by_hand(record: Mapping[str, Any]) -> bool:
-    """Whether a person ended an allocation: `CANCELLED by 1002`; 0 is the scheduler itself, or its administrator."""
+    """Return True if a person ended an allocation: `CANCELLED by 1002`; user 0 is the scheduler or its
+    administrator."""
     by = _CANCELLED_BY.fullmatch(str(record.get("State", "")).strip())
     return by is not None and int(by[1]) != 0
 

@@ -1,5 +1,5 @@
-"""Which folders hold files of one job, where these are called as every program may call its own (docs/formats.md, Jobs
-of text): `a/train.log` and `b/train.log` are two jobs, `a/attempt_0/train.log` and `a/attempt_1/train.log` are one."""
+"""Find folders with files of one job if the file names are generic (docs/formats.md, Jobs of text): `a/train.log` and
+`b/train.log` are two jobs, `a/attempt_0/train.log` and `a/attempt_1/train.log` are one."""
 
 from __future__ import annotations
 
@@ -13,41 +13,42 @@ from functools import cached_property
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 SAYS_NOTHING = frozenset("train training trainer main job run log logs out output stdout stderr console all".split())
-"""Names of files, and of folders of logs, that every program may give its own."""
+"""Generic names of files and log folders."""
 _COUNTER = re.compile(
     r"[a-z]{0,10}[-_.]?\d+(?:[-_T.]\d+)*|(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
     r"|jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?",
     re.IGNORECASE,
 )
-"""Names of folders that only count, or say when: `attempt_2`, `20261124_004014`, `node-3`, `monday`."""
+"""Names of folders that are only a counter or a date: `attempt_2`, `20261124_004014`, `node-3`, `monday`."""
 _LAUNCH = re.compile(r"(?:attempt|restart|retry|try|launch|requeue)[-_.]?\d+", re.IGNORECASE)
-"""Names of folders that launchers count a job's processes with."""
+"""Names of folders in which launchers number the processes of a job."""
 _OF_SWEEP = re.compile(
     r"multirun|(?:exp(?:eriment)?|run|job|model|trial|version|seed|fold|config|sweep|variant)[-_.]?\d+", re.IGNORECASE
 )
-"""Names of folders that people and tools count jobs with, which may run beside one another."""
+"""Names of folders in which people and tools number jobs, which may run at the same time."""
 _SLURM = re.compile(r"slurm-(?P<id>\d+(?:_\d+)?)(?!\d)")
-"""What Slurm calls the output of a job, or of a task of an array."""
+"""File name that Slurm gives to the output of a job or array task."""
 AT_ONCE = 60 * NS_PER_SECOND
 APART = 14 * NS_PER_DAY
-"""So long no job waits to go on."""
+"""Maximum time that a job waits before it continues."""
 _SAME_PACE = 0.02
 _NEAR = 5 * NS_PER_SECOND
 _FEW = 3
 _LOOKED_AT = 64
-"""Of so many folders that began last it is asked whether another goes on."""
+"""Number of most recent folders that a new one is compared with."""
 
 
 def stem_of(name: str) -> str:
-    """The name of a source without its ending, with its folder: the same of `slurm-812.out` and `slurm-812.err`."""
+    """Return the name of a source with its folder but without its ending: the same for `slurm-812.out` and
+    `slurm-812.err`."""
     folder, _, base = name.rpartition("/")
     return f"{folder}/{base.removesuffix('.gz').removesuffix('.zst').rpartition('.')[0]}"
 
 
 def launch_of(name: str) -> str:
-    """Which launch of a job wrote a file, where its path says so: the number of Slurm's job, or the folder that a
-    launcher counts; "" where nothing does. name: of the file."""
+    """Return the launch that wrote a file according to its path: the Slurm job number, or the folder that a launcher
+    numbers; empty if none."""
     *folders, base = name.split("/")
     found = _SLURM.match(base)
     return found["id"] if found is not None else next(filter(_LAUNCH.fullmatch, reversed(folders)), "")
@@ -55,25 +56,25 @@ def launch_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class FolderOfLogs:
-    """What the files of a folder say of a job that no text names."""
+    """Files in a folder that belong to a job without a name."""
 
     folder: str
     stem: str
-    """What the files are called without what counts; "" of several that are called as every program may."""
+    """Common name of the files without counters; empty for several files with generic names."""
     name: str
-    """The same, where it says something of their job; "" where every program may call its own so."""
+    """The same if it is specific to the job; empty if it is generic."""
     begin: int
     end: int
-    """ns UTC of the first and the last line with a meaning."""
+    """Times of the first and last event, ns UTC."""
     first: int | None
-    """The lowest step; None without steps."""
+    """Lowest step; None without steps."""
     last: int | None
     restores: bool
-    """Whether a checkpoint is restored in it."""
+    """True if it contains a restore."""
 
     @cached_property
     def home(self) -> str:
-        """The folder above those that only count, say when, or say nothing."""
+        """Return the nearest parent folder whose name is not a counter, a date or generic."""
         parts = self.folder.split("/")
         while parts and says_nothing(parts[-1]):
             parts.pop()
@@ -85,13 +86,16 @@ class FolderOfLogs:
 
 
 def says_nothing(part: str) -> bool:
-    """Whether the name of a folder says nothing of a job: it counts, says when, or is one that every program uses."""
+    """Return True if the name of a folder is a counter, a date or generic."""
     return part.lower() in SAYS_NOTHING or _COUNTER.fullmatch(part) is not None
 
 
 def name_of_folder(folder: str, shared: int, *, counters: bool = False) -> str:
-    """What tells a folder from others with files of the same names, behind the levels that they share; "" where nothing
-    does. counters: whether what counts does, with what it counts before it where that is no word."""
+    """Return the name that distinguishes a folder from others with the same file names, after the shared levels; empty
+    if there is none.
+
+    counters: True if counters count as well, with the name before them if that is not a word.
+    """
     parts = folder.split("/")
     telling = [part for part in parts[shared:] if part and not says_nothing(part)]
     if telling or not counters:
@@ -104,7 +108,7 @@ def name_of_folder(folder: str, shared: int, *, counters: bool = False) -> str:
 
 
 def job_of_folders(folders: Sequence[FolderOfLogs], shared: int, join: bool = False) -> str:
-    """The name of the job of some folders. shared: how many levels of folders all have in common. join: whether all
+    """Return the name of the job of some folders. shared: number of levels that all folders share. join: True if all
     below a folder are one job."""
     one = folders[0]
     above = one.folder if len(folders) == 1 else os.path.commonpath([each.folder for each in folders])
@@ -115,12 +119,15 @@ def job_of_folders(folders: Sequence[FolderOfLogs], shared: int, join: bool = Fa
 
 
 def jobs_of_folders(folders: Sequence[FolderOfLogs]) -> list[list[int]]:
-    """The folders of each job, in order of time. Folders below one that only count, or say when, are of one job where
-    they are nodes, or a launcher counted them, or one goes on from where another was, or restores; what begins again at
-    the first step is a job of its own. Folders with names are of one job where they are nodes."""
+    """Return the folders of each job, in order of time.
+
+    Folders that differ in counters or dates are one job if they are nodes, are numbered by a launcher, continue the
+    steps of another, or restore a checkpoint; a folder that begins at the first step again is a separate job. Folders
+    with specific names are one job only if they are nodes.
+    """
     jobs: list[list[int]] = []
     by_home: defaultdict[Hashable, list[int]] = defaultdict(list)
-    """The jobs of folders that differ in what counts, and of those that lie in one folder; the latest last."""
+    """The latest jobs by home and by parent folder; the newest last."""
     for at in sorted(range(len(folders)), key=lambda at: (folders[at].begin, folders[at].folder)):
         one = folders[at]
         keys = ((one.home, one.stem), (one.above, one.stem, "beside"))
@@ -142,13 +149,13 @@ def jobs_of_folders(folders: Sequence[FolderOfLogs]) -> list[list[int]]:
 
 
 def _is_same_job(folders: Sequence[FolderOfLogs], job: Sequence[int], one: FolderOfLogs) -> bool:
-    """Whether a folder that differs in what counts is of a job."""
+    """Return True if a folder that differs in counters belongs to a job."""
     latest = folders[job[-1]]
     return _are_nodes(folders, job, one) or _goes_on(latest, one)
 
 
 def _goes_on(before: FolderOfLogs, one: FolderOfLogs) -> bool:
-    """Whether a folder goes on with what another one began."""
+    """Return True if a folder continues the job of another one."""
     if before.first is None or one.first is None or before.last is None:
         return True
     if _is_launch(before.folder, one.folder):
@@ -159,7 +166,7 @@ def _goes_on(before: FolderOfLogs, one: FolderOfLogs) -> bool:
 
 
 def _are_nodes(folders: Sequence[FolderOfLogs], job: Sequence[int], one: FolderOfLogs) -> bool:
-    """Whether a folder is of a node of a job beside others: it takes the same steps at the same times."""
+    """Return True if a folder is a node of a job: it has the same steps at the same times."""
     return any(_is_beside(folders[other], one) for other in job[-_LOOKED_AT:])
 
 
@@ -175,7 +182,7 @@ def _is_beside(one: FolderOfLogs, other: FolderOfLogs) -> bool:
     if not any(any(map(str.isdigit, part)) for part in _differing(one.folder, other.folder)):
         near = max(2 * (one.end - one.begin) // (one.last - one.first), _NEAR)
         if abs(one.begin - other.begin) > near or abs(one.end - other.end) > near:
-            return False  # hosts have numbers: these are called as jobs are
+            return False  # Hosts have numbers, and these names have none.
     paces = [(each.end - each.begin) / (each.last - each.first) for each in (one, other)]  # type: ignore[operator]
     same_end = abs(one.end - other.end) <= AT_ONCE and one.last == other.last
     return one.first == other.first and (same_end or abs(paces[0] - paces[1]) <= _SAME_PACE * max(paces))
@@ -187,6 +194,6 @@ def _is_launch(one: str, other: str) -> bool:
 
 
 def _differing(one: str, other: str) -> list[str]:
-    """The parts of two paths in which they differ."""
+    """Return the parts in which two paths differ."""
     pairs = zip(one.split("/"), other.split("/"), strict=False)
     return [part for pair in pairs if pair[0] != pair[1] for part in pair]

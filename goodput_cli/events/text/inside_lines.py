@@ -1,4 +1,4 @@
-"""Phases in lines of text -> times by rank: how many steps a line stands for is told by the line before it."""
+"""Convert phases in lines of text to times by rank; the line before determines how many steps a line covers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from goodput_cli.events.text.meaning import said
 from goodput_cli.vocabulary.text import safe
 
 _FAR = 2
-"""A first record that is farther than so many usual distances from 0 stands for one usual distance."""
+"""A first record farther from 0 than this many usual intervals covers one usual interval."""
 
 
 _RECORDS = (EventType.STEP, EventType.PHASE)
@@ -30,7 +30,7 @@ _RECORDS = (EventType.STEP, EventType.PHASE)
 
 @dataclass
 class _Records:
-    """The records of one rank, as they are found."""
+    """Records of one rank while they are collected."""
 
     time: list[int] = field(default_factory=list)
     step: list[int] = field(default_factory=list)
@@ -40,18 +40,18 @@ class _Records:
 
 
 Report = Callable[[int, str], None]
-"""Takes the number of a line, and why something in it is no phase."""
+"""Receives the number of a line, and why a phase in it is invalid."""
 
 
 def inside_of(job: str, log_lines: Sequence[LogLine], source: str, report: Report) -> list[RankSteps]:
-    """The time by phase in the log lines of one part of a job, in order of time."""
+    """Return the time by phase in the log lines of one part of a job, which are in order of time."""
     for log_line in log_lines:
         for reason in said(log_line).bad_phases:
             report(log_line.line, reason)
     records = [one for one in log_lines if said(one).type in _RECORDS and said(one).phases]
     if not records:
         return []
-    by_rank: defaultdict[str, list[LogLine]] = defaultdict(list)  # each says its own steps
+    by_rank: defaultdict[str, list[LogLine]] = defaultdict(list)  # Each rank logs its own steps.
     for log_line in log_lines:
         by_rank[said(log_line).rank if said(log_line).type is EventType.PHASE else ""].append(log_line)
     counts = {row: count for some in by_rank.values() for row, count in _steps_of(some).items()}
@@ -66,7 +66,7 @@ def inside_of(job: str, log_lines: Sequence[LogLine], source: str, report: Repor
 def _add(
     found: defaultdict[tuple[int, str], _Records], log_line: LogLine, step: int, count: int, report: Report
 ) -> None:
-    """The amounts of one line. Equal lines count once."""
+    """Add the phases of one line. Equal lines count once."""
     one = said(log_line)
     by_rank: defaultdict[tuple[int, str], dict[PhaseName, int]] = defaultdict(dict)
     for part in one.phases:
@@ -92,19 +92,19 @@ def _add(
 
 
 def _whole_of(one: ParsedEvent, count: int) -> int:
-    """The time of all steps of a record, as far as its line says it."""
+    """Return the time of all steps of a record, if its line contains it."""
     if one.running is not None and one.running.whole is not None:
         return one.running.whole
     if one.running is not None and one.running.last is not None:
-        return one.running.last * count  # as its phases: of the last step alone
+        return one.running.last * count  # For the last step alone, like its phases.
     if one.step_time is not None:
         return one.step_time * count
     return NOT_LOGGED if one.trained is None else one.trained
 
 
 def _steps_of(log_lines: Sequence[LogLine]) -> dict[int, int]:
-    """How many steps each record of steps stands for, by its identity: those since the record before, or since the
-    step that its process resumed from; never across attempts."""
+    """Return the number of steps that each record covers, by its identity: since the record before or the step from
+    which its process resumed, never across attempts."""
     counts: dict[int, int] = {}
     firsts: list[LogLine] = []
     distances: list[int] = []

@@ -1,4 +1,4 @@
-"""Which files of text are one job, and what it is called: text has no job name (docs/formats.md, Jobs of text)."""
+"""Group text files into jobs and name these: text does not contain a job name (docs/formats.md, Jobs of text)."""
 
 from __future__ import annotations
 
@@ -26,67 +26,67 @@ from goodput_cli.sources.layouts import home_of, shared_levels
 _TAIL = re.compile(r"(?:[-_.]?(?:slurm|rank|node|proc|log|out|err|stdout|stderr|attempt|\d))+$", re.IGNORECASE)
 _OF_RANK = re.compile(r"(?<![a-z])(?:rank|node|proc|worker|host|gpu|local)", re.IGNORECASE)
 _RUN_OF_MMENGINE = re.compile(r"(?P<above>(?:.*/)?)(?P<stamp>\d{8}_\d{6})/(?P<log>\d{8}_\d{6})\.log", re.DOTALL)
-"""Each process has a folder, named as its log is."""
+"""Each process has a folder with the same name as its log."""
 _TASK = re.compile(r"slurm-(?P<array>\d+)_(?P<task>\d+)")
-"""What Slurm calls the output of a task of an array, unless it is told otherwise."""
+"""Default name of the output of a Slurm array task."""
 _OF_SLURM = re.compile(r"(?<![a-z])slurm[-_.]?(\d+(?:_\d+)?)(?![\d_])", re.IGNORECASE)
-"""The number of a job in the name of its output."""
+"""Job number in the name of an output file."""
 _ENDINGS = (".gz", ".zst")
 _FEW = 3
-"""Fewer steps are at the same times by chance."""
+"""Fewer steps may be at the same times by chance."""
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """What is known of a source of text."""
+    """Facts about a text source."""
 
     name: str
-    """Of the source."""
+    """Name of the source."""
     own_job: str
-    """The name of the job where the text says it, else ""."""
+    """Job name in the text; empty if none."""
     begin: int
     end: int
-    """ns UTC of its first and last line with a meaning."""
+    """Times of its first and last event, ns UTC."""
     steps: Mapping[int, int]
-    """When (ns UTC) each step was first recorded."""
+    """Time (ns UTC) of the first record of each step."""
     allocation: str = ""
-    """The number that a scheduler gave the run in it; then `own_job` is what the scheduler calls it."""
+    """Scheduler number of the run; then `own_job` is the scheduler's name for it."""
     restores: bool = False
-    """Whether a checkpoint is restored in it."""
+    """True if it contains a restore."""
     losses: Mapping[int, float] = field(default_factory=dict)
-    """The loss of its first steps, where lines print it that name no rank or node."""
+    """Loss of its first steps, from lines that name no rank or node."""
 
     def number_in(self, allocations: Collection[str]) -> str:
-        """Return the number in the name of its file that a scheduler gave its run; "" if there is none. allocations:
-        the numbers in the rows of a scheduler."""
-        known = [number for number in numbers_of_file(self.name) if number in allocations]  # there may be very many
+        """Return the scheduler's number in the name of its file; empty if none. allocations: numbers in a scheduler's
+        table."""
+        known = [number for number in numbers_of_file(self.name) if number in allocations]  # There may be very many.
         named = _OF_SLURM.search(_base(self.name))
         return min(known) if known else "" if named is None else named[1]
 
 
 @dataclass(frozen=True)
 class Named:
-    """The job of each file, and what was assumed."""
+    """Job of each file, and the assumptions made."""
 
     jobs: tuple[str, ...]
     assumed: tuple[str, ...]
-    """Names that were made of the names of files and folders."""
+    """Names derived from file and folder names."""
     disagreeing: tuple[str, ...]
-    """Folders whose files are of different jobs: they overlap, and their steps disagree."""
+    """Folders with files of different jobs: they overlap, and their steps disagree."""
     alike: tuple[tuple[int, ...], ...] = ()
-    """Files of one job that may be of several: their names are unlike, and they record the same steps at the same
-    times, as the processes of one job do, and as copies of one job that were started together."""
+    """Files of one job that may be several: their names differ, and they record the same steps at the same times. Both
+    processes of one job and copies of a job started together do that."""
     unlike: tuple[tuple[int, ...], ...] = ()
-    """Files of one job that may be of several: their names differ in numbers alone, and they record the same steps at
-    the same times, with other losses: as ranks that print their own do, and runs of a sweep."""
+    """Files of one job that may be several: their names differ only in numbers, and they record the same steps at the
+    same times with different losses. Both ranks that print their own loss and runs of a sweep do that."""
     earlier: Mapping[str, str] = field(default_factory=dict)
-    """Jobs whose files are older than those of another in their folder, which began anew: the job of the newest."""
+    """Earlier jobs in the folder of a job that began again: the name of the newest, by job."""
     former: Mapping[str, str] = field(default_factory=dict)
-    """What jobs that are called with their folder were called before 0.2, when that did not count."""
+    """Names before 0.2, which did not include the folder, by job."""
     asked: tuple[str, ...] = ()
-    """The jobs that are read as the one asked for, as they were called so before 0.2."""
+    """Jobs that are read as the requested one, because they had its name before 0.2."""
     own_name: str = ""
-    """What the text calls the job that is read under the name that was asked for, where it says another."""
+    """Name in the text, if it differs from the requested name under which the job is read."""
 
 
 def name_jobs(
@@ -96,16 +96,19 @@ def name_jobs(
     shared: int | None = None,
     others: Collection[str] = (),
 ) -> Named:
-    """The jobs of files of text. job_name: the one that was asked for: the text of one job is called so, and with join
-    all text, where nothing has that name. join: whether files of one job are so however far apart they are. shared: how
-    many levels of folders these files have in common with others, in other folders. others: the jobs of what is no
-    text."""
+    """Assign text files to jobs.
+
+    job_name: the requested job; the text of a single job gets this name, with join all text if no job has it. join:
+    files are one job whatever the time between them. shared: number of folder levels that these files share with
+    others. others: jobs of sources other than text.
+    """
     folders: defaultdict[str, list[int]] = defaultdict(list)
     for at, file in enumerate(files):
         folders[beside(file.name)].append(at)
     naming = _Naming(files, join, _shared_levels(folders) if shared is None else shared, [""] * len(files))
     for folder, rows in folders.items():
-        naming.name_folder(folder, sorted(rows, key=lambda at: bool(files[at].allocation)))  # the scheduler's come last
+        # The scheduler's files come last.
+        naming.name_folder(folder, sorted(rows, key=lambda at: bool(files[at].allocation)))
     naming.name_by_folders(job_name)
     if job_name is not None and _takes_name(naming, job_name, others):
         own = next((file.own_job for file in files if file.own_job not in ("", job_name)), "")
@@ -117,23 +120,23 @@ def name_jobs(
 
 
 def _takes_name(naming: _Naming, asked: str, others: Collection[str]) -> bool:
-    """Whether all text is the job that was asked for: a name that fits none of several jobs is a mistyped one, and
-    would answer for the wrong job, or for all of them as if they were one."""
+    """Return True if all text is the requested job. With several jobs, an unknown name is a typo, and using it would
+    answer for the wrong job."""
     if asked in naming.jobs or naming.disagreeing:
         return False
     if any(file.allocation and file.own_job for file in naming.files) and not naming.join:
-        return False  # a scheduler's table says what the jobs are called
+        return False  # The scheduler's table contains the job names.
     return naming.join or (len({*naming.jobs}) == 1 and (not others or asked in others))
 
 
 @dataclass
 class _Naming:
-    """Jobs as they get their names, a folder after the other."""
+    """Job names while they are assigned, folder by folder."""
 
     files: Sequence[TextFile]
     join: bool
     shared: int | None
-    """How many levels of folders all have in common; None where there is one folder."""
+    """Number of levels that all folders share; None for one folder."""
     jobs: list[str]
     assumed: list[str] = field(default_factory=list)
     disagreeing: list[str] = field(default_factory=list)
@@ -141,14 +144,14 @@ class _Naming:
     unlike: list[tuple[int, ...]] = field(default_factory=list)
     earlier: dict[str, str] = field(default_factory=dict)
     of_folders: list[tuple[FolderOfLogs, list[int]]] = field(default_factory=list)
-    """What their folders name, as their files are called as every program may call its own."""
+    """Folders that name their job, as their file names are generic."""
     called: list[str] = field(default_factory=list)
-    """What each of these was called before 0.2."""
+    """Name of each of these before 0.2."""
     former: dict[str, str] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
 
     def name_folder(self, folder: str, rows: Sequence[int]) -> None:
-        """The jobs of the files of one folder."""
+        """Name the jobs in one folder."""
         some = [self.files[at] for at in rows]
         called = {one.allocation: one.own_job for one in some if one.allocation}
         groups = _with_allocations(some, _told_apart([one for one in some if not one.allocation], called))
@@ -173,8 +176,8 @@ class _Naming:
             self._ask(current)
 
     def name_by_folders(self, asked: str | None) -> None:
-        """The jobs that their folders name. asked: a job that was asked for; where it is what files of several folders
-        are called, and no job, these are one."""
+        """Name the jobs after their folders. asked: the requested job; if it is the common file name in several
+        folders, and not a job, these are one job."""
         folders = [one for one, _ in self.of_folders]
         groups = [[at] for at in range(len(folders))] if self.join else jobs_of_folders(folders)
         names = [job_of_folders([folders[at] for at in job], self.shared or 0, self.join) for job in groups]
@@ -195,7 +198,7 @@ class _Naming:
             self.jobs[at] = name
 
     def _ask(self, rows: Sequence[int]) -> None:
-        """Note files of a job that may be of several."""
+        """Record files of a job that may be several."""
         files = [self.files[at] for at in rows]
         same = _alike(files)
         others = [] if same else _unlike(files)
@@ -204,9 +207,12 @@ class _Naming:
 
 
 def _with_allocations(files: Sequence[TextFile], groups: list[list[int]]) -> list[list[int]]:
-    """A scheduler's allocation belongs to the text with its number in the name of a file. One without such a file
-    belongs where the others of its name are, if that is one place, or to the only text if they are all of one name;
-    else they are a job of their own."""
+    """Add allocations of a scheduler to the groups of text files.
+
+    An allocation belongs to the text whose file name contains its number. Otherwise it belongs to the group of other
+    allocations with its name, if that is unique, or to the only text if all have one name; if not, it is a separate
+    job.
+    """
     numbers = [{number for at in group for number in numbers_of_file(files[at].name)} for group in groups]
     homes: defaultdict[str, set[int]] = defaultdict(set)
     astray: list[int] = []
@@ -231,7 +237,7 @@ def numbers_of_file(name: str) -> set[str]:
 
 
 def beside(name: str) -> str:
-    """The folder in which what is text in a file is read together with that of other files. name: of the file."""
+    """Return the folder whose files are read together with this one. name: of the file."""
     if is_event_file(name):
         return folder_of(name)
     home = home_of(name)
@@ -243,17 +249,17 @@ def beside(name: str) -> str:
 
 
 def is_of_node(name: str) -> bool:
-    """Whether a name of a file or folder is that of a rank or node."""
+    """Return True if a file or folder name is that of a rank or node."""
     return _OF_RANK.search(name) is not None
 
 
 def _is_of_folder(name: str, folder: str) -> bool:
-    """Whether the name of a job says nothing, or is that of a folder that only counts."""
+    """Return True if the name of a job is generic, or that of a folder that only counts."""
     return name.lower() in SAYS_NOTHING or (name == folder.rpartition("/")[2] and says_nothing(name))
 
 
 def _of_folder(folder: str, name: str, files: Sequence[TextFile]) -> FolderOfLogs:
-    """name: what the files say of their job; "" where that is nothing."""
+    """Return the folder of some files. name: their specific job name; empty if none."""
     stem = name or (stem_of_text(files[0].name) if len(files) == 1 else "")
     steps = [step for file in files for step in file.steps]
     return FolderOfLogs(
@@ -263,14 +269,14 @@ def _of_folder(folder: str, name: str, files: Sequence[TextFile]) -> FolderOfLog
 
 
 def _names_of(groups: Sequence[Sequence[TextFile]], folder: str) -> list[tuple[str, bool]]:
-    """The names of the jobs of a folder, and whether their text says so."""
+    """Return the name of each job in a folder, and True if it is from the text."""
     names = [_name_of(files, folder, len(groups) > 1) for files in groups]
     often = {name for name, count in Counter(names).items() if count > 1 and not name[1]}
     return [(_base(files[0].name), False) if name in often else name for name, files in zip(names, groups, strict=True)]
 
 
 def _name_of(files: Sequence[TextFile], folder: str, apart: bool) -> tuple[str, bool]:
-    """The name of a job, and whether its text says so."""
+    """Return the name of a job, and True if it is from the text."""
     own = {file.own_job for file in files if file.own_job and not file.allocation}
     own = own or {file.own_job for file in files if file.own_job}
     if len(own) == 1:
@@ -281,20 +287,20 @@ def _name_of(files: Sequence[TextFile], folder: str, apart: bool) -> tuple[str, 
 
 
 def _shared_levels(folders: Collection[str]) -> int | None:
-    """How many levels folders share; None where all files lie in one."""
+    """Return the number of levels that folders share; None if all files are in one folder."""
     return shared_levels(folder.split("/") for folder in folders) if len(folders) > 1 else None
 
 
 def stem_of_text(name: str) -> str:
-    """`train-812.out.gz` -> `train`: what is the same in the names of a job's files. What Slurm calls every output says
-    nothing: then the folder counts."""
+    """Return the common part of a job's file names, `train-812.out.gz` -> `train`; the folder name for Slurm's default
+    names."""
     base = _base(name)
     plain = _TAIL.sub("", base)
     return plain or os.path.basename(os.path.abspath(beside(name))) or base
 
 
 def _base(name: str) -> str:
-    """`logs/slurm-812.out.gz` -> `slurm-812`."""
+    """Remove folder and endings: `logs/slurm-812.out.gz` -> `slurm-812`."""
     base = name.rpartition("/")[2]
     for ending in _ENDINGS:
         base = base.removesuffix(ending)
@@ -303,15 +309,17 @@ def _base(name: str) -> str:
 
 
 def _told_apart(files: Sequence[TextFile], called: Mapping[str, str]) -> list[list[int]]:
-    """Files in groups of one job each: those that overlap and disagree are of different ones, and so are those whose
-    text names another job, those that a scheduler calls otherwise or ran at the same time under another number, and
-    tasks of one array of Slurm that run beside one another: a sweep. called: what a scheduler calls its allocations, by
-    their numbers."""
+    """Group files into jobs.
+
+    Files are of different jobs if they overlap and disagree, if the text or the scheduler names different jobs, if they
+    ran at the same time under different numbers, or if they are overlapping tasks of one Slurm array (a sweep). called:
+    the scheduler's names by allocation number.
+    """
     groups: list[_Group] = []
     tasks: defaultdict[str, _Running] = defaultdict(_Running)
-    """By array, the groups of tasks that may still run: no other task belongs to them."""
+    """By array: groups of tasks that may still run; they exclude other tasks."""
     numbered = _Running()
-    """Groups of numbered files that may still run: no file of another number belongs to them."""
+    """Groups of numbered files that may still run; they exclude other numbers."""
     of_number: defaultdict[str, list[_Group]] = defaultdict(list)
     for at in sorted(range(len(files)), key=lambda at: (files[at].begin, files[at].name)):
         file, task = files[at], _TASK.fullmatch(_base(files[at].name))
@@ -336,20 +344,20 @@ def _told_apart(files: Sequence[TextFile], called: Mapping[str, str]) -> list[li
 
 
 class _Running:
-    """Groups whose runs may go on at a moment; moments ascend."""
+    """Groups with runs that may still be active; times ascend."""
 
     def __init__(self) -> None:
         self._ends: list[tuple[int, int, _Group]] = []
-        """A heap of ends of runs."""
+        """Heap of the ends of runs."""
         self._runs: dict[int, int] = {}
-        """By identity of a group, how many of its runs are in the heap."""
+        """Number of runs in the heap by identity of the group."""
 
     def add(self, group: _Group, end: int) -> None:
         heappush(self._ends, (end, id(group), group))
         self._runs[id(group)] = self._runs.get(id(group), 0) + 1
 
     def groups_at(self, moment: int) -> Mapping[int, int]:
-        """Return the groups with a run that ends after a moment, by identity."""
+        """Return the groups with a run that ends after a time, by identity."""
         while self._ends and self._ends[0][0] - moment <= AT_ONCE:
             _, key, _ = heappop(self._ends)
             self._runs[key] -= 1
@@ -359,45 +367,45 @@ class _Running:
 
 
 class _Run(NamedTuple):
-    """When a scheduler ran the program whose output a file is."""
+    """Scheduler run that wrote a file."""
 
     number: str
-    """"": unknown."""
+    """Empty if unknown."""
     name: str
-    """What the scheduler calls it; "": unknown."""
+    """Scheduler's name; empty if unknown."""
     begin: int
     end: int
 
 
 class _Group:
-    """Files of one job, each of which agrees with all others; they come in the order of their begins.
+    """Files of one job, which all agree; added in order of their beginnings.
 
-    One that comes is compared with each that it may overlap only where the times of a step differ among them: 16 000
-    files of ranks that say the same are no pairs.
+    A new file is compared with each overlapping one only if the times of a step differ among them, so that 16,000 equal
+    files of ranks are not compared in pairs.
     """
 
     def __init__(self) -> None:
         self.places: list[int] = []
         self._job = ""
         self._open: list[TextFile] = []
-        """Those with steps that a later one may overlap."""
+        """Files with steps that a later one may overlap."""
         self._first_end = 0
         self._times: dict[int, tuple[int, int]] = {}
-        """The earliest and the latest time of each step in those."""
+        """Earliest and latest time of each step in the open files."""
         self._common: set[int] = set()
-        """Steps that all of those have."""
+        """Steps that all open files have."""
         self._stems: set[str] = set()
         self._end = 0
         self._first: int | None = None
-        """The lowest step of all."""
+        """Lowest step of all files."""
         self._names: dict[str, str] = {}
-        """Names that a scheduler gave them, each with its number; the number is "" if several have that name."""
+        """Scheduler names, each with its number; an empty number if several have that name."""
         self._latest: tuple[_Run, ...] = ()
-        """Of the numbers of a scheduler the two runs that end last, the last one first."""
+        """The two runs with different numbers that end last, the last one first."""
 
     def may_run(self, run: _Run) -> bool:
-        """Return True if a run that begins no earlier may be an attempt of the job. It is none if a run of another
-        number has another name, or runs at the same time."""
+        """Return True if a run that does not begin earlier may be an attempt of the job. It cannot if a run with
+        another number has another name or runs at the same time."""
         if not run.number:
             return True
         if run.name and any(name != run.name and number != run.number for name, number in self._names.items()):
@@ -406,7 +414,7 @@ class _Group:
         return other is None or min(run.end, other.end) - run.begin <= AT_ONCE
 
     def add(self, at: int, file: TextFile, run: _Run) -> None:
-        """One that agrees."""
+        """Add a file that agrees."""
         self.places.append(at)
         if run.number and file.steps:
             if run.name:
@@ -432,7 +440,7 @@ class _Group:
             self._times[step] = min(low, time), max(high, time)
 
     def agrees(self, file: TextFile) -> bool:
-        """Whether a file that begins no earlier agrees with all."""
+        """Return True if a file that does not begin earlier agrees with all."""
         if self._job and file.own_job and self._job != file.own_job:
             return False
         if not file.steps or self._first is None:
@@ -449,14 +457,14 @@ class _Group:
         return all(_agree(file, other) for other in self._open)
 
     def _is_of_another_program(self, file: TextFile) -> bool:
-        """Whether it begins again at the first step behind all, restores nothing, and is called otherwise in more than
-        numbers."""
+        """Return True if a file begins again at the first step after all others, restores nothing, and its name differs
+        in more than numbers."""
         anew = file.begin >= self._end and self._first is not None and min(file.steps) <= self._first
         named = self._job or file.own_job or file.allocation or is_event_file(file.name)
         return anew and not named and not file.restores and stem_of_text(file.name) not in self._stems
 
     def _says_the_same(self, file: TextFile) -> bool:
-        """Whether it has a step that all have, and all of its steps at their time."""
+        """Return True if a file has a step that all have, and all of its known steps are at the same times."""
         times = self._times
         return not self._common.isdisjoint(file.steps) and all(
             times[step][1] - AT_ONCE <= time <= times[step][0] + AT_ONCE
@@ -482,8 +490,8 @@ def _agree(one: TextFile, other: TextFile) -> bool:
 
 
 def _anew(group: list[int], files: Sequence[TextFile]) -> list[list[int]]:
-    """The files of one job, run by run: another run begins where no name joins the files, none is written to for two
-    weeks, and the next then begin at the first step and restore nothing. Only all that together is no outage."""
+    """Split the files of one job into runs. A new run begins only if no name joins the files, nothing was written for
+    two weeks, and the next files begin at the first step without a restore; otherwise it is an outage."""
     if any(files[at].own_job or files[at].allocation for at in group):
         return [group]
     runs: list[list[int]] = []
@@ -511,9 +519,8 @@ def _begins_anew(run: Sequence[TextFile], before: Sequence[TextFile]) -> bool:
 
 
 def _alike(files: Sequence[TextFile]) -> list[int]:
-    """Which files of a job record most of their steps at the same times as the one of them that has most, though their
-    names differ in more than numbers, and no text says what the job is. `rank-0.log` and `rank-1.log` are no question.
-    """
+    """Return files whose names differ in more than numbers but that record most steps at the same times as the longest
+    one; none if the text names the job. Names such as `rank-0.log` and `rank-1.log` are not doubtful."""
     longest: dict[str, int] = {}
     for at, file in enumerate(files):
         if len(file.steps) < _FEW or file.own_job or file.allocation or is_event_file(file.name):
@@ -529,8 +536,8 @@ def _alike(files: Sequence[TextFile]) -> list[int]:
 
 
 def _unlike(files: Sequence[TextFile]) -> list[int]:
-    """Which files of a job record the steps of the first of them at the same times, with other losses from the first
-    steps on, and are of no rank or node by their name."""
+    """Return files that record the steps of the first one at the same times but with different losses, and whose names
+    are not those of ranks or nodes."""
     some = [
         at for at, one in enumerate(files)
         if len(one.losses) > 1 and not (one.own_job or one.allocation or is_of_node(_base(one.name)))
@@ -543,12 +550,12 @@ def _unlike(files: Sequence[TextFile]) -> list[int]:
 
 
 def _other_losses(one: TextFile, other: TextFile) -> bool:
-    """Whether most losses of the same steps differ: runs of a sweep may begin with the same."""
+    """Return True if most losses of the same steps differ; runs of a sweep may begin with equal ones."""
     shared = one.losses.keys() & other.losses.keys()
     return len(shared) > 1 and 2 * sum(one.losses[step] != other.losses[step] for step in shared) >= len(shared)
 
 
 def _together(one: TextFile, other: TextFile) -> bool:
-    """Whether most steps of one are at the same times in another."""
+    """Return True if most steps of one are at the same times in the other."""
     near = sum(abs(time - other.steps[step]) <= AT_ONCE for step, time in one.steps.items() if step in other.steps)
     return 2 * near > len(one.steps)

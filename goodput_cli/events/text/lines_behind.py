@@ -1,4 +1,4 @@
-"""What lines behind an observation, or right before it, add to it: hosts, processes, exit codes, times."""
+"""Complete evidence from the lines right after or before it: hosts, processes, exit codes, times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.{0,1000}?p
 _EXIT_CODE = re.compile(r"\s*Exit code:\s+(-?\d{1,3})\s*$")
 _HYDRA = re.compile(r"=\s+(?:KILLED BY SIGNAL: (\d{1,3})\b|EXIT(?:ED WITH)? (?:STATUS|CODE): +(-?\d{1,3})\b)")
 _SIGNALS_OF_HYDRA = (4, 6, 7, 8, 9, 11, 15)
-"""Exit codes by which MPICH's Hydra means a signal."""
+"""Exit codes that are signals in MPICH's Hydra."""
 _OFI_POLL = re.compile(r"MPIDI_OFI_handle_cq_error\(\d+\): OFI poll failed")
 _RAYLET_NODE = re.compile(r"node \(ID: \w+, IP: (?P<host>[\w.:-]+)\)")
 _SIGNAL = re.compile(r"signal (\d{1,3})\b")
@@ -22,7 +22,7 @@ _ACTOR = re.compile(r"\s+(?P<key>pid|ip): (?P<value>\S+)\s*$")
 
 
 def of_tasks(one: UntimedEvidence, text: str) -> bool:
-    """Tasks that were waited for, a line each."""
+    """Add the missing tasks, one per line."""
     task = _TASK.match(text)
     if task is not None and len(task[1]) < 9 and int(task[1]) not in one.suspects:
         one.suspects.append(int(task[1]))
@@ -30,7 +30,7 @@ def of_tasks(one: UntimedEvidence, text: str) -> bool:
 
 
 def _of_state(one: UntimedEvidence, text: str) -> bool:
-    """The lines behind the reason of a container's state, as `kubectl describe` shows it: when it ended."""
+    """Add the end time in a container's state, from the lines after its reason in `kubectl describe`."""
     key, _, value = text.strip().partition(":")
     if key == "Finished":
         one.stamp = described_stamp(value.strip())
@@ -45,7 +45,7 @@ def _of_ray(one: UntimedEvidence, text: str) -> bool:
 
 
 def _of_signal(one: UntimedEvidence, text: str) -> bool:
-    """The line behind `exited on`."""
+    """Add the signal in the line after `exited on`."""
     signal = _SIGNAL.match(text)
     said = None if signal is None else by_exit(-int(signal[1]))
     if signal is not None and said is not None:
@@ -54,7 +54,7 @@ def _of_signal(one: UntimedEvidence, text: str) -> bool:
 
 
 def _of_mpi_process(one: UntimedEvidence, text: str) -> bool:
-    """The line behind the name of the process that an MPI launcher saw fail first."""
+    """Add the exit code in the line after the process that an MPI launcher saw fail first."""
     code = _EXIT_CODE.match(text)
     said = None if code is None else by_exit(int(code[1]))
     if code is not None and said is not None:
@@ -63,7 +63,7 @@ def _of_mpi_process(one: UntimedEvidence, text: str) -> bool:
 
 
 def _of_hydra(one: UntimedEvidence, text: str) -> bool:
-    """The lines behind the process that Hydra saw fail: how it ended."""
+    """Add how a process ended, from the lines after the one that Hydra saw fail."""
     ended = _HYDRA.match(text)
     code = 0 if ended is None else -int(ended[1]) if ended[1] else int(ended[2])
     code = -code if code in _SIGNALS_OF_HYDRA else code
@@ -74,14 +74,14 @@ def _of_hydra(one: UntimedEvidence, text: str) -> bool:
 
 
 def _of_abort(one: UntimedEvidence, text: str) -> bool:
-    """The line behind the call that aborted an MPI rank: its provider says that a peer was not reached."""
+    """Change the cause to the network if the line after an MPI abort shows that a peer was not reached."""
     if _OFI_POLL.match(text):
         one.code, one.role, one.row, one.doubted, one.text = "network", "root", "provider of MPICH", True, quoted(text)
     return not one.doubted and text.startswith("MPI")
 
 
 def _of_raylet(one: UntimedEvidence, text: str) -> bool:
-    """The rest of a line of a raylet that a terminal broke: the host."""
+    """Add the host from the rest of a raylet line that a terminal wrapped."""
     node = _RAYLET_NODE.search(text)
     if node is not None:
         one.host = one.host or node["host"]
@@ -89,7 +89,7 @@ def _of_raylet(one: UntimedEvidence, text: str) -> bool:
 
 
 def _of_state_dict(one: UntimedEvidence, text: str) -> bool:
-    """The lines in which a loader lists what does not fit: a weight of another size is of another configuration."""
+    """Change the cause if a loader lists a weight of another size: the checkpoint is of another configuration."""
     if text.lstrip().startswith("size mismatch for ") and one.row == "missing keys":
         one.code, one.row, one.text = "checkpoint_mismatch", "size mismatch", quoted(text)
     return text[:1] in "\t " and bool(text.strip())
@@ -106,11 +106,11 @@ FOLLOWED_BY = {
     **dict.fromkeys(("pod out of memory", "pod evicted"), _of_state),
     **dict.fromkeys(("tasks unhealthy", "barrier"), of_tasks),
 }
-"""By row, what reads the lines behind one."""
+"""Reader of the following lines, by row."""
 
 
 def of_actor(one: UntimedEvidence, before: Sequence[str]) -> None:
-    """Host and process of an actor that died, from the lines before the one that says it."""
+    """Add host and process of a dead actor from the lines before."""
     for line in before:
         match = _ACTOR.match(line)
         if match is not None and match["key"] == "ip":

@@ -1,5 +1,5 @@
-"""Log lines: one recognised line of text each (a step, a save, a start), before its time and job are known; and the
-rules that make them."""
+"""Define log lines, which are recognized lines of text (a step, a save, a start) without time and job, and the rules
+that read them."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from goodput_cli.events.values import round_to_us
 
 
 class EventType(StrEnum):
-    """What a line says, in the words of mappings (docs/formats.md)."""
+    """Meaning of a line, in the words of mappings (docs/formats.md)."""
 
     STEP = "step"
-    """So many steps are done."""
+    """The number of completed steps."""
     STEP_START = "step_start"
     STEP_FINISHED = "step_finished"
-    """A step is finished, of a log that has saves only: no record of step times."""
+    """A completed step in a log that has only saves: no record of step times."""
     START = "start"
     FINISHED = "finished"
     STOPPED = "stopped"
     EXITED = "exited"
-    """The program left: a clean end, unless steps are redone."""
+    """The program exited: a clean end, unless steps are repeated."""
     TERMINATED = "terminated"
     PREEMPTED = "preempted"
-    """Terminated, because somebody else needs the machines."""
+    """Terminated because another job needs the machines."""
     CRASHED = "crashed"
     SCHEDULED = "scheduled"
     SAVE = "save"
@@ -50,87 +50,87 @@ class EventType(StrEnum):
     CUSTOM = "custom"
     REINIT = "reinit"
     ROLLBACK = "rollback"
-    """The process goes back to an earlier step itself: no event of the job."""
+    """The process itself returns to an earlier step: not an event of the job."""
     PHASE = "phase"
-    """What a line says of the time inside steps, of work or of sizes: no event of the job."""
+    """Time inside steps, work or sizes: not an event of the job."""
     SIGN = "sign"
-    """A moment of a recovery, and nothing else: no event of the job."""
+    """Only a moment of a recovery: not an event of the job."""
     ALIVE = "alive"
     IGNORE = "ignore"
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What a step or a time is counted within, where other lines have to be known to say it (`mappings.running`)."""
+    """Context of a step or time that depends on other lines (`mappings.running`)."""
 
     epoch: int | None = None
-    """From 0; None: the line does not say."""
+    """From 0; None: not logged."""
     of: int | None = None
-    """Steps of an epoch, where the step begins anew with each."""
+    """Steps per epoch, if the step restarts with each epoch."""
     elapsed: int | None = None
-    """ns since a process or a progress bar began."""
+    """Time (ns) since a process or a progress bar began."""
     begins: bool = False
-    """Whether that was a process, so that one begins where it is 0."""
+    """True if it is the time of a process, so that one begins where it is 0."""
     last: int | None = None
-    """ns of the last step alone, of all that there were since the record before."""
+    """Time (ns) of the last step alone, of all steps since the record before."""
     whole: int | None = None
-    """ns of all steps since the record before."""
+    """Time (ns) of all steps since the record before."""
     cut: bool = False
-    """Whether the log begins in the middle of that process: the record does not show how long its own steps took."""
+    """True if the log begins in the middle of that process: the time of the record's own steps is unknown."""
 
 
 @dataclass(slots=True)
 class ParsedEvent:
-    """What a rule made of a line."""
+    """Event that a rule read from a line."""
 
     format: str
     type: EventType
     step: int | None = None
-    """Of a step: how many are done by then, or (`STEP_START`) the one that begins."""
+    """Number of completed steps, or (`STEP_START`) the step that begins."""
     step_time: int | None = None
-    """ns of one step, the mean since the record before."""
+    """Mean time (ns) per step since the record before."""
     took: int | None = None
-    """ns that the whole took; it ends with the line, or begins (`begins`)."""
+    """Time (ns) of the whole; it ends with the line, or begins with it (`begins`)."""
     begins: bool = False
     edge: Edge = Edge.POINT
     at: Stamp | None = None
-    """When it happened, where the line says so in words of its own."""
+    """Time of the event, if it differs from that of the line."""
     earlier: bool = False
-    """Whether `at` is before the line was printed, so that the time of a collector says nothing about it."""
+    """True if `at` is before the line was printed, so a collector's time does not apply to it."""
     name: str = ""
-    """Which line of its format it is, where the format has to know."""
+    """Kind of line within its format, if the format needs it."""
     label: str = ""
     rank: str = ""
-    """Who wrote it beyond what prefixes say: a rank or a node."""
+    """Rank or node that wrote it, if the prefixes do not name it."""
     process: str = ""
-    """Which process shows that it lives, where that is known."""
+    """Process that the line shows to be alive, if known."""
     job: str = ""
     once: bool = False
-    """A start that counts only as the first line of its format since the last step or end."""
+    """True for a start that counts only as the first line of its format since the last step or end."""
     running: Running | None = None
     common: bool = False
-    """Whether other programs print such a line too: it counts only in a folder with a line of its format that they do
-    not."""
+    """True if other programs also print such lines: it counts only in a folder with an unambiguous line of its
+    format."""
     counted: bool = True
-    """Whether a record without a stamp takes the time of its steps (a cursor)."""
+    """True if a record without a timestamp takes the time of its steps (a cursor)."""
     usual: bool = False
-    """Whether its steps took what steps mostly take, where far more lies between it and the record before."""
+    """True if its steps took the usual time although the record before is much earlier."""
     trained: int | None = None
-    """ns that all its steps took, where `usual` says how long that is."""
+    """Time (ns) of all its steps, if known through `usual`."""
     total: int | None = None
-    """Of a step that is done: how many all of training is to take, where its line says so."""
+    """Total number of steps of the training, if the line of a completed step contains it."""
     detail: tuple[tuple[str, Any], ...] = ()
     metrics: dict[str, float] = field(default_factory=dict)
     phases: tuple[PhaseTime, ...] = ()
-    """Of a step: what its line says of the time inside it."""
+    """Phases inside a step."""
     bad_phases: tuple[str, ...] = ()
-    """Why further ones are none."""
+    """Reasons why further phases are invalid."""
     signs: tuple[RecoveryEventText, ...] = ()
-    """The moments of a recovery that the line names, whatever else it is."""
+    """Moments of a recovery in the line, whatever its type."""
 
 
 def save_detail(state: SaveState | None) -> tuple[tuple[str, Any], ...]:
-    """Return the detail of a save whose line names a state."""
+    """Return the detail of a save with a state."""
     return () if state is None else ((SAVE_STATE, state.value),)
 
 
@@ -138,7 +138,7 @@ _VALUES = attrgetter(*ParsedEvent.__dataclass_fields__)
 
 
 def changed(event: ParsedEvent, **values: Any) -> ParsedEvent:
-    """Return a copy of an event with other values, in a fifth of the time of `dataclasses.replace`."""
+    """Return a copy of an event with other values; five times faster than `dataclasses.replace`."""
     copy = ParsedEvent(*_VALUES(event))
     for name, value in values.items():
         setattr(copy, name, value)
@@ -155,41 +155,40 @@ ENDS = frozenset(
         EventType.EXITED,
     }
 )
-"""What ends a life of the job."""
+"""Events that end an attempt."""
 
 
 NO_STEP_YET = "no step yet"
-"""The name of a start that is a record of 0 steps: it starts nothing where a line says that its process started."""
+"""Name of a start that is a record of 0 steps; ignored if another line contains the process start."""
 
 
 @dataclass(slots=True)
 class LogLine:
-    """A line that says something, or, without `said`, one that shows what time it is."""
+    """A line with an event, or, without one, a line that only has a timestamp."""
 
     line: int
     stream: str
-    """The rank or process whose prefix the line has; "" for none."""
+    """Rank or process in the prefix of the line; empty if none."""
     stamp: Stamp | None
     event: ParsedEvent | None = None
     time: int = 0
-    """ns since 1970 UTC; set when the log line is placed."""
+    """ns since 1970 UTC; set when the time of the line is known."""
     end: int = 0
     entry: int = -1
-    """The code of the Cloud Logging entry that says it; -1: none does."""
+    """Code of its Cloud Logging entry; -1 if none."""
     odd: bool = False
-    """Whether the time was not written but counted from other lines."""
+    """True if the time was not written but counted from other lines."""
     borrowed: bool = False
-    """Whether it stands in another file, and here only to say what the lines around it are about."""
+    """True for a copy from another file, which only gives context to the lines around it."""
     local: Stamp | None = None
-    """The line's own time, where `stamp` is that of a collector: their difference is the offset of a zone."""
+    """Timestamp of the line itself if `stamp` is a collector's: their difference is the zone offset."""
     words: int = 0
-    """Of a line that only shows what time it is: a number that lines with the same words have, digits aside; 0: not
-    known."""
+    """For a line with only a timestamp: a number shared by lines with the same words, digits aside; 0 if unknown."""
 
 
 def timed(log_line: LogLine, collected: Stamp | None) -> LogLine:
-    """A log line with the time of the collector that took its line (None: none did), which is exact and counts for it.
-    What the line says to have happened earlier, or in a zone that it names, keeps its own time."""
+    """Return a log line with the exact time of its collector; unchanged for None. Events in the past, or with an
+    explicit zone, keep their time."""
     if collected is None:
         return log_line
     log_line.stamp, log_line.local = collected, log_line.stamp
@@ -203,55 +202,55 @@ _STEP_DIGITS = len(str(MAX_STEP))
 
 
 class Pattern(Protocol):
-    """What `re` and `re2` compile."""
+    """A pattern compiled by `re` or `re2`."""
 
     @property
     def pattern(self) -> str:
-        """Its text."""
+        """Return its text."""
 
     @property
     def flags(self) -> int:
-        """Those that `re` compiled it with; 0 for RE2."""
+        """Return its flags in `re`; 0 for RE2."""
 
     def search(self, text: str, /) -> Any:
-        """The first match, or None."""
+        """Return the first match, or None."""
 
 
 class BadValueError(ValueError):
-    """A line of a rule with a value that cannot be; args: a sentence."""
+    """Raised for a line of a rule with an impossible value; args: a sentence."""
 
 
 @dataclass(frozen=True, eq=False)
 class LineRule:
-    """Reads one kind of line. Lines without the anchor are never looked at."""
+    """Reads one kind of line. Lines without the anchor are skipped."""
 
     format: str
     anchor: str
     pattern: Pattern
     read: Callable[[Any], ParsedEvent | None]
-    """What a match says; None: nothing, though the line is known. Raises BadValueError."""
+    """Returns the event of a match; None to ignore the line. Raises BadValueError."""
     name: str = ""
     also: bool = False
-    """Whether further rules may read the same line."""
+    """True if other rules may read the same line."""
     split: bool = True
-    """Whether it reads what a carriage return overwrote too."""
+    """True if it also reads text that a carriage return overwrote."""
 
     @cached_property
     def depends_on_digits(self) -> bool:
-        """Return True if which lines it reads, or where its fields are, may depend on the values of digits."""
+        """Return True if its matches, or the positions of its fields, may depend on the values of digits."""
         return depends_on_digits(self.pattern.pattern, self.pattern.flags)
 
 
 class AnyRule(Protocol):
-    """A rule for lines, or for records."""
+    """A rule for lines or for records."""
 
     @property
     def also(self) -> bool:
-        """Whether further rules may read the same."""
+        """Return True if other rules may read the same input."""
 
     @property
     def read(self) -> Callable[[Any], ParsedEvent | None]:
-        """What is said by what the rule found; None: nothing, though it is known. Raises BadValueError, StampError."""
+        """Return the function that reads a match: the event, or None to ignore it. Raises BadValueError, StampError."""
 
 
 OneRule = TypeVar("OneRule", bound=AnyRule)
@@ -259,19 +258,20 @@ RuleOfLines = TypeVar("RuleOfLines", bound=LineRule)
 
 
 class Reading(NamedTuple, Generic[OneRule]):
-    """What a rule made of a line or record that it knows."""
+    """Result of a rule that matched a line or record."""
 
     rule: OneRule
     event: ParsedEvent | None = None
-    """None: nothing, or its values are wrong."""
+    """None: ignored, or its values are wrong."""
     refused: ValueError | None = None
-    """Why its values are wrong."""
+    """Reason why its values are wrong."""
 
 
 def readings(found: Iterable[tuple[OneRule, Any]]) -> Iterator[Reading[OneRule]]:
-    """What rules say of a line or record, in the order in which they are tried: the first that knows it is the last
-    that is asked, unless it lets others read the same (`also`); so is one that refuses it. found: the rules that know
-    it, each with what it found there, looked for only when it is the rule's turn."""
+    """Yield the results of rules in order, up to the first one that refuses its values or excludes others (not `also`).
+
+    found: rules with their matches; a match is computed only when it is needed.
+    """
     for rule, match in found:
         try:
             yield Reading(rule, rule.read(match))
@@ -283,30 +283,29 @@ def readings(found: Iterable[tuple[OneRule, Any]]) -> Iterator[Reading[OneRule]]
 
 
 def asked_of(rules: Iterable[RuleOfLines], text: str, overwritten: bool = False) -> Iterator[RuleOfLines]:
-    """The rules that may know a line: their anchor stands in it. overwritten: whether a carriage return let something
-    else stand in its place."""
+    """Return the rules whose anchor is in a line. overwritten: True if a carriage return replaced this text."""
     return (rule for rule in rules if rule.anchor in text and (rule.split or not overwritten))
 
 
 def line_readings(rules: Iterable[RuleOfLines], text: str, overwritten: bool = False) -> Iterator[Reading[RuleOfLines]]:
-    """What rules say of a line."""
+    """Yield the results of rules for a line."""
     matches = ((rule, rule.pattern.search(text)) for rule in asked_of(rules, text, overwritten))
     return readings((rule, match) for rule, match in matches if match is not None)
 
 
 def whole(text: str) -> int:
-    """A step. Raises BadValueError."""
+    """Return a step number. Raises BadValueError."""
     if len(text) < _STEP_DIGITS and text.isascii() and text.isdigit():
         return int(text)
     plain = text.replace(",", "")
-    digits = plain.lstrip("0") or plain[:1]  # Python refuses to read thousands of digits
+    digits = plain.lstrip("0") or plain[:1]  # Python refuses to read thousands of digits.
     if not (plain.isascii() and plain.isdigit()) or len(digits) > _STEP_DIGITS or int(digits) > MAX_STEP:
         raise BadValueError(f"{text[:40]} is not a step number")
     return int(digits)
 
 
 def duration(text: str, unit: float = 1.0) -> int:
-    """Seconds (times `unit`) -> ns. Raises BadValueError."""
+    """Convert seconds (times `unit`) to ns. Raises BadValueError."""
     try:
         seconds = float(text.replace(",", "")) * unit
     except ValueError:
@@ -317,12 +316,12 @@ def duration(text: str, unit: float = 1.0) -> int:
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    """A pattern of ours: plain, read once."""
+    """Compile a simple, trusted pattern."""
     return re.compile(text, re.ASCII)
 
 
 def linear() -> Any:
-    """The regular expressions whose time grows with the text only."""
+    """Return the regular expression module with linear run time, `re2`."""
     try:
         import re2
     except ImportError as error:
@@ -331,15 +330,16 @@ def linear() -> Any:
 
 
 _MOST_STATES = 1 << 26
-"""Bytes that the automaton of very many literals may take: with fewer it is given up, and each line costs more."""
+"""Memory (bytes) for the automaton of many literals; with less, RE2 gives it up and each line is slower."""
 
 
 def any_of(literals: Iterable[str], *others: str) -> Any:
-    """Compile an expression that finds any of some literals in bytes, the longest first, or other expressions."""
+    """Compile an expression that finds any of the literals in bytes, the longest first, or any of the other
+    expressions."""
     return _compile_any(frozenset(literals), others)
 
 
-@lru_cache(maxsize=64)  # the shipped rules need the same ones for every log, and they take 4 ms to make
+@lru_cache(maxsize=64)  # Each log needs the shipped rules, which take 4 ms to compile.
 def _compile_any(literals: frozenset[str], others: tuple[str, ...]) -> Any:
     re2 = linear()
     options = re2.Options()

@@ -1,5 +1,4 @@
-"""A line as an observer looks at it, without what launchers and collectors put before it; and what lines in which a
-process aborts say as the reason."""
+"""Prepare a line for reading evidence: remove prefixes of launchers and collectors, and find the reason of an abort."""
 
 from __future__ import annotations
 
@@ -9,23 +8,23 @@ from dataclasses import dataclass
 from goodput_cli.events.text.stamps import Stamp, bare, stamp_or_none
 
 _RAY = re.compile(r"\((?P<name>raylet|\w[^\s()]{0,80})(?: pid=(?P<pid>\d{1,9}))?(?:, ip=(?P<host>[\w.:]+))?\) ")
-"""What Ray puts before the lines of its processes."""
+"""Prefix that Ray adds to lines of its processes."""
 _NESTED = re.compile(r"^(?:\[[^\]]*\] ?)(?=\[(?:rank|default)\d+\]:)")
 _ENTRY = re.compile(r"\[\d+\]:\s*$")
 _ABORTS = re.compile(
     r"(?:\s*what\(\):\s+|.*\bthread terminated with exception: |Exception in device=\w+:\d+: "
     r"|F\d{4} [\d:.]+ +\d+ \S+:\d+\] |.*\b[Uu]n(?:caught|handled) exception(?: \w+){0,2}: (?:: )?)(?P<what>.+)"
 )
-"""What says why a process aborts: a C++ exception that nobody caught, a fatal line of glog."""
+"""Reason of an abort: an uncaught C++ exception, a fatal line of glog."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that an observer looks at."""
+    """A line prepared for reading evidence."""
 
     number: int
     text: str
-    """Without what launchers and collectors put before it."""
+    """Text without prefixes of launchers and collectors."""
     raw: str
     stream: str
     collected: Stamp | None
@@ -36,10 +35,10 @@ class Line:
 
     @classmethod
     def of(cls, raw: str, number: int) -> Line:
-        """A line as it stands in a document. A stamp in brackets may stand before the rank."""
+        """Return a line of a document. A timestamp in brackets may precede the rank."""
         found = bare(raw)
         entry = _ENTRY.search(raw) if not found.text.strip() else None
-        if entry is not None:  # of an agent's block: no rank
+        if entry is not None:  # This is an entry of an agent's block, not a rank.
             return cls(number, entry[0], raw, found.stream.rpartition("/")[0], found.collected)
         ray = _RAY.match(found.text)
         if ray is not None and (ray["pid"] or ray["name"] == "raylet"):
@@ -55,13 +54,13 @@ class Line:
 
     @property
     def stamp(self) -> Stamp | None:
-        """When it was written, as far as it says."""
+        """Return the timestamp of the line; None if it has none."""
         if self.collected is not None:
             return self.collected
         return stamp_or_none(_RAY.sub("", bare(self.raw).text, count=1))
 
 
 def why_it_aborts(text: str) -> str:
-    """The reason in a line that says why its process aborts; "": it says no such thing."""
+    """Return the reason in a line of an abort; empty for other lines."""
     said = _ABORTS.match(text)
     return said["what"] if said is not None else ""

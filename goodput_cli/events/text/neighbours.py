@@ -1,7 +1,7 @@
-"""What other files of a folder tell about a file of text: its year, when its ends were, and where its evaluations and
-saves lie. One job prints into many files: one a node, or errors apart from output.
+"""Complete a text file from other files in its folder: its year, the times of its ends, and the location of its
+evaluations and saves. A job may print into many files, one per node or one for errors.
 
-And where the last step that training was to take ended it: a death that any of them tells of goes before that.
+Also find the end of processes that reached the last planned step; a death in any of the files takes precedence.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Beside:
-    """Sources by their names without an ending, and by folder."""
+    """Sources by name without ending, and by folder."""
 
     stem: dict[str, list[int]]
     folder: dict[str, list[int]]
@@ -47,7 +47,7 @@ class _Beside:
 
 
 def times_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, list[int]]:
-    """Of sources whose stamps have no year, times of the file of the same name with another ending, else of their
+    """Return, for sources without years, the times in the file of the same name with another ending, otherwise in the
     folder: `slurm-812.err` and `slurm-812.out` are of one year."""
     beside = _Beside.of(list(sources), names)
     dated: dict[int, list[int]] = {}
@@ -69,7 +69,7 @@ def times_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -
 
 
 def completed(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, CollectedSource]:
-    """The sources, where files of one folder complete one another."""
+    """Return the sources, completed from files in the same folder."""
     beside = _Beside.of(list(sources), names)
     stepping = {
         code for code, source in sources.items() if any(_is(log_line, EventType.STEP) for log_line in source.log_lines)
@@ -95,8 +95,8 @@ def _is(log_line: LogLine, what: EventType) -> bool:
 
 
 def _with_ends(log_lines: Sequence[LogLine], same: Sequence[CollectedSource]) -> list[LogLine]:
-    """An end without a time in a file without steps, that no end with one follows, is where the file of the same name
-    ends; if there is none, nothing says when it was, and another file will."""
+    """Set the time of an untimed final end in a file without steps to the end of the file of the same name; drop it if
+    there is none, as its time is unknown and another file has an end."""
     last = [source.log_lines[-1].stamp for source in same if source.log_lines[-1].stamp is not None]
     timed = max((log_line.line for log_line in log_lines if _is_end(log_line) and not _is_open(log_line)), default=-1)
     found: list[LogLine] = []
@@ -121,12 +121,12 @@ def _is_end(log_line: LogLine) -> bool:
 
 
 def _is_open(log_line: LogLine) -> bool:
-    """Whether it is an end without a time."""
+    """Return True for an end without a time."""
     return _is_end(log_line) and log_line.stamp is None and log_line.event is not None and log_line.event.at is None
 
 
 def _iterations(sources: Iterable[CollectedSource]) -> dict[int, list[LogLine]]:
-    """The lines of Megatron with a time about each iteration."""
+    """Return the timed lines of Megatron by iteration."""
     found: defaultdict[int, list[LogLine]] = defaultdict(list)
     for log_line in (log_line for source in sources for log_line in source.log_lines):
         if (
@@ -140,8 +140,8 @@ def _iterations(sources: Iterable[CollectedSource]) -> dict[int, list[LogLine]]:
 
 
 def _with_iterations(log_lines: Sequence[LogLine], iterations: Mapping[int, Sequence[LogLine]]) -> list[LogLine]:
-    """The lines of Megatron's first rank, and before those about an iteration the line of it that the last rank wrote
-    into another file: evaluations and saves have no time of their own."""
+    """Return the lines of Megatron's first rank, each iteration preceded by a copy of its line from the last rank's
+    file: evaluations and saves have no timestamps."""
     numbers = {
         log_line.event.step for log_line in log_lines if _names_iteration(log_line) and log_line.event is not None
     }
@@ -162,7 +162,7 @@ def _with_iterations(log_lines: Sequence[LogLine], iterations: Mapping[int, Sequ
 
 
 def _borrowed(log_line: LogLine, iterations: Sequence[LogLine], last: Stamp | None) -> list[LogLine]:
-    """The first of some lines of one iteration that is not before a time, in the place of a log line."""
+    """Return a copy of the first line of an iteration that is not before a time, at the position of a log line."""
     for one in iterations:
         if one.stamp is not None and (last is None or one.stamp.ns >= last.ns):
             return [replace(one, line=log_line.line, borrowed=True)]
@@ -175,8 +175,8 @@ def _names_iteration(log_line: LogLine) -> bool:
 
 
 def _step_of(log_lines: Sequence[LogLine], at: int) -> int | None:
-    """The iteration that a line of Megatron is about: its own number; that of the line behind a timer of an
-    evaluation, and that of the line before any other timer."""
+    """Return the iteration of a Megatron line; for a timer, that of the next line if it is an evaluation, otherwise
+    that of the line before."""
     said = log_lines[at].event
     if said is None or said.format != MEGATRON:
         return None
@@ -191,17 +191,20 @@ def _step_of(log_lines: Sequence[LogLine], at: int) -> int | None:
 
 
 LAST_STEP = "last step"
-"""The name of an end that no line says, but a step that is the last of all that training was to take."""
+"""Name of an end that is not logged but inferred from the last planned step."""
 _DEATHS = ("root", "exit")
 
 
 def last_steps(
     code: int, meaning: Sequence[LogLine], sources: Mapping[int, CollectedSource], names: Sequence[str]
 ) -> list[LogLine]:
-    """The end of each process of a source whose last step is the last that training was to take, by that line
-    (`100/100`): where the process goes quiet. None where a line says how it ended or tells of a death behind the step,
-    in its file or in one beside, or where steps began anew after such a step, as bars of epochs do. meaning: of its
-    lines. sources: all, with what they tell of deaths."""
+    """Return an end for each process of a source whose last step is the last planned one (`100/100`), at its last
+    activity.
+
+    No end is added if a line contains one, if evidence of a death follows in this or a neighboring file, or if steps
+    restart after such a step, as in progress bars of epochs. meaning: log lines of the source. sources: all, with
+    evidence.
+    """
     if not any(_is_last(one) for one in meaning):
         return []
     ordered = sorted((one for one in meaning if one.event is not None), key=lambda one: one.line)
@@ -227,15 +230,15 @@ def _is_last(log_line: LogLine) -> bool:
 
 
 def _starts_process(log_line: LogLine, stepped: Collection[int]) -> bool:
-    """Whether a line of its own says that a process starts: a bar that begins anew may be that of the next epoch."""
+    """Return True for an explicit start of a process: a progress bar that restarts may be that of the next epoch."""
     one = said(log_line)
     of_steps = one.name == NO_STEP_YET or (one.format == BARS and not one.name) or log_line.line in stepped
     return one.type is EventType.START and not of_steps
 
 
 def _last_step(process: Sequence[LogLine]) -> LogLine | None:
-    """The last step that a process did, if in each of its streams that has steps it was the last of all, behind which
-    none began anew, and no line says how it ended."""
+    """Return the last step of a process if, in each stream with steps, it is the last planned one, no step restarts
+    after it, and no line contains an end; otherwise None."""
     streams: defaultdict[str, list[LogLine]] = defaultdict(list)
     for one in process:
         if _is(one, EventType.STEP):
@@ -257,8 +260,8 @@ def _last_step(process: Sequence[LogLine]) -> LogLine | None:
 def _died(
     code: int, line: int, until: int | None, sources: Mapping[int, CollectedSource], names: Sequence[str]
 ) -> bool:
-    """Whether something tells of a death behind a line of a source, and before the next process (at the line `until`;
-    None: there is none); or in a file beside, of which no line tells that it was of an earlier one."""
+    """Return True if evidence of a death follows a line, up to the next process (at line `until`; None for the last
+    one), or exists in a neighboring file, unless it belongs to an earlier launch."""
     own = sources[code].seen
     if any(one.line > line and (until is None or one.line < until) for one in own if _tells_of_death(one)):
         return True
@@ -279,8 +282,8 @@ def _tells_of_death(one: UntimedEvidence) -> bool:
 
 
 def of_their_programs(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, CollectedSource]:
-    """The sources without what lines say that many programs print, where their program shows itself nowhere in their
-    folder. What was collected stays: a line that shows it may follow."""
+    """Return the sources without ambiguous lines of programs that have no unambiguous line in the folder. The originals
+    stay unchanged: such a line may follow."""
     common = {
         code
         for code, one in sources.items()
@@ -308,11 +311,11 @@ def of_their_programs(sources: Mapping[int, CollectedSource], names: Sequence[st
 
 
 _TEXT_OF = {"detectron2": "detectron2-text", "mmengine": "mmengine-text"}
-"""Formats without a time of day, and those of the text that the same program writes beside."""
+"""Formats of scalars without a time of day, and the formats of the same program's text."""
 
 
 def with_text_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> frozenset[int]:
-    """Sources of scalars in whose folder the text of the same program tells of steps too, and when."""
+    """Return the sources of scalars in whose folder text of the same program has steps with times."""
     told = {
         (beside(names[code]), one.event.format)
         for code, source in sources.items()
@@ -328,7 +331,7 @@ def with_text_beside(sources: Mapping[int, CollectedSource], names: Sequence[str
 
 
 def with_traces(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, CollectedSource]:
-    """The sources with the events that torchtitan's traces say: of each launch, those of its lowest rank."""
+    """Return the sources with the events in torchtitan traces, for each launch those of its lowest rank."""
     folders: defaultdict[str, list[tuple[int, TracedProcess]]] = defaultdict(list)
     for code, one in sources.items():
         folders[beside(names[code])] += [(code, process) for process in one.processes.values()]

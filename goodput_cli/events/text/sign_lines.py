@@ -1,5 +1,4 @@
-"""Signs of a recovery (`events/signs.py`) in lines of text: taken out of what lines say before it becomes events, and
-given a time and a job once both are known."""
+"""Collect signs of a recovery (`events/signs.py`) from lines of text, and add time and job when both are known."""
 
 from __future__ import annotations
 
@@ -28,11 +27,11 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 _LATEST_NS = MAX_SECONDS * NS_PER_SECOND
 _WATCHDOG = "watchdog"
 _DETECTORS = frozenset({_WATCHDOG, "watchdog exception", "heartbeat monitor", "no heartbeat of a rank"})
-"""Rows of what waited for others, and says that it waited too long."""
+"""Rows of processes that waited for others until a timeout."""
 
 
 def signs_in(log_lines: Iterable[LogLine]) -> list[UntimedRecoveryEvent]:
-    """The signs that log lines hold. A line without a time names no moment."""
+    """Return the signs in log lines with a time."""
     return [
         sign
         for log_line in log_lines
@@ -50,8 +49,8 @@ def _signs_of(log_line: LogLine, event: ParsedEvent, stamp: Stamp | None) -> Ite
 def timed_signs(
     source: CollectedSource, job: str, ns: Callable[[Stamp, int], int], name: str, entries: Sequence[Identity]
 ) -> list[RecoveryEvent]:
-    """The signs of one source. job: whose it is. ns: the instant of a stamp of a line. name: of the source. entries:
-    identities of entries of Cloud Logging, by their codes."""
+    """Return the signs of one source with times. job: of the source. ns: converts the timestamp of a line. name: of the
+    source. entries: identities of Cloud Logging entries, by code."""
     return [
         RecoveryEvent(job, one.said.point, at, _where(one, name, entries), one.said.host, one.said.rank, one.said.facts)
         for one in source.signs
@@ -66,12 +65,12 @@ def _where(one: UntimedRecoveryEvent, name: str, entries: Sequence[Identity]) ->
 
 
 def is_possible(ns: int) -> bool:
-    """Whether an instant is one that a log may have."""
+    """Return True if a time (ns) is plausible for a log."""
     return 0 < ns < _LATEST_NS
 
 
 def signs_of_evidence(rows: Iterable[FailureEvidence], job_of: Callable[[FailureEvidence], str]) -> list[RecoveryEvent]:
-    """What observations with a time of their own say of when a process failed, and when somebody saw it."""
+    """Return when processes failed, and when that was detected, from observations with their own timestamp."""
     found: list[RecoveryEvent] = []
     for one in rows:
         job = job_of(one) if one.stamped and one.lo is not None else ""
@@ -95,13 +94,13 @@ def _points_of(one: FailureEvidence) -> list[tuple[RecoveryPhase, int, Mapping[s
 
 
 _WITNESSES = ("process", "kernel", "pod")
-"""Who says that something failed when it did; launchers and schedulers say it when they have seen it."""
+"""Speakers that report a failure when it happens; launchers and schedulers report it when they detect it."""
 
 
 def few_signs(
     signs: Iterable[RecoveryEvent], sources: Sequence[str], notes: DiagnosticCollector
 ) -> tuple[RecoveryEvent, ...]:
-    """The signs in order of time, those of each job in bounded number. sources: the names of all, by their codes."""
+    """Return a bounded number of signs per job, in order of time. sources: names by code."""
     by_job: defaultdict[str, list[RecoveryEvent]] = defaultdict(list)
     for one in signs:
         by_job[one.job].append(one)
@@ -124,14 +123,14 @@ def _note_left_out(many: int, first: RecoveryEvent, sources: Mapping[str, int], 
 
 
 def by_source(names: Sequence[str]) -> dict[str, int]:
-    """The code of each source by its name."""
+    """Return the code of each source by name."""
     return {name: code for code, name in enumerate(names)}
 
 
 def sign(
     point: RecoveryPhase, *, host: str = "", rank: str | None = None, **facts: str | int | None
 ) -> RecoveryEventText:
-    """A sign with the facts that are known, none of them longer than a name. rank: as it is written."""
+    """Return a sign with the known facts, shortened to the length of a name. rank: as written."""
     known = {name: plain(one) if isinstance(one, str) else one for name, one in facts.items() if one not in (None, "")}
     return RecoveryEventText(
         point, {name: one for name, one in known.items() if one is not None}, plain(host), rank_of(rank)
@@ -143,5 +142,5 @@ _DIGITS = 8
 
 
 def rank_of(text: str | None) -> int | None:
-    """A rank as it is written; None: it is none."""
+    """Return a rank; None if the text is not one."""
     return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < _DIGITS else None

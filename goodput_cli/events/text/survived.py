@@ -1,4 +1,4 @@
-"""Words by which a line says that what it names ended nothing, and lines that show that a process went on."""
+"""Recognize lines of errors that ended nothing, and ordinary lines, which show that a process continued."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ _SURVIVED = re.compile(
     r"(?i)\b(?:will (?:retry|be retried)|retrying|trying again|(?:last|previous|earlier) (?:failure|error|crash)\b(?!:)"
     r"|skipping (?:this |the |bad )?(?:batch|sample|update|step|shard|file|example)|recovered|falling back to)\b"
 )
-"""What is said of an error that ends nothing: it is tried again, or it was another one's."""
+"""Text about an error that ends nothing: it is retried, or belongs to an earlier failure."""
 _GIVEN_UP = re.compile(
     r"(?i)\b(?:giving up|gave up|all (?:\d+ )?(?:retry )?(?:attempts|tries|retries) failed"
     r"|retries (?:are |were )?exhausted)\b"
 )
-"""Words that say that it was tried again in vain."""
+"""Text about a failed retry."""
 _GOES_ON = re.compile(r"(?i)\b(?:going on|continu(?:e|es|ing)|resum(?:e|es|ing))\b")
 _OF_LEVEL = re.compile(
     r"\.py:\d+: \w*Warning: |^[WI]\d{4} [\d:.]+ |(?:^|[\s\[|:(-])(?:(?i:warning)|WARN|INFO|DEBUG)(?:[\]\s|:)-]|$)"
 )
-"""Before what a line says: that it is a warning, or less."""
+"""Log level before the message: warning or below."""
 _TALK = re.compile(r"\b(?:I\s|[Mm]y|[Yy]ou|[Yy]our|says|said|asked)\b|<\|im_start|\?\s")
-"""Before words that somebody tells of."""
+"""Speech before the message: it is quoted text."""
 _LISTED = re.compile(r"[\[{,] ?['\"]$")
-"""Before words that are one of a list."""
+"""List syntax before the message: it is a list item."""
 _GNU_QUOTES = re.compile(r"`[^`'\s]{0,60}'")
-"""Marks of the GNU's older programs, which close: `python'."""
+"""Closed quotes of older GNU programs: `python'."""
 _NOT_ORDINARY = re.compile(
     r"^\s|^$|^frame #|^Exception raised from|^#\d|^[=\-*_~]{4,}|^(?:CUDA|HIP) kernel errors|^For debugging consider"
     r"|^Compile with|^Search for `cuda|^Last error:|^nccl\w+Error: "
@@ -40,17 +40,17 @@ _NOT_ORDINARY = re.compile(
     r"|^\*\*\* |terminate called|sys:1: |^Aborted|^Segmentation fault|FAILED$|^Failures:|^Root Cause"
     r"|^Set the environment variable HYDRA_FULL_ERROR"
 )  # fmt: skip
-"""What a process that dies, its launcher and its libraries say besides."""
+"""Lines that a dying process, its launcher and its libraries print in addition."""
 
 
 def goes_on(text: str) -> bool:
-    """Whether words say that an error was survived, or that the program goes on."""
+    """Return True if a line reports that an error was survived, or that the program continues."""
     return not _GIVEN_UP.search(text) and bool(_SURVIVED.search(text) or _GOES_ON.search(text))
 
 
 def ends_nothing(text: str, found: Found) -> bool:
-    """Whether a line says of what it names that it was survived, warns of it, or quotes it (docs/causes.md): the reason
-    of a scheduler may be told at any level."""
+    """Return True if a line only warns of its error, quotes it, or reports that it was survived (docs/causes.md). A
+    scheduler's reason counts at any log level."""
     before = text[: found.at]
     if found.speaker not in ("kernel", "pod") and _is_quoted(before):
         return True
@@ -66,17 +66,18 @@ def ends_nothing(text: str, found: Found) -> bool:
 
 
 def _is_quoted(before: str) -> bool:
-    """Whether a mark before words is open: a backquote, or a quotation mark that is not of a field."""
+    """Return True if a backquote or quotation mark is open before the message, unless the mark belongs to a field."""
     if _GNU_QUOTES.sub("", before).count("`") % 2:
         return True
     if _LISTED.search(before):
         return True
     head = before.rpartition('"')[0].rstrip()
-    if head.endswith("ErrorMessage"):  # of a launcher, which tells what its process said
+    if head.endswith("ErrorMessage"):  # A launcher quotes the error of its process.
         return False
     return before.count('"') % 2 == 1 and head != "" and head[-1] not in ":=,([{"
 
 
 def is_ordinary(text: str) -> bool:
-    """Whether a line that no row reads shows that its process went on: no frame, and nothing that is said in dying."""
+    """Return True if a line without evidence shows that its process continued: not a stack frame or another line of a
+    dying process."""
     return not _NOT_ORDINARY.search(text)

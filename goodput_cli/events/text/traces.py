@@ -1,5 +1,5 @@
-"""What one process wrote of the spans of its steps, added up as its records come, in bounded memory: the steps that are
-over as columns, and what else is an event of the job."""
+"""Add up the step spans of one process as its records come, in bounded memory: completed steps as columns, and other
+events of the job."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SPAN_PHASES: dict[str, str] = {
     "eval": "evaluation",
     "validate": "evaluation",
 }
-"""Spans inside a step, and their phases; others are part of `other`."""
+"""Phase of each span inside a step; others are part of `other`."""
 SPAN_EVENTS: dict[str, EventType] = {
     "torch_distributed_init": EventType.INIT,
     "model_parallelism_init": EventType.PREP,
@@ -57,25 +57,25 @@ NOTHING, FIRST_START, ERROR, DONE = -1, -2, -10, -11
 BEGAN = {f"{name}_start": FIRST_START - code for code, name in enumerate(STEPS)}
 _EVENT_CODES = [ERROR, DONE, *(code for code, name in enumerate(SPANS) if name in SPAN_EVENTS)]
 SAVED_TAG = "checkpoint_save"
-"""The tag of a step at which a checkpoint is saved: the span is there at every step."""
+"""Tag of a step with a checkpoint; the save span exists at every step."""
 SHORTEST_SAVE_MS = 10.0
-"""Where no step is tagged, a span of less saved nothing."""
+"""If no step is tagged, a shorter span saved nothing."""
 ALIVE_NS = 10 * NS_PER_SECOND
 _CLOSE_US = 50
-"""Two clocks tell one instant so far apart."""
+"""Maximum difference between two clocks at the same time."""
 CLOCKS_US = 5_000_000
-"""Clocks that differ by more are set by that of the lowest rank."""
+"""Clocks that differ by more are set to that of the lowest rank."""
 _BESIDE_US = 1000
-"""A span that ends so much later than its step, or begins so much earlier, is none of it."""
+"""A span that exceeds its step by more is not part of it."""
 _FOLDED = 1 << 10
-"""So many spans are kept before those of whole steps are added up."""
+"""Number of spans kept before those of completed steps are added up."""
 
 ProcessKey = tuple[str, int, int]
 """Pool, rank and process id."""
 
 
 class SpanColumns(NamedTuple):
-    """Columns: a row a record that ends a span or begins a step."""
+    """Columns with a row per record that ends a span or begins a step."""
 
     code: I64
     time: I64
@@ -83,7 +83,7 @@ class SpanColumns(NamedTuple):
     ms: F64
     step: I64
     relative: I64
-    """Steps since its process began; 0: not said."""
+    """Steps since its process began; 0: not logged."""
     line: I64
     task: I64
 
@@ -92,10 +92,10 @@ class SpanColumns(NamedTuple):
 
 
 class StepColumns(NamedTuple):
-    """Steps that are over: columns, and ns by span."""
+    """Completed steps: columns, and ns by span."""
 
     time: I64
-    """ns, of the end."""
+    """End, ns."""
     took: I64
     step: I64
     relative: NDArray[np.int32]
@@ -105,13 +105,13 @@ class StepColumns(NamedTuple):
 
 @dataclass
 class TracedProcess:
-    """What one process wrote: added to as its records come, in bounded memory."""
+    """Records of one process, added as they come, in bounded memory."""
 
     pool: str
     rank: int
     host: str
     begin: int
-    """us of its first record."""
+    """Time (us) of its first record."""
     first_line: int
     end: int
     last_line: int = 0
@@ -122,20 +122,20 @@ class TracedProcess:
     begun: tuple[int, int, int] = (-1, 0, 0)
     """The last step that began, with us and line."""
     begun_relative: int = 0
-    """How many steps its process had begun by then."""
+    """Number of steps its process had begun by then."""
     tagged: set[int] = field(default_factory=set)
-    """Steps at which a checkpoint was saved."""
+    """Steps with a saved checkpoint."""
     alive: list[tuple[int, int]] = field(default_factory=list)
-    """us and line, one each 10 s."""
+    """us and line, one per 10 s."""
     has_steps: bool = False
-    """Whether it has spans of whole steps."""
+    """True if it has spans of whole steps."""
     too_long: list[int] = field(default_factory=list)
-    """Lines of spans that are longer than their steps can be."""
+    """Lines of spans that are too long for their steps."""
     tasks: dict[str, int] = field(default_factory=dict)
-    """Codes of asyncio's tasks, within which spans are nested."""
+    """Codes of asyncio tasks, within which spans are nested."""
 
     def add(self, spans: SpanColumns, alive: Sequence[tuple[int, int]]) -> None:
-        """Further records, of one shape and of a block of lines that begins behind all before, or is the same."""
+        """Add records of one shape, from a block of lines after all earlier ones or from the current block."""
         new_block = len(spans.line) > 0 and int(spans.line.min()) > self.last_line
         if new_block and sum(len(one.code) for one in self.waiting) > _FOLDED:
             self._fold()
@@ -163,22 +163,22 @@ class TracedProcess:
             self.waiting.append(spans.take(spans.code >= 0))
 
     def steps(self) -> StepColumns | None:
-        """The steps that are over."""
+        """Return the completed steps; None if there are none."""
         self._fold()
         if len(self.folded) > 1:
             self.folded = [_joined(self.folded)]
-        if not self.has_steps and self.waiting:  # the last of them may not be over
+        if not self.has_steps and self.waiting:  # The last of them may be incomplete.
             rest = _added_up(_in_order(self.waiting), [])
             return _joined([*self.folded, rest]) if len(rest.step) else None
         return self.folded[0] if self.folded else None
 
     def events(self) -> SpanColumns:
-        """Spans that are events, and errors, in order of lines."""
+        """Return spans that are events, and errors, in order of lines."""
         every = _concatenated(self.rare)
         return every.take(np.argsort(every.line, kind="stable"))
 
     def _fold(self) -> None:
-        """Add up the steps that are over; of others the spans are kept."""
+        """Add up completed steps; keep the spans of others."""
         if not self.waiting:
             return
         spans = _in_order(self.waiting)
@@ -204,9 +204,11 @@ def _concatenated(parts: Sequence[SpanColumns]) -> SpanColumns:
 
 
 def _added_up(spans: SpanColumns, too_long: list[int]) -> StepColumns:
-    """The time by span of each step; what lies within another span of its task is not counted again, nor what lies
-    outside of its step: it went on in the background. Without spans of steps, of all spans of a step. too_long: takes
-    the lines of spans that are left out."""
+    """Return the time by span of each step. Spans within another one of their task are not counted again; spans outside
+    of their step ran in the background and are not counted. Without spans of whole steps, return all spans of a step.
+
+    too_long: receives the lines of spans that are left out.
+    """
     is_step = spans.code < len(STEPS)
     if not is_step.any():
         return _without_steps(spans)
@@ -230,7 +232,7 @@ def _added_up(spans: SpanColumns, too_long: list[int]) -> StepColumns:
 
 
 def _by_name(codes: I64, ns: I64, at: I64, steps: int) -> dict[str, I64]:
-    """The time of each span that is a phase, by step. at: the step of each span."""
+    """Return the time of each span that is a phase, by step. at: the step of each span."""
     found: dict[str, I64] = {}
     for code in np.unique(codes).tolist():
         if SPANS[code] in SPAN_PHASES:
@@ -243,7 +245,7 @@ def _by_name(codes: I64, ns: I64, at: I64, steps: int) -> dict[str, I64]:
 
 
 def _within(inner: SpanColumns, whole: SpanColumns, at: I64) -> Mask:
-    """Which spans lie within that of their step, as far as clocks of a ms tell."""
+    """Return True for spans within their step, to the precision of clocks in ms."""
     begin, first = (one.time - np.rint(one.ms * 1000).astype(np.int64) for one in (inner, whole))
     if not len(at):
         return np.zeros(0, dtype=np.bool_)
@@ -251,7 +253,7 @@ def _within(inner: SpanColumns, whole: SpanColumns, at: I64) -> Mask:
 
 
 def _without_steps(spans: SpanColumns) -> StepColumns:
-    """The same of a process that says of which step its spans are, and not how long one was."""
+    """Return the times by span if spans have a step, but the lengths of steps are unknown."""
     spans = spans.take(spans.step >= 0)
     spans = spans.take(~_within_others(spans))
     steps, at = np.unique(spans.step, return_inverse=True)
@@ -265,7 +267,7 @@ def _without_steps(spans: SpanColumns) -> StepColumns:
 
 
 def _within_others(spans: SpanColumns) -> Mask:
-    """Which spans lie within one that ends later, of the same task: the inner one ends first."""
+    """Return True for spans within a later-ending one of the same task."""
     nested = np.zeros(len(spans.code), dtype=np.bool_)
     begin = spans.time - np.rint(spans.ms * 1000).astype(np.int64)
     for rows in alike(spans.task).values():

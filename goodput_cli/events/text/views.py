@@ -1,6 +1,6 @@
-"""Two views of one job: event files, and what the same processes printed (docs/formats.md, Jobs of text).
+"""Merge two views of one job: event files, and the output of the same processes (docs/formats.md, Jobs of text).
 
-Steps are those of text with times, else of the event files, else of text without a clock.
+Steps are taken from text with times, otherwise from event files, otherwise from text without a clock.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from goodput_cli.events.text.meaning import said
 from goodput_cli.sources.blocks import is_event_file
 
 _OF_TRACKERS = frozenset("runs tb tensorboard tb_logs tensorboard_logs lightning_logs logs events summaries".split())
-"""What people call the folder of event files, beside which the output of the job lies."""
+"""Common names of the folder of event files, next to which the job's output lies."""
 _NEARLY_ALL = 0.9
 _KEPT = ENDS - {EventType.FINISHED, EventType.EXITED}
 Parts = Sequence[tuple[int, list[LogLine]]]
-"""Sources, each with what it says."""
+"""Sources, each with its log lines."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class _Process:
     """A process in one view."""
 
     lines: list[LogLine]
-    """In order of lines."""
+    """In line order."""
     steps: dict[int, int]
-    """When (ns UTC) it had done so many."""
+    """Time (ns UTC) at which each step was completed."""
 
     @classmethod
     def of(cls, lines: list[LogLine]) -> _Process:
@@ -58,14 +58,14 @@ class _Process:
 
     @property
     def interval(self) -> int:
-        """The usual distance of two records, in steps."""
+        """Return the usual distance of two records, in steps."""
         numbers = sorted(self.steps)
         return int(median(b - a for a, b in pairwise(numbers))) if len(numbers) > 1 else 1
 
 
 def places_of_output(name: str) -> tuple[str, ...]:
-    """The folders in which text lies that the processes of an event file print: its own, and the one in which that of
-    the tracker lies. name: of the file."""
+    """Return the folders that may contain the output of the processes of an event file: its own folder and the
+    tracker's parent folder. name: of the file."""
     folder = folder_of(name)
     above, _, base = folder.rpartition("/")
     return (folder, above) if base.lower() in _OF_TRACKERS else (folder,)
@@ -74,10 +74,12 @@ def places_of_output(name: str) -> tuple[str, ...]:
 def placed_by_steps(
     parts: Parts, unclocked: Mapping[int, list[LogLine]], names: Sequence[str]
 ) -> dict[int, str | None]:
-    """Sources of text without a clock beside event files: the folder of those that are a view of the same processes,
-    None where processes or last steps are others. Lines of the same become signs of life at the times that the event
-    files show, and steps behind the last ones of these stay. parts: of the event files. unclocked: what such text says,
-    by source."""
+    """Match text sources without a clock to event files of the same processes.
+
+    Return the folder of the event files by source; None if processes or last steps differ. Matching lines become signs
+    of life at the times in the event files; later steps stay. parts: of the event files. unclocked: log lines by
+    source.
+    """
     found: dict[int, str | None] = {}
     for code, lines in unclocked.items():
         ours = _processes(lines)
@@ -99,7 +101,7 @@ def placed_by_steps(
 
 
 def _processes(lines: Sequence[LogLine]) -> list[_Process]:
-    """The processes of a text, those with steps."""
+    """Return the processes with steps in a text."""
     found: list[list[LogLine]] = [[]]
     for one in sorted(lines, key=lambda log_line: log_line.line):
         if said(one).type is EventType.START and any(said(other).type is EventType.STEP for other in found[-1]):
@@ -110,8 +112,8 @@ def _processes(lines: Sequence[LogLine]) -> list[_Process]:
 
 
 def _agree(ours: Sequence[_Process], theirs: Sequence[_Process]) -> bool:
-    """Whether the processes of two views are the same: as many, each with the same last step to within a record, and
-    none beside another in time."""
+    """Return True if the processes of two views are the same: same number, same last step to within a record, and no
+    two at the same time."""
     apart = all(before.end <= after.begin for before, after in pairwise(theirs))
     return len(ours) == len(theirs) and apart and all(
         abs(own.last - other.last) <= max(own.interval, other.interval)
@@ -120,7 +122,7 @@ def _agree(ours: Sequence[_Process], theirs: Sequence[_Process]) -> bool:
 
 
 def _place(own: _Process, other: _Process, following: int | None) -> None:
-    """Put the lines of a process without a clock where another view shows it. following: when the next one began."""
+    """Set the times of a process without a clock from another view. following: begin of the next process."""
     moved = other.begin - own.begin
     latest = other.end if following is None else following - 1
     for one in own.lines:
@@ -141,17 +143,20 @@ def one_job_each(
     recorded: Mapping[str, RecordedSteps],
     notes: DiagnosticCollector,
 ) -> tuple[str, ...]:
-    """The job of each part. What a log of events holds too, with the same steps at the same times, is of its job, and
-    event files are of the job of the text that is a view of the same processes: steps and starts are those of the
-    better view, evaluations, saves, deaths and signs of life of both. placed: what `placed_by_steps` found. names: of
-    the sources. recorded: the steps of jobs of logs of events."""
+    """Return the job of each part, with the views of one run merged.
+
+    A job with the same steps at the same times as an event log is merged into its job; event files are merged into the
+    job of text that is a view of the same processes. Steps and starts are taken from the better view; evaluations,
+    saves, deaths and signs of life from both. placed: result of `placed_by_steps`. names: of the sources. recorded:
+    steps of jobs in event logs.
+    """
     of_job: defaultdict[str, list[int]] = defaultdict(list)
     for at, job in enumerate(named):
         of_job[job].append(at)
     lines = {job: [one for at in rows for one in parts[at][1]] for job, rows in of_job.items()}
     kinds = {job: {is_event_file(names[parts[at][0]]) for at in rows} for job, rows in of_job.items()}
     if not recorded and not any(kind == {True} for kind in kinds.values()):
-        return tuple(named)  # nothing else is a view of another one
+        return tuple(named)  # No source is a view of another one.
     texts = [job for job, kind in kinds.items() if kind == {False}]
     renamed: dict[str, str] = {}
     for job, rows in of_job.items():
@@ -165,7 +170,7 @@ def one_job_each(
             better = next((named[at] for at, (code, _) in enumerate(parts) if placed.get(code) in folders), "")
             if not better:
                 same = [text for text in texts if are_same(own, steps_of(lines[text]))]
-                better = same[0] if len(same) == 1 else ""  # jobs that were started together look the same
+                better = same[0] if len(same) == 1 else ""  # Jobs that were started together look the same.
                 _give_up(lines[job] if better else (), _OF_VIEW | _starts_beside(lines.get(better, ())))
         if better and better != job:
             renamed[job] = better
@@ -180,16 +185,16 @@ _OF_VIEW = frozenset(EventType) - {
     EventType.STEP, EventType.STEP_START, EventType.STEP_FINISHED, EventType.START, EventType.RESTORE,
     EventType.FINISHED, EventType.EXITED,
 }  # fmt: skip
-"""What counts of a view whose steps a better one has."""
+"""Events that count in a view whose steps are in a better one."""
 
 
 def _starts_beside(lines: Iterable[LogLine]) -> frozenset[EventType]:
-    """Starts count of event files beside text that has none."""
+    """Return the start event if text has none, so that starts in event files count."""
     return frozenset() if any(said(one).type is EventType.START for one in lines) else frozenset({EventType.START})
 
 
 def _give_up(lines: Iterable[LogLine], kept: frozenset[EventType]) -> None:
-    """Leave what counts of lines, and signs of life of the others."""
+    """Keep the given event types of lines; turn others into activity."""
     for one in lines:
         event = said(one)
         if event.type not in kept:
@@ -198,13 +203,13 @@ def _give_up(lines: Iterable[LogLine], kept: frozenset[EventType]) -> None:
 
 @dataclass(frozen=True)
 class RecordedSteps:
-    """The steps of a job of a log of events, sorted by number: each lasts until the next one began."""
+    """Steps of a job in an event log, sorted by number; each lasts until the next one begins."""
 
     number: I64
     begin: I64
     end: I64
     pace: int
-    """Median time (ns) between two of them."""
+    """Median time (ns) between two steps."""
 
     @classmethod
     def of(cls, number: I64, time: I64) -> RecordedSteps:
@@ -216,8 +221,8 @@ class RecordedSteps:
         return cls(number[by_number], time[by_number], end[by_number], pace)
 
     def has(self, steps: Mapping[int, int]) -> bool:
-        """Whether rows of a tracker, by step their time (ns), are of this job: their windows overlap by over half of
-        the shorter one, and nine in ten of the rows whose step both have lie within one logging distance of it."""
+        """Return True if rows of a tracker, times (ns) by step, are of this job: the time ranges overlap by over half
+        of the shorter one, and nine in ten common steps are within one logging interval."""
         if len(steps) < 2 or len(self.number) < 2:
             return False
         if not overlap((int(self.begin.min()), int(self.end.max())), window(steps)):
@@ -227,7 +232,7 @@ class RecordedSteps:
         return len(far) >= 2 and sum(away <= within for away in far) >= _NEARLY_ALL * len(far)
 
     def _away(self, number: int, time: int) -> int | None:
-        """How far (ns) a time is from where a step was, the nearest if it was done again; None without the step."""
+        """Return the distance (ns) of a time from the nearest occurrence of a step; None without the step."""
         first, stop = np.searchsorted(self.number, [number, number + 1])
         if first == stop:
             return None
@@ -236,14 +241,14 @@ class RecordedSteps:
 
 
 def recorded_steps(recorded: Mapping[str, Any], jobs: Sequence[str]) -> dict[str, RecordedSteps]:
-    """The steps of the jobs of logs of events. recorded: columns of their events. jobs: names of the codes in them."""
+    """Return the steps of jobs in event logs. recorded: columns of their events. jobs: names by code."""
     rows = np.flatnonzero(np.asarray(recorded["kind"]) == Kind.STEP)
     codes, numbers, times = (np.asarray(recorded[name])[rows] for name in ("job", "step", "time"))
     return {jobs[code]: RecordedSteps.of(numbers[some], times[some]) for code, some in alike(codes).items()}
 
 
 def steps_of(lines: Iterable[LogLine]) -> dict[int, int]:
-    """When (ns UTC) each step was first logged."""
+    """Return the time (ns UTC) of the first record of each step."""
     steps: dict[int, int] = {}
     for one in sorted((one for one in lines if said(one).type is EventType.STEP), key=lambda one: one.end):
         steps.setdefault(said(one).step or 0, one.end)
@@ -251,8 +256,8 @@ def steps_of(lines: Iterable[LogLine]) -> dict[int, int]:
 
 
 def are_same(one: Mapping[int, int], other: Mapping[int, int]) -> bool:
-    """Whether steps are of one run: their windows overlap by over half of the shorter one, and the steps that both have
-    lie within one logging distance. Steps may be counted from 0 in one and from 1 in the other."""
+    """Return True if steps are of one run: the time ranges overlap by over half of the shorter one, and common steps
+    are within one logging interval. One may count from 0 and the other from 1."""
     if len(one) < 2 or len(other) < 2:
         return False
     shared = one.keys() & other.keys()
@@ -263,18 +268,18 @@ def are_same(one: Mapping[int, int], other: Mapping[int, int]) -> bool:
 
 
 def window(steps: Mapping[int, int]) -> tuple[int, int]:
-    """From the first row to the last (ns UTC)."""
+    """Return the times of the first and last row (ns UTC)."""
     return min(steps.values()), max(steps.values())
 
 
 def overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether two windows overlap by over half of the shorter one."""
+    """Return True if two time ranges overlap by over half of the shorter one."""
     shorter = min(one[1] - one[0], other[1] - other[0])
     return 2 * (min(one[1], other[1]) - max(one[0], other[0])) > shorter
 
 
 def distance(steps: Mapping[int, int]) -> int:
-    """The median time (ns) from one row to the next."""
+    """Return the median time (ns) between rows."""
     times = sorted(steps.values())
     lengths = sorted(after - before for before, after in pairwise(times))
     return lengths[len(lengths) // 2]

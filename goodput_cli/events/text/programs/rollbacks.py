@@ -1,4 +1,4 @@
-"""Lines in which a program says that it goes back to an earlier step itself, as after a spike of the loss."""
+"""Read lines in which a program returns to an earlier step itself, for example after a loss spike."""
 
 from __future__ import annotations
 
