@@ -1,4 +1,4 @@
-"""States of progress bars that `thinned` leaves out: the next one of the same bar shows more, and none is due yet."""
+"""Skip states of progress bars that `thinned` drops: the next state of the bar shows more, and none is due yet."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Drawn:
     begun: int = 1
     """States since it began, at most `FIRST`."""
     waiting: Hit | None = None
-    """Its last state, if that was not read: it is left out as soon as another one follows."""
+    """Its last state, if that was not read; it is dropped as soon as another one follows."""
 
     def draw(self, done: int, elapsed: int) -> bool:
         """Take the next state, which shows more; return True if it stays."""
@@ -61,7 +61,7 @@ class CalmBars:
         self._fields: tuple[str, str] | None = None
         """Name and total as that bar draws them."""
         self._is_drawn = False
-        """Whether the state that is read next was followed already."""
+        """True if the state that is read next was already followed."""
 
     def skipped_state(self, hit: Hit, template: Template | None) -> tuple[Bar, int] | None:
         """Return the bar of a state that need not be read, and how many steps are done by it; None for others."""

@@ -56,9 +56,9 @@ class TextPart:
     unread_steps: dict[int, int] = field(default_factory=dict)
     """Some lines that look like steps, in a document in which no rule found a step: step by line number."""
     losses: dict[int, float] = field(default_factory=dict)
-    """The loss that the first lines of steps print, by step; of lines that no rank or node is named for."""
-    interleaved: Interleaved | None = None
     """Loss by step in the first lines of steps, if they name no rank or node."""
+    interleaved: Interleaved | None = None
+    """Location where several runs seem to print into the source."""
 
 
 class CollectedSource(TextPart):

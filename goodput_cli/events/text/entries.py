@@ -57,7 +57,7 @@ def collect(
 ) -> Mask:  # fmt: skip
     """Collect events from lines. Return True for entries with a line that a rule matches, bool[n].
 
-    key: of the text in a record. stamps: time of each entry, ns. codes: of the entries' identities.
+    key: of the text in a record. stamps: times of the entries, ns. codes: of the entries' identities.
     """
     used = np.zeros(len(records), dtype=np.bool_)
     log_lines: list[LogLine] = []

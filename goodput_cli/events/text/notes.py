@@ -1,4 +1,4 @@
-"""The diagnostics of logs of text: bad values, lines that no rule reads, stamps without year or zone, files that may be
+"""Report diagnostics of text logs: bad values, unrecognized lines, timestamps without year or zone, files that may be
 of several jobs, silent hosts."""
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from goodput_cli.events.reading_options import ReadingOptions
 
 Part = tuple[int, list[LogLine]]
-"""A source, and what it says of one allocation."""
+"""A source, and its log lines of one allocation."""
 _NAMED = 3
-"""So many files are named."""
+"""Maximum number of files in a message."""
 _FEW = 3
-"""Fewer records of steps say little."""
+"""Minimum number of step records for a usual step time."""
 
 
 def note_source(
     code: int, source: CollectedSource, placed: InferredTimes, output: Output, zone: FoundZone | None
 ) -> None:  # fmt: skip
-    """What was noticed in one source. zone: of its stamps without one, where lines show it."""
+    """Report the problems of one source. zone: of its timestamps without one, if its lines reveal it."""
     notes = output.notes
     for line, reason in source.bad:
         notes.add("bad_value", f"{notes.bounded('bad_value', reason)}; the line is ignored", code, [line])
@@ -50,7 +50,7 @@ def note_source(
     if placed.no_clock:
         message = "no line has a timestamp; times count back from the file's modification time, or from --start on"
         notes.add("no_clock", message, code, [events[0].line])
-    if placed.back and not source.events and not is_table(events):  # rows are in the order of jobs
+    if placed.back and not source.events and not is_table(events):  # Rows are in the order of jobs.
         notes.add("stamps_go_back", "the clock goes back between two lines", code, list(placed.back))
     anew = placed.anew or begun_again(source.log_lines)
     if anew and placed.no_clock:
@@ -72,7 +72,7 @@ def _note_zone(code: int, placed: InferredTimes, output: Output, zone: FoundZone
 
 
 def note_counter(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollector) -> None:
-    """Steps of MLPerf that are samples, as nothing says how many of them a step takes."""
+    """Report steps of MLPerf that are samples because the number of samples per step is unknown."""
     lines = [
         log_line.line
         for log_line in meaning
@@ -84,7 +84,7 @@ def note_counter(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollect
 
 
 def note_assumed(code: int, meaning: Sequence[LogLine], hints: ReadingOptions, notes: DiagnosticCollector) -> None:
-    """What a drafted mapping assumed, of the lines that it read."""
+    """Report the assumptions of the drafted mapping that read these lines."""
     first: dict[str, int] = {}
     for log_line in meaning:
         first.setdefault(said(log_line).format, log_line.line)
@@ -94,7 +94,7 @@ def note_assumed(code: int, meaning: Sequence[LogLine], hints: ReadingOptions, n
 
 
 def note_few(parts: Sequence[Part], notes: DiagnosticCollector) -> None:
-    """That a job has so few records of steps that nothing tells usual ones from others."""
+    """Report a job with too few step records to know the usual step time."""
     records = [
         (code, log_line)
         for code, log_lines in parts
@@ -131,7 +131,7 @@ def _state_intervals(parts: Sequence[Part]) -> bool:
 
 
 def note_open(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollector) -> None:
-    """Saves and restores whose end no line says."""
+    """Report saves and restores without an end line."""
     lines = [log_line.line for log_line in meaning if said(log_line).name == LEFT_OPEN]
     if lines:
         message = "a save or restore without an end line; it is assumed to last until its process ended"
@@ -172,7 +172,7 @@ def note_damage(code: int, source: CollectedSource, notes: DiagnosticCollector) 
 def note_jobs(
     named: Named, names: Sequence[str], notes: DiagnosticCollector, codes: Sequence[int], asked: str | None
 ) -> None:
-    """What was assumed where files became jobs. asked: the job that was asked for."""
+    """Report the assumptions made when files were grouped into jobs. asked: the requested job."""
     if named.asked and asked is not None:
         then = "--job-name reads them as one job" if len(named.asked) > 1 else "--job-name accepts the old one"
         notes.add("job_renamed", renamed(asked, named.asked, then), codes[named.jobs.index(asked)], [1])

@@ -76,8 +76,8 @@ def placed_by_steps(
 ) -> dict[int, str | None]:
     """Match text sources without a clock to event files of the same processes.
 
-    Return the folder of the event files by source; None if processes or last steps differ. Matching lines become signs
-    of life at the times in the event files; later steps stay. parts: of the event files. unclocked: log lines by
+    Return the folder of the event files by source; None if processes or last steps differ. Matching lines become
+    activity at the times in the event files; later steps stay. parts: of the event files. unclocked: log lines by
     source.
     """
     found: dict[int, str | None] = {}
@@ -147,8 +147,8 @@ def one_job_each(
 
     A job with the same steps at the same times as an event log is merged into its job; event files are merged into the
     job of text that is a view of the same processes. Steps and starts are taken from the better view; evaluations,
-    saves, deaths and signs of life from both. placed: result of `placed_by_steps`. names: of the sources. recorded:
-    steps of jobs in event logs.
+    saves, deaths and activity from both. placed: result of `placed_by_steps`. names: of the sources. recorded: steps of
+    jobs in event logs.
     """
     of_job: defaultdict[str, list[int]] = defaultdict(list)
     for at, job in enumerate(named):

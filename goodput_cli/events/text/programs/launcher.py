@@ -1,6 +1,6 @@
-"""Launchers and schedulers: workers started, died, or were killed. torchrun, ft_launcher (NVRx), Slurm.
+"""Read lines of launchers and schedulers about started, failed and killed workers: torchrun, ft_launcher (NVRx), Slurm.
 
-Their lines stand in the same stdout as a trainer's and turn a silent death into a crash with a time.
+They are part of the trainer's stdout and turn an end without a message into a crash with a time.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ NAME = "launcher"
 _CANCELLED = "cancelled "
 _BY = "launcher"
 _DYING = 30 * NS_PER_SECOND
-"""What Slurm gives processes to end, before it kills them."""
+"""Time that Slurm gives processes to exit before it kills them."""
 TOTALS = "totals"
-"""The name of a line of totals, which programs print as they leave."""
+"""Name of a line of totals, which programs print when they exit."""
 OUTLIVED = "workers alive"
-"""The name of signs of life that a launcher did not write: its workers went on."""
+"""Name of inferred activity of a launcher whose workers continued."""
 
 
 def _plain(what: EventType, name: str, *signs: RecoveryEventText) -> Any:
@@ -45,7 +45,7 @@ _CYCLE_POINTS = {
     "worker_start_started": RecoveryPhase.WORKERS_STARTED,
     "worker_start_completed": RecoveryPhase.WORKERS_STARTED,
 }
-"""What events of NVRx's profiler say of a recovery."""
+"""Recovery phase of each event of NVRx's profiler."""
 
 
 def _cycle(found: Any) -> ParsedEvent:
@@ -53,7 +53,7 @@ def _cycle(found: Any) -> ParsedEvent:
     point = _CYCLE_POINTS.get(found["event"])
     if point is not None:
         number = rank_of(found["cycle"])
-        by = _BY if number else None  # it begins with 0, and a failure raises it
+        by = _BY if number else None  # Cycles count from 0, and each failure raises the number.
         one.signs = (sign(point, host=one.rank, rank=found["rank"], by=by, cycle=number),)
     return one
 
@@ -61,7 +61,7 @@ def _cycle(found: Any) -> ParsedEvent:
 def _event_of_cycle(found: Any) -> ParsedEvent:
     at = read_dated(f"{found['time']} UTC")
     event, node = found["event"], found["node"]
-    head, _, number = node.rpartition("_")  # `node-07_1234_0`: process and number stand behind it
+    head, _, number = node.rpartition("_")  # `node-07_1234_0`: process and number follow the host.
     host, _, process = head.rpartition("_")
     node = host if host and number.isdigit() and process.isdigit() else node
     if event == "failure_detected":
@@ -87,15 +87,17 @@ def _cancelled(found: Any) -> ParsedEvent:
 
 
 def next_jobs(log_lines: list[LogLine]) -> list[LogLine]:
-    """The log lines of one source, in order of lines, with a start where the next of several jobs of Slurm that write
-    into one file shows its first time: what stands between that and the end of the job before is of neither. A start
-    that the next job writes itself is enough. Processes that die behind the end of their job are no begin: not what
-    comes soon, and no line that itself says an end."""
+    """Add starts between Slurm jobs that write into one file: at the first time after the end of a job.
+
+    log_lines: of one source, in line order. Lines between the end and that time belong to neither job. No start is
+    added if the next job logs its own. Lines of dying processes are not a begin: neither lines soon after the end nor
+    lines with an end.
+    """
     if not any(_number(log_line) for log_line in log_lines):
         return log_lines
     starts: dict[int, LogLine] = {}
     ended: LogLine | None = None
-    first: int | None = None  # the first time behind that end
+    first: int | None = None  # The first time after that end.
     for at, log_line in enumerate(log_lines):
         number, what = _number(log_line), None if log_line.event is None else log_line.event.type
         if ended is None:
@@ -117,7 +119,7 @@ def next_jobs(log_lines: list[LogLine]) -> list[LogLine]:
 
 
 def _number(log_line: LogLine) -> str:
-    """The number of the job of Slurm of which a line says that it ended."""
+    """Return the Slurm job number in a line about its end; empty for other lines."""
     one = log_line.event
     if one is None or one.format != NAME or not one.name.startswith(_CANCELLED):
         return ""
@@ -125,14 +127,14 @@ def _number(log_line: LogLine) -> str:
 
 
 def _is_first_time(log_line: LogLine) -> bool:
-    """Whether the next job may have written a line: it has a time, and says neither that a process died nor that it was
-    told to."""
+    """Return True if the next job may have written a line: it has a timestamp, and reports neither a death nor a
+    signal."""
     closing = log_line.event is not None and log_line.event.format == NAME and log_line.event.name == "closing"
     return log_line.stamp is not None and (log_line.event is None or not (closing or log_line.event.type in ENDS))
 
 
 def _soon(ended: LogLine, behind: LogLine) -> bool:
-    """Whether the processes that a job of Slurm has may still have been dying."""
+    """Return True if the processes of an ended Slurm job may still have been dying."""
     at = None if ended.event is None else ended.event.at
     stamp = behind.stamp
     if at is not None and stamp is not None and stamp.zone is Zone.YEARLESS:
@@ -143,12 +145,14 @@ def _soon(ended: LogLine, behind: LogLine) -> bool:
 
 
 def begun_anew(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The log lines of one source, which are placed in time, with a start where a program that died before it trained
-    began again, though no line says so: a line with the words of one that stood before all steps, later behind a death
-    than processes take to die, where another death follows and nothing was trained in between."""
+    """Add starts where a program that died before training began again without a start line.
+
+    log_lines: of one source, with times. The sign is a line with the words of a line before all steps, later after a
+    death than processes take to die, if another death follows without training in between.
+    """
     first: set[int] = set()
     starts: dict[int, LogLine] = {}
-    begins = True  # nothing was trained so far, and nothing died
+    begins = True  # No training and no death so far.
     died: int | None = None
     again: int | None = None
     for at, log_line in enumerate(log_lines):
@@ -163,7 +167,7 @@ def begun_anew(log_lines: Sequence[LogLine]) -> list[LogLine]:
         elif what in _DEATHS and (died is not None or what is EventType.CRASHED):
             if again is not None:
                 start = log_lines[again]
-                log_line.time = max(log_line.time, start.time + 1)  # ends of one instant stand before starts
+                log_line.time = max(log_line.time, start.time + 1)  # Ends precede starts of the same time.
                 log_line.end = max(log_line.end, log_line.time)
                 starts[again] = replace(start, event=ParsedEvent(NAME, EventType.START, name="again"))
             begins, died, again = False, max(died or 0, log_line.time), None
@@ -180,8 +184,8 @@ _DEATHS = (EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED)
 
 
 def _is_first(log_lines: Sequence[LogLine], at: int) -> bool:
-    """Whether a line that only shows what time it is is the first one of those behind a line that says something: which
-    others are kept hangs on how the log was read."""
+    """Return True if a line with only a timestamp is the first after an event; whether later ones are kept depends on
+    how the log was read."""
     return at == 0 or log_lines[at - 1].event is not None
 
 
@@ -190,18 +194,18 @@ def _because(what: EventType, name: str) -> Any:
 
 
 _TERMINATED = ("-15", "143")
-"""How launchers write that SIGTERM ended a process: somebody sent it."""
+"""Exit codes that launchers write for SIGTERM, which someone sent."""
 
 
 def _died(code: str, name: str, detail: tuple[tuple[str, str], ...]) -> ParsedEvent:
-    """A process ended with an exit code other than 0."""
+    """Return the event for an exit code other than 0."""
     return ParsedEvent(
         NAME, EventType.TERMINATED if code in _TERMINATED else EventType.CRASHED, name=name, detail=detail
     )
 
 
 def _exited(found: Any) -> ParsedEvent | None:
-    """Of the processes of a launcher that says how each ended."""
+    """Read the exit of a process from a launcher that reports each."""
     signs = (sign(RecoveryPhase.TERMINATED),)
     if found["code"] == "0":
         return ParsedEvent(NAME, EventType.ALIVE, name="closing", signs=signs)
@@ -209,19 +213,19 @@ def _exited(found: Any) -> ParsedEvent | None:
 
 
 def _failed(found: Any) -> ParsedEvent:
-    """Of a process of torchrun, which its agent saw ending."""
+    """Read a process of torchrun that its agent saw end."""
     detail = (("exitcode", found["code"]), ("local_rank", found["rank"]))
     return replace(_died(found["code"], "died", detail), signs=(sign(RecoveryPhase.DETECTED),))
 
 
 def _restarts(found: Any) -> ParsedEvent:
-    """Of an agent that starts its workers again, as often as it may."""
+    """Read an agent's restart of its workers, with the number of attempts left."""
     left = sign(RecoveryPhase.DECIDED, by=_BY, left=rank_of(found["left"]), of=rank_of(found["of"]))
     return ParsedEvent(NAME, EventType.CRASHED, name="failed", signs=(left,))
 
 
 def _waited(found: Any) -> ParsedEvent:
-    """Of what waited for the heartbeat of a process."""
+    """Read a timeout for the heartbeat of a process."""
     return ParsedEvent(
         NAME, EventType.SIGN, signs=(sign(RecoveryPhase.DETECTED, timeout_ns=duration(found["waited"])),)
     )
@@ -265,7 +269,7 @@ RULES = (
     LineRule(NAME, " CANCELLED AT ",
              pattern(r"\*\*\* (?:JOB|STEP) (?P<id>\S+) (?:ON (?P<node>\S+) )?CANCELLED AT "
                  r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?: (?i:DUE TO) (?P<why>.*?))? ?\*\*\*"),
-             _cancelled, "cancelled", also=True),  # behind a bar, whose line has no end
+             _cancelled, "cancelled", also=True),  # It may follow a progress bar, whose line has no end.
     LineRule(NAME, "srun: error: ",
              pattern(r"srun: error: \S+: tasks? [\d,-]+: "
                  r"(?P<why>Killed|Exited with exit code [1-9]\d*|Segmentation fault|Out Of Memory|Aborted|Bus error)"),
@@ -291,7 +295,7 @@ RULES = (
              _exited, "deepspeed exit"),
     LineRule(NAME, "Set the environment variable HYDRA_FULL_ERROR=1",
              pattern(r"^Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace\.\s*$"),
-             _plain(EventType.CRASHED, "died"), "hydra"),  # and then it exits with 1
+             _plain(EventType.CRASHED, "died"), "hydra"),  # The process then exits with 1.
     LineRule(NAME, "received SIGINT, exiting", pattern(r"Main process received SIGINT, exiting"),
              _plain(EventType.TERMINATED, "signal"), "deepspeed interrupted"),
     LineRule(NAME, "otal training time: ", pattern(r"\bTotal training time: \d"), _plain(EventType.EXITED, TOTALS),
@@ -309,12 +313,12 @@ SIGN_RULES = (
              pattern(r"Did not get (?:initial|subsequent) heartbeat\. Waited (?P<waited>[\d.]+) seconds"),
              _waited, "no heartbeat"),
 )  # fmt: skip
-"""Lines that are moments of a recovery and nothing else."""
+"""Lines that are only moments of a recovery."""
 
 
 def began_before(parts: Sequence[list[LogLine]]) -> None:
-    """Where a launcher alone writes, and its log begins with the end of workers: they had been started. So that the
-    time until they are started again is seen, they begin right before the log does. parts: as of `outlive`."""
+    """Add a start right before a launcher's log that begins with the end of workers, so that the time until the next
+    start counts. parts: as for `outlive`."""
     every = _in_order(parts)
     if any(said(log_line).format != NAME for log_line, _ in every):
         return
@@ -326,14 +330,14 @@ def began_before(parts: Sequence[list[LogLine]]) -> None:
 
 
 def _in_order(parts: Sequence[list[LogLine]]) -> list[tuple[LogLine, list[LogLine]]]:
-    """The log lines that say something, in order of time, each with its part."""
+    """Return the log lines with events in order of time, each with its part."""
     every = [(log_line, part) for part in parts for log_line in part if log_line.event is not None]
     return sorted(every, key=lambda one: (one[0].time, one[0].line))
 
 
 def started_by_launcher(parts: Sequence[list[LogLine]], late: Container[str]) -> None:
-    """Of a start of a launcher and one that a program prints once it is under way, the launcher's counts. late: formats
-    of such programs. parts: as of `outlive`."""
+    """Drop the late start of a program if its launcher logged one. late: formats of such programs. parts: as for
+    `outlive`."""
     launched = False
     drop: set[int] = set()
     for log_line, _ in _in_order(parts):
@@ -351,8 +355,8 @@ def started_by_launcher(parts: Sequence[list[LogLine]], late: Container[str]) ->
 
 
 def outlive(parts: Sequence[list[LogLine]]) -> None:
-    """Add signs of life of launchers, whose workers write on: a start of a trainer behind that of its launcher is the
-    same start. parts: the log lines of one job by source, in any order."""
+    """Add activity of launchers whose workers continue. A trainer's start after its launcher's is the same start.
+    parts: log lines of one job by source, in any order."""
     launched: list[tuple[LogLine, list[LogLine]]] = []
     joined: list[tuple[LogLine, list[LogLine]]] = []
     for log_line, part in _in_order(parts):
@@ -399,9 +403,11 @@ _DOWN = (EventType.STEP, *ENDS)
 
 
 def start_each(parts: Sequence[tuple[str, list[LogLine]]]) -> None:
-    """Let each further launch of a job begin with its first line, where no line says of a start behind the launch
-    before: it is another process, also where steps go on. parts: the launch that a file is of ("": its path names
-    none), and its lines."""
+    """Start each further launch of a job at its first line if no start is logged after the previous launch: it is
+    another process even if steps continue.
+
+    parts: the launch of each file (empty if its path contains none), and its lines.
+    """
     launches: defaultdict[str, list[list[LogLine]]] = defaultdict(list)
     for launch, log_lines in parts:
         launches[launch].append(log_lines)
@@ -414,7 +420,7 @@ def start_each(parts: Sequence[tuple[str, list[LogLine]]]) -> None:
         if before is not None and steps and not any(before <= time <= min(steps) for time in starts):
             part = min(launches[launch], key=lambda part: part[0].time)
             first = part[0]
-            begin = first.time - (said(first).step_time or 0)  # a record is written when its step is done
+            begin = first.time - (said(first).step_time or 0)  # A record is written when its step is completed.
             event = ParsedEvent(said(first).format, EventType.START)
             part.insert(0, LogLine(first.line, first.stream, None, event, begin, begin))
         before = max(one.end for one in lines)
@@ -424,8 +430,7 @@ _STARTS = (EventType.START, EventType.SCHEDULED, EventType.STEP_START)
 
 
 def allocations(log_lines: Sequence[LogLine]) -> list[list[LogLine]]:
-    """The log lines of one source; those of each allocation and of each further run of MLPerf, and what is neither
-    together."""
+    """Split the log lines of one source by allocation and by further MLPerf run; the other lines come first."""
     by_number: defaultdict[tuple[str, str], list[LogLine]] = defaultdict(list)
     others = []
     for log_line in log_lines:
@@ -439,8 +444,8 @@ def allocations(log_lines: Sequence[LogLine]) -> list[list[LogLine]]:
 
 
 def started_by_scheduler(parts: Sequence[list[LogLine]]) -> None:
-    """Of a start that the scheduler shows and those that the text of its allocation shows, the scheduler's counts: the
-    others become signs of life, so that what lies between is the start-up of the first step."""
+    """Keep the scheduler's start of an allocation; turn starts in its text into activity, so that the time between is
+    start-up of the first step."""
     scheduled = [log_line for part in parts for log_line in part if said(log_line).format == SACCT]
     if not scheduled:
         return
@@ -462,8 +467,8 @@ def started_by_scheduler(parts: Sequence[list[LogLine]]) -> None:
 
 
 def ends_in_their_second(parts: Sequence[list[LogLine]]) -> None:
-    """An end that was written in whole seconds was in the course of that second: not before what the job did in it, as
-    far as it had not begun anew. parts: the log lines of one job by source."""
+    """Move ends with whole seconds after the other events of their second, up to the next start. parts: log lines of
+    one job by source."""
     every = sorted((log_line for part in parts for log_line in part), key=lambda log_line: log_line.time)
     times = [log_line.time for log_line in every]
     for log_line in [log_line for log_line in every if said(log_line).type in ENDS and _in_whole_seconds(log_line)]:

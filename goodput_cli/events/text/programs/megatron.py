@@ -1,6 +1,7 @@
-"""Megatron-LM and its kin (Megatron-Bridge, NeMo-RL, MindSpeed, Megatron-DeepSpeed): stdout, and progress.txt.
+"""Read stdout and progress.txt of Megatron-LM and its derivatives (Megatron-Bridge, NeMo-RL, MindSpeed,
+Megatron-DeepSpeed).
 
-The last rank prints iterations, rank 0 the rest: all ranks of a source tell one story.
+The last rank prints iterations, rank 0 the rest, so all ranks of a source are read together.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ _TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?"
 _LATE_NS = 300 * NS_PER_SECOND
 _MEANT = pattern(r"exiting program (?:after [\d.]+ minutes|at iteration \d+)")
 LEFT = ("exit", "told to exit")
-"""Names of lines that say that it left before it was done."""
+"""Names of lines about an exit before the end of training."""
 _UNITS = {"ms": 0.001, "s": 1.0}
 _SIZES = {
     BATCH_SIZE: pattern(r"global batch size:\s*(?P<value>\d{1,12})(?!\d)"),
     "tflops": pattern(r"(?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs):\s*(?P<value>\d{1,12}(?:\.\d{1,12})?)(?!\d)"),
     "tokens_per_second_accelerator": pattern(r"tokens/sec/GPU:\s*(?P<value>\d{1,12}(?:\.\d{1,12})?)(?!\d)"),
 }
-"""What a line of an iteration says of work, as metrics."""
+"""Sizes of work in an iteration line, as metrics."""
 _SIZE_DIGITS = 12
 _PHASES = {
     "before library-setup": "launched",
@@ -80,7 +81,7 @@ def _timer(found: Any) -> ParsedEvent | None:
 
 
 def _timers(found: Any) -> ParsedEvent | None:
-    """Read the old form: all on one line. Of two on a line, the one that is not training counts."""
+    """Read the old form, with all timers on one line. If it contains a save, a load or an evaluation, that counts."""
     times: list[PhaseTime] = []
     for part in found["timers"].split("|"):
         name, _, value = (word.strip() for word in part.partition(":"))
@@ -100,15 +101,15 @@ _TIMERS: dict[str, tuple[str, str]] = {
     "backward-compute": ("backward", "forward_backward"),
     "params-all-gather": ("communication", "optimizer"),
 }
-"""Timers inside an iteration: the phase of each, and that which holds it."""
+"""Timers inside an iteration: phase, and the phase that contains it."""
 _COMMUNICATION = ("-recv", "-send", "-all-reduce", "-reduce-scatter", "-sync", "-all-gather")
-"""How other timers of a forward and backward pass end that move data between ranks."""
+"""Suffixes of other timers of the forward and backward pass that move data between ranks."""
 _HEADINGS = ("-backward:", "-compute:", "-generator:", "optimizer", *(f"{end}:" for end in _COMMUNICATION))
 _TIMER_NAME = r"(?P<name>[a-z][a-z0-9-]{2,60})"
 
 
 def phase_of(name: str) -> PhaseName | None:
-    """The phase of a timer; None for one that is none of an iteration."""
+    """Return the phase of a timer; None if it is not part of an iteration."""
     if name in _TIMERS:
         return PhaseName(name, *_TIMERS[name])
     if name.startswith("optimizer-"):
@@ -117,8 +118,8 @@ def phase_of(name: str) -> PhaseName | None:
 
 
 def _timing(found: Any) -> ParsedEvent | None:
-    """A timer inside an iteration: the least and the most of all ranks, or the most, or a heading above those of each
-    rank."""
+    """Read a timer inside an iteration: the minimum and maximum over ranks, the maximum, or a heading before the times
+    of ranks."""
     name = phase_of(found["name"])
     if name is None:
         return None
@@ -145,7 +146,7 @@ def _saved(name: str, edge: Edge = Edge.END) -> Any:
 
 
 _SIZE_ARGUMENTS = {"seq_length": "sequence_length", "world_size": "world_size"}
-"""Arguments that are sizes of the job, and the metrics that they become."""
+"""Arguments with sizes of the job, and their metrics."""
 
 
 def _argument(found: Any) -> ParsedEvent | None:
@@ -242,7 +243,7 @@ RULES = (
 
 
 def late_starts(parts: Sequence[list[LogLine]]) -> None:
-    """Leave out starts of progress.txt behind one of stdout: it is written once the program is initialised. parts: the
+    """Drop starts of progress.txt after a start in stdout: the file is written once the program is initialized. parts:
     log lines of one job by source."""
     last: int | None = None
     late: set[int] = set()
@@ -259,7 +260,7 @@ def late_starts(parts: Sequence[list[LogLine]]) -> None:
 
 
 def translate_progress(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """A checkpoint that was saved while training waited is the end of its step too."""
+    """Add the end of the step for each checkpoint that was saved synchronously."""
     out: list[LogLine] = []
     for log_line in log_lines:
         one = log_line.event

@@ -1,4 +1,4 @@
-"""What the lines of Megatron mean together: where a process starts, what a timer is of, which save a line ends."""
+"""Combine lines of Megatron: the start of a process, the context of a timer, the begin and end of a save."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs.megatron import LEFT, NAME, phase_of
 
 _ABOUT = 1.1
-"""Steps that no line times take longer or shorter than those before."""
+"""Maximum ratio between the times of unlogged steps and of those before."""
 _FEWEST = 3
-"""Iterations of a process that show how far apart it logs them, whatever its last steps are."""
+"""Number of iterations of a process that reveal its log interval, whatever its last steps are."""
 
 
 def translate(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The log lines of one source as log lines with a meaning of their own, in order of lines."""
+    """Return the log lines of one source with their own meaning, in line order."""
     return _Process().read(log_lines)
 
 
 class _Process:
-    """Follows the processes in one source: which lines begin one, and what belongs together."""
+    """Follows the processes in one source: which lines begin one, and which belong together."""
 
     def __init__(self) -> None:
         self._out: list[LogLine] = []
-        self._stage = 0  # how far the start of the process came: 1 launched, 2 initialised, 3 in its loop; 0: iterating
-        self._initialising: int | None = None  # ns that it took
-        self._loading: list[LogLine] = []  # a load and its timer, until the model is built
+        self._stage = 0  # Stage of the start: 1 launched, 2 initialized, 3 in its loop; 0: iterating.
+        self._initialising: int | None = None  # Time (ns) of the initialization.
+        self._loading: list[LogLine] = []  # A load and its timer, until the model is built.
         self._saving: LogLine | None = None
-        self._in_background: set[int] = set()  # steps whose saves went on behind training
+        self._in_background: set[int] = set()  # Steps whose saves continued during training.
         self._iteration: LogLine | None = None
-        self._place = 0  # behind the last iteration in `_out`
-        self._interval: int | None = None  # of the log, where the arguments say it
-        self._logged = 0  # iterations of the process
-        self._saved: int | None = None  # the step of a save behind the last iteration
-        self._size: dict[str, float] = {}  # of the process that starts, until its first iteration
-        self._timer: PhaseName | None = None  # whose times of ranks follow
+        self._place = 0  # After the last iteration in `_out`.
+        self._interval: int | None = None  # Log interval, if the arguments contain it.
+        self._logged = 0  # Iterations of the process.
+        self._saved: int | None = None  # Step of a save after the last iteration.
+        self._size: dict[str, float] = {}  # Sizes of the starting process, until its first iteration.
+        self._timer: PhaseName | None = None  # The timer of the following times of ranks.
 
     def read(self, log_lines: Sequence[LogLine]) -> list[LogLine]:
         for log_line in log_lines:
@@ -60,7 +60,7 @@ class _Process:
         )
 
     def _begins(self, stage: int) -> bool:
-        """Whether a line of this stage of starting is the first of its process."""
+        """Return True if a line of this start stage is the first of its process."""
         new = self._stage == 0 or stage <= self._stage
         self._stage = stage
         if new:
@@ -70,7 +70,7 @@ class _Process:
         return new
 
     def _leave_open(self, edge: Edge) -> None:
-        """A save that no line ends: a begin where the process went no further, else a point."""
+        """Add a save without an end line: a begin if the process ended there, otherwise a point."""
         begun, self._saving = self._saving, None
         if begun is not None:
             detail, step = save_detail(SaveState.BEGUN), said(begun).step
@@ -116,11 +116,11 @@ class _Process:
             self._add(log_line, EventType.PREP, log_line.time, edge=Edge.END)
 
     def _start_in_loop(self, log_line: LogLine) -> None:
-        """A log whose lines of initialization are missing: a load before the loop is of the process that loops."""
+        """Start a process whose initialization lines are missing; a load before the loop belongs to it."""
         before = len(self._out)
         self._flush_load(log_line)
         loads = self._out[before:]
-        if loads and loads[0].stamp is None and loads[0].time == loads[0].end:  # its time is that of a line before
+        if loads and loads[0].stamp is None and loads[0].time == loads[0].end:  # Its time is that of a line before.
             loads = [replace(loads[0], time=log_line.time, end=log_line.time)]
         first = loads[0] if loads else log_line
         del self._out[before:]
@@ -135,7 +135,7 @@ class _Process:
         self._flush_load(log_line)
 
     def _flush_load(self, built: LogLine | None) -> None:
-        """A load ends where the model is built, right behind it."""
+        """Add a load, which ends when the model is built."""
         if not self._loading:
             return
         loaded = next((log_line for log_line in self._loading if said(log_line).name == "loaded"), None)
@@ -168,19 +168,19 @@ class _Process:
         self._add(log_line, what, begin, end, step=step, label=label, detail=detail)
 
     def _stamped_save(self) -> bool:
-        """Whether the save that this timer is of stands in the log with its own times."""
+        """Return True if the log contains the save of this timer with its own times."""
         last = next((one for one in reversed(self._out) if said(one).type is EventType.SAVE), None)
         if last is None or self._iteration is None:
             return False
         return last.end > last.time and last.line > self._iteration.line
 
     def _first_since_iteration(self) -> int:
-        """Return where the log lines behind the last iteration begin: lines of entries come in any order."""
+        """Return the index of the first log line after the last iteration; 0 for entries, which may be in any order."""
         one = self._iteration
         return 0 if one is None or one.entry >= 0 else self._place
 
     def _marks_same(self, one: LogLine, what: EventType) -> bool:
-        """Whether an earlier log line only says that there was what a timer now gives the time of."""
+        """Return True if an earlier log line only reports the event that a timer now measures."""
         since = -1 if self._iteration is None else self._iteration.line
         return said(one).type is what and one.line > since and one.end == one.time
 
@@ -202,7 +202,7 @@ class _Process:
         self._add_save(log_line, self._save_begun(log_line, step), step, SaveState.BLOCKING_DONE)
 
     def _save_begun(self, log_line: LogLine, step: int | None) -> int:
-        """Return when (ns) the save that a line ends began; the line's own time where no stamped line shows it."""
+        """Return when (ns) a completed save began; the line's own time if no begin line with a timestamp matches."""
         begun, self._saving = self._saving, None
         if begun is not None and said(begun).step == step and begun.stamp is not None and log_line.stamp is not None:
             return begun.time
@@ -222,7 +222,7 @@ class _Process:
         self._leave_open(Edge.POINT)
         self._timer = None
         one = said(log_line)
-        # phases of timers are added to it
+        # Phases of timers are added to it.
         event = changed(one, phases=(), metrics={**self._size, **one.metrics})
         self._iteration = replace(log_line, event=event)
         self._out.append(self._iteration)
@@ -243,7 +243,7 @@ class _Process:
             iteration.phases += tuple(one._replace(name=self._timer) for one in said(log_line).phases)
 
     def _on_exit(self, log_line: LogLine) -> None:
-        """It leaves by the clock or at an iteration, as it was told to: an end that was meant, if it has saved."""
+        """Handle an exit by time limit or at an iteration: a planned end if it has saved."""
         since = -1 if self._iteration is None else self._iteration.line
         saved = any(
             said(one).type is EventType.SAVE and one.line > since and said(one).edge is not Edge.BEGIN
@@ -254,8 +254,8 @@ class _Process:
         self._add(log_line, what, log_line.time, name="exit", at=said(log_line).at, detail=OWN_END if saved else ())
 
     def _trained_until(self, log_line: LogLine) -> None:
-        """A save behind the last iteration that is logged shows that training came as far; each of these steps took
-        what those of that iteration's line did. log_line: with which the process leaves."""
+        """Add the steps between the last logged iteration and a save after it, with the step time of that iteration.
+        log_line: the exit."""
         last = None if self._iteration is None else said(self._iteration)
         if last is None or self._iteration is None or last.step is None or self._saved is None or not last.step_time:
             return
@@ -266,7 +266,7 @@ class _Process:
         steps, room = self._saved - last.step, log_line.time - self._iteration.end - paused
         if steps > 0 and steps * last.step_time <= room * _ABOUT:
             each = min(last.step_time, room // steps)
-            end = min(self._iteration.end + paused + steps * each, log_line.time - 1)  # before it left
+            end = min(self._iteration.end + paused + steps * each, log_line.time - 1)  # Before it exited.
             self._add(log_line, EventType.STEP, end, step=self._saved, step_time=each, total=last.total)
 
     def _on_done(self, log_line: LogLine) -> None:
@@ -278,8 +278,10 @@ class _Process:
 
 
 def _without_first_counted_twice(records: Sequence[LogLine], interval: int | None) -> None:
-    """A process prints its first iteration by itself, and counts it again in the mean of the next line: at an interval
-    of 10, a run that resumes from 500 prints 501, and 510 with the mean of all ten."""
+    """Correct a record that counts the first iteration of a process a second time.
+
+    For example, with an interval of 10, a run that resumes from 500 prints 501, and then 510 with the mean of all ten.
+    """
     for at in range(len(records) - 1):
         first, second = records[at].event, records[at + 1].event
         before = records[at - 1].event if at else None

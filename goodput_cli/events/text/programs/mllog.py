@@ -1,8 +1,8 @@
-"""MLPerf's `:::MLLOG` lines, and those of its first two years (`:::MLPv0.5.0`, `:::MLL`): a run is a file, and its
-blocks between evaluations are records. Times are exact.
+"""Read MLPerf lines, `:::MLLOG` and the older `:::MLPv0.5.0` and `:::MLL`. A run is a file, and its blocks between
+evaluations are records. Times are exact.
 
-Programs count in steps, samples, tokens or epochs, under keys that mean one thing here and another there: `_counted`
-says which number of a run is believed (docs/formats.md, MLPerf).
+Programs count steps, samples, tokens or epochs, under keys whose meaning varies: `_counted` selects the counter of a
+run (docs/formats.md, MLPerf).
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NAME = "mllog"
 SAMPLES = "samples"
-"""The name of records whose steps are samples: nothing says how many of them a step takes."""
+"""Name of records whose steps are samples, if the number of samples per step is unknown."""
 _NO_PROGRESS = ("block_start", "epoch_start", "run_start", "init_start", "init_stop")
-"""Log lines whose counters say what is about to be done, a length, or nothing."""
+"""Log lines whose counters are a plan, a length, or meaningless."""
 _COUNTS = (
     "step_num", "curr_global_step", "step", "samples_count", "epoch_num", "epoch_count", "first_epoch_num",
 )  # fmt: skip
 _ENDED_EPOCH = "ended_epoch"
-"""The number of an epoch that has ended, of a program that may number them from 0."""
+"""Number of an ended epoch; some programs count from 0."""
 _BLOCKS = ("block_start", "epoch_start")
-"""Log lines at which training goes on."""
+"""Log lines at which training continues."""
 _ENDS_BLOCK = ("block_stop", "epoch_stop", "eval_start")
-"""Log lines at which it stops."""
+"""Log lines at which training stops."""
 _BEGINS = ("cache_clear", "init_start", "run_start", "block_start", "epoch_start")
-"""Log lines of which the first is where a run begins; a file whose first one is none of the first three was cut."""
+"""Log lines that may begin a run; the first of them does. A file that begins with neither of the first three is cut."""
 _SETTINGS = ("global_batch_size", "train_samples", "max_sequence_length", "submission_benchmark", "submission_platform")
 _STATS, _THROUGHPUT = "tracked_stats", "throughput"
-"""What programs measure of themselves: samples a second."""
+"""Measurements by programs: samples per second."""
 _MOST_EPOCHS = 10_000
-"""A counter of epochs is below it; what is not counts samples or tokens."""
+"""A counter of epochs is lower; a higher one counts samples or tokens."""
 _SOON = 5 * NS_PER_SECOND
 _LONG_BEFORE = 3600 * NS_PER_SECOND
-"""A setting that was written so long before a run was not written by it."""
+"""A setting written this long before a run is not part of it."""
 
 Count = Callable[[LogLine], float | None]
-"""How many steps are done by a log line; None: it does not say."""
+"""Returns the number of completed steps at a log line; None if unknown."""
 
 
 def _read(found: Any) -> ParsedEvent | None:
@@ -85,7 +85,7 @@ def _said_at(ns: int, key: str, detail: list[tuple[str, Any]]) -> ParsedEvent:
 
 
 def _read_second_year(found: Any) -> ParsedEvent | None:
-    """A line of v0.6, whose JSON is often none: numbers are read one by one."""
+    """Read a line of v0.6. Its JSON is often invalid, so numbers are read one by one."""
     counts = {one["name"]: _count(one["number"]) for one in _NUMBER.finditer(found["rest"])}
     detail: list[tuple[str, Any]] = [(name, counts[name]) for name in _COUNTS if name in counts]
     words = {one["name"]: one["word"] for one in _WORD.finditer(found["rest"])}
@@ -95,7 +95,7 @@ def _read_second_year(found: Any) -> ParsedEvent | None:
 
 
 def _instant(seconds: str) -> int:
-    """Epoch seconds as written -> ns."""
+    """Convert epoch seconds as written to ns."""
     if float(seconds) >= MAX_SECONDS:
         raise BadValueError("the line's time is not between 1970 and 2255")
     return round_to_us(float(seconds))
@@ -107,11 +107,11 @@ _FIRST_YEAR = {
     "run_clear_caches": "cache_clear", "train_loop": "block_start", "train_epoch": "epoch_start",
     "input_batch_size": "global_batch_size", "preproc_num_train_examples": "train_samples",
 }  # fmt: skip
-"""Words of v0.5, and what they are called today."""
+"""Current names of words in v0.5."""
 
 
 def _read_first_year(found: Any) -> ParsedEvent | None:
-    """A line of v0.5: the epoch that begins, or that was evaluated, or a setting."""
+    """Read a line of v0.5: an epoch that begins or was evaluated, or a setting."""
     key = _FIRST_YEAR.get(found["key"], found["key"])
     value = (found["value"] or "").strip()
     numbers = {one["name"]: _count(one["number"]) for one in _NUMBER.finditer(value)}
@@ -127,7 +127,7 @@ def _read_first_year(found: Any) -> ParsedEvent | None:
 
 
 def _count(value: Any) -> float | None:
-    """A counter; epochs may be fractions."""
+    """Return a counter, which may be fractional for epochs; None if invalid."""
     plain = None if isinstance(value, bool) else number(value)
     return None if plain is None or not 0 <= plain <= MAX_STEP else float(plain)
 
@@ -143,9 +143,8 @@ RULES = (
 
 
 def alone(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The log lines of one source without those of its other lines, where a run of MLPerf is among them: its times are
-    exact, theirs mostly local, and what they say of steps it says too. A death counts while a run goes on, at the last
-    of its lines. log_lines: in order of lines, before they are placed."""
+    """Drop other log lines of a source with an MLPerf run, whose times are exact while theirs are mostly local; keep a
+    death during a run, at its last line. log_lines: in line order, without times."""
     own = [log_line for log_line in log_lines if log_line.event is not None and log_line.event.format == NAME]
     if not any(said(log_line).name in ("run_start", "run_stop") for log_line in own):
         return list(log_lines)
@@ -164,21 +163,21 @@ def alone(log_lines: Sequence[LogLine]) -> list[LogLine]:
 
 
 def translate(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The runs of a file. Every rank writes the same within seconds and out of order: of a phase, the first begin and
-    the last end count."""
+    """Return the runs of a file. Ranks write the same phases within seconds and out of order: the first begin and the
+    last end count."""
     ordered = sorted(_dated(log_lines), key=lambda log_line: (log_line.time, log_line.line))
     runs = _runs(ordered)
     return [one for number_, run in enumerate(runs) for one in _run(run, "" if number_ == 0 else f"{number_ + 1}")]
 
 
 def _dated(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The log lines, where settings that were written with the time 0 stand at the first that has one."""
+    """Return the log lines, with settings at time 0 moved to the first known time."""
     first = min((log_line.time for log_line in log_lines if log_line.time > 0), default=0)
     return [log_line if log_line.time > 0 else replace(log_line, time=first, end=first) for log_line in log_lines]
 
 
 def job_of(log_lines: Sequence[LogLine], source: str) -> str:
-    """`benchmark/platform`, or the name of the file, and the number of the result: each file is a run of its own."""
+    """Return `benchmark/platform` or the file name, and the number of the result: each file is a separate run."""
     settings = {one.name: dict(one.detail).get("value") for one in map(said, log_lines) if one.name in _SETTINGS}
     names = [settings.get(f"submission_{part}") for part in ("benchmark", "platform")]
     stem = source.rpartition("/")[2].partition(".")[0]
@@ -188,8 +187,7 @@ def job_of(log_lines: Sequence[LogLine], source: str) -> str:
 
 
 def _runs(ordered: Sequence[LogLine]) -> list[list[LogLine]]:
-    """The log lines of each run of a file: a run that begins behind the end of another is one of its own, and what
-    stands between the two is of neither."""
+    """Split the log lines of a file into runs; lines between the end of one and the begin of the next are dropped."""
     runs: list[list[LogLine]] = [[]]
     stopped = False
     for log_line in ordered:
@@ -197,15 +195,15 @@ def _runs(ordered: Sequence[LogLine]) -> list[list[LogLine]]:
         if stopped and key in _BEGINS[:3]:
             runs.append([])
             stopped = False
-        if not stopped or key == "run_stop":  # each rank says that it stopped
+        if not stopped or key == "run_stop":  # Each rank logs its stop.
             runs[-1].append(log_line)
         stopped = stopped or key == "run_stop"
     return runs
 
 
 def _run(ordered: Sequence[LogLine], job: str) -> Iterator[LogLine]:
-    """What the log lines of one run mean. Its first line is no start: where training begins is written, so that no part
-    of a first block that takes longer than others is start-up. job: what tells the run from others of its file."""
+    """Return the events of one run. Its first line is not a start, because the begin of training is logged; otherwise a
+    slow first block would count as start-up. job: suffix of the run within its file."""
     records = list(_records(ordered, job))
     begin = next((log_line for log_line in ordered if said(log_line).name in _BEGINS), ordered[0])
     first = next(log_line for log_line in ordered if log_line.time >= begin.time - _LONG_BEFORE)
@@ -224,10 +222,10 @@ def _run(ordered: Sequence[LogLine], job: str) -> Iterator[LogLine]:
 
 
 def _records(ordered: Sequence[LogLine], job: str) -> Iterator[LogLine]:
-    """A record a progress number that is above those before it, and before the first of them where training began."""
+    """Yield a record per progress number above all earlier ones, after the begin of training."""
     count, name = _counted(ordered)
     evaluating: LogLine | None = None
-    block: LogLine | None = None  # the first one after the last record
+    block: LogLine | None = None  # The first one after the last record.
     found: list[LogLine] = []
     highest, measured = 0, {} if name == SAMPLES else _sizes(ordered)
     for log_line in ordered:
@@ -240,7 +238,7 @@ def _records(ordered: Sequence[LogLine], job: str) -> Iterator[LogLine]:
         done = None if key in _NO_PROGRESS else count(log_line)
         step = None if done is None else round(done)
         if step is not None and highest < step <= MAX_STEP:
-            at = log_line if evaluating is None else evaluating  # no step is done in an evaluation
+            at = log_line if evaluating is None else evaluating  # No step is completed during an evaluation.
             mean = None
             if block is not None and said(at).name in _ENDS_BLOCK:
                 mean = ceil(max(at.time - block.time, 0) / (step - highest))
@@ -253,26 +251,26 @@ def _records(ordered: Sequence[LogLine], job: str) -> Iterator[LogLine]:
 
 
 def _sizes(ordered: Sequence[LogLine]) -> dict[str, float]:
-    """What a run says of the work of a step, as metrics."""
+    """Return the sizes of a step's work as metrics."""
     said_of = {"samples_per_step": "global_batch_size", "sequence_length": "max_sequence_length"}
     found = {name: _setting(ordered, key) for name, key in said_of.items()}
     return {name: float(value) for name, value in found.items() if value}
 
 
 def _begin(ordered: Sequence[LogLine], first: LogLine, count: Count, job: str) -> LogLine:
-    """Where training began: at the first block or epoch, or with the run if a record stands before those."""
+    """Return the begin of training: the first block or epoch, or the begin of the run if a record precedes them."""
     starts = {name: [log_line for log_line in ordered if said(log_line).name == name] for name in _NO_PROGRESS}
     blocks = sorted([*starts["block_start"], *starts["epoch_start"]], key=lambda log_line: log_line.time)
     begin = blocks[0] if blocks and blocks[0].time < first.time else next(iter(starts["run_start"]), ordered[0])
     step = 0
     if _values(begin).get("first_epoch_num") and first.event is not None:
-        step = round(count(begin) or 0)  # of a run that goes on from a checkpoint
+        step = round(count(begin) or 0)  # Of a run that continues from a checkpoint.
     return _made(begin, EventType.RESUME, job, step=step if step < (said(first).step or 0) else 0)
 
 
 def _counted(ordered: Sequence[LogLine]) -> tuple[Count, str]:
-    """How many steps are done by a log line, and `SAMPLES` where these are samples: the first number of a run that
-    rises, in an order that holds in the results of many submitters."""
+    """Return the counter of completed steps, and `SAMPLES` if it counts these: the first rising counter in an order
+    that suits the results of many submitters."""
     batch = _setting(ordered, "global_batch_size")
     blocks = [_values(log_line) for log_line in ordered if said(log_line).name == "block_start"]
     plain = ["step_num", "curr_global_step", *(["step"] if any("step" in one for one in blocks) else [])]
@@ -293,7 +291,7 @@ def _value_of(key: str) -> Count:
 
 
 def _samples(ordered: Sequence[LogLine], batch: int | None, steps_are_samples: bool) -> tuple[Count, str]:
-    """By samples and the batch; a number below the batch counts steps."""
+    """Count by samples and batch size; numbers below the batch size are steps."""
     wrong = _other_counts(ordered)
     keys = ("samples_count", *(["step"] if steps_are_samples else []))
 
@@ -309,7 +307,7 @@ def _samples(ordered: Sequence[LogLine], batch: int | None, steps_are_samples: b
 
 
 def _other_counts(ordered: Sequence[LogLine]) -> set[int]:
-    """Ends of blocks whose counter is another one than that of the evaluation that follows: the length of a block."""
+    """Return block ends whose counter differs from that of the next evaluation: it is the length of the block."""
     wrong: set[int] = set()
     following: LogLine | None = None
     for log_line in reversed(ordered):
@@ -326,7 +324,7 @@ def _other_counts(ordered: Sequence[LogLine]) -> set[int]:
 
 
 def _epochs(ordered: Sequence[LogLine], batch: int | None) -> tuple[Count, str]:
-    """By epochs, or by the samples or tokens that are written in their place."""
+    """Count by epochs, or by the samples or tokens written as epochs."""
     firsts = [one for log_line in ordered if (one := _values(log_line).get("first_epoch_num")) is not None]
     base = 1 if min(firsts, default=0) == 1 else 0
     ended = [one for log_line in ordered if (one := _values(log_line).get(_ENDED_EPOCH)) is not None]
@@ -354,7 +352,7 @@ def _epochs(ordered: Sequence[LogLine], batch: int | None) -> tuple[Count, str]:
 
 
 def _a_step(ordered: Sequence[LogLine], batch: int | None, values: set[float]) -> float | None:
-    """How many samples or tokens a step takes; None: nothing says it."""
+    """Return the number of samples or tokens per step; None if unknown."""
     for log_line in ordered:
         epochs, step = _values(log_line).get("epoch_num"), _values(log_line).get("step_num")
         if epochs and step:
@@ -375,7 +373,7 @@ def _setting(ordered: Sequence[LogLine], name: str) -> int | None:
 
 
 def _phase(ordered: Sequence[LogLine], name: str, what: EventType, job: str) -> list[LogLine]:
-    """From the first begin to the last end before the next begin."""
+    """Return the first begin and the last end before the next begin."""
     out: list[LogLine] = []
     begin: LogLine | None = None
     end: LogLine | None = None

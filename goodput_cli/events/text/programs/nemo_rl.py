@@ -1,7 +1,7 @@
-"""NeMo-RL: stdout of its drivers. A heading a step, and behind it how long the step and its parts took. No line has a
-time of day of its own.
+"""Read stdout of NeMo-RL drivers: a heading per step, followed by the times of the step and its parts, without
+timestamps.
 
-Where generation goes on beside training, `exposed_generation` is the trainer's waiting for samples.
+If generation overlaps training, `exposed_generation` is the time that the trainer waits for samples.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PHASES = {
     "prepare_for_generation/total": "sync",
     "checkpointing": "save",
 }
-"""Parts of a step that lie in no other one."""
+"""Parts of a step that are not contained in others."""
 _SAVE = "checkpointing"
 
 
@@ -68,7 +68,7 @@ RULES = (
 
 
 def translate(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The log lines of one source as records of steps, each with what filled it."""
+    """Return the log lines of one source as records of steps with phases."""
     return _Process().read(log_lines)
 
 
@@ -79,13 +79,13 @@ class _Process:
         self._out: list[LogLine] = []
         self._epoch = 1
         self._step: int | None = None
-        """Which the last heading names."""
+        """Step in the last heading."""
         self._done: int | None = None
-        """The last step that was recorded; None: none of this process."""
+        """The last recorded step; None: none of this process."""
         self._record: LogLine | None = None
-        """That of the block whose parts follow."""
+        """Record whose parts follow."""
         self._validation = 0
-        """ns of the validation in this step."""
+        """Time (ns) of the validation in this step."""
 
     def read(self, log_lines: Sequence[LogLine]) -> list[LogLine]:
         for log_line in log_lines:
@@ -108,7 +108,7 @@ class _Process:
         self._epoch = said(log_line).step or 1
 
     def _on_step(self, log_line: LogLine) -> None:
-        """A step begins; a number begins anew with each epoch."""
+        """Begin a step; step numbers restart with each epoch."""
         one = said(log_line)
         self._step = (self._epoch - 1) * dict(one.detail)["of"] + (one.step or 0)
         self._record, self._validation = None, 0
@@ -136,7 +136,7 @@ class _Process:
             self._add(log_line, EventType.EVAL, self._validation, step=self._step)
 
     def _on_part(self, log_line: LogLine) -> None:
-        """A part of the step: a save has a category of its own too."""
+        """Add a part of the step; a save also has its own category."""
         if self._record is None:
             return
         (part,) = said(log_line).phases

@@ -1,4 +1,4 @@
-"""Runs of ML Diagnostics: which of them are one job, what their records count, and what they measured."""
+"""Group runs of ML Diagnostics into jobs, and interpret their records and measurements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 _STARTED = re.compile(r"(?<!\d{8})-\d{14}$")
 _SILENT_NS = 60 * NS_PER_SECOND
 RUN_LINES = "mldiagnostics-lines"
-"""The format of lines that programs print, until it is known of which run they are."""
+"""Format of lines that programs print, until their run is known."""
 _ONE_START_NS = 600 * NS_PER_SECOND
 
 
@@ -31,15 +31,15 @@ class Grouped:
     """Runs by job."""
 
     jobs: dict[str, str]
-    """The job of each run."""
+    """Job of each run."""
     together: bool
-    """Whether runs were put together by their names."""
+    """True if runs were merged by name."""
     likely: bool
-    """Whether runs were put together by equal configurations and steps that continue."""
+    """True if runs were merged because of equal configurations and continuing steps."""
     apart: bool
-    """Whether runs have names that tell nothing, and were left apart."""
+    """True if runs have uninformative names and stayed separate."""
     names: Mapping[str, str]
-    """The name that its user gave a run, by run."""
+    """Name that the user gave each run."""
 
 
 def _line(what: EventType) -> Callable[[Any], ParsedEvent]:
@@ -65,14 +65,14 @@ RULES = (
              pattern(r"profiling_status: (?:context_)?(?P<what>started|stopped) \(session_phase: "), _profiling,
              "profiling"),
 )  # fmt: skip
-"""What the library logs of itself: starts, ends and profile sessions, mostly without the name of the run."""
+"""Log lines of the library itself: starts, ends and profile sessions, mostly without a run name."""
 
 
 def of_their_runs(
     lines: Sequence[tuple[int, LogLine]], log_lines: Mapping[int, Sequence[LogLine]]
 ) -> Iterator[tuple[int, LogLine]]:
-    """What programs printed, as log lines of their runs: of the only one of its source, or of all sources. lines,
-    log_lines: by the codes of sources."""
+    """Yield printed lines as log lines of their run: the only run of the source, or of all sources. lines, log_lines:
+    by source code."""
     everywhere = {said(log_line).job for of_source in log_lines.values() for log_line in of_source}
     for code, log_line in lines:
         runs = {said(one).job for one in log_lines.get(code, ())} or everywhere
@@ -82,21 +82,21 @@ def of_their_runs(
 
 
 def _has_started(log_line: LogLine, run: str, log_lines: Mapping[int, Sequence[LogLine]]) -> bool:
-    """Whether the configuration of a run is the same start."""
+    """Return True if the configuration of a run is the same start."""
     starts = (one for of_source in log_lines.values() for one in of_source if said(one).type is EventType.START)
     return any(said(one).job == run and abs(one.time - log_line.time) <= _ONE_START_NS for one in starts)
 
 
 def plain_name(name: str) -> str:
-    """A name as the library writes it into runs: small letters and digits, parted by single dashes."""
+    """Return a name as the library writes it in run names: lowercase letters and digits, joined by single dashes."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def group_runs(
     log_lines: Sequence[LogLine], job_name: str | None, jobs: Collection[str], exact: bool = False
 ) -> Grouped:
-    """Return the job of each run. job_name: the one that was asked for. jobs: names of jobs that other lines name.
-    exact: whether each run is a job of its own."""
+    """Return the job of each run. job_name: the requested one. jobs: names of jobs in other lines. exact: True if each
+    run is a separate job."""
     runs = dict.fromkeys(said(log_line).job for log_line in log_lines)
     apart, shown = {run: run for run in runs}, names_shown(log_lines)
     if exact:
@@ -128,12 +128,12 @@ def group_runs(
 
 
 def names_shown(log_lines: Iterable[LogLine]) -> dict[str, str]:
-    """Return the names that users gave runs, by run, where a configuration states one."""
+    """Return the names that users gave runs in their configurations, by run."""
     return {run: name for run, name in _stated(log_lines, RUN_NAME).items() if name}
 
 
 def _stated(log_lines: Iterable[LogLine], what: str) -> dict[str, str]:
-    """Return what the configuration of each run first states. what: a key of the detail of starts."""
+    """Return the first value in the configuration of each run. what: a key of the detail of starts."""
     found: dict[str, str] = {}
     for log_line in log_lines:
         value = dict(said(log_line).detail).get(what) if said(log_line).type is EventType.START else None
@@ -143,7 +143,7 @@ def _stated(log_lines: Iterable[LogLine], what: str) -> dict[str, str]:
 
 
 def _continued_runs(log_lines: Sequence[LogLine]) -> dict[str, str]:
-    """Return the first run of the training of each run that is named by a hash and states its configuration."""
+    """Return the first run of the training for each run with a hash as name and a configuration."""
     configs = _stated(log_lines, CONFIGS)
     of_run: defaultdict[str, list[LogLine]] = defaultdict(list)
     for log_line in log_lines:
@@ -167,8 +167,8 @@ def _is_of(run: str, job: str) -> bool:
 
 
 def run_events(log_lines: Sequence[LogLine], several: bool, other_steps: bool) -> list[LogLine]:
-    """What the runs of one job say, in order of time. several: whether the job has several runs, of which each is a
-    life. other_steps: whether another log says what the job did: then its starts and steps decide."""
+    """Return the events of the runs of one job, in order of time. several: True if the job has several runs, which are
+    attempts. other_steps: True if another log has the job's starts and steps, which take precedence."""
     ordered = sorted(log_lines, key=lambda log_line: (log_line.time, log_line.line))
     ordered = [*(_starts_of_runs(ordered) if several else ()), *_records(ordered)]
     if other_steps:
@@ -182,7 +182,7 @@ def run_events(log_lines: Sequence[LogLine], several: bool, other_steps: bool) -
 
 
 def _starts_of_runs(ordered: Sequence[LogLine]) -> list[LogLine]:
-    """A start at the first entry of each run that has no entry of its configuration."""
+    """Return a start at the first entry of each run without a configuration entry."""
     with_start = {said(log_line).job for log_line in ordered if said(log_line).type is EventType.START}
     first: dict[str, LogLine] = {}
     for log_line in ordered:
@@ -195,7 +195,7 @@ def _starts_of_runs(ordered: Sequence[LogLine]) -> list[LogLine]:
 
 
 def _records(ordered: Sequence[LogLine]) -> list[LogLine]:
-    """One record a step: that of its time where it was measured, else the earliest of another metric."""
+    """Return one record per step: the measured step time if there is one, otherwise the earliest of another metric."""
     timed = {(said(log_line).job, said(log_line).step) for log_line in ordered if said(log_line).name == STEP_TIME}
     steps = [said(log_line).step for log_line in ordered if said(log_line).type is EventType.STEP]
     from_0 = counts_from_0(step for step in steps if step is not None)
@@ -221,7 +221,7 @@ def _records(ordered: Sequence[LogLine]) -> list[LogLine]:
 
 
 def silent_hosts(log_lines: Sequence[LogLine]) -> list[tuple[str, LogLine]]:
-    """Hosts whose signs of life stop while others of their run go on, with their last."""
+    """Return hosts whose activity stops while others of their run continue, each with its last line."""
     last: defaultdict[str, dict[str, LogLine]] = defaultdict(dict)
     for log_line in sorted(log_lines, key=lambda log_line: log_line.time):
         one = said(log_line)

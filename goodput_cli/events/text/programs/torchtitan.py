@@ -1,7 +1,7 @@
-"""torchtitan's structured logs: a file of JSON lines a process, a line where each span begins and ends.
+"""Read torchtitan's structured logs: a file of JSON lines per process, with a line at the begin and end of each span.
 
 The spans of the lowest rank of a launch are the job's events; those of all ranks are phases inside steps
-(docs/inside-steps.md). The times are the host's, which launches kernels and goes on.
+(docs/inside-steps.md). Times are host times; the host launches kernels asynchronously.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NAME = "torchtitan"
 
 
 def collect(records: Records, output: Output) -> Mask:
-    """Collect the spans of processes; which records are good."""
+    """Collect the spans of processes; return True for valid records."""
     code, good = _codes(records), records.every()
     time, timed = _whole(records, "time_us", MAX_NS // 1000)
     good &= timed
@@ -98,7 +98,7 @@ def _code(name: Any) -> int:
 
 
 def _alive(spans: SpanColumns) -> list[tuple[int, int]]:
-    """us and line of the first and the last record, and of one each 10 s between."""
+    """Return us and line of the first and last record, and of one per 10 s between."""
     order = np.argsort(spans.line, kind="stable")
     time, line = spans.time[order], spans.line[order]
     _, first = np.unique(time // (ALIVE_NS // 1000), return_index=True)
@@ -129,7 +129,7 @@ def _by_process(records: Records) -> dict[ProcessKey, I64]:
 
 
 def _whole(records: Records, key: str, most: int) -> tuple[I64, Mask]:
-    """Whole numbers from 0 to `most`, -1 for others; and which are ones."""
+    """Return integers from 0 to `most`, -1 for others, and True for valid ones."""
     if key not in records.keys:
         return np.full(len(records), -1, dtype=np.int64), np.zeros(len(records), dtype=np.bool_)
     values = [one if type(one) is int and 0 <= one <= most else -1 for one in records.column(key)]
@@ -138,7 +138,7 @@ def _whole(records: Records, key: str, most: int) -> tuple[I64, Mask]:
 
 
 def _numbers(records: Records, key: str) -> F64:
-    """Numbers; NaN for what is none."""
+    """Return numbers; NaN for other values."""
     if key not in records.keys:
         return np.full(len(records), np.nan)
     values = records.column(key)
@@ -151,23 +151,23 @@ def _or_nan(value: Any) -> float:
 
 
 _TIMES_A_CALL = 5.0
-"""A save takes so many times what a call does that saves nothing."""
+"""Minimum ratio between a real save and a call that saves nothing."""
 
 
 class Traced(NamedTuple):
-    """A process with the launch that it is of."""
+    """A process with its launch."""
 
     source: int
     process: TracedProcess
     resumed: int
-    """From which step; 0: from the beginning."""
+    """Step from which it resumed; 0: from the beginning."""
     turn: int
-    """How often its rank had resumed from there before."""
+    """Number of earlier processes of its rank that resumed from there."""
 
 
 def launches(processes: Iterable[tuple[int, TracedProcess]]) -> list[Traced]:
-    """Processes with the launch that they are of: the step that they resumed from, and how often their rank had done
-    that before. So ranks of one launch meet without clocks."""
+    """Return processes with their launch, which is the step from which they resumed and how often their rank had
+    resumed from it before. This matches ranks of one launch without clocks."""
     turns: defaultdict[tuple[str, int, int], int] = defaultdict(int)
     found: list[Traced] = []
     for source, process in sorted(processes, key=lambda one: (one[1].begin, one[0])):
@@ -187,8 +187,8 @@ def _resumed_from(process: TracedProcess) -> int:
 
 
 def log_lines_of(processes: Iterable[tuple[int, TracedProcess]]) -> dict[int, list[LogLine]]:
-    """What the processes of one job say of it, by source: the lowest rank of each launch its events, others that they
-    were alive."""
+    """Return the log lines of the processes of one job by source: events for the lowest rank of each launch, activity
+    for others."""
     every = launches(processes)
     lowest: dict[tuple[int, int], Traced] = {}
     for one in every:
@@ -205,7 +205,7 @@ def log_lines_of(processes: Iterable[tuple[int, TracedProcess]]) -> dict[int, li
 
 
 def _ahead(one: Traced, leader: Traced | None) -> int:
-    """By how much (us) a clock is ahead of that of its leader, where the same steps show more than a few seconds."""
+    """Return how far (us) a clock is ahead of that of its leader according to common steps; 0 if only a few seconds."""
     own, others = one.process.steps(), None if leader is None else leader.process.steps()
     if own is None or others is None:
         return 0
@@ -231,7 +231,7 @@ def _signs(one: Traced, ahead: int = 0) -> list[LogLine]:
 
 
 def _lines_of_leader(one: Traced) -> list[LogLine]:
-    """The events of a launch."""
+    """Return the events of a launch."""
     process, events = one.process, one.process.events()
     lines = [_line(one, process.begin, process.first_line, EventType.START)]
     if one.resumed:
@@ -259,7 +259,7 @@ def _lines_of_leader(one: Traced) -> list[LogLine]:
     if steps is None or last_step > int(steps.step[-1]):
         step, us, line = process.begun
         lines.append(_line(one, us, line, EventType.STEP_START, step=step))
-    elif not ended:  # its loop goes on to the next step at once
+    elif not ended:  # Its loop continues with the next step at once.
         us = int(steps.time[-1]) // 1000
         lines.append(_line(one, us, int(steps.line[-1]), EventType.STEP_START, step=last_step + 1))
     lines += _signs(one)
@@ -267,8 +267,8 @@ def _lines_of_leader(one: Traced) -> list[LogLine]:
 
 
 def _shortest_save(process: TracedProcess, steps: int) -> float:
-    """What a span of saving lasts at least (ms) that saved something, where no step is tagged. Where it is there at
-    every step, most are calls that find that it is not time yet."""
+    """Return the minimum time (ms) of a span with a real save if no step is tagged. If there is one at every step, most
+    are calls that save nothing."""
     events = process.events()
     own = events.ms[[code >= 0 and SPAN_EVENTS.get(SPANS[code]) is EventType.SAVE for code in events.code.tolist()]]
     if 2 * len(own) < steps or not len(own):
@@ -283,13 +283,13 @@ def _of_span(one: Traced, name: str, us: int, ms: float, step: int, line: int, s
     if what is EventType.SAVE and not (step in one.process.tagged if one.process.tagged else ms >= shortest):
         return []
     number_of = one.resumed if what is EventType.RESTORE else step if step >= 0 else None
-    # The span is there for asynchronous saves too, of which it is the part that blocks.
+    # Asynchronous saves have the span too, for the part that blocks.
     detail = save_detail(SaveState.BLOCKING_DONE) if what is EventType.SAVE else ()
     return [_line(one, us, line, what, step=number_of, took=took, detail=detail)]
 
 
 def inside_of(job: str, processes: Iterable[tuple[int, TracedProcess]], names: Sequence[str]) -> list[RankSteps]:
-    """The time by phase of each process of a job. names: of the sources."""
+    """Return the time by phase of each process of a job. names: of the sources."""
     found: list[RankSteps] = []
     for source, process, resumed, turn in launches(processes):
         steps = process.steps()
