@@ -1,7 +1,7 @@
-"""What a mapping declares: the tables of its file as types (docs/mappings.md).
+"""Define the tables of a mapping file as types (docs/mappings.md).
 
-A field has the name of its key; what it may hold is said by its type, and in words by its description, which is what a
-person reads who wrote something else.
+A field has the name of its key. Its type defines what it may contain, and its description is the error message for
+anything else.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Field = Literal[
     "step", "epoch", "of", "time", "end", "each", "took", "elapsed", "rank", "host", "job", "label", "total"
 ]  # fmt: skip
 FIELDS: tuple[Field, ...] = get_args(Field)
-"""What fields of a line or record mean something."""
+"""Fields of a line or record that have a meaning."""
 Unit = Literal["s", "ms", "us", "ns", "min", "h", "per_s"]
 UNITS: dict[str, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0, "per_s": -1.0}
-"""Seconds a unit; -1: it is a rate, of which one over it is meant."""
+"""Seconds per unit; -1: a rate, whose inverse is meant."""
 PointOfSign = Literal[
     "failed", "detected", "decided", "terminated", "requeued", "allocated", "rendezvous_begun", "health_checked",
     "rendezvous_done", "workers_started", "initialised", "restored",
 ]  # fmt: skip
-"""The moments of a recovery that a line may name; the others are those of steps."""
+"""Moments of a recovery that a line may name; the others are those of steps."""
 AMOUNTS = ("each", "took", "elapsed")
-"""The fields that have a unit."""
+"""Fields that have a unit."""
 _ACCOUNTED = (EventType.STEP, EventType.STEP_START, EventType.STEP_FINISHED, EventType.SAVED, EventType.START)
 _MOST_RULES = 1000
 _LONGEST_CONDITION = 200
@@ -49,14 +49,14 @@ Paths = Annotated[
 
 
 class _Table(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of TOML, which holds no other keys."""
+    """A table of TOML without other keys."""
 
 
 class Time(_Table, frozen=True):
-    """How a time is written, and where."""
+    """Format of a time, and its field."""
 
     field: str = ""
-    """Which field it is; "": `time`."""
+    """Field of the time; empty: `time`."""
     format: str = ""
     offset: Annotated[
         str,
@@ -74,27 +74,27 @@ class Time(_Table, frozen=True):
 
     @property
     def seconds(self) -> float:
-        """Seconds that are added."""
+        """Return the seconds to add."""
         return float(self.offset.removesuffix("s"))
 
 
 class Epochs(_Table, frozen=True):
-    """How steps are counted that begin anew in each epoch."""
+    """Numbering of steps that restarts with each epoch."""
 
     first: Annotated[int, Meta(ge=0)] = 1
-    """The number of the first epoch."""
+    """Number of the first epoch."""
     steps: Annotated[int, Meta(ge=1)] | None = None
-    """How many steps an epoch has, where no field `of` says it."""
+    """Steps per epoch, if no field `of` contains it."""
 
 
 class Amount(_Table, frozen=True):
-    """In which unit an amount of time is written."""
+    """Unit of an amount of time."""
 
     unit: Unit = "s"
 
 
 class StepTime(Amount, frozen=True):
-    """The time of one step."""
+    """Time of one step."""
 
     of: Annotated[
         Literal["mean", "last", "all", "usual"],
@@ -106,10 +106,10 @@ class StepTime(Amount, frozen=True):
 
 
 class PhaseOf(Amount, frozen=True):
-    """Where the time of a phase inside a step stands."""
+    """Location of the time of a phase inside a step."""
 
     field: str = ""
-    """A group of the pattern, or a path of a record; "": it has the name of the phase."""
+    """Group of the pattern, or path of a record; empty: the name of the phase."""
     of: Annotated[
         Literal["each", "all", "last"],
         Meta(
@@ -120,27 +120,27 @@ class PhaseOf(Amount, frozen=True):
 
 
 class WorkOf(_Table, frozen=True):
-    """Where an amount of work stands, and what it is of."""
+    """Location and kind of an amount of work."""
 
     field: str = ""
     per: Literal["step", "second", "second_accelerator", "total"] = "step"
 
 
 class Elapsed(Amount, frozen=True):
-    """The time since something began."""
+    """Time since a begin."""
 
     begins: bool = False
-    """Whether it counts from when a process began."""
+    """True if it counts from the begin of a process."""
 
 
 class Shift(_Table, frozen=True):
-    """What is added to the number of a step."""
+    """Number added to the step."""
 
     add: int
 
 
 class Condition(_Table, frozen=True):
-    """What a value of a record has to be; one of the two."""
+    """Condition for a value of a record; one of the two."""
 
     among: tuple[Any, ...] | None = field(default=None, name="in")
     like: Annotated[
@@ -161,7 +161,7 @@ Wanted = Annotated[
 
 
 class DeclaredRule(_Table, frozen=True):
-    """One `[[rule]]`: it has one of `line`, `regex` and `keys`, or one of the first two for a text in records."""
+    """A `[[rule]]` with one of `line`, `regex` and `keys`; or one of the first two and `keys`, for text in records."""
 
     event: EventType
     line: str | None = None
@@ -188,7 +188,7 @@ class DeclaredRule(_Table, frozen=True):
         ),
     ] = field(default_factory=dict)
     phase_pattern: str | None = None
-    """Finds phases in the rest of the line, as many as there are: groups `phase` and `value`."""
+    """Pattern that finds all phases in the rest of the line: groups `phase` and `value`."""
     phase_unit: Unit = "s"
     names: Annotated[
         dict[str, str],
@@ -219,14 +219,14 @@ class DeclaredRule(_Table, frozen=True):
         Meta(description='`size` is a table of fields, such as { accelerators = "ws", total_steps = "of" }'),
     ] = field(default_factory=dict)
     point: PointOfSign | None = None
-    """Of a `sign`: which moment of a recovery its lines name."""
+    """Moment of a recovery in the lines of a `sign`."""
     by: Literal["launcher", "agent", "scheduler", "hand"] | None = None
-    """Of a `sign`: who starts the job again."""
+    """Who restarts the job, for a `sign`."""
     facts: Annotated[
         dict[Literal["left", "of", "used", "timeout", "allocation"], str],
         Meta(description='`facts` is a table of fields, such as { left = "remaining_restarts" }'),
     ] = field(default_factory=dict)
-    """Of a `sign`: the restarts that are left, allowed and used, the s that a watchdog waits, a scheduler's number."""
+    """Facts of a `sign`: remaining, allowed and used restarts, timeout of a watchdog (s), number of a scheduler."""
     time: Annotated[
         Literal["cursor"] | Time | None,
         Meta(description='`time` is "cursor", or a table such as { field = "ts", format = "epoch_ms" }'),
@@ -237,14 +237,14 @@ class DeclaredRule(_Table, frozen=True):
         Literal["begun", "blocking_done", "complete"] | None,
         Meta(description='`state` of a save is "begun", "blocking_done" or "complete"'),
     ] = None
-    """Of a `save`: how far it has come by its line; without it, the line shows that saving ended."""
+    """State of a `save` at its line; None: saving ended."""
     begins: bool = False
     label: str = ""
     also: bool = False
     slow: bool = False
     once: bool = False
     own: bool = False
-    """Nobody else prints such a line. Rules of a mapping that are not their own count only beside lines that are."""
+    """True if no other program prints such lines. Other rules of the mapping count only in logs with such lines."""
 
     def __post_init__(self) -> None:
         ways = [way for way in ("line", "regex") if getattr(self, way) is not None]
@@ -271,7 +271,7 @@ class DeclaredRule(_Table, frozen=True):
         self._check_sign()
 
     def _check_sign(self) -> None:
-        """Raises Mistake where a rule for a moment of a recovery does not say which, or another rule says one."""
+        """Raise Mistake if a `sign` rule has no moment of a recovery, or another rule has one."""
         is_sign = self.event is EventType.SIGN
         if is_sign != (self.point is not None):
             raise Mistake("a `sign` rule needs a `point`, and no other rule has one", "event")
@@ -284,17 +284,17 @@ class DeclaredRule(_Table, frozen=True):
 
     @property
     def of_records(self) -> bool:
-        """Whether it reads JSON objects and rows of tables, and no lines of text."""
+        """Return True if it reads JSON objects and table rows rather than lines of text."""
         return bool(self.keys)
 
     @property
     def text(self) -> str:
-        """The template or regular expression of what it reads; "" where it reads the keys of records alone."""
+        """Return its template or regular expression; empty if it reads only the keys of records."""
         return self.line or self.regex or ""
 
     @property
     def name(self) -> str:
-        """What it is called where its matches are shown."""
+        """Return its name in reports about its matches."""
         if self.text:
             return self.text
         where = [key if isinstance(value, Condition) else f"{key} = {value}" for key, value in self.where.items()]
@@ -302,12 +302,12 @@ class DeclaredRule(_Table, frozen=True):
 
     @property
     def paths(self) -> Keys[str, tuple[str, ...]]:
-        """The fields in `keys`, each with its paths."""
+        """Return the fields in `keys` with their paths."""
         return {key: (paths,) if isinstance(paths, str) else paths for key, paths in self.keys.items()}
 
     @property
     def amounts_inside(self) -> tuple[str, ...]:
-        """The fields of phases, work, size and facts: groups of a pattern, paths of a record."""
+        """Return the fields of phases, work, size and facts: groups of a pattern, paths of a record."""
         named = [
             *((name, one.field) for name, one in self.phases.items()),
             *((name, one.field) for name, one in self.works),
@@ -317,19 +317,19 @@ class DeclaredRule(_Table, frozen=True):
 
     @property
     def works(self) -> tuple[tuple[str, WorkOf], ...]:
-        """Each amount of work with its name."""
+        """Return each amount of work with its name."""
         return tuple(
             (name, one) for name, some in self.work.items() for one in (some if isinstance(some, tuple) else (some,))
         )
 
     def seconds_a_unit(self, amount: str) -> float:
-        """Of one of `AMOUNTS`, as in `UNITS`."""
+        """Return the seconds per unit for one of `AMOUNTS`, as in `UNITS`."""
         declared: Amount | None = getattr(self, amount)
         return 1.0 if declared is None else UNITS[declared.unit]
 
 
 class Gives(_Table, frozen=True):
-    """What a sample gives; amounts are seconds."""
+    """Expected values of a sample; amounts in seconds."""
 
     event: EventType | None = None
     step: int | None = None
@@ -354,17 +354,17 @@ class Gives(_Table, frozen=True):
     edge: Literal["point", "begin", "end"] | None = None
     job: str | None = None
     phases: dict[str, float] | None = None
-    """By phase, or some of them."""
+    """By phase; any subset of them."""
 
     @property
     def values(self) -> dict[str, Any]:
-        """What is said."""
+        """Return the values that are not None."""
         given = {key: getattr(self, key) for key in self.__struct_fields__}
         return {key: value for key, value in given.items() if value is not None}
 
 
 class DeclaredSample(_Table, frozen=True):
-    """One `[[sample]]`."""
+    """A `[[sample]]`."""
 
     line: Annotated[str, Meta(description="a sample needs a `line` (a string) and what it `gives`")]
     gives: Gives = Gives()
@@ -377,21 +377,21 @@ RoleOfRow = Annotated[
 
 
 class DeclaredCause(_Table, frozen=True):
-    """One `[[cause]]`: a kind of line that says why a process died, as the shipped rows do (docs/causes.md)."""
+    """A `[[cause]]`: a kind of line that explains why a process died, like the shipped rows (docs/causes.md)."""
 
     code: Annotated[str, Meta(description="`code` is one of those in docs/causes.md")] = ""
     line: str | None = None
     regex: str | None = None
     role: RoleOfRow = "root"
     by: Annotated[str, Meta(description="`by` is the name of a field of the row")] = ""
-    """The field whose value gives code and role; "": it is always `code` and `role`."""
+    """Field whose value determines code and role; empty: always `code` and `role`."""
     values: Annotated[
         dict[str, str | tuple[str, RoleOfRow]],
         Meta(description='`values` is a table such as { "3" = "storage_error", "9" = ["killed", "exit"] }'),
     ] = field(default_factory=dict)
-    """Of the field `by`; `other` stands for every value that is not there."""
+    """Values of the field `by`; `other` is any other value."""
     slow: bool = False
-    """Whether it is tried on every line."""
+    """True if it is tried on every line."""
 
     def __post_init__(self) -> None:
         if bool(self.code) == bool(self.by):
@@ -407,12 +407,12 @@ class DeclaredCause(_Table, frozen=True):
 
     @property
     def said(self) -> dict[str, tuple[str, RoleOfRow]]:
-        """By value of `by`, code and role."""
+        """Return code and role by value of `by`."""
         return {value: (one, self.role) if isinstance(one, str) else one for value, one in self.values.items()}
 
 
 def _check_cause(code: str, *path: str) -> None:
-    """Raises Mistake for a word that is no cause."""
+    """Raise Mistake for an unknown cause."""
     known = (*CAUSES, PEER_LOST)
     if code not in known:
         close = did_you_mean(code, known, f"the causes are {', '.join(known)}")
@@ -420,12 +420,12 @@ def _check_cause(code: str, *path: str) -> None:
 
 
 class JobOf(_Table, frozen=True):
-    """Where the name of a job stands; one of the two."""
+    """Source of the job name; one of the two."""
 
     field: str = ""
-    """A field of the lines."""
+    """Field of the lines."""
     path: str = ""
-    """A pattern with a group `job`, found in the path of a source."""
+    """Pattern with a group `job` for the path of a source."""
 
     def __post_init__(self) -> None:
         if bool(self.field) == bool(self.path):
@@ -433,7 +433,7 @@ class JobOf(_Table, frozen=True):
 
 
 class Csv(_Table, frozen=True):
-    """The tables that a mapping reads."""
+    """Tables that a mapping reads."""
 
     delimiter: Annotated[
         str,
@@ -458,7 +458,7 @@ class Declared(_Table, frozen=True):
     cause: Annotated[
         tuple[DeclaredCause, ...], Meta(description="rows of evidence are written as `[[cause]]` tables")
     ] = ()
-    """What lines of its programs say about a death: asked before the shipped rows."""
+    """Rows of evidence of its programs; tried before the shipped rows."""
     sample: Annotated[
         tuple[DeclaredSample, ...], Meta(description="samples are written as `[[sample]]` tables, each a line of a log")
     ] = ()
@@ -466,7 +466,7 @@ class Declared(_Table, frozen=True):
         str | JobOf,
         Meta(description='`job` is a name, { field = "run" }, or { path = "runs/(?P<job>[^/]+)/" }'),
     ] = ""
-    """A name, or where it stands; "": it comes from the files of the job, as that of all text."""
+    """Name or its location; empty: derived from the files, as for other text."""
     zone: str = ""
     steps: Literal["done", "index", "start"] = "done"
     epochs: Literal["none", "unknown"] = "none"
@@ -478,7 +478,7 @@ class Declared(_Table, frozen=True):
             '`time = "cursor"` is for rules whose lines have no time'
         ),
     ] = Time()
-    """How the times of all rules are written, unless one says otherwise."""
+    """Format of times in all rules without their own."""
     csv: Annotated[
         bool | Csv, Meta(description='`csv` is true, or a table with one character such as { delimiter = "\\t" }')
     ] = False
@@ -489,7 +489,7 @@ class Declared(_Table, frozen=True):
     assumed: Annotated[
         tuple[str, ...], Meta(description="`assumed` is a list of strings: assumptions of inferred rules")
     ] = ()
-    """What whoever drafted it did not know: said under each answer."""
+    """Assumptions of the drafted mapping, shown with each result."""
 
     def __post_init__(self) -> None:
         if not self.rule and not self.cause:
@@ -505,11 +505,11 @@ class Declared(_Table, frozen=True):
 
     @property
     def delimiter(self) -> str:
-        """Of the tables that it reads; "": none."""
+        """Return the delimiter of its tables; empty if there are none."""
         return self.csv.delimiter if isinstance(self.csv, Csv) else "," if self.csv else ""
 
     def time_of(self, rule: DeclaredRule) -> Time:
-        """How a rule's times are written: what it leaves out is as all of the mapping."""
+        """Return the time format of a rule, completed from the mapping."""
         own = rule.time if isinstance(rule.time, Time) else self.time
         return Time(
             field=own.field or self.time.field or "time", format=own.format or self.time.format, offset=own.offset
@@ -517,19 +517,19 @@ class Declared(_Table, frozen=True):
 
 
 class DeclaredAt(NamedTuple):
-    """A mapping, and where it stands."""
+    """A mapping and its location."""
 
     declared: Declared
     place: TomlLocation
 
 
 def mappings_in(name: str, text: str) -> Iterator[DeclaredAt]:
-    """The mappings in the text of a file: the one that it is, or those in `[mapping.NAME]` of settings, which are in
+    """Yield the mappings in the text of a file: a mapping file, or `[mapping.NAME]` in settings, which are in
     `[tool.goodput]` of a pyproject.toml. Raises UsageError with file, line and column."""
     file = TomlFile(name, text)
     above = _settings_above(file.content, name)
     if not file.content and text.lstrip().startswith("#"):
-        return  # of comments alone, as is drafted of a log that needs no mapping
+        return  # Only comments, as drafted for a log that needs no mapping.
     if above is None:
         yield _declared(file.content, TomlLocation(file))
         return
@@ -550,7 +550,7 @@ def mappings_in(name: str, text: str) -> Iterator[DeclaredAt]:
 
 
 def _settings_above(content: dict[str, Any], name: str) -> tuple[str, ...] | None:
-    """The keys above the mappings in a file of settings; None for a mapping."""
+    """Return the keys above the mappings in a settings file; None for a mapping file."""
     if re.split(r"[/\\]", name)[-1] == "pyproject.toml" or ("tool" in content and "rule" not in content):
         return ("tool", "goodput", "mapping")
     return ("mapping",) if isinstance(content.get("mapping"), dict) and "rule" not in content else None

@@ -1,6 +1,6 @@
-"""What rules make of lines: each rule's matches over a log, what was refused, and everything about one line.
+"""Explain the effect of rules on lines: matches of each rule in a log, rejected values, and all about one line.
 
-The lines of sources one by one, as text and as rows of tables: what helps to write a mapping looks at each.
+Lines of sources are read one by one, as text and as table rows, for the tools that help to write a mapping.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from goodput_cli.sources.base import Batch, RawBatch, ReadContext, source_for
 from goodput_cli.vocabulary.text import seconds_text
 
 AROUND = 2_000
-"""So many lines before and behind a line are looked at for the block that it is part of."""
+"""Number of lines before and after a line that are read to find its block."""
 _BACK = 20
-"""So many lines a row may look back."""
+"""Number of lines that a row may look back."""
 _FIELDS = ("rank", "local_rank", "host", "device", "pid", "exit", "peer", "process", "identity")
-"""What a row may say beside its code."""
+"""Fields of evidence other than its code."""
 _MOST_SUSPECTS = 20
 _NOT_READ = "read by: no rule"
 _OF_BLOCK = "evidence: no separate row; it is part of a block, such as a traceback, that is read as a whole"
@@ -48,7 +48,7 @@ _RESULTS = 3
 _SHAPE_DIGITS = str.maketrans("0123456789", "##########")
 _SHAPES = 10_000
 _SHAPE = 160
-"""Characters of a line that tell its shape."""
+"""Number of characters of a line in its shape."""
 
 
 class Line(NamedTuple):
@@ -61,7 +61,7 @@ class Line(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A line that a rule knows and whose values are wrong."""
+    """A line that matches a rule but has wrong values."""
 
     line: Line
     rule: str
@@ -71,50 +71,50 @@ class Refused(NamedTuple):
 
 @dataclass
 class RuleMatches:
-    """What one rule of a mapping read."""
+    """Matches of one rule of a mapping."""
 
     rule: str
     at: int
-    """Its line in the file of the mapping."""
+    """Its line in the mapping file."""
     event: str
     lines: int = 0
     first: str | None = None
-    """`file:line`, as `last`."""
+    """First match, `file:line`, like `last`."""
     last: str | None = None
     results: list[str] = field(default_factory=list)
-    """The first three, as `step=101 each=0.25`."""
+    """The first three, such as `step=101 each=0.25`."""
     refused: int = 0
 
 
 @dataclass
 class Matches:
-    """What a mapping reads of a log."""
+    """Matches of a mapping in a log."""
 
     made: Mapped
     rules: list[RuleMatches]
     refused: list[Refused] = field(default_factory=list)
     near: list[Refused] = field(default_factory=list)
-    """Lines that no rule reads, though the text of one stands in them."""
+    """Lines that contain the text of a rule but match no rule."""
 
     @staticmethod
     def of(made: Mapped) -> Matches:
-        """Nothing so far."""
+        """Return empty counts."""
         rules = enumerate(made.declared.rule)
         return Matches(made, [RuleMatches(rule.name, made.place_of(at).line, rule.event.value) for at, rule in rules])
 
     @property
     def lines(self) -> int:
-        """How many lines its rules read, refused ones too."""
+        """Return the number of matched lines, including rejected ones."""
         return sum(rule.lines + rule.refused for rule in self.rules)
 
     @property
     def finds_steps(self) -> bool:
-        """Whether a rule for steps read a line; of a mapping without one, whether any rule did."""
+        """Return True if a step rule, or any rule of a mapping without one, matched a line."""
         of_steps = [rule for rule in self.rules if rule.event in ("step", "step_start")]
         return any(rule.lines for rule in of_steps or self.rules)
 
     def add(self, line: Line) -> bool:
-        """Whether a rule reads a line."""
+        """Count the matches of a line; return True if there are any."""
         if line.row is None and not self._may_read(line.text):
             return False
         found = False
@@ -127,7 +127,7 @@ class Matches:
         return found
 
     def _readings(self, line: Line, part: str, overwritten: bool) -> list[Read]:
-        """What a line is, and the moment of a recovery that it names beside."""
+        """Return the event of a line, and the moment of a recovery in it."""
         if line.row is not None:
             both = read_record(self.made, line.row), read_sign_of_record(self.made, line.row)
         else:
@@ -135,7 +135,7 @@ class Matches:
         return list({one.rule: one for one in both if one is not None}.values())
 
     def _may_read(self, text: str) -> bool:
-        """Most lines are noise, and hold the text of no rule."""
+        """Return True if a line contains the text of a rule; most lines do not."""
         made = self.made
         of_records = made.records or made.signs_of_records
         return any(rule.anchor in text for rule in (*made.lines, *made.signs)) or bool(of_records and "{" in text)
@@ -162,7 +162,7 @@ class Matches:
 
 
 def matches(mappings: Sequence[Mapped], lines: Iterable[Line]) -> tuple[list[Matches], Counter[str], dict[str, Line]]:
-    """What each mapping reads of a log; how often each shape of line occurs that none reads, and an example of each."""
+    """Return the matches of each mapping in a log; the number of unmatched lines by shape, and an example of each."""
     found = [Matches.of(made) for made in mappings]
     rest: Counter[str] = Counter()
     examples: dict[str, Line] = {}
@@ -177,7 +177,7 @@ def matches(mappings: Sequence[Mapped], lines: Iterable[Line]) -> tuple[list[Mat
 
 
 def explain(line: Line, mappings: Mappings, above: Sequence[Line] = (), below: Sequence[Line] = ()) -> Iterator[str]:
-    """Everything about one line, a sentence each. above, below: lines around it, which may be of one block with it."""
+    """Yield all about one line, a sentence each. above, below: lines around it, which may be part of its block."""
     written = line.text
     taken = bare(written)
     yield f"line: {taken.text[:LONGEST]}"
@@ -206,7 +206,7 @@ def _explain_printed(written: str, mappings: Mappings) -> Iterator[str]:
 
 
 def _words(line: Line) -> str | None:
-    """What a program printed: the line, or what a collector keeps of it; None of other records and of rows."""
+    """Return the printed text: the line, or the text in a collector's record; None for other records and rows."""
     record = None if line.row is not None else record_of(bare(line.text).text)
     if record is None:
         return None if line.row is not None else line.text
@@ -216,13 +216,13 @@ def _words(line: Line) -> str | None:
 
 
 def _evidence(line: Line, mappings: Mappings, around: Sequence[Line]) -> list[str]:
-    """What the line says of a death (docs/causes.md): which row reads it, and its fields; empty: nothing. around: the
-    lines beside it and itself, in order."""
+    """Return the row of evidence of a line and its fields (docs/causes.md); empty if there is none. around: the lines
+    around it, including itself, in order."""
     texts = [(one.number, words) for one in around if (words := _words(one)) is not None and len(words) <= LONGEST]
     observer, seen, in_block = Observer(mappings.ruleset.causes, line.source), list[UntimedEvidence](), False
     last: deque[str] = deque(maxlen=_BACK)
     for number, words in texts:
-        observer.epoch = number  # nothing is folded into an earlier line that says the same
+        observer.epoch = number  # A unique epoch prevents merging with an earlier equal line.
         _, part = observer.take(Observed.of(words, number), lambda count: list(last)[-count:])
         last.append(words)
         in_block |= part and number == line.number
@@ -269,7 +269,7 @@ def _explain_text(line: str, overwritten: bool, mappings: Mappings) -> Iterator[
 
 
 def _explain_record(record: Mapping[str, Any], mappings: Mappings) -> Iterator[str]:
-    """The same of a JSON object or a row, and of the line that a collector keeps in a record."""
+    """Yield the same for a JSON object or row, and for the line in a collector's record."""
     for one in (*mappings.named, *mappings.shipped_of_records):
         read = read_record(one, record) or read_sign_of_record(one, record)
         if read is None:
@@ -308,7 +308,7 @@ def _gives(values: Mapping[str, object], between: str = "=") -> list[str]:
 
 
 def _parts(line: str, split: bool) -> list[tuple[str, bool]]:
-    """The parts of a line between carriage returns, and whether each was overwritten."""
+    """Return the parts of a line between carriage returns, and True for overwritten ones."""
     if not split or "\r" not in line:
         return [(line, False)] if len(line) <= LONGEST else []
     parts = [part for part in line.split("\r") if part.strip()]
@@ -316,7 +316,7 @@ def _parts(line: str, split: bool) -> list[tuple[str, bool]]:
 
 
 MOST_LINES = 1_000_000
-"""So many lines of a log are looked at."""
+"""Maximum number of lines read from a log."""
 
 
 def lines_of(
@@ -325,9 +325,9 @@ def lines_of(
     is_log: Callable[[bytes], bool] | None = None,
     stdin: BinaryIO | None = None,
 ) -> Iterator[Line]:
-    """The lines of sources with their numbers, at most `MOST_LINES`. mappings: those whose tables are read as rows.
-    is_log: whether a file of a folder that begins like this is read; all are by default. stdin: the stream behind
-    `-`, if not the standard input of the process. Raises SourceError."""
+    """Yield the numbered lines of sources, at most `MOST_LINES`. mappings: those whose tables are read as rows. is_log:
+    decides from its beginning if a file of a folder is read; default: all. stdin: the stream for `-`, default: standard
+    input. Raises SourceError."""
     tables = [one for one in mappings if one.declared.delimiter]
     context = ReadContext(lambda _: None, stdin, is_log=is_log or (lambda _: True))
     left = MOST_LINES

@@ -1,7 +1,8 @@
-"""Patterns of rules: what they need, and what refuses them. None of them can be slow on a line that a log holds: RE2
-takes time that grows with the line and with the size of the pattern, and both are bounded.
+"""Compile and check the patterns of rules, and convert line templates (literal text with fields such as `{step:int}`)
+to patterns.
 
-Templates of lines: literal text with fields such as `{step:int}`, as patterns.
+The time of a match is bounded: RE2 is linear in the length of the line and the size of the pattern, and both are
+limited.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ _PART = re.compile(
 
 
 class TemplateError(ValueError):
-    """A template or pattern that cannot be used; args: a sentence."""
+    """Raised for an unusable template or pattern; args: a sentence."""
 
 
 def as_pattern(template: str) -> str:
-    """The regular expression of a template. Raises TemplateError."""
+    """Return the regular expression of a template. Raises TemplateError."""
     parts: list[str] = []
     names: set[str] = set()
     depth = 0
@@ -72,7 +73,7 @@ def as_pattern(template: str) -> str:
             parts.append(re.escape(part["text"]))
     if depth:
         raise TemplateError("`[?` is not closed by `?]`")
-    # a field that takes as little as it can takes the whole word where it is the last
+    # A lazy field at the end has to take the whole word.
     ends_in_a_word = part is not None and part["name"] not in (None, "_") and part["type"] in (None, "word")
     return "".join(parts) + (r"(?:\s|$)" if ends_in_a_word else "")
 
@@ -91,8 +92,8 @@ def _field(name: str, kind: str | None, names: set[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def examples_of(template: str) -> tuple[str, ...]:
-    """Lines that a template reads: with values as different as its fields allow, with what may be missing and without.
-    A pattern that reads all of them reads, as far as anybody can tell, every line of the template."""
+    """Return lines that match a template: with very different values, with and without the optional parts. A pattern
+    that matches all of them very likely matches every line of the template."""
     found = []
     for number in range(len(_EXAMPLES["_"])):
         for optional in (True, False):
@@ -113,7 +114,7 @@ def _example(part: re.Match[str], number: int) -> str:
 
 def _parsed(pattern: str) -> Any:
     try:
-        with warnings.catch_warnings():  # that [[a-z]] may mean something else one day
+        with warnings.catch_warnings():  # A FutureWarning about [[a-z]].
             warnings.simplefilter("ignore")
             return _parser.parse(pattern)
     except (re.error, OverflowError, ValueError) as error:
@@ -121,7 +122,7 @@ def _parsed(pattern: str) -> Any:
 
 
 def _literals(parsed: Any) -> list[str]:
-    """Texts that are in every line that a pattern matches."""
+    """Return texts that are in every line that a pattern matches."""
     found: list[str] = []
     run = ""
     for kind, value in parsed:
@@ -138,7 +139,7 @@ def _literals(parsed: Any) -> list[str]:
 
 
 def _nests(parsed: Any) -> bool:
-    """Whether a repeat without a bound repeats nothing but repeats without a bound: `(a+)+`."""
+    """Return True if an unbounded repeat contains only unbounded repeats: `(a+)+`."""
     return any(
         (_is_endless(kind, value) and _only_endless(value[2])) or any(map(_nests, _inside(kind, value)))
         for kind, value in parsed
@@ -146,7 +147,7 @@ def _nests(parsed: Any) -> bool:
 
 
 def _only_endless(parsed: Any) -> bool:
-    """Whether a pattern is a repeat without a bound, perhaps one of several and in groups."""
+    """Return True if a pattern is an unbounded repeat, possibly in groups or as an alternative."""
     if len(parsed) != 1:
         return False
     kind, value = parsed[0]
@@ -166,16 +167,16 @@ def _inside(kind: Any, value: Any, repeats: bool = True) -> list[Any]:
 
 
 LITERAL = 4
-"""A rule is asked about a line only if a text of at least this length stands in it."""
+"""Minimum length of a rule's literal text; other lines are not matched with the rule."""
 LONGEST = 4000
-"""Characters of a pattern."""
+"""Maximum number of characters of a pattern."""
 LARGEST = 2000
-"""Instructions of a compiled pattern: some 1 ms for a line of 1,000 characters at the worst."""
+"""Maximum number of instructions of a compiled pattern: at most about 1 ms for a line of 1,000 characters."""
 
 
 def compiled(rule: DeclaredRule, time: Time) -> tuple[LinearPattern, str]:
-    """The pattern of a rule that has a `line` or `regex`, and a text that is in every line that it reads; "" where it
-    is tried on every line. time: how its times are written. Raises Mistake."""
+    """Return the pattern of a rule with `line` or `regex`, and a text that each matching line contains; empty if it is
+    tried on every line. time: format of its times. Raises Mistake."""
     way = "regex" if rule.line is None else "line"
     _, made, anchor = _checked(rule.text, way, anywhere=rule.slow or rule.of_records)
     named = frozenset(made.groupindex)
@@ -188,7 +189,7 @@ def compiled(rule: DeclaredRule, time: Time) -> tuple[LinearPattern, str]:
 
 
 def cause_row(name: str, cause: DeclaredCause) -> CauseRow:
-    """A user's row of evidence, as the shipped ones are. Raises Mistake."""
+    """Return a user's row of evidence, in the form of shipped ones. Raises Mistake."""
     way = "regex" if cause.line is None else "line"
     pattern, made, anchor = _checked(cause.line or cause.regex or "", way, anywhere=cause.slow)
     if anchor in TOO_COMMON and not cause.slow:
@@ -208,8 +209,8 @@ TOO_COMMON = ("Error", "error", "WARN", "WARNING", "Killed", "rank", "ERROR")
 
 @lru_cache(maxsize=1024)
 def _checked(text: str, way: str, *, anywhere: bool) -> tuple[str, LinearPattern, str]:
-    """A pattern, compiled, with its longest literal. way: the key that it stands in. anywhere: whether it may be tried
-    on every line. Raises Mistake."""
+    """Return a pattern, also compiled, and its longest literal. way: key of the pattern. anywhere: True if it may be
+    tried on every line. Raises Mistake."""
     if not text.strip():
         raise Mistake(f"`{way}` is empty", way)
     try:
@@ -241,7 +242,7 @@ def _checked(text: str, way: str, *, anywhere: bool) -> tuple[str, LinearPattern
 
 
 def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
-    """What every rule needs, of lines and of records. given: its fields. Raises Mistake."""
+    """Check the requirements of all rules, for lines and for records. given: its fields. Raises Mistake."""
     is_usual = rule.each is not None and rule.each.of == "usual"
     if rule.time == "cursor" and not (is_usual or {"each", "took", "elapsed"} & given):
         fields = 'a field `each`, `took` or `elapsed`, or `each = { of = "usual" }`'
@@ -273,7 +274,7 @@ def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
 
 @cache
 def job_pattern(path: str) -> LinearPattern:
-    """Finds the name of a job in the path of a source, by its group `job`. Raises TemplateError."""
+    """Return the pattern for the job name in the path of a source, its group `job`. Raises TemplateError."""
     made = linear_pattern(path)
     if "job" not in made.groupindex:
         raise TemplateError("the path of a job needs a group `job`, such as 'runs/(?P<job>[^/]+)/'")
@@ -282,7 +283,7 @@ def job_pattern(path: str) -> LinearPattern:
 
 @cache
 def phase_pattern(text: str) -> LinearPattern:
-    """Finds phases in a line, by its groups `phase` and `value`. Raises TemplateError."""
+    """Return the pattern for phases in a line, with groups `phase` and `value`. Raises TemplateError."""
     made = linear_pattern(text)
     if not {"phase", "value"} <= made.groupindex.keys():
         raise TemplateError(
@@ -294,7 +295,7 @@ def phase_pattern(text: str) -> LinearPattern:
 
 
 class LinearMatch:
-    """What a pattern found in a text."""
+    """A match of a pattern in a text."""
 
     __slots__ = ("_found", "_groups", "string")
 
@@ -309,11 +310,11 @@ class LinearMatch:
         return None if value is None else value.decode()
 
     def groupdict(self) -> dict[str, str | None]:
-        """The texts of all groups that have a name; None of one that took no part."""
+        """Return the texts of all named groups; None for unused ones."""
         return {name: self[name] for name in self._groups}
 
     def span(self, name: str) -> tuple[int, int]:
-        """Begin and end of a group in the text; (-1, -1) of one that took no part."""
+        """Return begin and end of a group in the text; (-1, -1) if it is unused."""
         begin, end = self._found.span(self._groups[name])
         if begin < 0:
             return -1, -1
@@ -322,8 +323,10 @@ class LinearMatch:
 
 
 class LinearPattern:
-    """A regular expression of RE2. Its module looks up the names of groups anew, and counts characters from bytes, at
-    each match, which takes longer than to match: here bytes are matched, and the names are looked up once."""
+    """An RE2 pattern that matches bytes and looks up group names once.
+
+    RE2's own module looks up names and counts characters at each match, which takes longer than the match.
+    """
 
     __slots__ = ("_compiled", "flags", "groupindex", "pattern", "programsize")
 
@@ -335,24 +338,24 @@ class LinearPattern:
         self.programsize: int = compiled.programsize
 
     def search(self, text: str) -> LinearMatch | None:
-        """The first match, or None."""
+        """Return the first match, or None."""
         found = self._compiled.search(text.encode())
         return None if found is None else LinearMatch(found, self.groupindex, text)
 
     def each(self, text: str, most: int) -> Iterator[LinearMatch]:
-        """All matches, one behind the other, `most` of them."""
+        """Yield up to `most` consecutive matches."""
         found = self._compiled.finditer(text.encode())
         return (LinearMatch(one, self.groupindex, text) for one in islice(found, most))
 
 
 def linear_pattern(pattern: str) -> LinearPattern:
-    """A regular expression whose time grows with the text only. Raises TemplateError with the reason."""
+    """Return a regular expression with linear run time. Raises TemplateError with the reason."""
     re2 = linear()
     options = re2.Options()
     options.log_errors = False
     try:
         return LinearPattern(re2.compile(pattern.encode(), options))
-    except Exception as error:  # of a module that is loaded when needed
+    except Exception as error:  # The exception class is in a module that is loaded on demand.
         reason = error.args[0] if error.args else error
         words = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
         raise TemplateError(f"invalid regular expression (RE2): {words}") from None

@@ -1,4 +1,4 @@
-"""Which mappings there are: those that a user names, and those that are shipped and always on."""
+"""Load the mappings that a user passes and those that are shipped and always on."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ SHIPPED = (
     "paddlenlp", "torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover", "modded-nanogpt", "nanotron", "verl",
     "nanogpt", "mmengine-text", "detectron2-text", "tf-estimator", "timm", "openrlhf", "paddle-vision", "stylegan",
 )  # fmt: skip
-"""Mappings of lines of text."""
+"""Mappings for lines of text."""
 SHIPPED_OF_RECORDS = ("one-logger", "llama-factory", "ms-swift", "ultralytics", "mmengine", "detectron2")
-"""Mappings of JSON objects and rows of tables."""
+"""Mappings for JSON objects and table rows."""
 RESERVED = (
     "megatron", "megatron-progress", "launcher", "mllog", "mldiagnostics", "tensorboard", "sacct", "recorder",
     "resiliency", "orbax", "native", "goodput", "progress-bars", "nemo-rl", "rollback",
 )  # fmt: skip
-"""Names of formats that are no mappings."""
+"""Names of formats that are not mappings."""
 _MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class MappingFile:
-    """The text of a file that declares mappings, read once: whoever has it needs no file."""
+    """Text of a file with mappings, read once so that later steps need no file."""
 
     name: str
     text: str
@@ -47,14 +47,14 @@ class MappingFile:
 
 @dataclass(frozen=True)
 class Mappings:
-    """The mappings that a reading uses."""
+    """Mappings used for reading."""
 
     named: tuple[Mapped, ...] = ()
-    """Those that a user gave, which are asked first; they stand for shipped ones of their names."""
+    """Mappings of the user, which are tried first and replace shipped ones of the same name."""
 
     @cached_property
     def ruleset(self) -> LineRules:
-        """Every rule for lines of text, in the order in which they are tried."""
+        """Return all rules for lines of text, in the order in which they are tried."""
         ours = (
             *rollbacks.RULES,
             *megatron.RULES,
@@ -75,23 +75,23 @@ class Mappings:
 
     @cached_property
     def _evidence(self) -> CauseRows:
-        """What lines say about deaths: a user's rows first."""
+        """Return the rows of evidence: the user's first."""
         own = tuple(row for one in self.named for row in one.causes)
         return CauseRows((*own, *shipped_rows().rows)) if own else shipped_rows()
 
     @property
     def first_formats(self) -> list[MappedRecords]:
-        """Formats of the records that a user's mappings read."""
+        """Return the record formats of the user's mappings."""
         return [MappedRecords(one) for one in self.named if one.records or one.signs_of_records]
 
     @cached_property
     def last_formats(self) -> list[MappedRecords]:
-        """Formats of the records that shipped mappings read: made once a record is of no other."""
+        """Return the record formats of shipped mappings, made when no other format matches."""
         return [MappedRecords(one) for one in self.shipped_of_records]
 
     @property
     def delimiters(self) -> dict[str, list[RecordRule]]:
-        """The rules that read rows of tables, by what parts their columns."""
+        """Return the rules for table rows, by delimiter."""
         found: dict[str, list[RecordRule]] = {}
         for one in (*self.named, *self.shipped_of_records):
             if one.declared.delimiter:
@@ -99,11 +99,11 @@ class Mappings:
         return found
 
     def zone_of(self, formats: Iterable[str]) -> str:
-        """The zone of times without one in a source in which these formats were found; "": no mapping says it."""
+        """Return the zone of times without one in a source with these formats; empty if no mapping sets it."""
         return next((one.declared.zone for one in self._named_in(formats) if one.declared.zone), "")
 
     def assumed_of(self, formats: Iterable[str]) -> list[tuple[str, str]]:
-        """What was assumed of these formats when their mappings were drafted, each with the format's name."""
+        """Return the assumptions of the drafted mappings among these formats, each with the format's name."""
         return [(one.name, text) for one in self._named_in(formats) for text in one.declared.assumed]
 
     def with_unknown_epochs(self, formats: Iterable[str]) -> frozenset[str]:
@@ -111,13 +111,13 @@ class Mappings:
         return frozenset(one.name for one in self._named_in(formats) if one.declared.epochs == "unknown")
 
     def has_own_clock(self, formats: Iterable[str]) -> bool:
-        """Whether one of these formats says how the times of its lines are written: what looks like another time in
-        them is none."""
+        """Return True if one of these formats defines the times of its lines; other apparent times in them are not
+        timestamps."""
         rules = ((one.declared, rule) for one in self._named_in(formats) for rule in one.declared.rule)
         return any(is_searched(declared.time_of(rule).format) for declared, rule in rules)
 
     def job_in(self, source: str, formats: Iterable[str]) -> str:
-        """The name of the job that the path of a source says, if these formats were found in it."""
+        """Return the job name in the path of a source with these formats; empty if there is none."""
         for one in self._named_in(formats):
             if isinstance(one.declared.job, JobOf) and one.declared.job.path:
                 named = job_pattern(one.declared.job.path).search(source)
@@ -126,13 +126,13 @@ class Mappings:
         return ""
 
     def _named_in(self, formats: Iterable[str]) -> list[Mapped]:
-        """The user's mappings among these formats."""
+        """Return the user's mappings among these formats."""
         found = set(formats)
         return [one for one in self.named if one.name in found]
 
     @property
     def shipped_of_records(self) -> list[Mapped]:
-        """The shipped mappings of JSON objects and rows of tables."""
+        """Return the shipped mappings for JSON objects and table rows."""
         return self._ours(SHIPPED_OF_RECORDS)
 
     def _ours(self, names: Sequence[str]) -> list[Mapped]:
@@ -141,13 +141,16 @@ class Mappings:
 
 
 def read_files(paths: Iterable[str]) -> tuple[MappingFile, ...]:
-    """The files of mappings. Raises UsageError for one that cannot be read."""
+    """Return the files of mappings. Raises UsageError for an unreadable one."""
     return tuple(_read(path) for path in dict.fromkeys(paths))
 
 
 def load_mappings(mapping_files: Iterable[MappingFile], *, samples: bool = True) -> Mappings:
-    """The mappings in files: TOML of their own, or settings that hold some. Of those of one name the first counts.
-    samples: whether all have to be read as they say. Raises UsageError with file, line and column, and SampleFailed."""
+    """Return the mappings in files: mapping files, or settings that contain some. The first of several with one name
+    counts.
+
+    samples: True to check all samples. Raises UsageError with file, line and column, and SampleFailed.
+    """
     named: dict[str, Mapped] = {}
     for file in mapping_files:
         if file.name.lower().endswith(removed.PROFILE_ENDINGS):
@@ -162,7 +165,7 @@ def load_mappings(mapping_files: Iterable[MappingFile], *, samples: bool = True)
 
 
 def load_mapping(mapping: DeclaredAt, *, samples: bool = True) -> Mapped:
-    """The rules of one mapping, checked."""
+    """Return the checked rules of one mapping."""
     made = made_of(mapping)
     if isinstance(mapping.declared.job, JobOf) and mapping.declared.job.path:
         try:
@@ -187,7 +190,7 @@ def _read(path: str) -> MappingFile:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{path}:{line}:1: is not UTF-8 text") from None
-    except ValueError as error:  # a path with a zero byte
+    except ValueError as error:  # A path with a zero byte.
         raise UsageError(f"--mapping: {error}") from None
     if len(data) > _MOST_BYTES:
         raise UsageError(f"--mapping {path}: is larger than 1 MiB", cause="a mapping is some lines of TOML")

@@ -1,4 +1,4 @@
-"""A declared mapping as rules that read lines and records, and what the fields of one mean.
+"""Make rules for lines and records from a declared mapping, and interpret their fields.
 
 The records of a mapping are a log format (see `Format`).
 """
@@ -80,70 +80,70 @@ STEPPED = (
     EventType.EVAL,
     EventType.ALIVE,
 )
-"""Events whose `step` says how many are done: one more than the index of the last."""
+"""Events whose `step` is the number of completed steps, one more than the index of the last."""
 _EDGES = {"point": Edge.POINT, "begin": Edge.BEGIN, "end": Edge.END}
 _FASTEST = 1e300
-"""A rate, 1/s; beyond it is what no float can be."""
+"""Maximum rate, 1/s; higher ones are invalid."""
 _LONGEST = 1 << 16
 _DIGITS = 8
 """Of a rank."""
 _SHOWN = 40
-"""So much of a text of a log is quoted."""
+"""Number of characters quoted from a log."""
 _SURELY_A_STEP = 15
-"""So many digits are no number above `MAX_STEP`."""
+"""Number of digits that cannot exceed `MAX_STEP`."""
 _PART = re.compile(r"[^.\[\]]+")
 
 
 @dataclass(frozen=True, eq=False)
 class DeclaredLineRule(LineRule):
-    """Reads one kind of line as a mapping says."""
+    """A rule of a mapping for one kind of line."""
 
     number: int = 0
-    """Among the rules of its mapping, from 0."""
+    """Index among the rules of its mapping."""
 
 
 @dataclass(frozen=True, eq=False)
 class RecordRule:
-    """Reads one kind of JSON object or row of a table."""
+    """A rule for one kind of JSON object or table row."""
 
     number: int
-    """Among the rules of its mapping, from 0."""
+    """Index among the rules of its mapping."""
     declared: DeclaredRule
     mapping: Declared
     time: Time
-    """How its times are written."""
+    """Format of its times."""
     pattern: Pattern | None = None
-    """What the text in it looks like."""
+    """Pattern of the text in it."""
     anchor: str = ""
 
     @property
     def also(self) -> bool:
-        """Whether further rules may read the same record."""
+        """Return True if other rules may read the same record."""
         return self.declared.also
 
     @cached_property
     def paths(self) -> Mapping[str, tuple[str, ...]]:
-        """Where each field is; of several paths the first that leads to something counts."""
+        """Return the paths of each field; the first path that exists counts."""
         return self.declared.paths
 
     @property
     def known(self) -> frozenset[str]:
-        """The first parts of the paths of which one may be in a record."""
+        """Return the first parts of all paths."""
         return frozenset(first_of(path) for paths in self.paths.values() for path in paths)
 
     @cached_property
     def needed(self) -> list[Sequence[str]]:
-        """Of each of these, one path has to lead to something."""
+        """Return the alternative paths of each required field."""
         return [self.paths[name] for name in needed_fields(self.declared)]
 
     def has_keys(self, record: Record) -> bool:
-        """Whether a record has the keys that the rule needs, whatever their values are."""
+        """Return True if a record has the required keys, whatever their values."""
         firsts = [{first_of(path) for path in paths} for paths in self.needed]
         where = {first_of(path) for path in self.declared.where}
         return all(not one.isdisjoint(record) for one in firsts) and all(one in record for one in where)
 
     def recognises(self, record: Record) -> bool:
-        """Whether the rule reads a record: it has what `keys` names, and is as `where` says."""
+        """Return True if a record has the fields in `keys` and satisfies `where`."""
         if any(all(value_at(record, path) is _MISSING for path in paths) for paths in self.needed):
             return False
         if not all(_is(value_at(record, path), wanted) for path, wanted in self.declared.where.items()):
@@ -151,7 +151,7 @@ class RecordRule:
         return self.pattern is None or self._match(record) is not None
 
     def read(self, record: Record) -> ParsedEvent | None:
-        """What a record says; None: nothing, though it is known. Raises BadValueError."""
+        """Return the event of a record; None to ignore it. Raises BadValueError."""
         if self.declared.event is EventType.IGNORE:
             return None
         fields = {name: str(value) for name, value in self._values(record) if value is not None and name != "text"}
@@ -181,22 +181,22 @@ class RecordRule:
 
 
 def needed_fields(rule: DeclaredRule) -> list[str]:
-    """The fields without which a rule reads no record."""
+    """Return the fields that a record needs to match a rule."""
     return [name for name in rule.keys if name in _NEEDED or len(rule.keys) == 1]
 
 
 def record_readings(rules: Iterable[RecordRule], record: Record) -> Iterator[Reading[RecordRule]]:
-    """What rules say of a record."""
+    """Yield the results of rules for a record."""
     return readings((rule, record) for rule in rules if rule.recognises(record))
 
 
 def first_of(path: str) -> str:
-    """The first part of a path."""
+    """Return the first part of a path."""
     return path.split(".", 1)[0].split("[", 1)[0]
 
 
 def value_at(record: Any, path: str) -> Any:
-    """The value at a path such as `a.b[0].c`, or the value of a key that is the path itself."""
+    """Return the value at a path such as `a.b[0].c`, or of the key that equals the path."""
     if isinstance(record, Mapping) and path in record:
         value = record[path]
         return _MISSING if value is None or value == "" else value
@@ -222,7 +222,7 @@ def _is(value: Any, wanted: Wanted) -> bool:
 
 
 def _equal(value: Any, wanted: Any) -> bool:
-    """Equal, and of one kind: `true` is no 1. The cells of a table are texts."""
+    """Return True if values are equal and of one kind: `true` does not equal 1. Cells of a table are text."""
     if isinstance(value, str) and not isinstance(wanted, str):
         return value == (str(wanted).lower() if isinstance(wanted, bool) else str(wanted))
     return isinstance(value, bool) == isinstance(wanted, bool) and bool(value == wanted)
@@ -230,30 +230,30 @@ def _equal(value: Any, wanted: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """A mapping whose patterns are compiled: ready to read lines and records."""
+    """A mapping with compiled patterns, ready to read lines and records."""
 
     declared: Declared
     place: TomlLocation
     lines: tuple[DeclaredLineRule, ...]
     records: tuple[RecordRule, ...]
     causes: tuple[CauseRow, ...] = ()
-    """What its lines say about deaths."""
+    """Rows of evidence."""
     signs: tuple[DeclaredLineRule, ...] = ()
-    """What its lines say of recoveries, whatever else they are."""
+    """Rules for moments of recoveries, tried in addition to the others."""
     signs_of_records: tuple[RecordRule, ...] = ()
 
     @property
     def name(self) -> str:
-        """The name of the format."""
+        """Return the name of the format."""
         return self.declared.name
 
     def place_of(self, rule: int) -> TomlLocation:
-        """Where the rule of a number stands."""
+        """Return the location of a rule. rule: its index."""
         return self.place.of("rule", rule)
 
 
 def made_of(mapping: DeclaredAt) -> Mapped:
-    """The rules of a mapping; its samples are not looked at. Raises UsageError with the place of what is wrong."""
+    """Return the rules of a mapping without checking its samples. Raises UsageError with the location of a mistake."""
     declared, place = mapping
     lines: list[DeclaredLineRule] = []
     records: list[RecordRule] = []
@@ -291,7 +291,7 @@ def _record_rule(row: int, declared: Declared, rule: DeclaredRule) -> RecordRule
 
 
 def _is_common(declared: Declared, rule: DeclaredRule) -> bool:
-    """Return True if other programs print what a rule reads too, and other rules read what only this one prints."""
+    """Return True if other programs print the lines of a rule too, and another rule reads unambiguous lines."""
     return not rule.own and any(other.own for other in declared.rule)
 
 
@@ -312,7 +312,7 @@ def _line_rule(row: int, declared: Declared, rule: DeclaredRule) -> DeclaredLine
 
 
 class MappedRecords(CollectedFormat):
-    """Reads the JSON objects, and the rows of tables, that a mapping declares."""
+    """Reads the JSON objects and table rows that a mapping declares."""
 
     restores_are_inferred = False
 
@@ -322,11 +322,11 @@ class MappedRecords(CollectedFormat):
         self.keys = frozenset().union(*(rule.known for rule in (*self._rules, *self._signs)))
 
     def recognises(self, record: Mapping[str, Any]) -> bool:
-        """Whether some rule finds its keys; whether the values are as `where` says is asked when they are read."""
+        """Return True if some rule finds its keys; `where` is checked when the record is read."""
         return any(rule.has_keys(record) for rule in (*self._rules, *self._signs))
 
     def translate(self, records: Records, output: Output) -> Mask:
-        """A log line for each rule that reads a record."""
+        """Collect a log line for each rule that reads a record; return True for the matched records."""
         used = np.zeros(len(records), dtype=np.bool_)
         log_lines: list[LogLine] = []
         signs: list[UntimedRecoveryEvent] = []
@@ -339,7 +339,7 @@ class MappedRecords(CollectedFormat):
                     reason = output.notes.bounded("bad_value", str(reading.refused))
                     output.report("bad_value", f"{reason}; dropped", records, [at])
                 elif reading.event is not None:
-                    stamp, reading.event.at = reading.event.at, None  # it is the time of the log line
+                    stamp, reading.event.at = reading.event.at, None  # It is the time of the log line.
                     if stamp is None and records.stamp[at] >= 0:
                         stamp = Stamp(int(records.stamp[at]), Zone.EXACT, False)
                     log_line = LogLine(int(records.origin.line[at]), "", stamp, reading.event)
@@ -352,7 +352,7 @@ class MappedRecords(CollectedFormat):
 
 
 def _follow(turns: InTurns, record: Record, line: int, said: ParsedEvent) -> None:
-    """Follow who writes the steps of records."""
+    """Follow the writers of step records."""
     if said.type is EventType.STEP and said.step is not None and not said.rank:
         turns.take(line, said.step, " ".join(f"{key}={value}" for key, value in record.items()))
     elif said.type in (EventType.START, EventType.RESUME, EventType.RESTORE, *ENDS):
@@ -360,7 +360,7 @@ def _follow(turns: InTurns, record: Record, line: int, said: ParsedEvent) -> Non
 
 
 class BadFieldError(BadValueError):
-    """A value that cannot be; args: a sentence."""
+    """Raised for an invalid value; args: a sentence."""
 
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(sentence)
@@ -370,8 +370,10 @@ class BadFieldError(BadValueError):
 def meaning(
     declared: Declared, rule: DeclaredRule, time: Time, fields: Mapping[str, str], line: str = ""
 ) -> ParsedEvent:
-    """What fields mean, with the time that they or the line say in the mapping's own way. time: how it is written;
-    line: in which it may stand; "" for none. Raises BadFieldError."""
+    """Return the event of fields, with the time in the mapping's format in a field or the line.
+
+    time: its format. line: text that may contain it; empty if none. Raises BadFieldError.
+    """
     said = ParsedEvent(declared.name, rule.event, edge=_EDGES[rule.edge], begins=rule.begins, once=rule.once)
     said.label, said.rank = rule.label or fields.get("label", ""), fields.get("rank", "")
     if isinstance(declared.job, str):
@@ -408,18 +410,18 @@ def meaning(
 
 
 def _look_inside(said: ParsedEvent, rule: DeclaredRule, fields: Mapping[str, str], line: str) -> None:
-    """Fill in what fields and the line say of the time inside steps, of work and of sizes."""
+    """Set the phases inside steps, work and sizes from fields and the line."""
     if rule.phases or rule.phase_pattern is not None:
         found = [*_phases(rule, fields, line)]
         said.phases = tuple(one for one in found if not isinstance(one, str))
         said.bad_phases = tuple(one for one in found if isinstance(one, str))
     said.metrics = {**_work(rule, fields), **_sizes(rule, fields)} if rule.work or rule.size else {}
-    if said.metrics and said.took:  # of which time its rates are
+    if said.metrics and said.took:  # The time of its rates.
         said.metrics[RATE_SECONDS] = said.took / NS_PER_SECOND
 
 
 def _signs(rule: DeclaredRule, fields: Mapping[str, str]) -> tuple[RecoveryEventText, ...]:
-    """The moment of a recovery that a line names. What cannot be a fact is left out."""
+    """Return the moment of a recovery in a line, without invalid facts."""
     if rule.point is None:
         return ()
     found = {name: fields.get(own) for name, own in rule.facts.items()}
@@ -436,7 +438,7 @@ def _signs(rule: DeclaredRule, fields: Mapping[str, str]) -> tuple[RecoveryEvent
 
 
 def _phases(rule: DeclaredRule, fields: Mapping[str, str], line: str) -> Iterator[PhaseTime | str]:
-    """The time inside steps, or why something is none: the line says what it says all the same."""
+    """Yield phases inside steps, or why one is invalid; the line counts nevertheless."""
     whose, host = _whose(fields.get("rank", "")), fields.get("host", "")[:LONGEST_NAME]
     if whose is None:
         yield f"{fields['rank'][:_SHOWN]} is not a rank; its phases are ignored"
@@ -462,7 +464,7 @@ def _phases(rule: DeclaredRule, fields: Mapping[str, str], line: str) -> Iterato
 
 
 def _whose(rank: str) -> int | None:
-    """A rank, or the job where no line names one; None: it is none. A name of a node is no rank."""
+    """Return a rank; JOB for other text, such as a node name; None if out of range."""
     if not rank.isascii() or not rank.lstrip("-").isdigit():
         return JOB
     return int(rank) if len(rank) < _DIGITS and 0 <= int(rank) < MOST_RANKS else None
@@ -480,24 +482,24 @@ def _phase_ns(text: str, unit: float) -> int | None:
 
 
 _ONE_OF = re.compile(r"(?P<step>\d{1,15}) ?/ ?(?P<of>\d{1,15})", re.ASCII)
-"""A count in text, with its total."""
+"""A count with its total."""
 _PER = {
     "step": "_per_step",
     "second": "_per_second",
     "second_accelerator": "_per_second_accelerator",
     "total": "_total",
 }
-"""How the metric of an amount of work is called, by what it is of."""
+"""Suffix of the metric of an amount of work, by kind."""
 
 
 def _work(rule: DeclaredRule, fields: Mapping[str, str]) -> dict[str, float]:
-    """Amounts of work, as metrics."""
+    """Return amounts of work as metrics."""
     found = ((name + _PER[one.per], fields.get(one.field or name)) for name, one in rule.works)
     return {name: value for name, text in found if text is not None and (value := _positive(text)) is not None}
 
 
 def _sizes(rule: DeclaredRule, fields: Mapping[str, str]) -> dict[str, float]:
-    """Sizes of the job, as metrics."""
+    """Return sizes of the job as metrics."""
     found = ((name, fields.get(own)) for name, own in rule.size.items())
     return {name: value for name, text in found if text is not None and (value := _positive(text)) is not None}
 
@@ -538,7 +540,7 @@ def _step(declared: Declared, rule: DeclaredRule, fields: Mapping[str, str], run
 
 
 def _total(text: str) -> int | None:
-    """How many steps training is to take; None where a line does not know (`?`, `-1`, `inf`)."""
+    """Return the total number of steps; None if the line does not know it (`?`, `-1`, `inf`)."""
     try:
         return _whole("total", text)
     except BadFieldError:
@@ -546,7 +548,7 @@ def _total(text: str) -> int | None:
 
 
 def _whole(field: str, text: str) -> int:
-    """A whole number; of `10/438` the part that the field is about."""
+    """Return an integer; for `10/438`, the part that the field is about."""
     plain = text.replace(",", "")
     if "/" in plain and (both := _ONE_OF.fullmatch(plain)) is not None:
         plain = both["of" if field in ("of", "total") else "step"]
@@ -562,7 +564,7 @@ def _whole(field: str, text: str) -> int:
 
 
 def _amount(field: str, fields: Mapping[str, str], rule: DeclaredRule) -> int:
-    """ns of a duration, of a rate, or of a clock such as 1:02:03 or `1h 02m 03s`."""
+    """Convert a duration, a rate, or a clock such as 1:02:03 or `1h 02m 03s` to ns."""
     text, unit = fields[field], rule.seconds_a_unit(field)
     clock = clock_seconds(text)
     try:
@@ -581,7 +583,7 @@ def _amount(field: str, fields: Mapping[str, str], rule: DeclaredRule) -> int:
 
 
 def _time(field: str, time: Time, text: str | None, line: str) -> Stamp | None:
-    """A time in the text of a field, or, where there is none, in a line."""
+    """Return the time in the text of a field, otherwise in a line; None if there is none."""
     try:
         if text is not None:
             stamp: Stamp | None = read_time(text, time.format)

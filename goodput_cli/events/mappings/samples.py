@@ -1,5 +1,5 @@
-"""The samples of a mapping: lines that have to be read as it says, whenever it is loaded; and rules that are never
-asked, because an earlier one reads all that they would."""
+"""Check the samples of a mapping when it is loaded: lines with expected values; and find rules that are never used
+because an earlier one matches all their lines."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
 class SampleFailed(UsageError):
-    """A sample is not read as it says."""
+    """Raised for a sample with unexpected values."""
 
 
 class Read(NamedTuple):
-    """What a mapping made of a line or record."""
+    """Result of a mapping for a line or record."""
 
     rule: int
-    """The number of the rule that reads it, from 0."""
+    """Index of the rule that reads it."""
     event: ParsedEvent | None
-    """None: nothing, though the line is known, or its values are wrong."""
+    """None: the line is ignored, or its values are wrong."""
     stamp: Stamp | None = None
     refused: str = ""
-    """Why its values are wrong."""
+    """Reason why its values are wrong."""
     field: str = ""
-    """Which of them is."""
+    """Field with the wrong value."""
 
 
 def read_line(made: Mapped, line: str, overwritten: bool = False) -> Read | None:
-    """What a mapping makes of a line; None if no rule reads it. overwritten: see `Ruleset.read`."""
+    """Return the result of a mapping for a line; None if no rule matches. overwritten: see `Ruleset.read`."""
     text = bare(line).text
     first = next(line_readings(made.lines, text, overwritten), None)
     if first is not None:
@@ -60,7 +60,7 @@ def read_line(made: Mapped, line: str, overwritten: bool = False) -> Read | None
 
 
 def read_sign(made: Mapped, line: str, overwritten: bool = False) -> Read | None:
-    """The moment of a recovery that a mapping finds in a line; None if no rule finds one."""
+    """Return the moment of a recovery that a mapping finds in a line; None if no rule matches."""
     text = bare(line).text
     first = next(line_readings(made.signs, text, overwritten), None)
     if first is not None:
@@ -70,19 +70,19 @@ def read_sign(made: Mapped, line: str, overwritten: bool = False) -> Read | None
 
 
 def read_sign_of_record(made: Mapped, record: Mapping[str, Any]) -> Read | None:
-    """The same of a JSON object, or of a row of a table."""
+    """Return the moment of a recovery in a JSON object or table row; None if no rule matches."""
     first = next(record_readings(made.signs_of_records, record), None)
     return None if first is None else _read(first)
 
 
 def read_record(made: Mapped, record: Mapping[str, Any]) -> Read | None:
-    """What a mapping makes of a JSON object, or of a row of a table."""
+    """Return the result of a mapping for a JSON object or table row; None if no rule matches."""
     first = next(record_readings(made.records, record), None)
     return None if first is None else _read(first)
 
 
 def failed_samples(made: Mapped) -> list[UsageError]:
-    """What is wrong with the samples, in their order."""
+    """Return the errors of the samples, in order."""
     found: list[UsageError] = []
     for number in range(len(made.declared.sample)):
         try:
@@ -93,8 +93,7 @@ def failed_samples(made: Mapped) -> list[UsageError]:
 
 
 def _check_sample(made: Mapped, number: int) -> None:
-    """Raises SampleFailed where a sample is not read as it says, and UsageError for a rule that an earlier one
-    shadows."""
+    """Raise SampleFailed if a sample has unexpected values, and UsageError for a rule that an earlier one shadows."""
     sample, place = made.declared.sample[number], made.place.of("sample", number, "line")
     if sample.gives.cause is not None or not made.declared.rule:
         _check_evidence(made, sample, place)
@@ -119,7 +118,7 @@ def _check_sample(made: Mapped, number: int) -> None:
 
 
 def _check_evidence(made: Mapped, sample: DeclaredSample, place: TomlLocation) -> None:
-    """Raises SampleFailed where a sample of evidence is not read as it says."""
+    """Raise SampleFailed if a sample of evidence has unexpected values."""
     found = CauseRows((*made.causes, *shipped_rows().rows)).read(bare(sample.line).text)
     if found is None:
         raise place.error("sample failed: no row of evidence matches this line", SampleFailed)
@@ -133,7 +132,7 @@ def _check_evidence(made: Mapped, sample: DeclaredSample, place: TomlLocation) -
 
 
 def check_shadows(made: Mapped) -> None:
-    """Raises UsageError for a rule whose every line or record an earlier one reads."""
+    """Raise UsageError for a rule whose lines or records are all read by an earlier one."""
     for rules in (made.lines, made.signs):
         _check_lines(made, rules)
     for records in (made.records, made.signs_of_records):
@@ -154,7 +153,7 @@ def _check_lines(made: Mapped, rules: Sequence[DeclaredLineRule]) -> None:
 
 
 def _shadowed(made: Mapped, rule: int, earlier: int) -> UsageError:
-    """That a rule is never asked."""
+    """Return the error for a rule that is never used."""
     return made.place_of(rule).error(
         f"this rule is never used: the rule in line {made.place_of(earlier).line} matches its lines first; move this "
         "rule above it, or write `also = true` there"
@@ -162,7 +161,7 @@ def _shadowed(made: Mapped, rule: int, earlier: int) -> UsageError:
 
 
 def shown(said: ParsedEvent, stamp: Stamp | None) -> dict[str, Any]:
-    """What a line gives, by the names that samples use; seconds and ISO times."""
+    """Return the values of a line by the names used in samples; seconds and ISO times."""
     time = None
     if stamp is not None:
         moment = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=stamp.ns // 1000)
@@ -192,7 +191,7 @@ def shown(said: ParsedEvent, stamp: Stamp | None) -> dict[str, Any]:
 
 
 def _shown_signs(said: ParsedEvent) -> dict[str, Any]:
-    """What the moment of a recovery that a line names gives."""
+    """Return the values of the moment of a recovery in a line."""
     if said.type is not EventType.SIGN or not said.signs:
         return {}
     one = said.signs[0]
@@ -203,7 +202,7 @@ def _shown_signs(said: ParsedEvent) -> dict[str, Any]:
 
 
 def record_of(line: str) -> Mapping[str, Any] | None:
-    """The JSON object that a line is."""
+    """Return the JSON object in a line; None if it is not one."""
     if not line.lstrip().startswith("{"):
         return None
     try:
@@ -213,7 +212,7 @@ def record_of(line: str) -> Mapping[str, Any] | None:
 
 
 def _read(reading: Reading[DeclaredLineRule] | Reading[RecordRule], text: str = "") -> Read:
-    """A reading, with the time that the line says in other ways than the rule's."""
+    """Return a result with the timestamp of the line if the rule has no time."""
     said, error = reading.event, reading.refused
     try:
         if error is None:
@@ -225,7 +224,7 @@ def _read(reading: Reading[DeclaredLineRule] | Reading[RecordRule], text: str = 
 
 
 def _check_shadow(made: Mapped, sample: DeclaredSample, read: Read) -> None:
-    """Raises UsageError if a later rule reads a sample as it says, and is not asked because of an earlier one."""
+    """Raise UsageError if a later rule reads a sample as expected but an earlier one shadows it."""
     if made.declared.rule[read.rule].also:
         return
     for number in range(read.rule + 1, len(made.declared.rule)):
@@ -237,7 +236,7 @@ def _check_shadow(made: Mapped, sample: DeclaredSample, read: Read) -> None:
 
 
 def _only(made: Mapped, number: int) -> Mapped:
-    """A mapping of one of its rules."""
+    """Return a mapping with only one of its rules."""
     kept: dict[str, Any] = {
         name: tuple(rule for rule in getattr(made, name) if rule.number == number) for name in _RULES
     }
@@ -245,11 +244,11 @@ def _only(made: Mapped, number: int) -> Mapped:
 
 
 _RULES = ("lines", "records", "signs", "signs_of_records")
-"""Where a mapping has its rules."""
+"""Attributes of a mapping with rules."""
 
 
 def _takes_all(earlier: DeclaredRule, later: DeclaredRule) -> bool:
-    """Whether the earlier of two rules of records reads all that the later would."""
+    """Return True if the earlier of two record rules reads all records of the later one."""
     if earlier.text not in ("", later.text):
         return False
     if any(key not in later.where or later.where[key] != value for key, value in earlier.where.items()):

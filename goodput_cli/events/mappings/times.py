@@ -1,4 +1,4 @@
-"""Times as a mapping says that they are written: by name, or in a format of `strptime`."""
+"""Parse times in the formats that mappings name: a fixed name, or a format of `strptime`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _YEARS, _DAYS = frozenset("Yy"), frozenset("dj")
 
 
 class ClockError(ValueError):
-    """A format of times that cannot be used; args: a sentence."""
+    """Raised for an unusable time format; args: a sentence."""
 
 
 def check_format(written: str) -> None:
-    """Raises ClockError for a format in which no time can be read."""
+    """Raise ClockError for a format in which no time can be read."""
     if not written or written in NAMED:
         return
     if "%" not in written:
@@ -54,7 +54,7 @@ def check_format(written: str) -> None:
 
 
 def read_time(text: str, written: str) -> Stamp:
-    """A time as a format says. Raises BadValueError, or StampError."""
+    """Return a time in the given format. Raises BadValueError or StampError."""
     if written in EPOCHS or (not written and number(text) is not None):
         return _of_epoch(text, EPOCHS.get(written, 1.0))
     if written in ("", "iso"):
@@ -65,19 +65,20 @@ def read_time(text: str, written: str) -> Stamp:
 
 
 def find_time(line: str, written: str) -> Stamp | None:
-    """The time in a format of `strptime` at the beginning of a line. Raises BadValueError for a month 13."""
+    """Return the time in a `strptime` format at the beginning of a line; None if there is none. Raises BadValueError
+    for a month 13."""
     found = pattern_of(written).search(line, 0, HEAD + _LONGEST)
     return None if found is None or found.start() >= HEAD else _parsed(found[0], written)
 
 
 def is_searched(written: str) -> bool:
-    """Whether lines are searched for times of a format."""
+    """Return True if lines are searched for times of this format."""
     return "%" in written
 
 
 @cache
 def pattern_of(written: str) -> re.Pattern[str]:
-    """What times of a format look like: no repeat in it is without a bound."""
+    """Return the pattern of times in a format, without unbounded repeats."""
     parts = [
         _PATTERNS[part[1]] if len(part) == 2 and part[0] == "%" else r"\s{1,3}" if part.isspace() else re.escape(part)
         for part in re.findall(r"%.|\s+|[^%\s]+", written, re.DOTALL)
@@ -87,14 +88,14 @@ def pattern_of(written: str) -> re.Pattern[str]:
 
 def _of_epoch(text: str, unit: float) -> Stamp:
     seconds = number(text)
-    if seconds is None or not 0 <= seconds < _MAX_EPOCH / unit:  # an integer may have thousands of digits
+    if seconds is None or not 0 <= seconds < _MAX_EPOCH / unit:  # An integer may have thousands of digits.
         raise BadValueError(f"{text[:40]} is not a time between 1970 and 2255")
     ns = int(seconds) * round(unit * 1e9) if seconds == int(seconds) else round_to_us(seconds * unit)
     return Stamp(ns, Zone.EXACT, False)
 
 
 def _parsed(text: str, written: str) -> Stamp:
-    """A time in a format of `strptime`; one without a year is of the placeholder."""
+    """Return a time in a `strptime` format; without a year, it has the placeholder year."""
     directives = _DIRECTIVE.findall(written.replace("%%", ""))
     dayless = not _DAYS.intersection(directives)
     yearless = not dayless and not _YEARS.intersection(directives)

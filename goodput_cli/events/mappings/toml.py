@@ -1,6 +1,6 @@
-"""TOML of people and of strangers, in bounded time: its tables as types declare them, and every mistake with its place.
+"""Read untrusted TOML in bounded time, convert its tables to types, and report the location of every mistake.
 
-`tomllib` says what a file holds, and of mistakes in TOML only where; msgspec whether that is of a type.
+`tomllib` reports only the position of syntax errors; msgspec checks types.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from goodput_cli.vocabulary.text import did_you_mean
 
 MOST_PARTS = 100
 _LONG_KEY = re.compile(rf"(?:^|[\[,{{\s])(?:[\w-]+[ \t]*\.[ \t]*){{{MOST_PARTS}}}")
-"""A dotted key of so many parts: the time that `tomllib` takes grows with their square."""
+"""A dotted key with too many parts: the run time of `tomllib` is quadratic in their number."""
 _LONG_NUMBER = re.compile(r"[\d_]{4300,}")
 
 
 def read_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """What a text of TOML says. Raises tomllib.TOMLDecodeError, for what is nested too deep too."""
+    """Parse TOML. Raises tomllib.TOMLDecodeError, also for too deep nesting."""
     if _LONG_KEY.search(text):
         raise tomllib.TOMLDecodeError(f"a key of more than {MOST_PARTS} parts")
     try:
@@ -35,12 +35,13 @@ def read_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str,
         raise tomllib.TOMLDecodeError("nested too deep") from None
     except tomllib.TOMLDecodeError:
         raise
-    except ValueError as error:  # Python refuses to read thousands of digits
+    except ValueError as error:  # Python refuses to read thousands of digits.
         raise tomllib.TOMLDecodeError(_long_number(text) or str(error)) from None
 
 
 def _long_number(text: str) -> str:
-    """Return what is wrong with the first number of thousands of digits, with its key and place; "" without one."""
+    """Return the error for the first number with thousands of digits, with its key and position; empty if there is
+    none."""
     for number, line in enumerate(text.splitlines(), start=1):
         found = _LONG_NUMBER.search(line)
         if found is not None:
@@ -52,11 +53,11 @@ def _long_number(text: str) -> str:
 
 
 Path = tuple[str | int, ...]
-"""Keys and numbers (from 0) that lead to a value."""
+"""Keys and indices that lead to a value."""
 
 
 class TomlFile:
-    """The text of a TOML file, and what it holds. Raises UsageError where it is none."""
+    """Text and content of a TOML file. Raises UsageError for invalid TOML."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -67,7 +68,7 @@ class TomlFile:
             raise self._no_toml(str(error)) from None
 
     def position(self, path: Path) -> tuple[int, int]:
-        """Line and column, from 1, of what a path leads to; of the nearest thing above it where it leads to nothing."""
+        """Return line and column, from 1, of the value at a path, or of its nearest existing parent."""
         while path and not _leads(self.content, path):
             path = path[:-1]
         if not path:
@@ -82,20 +83,20 @@ class TomlFile:
 
     @staticmethod
     def _as_written(path: Path, text: str) -> Path:
-        """A path up to an array that begins on a line: which element something is of cannot be told there."""
+        """Return a path up to an array that begins on this line; the element within it is unknown."""
         for at, part in enumerate(path):
             if isinstance(part, int) and re.search(rf"(?<![\w-]){re.escape(str(path[at - 1]))}[\"']?\s*=\s*\[", text):
                 return path[:at]
         return path
 
     def _first_line(self, path: Path) -> int:
-        """The line on which what a path leads to begins: behind the longest beginning of the file that is TOML and does
-        not hold it. Beginnings that end inside a value are no TOML, and are passed over."""
+        """Return the first line of the value at a path, by bisection over the beginnings of the file that are valid
+        TOML."""
         without, within = 0, len(self._lines)
         while within - without > 1:
             middle = (without + within) // 2
             probe, content = self._first_that_is_toml(range(middle, without, -1))
-            if content is None:  # all between is one value
+            if content is None:  # All lines between are one value.
                 probe, content = self._first_that_is_toml(range(middle + 1, within))
                 if content is None:
                     break
@@ -106,7 +107,7 @@ class TomlFile:
         return without + 1
 
     def _first_that_is_toml(self, counts: range) -> tuple[int, dict[str, Any] | None]:
-        """The first of some numbers of lines of which the file's beginning is TOML, and what it holds."""
+        """Return the first number of lines that are valid TOML, and their content; (0, None) if there is none."""
         for lines in counts:
             try:
                 return lines, read_toml("".join(self._lines[:lines]))
@@ -124,7 +125,7 @@ class TomlFile:
 
 
 class Mistake(ValueError):
-    """What is wrong with a table; `path` leads from it to where."""
+    """Raised for a wrong table; `path` leads from it to the mistake."""
 
     def __init__(self, sentence: str, *path: str | int) -> None:
         super().__init__(sentence)
@@ -132,26 +133,26 @@ class Mistake(ValueError):
 
 
 class TomlLocation(Struct, frozen=True):
-    """A place in a file, looked for only if something is wrong there."""
+    """A location in a file, computed only if something is wrong there."""
 
     file: TomlFile
     path: Path = ()
 
     def of(self, *path: str | int) -> TomlLocation:
-        """A place below."""
+        """Return a location within this one."""
         return TomlLocation(self.file, (*self.path, *path))
 
     def error(self, sentence: str, kind: Callable[[str], UsageError] = UsageError) -> UsageError:
-        """A mistake at this place."""
+        """Return an error at this location."""
         return kind(f"{self}: {sentence}")
 
     def error_of(self, mistake: Mistake) -> UsageError:
-        """A mistake in the table at this place."""
+        """Return the error for a mistake in the table at this location."""
         return self.of(*mistake.path).error(str(mistake))
 
     @property
     def line(self) -> int:
-        """The number of its line, from 1."""
+        """Return its line number, from 1."""
         return self.file.position(self.path)[0]
 
     def __str__(self) -> str:
@@ -180,8 +181,8 @@ _WRITTEN = {
 
 
 def converted(kind: type[Table], content: Any, place: TomlLocation, holder: str) -> Table:
-    """A table of TOML as its type declares it. holder: what it is, such as `a mapping`. Raises UsageError with the
-    place of the first mistake."""
+    """Convert a TOML table to its type. holder: its description, such as `a mapping`. Raises UsageError with the
+    location of the first mistake."""
     try:
         table: Table = _convert(content, kind)
     except ValidationError as error:
@@ -194,8 +195,11 @@ def _convert(content: Any, kind: Any) -> Any:
 
 
 def _mistake(hint: Any, content: Any, error: ValidationError, holder: str, key: str = "", words: str = "") -> Mistake:
-    """What is wrong with content that is not as a type says. holder: what has its keys, such as `a rule`; key: whose
-    value it is; words: what that should be. msgspec says only the first, and its path without the names of keys."""
+    """Return the mistake in content that does not fit a type; msgspec reports only the first one, without the names of
+    keys.
+
+    holder: what has its keys, such as `a rule`. key: of its value. words: the expected value.
+    """
     words = _description(hint) or words
     for kind in _alternatives(hint):
         inside = _inside(kind, content)
@@ -223,7 +227,7 @@ def _mistake(hint: Any, content: Any, error: ValidationError, holder: str, key: 
 
 
 def _inside(kind: Any, content: Any) -> dict[Any, Any]:
-    """Which keys or places content may have, and the type of each; empty for what is not of this kind or holds none."""
+    """Return the allowed keys or indices of content with their types; empty if it is of another kind."""
     inner = get_args(kind)
     if isinstance(content, dict) and _is_table(kind):
         hints = get_type_hints(kind, include_extras=True)
@@ -244,7 +248,7 @@ def _is_table(kind: Any) -> bool:
 
 
 def _alternatives(hint: Any) -> list[Any]:
-    """The types of which a value has one."""
+    """Return the alternative types of a value."""
     if get_origin(hint) is Annotated:
         return _alternatives(get_args(hint)[0])
     return [kind for one in get_args(hint) for kind in _alternatives(one)] if _is_union(hint) else [hint]
@@ -255,7 +259,7 @@ def _is_union(hint: Any) -> bool:
 
 
 def _metas(hint: Any) -> list[Meta]:
-    """What is said of a type, the outermost first."""
+    """Return the metadata of a type, the outermost first."""
     if get_origin(hint) is Annotated:
         return [*(one for one in get_args(hint)[1:] if isinstance(one, Meta)), *_metas(get_args(hint)[0])]
     return [meta for one in get_args(hint) for meta in _metas(one)] if _is_union(hint) else []
@@ -266,7 +270,7 @@ def _description(hint: Any) -> str:
 
 
 def _sentence(key: str, hint: Any, content: Any) -> str:
-    """What a value of a type is written as."""
+    """Return how a value of a type is written."""
     for kind in _alternatives(hint):
         if get_origin(kind) is Literal or (isinstance(kind, type) and issubclass(kind, Enum)):
             choices = [str(one) for one in get_args(kind) or kind]
