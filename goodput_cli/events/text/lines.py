@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +23,11 @@ UNREAD_STEPS = 3
 """So many lines that look as if they were about steps, of different numbers, are no chance."""
 LONGEST = 1 << 16
 """Longer lines are noise."""
-_NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE, _COLON = (ord(one) for one in '\n\r {":')
+_NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE, _COLON, _CLOSING = (ord(one) for one in '\n\r {":]')
+_BAR_BEFORE = re.compile(rb"\[\d[\d:]*<[^\[\]\r\n]*(?:it/s|s/it)[^\[\]\r\n]*\]\Z")
+"""The time, the rate and further values of a progress bar, up to the bracket that closes them."""
+_LONGEST_RATE = 512
+"""Length within which a bar has them."""
 _MASK = bytes.maketrans(b"123456789", b"000000000")
 _PRIME = np.uint64(0x100000001B3)
 _COLLECTED, _NAMED = 20, 64
@@ -55,6 +60,11 @@ class Lines:
             ends = np.append(ends, len(data))
         self.start = np.zeros(len(ends), dtype=np.int64)
         self.start[1:] = ends[:-1] + 1
+        behind = self._behind_bars()
+        if len(behind):
+            returns = True
+            self.start = np.union1d(self.start, behind)
+            ends = np.union1d(ends, behind)
         self.end: I64 = ends
         self.number = np.arange(len(ends), dtype=np.int64)
         """Of each line, how many line ends stand before it."""
@@ -66,6 +76,20 @@ class Lines:
         """Of each, the first that no line end parts from it."""
         self.overwritten: Mask = self._overwritten() if returns else np.zeros(len(ends), dtype=np.bool_)
         """Whether a later one of the same stands in its place, which is not blank."""
+
+    def _behind_bars(self) -> I64:
+        """int64[n]: where text begins on the line of a progress bar, behind the bracket that closes it. A bar does not
+        end its line, so what another stream prints next is a line of its own."""
+        if b"it/s" not in self._data and b"s/it" not in self._data:
+            return np.empty(0, dtype=np.int64)
+        closed = np.flatnonzero((self._bytes[:-1] == _CLOSING) & (self._bytes[1:] > _BLANK)) + 1
+        line = np.searchsorted(self.start, closed, side="right") - 1
+        begins = self.start[line].tolist()
+        found = [
+            place for place, begin in zip(closed.tolist(), begins, strict=True)
+            if _BAR_BEFORE.search(self._data, max(begin, place - _LONGEST_RATE), place)
+        ]  # fmt: skip
+        return np.array(found, dtype=np.int64)
 
     def _overwritten(self) -> Mask:
         black = np.append(0, np.cumsum(self._bytes > _BLANK))

@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from goodput_cli.events.text.counted_steps import epoch_of
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
+from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.programs.bar_tracks import one_bar_each
 from goodput_cli.events.text.programs.progress_bars import NAME, Bar, bar_of, header_of, is_of_bars
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
+_PACE = 10
+"""Number of strides that show the pace of a bar whose clock counts seconds."""
 _OF_ALL_EPOCHS = ("", "steps")
 """Names of bars that count all of training: the Trainer's, and that of loops over steps. Others (`Training`) mostly
 begin anew with each epoch."""
@@ -72,7 +74,7 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
     first: the number of the first epoch."""
     if not any(bar_of(log_line) is not None for log_line in log_lines):
         return [*_clocks_of(log_lines)]
-    log_lines = one_bar_each(_bars_first(log_lines))
+    log_lines = one_bar_each(log_lines)
     others = any(log_line.event is not None and log_line.event.type is EventType.STEP for log_line in log_lines)
     streams: defaultdict[str, list[LogLine]] = defaultdict(list)
     for log_line in log_lines:
@@ -81,6 +83,7 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
     stories = {name: _Story(first, evaluations_are_said=any(is_of_bars(log_line, EventType.EVAL) for log_line in own))
                for name, own in streams.items()}  # fmt: skip
     told: list[LogLine] = []
+    bases: list[int] = []  # number of steps before the bar of each
     evaluations: list[tuple[int, LogLine]] = []  # behind how many lines each stands
     for log_line in log_lines:
         story = stories[log_line.stream]
@@ -93,23 +96,14 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
             continue
         evaluations += story.ended_evaluation() if bar is not None else ()
         told += _told(log_line, training, story)
+        bases += [story.base] * (len(told) - len(bases))
     evaluations += [one for story in stories.values() for one in story.ended_evaluation()]
-    placed = ((place, 0, evaluation) for place, evaluation in evaluations)
-    ordered = sorted((*placed, *((at, 1, one) for at, one in enumerate(told))), key=itemgetter(0, 1))
-    told = [log_line for _, _, log_line in ordered]
-    return [one for at, log_line in enumerate(told) for one in (*_resumed(told, at), log_line)]
-
-
-def _bars_first(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """Return the log lines, where the state of a bar precedes a death that is printed behind it: a bar that does not
-    end has no line of its own."""
-    found = list(log_lines)
-    for at in range(1, len(found)):
-        before, log_line = found[at - 1], found[at]
-        is_death = before.event is not None and before.event.type in ENDS
-        if is_death and before.line == log_line.line and bar_of(log_line) is not None:
-            found[at - 1 : at + 1] = log_line, before
-    return found
+    placed = ((place, 0, evaluation, 0) for place, evaluation in evaluations)
+    ordered = sorted(
+        (*placed, *((at, 1, *one) for at, one in enumerate(zip(told, bases, strict=True)))), key=itemgetter(0, 1)
+    )
+    told = [log_line for _, _, log_line, _ in ordered]
+    return [one for at, (*_, log_line, base) in enumerate(ordered) for one in (*_resumed(told, at, base), log_line)]
 
 
 def _clocks_of(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
@@ -121,9 +115,10 @@ def _clocks_of(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
             yield replace(log_line, event=None)
 
 
-def _resumed(log_lines: Sequence[LogLine], at: int) -> Iterator[LogLine]:
-    """Where a process began whose bar began at 0: it jumps to a step behind a checkpoint, and goes on in smaller steps
-    from there. It made no more of them before than then, and no more than its time allows."""
+def _resumed(log_lines: Sequence[LogLine], at: int, base: int) -> Iterator[LogLine]:
+    """Yield where a process began whose bar began at 0. A first record that jumps ahead of its time continues from a
+    checkpoint, at most one stride before the record and at most the steps that its time allows. base: number of steps
+    before the bar."""
     first = log_lines[at]
     if first.event is None or not is_of_bars(first, EventType.STEP):
         return
@@ -131,16 +126,31 @@ def _resumed(log_lines: Sequence[LogLine], at: int) -> Iterator[LogLine]:
     start = next((log_line for log_line in before if log_line.event is not None), None)
     if start is None or not is_of_bars(start, EventType.START):
         return
-    behind = (log_lines[row] for row in range(at + 1, len(log_lines)))
-    later = next((one for one in behind if one.stream == first.stream and is_of_bars(one, EventType.STEP)), None)
     step = first.event.step or 0
-    ahead = step
-    if later is not None and later.event is not None and later.event.step:
-        ahead = later.event.step - step
-        ahead = min(ahead, max(1, (first.event.took or 0) * ahead // max(later.event.took or 0, 1)))
-    yield replace(
-        first, event=ParsedEvent(NAME, EventType.RESUME, step - ahead if step > 1.5 * ahead else 0, counted=False)
-    )
+    stride, steps, took = _pace_after(log_lines, at)
+    allowed = (first.event.took or 0) * steps // took if took else step
+    ahead = min(stride or step, max(1, allowed))
+    began = step - ahead if step > 1.5 * ahead else 0
+    resumed = base if took and 2 * allowed >= step - base else began
+    yield replace(first, event=ParsedEvent(NAME, EventType.RESUME, resumed, counted=False))
+
+
+def _pace_after(log_lines: Sequence[LogLine], at: int) -> tuple[int, int, int]:
+    """Return the steps of the first record after a record of its process, and the steps and time (ns) of the records
+    that show its pace; 0 without any."""
+    stride = steps = took = 0
+    first = log_lines[at].event
+    last = 0 if first is None else first.step or 0
+    for row in range(at + 1, len(log_lines)):
+        log_line = log_lines[row]
+        one = log_line.event
+        if one is None or log_line.stream != log_lines[at].stream or not is_of_bars(log_line, EventType.STEP):
+            continue
+        if one.step is None or one.step <= last or steps >= _PACE * max(stride, 1):
+            break
+        stride = stride or one.step - last
+        steps, took, last = steps + one.step - last, took + (one.took or 0), one.step
+    return stride, steps, took
 
 
 def _counted(log_lines: Sequence[LogLine], trainer: bool) -> set[tuple[str, int]]:

@@ -269,16 +269,15 @@ RULES = (
     LineRule(NAME, " CANCELLED AT ",
              pattern(r"\*\*\* (?:JOB|STEP) (?P<id>\S+) (?:ON (?P<node>\S+) )?CANCELLED AT "
                  r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?: (?i:DUE TO) (?P<why>.*?))? ?\*\*\*"),
-             _cancelled, "cancelled", also=True),  # It may follow a progress bar, whose line has no end.
+             _cancelled, "cancelled"),
     LineRule(NAME, "srun: error: ",
              pattern(r"srun: error: \S+: tasks? [\d,-]+: "
                  r"(?P<why>Killed|Exited with exit code [1-9]\d*|Segmentation fault|Out Of Memory|Aborted|Bus error)"),
-             lambda found: _died(found["why"].rpartition(" ")[2], "task", (("why", found["why"]),)), "srun task",
-             also=True),
+             lambda found: _died(found["why"].rpartition(" ")[2], "task", (("why", found["why"]),)), "srun task"),
     LineRule(NAME, "srun: error: ", pattern(r"srun: error: (?P<why>Node failure on \S+)"),
-             _because(EventType.CRASHED, "node"), "srun node", also=True),
+             _because(EventType.CRASHED, "node"), "srun node"),
     LineRule(NAME, "srun: error: ", pattern(r"srun: error: \S+: tasks? [\d,-]+: Terminated"),
-             _plain(EventType.TERMINATED, "task"), "srun terminated", also=True),
+             _plain(EventType.TERMINATED, "task"), "srun terminated"),
     LineRule(NAME, "error: Detected ", pattern(r"error: Detected \d+ (?P<why>oom[-_]kill) event"),
              _because(EventType.CRASHED, "task"), "oom_kill"),
     LineRule(NAME, "terminate called after throwing",
