@@ -191,7 +191,9 @@ SEVERAL, ALONE = dict(several()), dict(alone())
 def test_several_runs_in_one_file_are_a_question(tmp_path: Path, name: str) -> None:
     analysis = read(tmp_path, SEVERAL[name])
     (doubt,) = (one for one in analysis.diagnostics if one.code == CODE)
-    assert "If separate runs share this file, these numbers are wrong" in doubt.message
+    assert "so goodput is not judged" in doubt.message
+    assert not analysis.is_measurable
+    assert read(tmp_path, SEVERAL[name], job_name="mine").is_measurable
     assert doubt.message in " ".join(first_screen(analysis, Page()).split())
     assert CODE not in codes(read(tmp_path, SEVERAL[name], job_name="mine"))
 

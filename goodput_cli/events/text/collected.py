@@ -128,6 +128,7 @@ class Texts:
         self.former: Mapping[str, str] = {}
         """What jobs were called before 0.2; made by `rows`."""
         self._unread: dict[str, str] = {}
+        self._several_runs: dict[str, str] = {}
         self._run_names: dict[str, str] = {}
         self._views: dict[int, str | None] = {}
         self._odd_rows: Mapping[int, RowClock] = {}
@@ -173,6 +174,7 @@ class Texts:
             self._signs += signs_of_allocations(job, of_job, names, output.notes, self._odd_rows)
             self._measure(job, of_job, names, output.notes)
             self._put_together(of_job, names, output.notes)
+        self._several_runs = {} if hints.job_name is not None else _several_runs(self._every, by_job, names)
         self._unread = _unread_steps(self._every, by_job, names)
         self._jobs = _jobs_of_sources(self._every, by_job, names, {*by_job, *others})
         builder = RowBuilder()
@@ -240,6 +242,7 @@ class Texts:
             hosts_of_job=hints.hosts_of_job,
             quotes=hints.quotes,
             unread_steps=self._unread,
+            several_runs=self._several_runs,
             run_names=self._run_names,
         )
 
@@ -456,6 +459,19 @@ class Texts:
         placed = infer_times(source.log_lines, modified, hints.year, local, ONE_STORY, near, start)
         placed = replace(placed, anew=by_elapsed(source.log_lines))
         return replace(placed, naive=()) if said_zone else placed
+
+
+def _several_runs(
+    sources: Mapping[int, CollectedSource], by_job: Mapping[str, Sequence[Part]], names: Sequence[str]
+) -> dict[str, str]:
+    """See `EvidenceOfLog.several_runs`."""
+    found: dict[str, str] = {}
+    for job, parts in by_job.items():
+        for code, log_lines in parts:
+            turns = sources[code].interleaved
+            if turns is not None and any(said(log_line).type in _ABOUT_STEPS for log_line in log_lines):
+                found.setdefault(job, f"{names[code]}:{turns.lines[1]}")
+    return found
 
 
 def _unread_steps(

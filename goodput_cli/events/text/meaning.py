@@ -480,8 +480,8 @@ class Interleaved(NamedTuple):
         if self.losses is not None:
             shown = f"step {step} with loss {self.losses[0]:g} and with loss {self.losses[1]:g}"
         return (
-            f"found two interleaved step counters ({shown}). They count as one job. If separate runs share this file, "
-            "these numbers are wrong: use one file per run. If it is one job, confirm it with --job-name"
+            f"found two interleaved step counters ({shown}), so goodput is not judged. If separate runs share this "
+            "file, use one file per run. If it is one job, confirm it with --job-name"
         )
 
 
@@ -503,17 +503,18 @@ class _Lane:
     final: str = ""
     """The last line of its last step, where a bar was drawn anew."""
     first_of_step: tuple[str, str] | None = None
-    """Of a bar, the first line of that step, and the last of the step before."""
+    """The first line of that step, and the last of the step before."""
 
-    @property
-    def carried(self) -> bool:
+    def is_carried(self, bar: bool) -> bool:
         """Return True if the first line of that step holds the loss of the step before, as a bar's does before it is
         known."""
-        return self.first_of_step is None or loss_in(self.first_of_step[0]) == loss_in(self.first_of_step[1])
+        if self.first_of_step is None:
+            return bar
+        losses = loss_in(self.first_of_step[0]), loss_in(self.first_of_step[1])
+        return losses[0] == losses[1] and (bar or losses[0] is not None)
 
-    def add(self, line: int, step: int, text: str, bar: bool) -> None:
-        if bar:
-            self.first_of_step = text, self.final
+    def add(self, line: int, step: int, text: str) -> None:
+        self.first_of_step = text, self.final
         self.stride, self.last, self.final = step - self.last, step, text
         lines = self.lines
         lines[step] = line, text
@@ -542,9 +543,9 @@ class InTurns:
         rounded: whether several steps have one number."""
         current = self._lanes[-1] if self._lanes else None
         if current is not None and step - current.last == current.stride > 0:
-            current.add(line, step, text, bar)
+            current.add(line, step, text)
             return
-        if current is not None and step == current.last and (rounded or (bar and self._drawn_anew(current, text))):
+        if current is not None and step == current.last and (rounded or self._drawn_anew(current, text, bar)):
             current.final = text
             return
         lane = self._lane_of(step)
@@ -557,7 +558,7 @@ class InTurns:
             self._compare(current, lane, _Said(line, step, text))
             self._lanes.remove(lane)
             self._lanes.append(lane)
-        lane.add(line, step, text, bar)
+        lane.add(line, step, text)
 
     def found(self) -> Interleaved | None:
         """An example, where several runs seem to print."""
@@ -584,8 +585,8 @@ class InTurns:
             return exact[0] if exact[0] is self._lanes[-1] else exact[-1]
         return min(below, key=lambda lane: step - lane.last, default=None)
 
-    def _drawn_anew(self, lane: _Lane, text: str) -> bool:
-        return lane.carried or loss_in(text) == loss_in(lane.final)
+    def _drawn_anew(self, lane: _Lane, text: str, bar: bool) -> bool:
+        return lane.is_carried(bar) or (bar and loss_in(text) == loss_in(lane.final))
 
     def _compare(self, left: _Lane, lane: _Lane, said: _Said) -> None:
         """Note what is printed when a lane is gone on with behind lines of another one."""
