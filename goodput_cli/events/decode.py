@@ -101,7 +101,7 @@ class Decoder:
     def add(self, source: str, parsed: ParsedPart) -> None:
         """Decode the records of a block."""
         code = self.sources.code(source)
-        self._stray = _STRAY if parsed.text is None else _OTHER
+        self._stray = _STRAY if parsed.text is None or parsed.bad else _OTHER  # bad: of a document of JSON lines
         if parsed.text is not None:
             self._output.texts.add(code, parsed.text)
         elif parsed.modified_ns is not None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import structs
@@ -18,12 +20,17 @@ from goodput_cli.events.device_tables import DeviceTable
 from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.formats import collected
 from goodput_cli.events.formats.base import NOTHING, DocumentReader, ParsedPart
-from goodput_cli.events.json_documents import JsonLinesReader, JsonObjects
+from goodput_cli.events.json_documents import NOT_JSON, JsonLinesReader, JsonObjects
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.sources.base import Batch, RawBatch, Record
 from goodput_cli.sources.blocks import is_event_file
 from goodput_cli.sources.layouts import RUN_FILE_ENDING, is_device_table, side_log, store_file
 
+if TYPE_CHECKING:
+    from goodput_cli.events.text.collector import TextPart
+    from goodput_cli.events.text.scan import TextLines
+
+_AN_OBJECT = b"object"
 _HEAD = 1 << 16
 _LONGEST_FIELD = 1 << 20
 
@@ -115,7 +122,56 @@ def document_reader(
         reader = _of_text(batch, hints or ReadingOptions())
         if reader is not None:
             return reader
-    return JsonLinesReader(fast)
+    return JsonLinesWithDeaths(batch.source, fast, hints or ReadingOptions())
+
+
+class JsonLinesWithDeaths:
+    """Reader of a document with one JSON object per line, and of deaths that are printed between the objects."""
+
+    by_line = True
+
+    def __init__(self, source: str, fast: FastJson | None, hints: ReadingOptions) -> None:
+        """fast: the reader of earlier documents."""
+        self._records = JsonLinesReader(fast)
+        self._source, self._hints = source, hints
+        self._text: TextLines | None = None
+        """The reader of the other lines; None before the first of them."""
+
+    def feed(self, batch: RawBatch) -> ParsedPart:
+        """Return the records of the next lines, and what other lines say about deaths."""
+        parsed = self._records.feed(batch)
+        is_open = self._text is not None and not self._text.is_idle
+        if not is_open and not any(reason == NOT_JSON for _, reason in parsed.bad):
+            return parsed
+        text = self._text_reader().feed(replace(batch, data=_without_objects(batch.data))).text
+        return parsed if text is None else structs.replace(parsed, text=_of_deaths(text))
+
+    def finish(self) -> ParsedPart:
+        """Return what the last lines say about deaths."""
+        return NOTHING if self._text is None else self._text.finish()
+
+    def _text_reader(self) -> TextLines:
+        from goodput_cli.events.text.scan import TextLines
+
+        if self._text is None:
+            self._text = TextLines(self._hints.mappings.ruleset, self._source)
+        return self._text
+
+
+def _without_objects(data: bytes) -> bytes:
+    """Return lines, where a word stands for each JSON object: it shows that its process went on."""
+    lines = data.replace(b"\r\n", b"\n").split(b"\n")
+    return b"\n".join(_AN_OBJECT if line.lstrip().startswith(b"{") else line for line in lines)
+
+
+def _of_deaths(text: TextPart) -> TextPart:
+    """Return what text between JSON objects says about deaths: ends of processes that have a time, and evidence."""
+    from goodput_cli.events.text.collector import TextPart
+    from goodput_cli.events.text.log_lines import ENDS
+
+    ends = [one for one in text.log_lines if one.event is not None and one.event.type in ENDS]
+    ends = [one for one in ends if one.stamp is not None or (one.event is not None and one.event.at is not None)]
+    return TextPart(ends, modified_ns=text.modified_ns, seen=text.seen, left_out=text.left_out, signs=text.signs)
 
 
 def _of_tracker(batch: RawBatch, hints: ReadingOptions | None) -> DocumentReader | None:

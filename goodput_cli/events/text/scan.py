@@ -152,6 +152,11 @@ class TextLines:
             read.placed += [(hit.at, log_line) for log_line in more]
             read.meant.append(hit.at)
 
+    @property
+    def is_idle(self) -> bool:
+        """Return True if no death is followed that later lines could explain."""
+        return self._observer.is_idle
+
     def finish(self) -> ParsedPart:
         """The end of the document: what was seen at its end is left over."""
         return without_records(TextPart(seen=self._observer.finish(), left_out=self._observer.dropped))
