@@ -331,10 +331,18 @@ def ranks_of(seen: Iterable[FailureEvidence]) -> set[int]:
     return found | {one.rank for one in seen if one.rank is not None and one.speaker in ("process", "launcher")}
 
 
+_REPORTS_OF_DEATHS = frozenset({"fatal python error", "job of a shell"})
+"""Rules for lines that report the end of a process whatever follows."""
+
+
 def ends_by_exception(one: FailureEvidence, going_on: tuple[str, int]) -> bool:
-    """Return True if the process ended with an uncaught exception: a traceback that no logger printed, without an
-    ordinary line of the process after it. going_on: the source and the line at which the next attempt begins; its lines
-    belong to another process."""
+    """Return True if the process ended with an uncaught exception or a fatal signal.
+
+    A traceback that no logger printed, or a report of its interpreter or shell, shows it, without an ordinary line of
+    the process after it. going_on: the source and the line at which the next attempt begins; its lines belong to
+    another process."""
+    if one.row in _REPORTS_OF_DEATHS:
+        return not one.beside and (one.ordinary is None or (one.source == going_on[0] and one.ordinary >= going_on[1]))
     if not one.raised or one.beside or one.speaker != "process":
         return False
     source, line = going_on
