@@ -1,4 +1,4 @@
-"""Logs of a program of one's own, and what is accounted for with the mapping that is drafted of one."""
+"""Helpers for drafts: logs of a custom program, and their analysis with a drafted mapping."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def at(second: float, form: str) -> str:
 
 
 def drafted(tmp_path: Path, text: str, name: str = "train.log", **options: object) -> Analysis:
-    """What is accounted for with the mapping that is drafted of a log."""
+    """Return the analysis of a log with the mapping drafted from it."""
     log, own = tmp_path / name, tmp_path / "my.toml"
     log.write_text(text, encoding="utf-8", newline="")
     own.write_text(draft_mapping(str(log)).text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Tables of trainers with a clock of their own, or with the time of a step (docs/formats.md, Tables of trainers)."""
+"""Tables of trainers with their own clock, or with the time of a step (docs/formats.md, Tables of trainers)."""
 
 from __future__ import annotations
 

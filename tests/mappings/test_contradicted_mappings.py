@@ -1,4 +1,4 @@
-"""`goodput check --mapping` warns where a log contradicts a rule that somebody wrote."""
+"""`goodput check --mapping` warns if a log contradicts a user's rule."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def warned(log: Path, mapping: str) -> list[tuple[str, str]]:
-    """What is said, and the line."""
+    """Return the warning and its line."""
     own = log.with_name("my.toml")
     own.write_text(mapping, encoding="utf-8")
     found = goodput_cli.check(str(log), mapping=(str(own),)).findings
@@ -72,7 +72,7 @@ STEPS_ALONE = 'name = "mine"\n[[rule]]\nevent = "step"\nline = "step {step:int} 
 ANSWERS = {
     "with this rule, goodput is 0.": log_of(lives(2, WEEKEND)),
 }  # fmt: skip
-"""What is said of a whole answer that cannot be, and a log of which it is."""
+"""Warnings about an implausible result as a whole, each with a log."""
 
 
 @pytest.mark.parametrize("said", ANSWERS)

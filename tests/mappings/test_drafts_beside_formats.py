@@ -1,4 +1,4 @@
-"""Where formats and drafts meet: bars whose clock holds saves, stamps of rich, tables of drafted logs, long logs."""
+"""Formats next to drafts: bars whose clock contains saves, timestamps of rich, tables of drafted logs, long logs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CANCELLED = "slurmstepd: error: *** JOB 1234 ON node1 CANCELLED AT 2026-03-01T10
 
 
 def bar_with_saves(took: int) -> str:
-    """200 steps of 1 s by a bar, a save behind each fortieth, which the bar's clock counts too."""
+    """Return a bar of 200 steps of 1 s with a save after every fortieth, which the bar's clock contains."""
     told, states, elapsed = pytorch(30, "Starting training"), [], 0
     for step in range(0, 201, 2):
         elapsed += 2 if step else 0
@@ -61,7 +61,7 @@ def test_a_draft_of_a_bar_with_saves_tells_them_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["[%H:%M:%S]", "[%m/%d/%y %H:%M:%S]"])
 def test_a_format_is_read_behind_the_stamps_of_rich(tmp_path: Path, form: str) -> None:
-    """Rich's handler writes the level, the message and `FILE:LINE`, and each second once."""
+    """Rich's handler writes the level, the message and `FILE:LINE`, and each second only once."""
     plain = re.findall(r" 10:(\d\d):(\d\d),\d+ - root - INFO - (.*)", TORCHTITAN.read_text(encoding="utf-8"))
     told, before = [], ""
     for minute, second, text in plain:
@@ -95,7 +95,7 @@ def test_a_list_of_jobs_names_the_mapping_that_a_job_needs(tmp_path: Path, capsy
 
 
 def test_an_answer_that_cannot_be_refuses_a_side_of_a_comparison(tmp_path: Path) -> None:
-    """The rules of the first log read the other one too, whose two lives have a weekend between them."""
+    """The rules of the first log also match the other one, whose two attempts are a weekend apart."""
     first, second = tmp_path / "a.log", tmp_path / "b.log"
     first.write_text(log_of(lives(2, 60)), encoding="utf-8")
     second.write_text(log_of(lives(2, WEEKEND)), encoding="utf-8")
@@ -107,7 +107,7 @@ def test_an_answer_that_cannot_be_refuses_a_side_of_a_comparison(tmp_path: Path)
 def test_a_long_log_is_drafted_from_its_first_part_and_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:  # fmt: skip
-    """1,000 steps of 10 s: 400 lines, or the first 16 KiB, are guessed from and proven on."""
+    """1,000 steps of 10 s; the draft is inferred from and proven on 400 lines, or the first 16 KiB."""
     log = tmp_path / "train.log"
     log.write_text("".join(pytorch(10 * n, f"step {n} loss 1.1") for n in range(1, 1001)), encoding="utf-8")
     monkeypatch.setattr(drafting, limit, 400 if limit == "_MOST_LINES" else 1 << 14)
@@ -122,7 +122,8 @@ def test_a_long_log_is_drafted_from_its_first_part_and_read_whole(
 def test_what_contradicts_a_draft_behind_that_part_refuses_its_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
-    """60 lives of ten steps, of which the first 50 lines show five: the whole answer is tested on all."""
+    """60 attempts of ten steps, only five of them in the first 50 lines: the whole result is checked against all
+    lines."""
     log = tmp_path / "train.log"
     lives = (pytorch(200 * life + 10 * n, f"step {n} loss 1.1") for life in range(60) for n in range(1, 11))
     log.write_text("".join(lives), encoding="utf-8")

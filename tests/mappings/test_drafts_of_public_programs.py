@@ -1,4 +1,4 @@
-"""Small logs in the words of public training programs whose drafts were wrong: each is answered as it was made."""
+"""Small logs in the words of public training programs, whose drafts were once wrong, with known results."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from tests.mappings.drafting import at, pytorch
 
 EPOCHS, STEPS, EACH, EVAL = 5, 100, 0.8, 24.0
-"""Five epochs of a hundred steps, with an evaluation behind each."""
+"""Five epochs of a hundred steps, with an evaluation after each."""
 LENGTH = EPOCHS * (STEPS * EACH + EVAL)
 TRAINED = 100 * EPOCHS * STEPS * EACH / LENGTH
 """Percent of the time from the first step's begin to the end of the last evaluation."""
 
 
 def second(epoch: int, step: int) -> float:
-    """When a step of an epoch is done, both from 0."""
+    """Return the second at which a step of an epoch is completed, both from 0."""
     return epoch * (STEPS * EACH + EVAL) + (step + 1) * EACH
 
 
@@ -27,7 +27,7 @@ def epochs(
     begin: Callable[[int, float], str], step: Callable[[int, int, float], str], end: Callable[[int, float], str],
     every: int = 10,
 ) -> str:  # fmt: skip
-    """What is said at the begin of each epoch, in each tenth step of it, and behind its evaluation."""
+    """Return lines for the begin of each epoch, each tenth step, and the end of its evaluation."""
     said = ""
     for epoch in range(EPOCHS):
         said += begin(epoch, second(epoch, -1))
@@ -47,7 +47,7 @@ def bar(n: int, seconds: float, total: int = STEPS) -> str:
 
 
 def logs() -> Iterator[tuple[str, str, float]]:
-    """A name, a log, and the percent that it shows."""
+    """Yield a name, a log, and its percentage."""
     yield "epochs that start and evaluations that finish", epochs(
         lambda e, s: f"{stamp(s)}Start epoch {e}\n",
         lambda e, n, s: f"{stamp(s)}Train Epoch: {e} [{(n + 1) * 1024:>6}/{STEPS * 1024} ({n + 1}%)] Loss: 3.1\n",
@@ -90,7 +90,7 @@ def test_five_epochs_of_one_process(tmp_path: Path, name: str) -> None:
 
 
 def test_epochs_of_a_bar_without_a_rank_are_counted(tmp_path: Path) -> None:
-    """Each rank announces the epoch, and the bar does not show which rank draws it."""
+    """Each rank logs the epoch, but the bar has no rank."""
     log = epochs(
         lambda e, s: "".join(f"[rank{rank}]: {at(s, '%H:%M:%S')} Epoch {e}/{EPOCHS - 1}\n" for rank in (0, 1)),
         lambda _, n, __: bar(n, (n + 1) * EACH),
@@ -102,7 +102,7 @@ def test_epochs_of_a_bar_without_a_rank_are_counted(tmp_path: Path) -> None:
 
 
 def test_the_mean_rate_of_a_bar_is_not_the_time_of_a_step(tmp_path: Path) -> None:
-    """The first of 200 steps took 16 s, and the mean of a bar holds them: stamps say what the others took."""
+    """The first of 200 steps took 16 s, which the bar's mean includes; timestamps show the time of the others."""
     log, took = "", 15.2
     for n in range(200):
         took += EACH
@@ -120,7 +120,7 @@ def test_the_time_before_a_line_that_names_a_start_is_start_up(tmp_path: Path) -
 
 
 def test_lines_far_from_what_is_read_are_a_doubt(tmp_path: Path) -> None:
-    """An hour of lines that are about nothing that is known, before 200 s of steps."""
+    """An hour of unrelated lines before 200 s of steps."""
     lines = [(60.0 * n, f"shard {n} of the table has {n * n} rows") for n in range(60)]
     lines += [(3600.0, "Starting training"), *((3600.0 + 10 * n, f"step {n} loss 2.1") for n in range(1, 21))]
     analysis = answered(tmp_path, "".join(pytorch(second, text) for second, text in lines))
@@ -131,7 +131,7 @@ def test_lines_far_from_what_is_read_are_a_doubt(tmp_path: Path) -> None:
 
 
 def test_steps_that_take_now_more_now_less_by_a_clock_are_a_doubt(tmp_path: Path) -> None:
-    """Every third took two and a half times as long: what is beyond the usual is no training, and is said."""
+    """Every third step took two and a half times as long; the excess is not training, and a warning reports it."""
     log, took = "", 20.0
     for n in range(1, 121):
         took += 25.0 if n % 3 == 0 else 10.0

@@ -1,4 +1,4 @@
-"""Drafts of JSON lines: what a record is about, whose it is, and what its words say beside the steps."""
+"""Drafts of JSON lines: kinds of records, their processes, and words about other events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lines(records: Iterable[Record]) -> str:
 
 
 def steps(first: int, stop: int, begin: float, each: float, **more: object) -> list[Record]:
-    """Records of steps, each at its end."""
+    """Return records of steps, each at its end."""
     return [(begin + each * (at + 1 - first), {**more, "step": at}) for at in range(first, stop)]
 
 
@@ -36,7 +36,7 @@ def of(tmp_path: Path, records: Iterable[Record]) -> Analysis:
 
 
 def test_a_pair_of_records_is_a_save(tmp_path: Path) -> None:
-    """100 steps of 5 s; behind each 25th a save of 40 s that two records name by their kind."""
+    """100 steps of 5 s; after every 25th a save of 40 s, with a record of its begin and one of its end."""
     records: list[Record] = []
     for quarter in range(4):
         begin = quarter * (25 * 5 + 40)
@@ -74,7 +74,7 @@ def test_of_several_processes_the_steps_of_one_are_read(
 
 
 def test_steps_of_evaluations_are_not_the_steps(tmp_path: Path) -> None:
-    """An evaluation writes 30 records behind each tenth step: more than training does."""
+    """An evaluation writes 30 records after every tenth step, more than training does."""
     records: list[Record] = []
     for tenth in range(10):
         begin = 130 * tenth
@@ -85,7 +85,7 @@ def test_steps_of_evaluations_are_not_the_steps(tmp_path: Path) -> None:
 
 
 def test_a_time_with_its_unit_is_no_kind(tmp_path: Path) -> None:
-    """`6.95s` comes again now and then, and parts no records."""
+    """`6.95s` is repeated by chance and does not separate records."""
     records = [(second, {**one, "dur": f"{6.9 + at % 12 / 100:.2f}s"})
                for at, (second, one) in enumerate(steps(0, 200, 0, 7))]  # fmt: skip
     analysis = of(tmp_path, records)
@@ -106,14 +106,14 @@ def test_a_step_of_so_many(tmp_path: Path) -> None:
 
 
 def test_minutes_between_two_steps_are_no_training(tmp_path: Path) -> None:
-    """800 s between two steps of 2 s: nothing says what went on then."""
+    """800 s between two steps of 2 s: the log does not explain them."""
     records = steps(0, 300, 0, 2) + steps(300, 500, 1400, 2)
     found = seconds(of(tmp_path, records))
     assert (found["productive"], found["other"]) == (998, 800)
 
 
 def test_the_clock_of_records_goes_by_their_lines(tmp_path: Path) -> None:
-    """Records of numbers with three digits are read together; that is no clock that goes back."""
+    """Records whose numbers have three digits are read together, and their clock must not go back."""
     assert "stamps_go_back" not in codes(of(tmp_path, steps(0, 300, 0, 5, util=93)))
 
 
@@ -133,7 +133,7 @@ def test_steps_that_begin_anew_with_a_stage_were_not_restarted(tmp_path: Path, k
 
 @pytest.mark.parametrize(("key", "refused"), [("util", True), ("loss", False)])
 def test_a_log_that_says_nothing_of_training_is_none(tmp_path: Path, key: str, refused: bool) -> None:
-    """Samples of a monitor go up by one, too."""
+    """Samples of a monitor also count up."""
     log = tmp_path / "run.jsonl"
     log.write_text(lines((5.0 * at, {"sample": at, key: 93}) for at in range(200)))
     found = draft_mapping(str(log)).refused

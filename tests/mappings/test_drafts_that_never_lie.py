@@ -1,4 +1,5 @@
-"""Drafts do not take a clock, a part, a stamp or a time since 1970 for what it is not, and say what they assumed."""
+"""Drafts do not mistake a clock, a part of a step, a timestamp or an epoch time for something else, and list their
+assumptions."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from tests.text.support import analysed, codes, seconds, written
 
 
 def rows(count: int, **columns: object) -> str:
-    """JSON lines, each value made by a function of the row's number."""
+    """Return JSON lines, each value made by a function of the row's number."""
     made = ({name: make(at) if callable(make) else make for name, make in columns.items()} for at in range(count))
     return "".join(json.dumps(row) + "\n" for row in made)
 
 
 def test_a_column_that_never_falls_is_the_time_since_the_start(tmp_path: Path) -> None:
-    """50 rows, the last at 607 s: ten minutes, and not the sum of all clocks."""
+    """50 rows, the last at 607 s: ten minutes, not the sum of all clocks."""
     log = rows(50, update=lambda at: 5 * (at + 1), loss=2.1, elapsed=lambda at: 19.0 + 12 * at)
     analysis = drafted(tmp_path, log, "run.jsonl")
     assert sum(seconds(analysis).values()) == 607
@@ -52,7 +53,7 @@ def test_a_time_since_1970_is_no_step(tmp_path: Path, first: int) -> None:
 
 
 def test_steps_that_took_longer_than_the_log_refuse_a_draft(tmp_path: Path) -> None:
-    """By its numbers 30 steps of 60 s, by stamps of other lines a minute."""
+    """30 steps of 60 s by their own numbers, but a minute by the timestamps of other lines."""
     log = pytorch(0, "config read")
     log += "".join(f"update {at} cost 0.{at} took {60 + at % 2} s\n" for at in range(1, 31)) + pytorch(
         60, "memory 12 GB"
@@ -80,7 +81,7 @@ def test_a_draft_with_which_its_log_cannot_be_analysed_is_refused(tmp_path: Path
 
 
 def test_years_of_two_digits_are_no_days(tmp_path: Path) -> None:
-    """Rich writes month, day and year: `03/04/26` is in 2026, and not in 2003."""
+    """Rich writes month, day and year: `03/04/26` is in 2026, not in 2003."""
     log = "".join(f"[03/04/26 10:{n:02d}:00] INFO step {n} loss 0.5\n" for n in range(1, 40))
     assert drafted(tmp_path, log).job.start_ns // 10**9 == 1_772_618_460
 
@@ -89,7 +90,7 @@ def test_years_of_two_digits_are_no_days(tmp_path: Path) -> None:
     "before", ["I0304 10:{minutes:02d}:{seconds:02d}.123456 140234 writer.py:48]", "[10:{minutes:02d}:{seconds:02d}]"]
 )
 def test_steps_a_second_are_no_seconds(tmp_path: Path, before: str) -> None:
-    """100 steps in 20 s between two lines, by either kind of stamp: not 100 steps of 5 s each."""
+    """100 steps in 20 s between two lines, by either kind of timestamp: not 100 steps of 5 s each."""
     log = ""
     for n in range(30):
         stamp = before.format(minutes=n // 3, seconds=n % 3 * 20)
@@ -100,7 +101,7 @@ def test_steps_a_second_are_no_seconds(tmp_path: Path, before: str) -> None:
 
 
 def test_launches_that_died_before_a_step_are_attempts(tmp_path: Path) -> None:
-    """5 launches 100 s apart, of which the first and the last did steps."""
+    """5 launches 100 s apart; the first and the last trained steps."""
     log = ""
     for launch in range(5):
         log += pytorch(100 * launch, f"launch with Namespace(lr={launch})") + pytorch(
@@ -126,7 +127,7 @@ def test_what_was_looked_at_is_said_no_more(tmp_path: Path) -> None:
 
 
 def test_the_time_of_each_tenth_step_alone(tmp_path: Path) -> None:
-    """nanoGPT: 250 ms a step; iterations 250 and 500 hold an evaluation of 19.75 s, the first one compiles."""
+    """nanoGPT: 250 ms per step; iterations 250 and 500 include an evaluation of 19.75 s, the first one compiles."""
     log = "tokens per iteration will be: 491,520\n"
     for at in range(0, 600, 10):
         time = 20_000.0 if at % 250 == 0 else 250.0
@@ -161,7 +162,7 @@ def test_programs_that_nobody_knows(tmp_path: Path, name: str) -> None:
     line, (steps, length) = PROGRAMS[name]
     analysis = drafted(tmp_path, "".join(line(n) for n in range(60)))
     assert analysis.job.kept_steps == steps
-    assert sum(seconds(analysis).values()) == pytest.approx(length, rel=0.03)  # hundredths of minutes
+    assert sum(seconds(analysis).values()) == pytest.approx(length, rel=0.03)  # Hundredths of minutes.
 
 
 REFUSED: dict[str, Callable[[int], str]] = {

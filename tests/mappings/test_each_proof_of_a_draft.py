@@ -1,4 +1,4 @@
-"""Each test that a draft has to pass, on a log on which it alone fails, beside the same log without the flaw."""
+"""Each check of a draft, on a log that fails only this check, and on the same log without the flaw."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ HOUR, WEEKEND = 3600.0, 54 * 3600.0
 
 
 def steps(first: int, last: int, begin: float = 0.0, each: float = 10.0, text: str = "step {} loss 1.1") -> Lines:
-    """Steps of some seconds each, the first of which ends so many seconds behind a begin."""
+    """Return steps of some seconds each; the first ends some seconds after a begin."""
     return [(begin + each * (n - first + 1), text.format(n)) for n in range(first, last + 1)]
 
 
 def log(*parts: Lines) -> str:
-    """Lines of a program with stamps, in order of time."""
+    """Return timestamped lines of a program, in order of time."""
     return "".join(pytorch(second, text) for second, text in sorted(line for part in parts for line in part))
 
 
 def bare(*parts: Lines) -> str:
-    """The same, of which lines of steps have no stamp."""
+    """Return the same with step lines without timestamps."""
     lines = sorted(line for part in parts for line in part)
     return "".join(f"{text}\n" if text.startswith("step") else pytorch(second, text) for second, text in lines)
 
@@ -38,13 +38,13 @@ def made(tmp_path: Path, text: str) -> Draft:
 
 
 def saves(gap: float, text: str, of: int = 4) -> Lines:
-    """A line of a save behind each tenth of 10 x `of` steps of 10 s, with so many seconds before the next step."""
+    """Return a save line after every tenth of 10 x `of` steps of 10 s, with some seconds before the next step."""
     told = [(n * (100 + gap), text) for n in range(1, of)]
     return [*told, *(line for n in range(of) for line in steps(10 * n + 1, 10 * n + 10, n * (100 + gap)))]
 
 
 def lives(count: int, pause: float) -> Lines:
-    """Lives of ten steps of 10 s, each of which begins anew, with a pause between them."""
+    """Return attempts of ten steps of 10 s, which restart the count, with a pause between them."""
     starts = [(n * (100 + pause), "Starting training") for n in range(count)]
     return [*starts, *(line for n in range(count) for line in steps(1, 10, n * (100 + pause)))]
 
@@ -69,7 +69,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "W2": (log(steps(1, 60, text="step {}/40 loss 1.1")), log(steps(1, 60, text="step {}/400 loss 1.1"))),
     "W3": (log(lives(2, WEEKEND)), log(lives(2, 60))),
 }  # fmt: skip
-"""By test: a log of which it refuses the draft, and one without the flaw."""
+"""By check: a log whose draft it refuses, and one without the flaw."""
 LEFT_OUT: dict[tuple[str, str], tuple[str, str]] = {
     ("C2", "each"): (
         log((10.0 * n, f"step {n} loss 1.1 dt {50.0 if n % 3 == 0 else 10.0}s") for n in range(1, 60)),
@@ -90,7 +90,7 @@ LEFT_OUT: dict[tuple[str, str], tuple[str, str]] = {
     ("F1", "save"): (log(saves(1, "Saved checkpoint (5.0 s)")), log(saves(5, "Saved checkpoint (5.0 s)"))),
     ("F2", "save"): (log(saves(0.1, "Saved checkpoint")), log(saves(20, "Saved checkpoint"))),
 }  # fmt: skip
-"""By test and event: a log of which it leaves a rule out, and one without the flaw."""
+"""By check and event: a log for which it drops a rule, and one without the flaw."""
 OTHERWISE: dict[str, tuple[str, str, Callable[[Draft], bool]]] = {
     "S4": (
         log((n, f"Iteration {n}, Testing net (#0)") for n in range(0, 401, 100))
@@ -119,7 +119,7 @@ OTHERWISE: dict[str, tuple[str, str, Callable[[Draft], bool]]] = {
         lambda draft: any("timestamps jump back" in doubt for doubt in draft.doubts),
     ),
 }  # fmt: skip
-"""By test: a log of which it writes or says something else, one without the flaw, and whether a draft has it."""
+"""By check: a log for which it changes the draft, one without the flaw, and a test for the change."""
 
 
 @pytest.mark.parametrize("test", REFUSED)
@@ -148,8 +148,8 @@ def test_a_draft_is_another_by(test: str, tmp_path: Path) -> None:
 
 
 def test_a_save_that_nothing_ended_takes_nothing_of_what_follows(tmp_path: Path) -> None:
-    """F3: `Saving`, the last line of a process that died in it, 3 h before the next start: all saves are the six of 8 s
-    that ended."""
+    """F3: `Saving` is the last line of a process that died in the save, 3 h before the next start: only the six
+    completed saves of 8 s count."""
 
     def life(first: int, begin: float) -> Lines:
         yield begin, "Starting training"

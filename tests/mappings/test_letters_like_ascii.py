@@ -1,4 +1,4 @@
-"""Letters that match ASCII letters when case is ignored, and digits that are no numbers, are text like any other."""
+"""Letters that match ASCII letters when case is ignored, and digits without a numeric value, are ordinary text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from goodput_cli.events.text.causes import ranks_in
 
 TRAINERS = Path(__file__).parent.parent.parent / "sample_logs" / "trainers"
 ALIKE = [char for char in map(chr, range(128, 0x20000)) if re.fullmatch("[a-z]", char, re.IGNORECASE)]
-"""Those of which Python ignores the case: dotted and dotless i, the long s, and the sign of kelvin."""
+"""Letters that Python folds to ASCII: dotted and dotless i, the long s, and the kelvin sign."""
 UNITS = ("ms", "msecs", "milliseconds", "us", "ns", "s", "seconds", "minutes", "min")
 Output = pytest.CaptureFixture[str]
 

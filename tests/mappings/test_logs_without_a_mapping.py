@@ -1,5 +1,5 @@
-"""`goodput LOG` of a log that no format reads: answered by rules that are drafted from it and proven on all of it, or
-refused with what to write by hand."""
+"""`goodput LOG` of an unknown format: analyzed with rules inferred from it and proven on all of it, or refused with a
+tip."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWN_LOOP = Path("sample_logs/trainers/own-loop.log")
 
 
 def asked(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    """The exit code, and what is said on either stream."""
+    """Return the exit code, stdout and stderr."""
     capsys.readouterr()
     code = run([*map(str, arguments)])
     said = capsys.readouterr()
@@ -36,8 +36,8 @@ def answered(capsys: pytest.CaptureFixture[str], log: Path, *options: str) -> di
 
 
 def disk_full(path: str = "ckpt/exp16/mnt") -> str:
-    """50 steps of 0.36 s, a save of 1 s behind each tenth; the disk is full at the save of step 40, and the program
-    goes on from that of step 30 at 38.0 s."""
+    """50 steps of 0.36 s, a save of 1 s after every tenth; the disk is full at the save of step 40, and the program
+    continues from step 30 at 38.0 s."""
 
     def steps(first: int, last: int, second: float) -> tuple[str, float]:
         lines = []
@@ -135,7 +135,7 @@ def test_lines_that_others_print_too_change_nothing(
 
 @pytest.mark.parametrize("fraction", ["", ",456", ".456"])
 def test_stamps_that_are_known_to_the_second(tmp_path: Path, capsys: pytest.CaptureFixture[str], fraction: str) -> None:
-    """Steps of 1.3 s, a save of 5 s behind each fiftieth; the fraction of the second is one that somebody invented."""
+    """Steps of 1.3 s, a save of 5 s after every fiftieth; all timestamps have the same invented fraction."""
     told, second = [pytorch(0, "Starting training")], 0.0
     for step in range(1, 301):
         second += 1.3
@@ -151,7 +151,7 @@ def test_stamps_that_are_known_to_the_second(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_a_bar_that_is_drawn_twice_was_not_restarted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`set_postfix` draws each state again, with the new loss: 300 steps of 1 s."""
+    """`set_postfix` redraws each state with the new loss: 300 steps of 1 s."""
     states = []
     for step in range(0, 301, 10):
         clock = f"{step // 60:02d}:{step % 60:02d}"
@@ -165,7 +165,7 @@ def test_a_bar_that_is_drawn_twice_was_not_restarted(tmp_path: Path, capsys: pyt
 
 
 def test_a_start_line_that_names_a_step_is_no_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Records each 5 steps of 0.25 s; dies behind step 55, and goes on from 40."""
+    """Records every 5 steps of 0.25 s; dies after step 55, and continues from 40."""
 
     def absl(second: float, text: str) -> str:
         return f"{at(second, 'I%m%d %H:%M:%S')}.{round(second * 1e6) % 10**6:06d} 140672842128256 jx.py:20] {text}\n"
@@ -194,7 +194,7 @@ def test_a_start_line_that_names_a_step_is_no_record(tmp_path: Path, capsys: pyt
 def test_the_time_of_one_batch_is_not_that_of_an_evaluation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
-    """25 epochs of 160 s, each with an evaluation of 40 s behind it, of which the first batch took 4.2 s."""
+    """25 epochs of 160 s, each followed by an evaluation of 40 s, whose first batch took 4.2 s."""
     log = "".join(
         pytorch(200 * epoch + 5, f"epoch:[ {epoch + 1}/25 ] train step:0 loss: 4.9 batch_cost: 7.40 sec")
         + pytorch(200 * epoch + 100, f"epoch:[ {epoch + 1}/25 ] train step:100 loss: 4.9 batch_cost: 1.90 sec")
@@ -324,7 +324,7 @@ def test_a_log_that_is_read_natively_gets_a_mapping_of_comments_that_adds_nothin
 def test_what_date_printed_says_the_day_of_the_times_behind_it(
     written: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
-    """A launcher prints the date, and the program times of day alone; it began again 20 h later."""
+    """A launcher prints the date, and the program only times of day; it restarted 20 h later."""
 
     def life(hour: int) -> list[str]:
         told = [f"{hour:02d}:00:01.250 [I] Starting training (train.py:12)"]
@@ -356,7 +356,7 @@ def test_standard_input_is_read_as_a_file_is(
 
 
 def idle(tmp_path: Path, silent: int, between: str = "") -> Path:
-    """60 steps of 60 s, nothing for some seconds, and 20 more; between: what is said when it goes on."""
+    """Return 60 steps of 60 s, nothing for some seconds, and 20 more. between: printed when it continues."""
     log = tmp_path / "train.log"
     told = [pytorch(0, "Starting training")] + [pytorch(60 * n, f"step {n}/80 loss 1.1") for n in range(1, 61)]
     more = [pytorch(silent + 3590, between)] if between else []
@@ -366,7 +366,7 @@ def idle(tmp_path: Path, silent: int, between: str = "") -> Path:
 
 
 def test_long_silence_is_no_reason_to_refuse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """80 steps of 60 s in 5 h: the silence is time that the log does not explain, or a hang."""
+    """80 steps of 60 s in 5 h: the silence is unexplained time, or a hang."""
     answer = answered(capsys, idle(tmp_path, 4 * 3600))
     assert (answer["job"]["attempts"], answer["job"]["kept_steps"]) == (1, 80)
     assert answer["goodput"]["seconds"] == pytest.approx(80 * 60, abs=120)
@@ -397,7 +397,7 @@ def test_rows_of_llama_factory_need_no_loss_and_a_step_again_is_of_an_evaluation
 def test_every_format_says_that_rules_were_drafted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:  # fmt: skip
-    """A file whose name would break out of a comment and of a row, or be a formula."""
+    """The file name would break out of a comment or a row, or be a formula."""
     log = tmp_path / "=1+1\n# EOF\nx 1\x1b[31m.log"
     log.write_text(Path("sample_logs/trainers/own-loop.log").read_text())
     code, out, _ = asked(capsys, "analyze", "-q", "--format", form, log)
@@ -463,7 +463,7 @@ def test_a_side_that_contradicts_the_rules_of_the_first_is_refused(
 
 
 def test_a_kernel_log_beside_it_adds_why_and_no_rules(tmp_path: Path) -> None:
-    """The words of a kernel are no start of a program, though they stand between two of its lives."""
+    """Words of the kernel log do not start a program, even between two attempts."""
     stamp, killed = "%Y-%m-%d %H:%M:%S", at(646, "%Y-%m-%dT%H:%M:%S+00:00")
     lines = []
     for begin, first in ((0, 10), (1800, 160)):

@@ -1,4 +1,4 @@
-"""Formats that are mappings: NeMo, torchtitan, MaxText, DeepSpeed, DLRover, nv-one-logger, W&B, and one of a user."""
+"""Formats defined by mappings: NeMo, torchtitan, MaxText, DeepSpeed, DLRover, nv-one-logger, W&B, and a custom one."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def titan(second: float, text: str) -> str:
 
 
 def test_torchtitan(tmp_path: Path) -> None:
-    """Up at 1; the first step takes 9 s, the others 2 s each; the save of 3 s lies before the fourth."""
+    """Up at 1; the first step takes 9 s, the others 2 s each; the save of 3 s is before the fourth."""
     log = "".join((
         titan(1, "Starting job: Llama 3 8B training"),
         titan(4, "Training starts at step 1."),
@@ -111,7 +111,7 @@ def test_history_of_weights_and_biases(tmp_path: Path, ending: str) -> None:
     else:
         text = "\n".join(map(json.dumps, rows))
     analysis = analysed(written(tmp_path / "run", **{f"history_{ending}": text}) / f"history.{ending}")
-    assert seconds(analysis) == {"productive": 120}  # its process began 30 s before the first row
+    assert seconds(analysis) == {"productive": 120}  # Its process began 30 s before the first row.
     assert analysis.job.kept_steps == 40
 
 
@@ -143,7 +143,7 @@ def test_a_mapping_of_ones_own_reads_lines_without_a_clock(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_what_pods_print_is_read_from_cloud_logging(tmp_path: Path, wrapped: bool) -> None:
-    """MaxText on GKE: the entries' own times count, whatever zone the lines are in."""
+    """MaxText on GKE: the entries' own times count, whatever the zone of the lines."""
     entries = []
     for number, line in enumerate(MAXTEXT.splitlines()):
         minutes, rest = line[9:11], line[12:21]
@@ -184,8 +184,8 @@ def one_logger(second: float, kind: str, name: str, **more: Any) -> str:
 
 
 def test_spans_of_one_logger_in_two_lines(tmp_path: Path) -> None:
-    """A span in which something happens is two lines; the mean of an update is of the whole process, and no record's.
-    Resumed at 100; 30 s of loading, then a first step of 12 s among ten of 2 s."""
+    """A span with events inside has two lines; the mean of an update covers the whole process. Resumed at 100; 30 s of
+    loading, then a first step of 12 s among ten of 2 s."""
     lines = [
         one_logger(0, "start", "application"),
         one_logger(10, "start", "checkpoint_load"),
@@ -241,7 +241,7 @@ def test_the_first_two_steps_of_torchtitan(tmp_path: Path) -> None:
 
 
 def test_nemo_without_a_launcher_begins_at_its_first_line(tmp_path: Path) -> None:
-    """Four steps of 5 s each, behind the line with which the program begins."""
+    """Four steps of 5 s each, after the first line of the program."""
     step = "Training epoch 0, iteration {0}/9 | lr: 1e-05 | global_step: {0} | train_step_timing in s: 5.0\n"
     log = "[NeMo I 2026-03-01 10:00:00 nemo_logger:145] Experiments will be logged at /results/llama\n"
     log += "".join(step.format(at) for at in range(4))
@@ -254,7 +254,7 @@ def test_nemo_without_a_launcher_begins_at_its_first_line(tmp_path: Path) -> Non
 
 
 def test_mmengine_prints_stamps_without_a_year(tmp_path: Path) -> None:
-    """A start, 2 epochs of 100 iterations of half a second, a validation of 20 s behind each."""
+    """A start, 2 epochs of 100 iterations of half a second, a validation of 20 s after each."""
     lines, second = [mm(0, "Distributed training: True")], 30
     for epoch in (1, 2):
         for done in (50, 100):
@@ -273,7 +273,7 @@ def mm(second: int, text: str) -> str:
 
 
 def test_detectron2_counts_from_0_and_evaluates(tmp_path: Path) -> None:
-    """20 s to the first step's start, 400 iterations of half a second, an evaluation of a minute behind 200."""
+    """20 s to the first step's start, 400 iterations of half a second, an evaluation of a minute after 200."""
     lines, second = [d2(20, "d2.engine.train_loop", "Starting training from iteration 0")], 20
     for index in range(19, 400, 20):
         second += 10

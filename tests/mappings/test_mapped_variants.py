@@ -1,4 +1,4 @@
-"""What programs with a shipped mapping write besides their steps."""
+"""Other lines of programs with a shipped mapping."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.text.support import analysed, seconds, written
 
 
 def test_torchtitan_validates(tmp_path: Path) -> None:
-    """A line of a validation says `step` and `tps` too, and is no step: the job has one attempt."""
+    """A validation line also contains `step` and `tps` but is not a step: the job has one attempt."""
     log = "".join((
         titan(1, "Starting job: Llama 3 8B training"),
         *(titan(10 + 2 * n, f"step: {n + 1:2}  loss:  8.1322  memory: 39.0GiB(41.0%)  tps: 5,815") for n in range(3)),

@@ -1,6 +1,6 @@
-"""`goodput check --suggest` on logs that nothing has seen: the draft reads them at once, and the answer is true.
+"""`goodput check --suggest` on unknown logs: the draft is used unchanged, and the result is correct.
 
-Each log has seconds that can be counted by hand. Nobody edits a draft here.
+Each log has seconds that can be counted by hand.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tests.text.support import seconds
 
 
 def test_a_loop_of_pytorch_with_epochs_a_crash_and_a_restart(tmp_path: Path) -> None:
-    """Prints every 10th of 50 steps of an epoch, 10 s each time. It is saved at 50 (step 50 of epoch 1); it crashes 3 s
-    behind step 70 and goes on from 50."""
+    """Prints every 10th of 50 steps per epoch, 10 s each time. Saved at 50 (step 50 of epoch 1); it crashes 3 s after
+    step 70 and continues from 50."""
 
     def epochs(first: int, last: int, second: float) -> str:
         lines = []
@@ -49,12 +49,12 @@ def test_a_loop_of_pytorch_with_epochs_a_crash_and_a_restart(tmp_path: Path) -> 
     assert (crash.cause, crash.resumed_step) == ("device_error", 50)
     assert seconds(analysis) == {
         "productive": 100,
-        "program_startup": 16 + 10,  # to the first print: 30 less 10 of training and 4 of data, 20 less 10
+        "program_startup": 16 + 10,  # To the first print: 30 less 10 of training and 4 of data, 20 less 10.
         "training_prep": 4,
         "unproductive_checkpoint_save_time": 8,
-        "wasted_progress_from_disruption": 20 + 3,  # steps 60 and 70, and what was in flight
+        "wasted_progress_from_disruption": 20 + 3,  # Steps 60 and 70, and time in flight.
         "infrastructure_recovery_from_disruption": 103,
-        "other": 6,  # behind the last save
+        "other": 6,  # After the last save.
     }
 
 
@@ -78,7 +78,7 @@ def test_keras_has_no_clock_and_steps_that_begin_anew(tmp_path: Path, bar: bool)
 
 
 def test_loguru(tmp_path: Path) -> None:
-    """An index from 0, every 5th, 1 s a step; a save of 6 s and an evaluation of 9 s behind step 50."""
+    """An index from 0, every 5th, 1 s per step; a save of 6 s and an evaluation of 9 s after step 50."""
 
     def line(second: float, where: str, text: str, level: str = "INFO") -> str:
         return f"{at(second, '%Y-%m-%d %H:%M:%S')}.000 | {level:8s} | {where} - {text}\n"
@@ -137,14 +137,14 @@ def test_json_of_structlog_with_epoch_seconds(tmp_path: Path) -> None:
 
 
 def test_the_same_as_a_table_with_milliseconds(tmp_path: Path) -> None:
-    """Nothing but steps: the first print is the first that is known."""
+    """Only steps: the first print is the first known time."""
     rows = [f"{n},{1_772_359_200_000 + 20_000 * n},0.{n}" for n in range(10, 60, 10)]
     analysis = drafted(tmp_path, "\n".join(["step,time_ms,loss", *rows]) + "\n", "metrics.csv")
     assert seconds(analysis) == {"productive": 800}
 
 
 def test_messages_in_json(tmp_path: Path) -> None:
-    """python-json-logger: what the step is stands in the text of a record."""
+    """python-json-logger: the step is in the text of a record."""
     said = [(0, "Training started"), *((30 + 5 * n, f"step {n} loss {4 - n / 10:.2f}") for n in range(1, 7))]
     lines = (
         json.dumps({"asctime": at(t, "%Y-%m-%d %H:%M:%S,000"), "levelname": "INFO", "message": m}) for t, m in said
@@ -154,7 +154,7 @@ def test_messages_in_json(tmp_path: Path) -> None:
 
 
 def test_a_progress_bar_and_dates_of_america(tmp_path: Path) -> None:
-    """A bar of tqdm in one line between stamps: 80 steps of 1.25 s, a save of 14 s between 40 and 41."""
+    """A tqdm bar in one line between timestamps: 80 steps of 1.25 s, a save of 14 s between 40 and 41."""
 
     def line(second: float, where: str, text: str) -> str:
         return f"{at(second, '%m/%d/%Y %H:%M:%S')} - INFO - {where} - {text}\n"
@@ -189,7 +189,7 @@ def test_a_progress_bar_and_dates_of_america(tmp_path: Path) -> None:
 
 
 def test_stamps_of_a_format_that_logs_are_not_searched_for(tmp_path: Path) -> None:
-    """The day before the month, as the thirteenth shows."""
+    """The day comes before the month, as the thirteenth shows."""
     log = "".join(f"[{13}.03.2026 10:00:{5 * n:02d}] it {n} | loss 3.{n}\n" for n in range(1, 9))
     analysis = drafted(tmp_path, log)
     assert seconds(analysis) == {"productive": 35}
@@ -248,7 +248,7 @@ def test_a_log_that_is_on_the_list_needs_none(tmp_path: Path) -> None:
     "part", ["1:1:1:", "a/b.py:1:1:1", "1,111", "a_", "save ", "INFO - ", "[", '"', "-", "█", "a.a:"]
 )
 def test_numbers_without_end_are_looked_at_once(tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines of 600 characters that are all numbers: each column is made whole once, not for each pair of columns."""
+    """Lines of 600 characters of numbers: each column is extracted once, not once per pair of columns."""
     made: list[str] = []
     real = re.fullmatch
 

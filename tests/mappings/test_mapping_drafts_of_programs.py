@@ -1,4 +1,4 @@
-"""Drafts of mappings of logs as widely used programs write them, that no format of ours reads."""
+"""Drafts for logs of widely used programs that no built-in format reads."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ OTHERS: dict[str, tuple[Callable[[int], str], tuple[float, float]]] = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_logs_of_other_programs(tmp_path: Path, name: str) -> None:
-    """Six lines 5 s apart, or as long as they say: what lies between them is training."""
+    """Six lines 5 s apart, or at logged distances; the time between is training."""
     line, (steps, training) = OTHERS[name]
     analysis = drafted(tmp_path, "".join(f"{line(n)}\n" for n in range(6)))
     assert (analysis.job.attempts, analysis.job.kept_steps) == (1, steps)

@@ -1,4 +1,4 @@
-"""Drafted mappings of logs whose saves look like their steps."""
+"""Drafts for logs whose save lines look like step lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.mappings.drafting import drafted, pytorch
 
 
 def test_saves_that_name_their_step_as_steps_do_are_no_steps(tmp_path: Path) -> None:
-    """Steps of 10 s; a save of 20 s behind step 3; then nothing for 1000 s, and from step 4 again."""
+    """Steps of 10 s; a save of 20 s after step 3; then nothing for 1000 s, and from step 4 again."""
 
     def stepped(first: int, last: int, second: float) -> str:
         lines = (pytorch(second + 10 * (step - first), f"step={step} loss=2.1") for step in range(first, last + 1))

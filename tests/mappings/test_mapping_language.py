@@ -1,4 +1,4 @@
-"""What a mapping can say beyond a line and its fields: clocks of its own, epochs, progress bars, texts in records."""
+"""Mappings beyond lines and fields: custom clocks, epochs, progress bars, text in records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def mapping(folder: Path, text: str, name: str = "my") -> Path:
 
 
 def test_times_of_a_format_of_its_own_are_a_clock(tmp_path: Path) -> None:
-    """Stamps that no log is searched for: day before month, and steps of 5 s on the third of February."""
+    """Timestamps that are not detected without a mapping: day before month, and steps of 5 s on the third of
+    February."""
     log = (
         "".join(f"03/02/2026 10:00:{5 * n:02d} - step {n} done\n" for n in range(1, 6)) + "03/02/2026 10:00:50 - bye\n"
     )
@@ -47,7 +48,7 @@ def stamped(second: int, text: str) -> str:
 
 
 def test_steps_that_begin_anew_with_each_epoch(tmp_path: Path) -> None:
-    """The counter falls three times and nothing was restarted: 400 steps of one attempt."""
+    """The counter falls three times without a restart: 400 steps in one attempt."""
     numbers = [(epoch, step) for epoch in range(1, 5) for step in (50, 100)]
     log = "".join(stamped(10 * n, f"Epoch {e}/4 | Step {s}/100") for n, (e, s) in enumerate(numbers))
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
@@ -59,7 +60,7 @@ def test_steps_that_begin_anew_with_each_epoch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_the_epoch_may_stand_on_a_line_before(tmp_path: Path, first: int) -> None:
-    """Keras: bars without a number of the epoch, and no clock at all. 3 epochs of 100 steps, 0.5 s each."""
+    """Keras: bars without the epoch number, and no clock. 3 epochs of 100 steps, 0.5 s each."""
     log = "".join(f"Epoch {first + n}/3\n100/100 - 50s - 500ms/step - loss: 0.5\n" for n in range(3))
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
     own = mapping(
@@ -94,7 +95,7 @@ TQDM = STEP + "line = '| {step:int}/{_:int} [{elapsed:clock}<{_}it/s'\ntime = 'c
 
 
 def test_what_a_carriage_return_overwrote_counts_if_the_mapping_says_so(tmp_path: Path) -> None:
-    """A bar of tqdm: 100 steps in 50 s, behind a stamp, in one line."""
+    """A tqdm bar: 100 steps in 50 s, after a timestamp, in one line."""
     log = stamped(0, "go") + bar(*range(0, 101, 10)) + "\n" + stamped(55, "saved")
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
     own = mapping(tmp_path, 'split = "\\r"\n' + TQDM)
@@ -102,7 +103,7 @@ def test_what_a_carriage_return_overwrote_counts_if_the_mapping_says_so(tmp_path
     assert analysis.job.kept_steps == 100
     assert seconds(analysis)["productive"] == 50
     whole = mapping(tmp_path, TQDM, "whole")
-    assert analysed(tmp_path / "train.log", mapping=whole).job.kept_steps < 100  # the last state of the bar only
+    assert analysed(tmp_path / "train.log", mapping=whole).job.kept_steps < 100  # Only the last state of the bar.
 
 
 def test_a_bar_in_an_entry_of_cloud_logging_is_at_its_last_state(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_a_record_may_say_two_things(tmp_path: Path) -> None:
 
 
 def test_the_zone_of_a_mapping_counts_unless_timezone_says_another(tmp_path: Path) -> None:
-    """Also for the lines that only show that the process was alive: all of a file is in one zone."""
+    """Also for lines that only have a timestamp: a file has one zone."""
     log = "".join(stamped(10 * n, f"step {n} done") for n in range(1, 4)) + stamped(40, "still here")
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
     own = mapping(tmp_path, 'zone = "+02:00"\n' + STEP + "line = 'step {step:int} done'\n")

@@ -1,4 +1,4 @@
-"""Mistakes in mappings: each is a sentence with file, line and column, before anything is read."""
+"""Mistakes in mappings are reported in a sentence with file, line and column, before anything is read."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ MISTAKES = [
     (SAVE, 'keys = { stp = "s" }', "12:10", "unknown key `stp`; did you mean step?"),
     (SAVE, 'keys = { step = "s" }\nwhere = { a = { lik = "x" } }', "13:17", "unknown key `lik`; did you mean like?"),
     ('event = "save"', 'event = "custom"', "10:1", "a `custom` rule needs a `label`"),
-    # patterns that are none, or might be slow
+    # Invalid or possibly slow patterns.
     (SAVE, "regex = '(checkpoint'", "12:1", "invalid regular expression: missing )"),
     (SAVE, "regex = 'saving (?=checkpoint)'", "12:1", "invalid regular expression (RE2): invalid perl operator"),
     (SAVE, "regex = '(a+)+checkpoint'", "12:1", "a repeat of a repeat"),
@@ -76,7 +76,7 @@ MISTAKES = [
     (SAVE, "regex = 'save.{900}x.{900}'", "12:1", "instructions would be slow; at most 2000"),
     (SAVE, f"line = '{'x' * 4001}'", "12:1", "a pattern of 4001 characters"),
     (SAVE, "line = '{_}'\nslow = true", "12:1", "matches an empty line"),
-    # rules that are never asked
+    # Unused rules.
     (SAVE, "line = 'iter {step:int}: loss {_}, time {took:float}ms'", "10:1", "never used: the rule in line 4"),
     # samples
     ("step = 101", "step = 100", "15:1", "sample failed: `gives` has `step` = 100, but the rule in line 4 gives 101"),
@@ -107,7 +107,7 @@ def test_a_mistake_has_its_place(tmp_path: Path, was: str, becomes: str, place: 
         ("[mapping]\na = 3\n", "2:1", "`mapping.a` is a table"),
         ("name = 'x'\nrule = 3\n", "2:1", "a mapping needs `[[rule]]` tables"),
         ("name = 'x'\n[[rule]]\nevent = 'finished'\nline = 'done with it'\n", "2:1", "nothing to account for"),
-        # places where a search for `key =` would go wrong: inline tables, texts over lines, tables of settings
+        # Locations where a search for `key =` would go wrong: inline tables, multi-line strings, settings tables.
         ("name='x'\nrule=[{event='step', line='abcd {step:int}'},\n{event='stepp', line='abcd'}]\n", "2:1", "`event`"),
         ("name='x'\n[[rule]]\nline='''\nevent = 1\nabcd'''\nevent='steps'\n", "6:1", "`event` is one of"),
         ("[mapping.a]\n[[mapping.a.rule]]\nevent='step'\nline='abcd'\n", "4:1", "a `step` rule needs a field `step`"),
@@ -134,7 +134,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 
 
 def test_a_sample_that_a_later_rule_would_read_says_which(tmp_path: Path) -> None:
-    """A rule that is meant for a sample and that an earlier, wider one shadows, is refused by its own place."""
+    """The rule for a sample is shadowed by an earlier, wider one: the error has the rule's location."""
     text = NANOGPT.replace(SAVE, f"{SAVE}\n[[rule]]\nevent = 'eval'\nregex = 'checkpoint to out for (?P<label>eval)'")
     text += '[[sample]]\nline = "saving checkpoint to out for eval"\ngives = { event = "eval" }\n'
     path = tmp_path / "my.toml"
@@ -143,5 +143,5 @@ def test_a_sample_that_a_later_rule_would_read_says_which(tmp_path: Path) -> Non
         ReadingOptions(mapping=(str(path),)).checked()
     assert str(error.value).startswith(f"{path}:13:1: this rule is never used: the rule in line 10 matches its lines")
     path.write_text(text.replace(SAVE, f"{SAVE}\nalso = true"), encoding="utf-8")
-    with pytest.raises(SampleFailed, match='`gives` has `event` = "eval"'):  # the first is shown
+    with pytest.raises(SampleFailed, match='`gives` has `event` = "eval"'):  # The first one is shown.
         ReadingOptions(mapping=(str(path),)).checked()

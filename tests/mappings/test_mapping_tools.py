@@ -1,4 +1,4 @@
-"""What helps to write a mapping: a draft, what its rules read, and everything about one line."""
+"""Tools for writing a mapping: a draft, matches of rules, and all about one line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_draft_reads_the_log_that_it_was_made_of(log: Path, tmp_path: Path, pr
 def test_a_check_with_a_mapping_shows_what_each_rule_reads(log: Path, tmp_path: Path, printed: Printed) -> None:
     draft = tmp_path / "my.toml"
     assert printed("check", "--suggest", str(log), "-o", str(draft)) == ""
-    assert run(["check", "--suggest", "no-such.log", "-o", str(draft)]) == 2  # it is there: said before a log is read
+    assert run(["check", "--suggest", "no-such.log", "-o", str(draft)]) == 2  # The check precedes reading.
     text = printed("check", "--mapping", str(draft), str(log))
     assert "Mapping train" in text
     assert "lines that no rule reads" in text
@@ -106,7 +106,7 @@ SAYS += "each = { unit = 'ms' }\ntime = 'cursor'\n"
 
 @pytest.fixture
 def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a person keeps mappings."""
+    """Create a user's mapping directory."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
     folder = tmp_path / "home" / "goodput" / "mappings"
     folder.mkdir(parents=True)
@@ -123,7 +123,7 @@ def test_mappings_of_a_person_are_always_on(log: Path, person: Path, printed: Pr
 def test_a_mapping_that_is_named_stands_above_those_of_the_project_and_of_the_person(
     log: Path, person: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of them count; of two that have one name, the one on the command line."""
+    """All of them count; of two with the same name, the one on the command line."""
     monkeypatch.chdir(log.parent)
     (person / "a.toml").write_text(f"name = 'a'\nsteps = 'index'\n{SAYS}", encoding="utf-8")
     (log.parent / "goodput.toml").write_text(
@@ -157,11 +157,11 @@ def test_a_mapping_that_finds_no_step_fails_a_check_with_5(log: Path, tmp_path: 
     own = tmp_path / "own.toml"
     own.write_text("name = 'own'\n[[rule]]\nevent = 'step'\nline = 'stride {step:int}'\n", encoding="utf-8")
     assert run(["check", str(log), "--mapping", str(own)]) == 5
-    assert run(["check", str(log)]) == 5  # with inferred rules, which are a warning
+    assert run(["check", str(log)]) == 5  # With inferred rules, which are a warning.
 
 
 def test_refused_lines_are_written_as_a_table(log: Path, tmp_path: Path, printed: Printed) -> None:
-    """A value that cannot be, and a line that is nearly one of a rule; nothing of them is a formula."""
+    """An invalid value, and a line that almost matches a rule; no cell is a formula."""
     own, table = tmp_path / "own.toml", tmp_path / "refused.csv"
     own.write_text(f"name = 'own'\n{SAYS}".replace("step:int", "step:word"), encoding="utf-8")
     with log.open("a", encoding="utf-8") as file:
@@ -173,7 +173,7 @@ def test_refused_lines_are_written_as_a_table(log: Path, tmp_path: Path, printed
     assert f"{log},7," in refused
     assert ",step,x is not a step number," in refused
     assert near.endswith('"\'=1+iter 4: cost, time 250s"')
-    assert run(["check", str(log), "--mapping", str(own), "--rejects", str(table)]) == 2  # it is there already
+    assert run(["check", str(log), "--mapping", str(own), "--rejects", str(table)]) == 2  # It exists.
 
 
 def test_records_are_shown_and_explained_as_lines_are(tmp_path: Path, printed: Printed) -> None:
@@ -183,7 +183,7 @@ def test_records_are_shown_and_explained_as_lines_are(tmp_path: Path, printed: P
                    "keys = { step = 'iteration', time = 'when' }\n", encoding="utf-8")  # fmt: skip
     text = printed("check", str(table), "--mapping", str(own))
     assert "line 3  step       2        1  " in text
-    assert "refused:xisnotastepnumber" in "".join(text.split())  # a long path is broken anywhere
+    assert "refused:xisnotastepnumber" in "".join(text.split())  # A long path is wrapped anywhere.
     explained = printed("check", "--mapping", str(own), "--explain", f"{table}:3")
     assert "read by: own, rule 'step: iteration, time: when'" in explained
     assert "step: 2" in explained
@@ -193,8 +193,8 @@ def test_records_are_shown_and_explained_as_lines_are(tmp_path: Path, printed: P
 def test_lines_have_the_numbers_that_they_have_in_their_files(
     tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a folder of several files, and behind the first megabytes of one."""
-    monkeypatch.chdir(tmp_path)  # long names of files leave no room for the last column
+    """In a folder of several files, and after the first megabytes of one."""
+    monkeypatch.chdir(tmp_path)  # Long file names leave no room for the last column.
     own = tmp_path / "own.toml"
     own.write_text(f"name = 'own'\n{SAYS}", encoding="utf-8")
     folder = tmp_path / "logs"

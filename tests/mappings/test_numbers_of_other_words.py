@@ -1,4 +1,4 @@
-"""A number counts what the words beside it say: ranks, sizes and channels are no steps, epochs or resume steps."""
+"""The words next to a number define it: ranks, sizes and channels are not steps, epochs or resume steps."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def draft_of(tmp_path: Path, log: str, name: str = "train.log") -> Draft:
 
 
 def steps_of(begin: float, first: int, last: int, said: str = "step {} loss 2.1") -> str:
-    """A step a second, from `begin`, with each tenth in the log."""
+    """Return a step per second, from `begin`; every tenth is logged."""
     return "".join(pytorch(begin + n - first + 1, said.format(n)) for n in range(first, last + 1) if n % 10 == 0)
 
 
 @pytest.mark.parametrize("lines", range(14, 16))
 def test_a_size_is_no_step_to_resume_from(tmp_path: Path, lines: int) -> None:
-    """Its start says `world_size=8`, its first record is step 10, and what contradicts that was cut off."""
+    """Its start contains `world_size=8`, its first record is step 10, and the contradicting lines are cut off."""
     head = "".join(OWN.read_text(encoding="utf-8").splitlines(keepends=True)[:lines])
     analysis = drafted(tmp_path, head)
     assert analysis.job.kept_steps == 70
@@ -38,7 +38,7 @@ def test_the_number_of_a_device_is_no_step_to_resume_from(tmp_path: Path) -> Non
 
 
 def test_numbers_of_a_channel_are_no_steps(tmp_path: Path) -> None:
-    """Lines of epochs, and between them others that hold `n/m` and count up."""
+    """Lines of epochs, and between them others that contain `n/m` and count up."""
     log = "".join(
         pytorch(10 * n, f"Epoch: {n:03d}, Loss: 1.{n}")
         + (f"gpu07:1201 NCCL INFO Channel 02/16 :    {n % 5}   1   2   3\n" if n % 3 == 0 else "")
@@ -50,7 +50,7 @@ def test_numbers_of_a_channel_are_no_steps(tmp_path: Path) -> None:
 
 
 def test_files_of_ranks_are_no_epochs(tmp_path: Path) -> None:
-    """Steps begin anew with each file, and the number of the rank goes up there."""
+    """Steps restart in each file, where the rank number rises."""
     for rank in range(3):
         log = "".join(
             f"[{at(8 * n, '%Y-%m-%d %H:%M:%S')},{rank}00] [Rank {rank}] step {10 * n} | loss 2.1 | 0.800 s/step\n"
@@ -63,7 +63,7 @@ def test_files_of_ranks_are_no_epochs(tmp_path: Path) -> None:
 
 
 def test_an_epoch_that_a_restart_repeats_is_one(tmp_path: Path) -> None:
-    """`[epoch/6][batch/200]`, killed in the third epoch and begun there again."""
+    """`[epoch/6][batch/200]`, killed in the third epoch and restarted there."""
 
     def epoch(number: int, begin: float, upto: int = 200) -> str:
         return "".join(
@@ -113,7 +113,7 @@ def test_a_stamp_without_a_year_and_slashes_is_read_where_a_place_follows(tmp_pa
 
 
 def test_steps_before_the_first_record_stand_beside_the_share(tmp_path: Path) -> None:
-    """Nothing says of steps 1 to 9 whether they were done in the 30 s before."""
+    """The log does not show if steps 1 to 9 were done in the 30 s before."""
     log = pytorch(0, "model built") + "".join(pytorch(30 + n, f"step {n} loss 2.1") for n in range(10, 41))
     assert "the first step line has step 10; earlier steps are not counted" in draft_of(tmp_path, log).doubts
 
@@ -124,7 +124,8 @@ def test_a_time_that_is_far_below_what_passed_stands_beside_the_share(tmp_path: 
 
 
 def test_a_clock_in_lines_that_says_more_than_their_steps_refuses(tmp_path: Path) -> None:
-    """A time of day that is not at the head is not read; but it tells that more passed than the steps."""
+    """A time of day inside a line is not read as a timestamp, but it shows that more time passed than the steps
+    took."""
     log = "".join(f"[RK0][{at(20 * n, '%H:%M:%S')}] iteration {n}, 10.0 s/it\n" for n in range(1, 31))
     (reason,) = draft_of(tmp_path, log).refused
     assert "their clock shows 580 s" in reason
@@ -132,7 +133,7 @@ def test_a_clock_in_lines_that_says_more_than_their_steps_refuses(tmp_path: Path
 
 @pytest.mark.parametrize(("said", "of"), [("Time(100 iters): 8.0s", "all"), ("time: 0.080", "mean")])
 def test_a_time_is_that_of_all_steps_if_its_line_says_how_many(tmp_path: Path, said: str, of: str) -> None:
-    """Without stamps; else it is said that it is taken for that of one."""
+    """Without timestamps; otherwise it is taken for the time of one step, with a warning."""
     text = draft_of(tmp_path, "".join(f"Iter: {100 * n} {said} Loss: 0.3\n" for n in range(1, 31))).text
     assert ("of = 'all'" in text) == (of == "all")
     assert ("`time` is the time of one step, not of all 100" in text) == (of == "mean")

@@ -1,4 +1,4 @@
-"""What is drafted of the log of a known trainer, as if nobody knew it, is what is read natively, or is refused."""
+"""Drafts for logs of known trainers, with their format disabled, agree with the format or are refused."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ LOGS = {
 }
 """Logs, and the format that reads their steps."""
 REFUSED = ("NeMo", "a crash and a restart of NeMo", "MaxText")
-"""Steps of a launcher's several lives, and lines in the records of a collector: no draft can be proven."""
+"""Steps of several attempts of a launcher, and lines in a collector's records: no draft can be proven."""
 
 
 def without(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no format of this name, and no progress bar, be read natively."""
+    """Disable the format with this name, and progress bars."""
     monkeypatch.setattr(registry, "SHIPPED", tuple(one for one in registry.SHIPPED if one != name))
     monkeypatch.setattr(progress_bars, "RULES", ())
     if name == "megatron":
@@ -40,7 +40,7 @@ def without(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drafted_or_none(log: Path) -> Analysis | None:
-    """The answer with drafted rules; None: no steps are read."""
+    """Return the analysis with inferred rules; None if no steps are read."""
     try:
         analysis = goodput_cli.analyze(log)
     except NotEnoughData:

@@ -1,4 +1,4 @@
-"""`event = "sign"` in mappings: moments of a recovery in lines and records, with facts, beside what else a line is."""
+"""`event = "sign"` in mappings: moments of a recovery in lines and records, with facts, in addition to other events."""
 
 from __future__ import annotations
 

@@ -1,18 +1,18 @@
-"""Cases of the restart model: small logs with the truth that a person worked out from each (`cases/*.toml`).
+"""Cases of the restart model: small logs with hand-checked expected results (`cases/*.toml`).
 
 Fields of a case:
 
 - `name`, `rule` (the rule of the restart model that decides, or two that compete: `D2 vs D4`), `program` (the output
-  that the log is modeled on), `why` (how the truth follows from the log)
+  that the log is modeled on), `why` (how the result follows from the log)
 - `log` (the text of `train.log`) or `files` (text by file name)
 - `attempts`, `disruptions`, `kept`, `wasted` (steps), `last_step`, `window` (s) and `seconds` (s by category): a
   number, or `[low, high]` where rounding, or a convention of docs/accounting.md, leaves a range
 - `ending` and `at_risk` (steps), where the log decides them
 - `answer`: `number` (default: bounds are wrong), `number_or_bounds`, `upper_bound` (no clock across a restart),
   `two_readings` (`readings` has the fields of each), `unknown` (goodput is not judged), `no_time` (no second is known)
-- `expected_failure`: the wrong answer of today. A fix must remove it.
-- `revised`: what changed after the program first answered: the truth, or with `the log:` a log that did not show what
-  `why` states
+- `expected_failure`: the current wrong answer. A fix must remove it.
+- `revised`: the correction made after the program first answered: of the result, or with `the log:` of a log that did
+  not show what `why` states
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Answer = Literal["number", "number_or_bounds", "upper_bound", "two_readings", "u
 Range = tuple[float, float]
 
 _WIDEST = 10.0
-"""Points of goodput between two bounds that still are an answer."""
+"""Maximum distance (points of goodput) between two bounds that still count as an answer."""
 _NEAR_SECONDS, _NEAR_SHARE, _NEAR_POINTS = 1.0, 0.01, 1.0
 """Tolerance of amounts of time, absolute and of the amount, and of goodput."""
 _CHANGED = 1_772_452_800  # 2026-03-02 12:00:00 UTC
@@ -85,7 +85,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Case:
-    """A log and its truth."""
+    """A log and its expected result."""
 
     name: str
     rule: str
@@ -109,7 +109,7 @@ class Case:
         return folder / next(iter(self.files)) if len(self.files) == 1 else folder
 
     def differences(self, folder: Path) -> list[str]:
-        """Return the differences between the answer to the log and its truth."""
+        """Return the differences between the answer to the log and the expected result."""
         try:
             analysis = goodput_cli.analyze(self.write(folder), timezone="UTC")
         except NotEnoughData as error:

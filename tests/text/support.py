@@ -1,4 +1,4 @@
-"""What tests of text share: logs in a folder, and the seconds of each category of their job."""
+"""Helpers for tests of text: logs in a folder, and the seconds by category of their job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SAMPLES = Path(__file__).parent / "samples"
 
 
 def written(folder: Path, **files: str) -> Path:
-    """A folder with files of these names (`_` stands for the dot before the ending)."""
+    """Return a folder with files of these names (`_` replaces the dot before the ending)."""
     folder.mkdir(exist_ok=True)
     for name, text in files.items():
         stem, _, ending = name.rpartition("_")
@@ -21,18 +21,18 @@ def written(folder: Path, **files: str) -> Path:
 
 
 def analysed(*sources: Path | str, **options: Any) -> Analysis:
-    """The analysis of the one job in these sources."""
+    """Return the analysis of the only job in these sources."""
     return goodput_cli.analyze([str(source) for source in sources], **options)
 
 
 def seconds(analysis: Analysis) -> dict[str, float]:
-    """Seconds by category, those without any left out; a custom event by its label."""
+    """Return the seconds by category, without zeros; custom events by label."""
     times = (analysis.goodput, *analysis.badput)
     return {one.label or one.category: one.ns / 1e9 for one in times if one.ns}
 
 
 def codes(analysis: Analysis) -> set[str]:
-    """Codes of what was noticed."""
+    """Return the codes of the diagnostics."""
     return {one.code for one in analysis.diagnostics}
 
 
@@ -54,4 +54,4 @@ line = "saving checkpoint to {_}"
 line = "iter 100: loss 4.1021, time 251.13ms, mfu 17.20%"
 gives = { event = "step", step = 101, each = 0.25113 }
 """
-"""A mapping for what nanoGPT prints."""
+"""A mapping for the output of nanoGPT."""

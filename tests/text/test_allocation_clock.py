@@ -1,5 +1,4 @@
-"""Rows of `sacct` in local time beside text in UTC: each allocation and its text are apart by the same offset of a
-zone."""
+"""Rows of `sacct` in local time next to text in UTC: all allocations differ from their text by the same zone offset."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ def at(minutes: float) -> str:
 
 
 def text(folder: Path, number: int, begin: int, first: int) -> None:
-    """An hour of 60 steps that begins 2 min behind its allocation."""
+    """Write an hour of 60 steps that begins 2 min after its allocation."""
     lines = [f"[before the start of training step] datetime: {at(begin + 2).replace('T', ' ')}\n"]
     for step in range(60):
         stamp = at(begin + 3 + step).replace("T", " ")
@@ -31,7 +30,7 @@ def text(folder: Path, number: int, begin: int, first: int) -> None:
 
 
 def table(folder: Path, *rows: tuple[int, str, int, int], off: int = 0, zone: str = "") -> None:
-    """rows: number, state, begin and end in minutes. off: minutes by which all are later."""
+    """Write a table. rows: number, state, begin and end in minutes. off: minutes by which all are later."""
     lines = ["JobID|JobName|State|Submit|Start|End\n"]
     for number, state, begin, end in rows:
         times = [f"{at(one + off)}{zone}" for one in (begin - 1, begin, end)]
@@ -76,7 +75,7 @@ def test_rows_that_say_their_zone_or_whose_zone_somebody_gave_stand_as_they_are(
 
 
 def test_allocations_that_disagree_about_the_offset_are_a_doubt(tmp_path: Path) -> None:
-    """The second began 40 min before its text: 20 min are no offset of a zone."""
+    """The second began 40 min before its text: 20 min is not a zone offset."""
     folder = tmp_path / "run"
     text(folder, 812, 600, 1)
     text(folder, 813, 710, 61)
@@ -85,7 +84,7 @@ def test_allocations_that_disagree_about_the_offset_are_a_doubt(tmp_path: Path) 
 
 
 def test_a_hidden_requeue_is_no_zone(tmp_path: Path) -> None:
-    """Text of two lives, and the row of the second alone."""
+    """The text has two attempts, but only the second has a row."""
     folder = tmp_path / "run"
     text(folder, 812, 600, 1)
     first = (folder / "slurm-812.out").read_text()

@@ -1,4 +1,4 @@
-"""States of progress bars that are not read change nothing of what their log contains."""
+"""Skipped states of progress bars do not change the content of a log."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Drawn:
         return f"\r{drawn} [{clock}<10:00,  1.50it/s{end}]"
 
     def go_on(self, random: Random) -> None:
-        """Take a step, or begin again, fall back, stop, or set the clock back."""
+        """Take a step, restart, fall back, stop, or set the clock back."""
         chance = random.random()
         if chance < 0.01:
             self.done = self.second = 0
@@ -52,7 +52,7 @@ class Drawn:
 
 
 def drawn(random: Random, states: int) -> str:
-    """Return a log of bars that are drawn again, begin again, take turns and stand between other lines."""
+    """Return a log of bars that are redrawn, restart, alternate, and appear between other lines."""
     bars = [Drawn("", 500), Drawn("Epoch 1: ", 300), Drawn("", 40), Drawn("Epoch 2: ", 300)]
     text, bar = "***** Running training *****\n", bars[0]
     for _ in range(states):

@@ -16,8 +16,8 @@ from goodput_cli.events.text.counted_steps import epoch_of, writers_of
         ([10, 20, 30, 40, 50, 60], [1, 2, 3, 4, 5, 6], 1),
         ([10, 10, 20, 20, 30, 30], [100, 150, 200, 250, 300, 350], 2),
         ([10, 20, 10, 30, 20, 40, 30], [1, 2, 2, 3, 3, 4, 4], 2),
-        ([10, 20, 30, 15, 25, 35], [1, 2, 3, 1, 2, 3], 1),  # a restart never returns to the process before
-        ([10, 10, 20, 30, 40, 50], [1, 1, 2, 3, 4, 5], 1),  # one step twice is no turn
+        ([10, 20, 30, 15, 25, 35], [1, 2, 3, 1, 2, 3], 1),  # A restart never returns to the process before.
+        ([10, 10, 20, 30, 40, 50], [1, 1, 2, 3, 4, 5], 1),  # A repeated step is not an alternation.
     ],
 )
 def test_writers_are_several_only_if_they_take_turns(steps: list[int], clocks: list[int], writers: int) -> None:
@@ -27,10 +27,10 @@ def test_writers_are_several_only_if_they_take_turns(steps: list[int], clocks: l
 @pytest.mark.parametrize(
     ("named", "was_full", "begun", "restored", "epoch"),
     [
-        (7, False, False, False, 7),  # a line names it
-        (None, True, False, False, 4),  # the count came to its end
-        (None, True, True, False, 0),  # another process begins from scratch
-        (None, True, True, True, 3),  # or goes on in the epoch of the checkpoint
+        (7, False, False, False, 7),  # A line contains it.
+        (None, True, False, False, 4),  # The count reached its end.
+        (None, True, True, False, 0),  # Another process begins from scratch,
+        (None, True, True, True, 3),  # or continues in the epoch of the checkpoint.
         (None, False, False, True, 3),
         (None, False, False, False, 0),
     ],
@@ -52,7 +52,7 @@ def row(step: int, seconds: int) -> str:
 
 
 def test_log_cut_at_its_start_begins_at_its_first_record(tmp_path: Path) -> None:
-    """The clock shows what all 1000 steps took, and the rows of the first 990 are not in the file."""
+    """The clock covers all 1000 steps, but the rows of the first 990 are missing."""
     log = tmp_path / "trainer_log.jsonl"
     log.write_text("".join(row(1000 + 10 * n, 15_000 + 150 * n) for n in range(6)), encoding="utf-8")
     analysis = goodput_cli.analyze(log)

@@ -1,5 +1,7 @@
-"""`cycle_info.JOB.ATTEMPT.CYCLE` of NVRx: which nodes trained and stood by, beside the log of a job and never alone.
-The files have the keys of its writer; the answers were worked out by hand."""
+"""`cycle_info.JOB.ATTEMPT.CYCLE` of NVRx: active and standby nodes, only in addition to the log of a job.
+
+The files have the keys that NVRx writes; the expected values were worked out by hand.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ SECOND = cycle_info(1, "2026-05-01T10:09:50Z", "", "node-[01-02],node-08", "node
 
 
 def written(folder: Path, text: str = NVRX, **files: str) -> Path:
-    """A folder with a log and, in `nvrx/`, files of cycles by number."""
+    """Return a folder with a log and, in `nvrx/`, cycle files by number."""
     (folder / "nvrx").mkdir()
     (folder / "job.log").write_text(text)
     for number, content in (files or {"0": FIRST, "1": SECOND}).items():
@@ -58,7 +60,7 @@ def test_they_move_nothing_of_the_log_beside_them(tmp_path: Path) -> None:
     folder = written(tmp_path)
     with_them, without = read(folder), read(folder / "job.log")
     assert ledger(with_them) == ledger(without)
-    assert signs(with_them) == signs(without)  # its own lines say when each rendezvous was done
+    assert signs(with_them) == signs(without)  # The log has its own lines about each rendezvous.
 
 
 def test_without_a_line_the_begin_of_a_cycle_is_the_end_of_its_rendezvous(tmp_path: Path) -> None:
@@ -73,7 +75,7 @@ def test_links_and_files_that_are_being_written_are_not_read(tmp_path: Path) -> 
     folder = written(tmp_path)
     (folder / "nvrx" / "cycle_info.812.current").symlink_to("cycle_info.812.0.1")
     (folder / "nvrx" / "cycle_info.812.0.1.tmp").write_text(SECOND[:50])
-    (folder / "nvrx" / "again").symlink_to("..")  # a circle
+    (folder / "nvrx" / "again").symlink_to("..")  # A circular link.
     log = read(folder)
     assert len(log.table.observed.cycles) == 2
     assert "malformed_lines" not in noticed(log)
@@ -144,7 +146,7 @@ def test_jobs_of_one_folder_are_told_apart_by_their_number(tmp_path: Path) -> No
 
 def test_the_names_of_such_files() -> None:
     assert is_cycle_file("run/nvrx/cycle_info.812.0.17")
-    assert is_cycle_file("cycle_info..0.0")  # of no scheduler
+    assert is_cycle_file("cycle_info..0.0")  # Without a scheduler.
     assert is_cycle_file("cycle_info.a.b.0.1.gz")
     for name in ("cycle_info.812.current", "cycle_info.812.0.1.tmp", "cycle_info.812.0", "my_cycle_info.1.2.3.log"):
         assert not is_cycle_file(name)

@@ -1,4 +1,4 @@
-"""Evaluations of which a log says only that they are over (docs/formats.md, Text): they took what training did not."""
+"""Evaluations with only an end line (docs/formats.md, Text) take the time that training did not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINES = {
 
 
 def titan(tmp_path: Path, lines: Iterable[tuple[float, str, int]]) -> dict[str, float]:
-    """The seconds of a log of torchtitan: (second, what, step)."""
+    """Return the seconds of a torchtitan log: (second, event, step)."""
     text = "".join(
         f"[titan] {BEGIN + timedelta(seconds=at):%Y-%m-%d %H:%M:%S},000 - root - INFO - "
         f"{LINES[what].format(step=step)}\n"
@@ -31,13 +31,13 @@ def titan(tmp_path: Path, lines: Iterable[tuple[float, str, int]]) -> dict[str, 
 
 
 def steps(at: float, first: int, last: int, stride: int = 1) -> list[tuple[float, str, int]]:
-    """Steps of 2 s; the first record is at an instant."""
+    """Return steps of 2 s; the first record takes no time."""
     numbers = range(first, last + 1, stride)
     return [(at + 2 * (step - first), "step", step) for step in numbers]
 
 
 def test_an_evaluation_took_what_is_left_between_records(tmp_path: Path) -> None:
-    """Ten steps, 60 s of evaluation, ten more, and 60 s behind the last one."""
+    """Ten steps, 60 s of evaluation, ten more, and 60 s after the last one."""
     first, second = steps(12, 1, 10), steps(92, 11, 20)
     log = [(0, "start", 0), *first, (90, "eval", 10), *second, (170, "eval", 20), (171, "done", 0)]
     found = titan(tmp_path, log)
@@ -45,7 +45,7 @@ def test_an_evaluation_took_what_is_left_between_records(tmp_path: Path) -> None
 
 
 def test_steps_behind_the_last_record_are_none_of_it(tmp_path: Path) -> None:
-    """A record every fourth step; the evaluation is at step 10, two steps behind that of step 8."""
+    """A record every fourth step; the evaluation is at step 10, two steps after the record of step 8."""
     log = [(0, "start", 0), *steps(10, 0, 8, 4), (90, "eval", 10), *steps(94, 12, 24, 4), (119, "done", 0)]
     assert titan(tmp_path, log)["EVAL_STEP"] == 90 - 26 - 2 * 2
 
@@ -62,7 +62,7 @@ def test_nothing_is_taken_where_too_few_records_show_a_usual_step(tmp_path: Path
 
 
 def test_a_usual_step_shows_between_records_that_saves_stand_between(tmp_path: Path) -> None:
-    """Records every ten steps, each behind a save of 20 s but for one: then 100 s of an evaluation."""
+    """Records every ten steps, all but one after a save of 20 s; then 100 s of evaluation."""
     log: list[tuple[float, str, int]] = [(0, "start", 0), (20, "step", 10)]
     for number in range(2, 7):
         at = 20 + 40 * (number - 1) + 100 * (number > 4)
@@ -93,7 +93,7 @@ def test_a_job_that_never_steps_has_as_many_starts_as_it_says(tmp_path: Path) ->
 
 @pytest.mark.parametrize(("minute", "attempts"), [(14, 2), (1, 1)])
 def test_the_last_words_of_anybody_end_what_started_minutes_before(tmp_path: Path, minute: int, attempts: int) -> None:
-    """A process of Ray dies, another one prints; a second start within a minute may be of the same launch."""
+    """A Ray process dies while another one prints; a second start within a minute may be of the same launch."""
     actor = "(Actor pid=9755) "
     error = (
         f'{actor}Traceback (most recent call last):\n{actor}  File "/opt/a.py", line 3, in load\n'

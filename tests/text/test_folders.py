@@ -1,5 +1,5 @@
-"""Which files and folders of text are one job (docs/formats.md): `analyze`, `jobs` and `fleet` say the
-same of each, whatever the order of files."""
+"""Which files and folders of text are one job (docs/formats.md): `analyze`, `jobs` and `fleet` agree, whatever the
+order of files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def at(second: int) -> str:
 
 
 def life(begin: int, first: int = 1, last: int = 60) -> str:
-    """What Megatron prints of steps of 1 s, the first of which is done 10 s after the begin."""
+    """Return Megatron output of 1 s steps; the first one is completed 10 s after the begin."""
     return "".join(
         f"[{at(begin + 10 + step - first)}] iteration {step:8d}/ 1000 | consumed samples: {step:12d} | elapsed time "
         f"per iteration (ms): 1000.0 | learning rate: 1.0E-04 | lm loss: 2.0E+00 |\n"
@@ -38,7 +38,7 @@ def life(begin: int, first: int = 1, last: int = 60) -> str:
 
 
 def put(top: Path, **files: str) -> Path:
-    """Files of a folder; `__` stands for `/`, and `_` before the ending for the dot."""
+    """Write files in a folder; `__` replaces `/`, and `_` before the ending the dot."""
     for name, text in files.items():
         stem, _, ending = name.replace("__", "/").rpartition("_")
         path = top / f"{stem}.{ending}"
@@ -48,7 +48,7 @@ def put(top: Path, **files: str) -> Path:
 
 
 def jobs(folder: Path, capsys: Output) -> dict[str, int]:
-    """The attempts of each job, which `analyze`, `jobs` and `fleet` have with the same goodput."""
+    """Return the attempts of each job, for which `analyze`, `jobs` and `fleet` must have the same goodput."""
     listed = {one.name: one for one in goodput_cli.jobs(str(folder)).jobs}
     capsys.readouterr()
     assert run(["fleet", str(folder), "--format", "json"]) == 0
@@ -61,12 +61,12 @@ def jobs(folder: Path, capsys: Output) -> dict[str, int]:
 
 
 def renamed(log: object) -> list[str]:
-    """What `job_renamed` says of an answer."""
+    """Return the `job_renamed` messages of an analysis."""
     return [one.message for one in getattr(log, "diagnostics") if one.code == "job_renamed"]  # noqa: B009
 
 
 def test_an_old_name_of_a_job_counts_and_the_new_one_is_said(tmp_path: Path) -> None:
-    """`llama` is what `exp1/llama` and `exp2/llama` were called, `sft` what `exp3/sft` was."""
+    """`exp1/llama` and `exp2/llama` were both named `llama`, and `exp3/sft` was named `sft`."""
     some = put(tmp_path, exp1__llama_log=life(0), exp2__llama_log=life(100), exp3__sft_log=life(300))
     alone, both = analysed(some, job_name="sft"), analysed(some, job_name="llama")
     assert renamed(alone) == [
@@ -92,7 +92,7 @@ def test_a_name_that_a_job_has_now_is_no_old_one(tmp_path: Path) -> None:
 
 
 def test_a_mistyped_name_answers_for_no_job(tmp_path: Path) -> None:
-    """It was what all text is called: of twenty jobs in one folder the last had the name of another."""
+    """Regression: all text was read under the unknown name, and the last of twenty jobs in a folder was returned."""
     some = put(tmp_path, gpt_09__a_log=life(0), gpt_10__b_log=life(20), clip_19__c_log=life(500))
     with pytest.raises(NotEnoughData, match=r"no events for job 'gpt_9/a'; .*did you mean gpt_09/a"):
         analysed(some, job_name="gpt_9/a")
@@ -104,7 +104,7 @@ def test_a_mistyped_name_answers_for_no_job(tmp_path: Path) -> None:
 
 
 def test_the_only_job_may_be_called_otherwise(tmp_path: Path) -> None:
-    """As its text names none; where it does, that is said."""
+    """Its text contains no name; if it does, a diagnostic reports it."""
     unnamed = analysed(put(tmp_path / "a", train_log=life(0)), job_name="mine")
     own = "  wandb_exp_name ....... llm\n" + life(0)
     named = analysed(put(tmp_path / "b", train_log=own), job_name="mine")
@@ -115,14 +115,14 @@ def test_the_only_job_may_be_called_otherwise(tmp_path: Path) -> None:
 
 
 def test_a_job_of_a_folder_is_listed_alone(tmp_path: Path) -> None:
-    """All text of the sources had the name that was asked for, and was one job in the list."""
+    """Regression: all text of the sources had the requested name and was listed as one job."""
     some = put(tmp_path, exp1__train_log=life(0), exp2__train_log=life(100))
     assert [(one.name, one.attempts) for one in goodput_cli.jobs(str(some), job_name="exp1").jobs] == [("exp1", 1)]
     assert [(one.name, one.attempts) for one in goodput_cli.jobs(str(some), job_name="mine").jobs] == [("mine", 2)]
 
 
 def test_tables_may_have_old_names(tmp_path: Path) -> None:
-    """The allocations of `llama` lie in the time of both jobs, or in that of one."""
+    """The allocations of `llama` are within the time of both jobs, or of one."""
     some = put(tmp_path / "logs", exp1__llama_log=life(0), exp2__llama_log=life(20), exp3__sft_log=life(300))
     labels, held = tmp_path / "labels.csv", tmp_path / "held.csv"
     labels.write_text("job,team\nllama,vision\nexp3/sft,nlp\nsft,other\n")
@@ -145,7 +145,7 @@ def test_tables_may_have_old_names(tmp_path: Path) -> None:
 def test_settings_of_a_job_may_have_its_old_name(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of another job, whose name only ends so, are refused: nobody ever called it that."""
+    """Settings for another job whose name only ends the same are rejected."""
     put(tmp_path, exp1__llama_log=life(0), exp2__sft_log=life(300))
     (tmp_path / "goodput.toml").write_text("[job.llama]\nfail-if = 'goodput>50'\n[job.run]\nstall-factor = 2\n")
     monkeypatch.chdir(tmp_path)
@@ -164,7 +164,7 @@ def test_settings_of_a_job_may_have_its_old_name(
 
 
 def test_a_sweep_in_folders_that_count_is_a_job_each(tmp_path: Path, capsys: Output) -> None:
-    """One behind the other, each from its first step: no restart restores nothing three times."""
+    """Three runs in sequence, each from its first step: three restarts without a restore are implausible."""
     behind = {f"multirun__2026-03-01__10-00-00__{n}__train_log": life(100 * n) for n in range(3)}
     assert jobs(put(tmp_path / "a", **behind), capsys) == {f"multirun/{n}": 1 for n in range(3)}
     beside = {f"multirun__2026-03-01__10-00-00__{n}__train_log": life(2 * n) for n in range(3)}
@@ -179,7 +179,7 @@ def test_a_sweep_in_folders_that_count_is_a_job_each(tmp_path: Path, capsys: Out
 def test_files_that_say_something_are_jobs_of_their_folders(tmp_path: Path, capsys: Output) -> None:
     sweep = put(tmp_path / "a", exp1__llama_log=life(0), exp2__llama_log=life(100))
     assert jobs(sweep, capsys) == {"exp1/llama": 1, "exp2/llama": 1}
-    assert analysed(sweep, job_name="llama").job.attempts == 2  # as one, if somebody says so
+    assert analysed(sweep, job_name="llama").job.attempts == 2  # With --job-name, they are one job.
     beside = put(tmp_path / "b", alpha__llama_log=life(0), beta__llama_log=life(20), beta__sft_log=life(300))
     assert jobs(beside, capsys) == {"alpha/llama": 1, "beta/llama": 1, "beta/sft": 1}
     lives = {f"llm__attempt_{n}__llama_log": life(200 * n) for n in range(2)}
@@ -218,7 +218,7 @@ def test_a_doubt_stands_in_the_row_of_a_fleet_as_beside_the_headline(tmp_path: P
     assert list(all_headline_warnings(alone["c"])) == [
         *rows["b"],
         *rows["c"],
-    ]  # what is noticed of text is of the whole log
+    ]  # Diagnostics of text are about the whole log.
     assert run(["fleet", str(tmp_path), "--format", "table"]) == 0
     assert "c: 2 runs share this name" in " ".join(capsys.readouterr().out.split())
 
@@ -258,7 +258,7 @@ def test_a_death_in_the_errors_of_a_launch_is_of_its_attempt(tmp_path: Path) -> 
     analysis = analysed(logs)
     assert (analysis.job.attempts, analysis.timeline.causes.why[0].code) == (2, "device_error")
     ((began, _),) = [(one.next_start_ns, one) for one in analysis.disruptions]
-    assert began == int((BEGIN + timedelta(seconds=209)).timestamp()) * 10**9  # the first step took a second
+    assert began == int((BEGIN + timedelta(seconds=209)).timestamp()) * 10**9  # The first step took a second.
 
 
 def test_files_that_begin_again_are_jobs_by_names_and_attempts_by_numbers(tmp_path: Path, capsys: Output) -> None:
@@ -285,7 +285,7 @@ LAUNCHED = (
 
 
 def test_a_job_that_cannot_be_judged_is_listed_wherever_it_lies(tmp_path: Path, capsys: Output) -> None:
-    """It lies before all others, whose time is the window, and its folder is read alone and with what lies beside."""
+    """Its folder is read before all others, whose times are the window, and both alone and with its neighbors."""
     some = put(tmp_path, a__launcher_log=LAUNCHED.format(second=0) + LAUNCHED.format(second=20))
     put(some, a__logs__attempt_0__0__stderr_log="step 1\nstep 2\nstep 3\nstep 4\n" + ERROR, b__sft_log=life(3000))
     report = goodput_cli.fleet_report(str(some))
@@ -306,7 +306,7 @@ def test_a_job_that_cannot_be_judged_is_listed_wherever_it_lies(tmp_path: Path, 
 def test_a_file_that_tells_of_a_death_alone_is_of_the_job_beside_it(
     tmp_path: Path, capsys: Output, files: dict[str, str]
 ) -> None:
-    """Fleets and lists had its job without the death, and the file as one that nothing reads."""
+    """Regression: fleets and lists omitted the death and reported the file as unreadable."""
     some = put(tmp_path, **files)
     ((name, _),) = jobs(some, capsys).items()
     report = goodput_cli.fleet_report(str(some))

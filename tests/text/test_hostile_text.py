@@ -1,4 +1,4 @@
-"""Text that nobody meant to be read: a sentence each, and no traceback."""
+"""Malformed and hostile text: one error message, no traceback."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_lines_without_a_literal_are_not_looked_at(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_slow_pattern_takes_linear_time() -> None:
-    """Four skips in a template over a line of 60,000 characters: a backtracking engine would take years."""
+    """Four gaps in a template on a line of 60,000 characters: a backtracking engine would take years."""
     from goodput_cli.events.mappings.declared import mappings_in
     from goodput_cli.events.mappings.registry import load_mapping
 

@@ -1,4 +1,4 @@
-"""What trainers print of the inside of their steps, in the shapes that their own code writes."""
+"""Phases inside steps, in the formats of trainers' source code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def analyze(folder: Path, text: str, name: str = "train.log") -> Analysis:
 
 
 def seconds(analysis: Analysis) -> dict[str, float]:
-    """By whole phase."""
+    """Return the seconds of whole phases."""
     (one,) = analysis.step_phases
     return {row.phase: row.slowest_ns / 1e9 for row in one.phases if row.logged is None}
 
@@ -35,7 +35,7 @@ def metrics(folder: Path, text: str) -> dict[str, list[float]]:
 
 
 def nemo_rl(steps: range, exposed: float = 32.5, saves: tuple[int, ...] = (), evaluated: tuple[int, ...] = ()) -> str:
-    """A step of 60 s, a save of 5, an evaluation of 20."""
+    """Return steps of 60 s, a save of 5 s, an evaluation of 20 s."""
     lines = ["▶ Setting up compute cluster..."]
     for step in steps:
         lines += ["", f"{HEADING} Step {step}/{steps.stop - 1} {HEADING}", "▶ Training policy..."]
@@ -83,7 +83,7 @@ def openrlhf(mark: str, step: int, total: float) -> str:
 def test_openrlhf_in_turns_generates_within_its_steps(tmp_path: Path) -> None:
     analysis = analyze(tmp_path, "\n".join(openrlhf("✨ ", step, 84.25) for step in range(1, 9)) + "\n")
     (one,) = analysis.step_phases
-    assert one.net_step_ns is None  # the sum of the others is no wall time
+    assert one.net_step_ns is None  # The sum of the others is not wall time.
     assert seconds(analysis) == {"train": 8 * 52.75, "generate": 240, "sync": 12}
 
 

@@ -1,6 +1,6 @@
-"""Objects of Kubernetes beside a log (docs/formats.md): queue, start-up, ends; what they no longer tell.
+"""Kubernetes objects next to a log (docs/formats.md): queue, start-up, ends, and overwritten facts.
 
-The objects follow the schema of the API as it is documented; none was taken from a cluster.
+The objects follow the documented API schema; none was taken from a cluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ START = 9 * 3600
 
 
 def clock(at: float) -> str:
-    """Seconds since 09:00 as the API writes them."""
+    """Return a time (s since 09:00) as the API writes it."""
     whole = START + int(at)
     return f"{DAY}{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}Z"
 
@@ -73,7 +73,7 @@ def pod(
 
 
 def megatron(*runs: tuple[float, int, int]) -> str:
-    """Iterations first to last of each run, 20 s for ten, the first line so many seconds after 09:00."""
+    """Return the iterations of each run (first, last, and seconds after 09:00 of the first line), 20 s per ten."""
     return "".join(
         f" [{clock(begin + 20 * n)[:-1].replace('T', ' ')}] iteration {10 * step:8d}/    5000 | "
         f"consumed samples: {80 * step:12d}"
@@ -87,7 +87,7 @@ def megatron(*runs: tuple[float, int, int]) -> str:
 def beside(
     folder: Path, log: str, *objects: dict[str, Any], job: str | None = "llm-7b", split: bool = False
 ) -> Analysis:
-    """The job of a log beside objects: one list, or a file each."""
+    """Return the analysis of a log with objects: one list, or a file each."""
     folder.mkdir(exist_ok=True)
     (folder / "train.log").write_text(log)
     if split:
@@ -112,7 +112,7 @@ def test_lists_of_jobs_say_what_the_analysis_says(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("split", [False, True])
 def test_queue_start_up_and_the_first_failure(tmp_path: Path, split: bool) -> None:
-    """Asked for at 0, admitted at 480, scheduled at 490 and 500; first ten steps done at 620, the last at 1000."""
+    """Submitted at 0, admitted at 480, scheduled at 490 and 500; first ten steps completed at 620, the last at 1000."""
     pods = (pod(0, 481, 490, over(540, 1030, 137, "OOMKilled")), pod(1, 481, 500, over(545, 1060, 1)))
     analysis = beside(tmp_path, megatron((620, 1, 20)), ADMITTED, *pods, split=split)
     found = seconds(analysis)
@@ -135,7 +135,7 @@ def test_what_an_early_pod_prints_does_not_end_the_queue_of_the_last(tmp_path: P
 
 
 def test_a_container_that_began_again_has_its_end_and_its_next_start(tmp_path: Path) -> None:
-    """Steps until 1000; killed at 1012; again from 1030, first steps redone at 1100."""
+    """Steps until 1000; killed at 1012; restarted at 1030, first steps repeated at 1100."""
     ends = (over(540, 1012, 137, "OOMKilled"), over(541, 1013, 1))
     pods = [pod(at, 481, 500, running(1030 + at), ends[at], restarts=1) for at in (0, 1)]
     analysis = beside(tmp_path, megatron((620, 1, 20), (1100, 16, 30)), ADMITTED, *pods)
@@ -147,7 +147,7 @@ def test_a_container_that_began_again_has_its_end_and_its_next_start(tmp_path: P
 
 
 def test_lives_that_are_forgotten_are_said_and_unknown(tmp_path: Path) -> None:
-    """Three restarts, of which the last end is kept: of the first two deaths nothing is known."""
+    """Three restarts, but the object keeps only the last end: the first two deaths are unknown."""
     pods = [pod(0, 481, 500, running(2030), over(1700, 2012, 1), restarts=3)]
     log = megatron((620, 1, 20), (1200, 16, 30), (1800, 26, 35), (2100, 31, 50))
     analysis = beside(tmp_path, log, ADMITTED, *pods)
@@ -166,7 +166,7 @@ def test_snapshots_of_all_times_tell_of_all_lives(tmp_path: Path) -> None:
 
 
 def test_a_second_admission_overwrites_the_first_which_is_said(tmp_path: Path) -> None:
-    """Preempted at 1010 and admitted again at 1500: when it was first admitted, nobody knows any more."""
+    """Preempted at 1010 and admitted again at 1500: the first admission is overwritten."""
     again = workload(0, condition("Admitted", 1500), condition("Evicted", 1500, "False", "QuotaReserved"))
     pods = [pod(0, 1501, 1510, running(1530))]
     analysis = beside(tmp_path, megatron((620, 1, 20), (1600, 16, 30)), again, *pods)
@@ -174,7 +174,7 @@ def test_a_second_admission_overwrites_the_first_which_is_said(tmp_path: Path) -
     (one,) = analysis.disruptions
     assert one.ended == "silent"
     assert one.next_start_ns // 10**9 % 3600 == 1510
-    assert seconds(analysis)["queued"] == 9  # that of the second pods
+    assert seconds(analysis)["queued"] == 9  # Of the second pods.
 
 
 def test_a_workload_that_is_evicted_for_another_ends_it_as_preempted(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_container_that_ends_while_training_goes_on_ends_nothing(tmp_path: Pat
 
 
 def test_starts_of_a_recorder_are_the_start_of_the_cluster(tmp_path: Path) -> None:
-    """Two hosts say that they begin at 550 and 560; from 500 on it is one start-up."""
+    """Two hosts log a begin at 550 and 560; from 500 on, it is one start-up."""
     base = 1741078800
     lines = [{"job_name": "llm-7b", "job_start_time": base + at} for at in (550, 560)]
     lines += [{"job_name": "llm-7b", "step_count": n, "step_start_time": base + 600 + 2 * n} for n in range(200)]

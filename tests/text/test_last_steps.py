@@ -1,5 +1,4 @@
-"""The last of all steps that training was to take is an end that says finish (docs/formats.md, Text), and another run
-may begin behind it (accounting §10)."""
+"""The last planned step finishes a job (docs/formats.md, Text), and another run may begin after it (accounting §10)."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ line = "Starting training"
 
 
 def night(begin: int, last: int = 60, total: int = 60) -> str:
-    """What Megatron prints of a process, without its line that training is done."""
+    """Return Megatron output of a process without its final line."""
     return START.format(at=at(begin)) + life(begin, 1, last).replace("1000 | consumed", f"{total:4d} | consumed")
 
 
@@ -36,7 +35,7 @@ def ended(folder: Path, **files: str) -> str | None:
 
 
 def test_the_last_of_all_iterations_is_a_finish(tmp_path: Path) -> None:
-    """It ends where the process goes quiet: a save behind the step is no time after the end."""
+    """The job ends with its last activity, including a save after the step."""
     saved = f"[{at(75)}] successfully saved checkpoint from iteration      60 to /ckpt\n"
     analysis = analysed(written(tmp_path / "a", train_log=night(0) + saved))
     assert (analysis.job.ending, analysis.window.end_ns) == ("clean", analysis.job.end_ns)
@@ -57,7 +56,7 @@ def test_a_death_behind_the_last_step_goes_before_it(tmp_path: Path) -> None:
 
 
 def test_nights_that_reach_the_last_step_are_runs_of_their_own(tmp_path: Path) -> None:
-    """Together they would be 25 %: each night did all of its steps."""
+    """As one run, goodput would be 25 %, but each night trained all of its steps."""
     nights = written(tmp_path / "run", train_log="".join(night(10_000 * number) for number in range(4)))
     analysis = analysed(nights)
     assert (analysis.job.kept_steps, analysis.job.attempts) == (60, 1)
@@ -68,7 +67,7 @@ def test_nights_that_reach_the_last_step_are_runs_of_their_own(tmp_path: Path) -
 
 
 def test_steps_that_follow_say_that_it_was_not_the_last(tmp_path: Path) -> None:
-    """A longer stage in the same process, and another node that has not got there."""
+    """A longer stage in the same process, and another node that has not reached the step."""
     on = life(100, 61, 100).replace("1000 | consumed", " 100 | consumed")
     assert ended(tmp_path / "a", train_log=night(0) + on) == "clean"
     assert analysed(tmp_path / "a").job.attempts == 1
@@ -78,7 +77,7 @@ def test_steps_that_follow_say_that_it_was_not_the_last(tmp_path: Path) -> None:
 
 
 def test_only_the_bar_of_all_training_finishes_it(tmp_path: Path) -> None:
-    """The Trainer's bar at 100 %, not that of an evaluation; no bar of an epoch, whatever it is called."""
+    """The Trainer's bar at 100 % counts; bars of evaluations and epochs do not, whatever their name."""
     whole, half = (TRAINER.format(minute=0) + trained(range(1, last + 1), 2, 2) for last in (100, 50))
     evaluation = state(0, 10, 0) + " ?it/s]" + state(10, 10, 20) + "  2.00s/it]\n"
     assert ended(tmp_path / "a", a_log=whole) == "clean"
@@ -102,7 +101,7 @@ def test_a_mapping_says_where_the_total_stands(tmp_path: Path, total: str, endin
 
 
 def test_ranks_end_where_the_slowest_does(tmp_path: Path) -> None:
-    """In one file a rank is behind by a step: while one is not there the job is not; files of ranks are alike."""
+    """In one file, a rank lags by a step, and the job ends only when it arrives; files of ranks behave the same."""
     (tmp_path / "mine.toml").write_text(MAPPING)
     for last, ending in ((40, "clean"), (39, "not_logged")):
         lines = [

@@ -1,7 +1,7 @@
-"""Every pattern of ours is linear: twice the text takes twice the steps, whatever stands in it.
+"""All patterns are linear: twice the text takes at most twice the steps, whatever its content.
 
-Patterns are found in the source, where they are written. Those of rules are attacked in test_patterns.py; those of
-evidence and of mappings are run by RE2.
+Patterns are found in the source code. Those of rules are tested in test_patterns.py; those of evidence and mappings use
+RE2.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BOUNDED = {
     "report.html.drawing:_EMPTY": "a chart that we drew",
     "report.html.drawing:_MARKS": "a chart that we drew",
 }
-"""Patterns that are worse than linear, and why the text that they are asked about is short or ours."""
+"""Patterns that are not linear, and why their input is short or trusted."""
 MADE_OF_VALUES = {
     "accounting.attempts.evidence_of_attempts": "around a literal",
     "events.json_documents": "around a literal",
@@ -50,11 +50,11 @@ MADE_OF_VALUES = {
     "events.text.log_lines": "rules, which test_patterns.py attacks",
     "sources.object_store": "a glob that a person types, asked about names of at most 1024 characters",
 }
-"""Modules with patterns that only a run of the program makes, and of what."""
+"""Modules with patterns that are built from values at run time, and the values."""
 
 
 def uses(tree: ast.Module) -> dict[str, set[str]]:
-    """By name, how it is asked; `*`: it is handed on."""
+    """Return the methods called on each pattern name; `*` if the pattern is passed on."""
     found: dict[str, set[str]] = defaultdict(set)
     bases = set()
     for node in ast.walk(tree):
@@ -68,7 +68,7 @@ def uses(tree: ast.Module) -> dict[str, set[str]]:
 
 
 def method_of(asked: set[str]) -> str:
-    """The one that costs most."""
+    """Return the most expensive method."""
     if asked & {"finditer", "findall", "sub", "subn", "split"}:
         return "finditer"
     known = asked & {"search", "match", "fullmatch"}
@@ -132,7 +132,7 @@ def test_what_is_left_out_is_there_and_needs_it(deep: None) -> None:
 
 @pytest.fixture
 def deep() -> Iterator[None]:
-    """Room for a frame or two for each character of an attack."""
+    """Raise the recursion limit to a frame or two per character of an attack."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(20_000)
     yield
@@ -165,7 +165,7 @@ def test_what_does_not_is_left_alone(written: str, method: str, deep: None) -> N
 
 
 def test_the_count_is_of_what_python_does(deep: None) -> None:
-    """It finds the same, in lines of real logs."""
+    """The count finds the same matches as Python in lines of real logs."""
     samples = sorted((Path(__file__).parent / "samples").rglob("*"))
     lines = [
         line[:200] for file in samples if file.is_file() for line in file.read_text(errors="replace").splitlines()[:5]

@@ -1,4 +1,4 @@
-"""Rollbacks in text: steps that fall in a process that goes on (accounting §3, Rollbacks)."""
+"""Rollbacks in text: steps that decrease in a process that continues (accounting §3, Rollbacks)."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ AGAIN = line(60, STEP, 25)
     [
         ([*STEPS, AGAIN], False),
         ([*STEPS, line(45, BACK), AGAIN], True),
-        ([*STEPS, line(45, LOAD), AGAIN], False),  # nothing shows that the program prints a start line
+        ([*STEPS, line(45, LOAD), AGAIN], False),  # No line shows that the program prints a start line.
         ([line(0, START), *STEPS, line(45, LOAD), AGAIN], True),
         ([line(0, START), *STEPS, line(45, START), line(46, LOAD), AGAIN], False),
         ([*STEPS, line(45, BACK), line(46, EventType.CRASHED), AGAIN], False),
         ([line(40, STEP, 40, 40), line(60, STEP, 25, 60)], True),
         ([line(40, STEP, 40, 40), line(60, STEP, 25, 15)], False),
-        ([*STEPS, line(45, BACK), line(60, STEP, 50)], False),  # no step falls
+        ([*STEPS, line(45, BACK), line(60, STEP, 50)], False),  # No step decreases.
     ],
 )
 def test_process_lives_on_where_a_line_shows_it(lines: list[LogLine], *, is_rollback: bool) -> None:
@@ -50,7 +50,7 @@ def test_rollback_named_without_a_load_leads_to_its_step() -> None:
 
 
 def test_rollback_to_an_unlikely_step_has_no_step() -> None:
-    """The first number of the line is another one."""
+    """The first number in the line means something else."""
     found = with_living_processes([*STEPS, line(45, BACK, 4), line(55, STEP, 40)])
     assert [one.event.step for one in found if one.event and one.event.type is EventType.RESUME] == [None]
 

@@ -1,5 +1,5 @@
-"""Small logs in the shapes that public ones have, of programs known and invented: read as they were made, without a
-mapping or by the one that is drafted, or refused with the reason; never wrong without a word."""
+"""Small logs in the shapes of public ones, of known and invented programs: read correctly, with or without a drafted
+mapping, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def at(second: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
 
 
 def every(count: int, seconds: float, line: Callable[[int, float], str]) -> str:
-    """Lines of the 1st to the last record, each so many seconds after the one before."""
+    """Return lines of records, from the 1st on, at equal distances in seconds."""
     return "".join(line(n, n * seconds) + "\n" for n in range(1, count + 1))
 
 
 def read(tmp_path: Path, text: str, name: str = "train.log") -> Analysis:
-    """What is accounted for, without a mapping where one is read so, else with the one that is drafted."""
+    """Return the analysis, with a drafted mapping if no format reads the log."""
     log = tmp_path / name
     log.write_text(text, encoding="utf-8", newline="")
     try:
@@ -43,7 +43,7 @@ def read(tmp_path: Path, text: str, name: str = "train.log") -> Analysis:
 
 
 def megatron(head: Callable[[int, float], str], each: str = "2000.0") -> str:
-    """40 records, ten steps of 2 s each."""
+    """Return 40 records of ten steps of 2 s each."""
     return every(40, 20, lambda n, s: (
         f"{head(n, s)} iteration {10 * n:8d}/    5000 | consumed samples: {5120 * n:12d} | consumed tokens: "
         f"{20_971_520 * n:14d} | elapsed time per iteration (ms): {each} | learning rate: 1.5E-04 | gloabl batch size:"
@@ -58,7 +58,7 @@ def fairseq(n: int, second: float) -> str:
 
 
 def epochs(lines: Callable[[int, int, float], str], behind: Callable[[int, float], str] | None = None) -> str:
-    """Three epochs of ten lines that stand fifty steps of 0.3 s apart, from 0."""
+    """Return three epochs of ten lines, fifty steps of 0.3 s apart, from 0."""
     made: list[str] = []
     for epoch in range(3):
         for step in range(0, 500, 50):
@@ -69,7 +69,7 @@ def epochs(lines: Callable[[int, int, float], str], behind: Callable[[int, float
 
 
 Truth = tuple[int, float]
-"""Steps from the first record to the last, and seconds between the two."""
+"""Steps from the first record to the last, and the seconds between them."""
 READ: dict[str, tuple[str, Truth]] = {
     "Megatron of BLOOM's fork": (megatron(lambda _, s: f" [{at(s)}]"), (390, 780)),
     "Megatron behind torchrun's prefix": (megatron(lambda _, s: f"[default0]: [{at(s)}]"), (390, 780)),
@@ -138,7 +138,7 @@ def test_what_is_read(tmp_path: Path, name: str) -> None:
     text, (steps, seconds) = READ[name]
     analysis = read(tmp_path, text)
     window = (analysis.window.end_ns - analysis.window.start_ns) / NS
-    first_record = seconds / steps * 110  # whose steps, before the first line, may be known too
+    first_record = seconds / steps * 110  # The steps before the first line may be known too.
     assert analysis.job.attempts == 1
     assert not analysis.disruptions
     assert steps <= analysis.job.kept_steps <= steps + 100
@@ -161,7 +161,7 @@ def test_a_step_that_two_programs_print_without_a_stamp_takes_its_time_once(tmp_
 
 
 def test_the_time_of_a_hundred_steps_is_not_that_of_one(tmp_path: Path) -> None:
-    """TensorFlow's Estimator, 20 lines of 40 s."""
+    """TensorFlow's Estimator, 20 lines, 40 s apart."""
     log = "INFO:tensorflow:loss = 9.1, step = 0\n"
     log += every(20, 40, lambda n, _: f"INFO:tensorflow:loss = 8.1, step = {100 * n} (40.0 sec)")
     analysis = analysed(written(tmp_path / "run", train_log=log))
@@ -171,7 +171,7 @@ def test_the_time_of_a_hundred_steps_is_not_that_of_one(tmp_path: Path) -> None:
 
 
 def refusals() -> Iterator[tuple[str, str, str]]:
-    """Logs, and what the refusal has to name."""
+    """Yield logs, and text that the refusal must contain."""
     yield (
         "tokens",
         every(60, 3, lambda n, s: f"{at(s)} | INFO | tokens seen: {4_194_304 * n} | loss: 2.1"),
@@ -197,7 +197,7 @@ def test_what_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_a_clock_that_is_set_back_in_autumn_is_said(tmp_path: Path) -> None:
-    """Local times of Berlin, read as UTC: an hour comes twice."""
+    """Local times of Berlin, read as UTC: one hour occurs twice."""
     hours = [f"2025-10-26 {2 if n < 90 else 1 + n // 60:02d}:{n % 60:02d}:00" for n in range(30, 240)]
     log = "".join(f"{stamp} INFO step {n}/1000 loss 2.1\n" for n, stamp in enumerate(hours, 1))
     assert "stamps_go_back" in codes(read(tmp_path, log))
@@ -217,7 +217,7 @@ def test_a_number_of_evaluations_is_no_step(tmp_path: Path) -> None:
 
 
 def test_saves_do_not_count_the_steps(tmp_path: Path) -> None:
-    """They stand behind the lines that do, and have numbers that rise too."""
+    """Save lines follow the step lines and contain rising numbers too."""
     log = epochs(
         lambda e, i, s: f"{at(s)} - INFO - epoch: {e}, batch_id: {i}, AUC:0.91, loss:0.1, avg_batch_cost: 0.30000 sec",
         lambda e, s: f"{at(s)} - INFO - Already save model in output_model_sign/{e}",
@@ -243,7 +243,7 @@ def test_a_fall_of_the_step_is_a_restart(tmp_path: Path) -> None:
 
 
 def test_epochs_that_come_late_in_a_long_log(tmp_path: Path) -> None:
-    """Two of 1500 lines each: the second is no restart of the first."""
+    """Two epochs of 1500 lines each: the second is not a restart."""
     log = "".join(
         f"INFO:__main__:Epoch {e} | Step {10 * n:4d}/15000 | Loss: 8.9 | Time: 0.5{n % 3}s\n"
         for e in range(2)

@@ -1,4 +1,4 @@
-"""Megatron's stdout and progress.txt: the examples of the formats, to their digits."""
+"""Megatron's stdout and progress.txt: the examples of the formats, exactly."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ TWO_JOBS = {
     "infrastructure_recovery_from_disruption": 100,
     "other": 1,
 }
-"""Of the two files, 437 s in all: the crash at 200 s wastes ten steps and 15 s of one in flight."""
+"""Seconds of the two files, 437 s: the crash at 200 s wastes ten steps and 15 s of one in flight."""
 
 
 def test_two_slurm_jobs_in_a_folder_are_two_attempts_of_one_job(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_records_without_a_time_count_on_from_the_last_stamp() -> None:
 
 
 def test_timers_place_evaluations_and_saves(tmp_path: Path) -> None:
-    """Between the records of 20 and 30 stand 9 s beside 40 s of training: 4 s of an evaluation and 5 s of a save."""
+    """Between records 20 and 30 are 40 s of training and 9 s more: 4 s of evaluation and 5 s of a save."""
     log = """\
 [before the start of training step] datetime: 2026-03-01 10:00:00
  [2026-03-01 10:00:40] iteration       10/     100 | elapsed time per iteration (ms): 4000.0 |
@@ -144,7 +144,7 @@ def test_the_first_iteration_of_a_process_is_not_counted_twice(tmp_path: Path) -
 
 
 def test_a_save_behind_the_last_record_shows_how_far_training_came(tmp_path: Path) -> None:
-    """A record every hundredth iteration, and a last save of 10 s at 360: 60 of 4 s that no line has."""
+    """A record every hundredth iteration, and a last save of 10 s at 360: 60 iterations of 4 s are not logged."""
     log = """\
 [before the start of training step] datetime: 2026-03-01 10:00:00
  [2026-03-01 10:06:40] iteration      100/    1000 | elapsed time per iteration (ms): 4000.0 |
@@ -162,8 +162,8 @@ saving checkpoint at iteration     360 to /ckpt/llm in torch_dist format
 
 
 def test_a_load_before_the_loop_is_of_the_process_that_loops(tmp_path: Path) -> None:
-    """A log of which only some lines were kept has no line of the initialization: the load is still the first sign of
-    the new process, and no process of its own that died before it trained."""
+    """A filtered log has no initialization lines: the load is the first line of the new process, not a process that
+    died before training."""
     kept = ("loaded checkpoint", "start of training step", "iteration  ", "failed", "launching")
     log = FIRST + "[2026-03-01 10:05:00.000000] launching\n" + SECOND
     text = "".join(line for line in log.splitlines(keepends=True) if any(word in line for word in kept))
@@ -253,7 +253,7 @@ def test_a_year_comes_from_the_stamps_around_or_the_last_change(tmp_path: Path) 
     )
     log += "\nI0101 00:00:00.000000 1 metric_logger.py:226] completed step: 10, seconds: 1.0\n"
     folder = written(tmp_path / "year", a_log=log)
-    os.utime(folder / "a.log", (1_772_000_000, 1_772_000_000))  # February 2026
+    os.utime(folder / "a.log", (1_772_000_000, 1_772_000_000))  # February 2026.
     analysis = analysed(folder)
     assert str(np.datetime64(analysis.job.start_ns, "ns"))[:4] == "2025"
     assert "assumed_year" in codes(analysis)
@@ -262,7 +262,7 @@ def test_a_year_comes_from_the_stamps_around_or_the_last_change(tmp_path: Path) 
 
 
 def test_a_trainer_that_starts_behind_its_launcher_is_one_start(tmp_path: Path) -> None:
-    """The launcher writes no more after it has restarted the workers: its job is killed."""
+    """The launcher logs nothing after it restarted the workers, as its job is killed."""
     log = """\
 I0301 10:00:00.200000 140 torch/distributed/elastic/agent/server/api.py:845] [default] starting workers for entrypoint: python
 I0301 10:00:01.000000 140 torch/distributed/elastic/agent/server/api.py:670] [default] Starting worker group
@@ -296,7 +296,7 @@ def timer(name: str, most: float) -> str:
 
 
 def test_evaluations_and_a_save_between_stamped_records(tmp_path: Path) -> None:
-    """The process begins where its loop does: a first record of 12 s beside a usual step time of 0.85."""
+    """The process begins with its loop: a first record of 12 s, and a usual step time of 0.85 s."""
     log = "[after dataloaders are built] datetime: 2025-04-13 23:41:00\n"
     log += "[before the start of training step] datetime: 2025-04-13 23:41:00\n"
     log += stamped(12, 10, 1.1476) + stamped(20, 20, 0.81) + stamped(28, 30, 0.82) + stamped(37, 40, 0.85)
@@ -315,7 +315,7 @@ def test_evaluations_and_a_save_between_stamped_records(tmp_path: Path) -> None:
 
 
 def test_progress_txt_beside_stdout_begins_nothing_anew(tmp_path: Path) -> None:
-    """It is written once the program is initialised; what lies before is the start-up of the first record."""
+    """The file is written once the program is initialized; earlier time is start-up of the first record."""
     progress = "2026-03-01 10:00:35\tJob ID: 812\t# GPUs: 8\tStarting job\n"
     progress += "2026-03-01 10:02:25\tJob ID: 812\t# GPUs: 8\tSaved checkpoint\tIteration: 20\tJob throughput: 364.8\n"
     folder = written(tmp_path / "llm-7b", slurm__812_out=FIRST, slurm__813_out=SECOND, progress_txt=progress)
@@ -323,7 +323,7 @@ def test_progress_txt_beside_stdout_begins_nothing_anew(tmp_path: Path) -> None:
 
 
 def test_a_hang_between_two_records_of_ten_steps_is_told(tmp_path: Path) -> None:
-    """From 11 to 20 the steps take 20 min more than the 40 s of all others."""
+    """Steps 11 to 20 take 20 min more than the 40 s of all others."""
     log = "[before the start of training step] datetime: 2026-03-01 10:00:00\n"
     for record in range(1, 9):
         at = 40 * record + (1200 if record > 1 else 0)
@@ -336,7 +336,7 @@ def test_a_hang_between_two_records_of_ten_steps_is_told(tmp_path: Path) -> None
 
 
 def test_files_with_unlike_names_that_record_the_same_steps_are_a_question(tmp_path: Path) -> None:
-    """Copies of a job that were started together look as the processes of one job do: the answer says what it took."""
+    """Copies of a job started together look like the processes of one job; the diagnostic names the assumption."""
     folder = written(tmp_path / "copies", big_out=FIRST, small_out=FIRST.replace("exitcode: 1", "exitcode: -9"))
     analysis = analysed(folder)
     (doubt,) = (one for one in analysis.diagnostics if one.code == "same_steps_in_files")
@@ -358,7 +358,7 @@ SWEEP = (
 
 
 def of_sweep(run: int, more: float = 0.0, first: str = "lm loss: 1.09E+01 |") -> str:
-    """The output of a run, a minute a step; its loss begins with that of all others."""
+    """Return the output of a run with a step per minute and the initial loss of all others."""
     return "".join(
         SWEEP.format(
             at=n, run=run, n=n, loss=first if n == 1 else f"lm loss: {10 - n / 10 + more:.6E} | loss scale: 1.0 |"
@@ -368,8 +368,8 @@ def of_sweep(run: int, more: float = 0.0, first: str = "lm loss: 1.09E+01 |") ->
 
 
 def test_runs_of_a_sweep_that_were_started_together_are_a_question(tmp_path: Path) -> None:
-    """Their names differ by number alone, as those of ranks do; their losses say that each trains a model of its own,
-    or that each rank prints its own loss. No second of the answer is another."""
+    """Their names differ only in numbers, like those of ranks. Their losses show separate models, or ranks that print
+    their own loss. Amounts stay the same."""
     folder = written(tmp_path / "sweep", sweep__1_out=of_sweep(1), sweep__2_out=of_sweep(2, 0.25))
     analysis = analysed(folder)
     (doubt,) = (one for one in analysis.diagnostics if one.code == "same_steps_in_files")
@@ -416,7 +416,8 @@ def later(text: str, day: int) -> str:
 
 
 def test_a_run_that_begins_anew_weeks_later_is_another(tmp_path: Path) -> None:
-    """An outage of 15 days is one; a run from the first step on, which restores nothing, is no life of the old job."""
+    """An outage of 15 days is an outage; a run from the first step without a restore is not an attempt of the old
+    job."""
     folder = written(tmp_path / "llm", run__1_out=FIRST, run__2_out=later(FIRST, 17))
     last = analysed(folder)
     assert (last.job.name, last.job.attempts) == ("llm", 1)
@@ -452,7 +453,7 @@ def test_files_that_name_their_job_are_joined_however_far_apart(tmp_path: Path) 
 
 
 def test_the_world_size_of_a_start_is_the_size_of_the_job(tmp_path: Path) -> None:
-    """Comparisons tell by it that two runs did not the same work."""
+    """Comparisons use it to detect that two runs did different work."""
     text = "using world size: 128, data-parallel size: 16, tensor-model-parallel size: 8\n"
     text += "[before the start of training step] datetime: 2026-03-01 10:00:00.000000\n"
     for step in range(1, 31):

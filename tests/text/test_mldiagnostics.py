@@ -1,4 +1,4 @@
-"""Metrics of google-cloud-mldiagnostics: the examples of the format, and what was measured."""
+"""Metrics of google-cloud-mldiagnostics: the examples of the format, and measured values."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ FIRST, SECOND, THIRD = "a" * 64, "b" * 64, "c" * 64
 
 
 def hashed(run: str, begins: float, numbers: range, config: dict[str, Any]) -> list[str]:
-    """A run that is named by a hash: its configuration, and a step each second."""
+    """Return a run named by a hash: its configuration, and a step per second."""
     times = {f"s{number}": begins + 1 + place for place, number in enumerate(numbers)}
     return [entry(begins, "mlrun_configs", run, userConfigs=config), *steps(run, **times)]
 
@@ -128,9 +128,9 @@ def test_a_failed_start_between_hash_runs_is_an_attempt(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("begins", "resumed", "config"),
     [
-        (60, range(6), CONFIG),  # both begin at the first step
-        (60, range(20, 26), CONFIG),  # steps are missing between them
-        (5, range(6, 12), CONFIG),  # at once
+        (60, range(6), CONFIG),  # Both begin at the first step.
+        (60, range(20, 26), CONFIG),  # Steps are missing between them.
+        (5, range(6, 12), CONFIG),  # At once.
         (60, range(6, 12), CONFIG | {"global_batch_size": 128}),
         (60, range(6, 12), {}),
     ],
@@ -212,7 +212,7 @@ def test_what_is_asked_of_cloud_logging() -> None:
 
 
 def slowed(mfu: bool) -> list[str]:
-    """A hundred of three hundred steps take 1.2 s and not 1 s; the MFU falls with them."""
+    """Return 300 steps of 1 s, 100 of them slowed to 1.2 s; the MFU falls with them."""
     lines, at = [entry(0, "mlrun_configs", userConfigs={})], 10.0
     for step in range(300):
         slow = 100 <= step < 200

@@ -1,4 +1,4 @@
-"""MLPerf's result files."""
+"""Result files of MLPerf."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def run(tmp_path: Path, *lines: str) -> Any:
 
 
 def length(analysis: Any) -> float:
-    """Seconds of the window."""
+    """Return the seconds of the window."""
     return float(analysis.job.end_ns - analysis.job.start_ns) / 1e9
 
 
@@ -89,7 +89,7 @@ def settings(**values: int) -> list[str]:
 
 
 def blocks(ends: list[float], **counts: list[Any]) -> list[str]:
-    """Blocks one behind the other from second 10 on, each with counters at its `tracked_stats`."""
+    """Return consecutive blocks from second 10 on, each with counters at its `tracked_stats`."""
     out = [line(5, "init_start", BEGIN), line(10, "init_stop", END), line(10, "run_start", BEGIN)]
     begin = 10.0
     for at, end in enumerate(ends):
@@ -101,7 +101,7 @@ def blocks(ends: list[float], **counts: list[Any]) -> list[str]:
 
 
 def test_a_first_block_that_is_longer_is_training_too(tmp_path: Path) -> None:
-    """10 to 70 the first block, then two of 20 s: all of it is training, from the begin of the first block on."""
+    """The first block is 10 s to 70 s, then two of 20 s: all is training, from the begin of the first block."""
     counts = blocks([70, 90, 110], samples_count=[640, 1280, 1920])
     analysis = run(tmp_path, *settings(global_batch_size=64), *counts)
     assert seconds(analysis) == {"productive": 100.0, "other": 5.0, "training_prep": 5.0}
@@ -109,7 +109,7 @@ def test_a_first_block_that_is_longer_is_training_too(tmp_path: Path) -> None:
 
 
 def test_tokens_in_the_place_of_epochs(tmp_path: Path) -> None:
-    """65,536 tokens of 32 times 512 a step are 4 steps."""
+    """65,536 tokens are 4 steps of 32 times 512."""
     counts = blocks([20, 30, 40], epoch_num=[65_536, 131_072, 196_608])
     analysis = run(tmp_path, *settings(global_batch_size=32, max_sequence_length=512), *counts)
     assert analysis.job.kept_steps == 12
@@ -117,14 +117,14 @@ def test_tokens_in_the_place_of_epochs(tmp_path: Path) -> None:
 
 
 def test_samples_in_the_place_of_epochs(tmp_path: Path) -> None:
-    """100,032 samples are 1,563 steps of 64; 512 tokens a sample do not divide them."""
+    """100,032 samples are 1,563 steps of 64; 512 tokens per sample do not divide them."""
     counts = blocks([20, 30], epoch_num=[100_032, 200_064])
     analysis = run(tmp_path, *settings(global_batch_size=64, max_sequence_length=512), *counts)
     assert analysis.job.kept_steps == 3126
 
 
 def test_samples_of_a_step_that_one_line_tells(tmp_path: Path) -> None:
-    """800,000 at step 100 are 8,000 a step, whatever the batch is."""
+    """800,000 at step 100 are 8,000 per step, whatever the batch size."""
     told = line(20, "eval_accuracy", epoch_num=800_000, step_num=100)
     counts = blocks([20, 30], epoch_num=[800_000, 1_600_000])
     assert run(tmp_path, *settings(global_batch_size=64), *counts, told).job.kept_steps == 200
@@ -142,7 +142,7 @@ def test_a_step_that_blocks_begin_with_counts_steps(tmp_path: Path) -> None:
 
 
 def test_a_length_of_a_block_is_no_progress(tmp_path: Path) -> None:
-    """Ends of blocks say how long each was; evaluations behind them how far the run is."""
+    """Block ends contain the block's length; the evaluations after them contain the progress."""
     out = [line(10, "run_start", BEGIN), line(10, "block_start", BEGIN)]
     for at, end in enumerate((20, 31, 42)):
         out.append(line(end, "block_stop", END, samples_count=640))
@@ -175,7 +175,7 @@ def test_the_end_of_a_run_is_a_record(tmp_path: Path) -> None:
 
 
 def test_epochs_from_1_with_their_number(tmp_path: Path) -> None:
-    """A block of 4 epochs from the first on: 4 are done, of 1,000 samples each, 40 to a step."""
+    """A block of 4 epochs from the first on: 4 are completed, of 1,000 samples each, 40 per step."""
     out = [line(10, "run_start", BEGIN), line(10, "block_start", BEGIN, first_epoch_num=1, epoch_count=4),
            line(50, "block_stop", END, first_epoch_num=1, epoch_count=4),
            line(50, "block_start", BEGIN, first_epoch_num=5, epoch_count=4),
@@ -199,9 +199,9 @@ WRAPPED = "STARTING TIMING RUN AT 2025-10-08 11:29:50 PM\n", "ENDING TIMING RUN 
 
 
 def test_local_times_of_the_script_around_a_run_are_no_times_of_it(tmp_path: Path) -> None:
-    """The script that starts a run prints local times, of whatever zone and with whatever clock."""
+    """The script that starts a run prints local times of an unknown zone and clock."""
     before, behind = WRAPPED
-    srun = "srun: error: n1: task 0: Exited with exit code 1\n"  # of a check before the run
+    srun = "srun: error: n1: task 0: Exited with exit code 1\n"  # From a check before the run.
     whole = run(tmp_path, *HEAD, *REST, line(840, "run_stop", END, status="success"))
     with_script = run(
         tmp_path, before, "2025-10-08 01:00:00 caches dropped\n", srun, *HEAD, *REST,
@@ -218,7 +218,7 @@ def test_a_death_within_a_run_ends_it(tmp_path: Path) -> None:
 
 
 def old(second: float, key: str, value: str = "null", **metadata: Any) -> str:
-    """A line of 2019, whose JSON is none."""
+    """Return a line of 2019 with invalid JSON."""
     text = "".join(f'"{name}": {json.dumps(number)}, ' for name, number in metadata.items())
     return f'3: :::MLL {T0 + second:.3f} {key}: {{"value": {value}, "metadata": {{{text}, "lineno": 129}}}}\n'
 
@@ -252,7 +252,7 @@ def first(second: float, key: str, value: str = "") -> str:
 
 @pytest.mark.parametrize("base", [0, 1])
 def test_the_lines_of_2018(tmp_path: Path, base: int) -> None:
-    """Epochs of 90 s, and an evaluation of 10 s behind each, numbered as programs did."""
+    """Epochs of 90 s, each followed by an evaluation of 10 s, with either numbering."""
     lines = [first(0, "run_clear_caches"), first(10, "run_start"), first(20, "train_loop")]
     for n in range(4):
         lines += [
@@ -266,7 +266,7 @@ def test_the_lines_of_2018(tmp_path: Path, base: int) -> None:
 
 
 def test_a_time_in_seconds(tmp_path: Path) -> None:
-    """As some programs of 2020 wrote, the settings with a time of 0."""
+    """Some programs of 2020 did so, with settings at time 0."""
     entries = [
         (0, "submission_benchmark", {}), (T0, "run_start", {}), (T0 + 1, "epoch_start", {"epoch_num": 1}),
         (T0 + 51, "epoch_stop", {"epoch_num": 1}), (T0 + 101, "epoch_stop", {"epoch_num": 2}),

@@ -1,5 +1,5 @@
-"""A second batch of small logs in the shapes that public programs, launchers and collectors print, each made with a
-known truth: attempts, steps, lost steps and the window; read, drafted or refused, and never wrong without a word."""
+"""More small logs in the shapes of public programs, launchers and collectors, with known attempts, steps, lost steps
+and window: read correctly, drafted, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DIED = 'Traceback (most recent call last):\n  File "/app/train.py", line 214, in
 
 @dataclass
 class Event:
-    """What happens in a job: launch, resume, step, save (its end), death, end."""
+    """Event in a job: launch, resume, step, save (its end), death, end."""
 
     what: str
     time: float
@@ -43,7 +43,8 @@ class Event:
 
 @dataclass
 class Job:
-    """240 steps of 2 s, each 40th saved for 4 s; dies behind step 150, goes on from 120 after 90 s and a start-up."""
+    """240 steps of 2 s, saved every 40 steps for 4 s; dies after step 150, continues from 120 after 90 s and a
+    start-up."""
 
     each: float = 2.0
     dies: bool = True
@@ -86,12 +87,12 @@ def read(tmp_path: Path, text: str, **options: Any) -> Analysis:
 
 
 def every(count: int, line: Callable[[Event], str]) -> Callable[[Event], str]:
-    """Each so many steps a line."""
+    """Return a function that prints every `count` steps."""
     return lambda event: line(event) if event.step % count == 0 else ""
 
 
 def behind(prefix: str) -> str:
-    """What four ranks print of the job."""
+    """Return a function that prints the job on four ranks."""
 
     def ranks(event: Event) -> str:
         said = f"{event.at()} TRAIN it={event.step} loss="
@@ -101,7 +102,7 @@ def behind(prefix: str) -> str:
 
 
 def logs() -> Iterator[tuple[str, str]]:
-    """Of the job that dies once."""
+    """Yield logs of the job that dies once."""
     head = "[INFO|DP=0|PP=0|TP=0|blue-17]:"
     yield "nanotron", JOB.text(
         launch=lambda e: f"{e.at('%m/%d/%Y %H:%M:%S')} {head} [Start training] datetime: {e.at()}.000000 | mbs: 2",
@@ -232,13 +233,13 @@ def test_a_job_that_dies_once(tmp_path: Path, name: str) -> None:
     assert 230 <= analysis.job.kept_steps <= 240
     assert 20 <= (analysis.disruptions[0].steps_lost or 0) <= 30
     window = (analysis.window.end_ns - analysis.window.start_ns) / NS
-    assert 670 <= window <= JOB.events[-1].time + 1  # 675 s are from the fifth step to the last
-    assert 64 <= analysis.goodput.percent <= 76  # 480 s of 724, and of the 675 s and more that such a log shows
+    assert 670 <= window <= JOB.events[-1].time + 1  # 675 s are between the fifth and the last step.
+    assert 64 <= analysis.goodput.percent <= 76  # 480 s of 724 s, or of the at least 675 s that such a log shows.
     assert "several_runs_in_file" not in codes(analysis)
 
 
 def test_rounds_of_boosting(tmp_path: Path) -> None:
-    """They evaluate beside training in each line."""
+    """Each line contains an evaluation."""
     job = Job(dies=False)
     text = job.text(step=lambda e: f"{e.at()} [{e.step - 1}]\ttrain-rmse:{e.loss:.5f}\teval-rmse:{e.loss:.5f}")
     analysis = read(tmp_path, text)
@@ -260,7 +261,7 @@ def refused(tmp_path: Path, text: str) -> str:
 
 
 def test_steps_of_which_few_lines_say_when_they_were_are_refused(tmp_path: Path) -> None:
-    """Composer prints a stamp where it saves: which of the forty steps before it took how long, nobody knows."""
+    """Composer prints a timestamp only at saves: the times of the forty steps before each are unknown."""
     text = JOB.text(
         step=lambda e: (
             f"[batch={e.step}/240]:\n\t Train time/batch: {e.step - 1}\n\t Train loss/train/total: {e.loss:.4f}"
@@ -278,7 +279,7 @@ def test_rounds_with_a_time_of_day_alone_are_of_the_day_of_the_last_change(tmp_p
 
 
 def test_a_restart_in_a_log_without_times_is_a_doubt(tmp_path: Path) -> None:
-    """Its steps say how long they took, and nothing how long the job was down."""
+    """The times of its steps are logged, but not the downtime."""
     analysis = read(
         tmp_path, JOB.text(step=every(5, lambda e: f"step {e.step}: loss {e.loss:.4f} | 2000.{e.step % 3} ms/step"))
     )
@@ -287,7 +288,7 @@ def test_a_restart_in_a_log_without_times_is_a_doubt(tmp_path: Path) -> None:
 
 
 def test_an_hour_that_is_skipped_in_spring_is_a_doubt(tmp_path: Path) -> None:
-    """Local times of Berlin, read as UTC: no step for an hour, where clocks were set."""
+    """Local times of Berlin, read as UTC: no step for an hour when clocks were set."""
     shown = [datetime(2026, 3, 29, 1, 10, 26) + timedelta(minutes=n + 60 * (n >= 50)) for n in range(120)]
     text = "".join(f"{time:%Y-%m-%d %H:%M:%S} step={n} loss=2\n" for n, time in enumerate(shown, 1))
     analysis = read(tmp_path, text)
@@ -297,8 +298,8 @@ def test_an_hour_that_is_skipped_in_spring_is_a_doubt(tmp_path: Path) -> None:
 
 
 def shifted(tmp_path: Path, hours: Callable[[int], float]) -> Analysis:
-    """The analysis of 120 steps of 2 s, where the clock of each is so many hours ahead; with a mapping, as a draft of
-    which one step takes half of all time is refused."""
+    """Return the analysis of 120 steps of 2 s whose clocks are off by some hours each. With a mapping, because a draft
+    in which one step takes half of the time is refused."""
     mapping = tmp_path / "own.toml"
     mapping.write_text('name = "own"\n[[rule]]\nevent = "step"\nline = "step={step:int} loss"\n')
     times = (BEGIN + timedelta(seconds=2 * n, hours=hours(n)) for n in range(1, 121))
@@ -341,7 +342,7 @@ def test_a_restart_after_an_hour_is_no_jump(tmp_path: Path) -> None:
 
 
 def lightning(first: int, last: int, begin: float) -> str:
-    """Bars of epochs of 60 steps of 2 s."""
+    """Return bars of epochs of 60 steps of 2 s."""
     states = (
         f"\rEpoch {(n - 1) // 60}: {done}%|█  | {done}/60 [0{done // 30}:{2 * done % 60:02d}<01:00, 0.50it/s, v_num=3]"
         for n, done in ((n, (n - 1) % 60 + 1) for n in range(first, last + 1))
@@ -350,7 +351,7 @@ def lightning(first: int, last: int, begin: float) -> str:
 
 
 def test_an_epoch_whose_bar_is_drawn_again_was_redone(tmp_path: Path) -> None:
-    """No bar of the later process stands at 0: it died behind step 150, and went on from 121."""
+    """The bar of the second process never shows 0: the first died after step 150, the second continues from 121."""
     analysis = read(tmp_path, lightning(1, 150, 0) + DIED + "\n" + lightning(121, 240, 400))
     assert (analysis.job.attempts, analysis.job.kept_steps) == (2, 240)
     assert analysis.disruptions[0].steps_lost == 30
@@ -371,7 +372,7 @@ def test_a_bar_that_goes_on_in_a_rotated_log_is_no_start(tmp_path: Path) -> None
 
 
 def test_bars_of_two_runs_one_after_the_other(tmp_path: Path) -> None:
-    """`tee -a` of a run, and of another one two days later, of which each died behind 130 of 240 steps."""
+    """`tee -a` of a run, and of another one two days later; each died after 130 of 240 steps."""
 
     def life(begin: datetime, first: int, last: int) -> str:
         states = (
@@ -385,7 +386,7 @@ def test_bars_of_two_runs_one_after_the_other(tmp_path: Path) -> None:
         for day in (0, 2)
     )
     analysis, together = read(tmp_path, log), read(tmp_path, log, run="all")
-    assert (analysis.job.attempts, analysis.job.kept_steps) == (2, 240)  # the first got to 240 of 240
+    assert (analysis.job.attempts, analysis.job.kept_steps) == (2, 240)  # The first reached 240 of 240.
     assert (together.job.attempts, together.job.kept_steps) == (4, 240)
 
 

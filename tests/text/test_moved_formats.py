@@ -85,7 +85,7 @@ def test_maxtext_elastic_attempt_is_one_start(tmp_path: Path) -> None:
 
 
 def test_deepspeed_chat_evaluation_takes_its_gap(tmp_path: Path) -> None:
-    """No line of it has a time: it takes what lies beyond usual steps."""
+    """Its lines have no time: it takes the time beyond usual steps."""
     before = [deepspeed_step(10 * n, 10 * n) for n in range(1, 6)]
     after = [deepspeed_step(40 + 10 * n, 10 * n) for n in range(6, 10)]
     analysis = of_text(tmp_path, *before, "***** Evaluating perplexity, Epoch 1/2 *****\n", *after)
@@ -93,7 +93,8 @@ def test_deepspeed_chat_evaluation_takes_its_gap(tmp_path: Path) -> None:
 
 
 def save_marks(folder: Path, gaps: dict[int, int]) -> Analysis:
-    """40 steps of 3 s; a save without a duration is marked after every tenth. gaps: further seconds behind steps."""
+    """Return 40 steps of 3 s with a mark of a save without a duration after every tenth. gaps: additional seconds after
+    steps."""
     lines, second = [maxtext(0, "System Information: Jax Version: 0.8.1")], 10
     for step in range(40):
         second += 3

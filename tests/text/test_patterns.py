@@ -1,4 +1,4 @@
-"""Patterns of text: what RE2 does not run itself finds the same in it, and takes no attack's time."""
+"""Patterns of text: Python's engine finds the same as RE2, and no input makes a pattern slow."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ROWS = shipped_rows().rows
 RULES = [rule for module in (launcher, megatron, mllog, progress_bars, runs) for rule in module.RULES]
 PATTERNS = {rule.pattern.pattern: rule.pattern for rule in RULES}
 NOT_IN_RE2 = re.compile(r"\(\?<?[=!]|\(\?>|[*+?}]\+")
-"""What looks around, and what never gives back."""
+"""Look-arounds and possessive repeats."""
 ATTACKS = (" ", "1", "a", "a ", "1:", "[", "(", "/", "=", "- ", "1%|", "a=1, ", "[a] ")
 
 
 def lines() -> list[str]:
-    """Lines of real logs, and what shows why jobs died."""
+    """Return lines of real logs, and of evidence."""
     folders = ("tests/text/samples", "tests/causes/examples", "sample_logs", "tests/real")
     files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*"))]
     texts = [path.read_text(errors="replace") for path in files if path.suffix in (".log", ".out", ".txt")]
@@ -31,7 +31,7 @@ def lines() -> list[str]:
 
 
 def test_evidence_is_read_by_re2() -> None:
-    """Which goes over a text once, whatever the pattern."""
+    """RE2 reads a text once, whatever the pattern."""
     assert not any(isinstance(row.pattern, re.Pattern) for row in ROWS)
 
 
@@ -53,7 +53,7 @@ def test_re2_finds_what_python_finds() -> None:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_pattern_goes_back_and_forth_in_a_line(attack: str) -> None:
-    """What goes over a line again for each of its characters takes minutes for these."""
+    """A pattern that reads a line again for each of its characters takes minutes for these."""
     for rule in RULES:
         for begin in ("", rule.anchor):
             rule.pattern.search(begin + attack * (40_000 // len(attack)) + "\x00")

@@ -1,5 +1,5 @@
-"""Phases in lines that trainers print: Megatron's timers in three shapes, verl, Paddle, mmengine, and a mapping of
-one's own. The answers were worked out by hand."""
+"""Phases in lines of trainers: three forms of Megatron's timers, verl, Paddle, mmengine, and a custom mapping. The
+expected values were worked out by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def analysed(folder: Path, text: str, name: str = "run.log", **options: Any) -> 
 
 
 def seconds(analysis: Analysis) -> dict[str, float]:
-    """Of the slowest rank, by the name in the log."""
+    """Return the seconds of the slowest rank, by logged name."""
     return {row.logged or row.phase: row.slowest_ns / SECOND for row in analysis.step_phases[0].phases}
 
 
@@ -110,7 +110,7 @@ VERL = (
 def test_steps_of_reinforcement_learning_have_their_parts(tmp_path: Path) -> None:
     sync = analysed(tmp_path, "".join(VERL.format(step=step, more="") for step in range(1, 5)), "sync.log")
     (inside,) = sync.step_phases
-    assert inside.net_step_ns == 4 * 60 * SECOND  # without the evaluation
+    assert inside.net_step_ns == 4 * 60 * SECOND  # Without the evaluation.
     assert seconds(sync) == {
         "generate": 120.0, "train": 80.0, "update_actor": 56.0, "old_log_prob": 24.0, "reward": 8.0, "sync": 8.0,
         "other": 24.0, "evaluation": 80.0,
@@ -183,7 +183,7 @@ each = { of = "usual" }
 
 
 def own(folder: Path, took: list[int], data: float) -> Analysis:
-    """A line every ten steps; took: seconds between them."""
+    """Return a line every ten steps. took: seconds between them."""
     mapping = folder / "usual.toml"
     mapping.write_text(USUAL)
     at, text = 0, ""
@@ -194,8 +194,8 @@ def own(folder: Path, took: list[int], data: float) -> Analysis:
 
 
 def test_phases_are_held_against_the_steps_between_two_lines(tmp_path: Path) -> None:
-    """Twenty lines are 10 s apart and one 40 s, of which 30 s are no training: 21 x 10 s. Nobody says what the steps of
-    the first line took: their data is part of nothing."""
+    """Twenty lines are 10 s apart and one 40 s, including 30 s without training: 21 x 10 s. The time of the first
+    line's steps is unknown, so their data phase is not part of any."""
     analysis = own(tmp_path, [10] * 10 + [40] + [10] * 10, 0.25)
     (inside,) = analysis.step_phases
     assert (inside.net_step_ns, inside.steps, inside.untimed) == (210 * SECOND, 210, 10)
@@ -205,7 +205,7 @@ def test_phases_are_held_against_the_steps_between_two_lines(tmp_path: Path) -> 
 
 
 def test_a_phase_that_is_longer_than_all_steps_is_no_share_of_them(tmp_path: Path) -> None:
-    """1.5 s of waiting in steps of 1 s: a diagnostic says so, and nothing says 150 %."""
+    """1.5 s of waiting in steps of 1 s: reported by a diagnostic, and no share is 150 %."""
     analysis = own(tmp_path, [10] * 30, 1.5)
     assert [(row.phase, row.percent) for row in analysis.step_phases[0].phases] == [("data", None)]
     assert [one.code for one in analysis.diagnostics if one.code == "phases_overlap"] == ["phases_overlap"]

@@ -1,4 +1,4 @@
-"""Logs of pods: the collector's time in front, and what Megatron, NeMo 2 and torchtitan print of saves and starts."""
+"""Logs of pods: the collector's timestamp, and saves and starts of Megatron, NeMo 2 and torchtitan."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def titan(second: float, step: int) -> str:
 
 
 def test_ranks_behind_a_collector_are_told_apart_up_to_the_last_character_of_a_file() -> None:
-    """Each has its first and its last sign of life; the file ends right behind a rank."""
+    """Each rank has its first and its last activity; the file ends right after a rank prefix."""
     ranks = ("[rank10]: ", "[rank11]: ", "[rank1]:")
     text = "".join(line(second, f"{ranks[second % 3]}alive") for second in range(8)) + line(8, ranks[2]).rstrip("\n")
     part = TextLines(LineRules(())).feed(RawBatch("log", 1, text.encode())).text
@@ -44,7 +44,7 @@ def test_ranks_behind_a_collector_are_told_apart_up_to_the_last_character_of_a_f
 
 
 def test_saves_and_loads_with_printed_durations(tmp_path: Path) -> None:
-    """Start, 20 s of loading, steps 101 to 110 of 5 s, a save of 60 s from second 110 on, ten steps more."""
+    """Start, 20 s of loading, steps 101 to 110 of 5 s, a save of 60 s from second 110 on, ten more steps."""
     begin = BEGIN.timestamp()
     log = [
         line(0, "[NeMo I 2026-01-22 18:00:00 nemo_logging:393] Experiments will be logged at /ckpt/run"),
@@ -67,7 +67,7 @@ def test_saves_and_loads_with_printed_durations(tmp_path: Path) -> None:
 
 
 def test_a_save_that_no_line_ends_shows_that_its_process_lived(tmp_path: Path) -> None:
-    """Saving from second 110 on, last sign of life at 140, the next start at 300: 160 s are down, and not 190."""
+    """Saving from second 110 on, last activity at 140, the next start at 300: 160 s of downtime, not 190."""
     start = "[before the start of training step] datetime: {:%Y-%m-%d %H:%M:%S}.000000 "
     log = [
         line(10, start.format(BEGIN + timedelta(seconds=10))),
@@ -106,7 +106,7 @@ def test_what_the_first_step_of_torchtitan_takes_beyond_others_is_start_up(tmp_p
 
 
 def test_jobs_of_slurm_in_one_file(tmp_path: Path) -> None:
-    """Job 71 ends at its time limit, at second 90; the next one shows its first time at 600 and goes on from 50."""
+    """Job 71 ends at its time limit, at second 90; the next one logs its first time at 600 and continues from 50."""
     cancelled = "slurmstepd: error: *** {} ON n1 CANCELLED AT 2026-01-22T18:01:30 DUE TO TIME LIMIT ***\n"
     log = [
         *(titan(20 + step, step) for step in range(10, 60, 10)),

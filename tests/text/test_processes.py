@@ -1,4 +1,4 @@
-"""Which lines of text are one process, and which processes one attempt (docs/formats.md)."""
+"""Which lines of text are one process, and which processes are one attempt (docs/formats.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUNTIME = "{'train_runtime': 872.0, 'train_samples_per_second': 1.1, 'epoch': 1.
 
 
 def bar_of_a_node(node: int) -> str:
-    """Four steps in 872 s, and what the node's trainer prints at the end, 14 min 32 s after it started."""
+    """Return a bar of four steps in 872 s, and the node's final line, 14 min 32 s after its start."""
     ends = (225 + node % 2, 435, 650, 872)
     text = state(0, 4, 0) + " ?it/s]"
     for done, end in enumerate(ends[:-1], 1):
@@ -31,8 +31,8 @@ def bar_of_a_node(node: int) -> str:
 
 
 def test_bars_that_do_not_fit_one_behind_the_other_are_of_several_nodes(tmp_path: Path) -> None:
-    """Five nodes print into one file, and what each drew stands whole behind what another drew: end to end they would
-    take 73 minutes, and the lines around them show 14 min 32 s."""
+    """Five nodes print into one file, the bar of one after that of another: in sequence they would take 73 minutes, but
+    the lines around them show 14 min 32 s."""
     starts = "".join(STARTED.format(ms=249 + node) for node in range(NODES))
     bars = "".join(bar_of_a_node(node) for node in range(NODES))
     analysis = analysed(written(tmp_path / "run", a_out=starts + bars + RUNTIME * NODES), timezone="UTC")
@@ -63,7 +63,7 @@ NO_STEP_YET = stamped(77, "[logging.py:107:log_dist] [Rank 0] step=0, skipped=0,
 
 
 def test_a_record_of_no_step_starts_with_the_first_dated_line(tmp_path: Path) -> None:
-    """77 s of loading, a record of 0 steps, 55 steps in 55 s: no line says that a process started."""
+    """77 s of loading, a record of 0 steps, 55 steps in 55 s; no process start is logged."""
     log = stamped(0, "[real_accelerator.py:254:get_accelerator] Setting ds_accelerator to cuda") + NO_STEP_YET + STEPS
     analysis = analysed(written(tmp_path / "run", a_out=log), timezone="UTC")
     assert (analysis.job.attempts, len(analysis.disruptions), analysis.job.kept_steps) == (1, 0, 55)
@@ -71,7 +71,7 @@ def test_a_record_of_no_step_starts_with_the_first_dated_line(tmp_path: Path) ->
 
 
 def test_a_record_of_no_step_is_no_second_start(tmp_path: Path) -> None:
-    """A launcher says when it started its process; a minute later the engine has done 0 steps."""
+    """A launcher logs the start of its process; a minute later the engine has completed 0 steps."""
     spawned = stamped(0, "[launch.py:256:main] process 3668201 spawned with command: ['python', '-u', 'train.py']")
     analysis = analysed(written(tmp_path / "run", a_out=spawned + NO_STEP_YET + STEPS), timezone="UTC")
     assert (analysis.job.attempts, len(analysis.disruptions), analysis.job.kept_steps) == (1, 0, 55)
@@ -124,7 +124,7 @@ def of_times_of_day(folder: Path, text: str) -> tuple[Path, Path]:
 
 
 def test_times_of_day_are_of_the_day_of_the_last_change(tmp_path: Path) -> None:
-    """Two processes around midnight, 35 s of which nobody trained: the fall to 00:00:04 is a new day."""
+    """Two processes around midnight with 35 s without training: the fall to 00:00:04 is a new day."""
     log, mapping = of_times_of_day(tmp_path, LIVES)
     analysis = analysed(log, mapping=mapping, timezone="UTC")
     assert (analysis.job.attempts, analysis.job.kept_steps) == (2, 60)
@@ -149,7 +149,8 @@ def test_a_day_that_a_line_or_a_person_says_is_none_that_is_assumed(tmp_path: Pa
 
 
 def test_a_day_without_a_year_is_one_of_the_last_year(tmp_path: Path) -> None:
-    """An agent's lines, in glog's way, have a day and no year: the file's last change tells it, for both."""
+    """An agent's lines have day but no year, as glog writes them: the file's modification time determines it for
+    both."""
     agent = "W0228 23:58:16.508000 11329 torch/distributed/run.py:982] Setting OMP_NUM_THREADS\n"
     log, mapping = of_times_of_day(tmp_path, agent + LIVES)
     analysis = analysed(log, mapping=mapping, timezone="UTC")
@@ -158,7 +159,7 @@ def test_a_day_without_a_year_is_one_of_the_last_year(tmp_path: Path) -> None:
 
 
 def test_a_zone_counts_for_times_of_day(tmp_path: Path) -> None:
-    """The file was last changed at 01:02 in Berlin."""
+    """The file was modified at 01:02 in Berlin."""
     log, mapping = of_times_of_day(tmp_path, LIVES)
     analysis = analysed(log, mapping=mapping, timezone="Europe/Berlin")
     assert iso(analysis.window.end_ns) == "2026-02-28T23:00:54Z"
@@ -180,7 +181,7 @@ def test_a_mapping_reads_times_without_a_date(tmp_path: Path) -> None:
 
 
 def test_a_line_that_many_programs_print_says_nothing_of_one_that_shows_itself_nowhere(tmp_path: Path) -> None:
-    """torchtitan's last line is Hugging Face's, too: here no line is torchtitan's own."""
+    """torchtitan's last line is also Hugging Face's, and here no line is only torchtitan's."""
     thanks = "Training completed. Do not forget to share your model on huggingface.co/models =)\n"
     analysis = analysed(written(tmp_path / "run", a_out=STEPS + thanks), timezone="UTC")
     assert analysis.job.ending == "not_logged"
@@ -201,7 +202,7 @@ AGENT = "".join(
 
 
 def torchrun(folder: Path) -> Path:
-    """What `torchrun --log-dir logs` keeps of two ranks in two launches, and what its agent printed beside it."""
+    """Write `torchrun --log-dir logs` of two ranks in two launches, and the agent's output next to it."""
     (folder / "launcher.log").write_text(AGENT)
     for launch, minute in ((0, "10:00"), (1, "10:02")):
         for rank in (0, 1):
@@ -222,14 +223,14 @@ def test_ranks_and_launches_of_torchrun_are_one_job(tmp_path: Path) -> None:
 
 
 def test_steps_that_no_rule_reads_are_never_none(tmp_path: Path) -> None:
-    """The agent's lines make a job, and its ranks print steps in their own words: there is no share of anything."""
+    """The agent's lines make a job, but its ranks print steps in an unknown format: no share is known."""
     folder = torchrun(tmp_path)
     analysis = analysed(folder, timezone="UTC", year=2026, draft=False)
     assert analysis.goodput_percent is None
     assert analysis.unavailable_reason is not None
     assert "looks like a step, but the format is unknown" in analysis.unavailable_reason
     assert "attempt_0/0/stderr.log:1" in analysis.unavailable_reason
-    drafted = analysed(folder, timezone="UTC", year=2026)  # each launch is an attempt, also where steps go on
+    drafted = analysed(folder, timezone="UTC", year=2026)  # Each launch is an attempt, even if steps continue.
     assert (drafted.job.attempts, drafted.job.last_step) == (2, 14)
 
 
@@ -244,7 +245,7 @@ def test_a_crash_line_is_no_dead_end(tmp_path: Path) -> None:
 
 
 def titan(minute: int, first: int = 1) -> str:
-    """Twelve steps of 4 s."""
+    """Return twelve steps of 4 s."""
     return "".join(
         f"[titan] 2026-03-01 10:{minute:02d}:{4 * count:02d},000 - root - INFO - step: {first + count}  loss: 8.1  "
         "tps: 5,815\n"
@@ -253,7 +254,7 @@ def titan(minute: int, first: int = 1) -> str:
 
 
 def in_folders(top: Path, **logs: str) -> Path:
-    """A folder for each log, whose file is called `train.log` in each."""
+    """Write each log as `train.log` in its own folder."""
     for folder, text in logs.items():
         (top / folder).mkdir(parents=True)
         (top / folder / "train.log").write_text(text)
@@ -286,7 +287,7 @@ def test_nodes_that_record_the_same_steps_are_one_job_whatever_their_folders_are
 
 
 def test_a_log_that_grows_is_read_as_a_whole_one(tmp_path: Path) -> None:
-    """When only a line that many programs print is there, nothing is taken from it for good; nor is a day."""
+    """An ambiguous line is not dropped for good while the log grows; nor is a day fixed."""
     log = tmp_path / "train.log"
     start = "[titan] 2026-03-01 09:59:30,000 - root - INFO - Starting job: Llama 3 debug training\n"
     log.write_text(start + stamped(0, "[Rank 0] step=1, skipped=0, lr=[1e-05]").replace("20:49", "09:59"))
@@ -310,7 +311,7 @@ FAILED = (
 
 
 def titan_starts(between: str) -> str:
-    """Three starts a minute apart, with something behind each of the first two, and ten steps of the third."""
+    """Return three starts a minute apart, the given lines after the first two, and ten steps after the third."""
     starts = [TITAN.format(minute=minute, words="Starting job: plum") for minute in range(3)]
     steps = "".join(TITAN.format(minute=3 + at, words=f"step: {at:2}  loss: 8.1  tps: 5,815") for at in range(1, 11))
     return starts[0] + between.format(minute=0) + starts[1] + between.format(minute=1) + starts[2] + steps
@@ -318,7 +319,7 @@ def titan_starts(between: str) -> str:
 
 @pytest.mark.parametrize(("between", "attempts"), [("", 1), (FAILED, 3), (FELL, 3)])
 def test_each_start_behind_an_end_is_another_one(tmp_path: Path, between: str, attempts: int) -> None:
-    """Lines of starts alone may be of several ranks; behind a death they are of another process."""
+    """Starts in sequence may be those of several ranks, but after a death they are of another process."""
     analysis = analysed(written(tmp_path / "run", a_log=titan_starts(between)), timezone="UTC")
     assert (analysis.job.attempts, analysis.job.disruptions) == (attempts, attempts - 1)
 

@@ -1,4 +1,4 @@
-"""Progress bars of training, each state of which a carriage return overwrites."""
+"""Progress bars of training, whose states a carriage return overwrites."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def state(done: int, total: int, second: int, name: str = "") -> str:
 
 
 def trained(steps: range, first: int, each: int, total: int = 100) -> str:
-    """The bar of a process: the first step after `first` seconds, each other one after `each`."""
+    """Return the bar of a process: the first step after `first` seconds, each other one after `each`."""
     text = state(0, total, 0) + " ?it/s]"
     for count, step in enumerate(steps):
         text += state(step, total, first + count * each) + f"  {each}.00s/it]"
@@ -50,7 +50,7 @@ def test_a_run_that_was_killed_and_resumed(tmp_path: Path) -> None:
 
 
 def test_a_restart_at_the_very_instant_of_the_last_step(tmp_path: Path) -> None:
-    """No line has a time: the second bar, which goes on from step 50, begins where the first one ended."""
+    """No line has a time: the second bar, which continues from step 50, begins where the first one ended."""
     log = trained(range(1, 61), 3, 3) + "\n" + trained(range(51, 101), 3, 3) + RUNTIME
     analysis = analysed(written(tmp_path / "run", a_log=log), timezone="UTC")
     (lost,) = analysis.disruptions
@@ -60,7 +60,7 @@ def test_a_restart_at_the_very_instant_of_the_last_step(tmp_path: Path) -> None:
 
 
 def test_evaluations_are_taken_out_of_the_time_of_a_bar(tmp_path: Path) -> None:
-    """An evaluation of 20 s, with a bar of its own, between steps 30 and 31."""
+    """An evaluation of 20 s with its own bar between steps 30 and 31."""
     before, behind = trained(range(1, 31), 2, 2), trained(range(31, 61), 82, 2).split("]", 1)[1]
     evaluation = state(0, 10, 0) + " ?it/s]" + state(10, 10, 20) + "  2.00s/it]"
     evaluated = f"\r{' ' * 40}\r{{'eval_loss': 2.1, 'eval_runtime': 20.0, 'eval_samples_per_second': 9.1}}\n"
@@ -82,7 +82,7 @@ def test_bars_of_epochs_count_on(tmp_path: Path) -> None:
 
 
 def test_an_epoch_is_resumed_in_its_middle(tmp_path: Path) -> None:
-    """Lightning draws its epoch at 0 first: 70 steps, of which 60 were saved, and the bar goes on with the 61st."""
+    """Lightning draws its epoch at 0 first: 70 steps, 60 of them saved, and the bar continues with the 61st."""
     bars = "".join(state(done, 50, 2 * done, "Epoch 0: ") + "  2.00s/it, v_num=0]" for done in range(51))
     bars += "".join(state(done, 50, 2 * done, "Epoch 1: ") + "  2.00s/it, v_num=0]" for done in range(21))
     again = state(0, 50, 0, "Epoch 1: ") + " ?it/s, v_num=0]"
@@ -103,7 +103,7 @@ def test_a_script_of_hydra_dies_of_what_it_says_twice(tmp_path: Path) -> None:
 
 
 def test_what_stands_behind_the_bar_of_a_killed_process_is_of_the_next_one(tmp_path: Path) -> None:
-    """Its bar ends no line: 10 min passed until the next process began, and no step hung in them."""
+    """Its bar has no line end: 10 min passed until the next process began, and no step hung in them."""
     first = TRAINER.format(minute=0) + trained(range(1, 63), 22, 2)
     glued = "03/01/2026 10:14:00 - WARNING - __main__ - Process rank: 0, device: cuda:0\n"
     second = TRAINER.format(minute=15) + trained(range(51, 101), 32, 2) + RUNTIME
@@ -154,7 +154,7 @@ def test_few_states_of_a_bar_are_kept() -> None:
 
 
 def test_bars_stand_among_errors_and_losses_in_the_output(tmp_path: Path) -> None:
-    """As Slurm keeps them with `--error`: the bar alone, and an evaluation that is only a bar too."""
+    """As Slurm separates them with `--error`: the bars of training and evaluation are in the error file."""
     before, behind = trained(range(1, 31), 2, 2), trained(range(31, 61), 82, 2).split("]", 1)[1]
     evaluation = state(0, 10, 0) + " ?it/s]" + state(5, 10, 10) + "  2.00s/it]" + state(10, 10, 20) + "  2.00s/it]"
     bars = before + evaluation + behind
@@ -167,7 +167,7 @@ def test_bars_stand_among_errors_and_losses_in_the_output(tmp_path: Path) -> Non
 
 
 def test_a_bar_that_four_nodes_draw_is_one(tmp_path: Path) -> None:
-    """No rank in front: each node starts, draws 100 steps of 2 s, and says what they took; states alternate."""
+    """Without rank prefixes, each node draws 100 steps of 2 s and logs their time; states alternate."""
     start = "".join(TRAINER.format(minute=0) for _ in range(4))
     bars = "".join(
         state(step, 100, 22 + 2 * step + late) + "  2.00s/it]" for step in range(1, 101) for late in (0, 1, 0, 1)
@@ -195,7 +195,7 @@ def test_nodes_that_evaluate_evaluate_once(tmp_path: Path) -> None:
     log = 2 * TRAINER.format(minute=0) + before + evaluated + behind + 2 * RUNTIME
     found = seconds(analysed(written(tmp_path / "run", a_log=log)))
     assert found["EVAL_STEP"] == 20
-    assert found["productive"] in (120, 121)  # whole seconds, of one node or the other
+    assert found["productive"] in (120, 121)  # Whole seconds, of one node or the other.
 
 
 def test_a_bar_behind_the_end_of_another_is_a_restart_still(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_a_bar_behind_the_end_of_another_is_a_restart_still(tmp_path: Path) -> N
 
 
 def test_metrics_without_a_bar_or_a_stamp_are_no_empty_log(tmp_path: Path) -> None:
-    """What the trainer prints between its bars, alone: it was said that the sources are empty."""
+    """Regression: metrics between the bars, without the bars, were reported as empty sources."""
     log = tmp_path / "train.log"
     log.write_text("{'loss': 2.5, 'epoch': 0.1}\n{'loss': 2.4, 'epoch': 0.2}\n")
     with pytest.raises(NotEnoughData, match=r"2 x no_time_in_log.*without timestamps; pass its TensorBoard directory"):
@@ -230,7 +230,7 @@ def epoch(number: int, states: range, total: int = 50) -> str:
 
 
 def test_a_last_death_counts_also_where_its_words_stood_there_before(tmp_path: Path) -> None:
-    """No line but the same traceback tells of both."""
+    """Both deaths have only the same traceback."""
     stamp = "[2026-03-01 10:{}:00,000][src.train][INFO] - Instantiating datamodule\n"
     one = stamp.format("00") + epoch(0, range(41)) + ERROR
     other = stamp.format("20") + epoch(0, range(31)) + ERROR
@@ -241,7 +241,7 @@ def test_a_last_death_counts_also_where_its_words_stood_there_before(tmp_path: P
 
 
 def test_an_error_behind_which_a_bar_goes_on_is_no_end(tmp_path: Path) -> None:
-    """Its words come again and again, and all epochs are trained."""
+    """The error is repeated, and all epochs are trained."""
     log = "[2026-03-01 10:00:00,000][src.train][INFO] - Instantiating datamodule\n"
     for number in range(3):
         log += epoch(number, range(26)) + ERROR + epoch(number, range(26, 51)) + ERROR
@@ -253,7 +253,7 @@ def test_an_error_behind_which_a_bar_goes_on_is_no_end(tmp_path: Path) -> None:
 
 
 def steps_bar(first: int, last: int) -> str:
-    """A loop's bar that begins where it resumed, 2 s a step."""
+    """Return the bar of a loop that begins where it resumed, 2 s per step."""
     states = (state(step, 900, 2 * (step - first), "Steps: ") + "  2.00s/it, lr=0.1]" for step in range(first, last))
     return "".join(states) + "\n"
 
@@ -263,7 +263,7 @@ def died(at: str, rank: int = 3) -> str:
 
 
 def test_starts_that_die_count_where_no_line_says_that_they_start(tmp_path: Path) -> None:
-    """Each begins with the words with which the log begins; a life with steps, three without, and one with."""
+    """Each begins with the first words of the log; one attempt with steps, three without, and one with."""
     log = BEGINS.format(at="10:00:00") + steps_bar(0, 101) + died("10:03:22")
     log += "".join(BEGINS.format(at=f"10:{minute:02d}:00") + died(f"10:{minute:02d}:40") for minute in (5, 7, 9))
     log += BEGINS.format(at="10:11:00") + steps_bar(100, 301)
@@ -275,8 +275,8 @@ def test_starts_that_die_count_where_no_line_says_that_they_start(tmp_path: Path
 @pytest.mark.parametrize(
     "between",
     [
-        "03/01/2026 10:20:00 - INFO - __main__ - waiting for the other node\n",  # other words than a start
-        BEGINS.format(at="10:03:40"),  # while processes still die
+        "03/01/2026 10:20:00 - INFO - __main__ - waiting for the other node\n",  # Other words than a start.
+        BEGINS.format(at="10:03:40"),  # While processes still die.
         "",
     ],
 )
@@ -288,7 +288,7 @@ def test_processes_that_die_one_behind_the_other_are_one_death(tmp_path: Path, b
 
 
 def test_a_job_that_dies_where_an_epoch_ends_begins_anew(tmp_path: Path) -> None:
-    """Hydra says that its program leaves; no step is trained twice."""
+    """Hydra logs the exit of its program; no step is trained twice."""
     log = "[2026-03-01 10:00:00,000][src.train][INFO] - Instantiating datamodule\n" + epoch(0, range(51))
     log += "[2026-03-01 10:01:40,000][src.train][ERROR] - \n" + ERROR
     log += "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace.\n"

@@ -1,5 +1,5 @@
-"""What real libraries wrote of trainings that were killed, failed and went on, beside what their programs did by their
-own clocks (tests/real/README.md)."""
+"""Logs of real libraries in trainings that were killed, failed and continued, compared with their programs' own clocks
+(tests/real/README.md)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def losses(analysis: Analysis) -> list[tuple[str | None, int | None, str | None]
 
 
 class TestTransformers:
-    """60 steps of 1 s, saved each 15: killed behind 22, an exception behind 38, a clean end. Progress bars only."""
+    """60 steps of 1 s, saved every 15: killed after 22, an exception after 38, a clean end. Progress bars only."""
 
     WRITTEN = (("out_kill.txt", 915.26), ("out_raise.txt", 949.34), ("out_clean.txt", 988.85))
 
@@ -34,7 +34,8 @@ class TestTransformers:
 
     def test_bars_that_jump_to_a_checkpoint_resume_there(self, analysis: Analysis) -> None:
         assert (analysis.job.attempts, analysis.job.kept_range, analysis.job.ending) == (3, (1, 60), "clean")
-        assert losses(analysis) == [("unknown", 6, "at_least"), ("not_finite", 7, "exact")]  # in truth 7 and 8
+        # The true values are 7 and 8.
+        assert losses(analysis) == [("unknown", 6, "at_least"), ("not_finite", 7, "exact")]
         assert analysis.goodput.ns / 1e9 == pytest.approx(60.2, abs=1)
 
     def test_the_bar_that_is_closed_behind_a_traceback_shows_no_progress(self, analysis: Analysis) -> None:
@@ -44,12 +45,13 @@ class TestTransformers:
 
 
 class TestMmengine:
-    """80 iterations of 0.08 s, saved each 20: killed behind 27, failed behind 53, a clean end."""
+    """80 iterations of 0.08 s, saved every 20: killed after 27, failed after 53, a clean end."""
 
     def test_the_folder_of_its_work_is_one_job_of_a_process_a_folder(self) -> None:
         analysis = goodput_cli.analyze(str(REAL / "mmengine-0.10" / "work"))
         assert (analysis.job.name, analysis.job.attempts, analysis.job.kept_range) == ("work", 3, (1, 80))
-        assert losses(analysis) == [("unknown", 5, "at_least"), ("unknown", 10, "at_least")]  # in truth 7 and 13
+        # The true values are 7 and 13.
+        assert losses(analysis) == [("unknown", 5, "at_least"), ("unknown", 10, "at_least")]
 
     def test_scalars_count_where_no_text_log_tells_more(self, tmp_path: Path) -> None:
         shutil.copytree(REAL / "mmengine-0.10" / "work", tmp_path / "work")
@@ -61,7 +63,7 @@ class TestMmengine:
 
 
 class TestRay:
-    """12 iterations of half a second, saved each two; an exception in the 6th. Its times are whole seconds."""
+    """12 iterations of half a second, saved every two; an exception in the 6th. Its times are whole seconds."""
 
     def test_iterations_last_as_long_as_their_rows_say(self) -> None:
         analysis = goodput_cli.analyze(str(REAL / "ray-2.60" / "result.json"))
@@ -71,30 +73,30 @@ class TestRay:
 
 
 class TestDlrover:
-    """30 steps of 0.2 s, saved each ten in 0.3 s: killed behind 17; initialised for 1 s, restored for 1 s."""
+    """30 steps of 0.2 s, saved every ten in 0.3 s: killed after 17; initialized for 1 s, restored for 1 s."""
 
     def test_a_restore_that_is_a_stage_of_the_initialisation_is_a_restore(self) -> None:
         analysis = goodput_cli.analyze(str(REAL / "dlrover-0.6" / "events_0.log"))
         found = {one.category: round(one.ns / 1e9, 2) for one in (analysis.goodput, *analysis.badput) if one.ns}
         assert (found["unproductive_checkpoint_restore_time"], found["tpu_initialization"]) == (1.0, 2.0)
-        assert found["infrastructure_recovery_from_disruption"] == 2.63  # in truth 2.626
+        assert found["infrastructure_recovery_from_disruption"] == 2.63  # The true value is 2.626.
         assert losses(analysis) == [("unknown", 7, "at_least")]
         assert (analysis.job.kept_range, analysis.job.ending) == ((1, 30), "clean")
 
 
 class TestOneLogger:
-    """30 steps of 0.2 s, told each five, saved each ten in 0.3 s: killed behind 17, restored for 1 s."""
+    """30 steps of 0.2 s, logged every five, saved every ten in 0.3 s: killed after 17, restored for 1 s."""
 
     def test_its_numbers_of_iterations_are_indexes_and_those_of_saves_are_not(self) -> None:
         analysis = goodput_cli.analyze(str(REAL / "one-logger-2.3"))
         assert (analysis.job.kept_range, analysis.job.ending) == ((1, 30), "clean")
-        assert losses(analysis) == [("unknown", 5, "at_least")]  # in truth 7
+        assert losses(analysis) == [("unknown", 5, "at_least")]  # The true value is 7.
         assert analysis.goodput.ns / 1e9 == pytest.approx(6.05, abs=0.02)
 
 
 class TestUltralytics:
     def test_one_process_is_no_clock_that_begins_anew(self, tmp_path: Path) -> None:
-        """As its writer formats them, six digits: days have an exponent."""
+        """The writer formats numbers with six digits, so that days have an exponent."""
         rows = [f"{epoch:.6g},{epoch * 86400.123:.6g},1.2,0.01" for epoch in range(1, 15)]
         (tmp_path / "results.csv").write_text("\n".join(["epoch,time,train/box_loss,lr/pg0", *rows, ""]))
         analysis = goodput_cli.analyze(str(tmp_path))
@@ -103,7 +105,7 @@ class TestUltralytics:
 
 
 class TestDetectron2:
-    """Its folder as its writers lay it out: `log.txt` has stamps, `metrics.json` the same iterations without."""
+    """Its folder as its writers lay it out: `log.txt` has timestamps, `metrics.json` the same iterations without."""
 
     def test_the_text_counts_and_not_the_scalars_beside_it(self, tmp_path: Path) -> None:
         lines = ["[11/07 10:00:00] d2.engine.train_loop INFO: Starting training from iteration 0"]

@@ -76,7 +76,7 @@ def orbax(*, synchronous: bool) -> Line:
 
 @dataclass(frozen=True)
 class Format:
-    """The lines of a program: each at a time (s), with the number of steps that are done."""
+    """Lines of a program: each at a time (s), with the number of completed steps."""
 
     step: Line
     resume: Line
@@ -85,7 +85,7 @@ class Format:
     begin: Line | None = None
     blocked: Line | None = None
     sync_only: bool = False
-    """Its completion is the end of the blocking part."""
+    """True if its completion is the end of the blocking part."""
 
 
 ITERATION = (
@@ -173,7 +173,7 @@ STORIES = {
     "no completion lines": (False, False),
     "died in the save": (True, None),
 }
-"""Whether the completions of both saves are stated; None: the death comes in the save."""
+"""True for each save with a logged completion; None: the death comes during the save."""
 KINDS = {
     "completed": {"older_checkpoint"}, "died before": {"failed_saves"}, "no completion lines": {"unknown_saves"},
     "died in the save": {"failed_saves"},
@@ -232,7 +232,7 @@ def advice_of(folder: Path, name: str, lines: Iterable[str]) -> set[str]:
 
 @pytest.mark.parametrize(("name", "story"), ALL)
 def test_completion_decides_what_is_lost_to_saves(tmp_path: Path, name: str, story: str) -> None:
-    """Where a program logs no begin, a death in the save leaves nothing behind."""
+    """If a program logs no begin, a death during the save leaves no line."""
     one = FORMATS[name]
     seen = about_saves(analysis_of(tmp_path, name, story_lines(one, STORIES[story], restarts=True)))
     hidden = story == "died in the save" and one.begin is None
@@ -254,7 +254,7 @@ def test_unknown_completion_gives_no_advice(tmp_path: Path, name: str) -> None:
 
 
 AT_RISK = {"completed": (1, False), "died before": (6, False), "no completion lines": (11, True)}
-"""Steps after the last complete save, and whether that is a bound, where the log ends with the death."""
+"""Steps after the last complete save, and True if that is a bound, in a log that ends with the death."""
 
 
 @pytest.mark.parametrize(("name", "story"), [(name, story) for name in FORMATS for story in AT_RISK])
@@ -271,7 +271,7 @@ BEGINS = [
     for name, story in ALL
     if FORMATS[name].begin and (story == "completed" or (FORMATS[name].blocked and story != "died in the save"))
 ]
-"""Where other lines show the same saves."""
+"""Programs whose other lines show the same saves."""
 
 
 @pytest.mark.parametrize(("name", "story"), BEGINS)

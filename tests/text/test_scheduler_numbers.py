@@ -19,7 +19,7 @@ HEADER = "JobID|JobName|Submit|Start|End|State|ExitCode\n"
 
 
 def output(start: int, first: int, last: int, total: int, resumed: int | None = None) -> str:
-    """The stdout of an own loop: ten steps in 10 s."""
+    """Return stdout of a custom loop: ten steps in 10 s."""
     load = "" if resumed is None else f"{at(start + 5)} INFO Resumed from checkpoint at step {resumed}\n"
     steps = range(first, last + 1, 10)
     return f"{at(start)} INFO Starting training: {total} steps\n{load}" + "".join(

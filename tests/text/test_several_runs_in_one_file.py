@@ -1,5 +1,5 @@
-"""Several runs that print into one file: a question beside the headline where the same steps come with other losses in
-turns; none where ranks, micro-batches, evaluations or restarts do that."""
+"""Several runs that print into one file get a warning if equal steps with different losses alternate, but ranks,
+micro-batches, evaluations and restarts do not."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def at(second: float) -> str:
 def run(
     steps: Sequence[int], seed: int, first: float = 0.0, each: float = 2.0, form: str = "{at} step {n} loss {loss:.4f}"
 ) -> list[tuple[float, str]]:
-    """Lines of a run with their times, s."""
+    """Return lines of a run with their times, s."""
     chance = random.Random(seed)
     loss = [9 / (1 + n / 40) + 0.2 * seed + chance.uniform(-0.05, 0.05) for n in steps]
     times = [first + each * (row + 1) for row in range(len(steps))]
@@ -56,7 +56,7 @@ def by_time(*runs: list[tuple[float, str]]) -> list[str]:
 
 
 def in_turns(*runs: list[tuple[float, str]], lines: int = 1) -> list[str]:
-    """So many lines of each after the other."""
+    """Return the lines of both in alternation, `count` of each."""
     parts = [[own[row : row + lines] for row in range(0, len(own), lines)] for own in runs]
     return [line for turn in zip_longest(*parts, fillvalue=[]) for part in turn for _, line in part]
 
@@ -219,12 +219,12 @@ def test_bars_of_two_runs_are_a_question(tmp_path: Path) -> None:
 
 
 def test_a_bar_that_is_drawn_anew_with_the_loss_of_its_step_is_none(tmp_path: Path) -> None:
-    """It shows the number first, with the loss of the step before."""
+    """It first shows the step number with the loss of the step before."""
     assert CODE not in bars(tmp_path, [state(n, 3 - one / 100) for n in range(1, 60) for one in (n - 1, n)])
 
 
 def test_losses_of_two_trainers_are_a_question(tmp_path: Path) -> None:
-    """Hugging Face's prints no step, but the epoch with two digits: several lines of one run have the same."""
+    """Hugging Face's Trainer prints no step, but the epoch with two digits, which several lines of one run share."""
 
     def logged(*runs: float) -> str:
         lines = [

@@ -1,8 +1,8 @@
-"""Signs of a recovery: the moments that lines of launchers, agents and schedulers name, each at its time and of its
-job; and that no line which is a sign moves a second of the ledger.
+"""Signs of a recovery: moments in lines of launchers, agents and schedulers, with their time and job. No such line
+changes the accounting.
 
 The lines have the shapes of NVRx' profiler and launcher, torch.distributed.elastic, PyTorch's watchdog, slurmctld,
-`sacct`, DLRover's training events and the API of Kubernetes. The answers were worked out by hand.
+`sacct`, DLRover's training events and the API of Kubernetes. The expected values were worked out by hand.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STEP = (
 
 
 def steps(hour: int, minute: int, first: int, last: int) -> str:
-    """Steps of 10 s each, the first of which ends in a minute."""
+    """Return steps of 10 s each; the first ends after a minute."""
     found = ""
     for number, step in enumerate(range(first, last + 1)):
         second = 60 * minute + 10 * number
@@ -55,7 +55,7 @@ def signs(log: EventLog) -> tuple[RecoveryEvent, ...]:
 
 
 def shown(log: EventLog) -> list[tuple[str, str]]:
-    """Of each sign the point and the time of day."""
+    """Return the phase and time of day of each sign."""
     return [(one.point.words, clock(one.time)) for one in signs(log)]
 
 
@@ -121,7 +121,7 @@ def entry(number: int, line: str, at: str) -> dict[str, Any]:
 
 
 def stamped_as_utc(line: str) -> str:
-    """When a collector took one of these lines: a moment behind what it says."""
+    """Return a line with its time of collection, a moment after its own time."""
     at = line.split("2026-05-01 ", 1)[1][:8]
     return f"2026-05-01T{at}.400Z"
 
@@ -383,14 +383,14 @@ def written(folder: Path, name: str, text: str) -> None:
 
 
 def without_signs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on no line is read for what it says of recoveries."""
+    """Disable the reading of signs."""
     monkeypatch.setattr(registry, "LineRules", lambda rules, causes, _signs: LineRules(rules, causes))
     for module in (scan, entries):
         monkeypatch.setattr(module, "signs_in", lambda _lines: [])
 
 
 def ledger(log: EventLog) -> tuple[Any, ...]:
-    """Every byte of the events, and what was seen of deaths."""
+    """Return all bytes of the events and the evidence of failures."""
     table = log.table
     columns = tuple(np.ascontiguousarray(np.asarray(getattr(table, name))).tobytes() for name in COLUMNS)
     return columns, table.jobs, table.labels, table.writers, list(table.details), table.observed.rows, log.formats

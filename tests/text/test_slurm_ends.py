@@ -1,4 +1,4 @@
-"""Deaths as launchers, Slurm and collective libraries write them into the same stdout as a trainer."""
+"""Deaths in stdout as launchers, Slurm and collective libraries report them."""
 
 from __future__ import annotations
 
@@ -88,8 +88,8 @@ AGAIN = TRAINED.replace(" 10:0", " 10:1").replace("      20/", "      40/").repl
 
 
 def test_a_process_dies_where_its_launcher_says_so(tmp_path: Path) -> None:
-    """The lines of the process have no time, or one of another thread; those of the launcher do, 40 s after the last
-    record. Where errors go into a file of their own, the answer is the same."""
+    """The lines of the process have no time, or one of another thread; those of the launcher have one, 40 s after the
+    last record. If errors go into a separate file, the result is the same."""
     death = """\
 [rank5]:[E301 10:02:15.123456789 ProcessGroupNCCL.cpp:616] [Rank 5] Watchdog caught collective operation timeout
 terminate called after throwing an instance of 'c10::DistBackendError'
@@ -121,7 +121,7 @@ def test_an_error_file_without_any_time_ends_with_its_output(tmp_path: Path) -> 
 
 
 def test_stamps_without_a_year_are_of_the_year_of_the_files_beside(tmp_path: Path) -> None:
-    """A file that was copied was last changed when it was copied."""
+    """A copied file has the modification time of the copy."""
     error = "E0301 10:02:20.000000 140 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -6) \
 local_rank: 5 (pid: 7) of binary: python\n"
     folder = written(tmp_path / "run", node0_out=TRAINED.replace("2026", "2019"), node1_out=error)
@@ -161,7 +161,7 @@ def test_the_first_rank_of_megatron_prints_into_another_file_than_the_last(tmp_p
 
 
 def test_deepspeeds_launcher_says_when_it_began_and_how_it_ended(tmp_path: Path) -> None:
-    """Up at 2; ten steps of 2 s behind a start of 20 s, a save of 4 s, and a death 5 s after the last record."""
+    """Up at 2; ten steps of 2 s after a start of 20 s, a save of 4 s, and a death 5 s after the last record."""
     log = """\
 [2026-03-01 10:00:02,000] [INFO] [launch.py:145:main] nnodes=1, num_local_procs=8, node_rank=0
 [2026-03-01 10:00:42,000] [INFO] [logging.py:96:log_dist] [Rank 0] step=10, skipped=0, lr=[0.0001], mom=[(0.9, 0.95)]
@@ -198,7 +198,7 @@ COLLECTED = """\
 
 
 def test_a_collectors_times_beside_those_of_the_lines_tell_the_zone(tmp_path: Path) -> None:
-    """The error file was not collected: its times are two hours ahead, as those of the lines in the other one are."""
+    """The error file was not collected: its times are two hours ahead, like those of the lines in the other file."""
     error = "slurmstepd: error: *** JOB 8 ON n0 CANCELLED AT 2026-03-01T10:02:00 DUE TO TIME LIMIT ***\n"
     folder = written(tmp_path / "run", a_log=COLLECTED, b_err=error)
     analysis = analysed(folder)
@@ -219,7 +219,7 @@ def test_a_launchers_log_that_begins_with_a_death_shows_the_downtime() -> None:
 
 
 def test_a_death_in_the_middle_of_a_file_is_behind_the_records_before_it(tmp_path: Path) -> None:
-    """Records without a time, of one stream, and a death without one, of another; the job goes on in the same file."""
+    """Records without a time in one stream, and a death without one in another; the job continues in the same file."""
     step = "[default7]: iteration {:8d}/     100 | elapsed time per iteration (s): 2.00 | TFLOPs: 149.10 |\n"
     log = "[default0]:[before the start of training step] datetime: 2026-03-01 10:00:00\n"
     log += "".join(step.format(at) for at in range(1, 31))
@@ -255,7 +255,7 @@ PRELUDE = "".join(f"2026-03-01 10:09:{second},000 INFO importing\n" for second i
 
 @pytest.mark.parametrize("apart", [False, True])
 def test_what_a_process_says_before_its_start_line_is_no_sign_of_the_life_before(tmp_path: Path, apart: bool) -> None:
-    """A silent death at the last record, 10:01:40; another process says its first words at 10:09:30."""
+    """A death without a message at the last record, 10:01:40; another process prints its first words at 10:09:30."""
     files = {"a_out": TRAINED, "b_out": PRELUDE + AGAIN} if apart else {"a_out": TRAINED + PRELUDE + AGAIN}
     found = seconds(analysed(written(tmp_path / "run", **files)))
     assert found["infrastructure_recovery_from_disruption"] == 500
@@ -270,7 +270,7 @@ def test_what_a_process_says_behind_its_last_record_is_a_sign_of_its_life(tmp_pa
 
 
 def test_the_file_of_a_rank_without_a_start_line_begins_with_the_start_of_the_job(tmp_path: Path) -> None:
-    """Pods that start anew write new files; the last rank, which prints the records, has no start line of its own."""
+    """Restarted pods write new files; the last rank, which prints the records, has no start line."""
     looping, *records = TRAINED.splitlines(keepends=True)
     files = {"a0_out": looping, "z0_out": "".join(records)}
     again, *more = AGAIN.splitlines(keepends=True)
@@ -295,7 +295,7 @@ DYING = [
 @pytest.mark.parametrize("why", ["", " DUE TO TIME LIMIT"])
 @pytest.mark.parametrize("line", DYING)
 def test_processes_that_die_behind_a_cancel_are_no_other_start(tmp_path: Path, line: str, why: str) -> None:
-    """The next job of Slurm in the same file begins at 10:10, and not where those of the last one died."""
+    """The next Slurm job in the same file begins at 10:10, not where the processes of the last one died."""
     cancel = f"slurmstepd: error: *** STEP 8.0 ON n0 CANCELLED AT 2026-03-01T10:02:00{why} ***\n"
     log = TRAINED + cancel + line.format(at="10:02:02") + "\n" + AGAIN
     analysis = analysed(written(tmp_path / "run", a_out=log))

@@ -1,4 +1,4 @@
-"""Lines read by their template contain what the rules read in each alone."""
+"""Lines read by template have the same events as lines read one by one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULES = Mappings().ruleset
 _TEXT = (".log", ".out", ".txt", ".jsonl")
 BLOCKS = (1 << 10, 1 << 20)
 _MOST = 8_000
-"""Characters of a log that are read, to limit the time of the test."""
+"""Number of characters read per log, to limit the time of the test."""
 _LEAST = 2_000
 
 
@@ -56,13 +56,14 @@ def other_digits(text: str, by: int) -> str:
 
 
 def repeated(text: str) -> str:
-    """Return a log followed by itself, and by itself with other digits, some of which are no time, step or duration."""
+    """Return a log followed by itself, and by itself with other digits, including invalid times, steps and
+    durations."""
     shifted = (other_digits(text, by) for by in (0, 0, 3, 7))
     return "".join(one if one.endswith("\n") else f"{one}\n" for one in shifted)
 
 
 def parts(text: str, size: int) -> list[TextPart]:
-    """Return what a log contains, read in blocks of whole lines of about a size."""
+    """Return the content of a log read in blocks of whole lines of about a size."""
     reader, line, found = TextLines(RULES), 1, []
     data = text.encode()
     while data:
@@ -135,4 +136,4 @@ def test_few_lines_are_read_without_their_template(monkeypatch: pytest.MonkeyPat
     text = "".join(map(line.format, range(1, 501)))
     (part, _) = parts(text, 1 << 20)
     assert len(part.log_lines) == 500
-    assert len(alone) == 3  # the number has one, two or three digits
+    assert len(alone) == 3  # The number has one, two or three digits.

@@ -61,7 +61,8 @@ def test_a_file_that_is_being_written_or_damaged(tmp_path: Path) -> None:
 
 @pytest.fixture
 def megatron(tmp_path: Path) -> Path:
-    """What Megatron's last rank writes: losses by iteration and by sample, and the mean time of an iteration."""
+    """Write the scalars of Megatron's last rank: losses by iteration and by sample, and the mean time of an
+    iteration."""
     folder = tmp_path / "tensorboard"
     writer = SummaryWriter(str(folder))
     for at in range(1, 6):
@@ -89,7 +90,7 @@ def test_another_scalar_can_be_named(megatron: Path) -> None:
 
 
 def test_a_tag_that_is_not_utf_8_is_a_tag(tmp_path: Path) -> None:
-    """As a program in C++ may write one; the other tags count."""
+    """Programs in C++ may write one; the other tags count."""
     tag = b"loss \xff\xfe"
     value = b"\x0a" + bytes([len(tag)]) + tag + b"\x15" + struct.pack("<f", 0.5)
     summary = b"\x0a" + bytes([len(value)]) + value
@@ -103,7 +104,7 @@ def test_a_tag_that_is_not_utf_8_is_a_tag(tmp_path: Path) -> None:
 
 
 def masked(data: bytes) -> bytes:
-    """The checksum of a part of a record."""
+    """Return the checksum of a part of a record."""
     plain = google_crc32c.value(data)
     return struct.pack("<I", (((plain >> 15) | (plain << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
 

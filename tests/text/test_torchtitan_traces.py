@@ -22,12 +22,12 @@ SECOND = 10**9
 
 
 def analysed(folder: Path) -> Analysis:
-    """The one job of a folder."""
+    """Return the analysis of the only job in a folder."""
     return goodput_cli.analyze(folder)
 
 
 def shares(analysis: Analysis) -> dict[str, tuple[float, float | None, float | None]]:
-    """Seconds of the slowest, of the mean and of the middle rank, by phase."""
+    """Return the seconds of the slowest, the mean and the median rank, by phase."""
     (inside,) = analysis.step_phases
     return {
         row.phase: (
@@ -40,7 +40,7 @@ def shares(analysis: Analysis) -> dict[str, tuple[float, float | None, float | N
 
 
 def ledger(analysis: Analysis) -> list[tuple[object, ...]]:
-    """Every category with its ns, and every segment."""
+    """Return all categories with their ns, and all segments."""
     rows = [(row.category, row.label, row.ns) for row in (analysis.goodput, *analysis.badput)]
     return [*rows, *analysis.segments[["start", "end", "category"]].itertuples(index=False, name=None)]
 
@@ -106,7 +106,7 @@ def test_order_compression_and_clocks_of_files_change_nothing(tmp_path: Path) ->
         assert other.step_phases[0].phases == expected.step_phases[0].phases
         assert other.step_phases[0].ranks == expected.step_phases[0].ranks
         assert ledger(other) == ledger(expected)
-    for one in ranks[1:]:  # all but the one whose spans are the job's events
+    for one in ranks[1:]:  # All but the one whose spans are the job's events.
         one.lines = [shifted(line, 3_600_000_000) for line in one.lines]
         one.write(tmp_path / "clocks")
     ranks[0].write(tmp_path / "clocks")
@@ -119,7 +119,7 @@ def test_order_compression_and_clocks_of_files_change_nothing(tmp_path: Path) ->
 
 
 def shifted(line: str, us: int) -> str:
-    """A line of another clock."""
+    """Return a line of another clock."""
     record = json.loads(line)
     record["time_us"] += us
     return json.dumps(record)
@@ -157,15 +157,13 @@ def test_an_attempt_that_resumes_meets_its_ranks_and_wasted_steps_are_left_out(t
     assert (analysis.job.attempts, analysis.job.disruptions, analysis.job.ending) == (2, 1, "clean")
     assert analysis.job.kept_range == (1, 40)
     (inside,) = analysis.step_phases
-    assert inside.steps == 38  # 40 kept, without the first of each attempt
+    assert inside.steps == 38  # 40 kept, without the first of each attempt.
     data = inside.phase("data")
     assert data is not None
     assert data.slowest_ns == (19 * 100 + 19 * 200) * 1_000_000
     lost = {row.category: row.ns for row in analysis.badput}
     assert lost["unproductive_checkpoint_restore_time"] == 3 * SECOND
-    assert (
-        lost["unproductive_checkpoint_save_time"] == 500_000_000
-    )  # the span that is there at every step saves nothing
+    assert lost["unproductive_checkpoint_save_time"] == 500_000_000  # The span at every step saves nothing.
     assert analysis.disruptions[0].ended == "crashed"
 
 
@@ -269,7 +267,7 @@ def test_ranks_that_a_collector_merged_into_one_file_give_the_same_sums(tmp_path
 
 
 def test_programs_of_reinforcement_learning_have_a_table_each(tmp_path: Path) -> None:
-    """The controller's spans are the steps; what goes on behind them is none of theirs."""
+    """The controller's spans are the steps; background work after them is not included."""
     controller, trainer = TracedRank(0, pool="controller"), TracedRank(0, pool="trainer")
     for _ in range(40):
         for one in (controller, trainer):
@@ -293,7 +291,7 @@ def test_programs_of_reinforcement_learning_have_a_table_each(tmp_path: Path) ->
     analysis = analysed(tmp_path)
     assert analysis.job.kept_range == (1, 40)
     saves = {row.category: row.ns for row in analysis.badput}["unproductive_checkpoint_save_time"]
-    assert saves == 2 * SECOND  # the calls that save nothing are none
+    assert saves == 2 * SECOND  # The calls that save nothing do not count.
     own, other = analysis.step_phases
     assert (own.program, other.program, other.net_step_ns) == ("controller", "trainer", None)
     assert {row.phase: row.slowest_ns for row in own.phases} == {

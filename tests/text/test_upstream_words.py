@@ -1,4 +1,4 @@
-"""What programs print, by the words of their sources: shipped rules read it, or it is listed as ignored."""
+"""Output of programs, from the words in their sources: shipped rules read it, or it is listed as ignored."""
 
 from __future__ import annotations
 

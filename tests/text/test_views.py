@@ -1,7 +1,7 @@
-"""Two views of one job: event files, what the processes printed, and a recorder's log (docs/formats.md).
+"""Two views of one job: event files, output of the processes, and a recorder's log (docs/formats.md).
 
-The job: 40 steps of 1 s, an event file a process with a scalar every 5 steps. The first process began at 0 s, saved at
-step 20, and died in step 29; the second one was started at 50 s, goes on from step 20 and ends at step 40.
+The job: 40 steps of 1 s, an event file per process with a scalar every 5 steps. The first process began at 0 s, saved
+at step 20, and died in step 29; the second one was started at 50 s, continues from step 20 and ends at step 40.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIRST, SECOND = range(1, 29), range(21, 41)
 
 
 def event_file(folder: Path, begin: int, steps: Iterable[int], first: int) -> None:
-    """What a process writes that began at an instant (s after T0), and had done step `first` a second later."""
+    """Write the event file of a process that began at a time (s after T0) and completed step `first` a second later."""
     folder.mkdir(parents=True)
     records = [scalar_event(T0 + begin + 1 + step - first, step, "train/loss", 1.0) for step in steps if step % 5 == 0]
     records.insert(0, Event(wall_time=T0 + begin, file_version="brain.Event:2").SerializeToString())
@@ -36,7 +36,7 @@ def event_file(folder: Path, begin: int, steps: Iterable[int], first: int) -> No
 
 
 def bars(first: int, last: int, total: int = 40) -> str:
-    """A bar from step `first` to step `last`, a step a second."""
+    """Return a bar from step `first` to step `last`, a step per second."""
     said = "\n{'loss': '4.3', 'grad_norm': '1.3', 'learning_rate': '5e-05', 'epoch': '0.1'}\n"
     drawn = "".join(
         state(done, total, done - first + 1) + " 1.00s/it]" + said * (done % 5 == 0) for done in range(first, last + 1)
@@ -46,7 +46,7 @@ def bars(first: int, last: int, total: int = 40) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """What Hugging Face's trainer leaves: event files, and what was printed into one file."""
+    """Write the files of Hugging Face's Trainer: event files, and the output in one file."""
     event_file(tmp_path / "job" / "runs" / "Mar01_10-00-00_host", 0, FIRST, 1)
     event_file(tmp_path / "job" / "runs" / "Mar01_10-00-50_host", 50, SECOND, 21)
     (tmp_path / "job" / "train.log").write_text(bars(1, 28) + TRACEBACK + bars(21, 40))
@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, Any]]:
-    """The job and its goodput (ns) as `analyze`, `jobs` and `fleet` have them."""
+    """Return the job and its goodput (ns) from `analyze`, `jobs` and `fleet`."""
     analysis = analysed(folder)
     (listed,) = goodput_cli.jobs(str(folder)).jobs
     capsys.readouterr()

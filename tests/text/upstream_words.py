@@ -1,7 +1,5 @@
-"""Compare the words of `upstream_words.toml` with the sources of their releases: `make upstream-words`.
-
-It needs a network, and is no part of the tests.
-"""
+"""Compare the words of `upstream_words.toml` with the sources of their releases: `make upstream-words`. It needs a
+network and is not part of the tests."""
 
 from __future__ import annotations
 
