@@ -10,7 +10,7 @@ import pytest
 from goodput_cli.cli.main import run
 from goodput_cli.fleet.run import NO_FORMAT
 from tests.support.fleets import fleet, put, text_of, training
-from tests.text.test_folders import life
+from tests.text.test_folders import printed
 
 Output = pytest.CaptureFixture[str]
 pytestmark = pytest.mark.usefixtures("folder")
@@ -134,7 +134,7 @@ def test_info_diagnostics_are_printed_once(command: list[str], capsys: pytest.Ca
     """For five logs that name no job: the locations of the first three, and the number of others; `--verbose` and JSON
     have each."""
     for number in range(5):
-        put(Path(f"logs/run-{number}/train.log"), life(3000 * number).splitlines())
+        put(Path(f"logs/run-{number}/train.log"), printed(3000 * number).splitlines())
     said = {}
     for more in ([], ["--verbose"]):
         assert run([*command, *more]) == 0

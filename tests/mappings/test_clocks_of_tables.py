@@ -52,14 +52,14 @@ class TestLlamaFactory:
         assert seconds(analysis) == {"productive": 600.0, "program_startup": 7.0}
         assert "no_clock" in codes(analysis)
 
-    def test_a_clock_that_begins_anew_is_a_restart_of_unknown_downtime(self, tmp_path: Path) -> None:
+    def test_clock_reset_is_a_restart_of_unknown_downtime(self, tmp_path: Path) -> None:
         rows = [*llama_factory(range(5, 101, 5), 19, 12), *llama_factory(range(85, 251, 5), 20, 12)]
         analysis = analysed(tmp_path / "trainer_log.jsonl", lines(rows))
         assert analysis.job.attempts == 2
         assert analysis.disruptions[0].steps_lost == 20
         assert "clock_begins_anew" in codes(analysis)
 
-    def test_a_file_without_start_ends_when_it_was_last_written(self, tmp_path: Path) -> None:
+    def test_file_without_start_ends_at_its_modification_time(self, tmp_path: Path) -> None:
         path = tmp_path / "trainer_log.jsonl"
         path.write_text(lines(llama_factory(range(5, 251, 5), 19, 12)))
         analysis = goodput_cli.analyze(str(path))
@@ -71,7 +71,7 @@ class TestLlamaFactory:
         analysis = analysed(tmp_path / "trainer_log.jsonl", lines(rows))
         assert analysis.job.end_ns - analysis.job.start_ns == (86400 + 19) * 10**9
 
-    def test_cut_anywhere_it_is_what_came_before(self, tmp_path: Path) -> None:
+    def test_truncated_table_is_read_up_to_the_cut(self, tmp_path: Path) -> None:
         text = lines(llama_factory(range(5, 251, 5), 19, 12))
         chosen = random.Random(5)
         for size in sorted(chosen.sample(range(300, len(text)), 8)):
@@ -94,20 +94,20 @@ class TestUltralytics:
         assert analysis.job.kept_steps == 6
         assert seconds(analysis) == {"productive": 363.0, "program_startup": 39.5}
 
-    def test_an_older_table_has_no_time_and_is_refused_by_its_name(self, tmp_path: Path) -> None:
+    def test_older_table_without_time_is_refused_by_name(self, tmp_path: Path) -> None:
         path = tmp_path / "results.csv"
         path.write_text(self.table("   epoch", "   train/box_loss", "   metrics/mAP50(B)", "   lr/pg0"))
         with pytest.raises(NotEnoughData, match="Ultralytics version contains no time"):
             goodput_cli.analyze(str(path))
 
-    def test_a_folder_gives_its_table_where_nothing_else_has_steps(self, tmp_path: Path) -> None:
+    def test_table_counts_if_nothing_else_in_the_folder_has_steps(self, tmp_path: Path) -> None:
         (tmp_path / "args.yaml").write_text("task: detect\n")
         (tmp_path / "results.csv").write_text(self.table("epoch", "time", "train/box_loss", "lr/pg0"))
         assert goodput_cli.analyze(str(tmp_path), clock_start=START).job.kept_steps == 6
 
 
 class TestMeans:
-    def test_mmengine_takes_time_never_its_part_and_never_evaluations(self, tmp_path: Path) -> None:
+    def test_mmengine_uses_whole_times_of_training_only(self, tmp_path: Path) -> None:
         rows: list[dict[str, Any]] = [
             {"lr": 0.02, "data_time": 0.1, "loss": 1.5, "time": 0.5, "epoch": 1, "iter": n, "memory": 1, "step": n}
             for n in range(50, 501, 50)
@@ -128,7 +128,7 @@ class TestMeans:
 
 
 class TestSpeedRuns:
-    def test_a_clock_that_is_reset_behind_a_warm_up_begins_no_process(self, tmp_path: Path) -> None:
+    def test_clock_reset_after_a_warm_up_is_not_a_restart(self, tmp_path: Path) -> None:
         times = [500, 1000, 0, 250, 500, 750, 1000]
         text = "".join(
             f"step:{10 * (at + 1)}/70 train_time:{time}ms step_avg:25.00ms\n" for at, time in enumerate(times)
@@ -145,13 +145,13 @@ class TestNoTime:
             ("trainer_state.json", '{"global_step": 3, "log_history": [{"loss": 1.0, "step": 3}]}\n', "Hugging Face"),
         ],
     )
-    def test_is_refused_by_name_with_what_to_use_instead(self, tmp_path: Path, name: str, text: str, who: str) -> None:
+    def test_table_without_times_is_refused_with_a_tip(self, tmp_path: Path, name: str, text: str, who: str) -> None:
         path = tmp_path / name
         path.write_text(text)
         with pytest.raises(NotEnoughData, match=rf"{who}.* contains no time"):
             goodput_cli.analyze(str(path))
 
-    def test_what_has_times_beside_it_is_named(self, tmp_path: Path) -> None:
+    def test_refusal_names_the_timed_file_next_to_it(self, tmp_path: Path) -> None:
         (tmp_path / "runs").mkdir()
         (tmp_path / "checkpoint-500").mkdir()
         path = tmp_path / "checkpoint-500" / "trainer_state.json"

@@ -13,7 +13,7 @@ from goodput_cli.api.check import draft_mapping
 from goodput_cli.api.draft import contradicted
 from goodput_cli.api.options import Reading
 from goodput_cli.events.mappings.registry import load_mappings, read_files
-from tests.mappings.test_each_proof_of_a_draft import WEEKEND, lives
+from tests.mappings.test_each_proof_of_a_draft import WEEKEND, attempts
 from tests.mappings.test_each_proof_of_a_draft import log as log_of
 
 SHIPPED = Path("goodput_cli/events/mappings/shipped")
@@ -33,7 +33,7 @@ def warned(log: Path, mapping: str) -> list[tuple[str, str]]:
     return [(one.message, one.where[0].rpartition(":")[2]) for one in found if one.code == "mapping_contradicted"]
 
 
-def test_a_mapping_that_was_drafted_is_not_contradicted(log: Path) -> None:
+def test_drafted_mapping_is_not_contradicted(log: Path) -> None:
     assert warned(log, draft_mapping(str(log)).text) == []
 
 
@@ -61,7 +61,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("said", WRONG)
-def test_a_rule_that_the_log_contradicts_is_warned_of(log: Path, said: str) -> None:
+def test_contradicted_rule_gives_a_warning(log: Path, said: str) -> None:
     mapping, line = WRONG[said]
     (only,) = warned(log, mapping)
     assert said in only[0]
@@ -70,19 +70,19 @@ def test_a_rule_that_the_log_contradicts_is_warned_of(log: Path, said: str) -> N
 
 STEPS_ALONE = 'name = "mine"\n[[rule]]\nevent = "step"\nline = "step {step:int} loss"\n'
 ANSWERS = {
-    "with this rule, goodput is 0.": log_of(lives(2, WEEKEND)),
+    "with this rule, goodput is 0.": log_of(attempts(2, WEEKEND)),
 }  # fmt: skip
 """Warnings about an implausible result as a whole, each with a log."""
 
 
 @pytest.mark.parametrize("said", ANSWERS)
-def test_an_answer_that_cannot_be_is_warned_of(tmp_path: Path, said: str) -> None:
+def test_implausible_result_gives_a_warning(tmp_path: Path, said: str) -> None:
     log = tmp_path / "train.log"
     log.write_text(ANSWERS[said], encoding="utf-8")
     assert any(said in message for message, _ in warned(log, STEPS_ALONE))
 
 
-def test_shipped_mappings_and_the_logs_of_their_programs_do_not_contradict_each_other() -> None:
+def test_shipped_mappings_are_not_contradicted_by_their_logs() -> None:
     shipped = load_mappings(read_files(sorted(map(str, SHIPPED.glob("*.toml")))), samples=False).named
     assert SAMPLES
     for path in SAMPLES:

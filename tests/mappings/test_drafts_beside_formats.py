@@ -14,7 +14,7 @@ from goodput_cli.api.check import draft_mapping
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
 from tests.mappings.drafting import at, pytorch
-from tests.mappings.test_each_proof_of_a_draft import WEEKEND, lives
+from tests.mappings.test_each_proof_of_a_draft import WEEKEND, attempts
 from tests.mappings.test_each_proof_of_a_draft import log as log_of
 from tests.text.support import codes
 
@@ -38,7 +38,7 @@ def bar_with_saves(took: int) -> str:
 
 
 @pytest.mark.parametrize("took", [0, 15])
-def test_saves_within_a_bar_that_is_read_natively_stand_beside_its_share(tmp_path: Path, took: int) -> None:
+def test_saves_inside_a_native_bar_give_a_warning(tmp_path: Path, took: int) -> None:
     log = tmp_path / "train.log"
     log.write_text(bar_with_saves(took), encoding="utf-8", newline="")
     analysis = goodput_cli.analyze(log)
@@ -49,7 +49,7 @@ def test_saves_within_a_bar_that_is_read_natively_stand_beside_its_share(tmp_pat
         assert '8 lines like "2026-03-01 10:01:10,000 INFO __main__: Saving checkpoint"' in said[0]
 
 
-def test_a_draft_of_a_bar_with_saves_tells_them_apart(tmp_path: Path) -> None:
+def test_draft_of_a_bar_separates_its_saves(tmp_path: Path) -> None:
     """200 s of training in 275 s."""
     log, own = tmp_path / "train.log", tmp_path / "my.toml"
     log.write_text(bar_with_saves(15), encoding="utf-8", newline="")
@@ -60,7 +60,7 @@ def test_a_draft_of_a_bar_with_saves_tells_them_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["[%H:%M:%S]", "[%m/%d/%y %H:%M:%S]"])
-def test_a_format_is_read_behind_the_stamps_of_rich(tmp_path: Path, form: str) -> None:
+def test_format_is_read_after_rich_timestamps(tmp_path: Path, form: str) -> None:
     """Rich's handler writes the level, the message and `FILE:LINE`, and each second only once."""
     plain = re.findall(r" 10:(\d\d):(\d\d),\d+ - root - INFO - (.*)", TORCHTITAN.read_text(encoding="utf-8"))
     told, before = [], ""
@@ -78,13 +78,13 @@ def test_a_format_is_read_behind_the_stamps_of_rich(tmp_path: Path, form: str) -
 
 
 @pytest.mark.parametrize("command", ["timeline", "steps", "disruptions", "rolling"])
-def test_the_csv_of_a_table_says_that_rules_were_drafted(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_csv_shows_that_rules_were_drafted(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([command, str(OWN_LOOP), "--format", "csv", "-q"]) == 0
     *_, last = capsys.readouterr().out.splitlines()
     assert last.startswith("# read with 6 rules inferred from this log; to check or keep them, run `goodput")
 
 
-def test_a_list_of_jobs_names_the_mapping_that_a_job_needs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_job_list_suggests_a_mapping(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "train.log"
     told = [pytorch(10 * n, f"step {n % 7} loss 1.1") for n in range(1, 40)]
     log.write_text("".join(told) + CANCELLED, encoding="utf-8")
@@ -94,17 +94,17 @@ def test_a_list_of_jobs_names_the_mapping_that_a_job_needs(tmp_path: Path, capsy
     assert f"`goodput check --suggest {log} > my.toml`" in job["reason"]
 
 
-def test_an_answer_that_cannot_be_refuses_a_side_of_a_comparison(tmp_path: Path) -> None:
+def test_implausible_result_refuses_a_side_of_a_comparison(tmp_path: Path) -> None:
     """The rules of the first log also match the other one, whose two attempts are a weekend apart."""
     first, second = tmp_path / "a.log", tmp_path / "b.log"
-    first.write_text(log_of(lives(2, 60)), encoding="utf-8")
-    second.write_text(log_of(lives(2, WEEKEND)), encoding="utf-8")
+    first.write_text(log_of(attempts(2, 60)), encoding="utf-8")
+    second.write_text(log_of(attempts(2, WEEKEND)), encoding="utf-8")
     with pytest.raises(NotEnoughData, match=r"do not fit this log; the step rule .*: with this rule, goodput is 0"):
         goodput_cli.compare([str(first), str(second)])
 
 
 @pytest.mark.parametrize("limit", ["_MOST_LINES", "_MOST_BYTES"])
-def test_a_long_log_is_drafted_from_its_first_part_and_read_whole(
+def test_long_log_is_drafted_from_its_beginning_and_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:  # fmt: skip
     """1,000 steps of 10 s; the draft is inferred from and proven on 400 lines, or the first 16 KiB."""
@@ -119,7 +119,7 @@ def test_a_long_log_is_drafted_from_its_first_part_and_read_whole(
     )
 
 
-def test_what_contradicts_a_draft_behind_that_part_refuses_its_answer(
+def test_later_contradiction_of_a_draft_refuses_its_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     """60 attempts of ten steps, only five of them in the first 50 lines: the whole result is checked against all

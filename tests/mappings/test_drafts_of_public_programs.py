@@ -36,7 +36,7 @@ def epochs(
     return said
 
 
-def stamp(seconds: float) -> str:
+def timestamp(seconds: float) -> str:
     return f"{at(seconds, '%Y-%m-%d,%H:%M:%S')} | INFO | "
 
 
@@ -49,9 +49,9 @@ def bar(n: int, seconds: float, total: int = STEPS) -> str:
 def logs() -> Iterator[tuple[str, str, float]]:
     """Yield a name, a log, and its percentage."""
     yield "epochs that start and evaluations that finish", epochs(
-        lambda e, s: f"{stamp(s)}Start epoch {e}\n",
-        lambda e, n, s: f"{stamp(s)}Train Epoch: {e} [{(n + 1) * 1024:>6}/{STEPS * 1024} ({n + 1}%)] Loss: 3.1\n",
-        lambda e, s: f"{stamp(s)}Finished zero-shot imagenet.\n{stamp(s)}Eval Epoch: {e + 1} top1: 0.3\n",
+        lambda e, s: f"{timestamp(s)}Start epoch {e}\n",
+        lambda e, n, s: f"{timestamp(s)}Train Epoch: {e} [{(n + 1) * 1024:>6}/{STEPS * 1024} ({n + 1}%)] Loss: 3.1\n",
+        lambda e, s: f"{timestamp(s)}Finished zero-shot imagenet.\n{timestamp(s)}Eval Epoch: {e + 1} top1: 0.3\n",
     ), TRAINED  # fmt: skip
     yield "bars of validations in the words of those of training", epochs(
         lambda e, s: f"{at(s, '%Y-%m-%d %H:%M:%S')} - INFO - Epoch {e}/{EPOCHS - 1}\n",
@@ -89,7 +89,7 @@ def test_five_epochs_of_one_process(tmp_path: Path, name: str) -> None:
     assert analysis.goodput_percent == pytest.approx(percent, abs=2)
 
 
-def test_epochs_of_a_bar_without_a_rank_are_counted(tmp_path: Path) -> None:
+def test_epochs_of_a_bar_without_a_rank_are_counted_once(tmp_path: Path) -> None:
     """Each rank logs the epoch, but the bar has no rank."""
     log = epochs(
         lambda e, s: "".join(f"[rank{rank}]: {at(s, '%H:%M:%S')} Epoch {e}/{EPOCHS - 1}\n" for rank in (0, 1)),
@@ -101,7 +101,7 @@ def test_epochs_of_a_bar_without_a_rank_are_counted(tmp_path: Path) -> None:
     assert analysis.goodput.seconds == pytest.approx(EPOCHS * STEPS * EACH, rel=0.02)
 
 
-def test_the_mean_rate_of_a_bar_is_not_the_time_of_a_step(tmp_path: Path) -> None:
+def test_mean_rate_of_a_bar_is_not_a_step_time(tmp_path: Path) -> None:
     """The first of 200 steps took 16 s, which the bar's mean includes; timestamps show the time of the others."""
     log, took = "", 15.2
     for n in range(200):
@@ -112,14 +112,14 @@ def test_the_mean_rate_of_a_bar_is_not_the_time_of_a_step(tmp_path: Path) -> Non
     assert analysis.goodput.ns / 1e9 == pytest.approx(200 * EACH, abs=2)
 
 
-def test_the_time_before_a_line_that_names_a_start_is_start_up(tmp_path: Path) -> None:
-    log = f"{stamp(0)}Using 8 devices\n{stamp(60)}Start training\n"
-    log += "".join(f"{stamp(60 + 10 * n)}iter: {n} loss: 2.1\n" for n in range(1, 31))
+def test_time_before_a_logged_training_start_is_start_up(tmp_path: Path) -> None:
+    log = f"{timestamp(0)}Using 8 devices\n{timestamp(60)}Start training\n"
+    log += "".join(f"{timestamp(60 + 10 * n)}iter: {n} loss: 2.1\n" for n in range(1, 31))
     analysis = answered(tmp_path, log)
     assert analysis.window.counted_ns == 360 * 10**9
 
 
-def test_lines_far_from_what_is_read_are_a_doubt(tmp_path: Path) -> None:
+def test_lines_far_from_known_events_give_a_warning(tmp_path: Path) -> None:
     """An hour of unrelated lines before 200 s of steps."""
     lines = [(60.0 * n, f"shard {n} of the table has {n * n} rows") for n in range(60)]
     lines += [(3600.0, "Starting training"), *((3600.0 + 10 * n, f"step {n} loss 2.1") for n in range(1, 21))]
@@ -130,7 +130,7 @@ def test_lines_far_from_what_is_read_are_a_doubt(tmp_path: Path) -> None:
     )
 
 
-def test_steps_that_take_now_more_now_less_by_a_clock_are_a_doubt(tmp_path: Path) -> None:
+def test_varying_step_times_give_a_warning(tmp_path: Path) -> None:
     """Every third step took two and a half times as long; the excess is not training, and a warning reports it."""
     log, took = "", 20.0
     for n in range(1, 121):

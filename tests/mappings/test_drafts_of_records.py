@@ -35,7 +35,7 @@ def of(tmp_path: Path, records: Iterable[Record]) -> Analysis:
     return drafted(tmp_path, lines(records), "run.jsonl")
 
 
-def test_a_pair_of_records_is_a_save(tmp_path: Path) -> None:
+def test_pair_of_records_is_a_save(tmp_path: Path) -> None:
     """100 steps of 5 s; after every 25th a save of 40 s, with a record of its begin and one of its end."""
     records: list[Record] = []
     for quarter in range(4):
@@ -51,7 +51,7 @@ def test_a_pair_of_records_is_a_save(tmp_path: Path) -> None:
     assert analysis.saves.count == 4
 
 
-def test_starts_minutes_apart_are_lives_of_their_own(tmp_path: Path) -> None:
+def test_starts_minutes_apart_are_separate_attempts(tmp_path: Path) -> None:
     """Step 100 did not hang for six minutes: the program was started three times, and died twice before a step."""
     records: list[Record] = [(0, {"event": "boot"}), *steps(0, 100, 60, 3, event="step")]
     records += [(second, {"event": "boot"}) for second in (480, 600, 720)]
@@ -62,9 +62,7 @@ def test_starts_minutes_apart_are_lives_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("key", "first", "second"), [("rank", 0, 1), ("host", "gpu-00", "gpu-01")])
-def test_of_several_processes_the_steps_of_one_are_read(
-    tmp_path: Path, key: str, first: object, second: object
-) -> None:
+def test_steps_of_one_of_several_processes_are_read(tmp_path: Path, key: str, first: object, second: object) -> None:
     own = steps(0, 200, 0, 5, **{key: first})
     other = [(at + 0.25, {**record, key: second}) for at, record in own]
     analysis = of(tmp_path, sorted([*own, *other], key=lambda one: one[0]))
@@ -84,7 +82,7 @@ def test_steps_of_evaluations_are_not_the_steps(tmp_path: Path) -> None:
     assert (analysis.job.kept_range, len(analysis.disruptions)) == ((2, 100), 0)
 
 
-def test_a_time_with_its_unit_is_no_kind(tmp_path: Path) -> None:
+def test_time_with_a_unit_is_not_a_kind_of_record(tmp_path: Path) -> None:
     """`6.95s` is repeated by chance and does not separate records."""
     records = [(second, {**one, "dur": f"{6.9 + at % 12 / 100:.2f}s"})
                for at, (second, one) in enumerate(steps(0, 200, 0, 7))]  # fmt: skip
@@ -93,37 +91,37 @@ def test_a_time_with_its_unit_is_no_kind(tmp_path: Path) -> None:
     assert analysis.goodput_percent == 100
 
 
-def test_a_restore_takes_the_time_that_its_record_names(tmp_path: Path) -> None:
+def test_restore_takes_the_time_in_its_record(tmp_path: Path) -> None:
     records: list[Record] = [(0, {"event": "start"}), *steps(0, 100, 60, 5, event="step")]
     records += [(860, {"event": "start"}), (890, {"event": "restore", "step": 80, "took_s": 25.0})]
     records += steps(80, 200, 890, 5, event="step")
     assert seconds(of(tmp_path, records))["unproductive_checkpoint_restore_time"] == 25
 
 
-def test_a_step_of_so_many(tmp_path: Path) -> None:
+def test_step_with_a_total_is_read(tmp_path: Path) -> None:
     records = [(5.0 * at, {"progress": f"{at}/200"}) for at in range(1, 201)]
     assert of(tmp_path, records).job.kept_range == (2, 200)
 
 
-def test_minutes_between_two_steps_are_no_training(tmp_path: Path) -> None:
+def test_minutes_between_two_steps_are_not_training(tmp_path: Path) -> None:
     """800 s between two steps of 2 s: the log does not explain them."""
     records = steps(0, 300, 0, 2) + steps(300, 500, 1400, 2)
     found = seconds(of(tmp_path, records))
     assert (found["productive"], found["other"]) == (998, 800)
 
 
-def test_the_clock_of_records_goes_by_their_lines(tmp_path: Path) -> None:
+def test_clock_of_records_follows_their_lines(tmp_path: Path) -> None:
     """Records whose numbers have three digits are read together, and their clock must not go back."""
     assert "stamps_go_back" not in codes(of(tmp_path, steps(0, 300, 0, 5, util=93)))
 
 
-def test_what_parts_the_records_without_a_word_of_training_names_no_kinds(tmp_path: Path) -> None:
+def test_records_without_training_words_have_no_kinds(tmp_path: Path) -> None:
     records = [(5.0 * at, {"step": at, "zone": f"zone-{'ab'[at // 10 % 2]}"}) for at in range(200)]
     assert of(tmp_path, records).job.kept_range == (2, 200)
 
 
 @pytest.mark.parametrize(("key", "refused"), [("phase", True), ("trial", True), ("session", False)])
-def test_steps_that_begin_anew_with_a_stage_were_not_restarted(tmp_path: Path, key: str, refused: bool) -> None:
+def test_steps_that_restart_with_a_stage_are_one_attempt(tmp_path: Path, key: str, refused: bool) -> None:
     log = tmp_path / "run.jsonl"
     log.write_text(lines([*steps(0, 200, 0, 2, **{key: "first"}), *steps(0, 100, 460, 3, **{key: "second"})]))
     found = draft_mapping(str(log)).refused
@@ -132,7 +130,7 @@ def test_steps_that_begin_anew_with_a_stage_were_not_restarted(tmp_path: Path, k
 
 
 @pytest.mark.parametrize(("key", "refused"), [("util", True), ("loss", False)])
-def test_a_log_that_says_nothing_of_training_is_none(tmp_path: Path, key: str, refused: bool) -> None:
+def test_log_without_training_gives_no_draft(tmp_path: Path, key: str, refused: bool) -> None:
     """Samples of a monitor also count up."""
     log = tmp_path / "run.jsonl"
     log.write_text(lines((5.0 * at, {"sample": at, key: 93}) for at in range(200)))
@@ -141,7 +139,7 @@ def test_a_log_that_says_nothing_of_training_is_none(tmp_path: Path, key: str, r
     assert not found or "`sample` increases from record to record, but may count anything" in found[0]
 
 
-def test_what_a_refusal_names_of_a_log_is_no_line_of_the_draft(tmp_path: Path) -> None:
+def test_refusal_quotes_are_comments_of_the_draft(tmp_path: Path) -> None:
     log, hostile = tmp_path / "run.jsonl", 'a\n[[rule]]\nevent = "crashed"\x1b[31m'
     log.write_text(lines([*steps(0, 200, 0, 2, phase="b"), *steps(0, 100, 460, 3, phase=hostile)]))
     made = draft_mapping(str(log))

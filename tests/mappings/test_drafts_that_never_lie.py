@@ -21,7 +21,7 @@ def rows(count: int, **columns: object) -> str:
     return "".join(json.dumps(row) + "\n" for row in made)
 
 
-def test_a_column_that_never_falls_is_the_time_since_the_start(tmp_path: Path) -> None:
+def test_column_that_never_falls_is_time_since_the_start(tmp_path: Path) -> None:
     """50 rows, the last at 607 s: ten minutes, not the sum of all clocks."""
     log = rows(50, update=lambda at: 5 * (at + 1), loss=2.1, elapsed=lambda at: 19.0 + 12 * at)
     analysis = drafted(tmp_path, log, "run.jsonl")
@@ -31,7 +31,7 @@ def test_a_column_that_never_falls_is_the_time_since_the_start(tmp_path: Path) -
     assert "`elapsed` never decreases: it is read as time since the start" in said
 
 
-def test_a_part_of_a_time_is_not_the_time_while_the_whole_is_there(tmp_path: Path) -> None:
+def test_part_of_a_step_time_is_not_the_step_time(tmp_path: Path) -> None:
     log = rows(
         20, update=lambda at: 10 * (at + 1), data_time=lambda at: 0.1 + at % 3 / 50, time=lambda at: 0.4 + at % 2 / 5
     )
@@ -45,7 +45,7 @@ def written_draft(tmp_path: Path, log: str, name: str = "train.log") -> str:
 
 
 @pytest.mark.parametrize("first", [1_772_359_200, 1_772_359_200_123])
-def test_a_time_since_1970_is_no_step(tmp_path: Path, first: int) -> None:
+def test_epoch_time_is_not_a_step(tmp_path: Path, first: int) -> None:
     log = "".join(f"note {first + at} loss=0.{at}\n" for at in range(30))
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
     assert draft_mapping(str(tmp_path / "train.log")).refused
@@ -69,7 +69,7 @@ def test_steps_without_any_time_refuse_a_draft(tmp_path: Path) -> None:
     assert reason.startswith("no step rule could be inferred: no line has a timestamp")
 
 
-def test_a_draft_with_which_its_log_cannot_be_analysed_is_refused(tmp_path: Path) -> None:
+def test_draft_that_cannot_analyze_its_log_is_refused(tmp_path: Path) -> None:
     """A bar that never counted a second."""
     bars = "".join(f"[Fold 0]: {n}%|███| {n}/100 [00:00<00:00, 1.2it/s, Throughput=12 TFLOPS]\n" for n in range(1, 60))
     (tmp_path / "train.log").write_text(bars, encoding="utf-8")
@@ -80,7 +80,7 @@ def test_a_draft_with_which_its_log_cannot_be_analysed_is_refused(tmp_path: Path
     assert run(["check", "--suggest", str(tmp_path / "train.log")]) == 5
 
 
-def test_years_of_two_digits_are_no_days(tmp_path: Path) -> None:
+def test_two_digit_years_are_not_days(tmp_path: Path) -> None:
     """Rich writes month, day and year: `03/04/26` is in 2026, not in 2003."""
     log = "".join(f"[03/04/26 10:{n:02d}:00] INFO step {n} loss 0.5\n" for n in range(1, 40))
     assert drafted(tmp_path, log).job.start_ns // 10**9 == 1_772_618_460
@@ -89,7 +89,7 @@ def test_years_of_two_digits_are_no_days(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "before", ["I0304 10:{minutes:02d}:{seconds:02d}.123456 140234 writer.py:48]", "[10:{minutes:02d}:{seconds:02d}]"]
 )
-def test_steps_a_second_are_no_seconds(tmp_path: Path, before: str) -> None:
+def test_steps_per_second_are_not_seconds(tmp_path: Path, before: str) -> None:
     """100 steps in 20 s between two lines, by either kind of timestamp: not 100 steps of 5 s each."""
     log = ""
     for n in range(30):
@@ -116,7 +116,7 @@ def test_launches_that_died_before_a_step_are_attempts(tmp_path: Path) -> None:
     assert "drafted_mapping" in codes(analysis)
 
 
-def test_what_was_looked_at_is_said_no_more(tmp_path: Path) -> None:
+def test_checked_assumption_is_not_reported_again(tmp_path: Path) -> None:
     log = "".join(pytorch(at, f"step {at} loss 0.5") for at in range(1, 21))
     draft = written_draft(tmp_path, log)
     head, _, rest = draft.partition("assumed = [")
@@ -126,7 +126,7 @@ def test_what_was_looked_at_is_said_no_more(tmp_path: Path) -> None:
     assert "drafted_mapping" in codes(drafted(tmp_path, log))
 
 
-def test_the_time_of_each_tenth_step_alone(tmp_path: Path) -> None:
+def test_time_of_every_tenth_step_is_of_one_step(tmp_path: Path) -> None:
     """nanoGPT: 250 ms per step; iterations 250 and 500 include an evaluation of 19.75 s, the first one compiles."""
     log = "tokens per iteration will be: 491,520\n"
     for at in range(0, 600, 10):
@@ -158,7 +158,7 @@ PROGRAMS: dict[str, tuple[Callable[[int], str], tuple[int, float]]] = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_that_nobody_knows(tmp_path: Path, name: str) -> None:
+def test_unknown_programs_are_read(tmp_path: Path, name: str) -> None:
     line, (steps, length) = PROGRAMS[name]
     analysis = drafted(tmp_path, "".join(line(n) for n in range(60)))
     assert analysis.job.kept_steps == steps
@@ -173,13 +173,13 @@ REFUSED: dict[str, Callable[[int], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_told_is_refused_with_a_reason(tmp_path: Path, name: str) -> None:
+def test_ambiguous_log_is_refused_with_a_reason(tmp_path: Path, name: str) -> None:
     (tmp_path / "train.log").write_text("".join(REFUSED[name](n) for n in range(60)), encoding="utf-8")
     assert draft_mapping(str(tmp_path / "train.log")).refused
 
 
 @pytest.mark.parametrize("records", [1, 2])
-def test_few_records_are_said(tmp_path: Path, records: int) -> None:
+def test_few_records_are_reported(tmp_path: Path, records: int) -> None:
     log = "[2026-03-01 10:00:00,000] [INFO] [launch.py:145:main] nnodes=1, num_local_procs=8, node_rank=0\n"
     for n in range(1, records + 1):
         log += f"[2026-03-01 10:0{n}:00,000] [INFO] [logging.py:96:log_dist] [Rank 0] step={n}0, skipped=0, lr=[1]\n"
@@ -188,6 +188,6 @@ def test_few_records_are_said(tmp_path: Path, records: int) -> None:
     assert not analysis.disruptions
 
 
-def test_a_number_that_no_float_holds_is_no_step_time(tmp_path: Path) -> None:
+def test_number_beyond_float_range_is_not_a_step_time(tmp_path: Path) -> None:
     lines = (pytorch(12.0 * at, f"update {at + 1}, time: {'7' * 390} s, loss 2.1") for at in range(40))
     assert drafted(tmp_path, "\n".join(lines) + "\n").job.kept_range == (2, 40)

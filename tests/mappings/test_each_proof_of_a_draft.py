@@ -43,7 +43,7 @@ def saves(gap: float, text: str, of: int = 4) -> Lines:
     return [*told, *(line for n in range(of) for line in steps(10 * n + 1, 10 * n + 10, n * (100 + gap)))]
 
 
-def lives(count: int, pause: float) -> Lines:
+def attempts(count: int, pause: float) -> Lines:
     """Return attempts of ten steps of 10 s, which restart the count, with a pause between them."""
     starts = [(n * (100 + pause), "Starting training") for n in range(count)]
     return [*starts, *(line for n in range(count) for line in steps(1, 10, n * (100 + pause)))]
@@ -65,9 +65,9 @@ REFUSED: dict[str, tuple[str, str]] = {
         bare([(0, "Preparing"), (400, "Bye")], steps(1, 30, text="step {} dt 90.0s")),
         bare([(0, "Preparing"), (400, "Bye")], steps(1, 30, text="step {} dt 9.0s")),
     ),
-    "W1": (log(lives(60, 20)), log(lives(6, 20))),
+    "W1": (log(attempts(60, 20)), log(attempts(6, 20))),
     "W2": (log(steps(1, 60, text="step {}/40 loss 1.1")), log(steps(1, 60, text="step {}/400 loss 1.1"))),
-    "W3": (log(lives(2, WEEKEND)), log(lives(2, 60))),
+    "W3": (log(attempts(2, WEEKEND)), log(attempts(2, 60))),
 }  # fmt: skip
 """By check: a log whose draft it refuses, and one without the flaw."""
 LEFT_OUT: dict[tuple[str, str], tuple[str, str]] = {
@@ -123,7 +123,7 @@ OTHERWISE: dict[str, tuple[str, str, Callable[[Draft], bool]]] = {
 
 
 @pytest.mark.parametrize("test", REFUSED)
-def test_a_draft_is_refused_by(test: str, tmp_path: Path) -> None:
+def test_draft_is_refused_by_its_check(test: str, tmp_path: Path) -> None:
     flawed, sound = REFUSED[test]
     draft = made(tmp_path, flawed)
     assert (draft.refused_by, len(draft.refused)) == (test, 1), draft.refused
@@ -131,7 +131,7 @@ def test_a_draft_is_refused_by(test: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("test", "event"), LEFT_OUT)
-def test_a_rule_is_left_out_by(test: str, event: str, tmp_path: Path) -> None:
+def test_rule_is_dropped_by_its_check(test: str, event: str, tmp_path: Path) -> None:
     flawed, sound = LEFT_OUT[test, event]
     draft = made(tmp_path, flawed)
     assert not draft.refused
@@ -140,18 +140,18 @@ def test_a_rule_is_left_out_by(test: str, event: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("test", OTHERWISE)
-def test_a_draft_is_another_by(test: str, tmp_path: Path) -> None:
+def test_draft_is_changed_by_its_check(test: str, tmp_path: Path) -> None:
     flawed, sound, differs = OTHERWISE[test]
     drafts = [made(tmp_path, text) for text in (flawed, sound)]
     assert not any(draft.refused for draft in drafts), drafts
     assert [differs(draft) for draft in drafts] == [True, False], drafts
 
 
-def test_a_save_that_nothing_ended_takes_nothing_of_what_follows(tmp_path: Path) -> None:
+def test_unfinished_save_takes_no_later_time(tmp_path: Path) -> None:
     """F3: `Saving` is the last line of a process that died in the save, 3 h before the next start: only the six
     completed saves of 8 s count."""
 
-    def life(first: int, begin: float) -> Lines:
+    def attempt(first: int, begin: float) -> Lines:
         yield begin, "Starting training"
         for n in range(4):
             yield from steps(first + 10 * n, first + 10 * n + 9, begin + 110 * n)
@@ -159,5 +159,5 @@ def test_a_save_that_nothing_ended_takes_nothing_of_what_follows(tmp_path: Path)
             yield from ((begin + 110 * n, "Saving checkpoint"), (begin + 110 * n + 8, "Saved checkpoint"))
 
     for last in ([], [(440, "Saving checkpoint")]):
-        found = seconds(drafted(tmp_path, log(life(1, 0), last, life(41, 3 * HOUR))))
+        found = seconds(drafted(tmp_path, log(attempt(1, 0), last, attempt(41, 3 * HOUR))))
         assert found["unproductive_checkpoint_save_time"] == pytest.approx(48, abs=2)

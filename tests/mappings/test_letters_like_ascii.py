@@ -46,7 +46,7 @@ def test_a_unit_is_ascii(letter: str, unit: str) -> None:
         ["[2026-01-05 10:00:00] step \u00b2", "[2026-01-05 10:00:05] step \u00b3"],
     ],
 )
-def test_a_log_of_odd_letters_is_refused_in_words(lines: list[str], tmp_path: Path, capsys: Output) -> None:
+def test_log_with_special_letters_is_refused_with_a_reason(lines: list[str], tmp_path: Path, capsys: Output) -> None:
     path = tmp_path / "run.log"
     path.write_text("\n".join([*lines, ""]))
     assert run([str(path)]) in (1, 4)
@@ -54,7 +54,7 @@ def test_a_log_of_odd_letters_is_refused_in_words(lines: list[str], tmp_path: Pa
 
 
 @pytest.mark.parametrize("letter", ALIKE)
-def test_a_sample_log_of_odd_letters_ends_in_words(letter: str, tmp_path: Path, capsys: Output) -> None:
+def test_sample_log_with_special_letters_ends_without_traceback(letter: str, tmp_path: Path, capsys: Output) -> None:
     for source in (TRAINERS / "own-loop.log", *TRAINERS.glob("*/*.out"), TRAINERS / "nemo-ft_launcher.log"):
         path = tmp_path / source.name
         path.write_text(replaced("".join(source.read_text().splitlines(keepends=True)[:60]), letter))
@@ -63,5 +63,5 @@ def test_a_sample_log_of_odd_letters_ends_in_words(letter: str, tmp_path: Path, 
 
 
 @pytest.mark.parametrize("odd", ["\u00b2", "1-\u00b2", "\u2460"])
-def test_a_digit_without_a_value_is_no_rank(odd: str) -> None:
+def test_digit_without_a_value_is_not_a_rank(odd: str) -> None:
     assert ranks_in(odd) == ()

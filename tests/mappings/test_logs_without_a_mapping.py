@@ -63,7 +63,7 @@ def disk_full(path: str = "ckpt/exp16/mnt") -> str:
     )
 
 
-def test_a_loop_of_ones_own_is_answered_as_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_custom_loop_is_analyzed_without_a_mapping(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = asked(capsys, OWN_LOOP, "-q")
     assert code == 0
     assert "37.04 %" in out
@@ -72,7 +72,7 @@ def test_a_loop_of_ones_own_is_answered_as_it_stands(capsys: pytest.CaptureFixtu
     assert f"read with 6 rules inferred from this log; {keep}" in said
 
 
-def test_the_mapping_that_is_suggested_gives_the_same_answer(
+def test_suggested_mapping_gives_the_same_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
     own = tmp_path / "own.toml"
@@ -105,7 +105,7 @@ def test_no_draft_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
 
 
 @pytest.mark.parametrize("path", ["ckpt/exp16/mnt", "run-7/llama-7b", "lr3e-4/seed_12", "2026/03"])
-def test_numbers_in_the_names_of_folders_change_nothing(
+def test_numbers_in_folder_names_change_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], path: str
 ) -> None:  # fmt: skip
     """10 steps are lost; kept are 50 of 0.36 s, of 46.2 s."""
@@ -119,7 +119,7 @@ def test_numbers_in_the_names_of_folders_change_nothing(
 
 
 @pytest.mark.parametrize("how", ["doubled", "of eight ranks", "of eight ranks without a name"])
-def test_lines_that_others_print_too_change_nothing(
+def test_lines_of_other_programs_change_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:  # fmt: skip
     log = tmp_path / "train.log"
@@ -134,7 +134,7 @@ def test_lines_that_others_print_too_change_nothing(
 
 
 @pytest.mark.parametrize("fraction", ["", ",456", ".456"])
-def test_stamps_that_are_known_to_the_second(tmp_path: Path, capsys: pytest.CaptureFixture[str], fraction: str) -> None:
+def test_timestamps_known_to_the_second(tmp_path: Path, capsys: pytest.CaptureFixture[str], fraction: str) -> None:
     """Steps of 1.3 s, a save of 5 s after every fiftieth; all timestamps have the same invented fraction."""
     told, second = [pytorch(0, "Starting training")], 0.0
     for step in range(1, 301):
@@ -150,7 +150,7 @@ def test_stamps_that_are_known_to_the_second(tmp_path: Path, capsys: pytest.Capt
     assert answer["drafted"]["left_out"] == []
 
 
-def test_a_bar_that_is_drawn_twice_was_not_restarted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bar_drawn_twice_is_not_a_restart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`set_postfix` redraws each state with the new loss: 300 steps of 1 s."""
     states = []
     for step in range(0, 301, 10):
@@ -164,7 +164,7 @@ def test_a_bar_that_is_drawn_twice_was_not_restarted(tmp_path: Path, capsys: pyt
     assert answer["goodput"]["percent"] == pytest.approx(100, abs=1)
 
 
-def test_a_start_line_that_names_a_step_is_no_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_start_line_with_a_step_is_not_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Records every 5 steps of 0.25 s; dies after step 55, and continues from 40."""
 
     def absl(second: float, text: str) -> str:
@@ -191,7 +191,7 @@ def test_a_start_line_that_names_a_step_is_no_record(tmp_path: Path, capsys: pyt
     assert answer["goodput"]["seconds"] == pytest.approx(25, abs=0.5)
 
 
-def test_the_time_of_one_batch_is_not_that_of_an_evaluation(
+def test_time_of_one_batch_is_not_the_evaluation_time(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
     """25 epochs of 160 s, each followed by an evaluation of 40 s, whose first batch took 4.2 s."""
@@ -223,7 +223,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_proves_no_step_is_refused_with_what_to_write(
+def test_log_without_provable_steps_is_refused_with_a_tip(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:  # fmt: skip
     log = tmp_path / "train.log"
@@ -252,7 +252,7 @@ MISLED = {
 
 
 @pytest.mark.parametrize("said", MISLED)
-def test_a_refusal_says_what_is_in_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str], said: str) -> None:
+def test_refusal_describes_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str], said: str) -> None:
     log = tmp_path / "train.log"
     log.write_text(MISLED[said], encoding="utf-8")
     code, _, err = asked(capsys, log)
@@ -273,7 +273,7 @@ def test_a_refusal_says_what_is_in_the_log(tmp_path: Path, capsys: pytest.Captur
     ],
     ids=["docx", "pdf", "bytes"],
 )
-def test_what_is_no_text_gets_no_advice_to_draft_a_mapping(
+def test_binary_file_gets_no_tip_to_draft_a_mapping(
     held: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log = tmp_path / "report.log"
@@ -284,7 +284,7 @@ def test_what_is_no_text_gets_no_advice_to_draft_a_mapping(
     assert "mapping" not in err
 
 
-def test_steps_that_nothing_reads_stand_beside_what_cannot_be_judged(
+def test_unread_steps_are_reported_with_unjudged_goodput(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
     log = tmp_path / "train.log"
@@ -298,7 +298,7 @@ def test_steps_that_nothing_reads_stand_beside_what_cannot_be_judged(
     assert "check --suggest" not in out + err
 
 
-def test_a_log_that_nothing_reads_is_not_called_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unread_log_is_not_reported_as_clean(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "train.log"
     log.write_text(CRASH, encoding="utf-8")
     code, out, err = asked(capsys, "check", log)
@@ -307,7 +307,7 @@ def test_a_log_that_nothing_reads_is_not_called_clean(tmp_path: Path, capsys: py
     assert f"`goodput check --suggest {log} > my.toml`" in err
 
 
-def test_a_log_that_is_read_natively_gets_a_mapping_of_comments_that_adds_nothing(
+def test_native_log_gets_a_mapping_of_comments_only(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
     log, own = Path("sample_logs/primer-50-percent.jsonl"), tmp_path / "own.toml"
@@ -321,12 +321,12 @@ def test_a_log_that_is_read_natively_gets_a_mapping_of_comments_that_adds_nothin
 @pytest.mark.parametrize(
     "written", ["Mon Jan  5 10:00:00 2026   ", "Mon Jan  5 10:00:00 UTC 2026", "Mon Jan 5 10:00:00 2026"]
 )
-def test_what_date_printed_says_the_day_of_the_times_behind_it(
+def test_output_of_date_sets_the_day_of_later_times(
     written: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
     """A launcher prints the date, and the program only times of day; it restarted 20 h later."""
 
-    def life(hour: int) -> list[str]:
+    def attempt(hour: int) -> list[str]:
         told = [f"{hour:02d}:00:01.250 [I] Starting training (train.py:12)"]
         for step in range(120):
             clock = f"{hour + step // 60:02d}:{step % 60:02d}:05.250"
@@ -335,14 +335,14 @@ def test_what_date_printed_says_the_day_of_the_times_behind_it(
 
     second = written.replace("Mon", "Tue").replace("5", "6", 1).replace("10:", "08:")
     log = tmp_path / "train.log"
-    log.write_text("\n".join([written, *life(10), second, *life(8), ""]), encoding="utf-8")
+    log.write_text("\n".join([written, *attempt(10), second, *attempt(8), ""]), encoding="utf-8")
     answer = answered(capsys, log)
     assert answer["window"]["start"].startswith("2026-01-05T10:00:0")
     assert answer["window"]["end"].startswith("2026-01-06T09:59:05")
     assert (answer["job"]["attempts"], answer["job"]["kept_steps"]) == (2, 120)
 
 
-def test_standard_input_is_read_as_a_file_is(
+def test_standard_input_is_read_like_a_file(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     named = answered(capsys, OWN_LOOP)
@@ -365,18 +365,18 @@ def idle(tmp_path: Path, silent: int, between: str = "") -> Path:
     return log
 
 
-def test_long_silence_is_no_reason_to_refuse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_silence_does_not_refuse(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """80 steps of 60 s in 5 h: the silence is unexplained time, or a hang."""
     answer = answered(capsys, idle(tmp_path, 4 * 3600))
     assert (answer["job"]["attempts"], answer["job"]["kept_steps"]) == (1, 80)
     assert answer["goodput"]["seconds"] == pytest.approx(80 * 60, abs=120)
 
 
-def test_the_weekend_between_two_lives_is_no_single_span(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_weekend_between_attempts_is_not_one_span(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert answered(capsys, idle(tmp_path, 54 * 3600, "Starting training"))["job"]["attempts"] == 2
 
 
-def test_rows_of_llama_factory_need_no_loss_and_a_step_again_is_of_an_evaluation(
+def test_llama_factory_repeated_step_is_an_evaluation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
     rows = [
@@ -394,7 +394,7 @@ def test_rows_of_llama_factory_need_no_loss_and_a_step_again_is_of_an_evaluation
 
 
 @pytest.mark.parametrize("form", ["table", "json", "csv", "html", "markdown", "junit", "openmetrics"])
-def test_every_format_says_that_rules_were_drafted(
+def test_all_output_formats_show_that_rules_were_drafted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
 ) -> None:  # fmt: skip
     """The file name would break out of a comment or a row, or be a formula."""
@@ -414,7 +414,7 @@ def test_every_format_says_that_rules_were_drafted(
 
 
 @pytest.mark.parametrize("command", [("watch",), ("monitor", "--publish", "json:{}/out.json")])
-def test_what_goes_on_refuses_steps_that_prove_no_rule(
+def test_running_log_with_unprovable_steps_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...]
 ) -> None:  # fmt: skip
     log = tmp_path / "train.log"
@@ -425,7 +425,7 @@ def test_what_goes_on_refuses_steps_that_prove_no_rule(
     assert "`--mapping my.toml`" in err
 
 
-def test_sides_are_compared_by_rules_of_the_first_that_hold_for_all(
+def test_sides_are_compared_by_rules_of_the_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
     one, other = tmp_path / "one.log", tmp_path / "other.log"
@@ -449,7 +449,7 @@ def test_sides_are_compared_by_rules_of_the_first_that_hold_for_all(
     [("| Step", "| it", "they match no step"),
      ("at step 50", "at step 10", "none of its numbers leads to the next step (")],
 )  # fmt: skip
-def test_a_side_that_contradicts_the_rules_of_the_first_is_refused(
+def test_side_that_contradicts_the_first_rules_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], right: str, wrong: str, said: str
 ) -> None:
     one, other = tmp_path / "one.log", tmp_path / "other.log"
@@ -462,7 +462,7 @@ def test_a_side_that_contradicts_the_rules_of_the_first_is_refused(
     assert said in err
 
 
-def test_a_kernel_log_beside_it_adds_why_and_no_rules(tmp_path: Path) -> None:
+def test_kernel_log_next_to_it_adds_a_cause_but_no_rules(tmp_path: Path) -> None:
     """Words of the kernel log do not start a program, even between two attempts."""
     stamp, killed = "%Y-%m-%d %H:%M:%S", at(646, "%Y-%m-%dT%H:%M:%S+00:00")
     lines = []

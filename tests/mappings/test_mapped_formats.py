@@ -13,7 +13,7 @@ from goodput_cli.errors import NotEnoughData
 from tests.text.support import NANOGPT, SAMPLES, analysed, codes, seconds, written
 
 
-def test_nemo_with_a_crash_and_a_restart_by_ft_launcher() -> None:
+def test_nemo_with_a_crash_and_an_ft_launcher_restart() -> None:
     analysis = analysed(SAMPLES / "nemo2-crash-and-restart.log")
     assert seconds(analysis) == {
         "productive": 151.864,
@@ -63,7 +63,7 @@ def test_maxtext_restarted_from_its_checkpoint(tmp_path: Path) -> None:
     assert seconds(analysed(written(tmp_path / "llm", a_log=MAXTEXT), year=2026)) == MAXTEXT_SECONDS
 
 
-def test_lines_with_stamps_of_their_own_come_in_any_order(tmp_path: Path) -> None:
+def test_timestamped_lines_may_be_in_any_order(tmp_path: Path) -> None:
     lines = MAXTEXT.splitlines(keepends=True)
     shuffled = "".join(lines[at * 7 % len(lines)] for at in range(len(lines)))
     assert len(set(shuffled.splitlines())) == len(lines)
@@ -101,7 +101,7 @@ def test_one_logger() -> None:
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
-def test_history_of_weights_and_biases(tmp_path: Path, ending: str) -> None:
+def test_weights_and_biases_history_is_read(tmp_path: Path, ending: str) -> None:
     rows = [
         {"_step": at, "_timestamp": 1772359200 + 30 * at, "_runtime": 30 * at, "train/global_step": 10 * at}
         for at in range(1, 5)
@@ -128,7 +128,7 @@ saving checkpoint to out
 """
 
 
-def test_a_mapping_of_ones_own_reads_lines_without_a_clock(tmp_path: Path) -> None:
+def test_custom_mapping_reads_lines_without_a_clock(tmp_path: Path) -> None:
     folder = written(tmp_path / "out", train_log=TRAINED, nanogpt_toml=NANOGPT)
     os.utime(folder / "train.log", (1_772_359_200, 1_772_359_200))
     analysis = analysed(folder / "train.log", mapping=folder / "nanogpt.toml")
@@ -142,7 +142,7 @@ def test_a_mapping_of_ones_own_reads_lines_without_a_clock(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_what_pods_print_is_read_from_cloud_logging(tmp_path: Path, wrapped: bool) -> None:
+def test_pod_output_is_read_from_cloud_logging(tmp_path: Path, wrapped: bool) -> None:
     """MaxText on GKE: the entries' own times count, whatever the zone of the lines."""
     entries = []
     for number, line in enumerate(MAXTEXT.splitlines()):
@@ -168,7 +168,7 @@ def test_what_pods_print_is_read_from_cloud_logging(tmp_path: Path, wrapped: boo
         ("metrics_csv", "epoch,step,train_loss\n0,49,2.5\n0,99,2.4\n", "lightning_logs/"),
     ],
 )
-def test_what_has_no_time_is_answered_with_what_to_use(tmp_path: Path, name: str, text: str, instead: str) -> None:
+def test_log_without_times_is_refused_with_a_tip(tmp_path: Path, name: str, text: str, instead: str) -> None:
     (path,) = written(tmp_path / "a", **{name: text}).iterdir()
     with pytest.raises(NotEnoughData, match=f"contains no time; pass its TensorBoard directory instead \\({instead}"):
         analysed(path)
@@ -183,7 +183,7 @@ def one_logger(second: float, kind: str, name: str, **more: Any) -> str:
     return json.dumps({"type": kind, "id": name, "name": name, f"{kind}_event": at} | attributes)
 
 
-def test_spans_of_one_logger_in_two_lines(tmp_path: Path) -> None:
+def test_one_logger_spans_have_two_lines(tmp_path: Path) -> None:
     """A span with events inside has two lines; the mean of an update covers the whole process. Resumed at 100; 30 s of
     loading, then a first step of 12 s among ten of 2 s."""
     lines = [
@@ -211,7 +211,7 @@ def test_spans_of_one_logger_in_two_lines(tmp_path: Path) -> None:
     }
 
 
-def test_dlrover_says_how_long_a_load_took(tmp_path: Path) -> None:
+def test_dlrover_load_time_is_read(tmp_path: Path) -> None:
     line = "[2026-03-01T10:00:{:02d}.000000] [426] [ab] [Trainer] [{}] [{}] {}\n"
     log = "".join((
         line.format(0, "#start", "INSTANT", "{}"),
@@ -233,7 +233,7 @@ def test_maxtext_without_a_start_begins_at_its_first_record(tmp_path: Path) -> N
     assert found == pytest.approx({"productive": 21.173521, "other": 21.261124})
 
 
-def test_the_first_two_steps_of_torchtitan(tmp_path: Path) -> None:
+def test_first_two_steps_of_torchtitan(tmp_path: Path) -> None:
     log = titan(0, "Starting job: debug training") + titan(2.603, "step:  1  loss:  8.1  memory: 1  tps: 430")
     log += titan(2.658, "step:  2  loss:  8.0  memory: 1  tps: 5,430")
     found = seconds(analysed(written(tmp_path / "run", a_log=log)))
@@ -253,7 +253,7 @@ def test_nemo_without_a_launcher_begins_at_its_first_line(tmp_path: Path) -> Non
     assert "starts_mid_run" not in codes(analysis)
 
 
-def test_mmengine_prints_stamps_without_a_year(tmp_path: Path) -> None:
+def test_mmengine_timestamps_have_no_year(tmp_path: Path) -> None:
     """A start, 2 epochs of 100 iterations of half a second, a validation of 20 s after each."""
     lines, second = [mm(0, "Distributed training: True")], 30
     for epoch in (1, 2):

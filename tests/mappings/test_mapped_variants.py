@@ -8,7 +8,7 @@ from tests.mappings.test_mapped_formats import titan
 from tests.text.support import analysed, seconds, written
 
 
-def test_torchtitan_validates(tmp_path: Path) -> None:
+def test_torchtitan_validation_is_not_a_step(tmp_path: Path) -> None:
     """A validation line also contains `step` and `tps` but is not a step: the job has one attempt."""
     log = "".join((
         titan(1, "Starting job: Llama 3 8B training"),
@@ -21,7 +21,7 @@ def test_torchtitan_validates(tmp_path: Path) -> None:
     assert seconds(analysis) == {"productive": 14, "program_startup": 7}
 
 
-def test_deepspeeds_pipelines_print_no_time(tmp_path: Path) -> None:
+def test_deepspeed_pipelines_print_no_time(tmp_path: Path) -> None:
     log = "".join(f"steps: {n} loss: 2.{n} iter time (s): 0.500 samples/sec: 256.000\n" for n in (10, 20, 30))
     found = seconds(analysed(written(tmp_path / "ds", a_log="2026-03-01 10:00:00,000 up\n" + log)))
     assert found["productive"] == 10
@@ -31,7 +31,7 @@ def dlrover(second: int, name: str, kind: str, content: str = "{}") -> str:
     return f"[2026-03-01T10:00:{second:02d}.000000] [426] [22b7ca89] [AtorchTrainerV2] [{name}] [{kind}] {content}\n"
 
 
-def test_dlrover_loads_a_checkpoint(tmp_path: Path) -> None:
+def test_dlrover_checkpoint_load_is_read(tmp_path: Path) -> None:
     log = "".join((
         dlrover(0, "#start", "INSTANT"),
         dlrover(2, "#load_ckpt", "BEGIN"),

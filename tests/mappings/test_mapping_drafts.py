@@ -16,7 +16,7 @@ from tests.mappings.drafting import at, drafted, pytorch
 from tests.text.support import seconds
 
 
-def test_a_loop_of_pytorch_with_epochs_a_crash_and_a_restart(tmp_path: Path) -> None:
+def test_pytorch_loop_with_epochs_a_crash_and_a_restart(tmp_path: Path) -> None:
     """Prints every 10th of 50 steps per epoch, 10 s each time. Saved at 50 (step 50 of epoch 1); it crashes 3 s after
     step 70 and continues from 50."""
 
@@ -59,7 +59,7 @@ def test_a_loop_of_pytorch_with_epochs_a_crash_and_a_restart(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("bar", [True, False])
-def test_keras_has_no_clock_and_steps_that_begin_anew(tmp_path: Path, bar: bool) -> None:
+def test_keras_has_no_clock_and_restarts_steps_per_epoch(tmp_path: Path, bar: bool) -> None:
     """3 epochs of 100 steps: 400 ms each in the first, 100 ms in the others. `verbose=1` draws a bar, 2 a line."""
 
     def epoch(number: int, each: int) -> str:
@@ -136,7 +136,7 @@ def test_json_of_structlog_with_epoch_seconds(tmp_path: Path) -> None:
     assert seconds(analysis) == STRUCTLOG_SECONDS
 
 
-def test_the_same_as_a_table_with_milliseconds(tmp_path: Path) -> None:
+def test_same_log_as_a_table_with_milliseconds(tmp_path: Path) -> None:
     """Only steps: the first print is the first known time."""
     rows = [f"{n},{1_772_359_200_000 + 20_000 * n},0.{n}" for n in range(10, 60, 10)]
     analysis = drafted(tmp_path, "\n".join(["step,time_ms,loss", *rows]) + "\n", "metrics.csv")
@@ -153,7 +153,7 @@ def test_messages_in_json(tmp_path: Path) -> None:
     assert seconds(analysis) == {"productive": 30, "program_startup": 30}
 
 
-def test_a_progress_bar_and_dates_of_america(tmp_path: Path) -> None:
+def test_progress_bar_with_american_dates(tmp_path: Path) -> None:
     """A tqdm bar in one line between timestamps: 80 steps of 1.25 s, a save of 14 s between 40 and 41."""
 
     def line(second: float, where: str, text: str) -> str:
@@ -188,7 +188,7 @@ def test_a_progress_bar_and_dates_of_america(tmp_path: Path) -> None:
     }
 
 
-def test_stamps_of_a_format_that_logs_are_not_searched_for(tmp_path: Path) -> None:
+def test_timestamps_in_an_undetected_format(tmp_path: Path) -> None:
     """The day comes before the month, as the thirteenth shows."""
     log = "".join(f"[{13}.03.2026 10:00:{5 * n:02d}] it {n} | loss 3.{n}\n" for n in range(1, 9))
     analysis = drafted(tmp_path, log)
@@ -196,7 +196,7 @@ def test_stamps_of_a_format_that_logs_are_not_searched_for(tmp_path: Path) -> No
     assert analysis.job.start_ns == 1_773_396_005 * 10**9
 
 
-def test_epochs_are_the_steps_of_a_log_that_has_no_others(tmp_path: Path) -> None:
+def test_epochs_are_steps_if_there_are_no_others(tmp_path: Path) -> None:
     log = pytorch(0, "Begin training") + "".join(
         pytorch(40 + 30 * n, f"Epoch {n}: train_loss={2 / n:.3f} val_loss={2.1 / n:.3f} lr=0.001") for n in range(1, 5)
     )
@@ -220,7 +220,7 @@ def test_epochs_are_the_steps_of_a_log_that_has_no_others(tmp_path: Path) -> Non
         "Step 9999999999999999999999 done\n" * 4,
     ],
 )
-def test_whatever_the_log_is_the_draft_is_a_mapping_or_says_what_to_write(tmp_path: Path, text: str) -> None:
+def test_draft_of_any_log_is_a_mapping_or_a_tip(tmp_path: Path, text: str) -> None:
     from goodput_cli.errors import UsageError
     from goodput_cli.events.reading_options import ReadingOptions
 
@@ -235,7 +235,7 @@ def test_whatever_the_log_is_the_draft_is_a_mapping_or_says_what_to_write(tmp_pa
             ReadingOptions(mapping=(str(own),)).checked()
 
 
-def test_a_log_that_is_on_the_list_needs_none(tmp_path: Path) -> None:
+def test_log_of_a_known_format_needs_no_mapping(tmp_path: Path) -> None:
     from tests.text.support import SAMPLES
 
     assert (
@@ -247,7 +247,7 @@ def test_a_log_that_is_on_the_list_needs_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "part", ["1:1:1:", "a/b.py:1:1:1", "1,111", "a_", "save ", "INFO - ", "[", '"', "-", "█", "a.a:"]
 )
-def test_numbers_without_end_are_looked_at_once(tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_of_many_numbers_are_read_once(tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines of 600 characters of numbers: each column is extracted once, not once per pair of columns."""
     made: list[str] = []
     real = re.fullmatch

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.mappings.drafting import drafted, pytorch
 
 
-def test_saves_that_name_their_step_as_steps_do_are_no_steps(tmp_path: Path) -> None:
+def test_saves_that_look_like_steps_are_not_steps(tmp_path: Path) -> None:
     """Steps of 10 s; a save of 20 s after step 3; then nothing for 1000 s, and from step 4 again."""
 
     def stepped(first: int, last: int, second: float) -> str:

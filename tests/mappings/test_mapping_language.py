@@ -21,7 +21,7 @@ def mapping(folder: Path, text: str, name: str = "my") -> Path:
     return path
 
 
-def test_times_of_a_format_of_its_own_are_a_clock(tmp_path: Path) -> None:
+def test_times_in_a_custom_format_are_a_clock(tmp_path: Path) -> None:
     """Timestamps that are not detected without a mapping: day before month, and steps of 5 s on the third of
     February."""
     log = (
@@ -35,7 +35,7 @@ def test_times_of_a_format_of_its_own_are_a_clock(tmp_path: Path) -> None:
     assert "no_clock" not in codes(analysis)
 
 
-def test_stamps_without_a_year_take_that_of_the_file(tmp_path: Path) -> None:
+def test_yearless_timestamps_take_the_year_of_the_file(tmp_path: Path) -> None:
     log = "".join(f"Mar  1 10:00:{5 * n:02d} node1 python[7]: step {n} done\n" for n in range(1, 6))
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
     own = mapping(tmp_path, "time = { format = '%b %d %H:%M:%S' }\n" + STEP + "line = 'step {step:int} done'\n")
@@ -47,7 +47,7 @@ def stamped(second: int, text: str) -> str:
     return f"2026-03-01 10:{second // 60:02d}:{second % 60:02d},000 INFO {text}\n"
 
 
-def test_steps_that_begin_anew_with_each_epoch(tmp_path: Path) -> None:
+def test_steps_that_restart_with_each_epoch(tmp_path: Path) -> None:
     """The counter falls three times without a restart: 400 steps in one attempt."""
     numbers = [(epoch, step) for epoch in range(1, 5) for step in (50, 100)]
     log = "".join(stamped(10 * n, f"Epoch {e}/4 | Step {s}/100") for n, (e, s) in enumerate(numbers))
@@ -59,7 +59,7 @@ def test_steps_that_begin_anew_with_each_epoch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_the_epoch_may_stand_on_a_line_before(tmp_path: Path, first: int) -> None:
+def test_epoch_may_be_on_an_earlier_line(tmp_path: Path, first: int) -> None:
     """Keras: bars without the epoch number, and no clock. 3 epochs of 100 steps, 0.5 s each."""
     log = "".join(f"Epoch {first + n}/3\n100/100 - 50s - 500ms/step - loss: 0.5\n" for n in range(3))
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
@@ -76,7 +76,7 @@ def test_the_epoch_may_stand_on_a_line_before(tmp_path: Path, first: int) -> Non
     assert sum(seconds(analysis).values()) == 150
 
 
-def test_how_many_steps_an_epoch_has_may_be_said(tmp_path: Path) -> None:
+def test_steps_per_epoch_may_be_declared(tmp_path: Path) -> None:
     log = "".join(stamped(10 * n, f"epoch {n // 2} batch {50 * (n % 2)}") for n in range(6))
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
     rule = "line = 'epoch {epoch:int} batch {step:int}'\nepoch = { first = 0, steps = 100 }\n"
@@ -94,7 +94,7 @@ def bar(*steps: int) -> str:
 TQDM = STEP + "line = '| {step:int}/{_:int} [{elapsed:clock}<{_}it/s'\ntime = 'cursor'\n"
 
 
-def test_what_a_carriage_return_overwrote_counts_if_the_mapping_says_so(tmp_path: Path) -> None:
+def test_overwritten_text_counts_with_split(tmp_path: Path) -> None:
     """A tqdm bar: 100 steps in 50 s, after a timestamp, in one line."""
     log = stamped(0, "go") + bar(*range(0, 101, 10)) + "\n" + stamped(55, "saved")
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
@@ -106,7 +106,7 @@ def test_what_a_carriage_return_overwrote_counts_if_the_mapping_says_so(tmp_path
     assert analysed(tmp_path / "train.log", mapping=whole).job.kept_steps < 100  # Only the last state of the bar.
 
 
-def test_a_bar_in_an_entry_of_cloud_logging_is_at_its_last_state(tmp_path: Path) -> None:
+def test_bar_in_a_cloud_logging_entry_is_at_its_last_state(tmp_path: Path) -> None:
     entries = [
         {"textPayload": text, "timestamp": f"2026-03-01T10:00:{at:02d}Z", "insertId": str(at), "logName": "l"}
         for at, text in ((0, "step 1 done"), (10, "step 2 done\rstep 3 done"))
@@ -117,14 +117,14 @@ def test_a_bar_in_an_entry_of_cloud_logging_is_at_its_last_state(tmp_path: Path)
         assert analysed(tmp_path / "entries.jsonl", mapping=own).job.kept_steps == steps
 
 
-def test_a_text_in_a_json_object_is_read_by_a_line(tmp_path: Path) -> None:
+def test_text_in_a_json_object_is_read_by_a_line_rule(tmp_path: Path) -> None:
     records = [{"asctime": f"2026-03-01 10:00:{5 * n:02d},000", "message": f"step {n} done"} for n in range(1, 6)]
     (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records), encoding="utf-8")
     own = mapping(tmp_path, STEP + "line = 'step {step:int} done'\nkeys = { text = 'message', time = 'asctime' }\n")
     assert seconds(analysed(tmp_path / "log.jsonl", mapping=own)) == {"productive": 20}
 
 
-def test_a_record_may_say_two_things(tmp_path: Path) -> None:
+def test_record_may_match_two_rules(tmp_path: Path) -> None:
     records = [{"ts": 1_772_359_200 + 10 * n, "step": n, "saved": n % 2 == 0} for n in range(1, 6)]
     (tmp_path / "log.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in records), encoding="utf-8")
     keys = "keys = { step = 'step', time = 'ts' }\n"
@@ -132,7 +132,7 @@ def test_a_record_may_say_two_things(tmp_path: Path) -> None:
     assert goodput_cli.check([str(tmp_path / "log.jsonl")], mapping=(str(mapping(tmp_path, both)),)).events == 7
 
 
-def test_the_zone_of_a_mapping_counts_unless_timezone_says_another(tmp_path: Path) -> None:
+def test_mapping_zone_counts_unless_timezone_is_given(tmp_path: Path) -> None:
     """Also for lines that only have a timestamp: a file has one zone."""
     log = "".join(stamped(10 * n, f"step {n} done") for n in range(1, 4)) + stamped(40, "still here")
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
@@ -145,7 +145,7 @@ def test_the_zone_of_a_mapping_counts_unless_timezone_says_another(tmp_path: Pat
     assert typed.job.start_ns == begin * 10**9
 
 
-def test_the_job_may_stand_in_the_path(tmp_path: Path) -> None:
+def test_job_name_may_be_in_the_path(tmp_path: Path) -> None:
     log = "".join(stamped(10 * n, f"step {n} done") for n in range(1, 4))
     for run in ("alpha", "beta"):
         (tmp_path / "runs" / run / "logs").mkdir(parents=True)
@@ -155,20 +155,20 @@ def test_the_job_may_stand_in_the_path(tmp_path: Path) -> None:
     assert [row.name for row in goodput_cli.jobs(sources, mapping=(str(own),)).jobs] == ["alpha", "beta"]
 
 
-def test_a_folder_of_logs_that_only_a_mapping_knows_is_read(tmp_path: Path) -> None:
+def test_folder_of_logs_known_only_to_a_mapping_is_read(tmp_path: Path) -> None:
     folder = written(tmp_path / "logs", a_log="".join(stamped(10 * n, f"step {n} done") for n in range(1, 4)))
     own = mapping(tmp_path, STEP + "line = 'step {step:int} done'\n")
     assert seconds(analysed(folder, mapping=own)) == {"productive": 20}
 
 
-def test_a_rule_that_is_tried_on_every_line_reads_short_ones(tmp_path: Path) -> None:
+def test_slow_rule_reads_short_lines(tmp_path: Path) -> None:
     log = "".join(f"2026-03-01 10:00:{10 * n:02d} {n}\n" for n in range(1, 6))
     own = mapping(tmp_path, STEP + "regex = ' (?P<step>\\d+)$'\nslow = true\n")
     analysis = goodput_cli.analyze("-", stdin=io.BytesIO(log.encode()), mapping=(str(own),))
     assert seconds(analysis) == {"productive": 40}
 
 
-def test_a_mapping_stands_for_a_shipped_one_of_its_name(tmp_path: Path) -> None:
+def test_mapping_replaces_a_shipped_one_of_its_name(tmp_path: Path) -> None:
     lines = (f"step: {n}  loss: 1.0  tps: 5" for n in range(1, 4))
     log = "".join(stamped(10 * n, line) for n, line in enumerate(lines))
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
@@ -177,7 +177,7 @@ def test_a_mapping_stands_for_a_shipped_one_of_its_name(tmp_path: Path) -> None:
     assert analysed(tmp_path / "train.log", mapping=own).job.last_step == 4
 
 
-def test_what_another_process_gets_of_a_mapping_are_its_files(tmp_path: Path) -> None:
+def test_worker_process_receives_mapping_files(tmp_path: Path) -> None:
     import pickle
 
     from goodput_cli.events.reading_options import ReadingOptions

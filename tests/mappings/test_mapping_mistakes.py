@@ -88,7 +88,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("was", "becomes", "place", "sentence"), MISTAKES)
-def test_a_mistake_has_its_place(tmp_path: Path, was: str, becomes: str, place: str, sentence: str) -> None:
+def test_mistake_has_its_location(tmp_path: Path, was: str, becomes: str, place: str, sentence: str) -> None:
     assert was in NANOGPT
     path = tmp_path / "my.toml"
     path.write_text(NANOGPT.replace(was, becomes, 1), encoding="utf-8")
@@ -113,7 +113,7 @@ def test_a_mistake_has_its_place(tmp_path: Path, was: str, becomes: str, place: 
         ("[mapping.a]\n[[mapping.a.rule]]\nevent='step'\nline='abcd'\n", "4:1", "a `step` rule needs a field `step`"),
     ],
 )
-def test_a_file_that_is_no_mapping_has_a_place_too(tmp_path: Path, text: str, place: str, sentence: str) -> None:
+def test_invalid_mapping_file_has_a_location(tmp_path: Path, text: str, place: str, sentence: str) -> None:
     path = tmp_path / "my.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=re.escape(sentence)) as error:
@@ -121,7 +121,7 @@ def test_a_file_that_is_no_mapping_has_a_place_too(tmp_path: Path, text: str, pl
     assert str(error.value).startswith(f"{path}:{place}: ")
 
 
-def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+def test_unreadable_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b'name = "x"\nzone = "\xff"\n')
     (tmp_path / "large.toml").write_bytes(b"#" * (1 << 20) + b"\n")
     for name, sentence in (
@@ -133,7 +133,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
             ReadingOptions(mapping=(str(tmp_path / name),)).checked()
 
 
-def test_a_sample_that_a_later_rule_would_read_says_which(tmp_path: Path) -> None:
+def test_sample_of_a_shadowed_rule_names_the_rule(tmp_path: Path) -> None:
     """The rule for a sample is shadowed by an earlier, wider one: the error has the rule's location."""
     text = NANOGPT.replace(SAVE, f"{SAVE}\n[[rule]]\nevent = 'eval'\nregex = 'checkpoint to out for (?P<label>eval)'")
     text += '[[sample]]\nline = "saving checkpoint to out for eval"\ngives = { event = "eval" }\n'

@@ -39,7 +39,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Printed:
     return run_and_print
 
 
-def test_a_draft_reads_the_log_that_it_was_made_of(log: Path, tmp_path: Path, printed: Printed) -> None:
+def test_draft_reads_its_own_log(log: Path, tmp_path: Path, printed: Printed) -> None:
     draft = tmp_path / "my.toml"
     draft.write_text(printed("check", "--suggest", str(log)), encoding="utf-8")
     assert "line = 'iter {step:int}: cost {_} time {each:float}ms'" in draft.read_text("utf-8")
@@ -47,7 +47,7 @@ def test_a_draft_reads_the_log_that_it_was_made_of(log: Path, tmp_path: Path, pr
     assert found == {"program_startup": 29.75, "productive": 1}
 
 
-def test_a_check_with_a_mapping_shows_what_each_rule_reads(log: Path, tmp_path: Path, printed: Printed) -> None:
+def test_check_with_a_mapping_shows_matches_of_each_rule(log: Path, tmp_path: Path, printed: Printed) -> None:
     draft = tmp_path / "my.toml"
     assert printed("check", "--suggest", str(log), "-o", str(draft)) == ""
     assert run(["check", "--suggest", "no-such.log", "-o", str(draft)]) == 2  # The check precedes reading.
@@ -57,7 +57,7 @@ def test_a_check_with_a_mapping_shows_what_each_rule_reads(log: Path, tmp_path: 
     assert "iter x: cost 9.9" in text
 
 
-def test_what_rules_read_of_a_stream_is_shown_too(
+def test_matches_in_a_stream_are_shown(
     log: Path, tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draft = tmp_path / "my.toml"
@@ -78,14 +78,14 @@ def test_one_line_is_explained(log: Path, tmp_path: Path, printed: Printed) -> N
     assert "read by: no rule" in printed("check", "--mapping", str(draft), "--explain", f"{log}:7")
 
 
-def test_a_log_without_numbers_that_rise_gets_a_draft_to_fill_in(tmp_path: Path, printed: Printed) -> None:
+def test_log_without_rising_numbers_gets_a_draft_to_fill_in(tmp_path: Path, printed: Printed) -> None:
     path = tmp_path / "words.log"
     path.write_text("one\ntwo words\n" * 20, encoding="utf-8")
     assert "pass --mapping my.toml" in printed("check", "--suggest", str(path))
 
 
 @pytest.mark.parametrize(("name", "above"), [("pyproject.toml", "tool.goodput.mapping"), ("goodput.toml", "mapping")])
-def test_the_settings_of_a_project_declare_mappings(
+def test_project_settings_declare_mappings(
     log: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch, name: str, above: str
 ) -> None:
     (log.parent / name).write_text(
@@ -113,14 +113,14 @@ def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_mappings_of_a_person_are_always_on(log: Path, person: Path, printed: Printed) -> None:
+def test_user_mappings_are_always_on(log: Path, person: Path, printed: Printed) -> None:
     (person / "own.toml").write_text(f"name = 'own'\n{SAYS}", encoding="utf-8")
     assert "format: own" in printed("analyze", str(log))
     assert "Mapping own" in printed("check", str(log))
     assert run(["analyze", str(log), "--no-config", "--no-draft"]) == 4
 
 
-def test_a_mapping_that_is_named_stands_above_those_of_the_project_and_of_the_person(
+def test_explicit_mapping_precedes_project_and_user_mappings(
     log: Path, person: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of them count; of two with the same name, the one on the command line."""
@@ -138,7 +138,7 @@ def test_a_mapping_that_is_named_stands_above_those_of_the_project_and_of_the_pe
     assert "3 steps kept (1 to 3)" in printed("analyze", "train.log", "--mapping", "d.toml")
 
 
-def test_a_failed_sample_fails_a_check_with_5_and_shows_what_the_rules_read(
+def test_failed_sample_fails_a_check_and_shows_matches(
     log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = tmp_path / "own.toml"
@@ -153,14 +153,14 @@ def test_a_failed_sample_fails_a_check_with_5_and_shows_what_the_rules_read(
     assert f"{own}:11:1: sample failed: `gives` has `step` = 9" in said.err
 
 
-def test_a_mapping_that_finds_no_step_fails_a_check_with_5(log: Path, tmp_path: Path) -> None:
+def test_mapping_without_steps_fails_a_check_with_5(log: Path, tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text("name = 'own'\n[[rule]]\nevent = 'step'\nline = 'stride {step:int}'\n", encoding="utf-8")
     assert run(["check", str(log), "--mapping", str(own)]) == 5
     assert run(["check", str(log)]) == 5  # With inferred rules, which are a warning.
 
 
-def test_refused_lines_are_written_as_a_table(log: Path, tmp_path: Path, printed: Printed) -> None:
+def test_rejected_lines_are_written_as_a_table(log: Path, tmp_path: Path, printed: Printed) -> None:
     """An invalid value, and a line that almost matches a rule; no cell is a formula."""
     own, table = tmp_path / "own.toml", tmp_path / "refused.csv"
     own.write_text(f"name = 'own'\n{SAYS}".replace("step:int", "step:word"), encoding="utf-8")
@@ -176,7 +176,7 @@ def test_refused_lines_are_written_as_a_table(log: Path, tmp_path: Path, printed
     assert run(["check", str(log), "--mapping", str(own), "--rejects", str(table)]) == 2  # It exists.
 
 
-def test_records_are_shown_and_explained_as_lines_are(tmp_path: Path, printed: Printed) -> None:
+def test_records_are_shown_and_explained_like_lines(tmp_path: Path, printed: Printed) -> None:
     own, table = tmp_path / "own.toml", tmp_path / "run.csv"
     table.write_text("iteration,when\n1,1772359200\n2,1772359210\nx,1772359220\n", encoding="utf-8")
     own.write_text("name = 'own'\ncsv = true\n[[rule]]\nevent = 'step'\n"
@@ -190,7 +190,7 @@ def test_records_are_shown_and_explained_as_lines_are(tmp_path: Path, printed: P
     assert run(["check", "--mapping", str(own), "--explain", f"{table}:1"]) == 2
 
 
-def test_lines_have_the_numbers_that_they_have_in_their_files(
+def test_lines_have_their_numbers_in_their_files(
     tmp_path: Path, printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a folder of several files, and after the first megabytes of one."""

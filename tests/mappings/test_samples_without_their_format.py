@@ -49,7 +49,7 @@ def drafted_or_none(log: Path) -> Analysis | None:
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_a_draft_answers_as_the_format_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draft_agrees_with_the_format(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     log, format_name = LOGS[name]
     native = goodput_cli.analyze(log)
     assert native.inferred_rules is None

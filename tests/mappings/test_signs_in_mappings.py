@@ -79,7 +79,7 @@ def read(folder: Path, mapping: str, log: str) -> EventLog:
     return read_events([str(folder / "job.log")], hints=hints)
 
 
-def test_lines_and_records_give_moments_with_facts(tmp_path: Path) -> None:
+def test_sign_rules_give_moments_with_facts(tmp_path: Path) -> None:
     log = read(tmp_path, OWN, LOG.format(record=json.dumps(RECORD)))
     found = [(one.point, one.host, one.rank, dict(one.facts)) for one in log.table.observed.signs]
     assert found == [
@@ -91,7 +91,7 @@ def test_lines_and_records_give_moments_with_facts(tmp_path: Path) -> None:
     assert {one.job for one in log.table.observed.signs} == set(log.table.jobs)
 
 
-def test_rules_for_signs_change_no_event(tmp_path: Path) -> None:
+def test_sign_rules_change_no_event(tmp_path: Path) -> None:
     rules = OWN.split("\n[[")
     without = "\n[[".join(one for one in rules if '"sign"' not in one)
     logs = [read(tmp_path, mapping, LOG.format(record="")) for mapping in (OWN, without)]
@@ -116,7 +116,7 @@ def test_rules_for_signs_change_no_event(tmp_path: Path) -> None:
          'line = "lost {host}"', "never used"),
     ],
 )  # fmt: skip
-def test_mistakes_are_said(rule: str, said: str) -> None:
+def test_mistakes_are_reported(rule: str, said: str) -> None:
     with pytest.raises(UsageError) as mistake:
         load_mappings([MappingFile("own.toml", f'name = "own"\n[[rule]]\n{rule}\n')])
     assert said in str(mistake.value)
@@ -134,7 +134,7 @@ def test_mistakes_are_said(rule: str, said: str) -> None:
         ),
     ],
 )
-def test_a_sample_of_a_sign_is_checked(was: str, becomes: str, said: str) -> None:
+def test_sample_of_a_sign_is_checked(was: str, becomes: str, said: str) -> None:
     with pytest.raises(UsageError) as mistake:
         load_mappings([MappingFile("own.toml", OWN.replace(was, becomes, 1))])
     assert said in str(mistake.value)

@@ -48,42 +48,42 @@ def two(folder: Path, off: int, zone: str = "", timezone: str = "auto") -> Analy
     return analysed(folder, timezone=timezone)
 
 
-def doubt(analysis: Analysis) -> str:
+def warning_of(analysis: Analysis) -> str:
     return next(one.message for one in analysis.diagnostics if one.code == "allocation_clock")
 
 
 @pytest.mark.parametrize("off", [60, -60, 120, 330, -570, 720])
-def test_rows_in_local_time_are_read_in_the_zone_of_the_text(tmp_path: Path, off: int) -> None:
+def test_sacct_rows_in_local_time_get_the_zone_of_the_text(tmp_path: Path, off: int) -> None:
     truth, shifted = two(tmp_path / "truth", 0), two(tmp_path / "shifted", off)
     assert "allocation_clock" not in codes(truth)
     assert seconds(shifted) == seconds(truth)
     assert (shifted.job.start_ns, shifted.job.attempts) == (truth.job.start_ns, 2)
-    assert ("ahead of" if off > 0 else "behind") in doubt(shifted)
-    assert "are shifted to match" in doubt(shifted)
+    assert ("ahead of" if off > 0 else "behind") in warning_of(shifted)
+    assert "are shifted to match" in warning_of(shifted)
     assert "requeues_hidden" not in codes(shifted)
 
 
 @pytest.mark.parametrize("off", [0, -1, 1])
-def test_clocks_that_differ_by_less_than_zones_do_are_no_question(tmp_path: Path, off: int) -> None:
+def test_small_clock_difference_gives_no_warning(tmp_path: Path, off: int) -> None:
     assert "allocation_clock" not in codes(two(tmp_path / "run", off))
 
 
-def test_rows_that_say_their_zone_or_whose_zone_somebody_gave_stand_as_they_are(tmp_path: Path) -> None:
+def test_sacct_rows_with_a_known_zone_stay_unchanged(tmp_path: Path) -> None:
     for analysis in (two(tmp_path / "exact", 60, zone="Z"), two(tmp_path / "given", 60, timezone="UTC")):
-        assert "is outside the time" in doubt(analysis)
+        assert "is outside the time" in warning_of(analysis)
         assert analysis.job.attempts > 2
 
 
-def test_allocations_that_disagree_about_the_offset_are_a_doubt(tmp_path: Path) -> None:
+def test_allocations_with_different_offsets_give_a_warning(tmp_path: Path) -> None:
     """The second began 40 min before its text: 20 min is not a zone offset."""
     folder = tmp_path / "run"
     text(folder, 812, 600, 1)
     text(folder, 813, 710, 61)
     table(folder, (812, "FAILED", 600, 665), (813, "COMPLETED", 670, 775), off=60)
-    assert "is outside the time" in doubt(analysed(folder))
+    assert "is outside the time" in warning_of(analysed(folder))
 
 
-def test_a_hidden_requeue_is_no_zone(tmp_path: Path) -> None:
+def test_hidden_requeue_is_not_a_zone_offset(tmp_path: Path) -> None:
     """The text has two attempts, but only the second has a row."""
     folder = tmp_path / "run"
     text(folder, 812, 600, 1)
@@ -96,7 +96,7 @@ def test_a_hidden_requeue_is_no_zone(tmp_path: Path) -> None:
     assert "allocation_clock" not in found
 
 
-def test_what_no_file_can_be_held_against_is_no_question(tmp_path: Path) -> None:
+def test_allocation_without_text_gives_no_warning(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     text(folder, 812, 600, 1)
     (folder / "slurm-812.out").rename(folder / "train.log")

@@ -20,7 +20,7 @@ from goodput_cli.events.text.counted_steps import epoch_of, writers_of
         ([10, 10, 20, 30, 40, 50], [1, 1, 2, 3, 4, 5], 1),  # A repeated step is not an alternation.
     ],
 )
-def test_writers_are_several_only_if_they_take_turns(steps: list[int], clocks: list[int], writers: int) -> None:
+def test_writers_are_several_only_if_they_alternate(steps: list[int], clocks: list[int], writers: int) -> None:
     assert len({*writers_of(steps, clocks)}) == writers
 
 

@@ -47,7 +47,7 @@ def read(*sources: Path) -> EventLog:
     return read_events([str(source) for source in sources])
 
 
-def test_nodes_that_left_came_and_stood_by(tmp_path: Path) -> None:
+def test_cycles_show_lost_new_and_standby_nodes(tmp_path: Path) -> None:
     first, second = read(written(tmp_path)).table.observed.cycles
     assert (first.job, first.allocation, first.attempt, first.number) == ("job", "812", 0, 0)
     assert (second.left_since(first), second.came_since(first)) == (("node-07",), ("node-08",))
@@ -56,14 +56,14 @@ def test_nodes_that_left_came_and_stood_by(tmp_path: Path) -> None:
     assert second.where.endswith("cycle_info.812.0.1:1")
 
 
-def test_they_move_nothing_of_the_log_beside_them(tmp_path: Path) -> None:
+def test_cycle_files_do_not_change_the_accounting(tmp_path: Path) -> None:
     folder = written(tmp_path)
     with_them, without = read(folder), read(folder / "job.log")
     assert ledger(with_them) == ledger(without)
     assert signs(with_them) == signs(without)  # The log has its own lines about each rendezvous.
 
 
-def test_without_a_line_the_begin_of_a_cycle_is_the_end_of_its_rendezvous(tmp_path: Path) -> None:
+def test_cycle_begin_ends_a_rendezvous_without_a_line(tmp_path: Path) -> None:
     found = signs(read(written(tmp_path, steps(10, 1, 1, 12) + steps(10, 12, 9, 20))))
     assert [(one.point, dict(one.facts)) for one in found] == [
         (RecoveryPhase.RENDEZVOUS_DONE, {"cycle": 0}),
@@ -71,7 +71,7 @@ def test_without_a_line_the_begin_of_a_cycle_is_the_end_of_its_rendezvous(tmp_pa
     ]
 
 
-def test_links_and_files_that_are_being_written_are_not_read(tmp_path: Path) -> None:
+def test_links_and_unfinished_cycle_files_are_skipped(tmp_path: Path) -> None:
     folder = written(tmp_path)
     (folder / "nvrx" / "cycle_info.812.current").symlink_to("cycle_info.812.0.1")
     (folder / "nvrx" / "cycle_info.812.0.1.tmp").write_text(SECOND[:50])
@@ -83,7 +83,7 @@ def test_links_and_files_that_are_being_written_are_not_read(tmp_path: Path) -> 
     assert len(named.table.observed.cycles) == 1
 
 
-def test_of_one_cycle_the_file_that_was_written_last_counts(tmp_path: Path) -> None:
+def test_latest_file_of_a_cycle_counts(tmp_path: Path) -> None:
     folder = written(tmp_path)
     (folder / "copy").mkdir()
     over = cycle_info(1, "2026-05-01T10:09:50Z", "2026-05-01T10:20:00Z", "node-01", generation=2)
@@ -92,13 +92,13 @@ def test_of_one_cycle_the_file_that_was_written_last_counts(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("cut", [20, 150, len(SECOND) - 1])
-def test_one_that_is_cut_is_said_and_costs_no_other(tmp_path: Path, cut: int) -> None:
+def test_truncated_cycle_file_is_reported_and_others_are_read(tmp_path: Path, cut: int) -> None:
     log = read(written(tmp_path, **{"0": FIRST, "1": SECOND[:cut]}))
     assert "malformed_lines" in noticed(log)
     assert [one.number for one in log.table.observed.cycles] == [0]
 
 
-def test_alone_it_is_refused_by_name_with_what_to_name_beside_it(tmp_path: Path) -> None:
+def test_cycle_files_alone_are_refused_with_a_tip(tmp_path: Path) -> None:
     folder = written(tmp_path) / "nvrx"
     for source in (folder, folder / "cycle_info.812.0.0"):
         with pytest.raises(GoodputError) as refused:
@@ -122,14 +122,14 @@ def test_alone_it_is_refused_by_name_with_what_to_name_beside_it(tmp_path: Path)
         ("standby_nodes", ["node-1"], 1),
     ],
 )
-def test_values_that_cannot_be(tmp_path: Path, key: str, value: object, kept: int) -> None:
+def test_invalid_values_of_cycle_files_are_rejected(tmp_path: Path, key: str, value: object, kept: int) -> None:
     wrong = cycle_info(1, "2026-05-01T10:09:50Z", "2026-05-01T10:20:00Z", "node-01", **dict[str, Any]({key: value}))
     found = read(written(tmp_path, **{"1": wrong})).table.observed.cycles
     assert len(found) == kept
     assert all(one.end is None or one.end >= one.begin for one in found)
 
 
-def test_jobs_of_one_folder_are_told_apart_by_their_number(tmp_path: Path) -> None:
+def test_cycles_in_a_folder_of_two_jobs_match_by_number(tmp_path: Path) -> None:
     folder = written(tmp_path, "")
     os.remove(folder / "job.log")
     begin = '{"job_name": "llm-%s", "goodput_event": "%s", "goodput_time": %d, "step": %d}\n'
@@ -144,7 +144,7 @@ def test_jobs_of_one_folder_are_told_apart_by_their_number(tmp_path: Path) -> No
     assert "cycles_alone" in noticed(log)
 
 
-def test_the_names_of_such_files() -> None:
+def test_cycle_file_names_are_recognized() -> None:
     assert is_cycle_file("run/nvrx/cycle_info.812.0.17")
     assert is_cycle_file("cycle_info..0.0")  # Without a scheduler.
     assert is_cycle_file("cycle_info.a.b.0.1.gz")

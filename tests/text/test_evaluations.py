@@ -36,7 +36,7 @@ def steps(at: float, first: int, last: int, stride: int = 1) -> list[tuple[float
     return [(at + 2 * (step - first), "step", step) for step in numbers]
 
 
-def test_an_evaluation_took_what_is_left_between_records(tmp_path: Path) -> None:
+def test_evaluation_takes_the_rest_of_the_time_between_records(tmp_path: Path) -> None:
     """Ten steps, 60 s of evaluation, ten more, and 60 s after the last one."""
     first, second = steps(12, 1, 10), steps(92, 11, 20)
     log = [(0, "start", 0), *first, (90, "eval", 10), *second, (170, "eval", 20), (171, "done", 0)]
@@ -44,24 +44,24 @@ def test_an_evaluation_took_what_is_left_between_records(tmp_path: Path) -> None
     assert (found["EVAL_STEP"], found["productive"]) == (120, 40)
 
 
-def test_steps_behind_the_last_record_are_none_of_it(tmp_path: Path) -> None:
+def test_steps_after_the_last_record_are_not_evaluation(tmp_path: Path) -> None:
     """A record every fourth step; the evaluation is at step 10, two steps after the record of step 8."""
     log = [(0, "start", 0), *steps(10, 0, 8, 4), (90, "eval", 10), *steps(94, 12, 24, 4), (119, "done", 0)]
     assert titan(tmp_path, log)["EVAL_STEP"] == 90 - 26 - 2 * 2
 
 
-def test_a_save_between_is_none_of_it(tmp_path: Path) -> None:
+def test_save_between_records_is_not_evaluation(tmp_path: Path) -> None:
     log = [(0, "start", 0), *steps(12, 1, 10), (50, "save", 10), (90, "eval", 10), *steps(92, 11, 20), (111, "done", 0)]
     found = titan(tmp_path, log)
     assert (found["EVAL_STEP"], found["unproductive_checkpoint_save_time"]) == (40, 20)
 
 
-def test_nothing_is_taken_where_too_few_records_show_a_usual_step(tmp_path: Path) -> None:
+def test_evaluation_takes_nothing_if_the_usual_step_is_unknown(tmp_path: Path) -> None:
     log = [(0, "start", 0), *steps(12, 1, 3), (90, "eval", 3), *steps(92, 4, 4), (93, "done", 0)]
     assert "EVAL_STEP" not in titan(tmp_path, log)
 
 
-def test_a_usual_step_shows_between_records_that_saves_stand_between(tmp_path: Path) -> None:
+def test_usual_step_is_known_if_saves_are_between_records(tmp_path: Path) -> None:
     """Records every ten steps, all but one after a save of 20 s; then 100 s of evaluation."""
     log: list[tuple[float, str, int]] = [(0, "start", 0), (20, "step", 10)]
     for number in range(2, 7):
@@ -70,7 +70,7 @@ def test_a_usual_step_shows_between_records_that_saves_stand_between(tmp_path: P
     assert titan(tmp_path, [*log, (log[-1][0] + 1, "done", 0)])["EVAL_STEP"] == 100
 
 
-def test_a_clock_of_a_bar_that_no_float_holds_is_no_time(tmp_path: Path) -> None:
+def test_bar_clock_beyond_float_range_is_ignored(tmp_path: Path) -> None:
     record = "{'loss': '1.12', 'grad_norm': '4.2', 'learning_rate': '2e-05', 'epoch': '0.58'}\n"
     bar = " 62%|██████▏   | {done}/60 [{elapsed}:22<00:22,  1.00it/s]"
     bars = "\r".join((bar.format(done=36, elapsed="00"), bar.format(done=37, elapsed="1" * 400)))
@@ -79,7 +79,7 @@ def test_a_clock_of_a_bar_that_no_float_holds_is_no_time(tmp_path: Path) -> None
     assert (analysis.job.kept_steps, analysis.goodput_percent) == (36, None)
 
 
-def test_a_job_that_never_steps_has_as_many_starts_as_it_says(tmp_path: Path) -> None:
+def test_job_without_steps_counts_its_logged_starts(tmp_path: Path) -> None:
     error = 'Traceback (most recent call last):\n  File "train.py", line 1, in <module>\nImportError: no flash\n'
     text = "".join(
         f"[titan] 2026-03-01 10:0{minute}:00,000 - root - INFO - Starting job: plum\n{error}"
@@ -92,7 +92,7 @@ def test_a_job_that_never_steps_has_as_many_starts_as_it_says(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("minute", "attempts"), [(14, 2), (1, 1)])
-def test_the_last_words_of_anybody_end_what_started_minutes_before(tmp_path: Path, minute: int, attempts: int) -> None:
+def test_death_of_any_process_ends_an_old_start(tmp_path: Path, minute: int, attempts: int) -> None:
     """A Ray process dies while another one prints; a second start within a minute may be of the same launch."""
     actor = "(Actor pid=9755) "
     error = (

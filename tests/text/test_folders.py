@@ -28,7 +28,7 @@ def at(second: int) -> str:
     return f"{BEGIN + timedelta(seconds=second):%Y-%m-%d %H:%M:%S}"
 
 
-def life(begin: int, first: int = 1, last: int = 60) -> str:
+def printed(begin: int, first: int = 1, last: int = 60) -> str:
     """Return Megatron output of 1 s steps; the first one is completed 10 s after the begin."""
     return "".join(
         f"[{at(begin + 10 + step - first)}] iteration {step:8d}/ 1000 | consumed samples: {step:12d} | elapsed time "
@@ -65,9 +65,9 @@ def renamed(log: object) -> list[str]:
     return [one.message for one in getattr(log, "diagnostics") if one.code == "job_renamed"]  # noqa: B009
 
 
-def test_an_old_name_of_a_job_counts_and_the_new_one_is_said(tmp_path: Path) -> None:
+def test_old_job_name_is_accepted_with_the_new_one_reported(tmp_path: Path) -> None:
     """`exp1/llama` and `exp2/llama` were both named `llama`, and `exp3/sft` was named `sft`."""
-    some = put(tmp_path, exp1__llama_log=life(0), exp2__llama_log=life(100), exp3__sft_log=life(300))
+    some = put(tmp_path, exp1__llama_log=printed(0), exp2__llama_log=printed(100), exp3__sft_log=printed(300))
     alone, both = analysed(some, job_name="sft"), analysed(some, job_name="llama")
     assert renamed(alone) == [
         "sft is named exp3/sft since 0.2. Use the new name; until 0.3 --job-name accepts the old one"
@@ -84,16 +84,16 @@ def test_an_old_name_of_a_job_counts_and_the_new_one_is_said(tmp_path: Path) -> 
     assert len(renamed(fleet)) == 1
 
 
-def test_a_name_that_a_job_has_now_is_no_old_one(tmp_path: Path) -> None:
-    some = put(tmp_path, llama_log=life(0), exp1__llama_log=life(200), exp2__train_log=life(400))
+def test_current_job_name_precedes_old_names(tmp_path: Path) -> None:
+    some = put(tmp_path, llama_log=printed(0), exp1__llama_log=printed(200), exp2__train_log=printed(400))
     assert analysed(some, job_name="llama").job.attempts == 1
     assert [row.job for row in goodput_cli.fleet_report(str(some), jobs=["llama"]).runs] == ["llama"]
     assert [one.attempts for one in goodput_cli.jobs(str(some), job_name="llama").jobs] == [1]
 
 
-def test_a_mistyped_name_answers_for_no_job(tmp_path: Path) -> None:
+def test_mistyped_job_name_is_an_error(tmp_path: Path) -> None:
     """Regression: all text was read under the unknown name, and the last of twenty jobs in a folder was returned."""
-    some = put(tmp_path, gpt_09__a_log=life(0), gpt_10__b_log=life(20), clip_19__c_log=life(500))
+    some = put(tmp_path, gpt_09__a_log=printed(0), gpt_10__b_log=printed(20), clip_19__c_log=printed(500))
     with pytest.raises(NotEnoughData, match=r"no events for job 'gpt_9/a'; .*did you mean gpt_09/a"):
         analysed(some, job_name="gpt_9/a")
     assert analysed(some, job_name="gpt_9/a", join=True).job.name == "gpt_9/a"
@@ -103,10 +103,10 @@ def test_a_mistyped_name_answers_for_no_job(tmp_path: Path) -> None:
         analysed(beside, job_name="gtp")
 
 
-def test_the_only_job_may_be_called_otherwise(tmp_path: Path) -> None:
+def test_single_job_accepts_any_name(tmp_path: Path) -> None:
     """Its text contains no name; if it does, a diagnostic reports it."""
-    unnamed = analysed(put(tmp_path / "a", train_log=life(0)), job_name="mine")
-    own = "  wandb_exp_name ....... llm\n" + life(0)
+    unnamed = analysed(put(tmp_path / "a", train_log=printed(0)), job_name="mine")
+    own = "  wandb_exp_name ....... llm\n" + printed(0)
     named = analysed(put(tmp_path / "b", train_log=own), job_name="mine")
     assert unnamed.job.name == named.job.name == "mine"
     said = {one.code: one.message for one in named.diagnostics}
@@ -114,16 +114,16 @@ def test_the_only_job_may_be_called_otherwise(tmp_path: Path) -> None:
     assert "job_named_otherwise" not in {one.code for one in unnamed.diagnostics}
 
 
-def test_a_job_of_a_folder_is_listed_alone(tmp_path: Path) -> None:
+def test_job_of_a_folder_is_listed_alone(tmp_path: Path) -> None:
     """Regression: all text of the sources had the requested name and was listed as one job."""
-    some = put(tmp_path, exp1__train_log=life(0), exp2__train_log=life(100))
+    some = put(tmp_path, exp1__train_log=printed(0), exp2__train_log=printed(100))
     assert [(one.name, one.attempts) for one in goodput_cli.jobs(str(some), job_name="exp1").jobs] == [("exp1", 1)]
     assert [(one.name, one.attempts) for one in goodput_cli.jobs(str(some), job_name="mine").jobs] == [("mine", 2)]
 
 
-def test_tables_may_have_old_names(tmp_path: Path) -> None:
+def test_tables_with_old_job_names_are_matched(tmp_path: Path) -> None:
     """The allocations of `llama` are within the time of both jobs, or of one."""
-    some = put(tmp_path / "logs", exp1__llama_log=life(0), exp2__llama_log=life(20), exp3__sft_log=life(300))
+    some = put(tmp_path / "logs", exp1__llama_log=printed(0), exp2__llama_log=printed(20), exp3__sft_log=printed(300))
     labels, held = tmp_path / "labels.csv", tmp_path / "held.csv"
     labels.write_text("job,team\nllama,vision\nexp3/sft,nlp\nsft,other\n")
     span = "2026-03-01T10:00:00Z,2026-03-01T10:{}:00Z"
@@ -137,16 +137,14 @@ def test_tables_may_have_old_names(tmp_path: Path) -> None:
         "allocations may use the old name", "an allocation that matches several of them is assigned to none",
         "labels may use the old name", "labels may use the old name",
     ]  # fmt: skip
-    apart = put(tmp_path / "apart", exp1__llama_log=life(0), exp2__llama_log=life(300))
+    apart = put(tmp_path / "apart", exp1__llama_log=printed(0), exp2__llama_log=printed(300))
     report = goodput_cli.fleet_report(str(apart), allocations=[held])
     assert [row.accelerators for row in report.runs] == [8, None]
 
 
-def test_settings_of_a_job_may_have_its_old_name(
-    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settings_with_an_old_job_name_apply(tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings for another job whose name only ends the same are rejected."""
-    put(tmp_path, exp1__llama_log=life(0), exp2__sft_log=life(300))
+    put(tmp_path, exp1__llama_log=printed(0), exp2__sft_log=printed(300))
     (tmp_path / "goodput.toml").write_text("[job.llama]\nfail-if = 'goodput>50'\n[job.run]\nstall-factor = 2\n")
     monkeypatch.chdir(tmp_path)
     assert run(["analyze", ".", "-j", "exp1/llama"]) == 3
@@ -163,39 +161,39 @@ def test_settings_of_a_job_may_have_its_old_name(
     assert "warning: goodput.toml: [job.llama] is not applied to exp1/llama" in capsys.readouterr().err
 
 
-def test_a_sweep_in_folders_that_count_is_a_job_each(tmp_path: Path, capsys: Output) -> None:
+def test_sweep_in_numbered_folders_is_one_job_each(tmp_path: Path, capsys: Output) -> None:
     """Three runs in sequence, each from its first step: three restarts without a restore are implausible."""
-    behind = {f"multirun__2026-03-01__10-00-00__{n}__train_log": life(100 * n) for n in range(3)}
+    behind = {f"multirun__2026-03-01__10-00-00__{n}__train_log": printed(100 * n) for n in range(3)}
     assert jobs(put(tmp_path / "a", **behind), capsys) == {f"multirun/{n}": 1 for n in range(3)}
-    beside = {f"multirun__2026-03-01__10-00-00__{n}__train_log": life(2 * n) for n in range(3)}
+    beside = {f"multirun__2026-03-01__10-00-00__{n}__train_log": printed(2 * n) for n in range(3)}
     assert jobs(put(tmp_path / "b", **beside), capsys) == {f"multirun/{n}": 1 for n in range(3)}
-    named = put(tmp_path / "c", exp1__train_log=life(0), exp2__train_log=life(100))
+    named = put(tmp_path / "c", exp1__train_log=printed(0), exp2__train_log=printed(100))
     assert jobs(named, capsys) == {"exp1": 1, "exp2": 1}
     with pytest.raises(UsageError, match="'exp1', 'exp2'"):
         analysed(named)
     assert analysed(named, join=True).job.attempts == 2
 
 
-def test_files_that_say_something_are_jobs_of_their_folders(tmp_path: Path, capsys: Output) -> None:
-    sweep = put(tmp_path / "a", exp1__llama_log=life(0), exp2__llama_log=life(100))
+def test_files_with_specific_names_are_jobs_of_their_folders(tmp_path: Path, capsys: Output) -> None:
+    sweep = put(tmp_path / "a", exp1__llama_log=printed(0), exp2__llama_log=printed(100))
     assert jobs(sweep, capsys) == {"exp1/llama": 1, "exp2/llama": 1}
     assert analysed(sweep, job_name="llama").job.attempts == 2  # With --job-name, they are one job.
-    beside = put(tmp_path / "b", alpha__llama_log=life(0), beta__llama_log=life(20), beta__sft_log=life(300))
+    beside = put(tmp_path / "b", alpha__llama_log=printed(0), beta__llama_log=printed(20), beta__sft_log=printed(300))
     assert jobs(beside, capsys) == {"alpha/llama": 1, "beta/llama": 1, "beta/sft": 1}
-    lives = {f"llm__attempt_{n}__llama_log": life(200 * n) for n in range(2)}
-    assert jobs(put(tmp_path / "c", **lives, other__train_log=life(0)), capsys) == {"llm/llama": 2, "other": 1}
-    nodes = {f"{host}__llama_log": life(0) + life(400, 51, 90) for host in ("gpu-a17", "gpu-b03")}
+    lives = {f"llm__attempt_{n}__llama_log": printed(200 * n) for n in range(2)}
+    assert jobs(put(tmp_path / "c", **lives, other__train_log=printed(0)), capsys) == {"llm/llama": 2, "other": 1}
+    nodes = {f"{host}__llama_log": printed(0) + printed(400, 51, 90) for host in ("gpu-a17", "gpu-b03")}
     assert jobs(put(tmp_path / "d", **nodes), capsys) == {"llama": 2}
 
 
-def test_folders_of_days_and_months_say_when(tmp_path: Path, capsys: Output) -> None:
-    days = {"monday__train_log": life(0) + ERROR, "tuesday__train_log": life(86_400, 51)}
+def test_folders_named_by_days_and_months_are_dates(tmp_path: Path, capsys: Output) -> None:
+    days = {"monday__train_log": printed(0) + ERROR, "tuesday__train_log": printed(86_400, 51)}
     assert jobs(put(tmp_path / "llm", **days), capsys) == {"train": 2}
-    months = {"jan__train_log": life(0), "feb__train_log": life(86_400)}
+    months = {"jan__train_log": printed(0), "feb__train_log": printed(86_400)}
     assert jobs(put(tmp_path / "two", **months), capsys) == {"jan": 1, "feb": 1}
 
 
-def test_a_doubt_stands_in_the_row_of_a_fleet_as_beside_the_headline(tmp_path: Path, capsys: Output) -> None:
+def test_warning_is_in_the_fleet_row_and_next_to_the_headline(tmp_path: Path, capsys: Output) -> None:
     crash = [{"job_start_time": 0}, *({"step_count": n, "step_start_time": n} for n in range(1, 301))]
     again = [{"job_end_time": 302}, {"job_start_time": 310}]
     again += [{"step_count": n, "step_start_time": 310 + n} for n in range(1, 31)]
@@ -204,8 +202,8 @@ def test_a_doubt_stands_in_the_row_of_a_fleet_as_beside_the_headline(tmp_path: P
         json.dumps({"job_name": "c", **{k: v + begin if k.endswith("time") else v for k, v in one.items()}})
         for one in (*crash, *again, {"job_end_time": 341})
     ]
-    other = life(0).replace("2.0E+00", "3.0E+00")
-    put(tmp_path, c__c_jsonl="\n".join(lines), b__sweep_1_log=life(0), b__sweep_2_log=other, a__train_log=life(0))
+    other = printed(0).replace("2.0E+00", "3.0E+00")
+    put(tmp_path, c__c_jsonl="\n".join(lines), b__sweep_1_log=printed(0), b__sweep_2_log=other, a__train_log=printed(0))
     assert run(["fleet", str(tmp_path), "--format", "json"]) == 0
     rows = {row["job"]: row["doubts"] for row in json.loads(capsys.readouterr().out)["runs"]}
     assert rows["a"] == []
@@ -223,52 +221,52 @@ def test_a_doubt_stands_in_the_row_of_a_fleet_as_beside_the_headline(tmp_path: P
     assert "c: 2 runs share this name" in " ".join(capsys.readouterr().out.split())
 
 
-def test_folders_that_count_are_one_job_that_goes_on(tmp_path: Path, capsys: Output) -> None:
-    dated = {"2026-03-01_10-00-00__train_log": life(0) + ERROR, "2026-03-01_10-05-00__train_log": life(300, 31)}
+def test_numbered_folders_that_continue_are_one_job(tmp_path: Path, capsys: Output) -> None:
+    dated = {"2026-03-01_10-00-00__train_log": printed(0) + ERROR, "2026-03-01_10-05-00__train_log": printed(300, 31)}
     assert jobs(put(tmp_path / "llm", **dated), capsys) == {"train": 2}
 
 
-def test_launches_that_a_launcher_counts_are_one_job_also_from_the_first_step(tmp_path: Path, capsys: Output) -> None:
+def test_numbered_launches_are_one_job_even_from_step_one(tmp_path: Path, capsys: Output) -> None:
     fleet = {
-        f"{job}__attempt_{n}__train_log": life(200 * n, last=40 + 40 * n) for job in ("alpha", "beta") for n in range(2)
+        f"{job}__attempt_{n}__train_log": printed(200 * n, last=40 + 40 * n)
+        for job in ("alpha", "beta")
+        for n in range(2)
     }
     assert jobs(put(tmp_path, **fleet), capsys) == {"alpha": 2, "beta": 2}
 
 
-def test_nodes_are_one_job_whatever_their_folders_are_called(tmp_path: Path, capsys: Output) -> None:
-    log = life(0) + life(400, 51, 90)
+def test_nodes_are_one_job_whatever_their_folder_names(tmp_path: Path, capsys: Output) -> None:
+    log = printed(0) + printed(400, 51, 90)
     assert jobs(put(tmp_path / "a", node0__train_log=log, node1__train_log=log), capsys) == {"train": 2}
     fleet = {f"{job}__{host}__train_log": log for job in ("alpha", "beta") for host in ("gpu-a17", "gpu-b03")}
     for path in fleet:
-        fleet[path] = log if path.startswith("alpha") else life(7)
+        fleet[path] = log if path.startswith("alpha") else printed(7)
     assert jobs(put(tmp_path / "b", **fleet), capsys) == {"alpha": 2, "beta": 1}
 
 
-def test_tasks_of_an_array_beside_one_another_are_jobs_and_behind_one_another_attempts(
-    tmp_path: Path, capsys: Output
-) -> None:
-    sweep = {f"slurm-12_{n}_out": life(2 * n, last=120) for n in range(3)}
+def test_array_tasks_are_jobs_if_parallel_else_attempts(tmp_path: Path, capsys: Output) -> None:
+    sweep = {f"slurm-12_{n}_out": printed(2 * n, last=120) for n in range(3)}
     assert jobs(put(tmp_path / "sweep", **sweep), capsys) == {f"slurm-12_{n}": 1 for n in range(3)}
-    chain = {f"slurm-12_{n}_out": life(150 * n, 1 + 60 * n, 60 + 60 * n) for n in range(3)}
+    chain = {f"slurm-12_{n}_out": printed(150 * n, 1 + 60 * n, 60 + 60 * n) for n in range(3)}
     assert jobs(put(tmp_path / "chain", **chain), capsys) == {"chain": 3}
 
 
-def test_a_death_in_the_errors_of_a_launch_is_of_its_attempt(tmp_path: Path) -> None:
-    logs = put(tmp_path, **{"slurm-31_out": life(0), "slurm-31_err": ERROR, "slurm-32_out": life(200, 31)})
+def test_death_in_an_error_file_ends_its_own_launch(tmp_path: Path) -> None:
+    logs = put(tmp_path, **{"slurm-31_out": printed(0), "slurm-31_err": ERROR, "slurm-32_out": printed(200, 31)})
     analysis = analysed(logs)
     assert (analysis.job.attempts, analysis.timeline.causes.why[0].code) == (2, "device_error")
     ((began, _),) = [(one.next_start_ns, one) for one in analysis.disruptions]
     assert began == int((BEGIN + timedelta(seconds=209)).timestamp()) * 10**9  # The first step took a second.
 
 
-def test_files_that_begin_again_are_jobs_by_names_and_attempts_by_numbers(tmp_path: Path, capsys: Output) -> None:
-    assert jobs(put(tmp_path / "a", sft_log=life(0), dpo_log=life(100)), capsys) == {"sft": 1, "dpo": 1}
-    assert jobs(put(tmp_path / "b", night1_log=life(0), night2_log=life(100)), capsys) == {"b": 2}
-    assert jobs(put(tmp_path / "c", first_log=life(0), second_log=life(100, 31)), capsys) == {"c": 2}
+def test_restarted_files_are_jobs_by_name_attempts_by_number(tmp_path: Path, capsys: Output) -> None:
+    assert jobs(put(tmp_path / "a", sft_log=printed(0), dpo_log=printed(100)), capsys) == {"sft": 1, "dpo": 1}
+    assert jobs(put(tmp_path / "b", night1_log=printed(0), night2_log=printed(100)), capsys) == {"b": 2}
+    assert jobs(put(tmp_path / "c", first_log=printed(0), second_log=printed(100, 31)), capsys) == {"c": 2}
 
 
-def test_nights_that_say_they_are_done_are_runs_of_one_job(tmp_path: Path) -> None:
-    nights = {f"night{n}_log": life(200 * n) + DONE.format(at=at(200 * n + 75)) for n in range(3)}
+def test_finished_nights_are_runs_of_one_job(tmp_path: Path) -> None:
+    nights = {f"night{n}_log": printed(200 * n) + DONE.format(at=at(200 * n + 75)) for n in range(3)}
     folder = put(tmp_path / "llm", **nights)
     rows = goodput_cli.jobs(str(folder)).jobs
     assert [(row.name, row.run, row.attempts, row.ending) for row in rows] == [
@@ -284,10 +282,10 @@ LAUNCHED = (
 )
 
 
-def test_a_job_that_cannot_be_judged_is_listed_wherever_it_lies(tmp_path: Path, capsys: Output) -> None:
+def test_unjudged_job_is_listed_in_any_folder(tmp_path: Path, capsys: Output) -> None:
     """Its folder is read before all others, whose times are the window, and both alone and with its neighbors."""
     some = put(tmp_path, a__launcher_log=LAUNCHED.format(second=0) + LAUNCHED.format(second=20))
-    put(some, a__logs__attempt_0__0__stderr_log="step 1\nstep 2\nstep 3\nstep 4\n" + ERROR, b__sft_log=life(3000))
+    put(some, a__logs__attempt_0__0__stderr_log="step 1\nstep 2\nstep 3\nstep 4\n" + ERROR, b__sft_log=printed(3000))
     report = goodput_cli.fleet_report(str(some))
     assert [row.job for row in report.runs] == ["b/sft"]
     assert [row.name for row in report.not_analysed if row.what == "job"] == ["a/launcher"]
@@ -298,14 +296,12 @@ def test_a_job_that_cannot_be_judged_is_listed_wherever_it_lies(tmp_path: Path, 
 @pytest.mark.parametrize(
     "files",
     [
-        {"run__node-0_log": life(0), "run__node-1_log": life(0), "run__gpu-b03_log": ERROR},
-        {"run__node-0__train_log": life(0), "run__node-1__train_log": life(0), "run__node-2__train_log": ERROR},
+        {"run__node-0_log": printed(0), "run__node-1_log": printed(0), "run__gpu-b03_log": ERROR},
+        {"run__node-0__train_log": printed(0), "run__node-1__train_log": printed(0), "run__node-2__train_log": ERROR},
     ],
     ids=["files of a folder", "folders of nodes"],
 )
-def test_a_file_that_tells_of_a_death_alone_is_of_the_job_beside_it(
-    tmp_path: Path, capsys: Output, files: dict[str, str]
-) -> None:
+def test_file_with_only_a_death_joins_the_job_next_to_it(tmp_path: Path, capsys: Output, files: dict[str, str]) -> None:
     """Regression: fleets and lists omitted the death and reported the file as unreadable."""
     some = put(tmp_path, **files)
     ((name, _),) = jobs(some, capsys).items()

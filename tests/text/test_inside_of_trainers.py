@@ -67,7 +67,7 @@ def test_nemo_rl_waits_for_its_generators(tmp_path: Path) -> None:
     assert analysis.job.kept_range == (11, 16)
 
 
-def test_steps_of_nemo_rl_count_on_through_epochs(tmp_path: Path) -> None:
+def test_nemo_rl_steps_continue_through_epochs(tmp_path: Path) -> None:
     once = nemo_rl(range(1, 4)).splitlines()
     two = [f"{HEADING} Epoch 1/2 {HEADING}", *once[:-1], f"{HEADING} Epoch 2/2 {HEADING}", *once[1:]]
     analysis = analyze(tmp_path, "\n".join(two) + "\n")
@@ -80,14 +80,14 @@ def openrlhf(mark: str, step: int, total: float) -> str:
     return f"INFO 03-01 10:{step:02}:00 ppo_trainer.py:547] {mark}Global step {step}: {status}"
 
 
-def test_openrlhf_in_turns_generates_within_its_steps(tmp_path: Path) -> None:
+def test_openrlhf_synchronous_generation_is_inside_steps(tmp_path: Path) -> None:
     analysis = analyze(tmp_path, "\n".join(openrlhf("✨ ", step, 84.25) for step in range(1, 9)) + "\n")
     (one,) = analysis.step_phases
     assert one.net_step_ns is None  # The sum of the others is not wall time.
     assert seconds(analysis) == {"train": 8 * 52.75, "generate": 240, "sync": 12}
 
 
-def test_openrlhf_beside_its_generators_has_wall_times(tmp_path: Path) -> None:
+def test_openrlhf_asynchronous_generation_has_wall_times(tmp_path: Path) -> None:
     analysis = analyze(tmp_path, "\n".join(openrlhf("", step, 60.0) for step in range(1, 9)) + "\n")
     (one,) = analysis.step_phases
     assert one.net_step_ns == 480_000_000_000
@@ -134,7 +134,7 @@ DETECTRON2 = (
 )
 
 
-def test_detectron2_names_data_and_its_steps_stay_those_of_the_stamps(tmp_path: Path) -> None:
+def test_detectron2_data_phase_does_not_change_step_times(tmp_path: Path) -> None:
     text = "".join(DETECTRON2.format(minute=at, step=20 * at - 1) for at in range(1, 11))
     analysis = analyze(tmp_path, text, "log.txt")
     assert seconds(analysis)["data"] == pytest.approx(150)
@@ -143,7 +143,7 @@ def test_detectron2_names_data_and_its_steps_stay_those_of_the_stamps(tmp_path: 
     assert without.segments.to_csv() == analysis.segments.to_csv()
 
 
-def test_running_counts_of_the_trainer_are_totals(tmp_path: Path) -> None:
+def test_trainer_running_counts_are_totals(tmp_path: Path) -> None:
     text = """2026-03-01 10:00:00,000 - INFO - ***** Running training *****
 {'loss': 2.5, 'learning_rate': 5e-05, 'epoch': 0.1, 'num_input_tokens_seen': 100000}
  10%|█         | 10/100 [00:10<01:30,  1.00s/it]
@@ -161,7 +161,7 @@ def mllog(key: str, ms: int, value: object = None, **metadata: object) -> str:
     return f":::MLLOG {json.dumps({**entry, 'value': value, 'metadata': metadata})}"
 
 
-def test_mlperf_names_the_size_of_a_step(tmp_path: Path) -> None:
+def test_mlperf_contains_the_size_of_a_step(tmp_path: Path) -> None:
     lines = [mllog("global_batch_size", 0, 256), mllog("max_sequence_length", 0, 8192), mllog("run_start", 1000)]
     lines += [mllog("block_start", 2000, step=0)]
     for step in (10, 20, 30):
@@ -205,7 +205,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("line", "message"), BAD)
-def test_what_cannot_be_a_phase_is_told_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+def test_invalid_phase_is_reported_with_its_line(tmp_path: Path, line: str, message: str) -> None:
     good = [f"step {step} took 1s data 200ms t/fwd:0.5 t/opt:0.25 t/new:0.01" for step in range(1, 9)]
     analysis = mapped(tmp_path, [*good, line])
     (one,) = (one for one in analysis.diagnostics if one.code == "bad_phase")
@@ -215,7 +215,7 @@ def test_what_cannot_be_a_phase_is_told_with_its_line(tmp_path: Path, line: str,
     assert analysis.job.kept_range == (2, 9)
 
 
-def test_phases_that_overlap_are_said(tmp_path: Path) -> None:
+def test_overlapping_phases_are_reported(tmp_path: Path) -> None:
     analysis = mapped(tmp_path, [f"step {step} took 1s data 500ms t/fwd:0.75" for step in range(1, 9)])
     (one,) = (one for one in analysis.diagnostics if one.code == "phases_overlap")
     assert one.message == "step phases take 2.00 s longer than their steps"
@@ -228,7 +228,7 @@ WORDS = st.one_of(
 
 
 @given(st.lists(st.tuples(WORDS, WORDS, WORDS, WORDS), min_size=1, max_size=6))
-def test_no_line_is_a_traceback_or_a_negative_phase(
+def test_mutated_lines_never_raise_or_give_negative_phases(
     tmp_path_factory: pytest.TempPathFactory, words: list[tuple[str, str, str, str]]
 ) -> None:
     folder = tmp_path_factory.mktemp("lines")
@@ -240,7 +240,7 @@ def test_no_line_is_a_traceback_or_a_negative_phase(
 
 
 @given(st.integers(0, 3000), st.text(max_size=6), st.integers(0, 3000))
-def test_blocks_that_were_cut_are_read_as_far_as_they_go(
+def test_truncated_blocks_are_read_up_to_their_end(
     tmp_path_factory: pytest.TempPathFactory, at: int, what: str, until: int
 ) -> None:
     folder = tmp_path_factory.mktemp("blocks")

@@ -84,7 +84,7 @@ def megatron(*runs: tuple[float, int, int]) -> str:
     )
 
 
-def beside(
+def analyzed(
     folder: Path, log: str, *objects: dict[str, Any], job: str | None = "llm-7b", split: bool = False
 ) -> Analysis:
     """Return the analysis of a log with objects: one list, or a file each."""
@@ -103,8 +103,8 @@ def beside(
 ADMITTED = workload(0, condition("QuotaReserved", 420), condition("Admitted", 480))
 
 
-def test_lists_of_jobs_say_what_the_analysis_says(tmp_path: Path) -> None:
-    analysis = beside(tmp_path, megatron((620, 1, 20)), ADMITTED, pod(0, 481, 500, over(540, 1012, 1)), job=None)
+def test_job_list_agrees_with_the_analysis(tmp_path: Path) -> None:
+    analysis = analyzed(tmp_path, megatron((620, 1, 20)), ADMITTED, pod(0, 481, 500, over(540, 1012, 1)), job=None)
     (listed,) = goodput_cli.jobs(str(tmp_path), timezone="UTC").jobs
     assert (listed.start_ns, listed.end_ns) == (analysis.job.start_ns, analysis.job.end_ns)
     assert listed.ending == "crashed"
@@ -114,7 +114,7 @@ def test_lists_of_jobs_say_what_the_analysis_says(tmp_path: Path) -> None:
 def test_queue_start_up_and_the_first_failure(tmp_path: Path, split: bool) -> None:
     """Submitted at 0, admitted at 480, scheduled at 490 and 500; first ten steps completed at 620, the last at 1000."""
     pods = (pod(0, 481, 490, over(540, 1030, 137, "OOMKilled")), pod(1, 481, 500, over(545, 1060, 1)))
-    analysis = beside(tmp_path, megatron((620, 1, 20)), ADMITTED, *pods, split=split)
+    analysis = analyzed(tmp_path, megatron((620, 1, 20)), ADMITTED, *pods, split=split)
     found = seconds(analysis)
     assert (found["queued"], found["productive"], found["program_startup"]) == (500, 400, 100)
     assert (analysis.job.ending, analysis.job.end_ns // 10**9 % 3600) == ("crashed", 1030)
@@ -122,23 +122,23 @@ def test_queue_start_up_and_the_first_failure(tmp_path: Path, split: bool) -> No
     assert not codes(analysis) & {"cluster_objects_unused", "cluster_forgets"}
 
 
-def test_without_a_workload_the_queue_begins_with_the_pods(tmp_path: Path) -> None:
+def test_queue_begins_with_the_pods_without_a_workload(tmp_path: Path) -> None:
     pods = (pod(0, 100, 110, over(540, 1002, 0)), pod(1, 100, 500, over(545, 1003, 0)))
-    analysis = beside(tmp_path, megatron((620, 1, 20)), *pods)
+    analysis = analyzed(tmp_path, megatron((620, 1, 20)), *pods)
     assert (seconds(analysis)["queued"], analysis.job.ending) == (400, "clean")
 
 
-def test_what_an_early_pod_prints_does_not_end_the_queue_of_the_last(tmp_path: Path) -> None:
+def test_output_of_an_early_pod_does_not_end_the_queue(tmp_path: Path) -> None:
     early = "[2025-03-04 09:05:00] using world size: 2, data-parallel size: 2\n"
     pods = (pod(0, 100, 110, running(130)), pod(1, 100, 500, running(545)))
-    assert seconds(beside(tmp_path, early + megatron((620, 1, 20)), *pods))["queued"] == 400
+    assert seconds(analyzed(tmp_path, early + megatron((620, 1, 20)), *pods))["queued"] == 400
 
 
-def test_a_container_that_began_again_has_its_end_and_its_next_start(tmp_path: Path) -> None:
+def test_restarted_container_has_an_end_and_a_next_start(tmp_path: Path) -> None:
     """Steps until 1000; killed at 1012; restarted at 1030, first steps repeated at 1100."""
     ends = (over(540, 1012, 137, "OOMKilled"), over(541, 1013, 1))
     pods = [pod(at, 481, 500, running(1030 + at), ends[at], restarts=1) for at in (0, 1)]
-    analysis = beside(tmp_path, megatron((620, 1, 20), (1100, 16, 30)), ADMITTED, *pods)
+    analysis = analyzed(tmp_path, megatron((620, 1, 20), (1100, 16, 30)), ADMITTED, *pods)
     (one,) = analysis.disruptions
     assert (one.ended, one.cause, one.cause_certainty) == ("crashed", "host_oom", "confirmed")
     assert [at // 10**9 % 3600 for at in (one.last_sign_of_life_ns, one.next_start_ns)] == [1012, 1030]
@@ -146,30 +146,30 @@ def test_a_container_that_began_again_has_its_end_and_its_next_start(tmp_path: P
     assert "cluster_forgets" not in codes(analysis)
 
 
-def test_lives_that_are_forgotten_are_said_and_unknown(tmp_path: Path) -> None:
+def test_forgotten_container_ends_are_reported_and_unknown(tmp_path: Path) -> None:
     """Three restarts, but the object keeps only the last end: the first two deaths are unknown."""
     pods = [pod(0, 481, 500, running(2030), over(1700, 2012, 1), restarts=3)]
     log = megatron((620, 1, 20), (1200, 16, 30), (1800, 26, 35), (2100, 31, 50))
-    analysis = beside(tmp_path, log, ADMITTED, *pods)
+    analysis = analyzed(tmp_path, log, ADMITTED, *pods)
     assert [one.ended for one in analysis.disruptions] == ["silent", "silent", "crashed"]
     assert "cluster_forgets" in codes(analysis)
     assert seconds(analysis)["queued"] == 500
 
 
-def test_snapshots_of_all_times_tell_of_all_lives(tmp_path: Path) -> None:
+def test_snapshots_at_all_times_show_all_attempts(tmp_path: Path) -> None:
     first = pod(0, 481, 500, running(1030), over(540, 1012, 1), restarts=1)
     second = pod(0, 481, 500, running(1630), over(1030, 1612, 137, "OOMKilled"), restarts=2)
     log = megatron((620, 1, 20), (1100, 16, 40), (1700, 36, 50))
-    analysis = beside(tmp_path, log, ADMITTED, first, second)
+    analysis = analyzed(tmp_path, log, ADMITTED, first, second)
     assert [one.ended for one in analysis.disruptions] == ["crashed", "crashed"]
     assert "cluster_forgets" not in codes(analysis)
 
 
-def test_a_second_admission_overwrites_the_first_which_is_said(tmp_path: Path) -> None:
+def test_second_admission_overwrites_the_first_with_a_warning(tmp_path: Path) -> None:
     """Preempted at 1010 and admitted again at 1500: the first admission is overwritten."""
     again = workload(0, condition("Admitted", 1500), condition("Evicted", 1500, "False", "QuotaReserved"))
     pods = [pod(0, 1501, 1510, running(1530))]
-    analysis = beside(tmp_path, megatron((620, 1, 20), (1600, 16, 30)), again, *pods)
+    analysis = analyzed(tmp_path, megatron((620, 1, 20), (1600, 16, 30)), again, *pods)
     assert "cluster_forgets" in codes(analysis)
     (one,) = analysis.disruptions
     assert one.ended == "silent"
@@ -177,31 +177,31 @@ def test_a_second_admission_overwrites_the_first_which_is_said(tmp_path: Path) -
     assert seconds(analysis)["queued"] == 9  # Of the second pods.
 
 
-def test_a_workload_that_is_evicted_for_another_ends_it_as_preempted(tmp_path: Path) -> None:
+def test_workload_evicted_for_another_is_preempted(tmp_path: Path) -> None:
     gone = workload(0, condition("Admitted", 1010, "False"), condition("Evicted", 1010, "True", "Preempted"))
-    analysis = beside(tmp_path, megatron((620, 1, 20)), gone, pod(0, 481, 500, running(540)))
+    analysis = analyzed(tmp_path, megatron((620, 1, 20)), gone, pod(0, 481, 500, running(540)))
     assert (analysis.job.ending, analysis.job.end_ns // 10**9 % 3600) == ("terminated", 1010)
 
 
-def test_an_evicted_pod_ends_it_and_says_why(tmp_path: Path) -> None:
+def test_evicted_pod_ends_the_attempt_with_a_cause(tmp_path: Path) -> None:
     target = condition("DisruptionTarget", 1005, reason="PreemptionByScheduler")
     state = over(540, 1009, 143)
     pods = [pod(0, 481, 500, state, conditions=[condition("PodScheduled", 500), target], phase="Failed")]
     again = [pod(0, 1020, 1220, running(1240), uid="second")]
-    analysis = beside(tmp_path, megatron((620, 1, 20), (1300, 16, 30)), *pods, *again)
+    analysis = analyzed(tmp_path, megatron((620, 1, 20), (1300, 16, 30)), *pods, *again)
     (one,) = analysis.disruptions
     assert (one.ended, one.cause) == ("preempted", "preempted")
     assert seconds(analysis)["queued"] == 19 + 200
 
 
-def test_a_sidecar_that_is_told_to_stop_ends_nothing(tmp_path: Path) -> None:
+def test_stopped_sidecar_ends_nothing(tmp_path: Path) -> None:
     pods = [pod(0, 481, 500, over(540, 1004, 0), sidecar=over(530, 1009, 143))]
-    assert beside(tmp_path, megatron((620, 1, 20)), *pods).job.ending == "clean"
+    assert analyzed(tmp_path, megatron((620, 1, 20)), *pods).job.ending == "clean"
 
 
-def test_objects_of_another_job_or_another_time_say_nothing(tmp_path: Path) -> None:
+def test_objects_of_another_job_or_time_are_ignored(tmp_path: Path) -> None:
     log = megatron((620, 1, 20))
-    alone = beside(tmp_path / "alone", log)
+    alone = analyzed(tmp_path / "alone", log)
     late = json.loads(json.dumps(pod(0, 481, 500, over(540, 1012, 1))).replace("2025-03-04", "2025-03-11"))
     cases = {
         "time": (late, "llm-7b"),
@@ -209,26 +209,26 @@ def test_objects_of_another_job_or_another_time_say_nothing(tmp_path: Path) -> N
         "half": (pod(0, 700, 705, running(710), owner="other"), None),
     }
     for name, (one, job) in cases.items():
-        analysis = beside(tmp_path / name, log, one, job=job)
+        analysis = analyzed(tmp_path / name, log, one, job=job)
         assert "cluster_objects_unused" in codes(analysis), name
         assert (analysis.window, analysis.badput, analysis.job.ending) == (
             alone.window, alone.badput, alone.job.ending
         )  # fmt: skip
 
 
-def test_one_job_and_objects_of_one_job_that_fit_are_of_each_other(tmp_path: Path) -> None:
+def test_single_job_matches_fitting_objects_of_a_single_job(tmp_path: Path) -> None:
     pods = [pod(0, 481, 500, over(540, 1012, 137, "OOMKilled"), owner="exp-42")]
-    analysis = beside(tmp_path, megatron((620, 1, 20)), *pods, job=None)
+    analysis = analyzed(tmp_path, megatron((620, 1, 20)), *pods, job=None)
     assert (seconds(analysis)["queued"], analysis.job.ending) == (19, "crashed")
 
 
-def test_a_container_that_ends_while_training_goes_on_ends_nothing(tmp_path: Path) -> None:
+def test_container_that_ends_during_training_ends_nothing(tmp_path: Path) -> None:
     pods = [pod(0, 481, 500, over(540, 800, 1))]
-    analysis = beside(tmp_path, megatron((620, 1, 40)), *pods)
+    analysis = analyzed(tmp_path, megatron((620, 1, 40)), *pods)
     assert (analysis.job.ending, analysis.job.attempts) == ("not_logged", 1)
 
 
-def test_starts_of_a_recorder_are_the_start_of_the_cluster(tmp_path: Path) -> None:
+def test_recorder_starts_are_the_cluster_start(tmp_path: Path) -> None:
     """Two hosts log a begin at 550 and 560; from 500 on, it is one start-up."""
     base = 1741078800
     lines = [{"job_name": "llm-7b", "job_start_time": base + at} for at in (550, 560)]
@@ -241,22 +241,22 @@ def test_starts_of_a_recorder_are_the_start_of_the_cluster(tmp_path: Path) -> No
     assert seconds(analysis)["queued"] == 500
 
 
-def test_a_job_that_is_deleted_but_for_its_owner_ends_with_it(tmp_path: Path) -> None:
+def test_deleted_job_with_an_owner_ends_with_it(tmp_path: Path) -> None:
     about = {"name": "llm-7b", "uid": "j", "creationTimestamp": clock(0)}
     failed = {"conditions": [condition("Failed", 1020, reason="DeadlineExceeded")], "startTime": clock(480)}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": about, "spec": {}, "status": failed}
-    analysis = beside(tmp_path, megatron((620, 1, 20)), ADMITTED, job)
+    analysis = analyzed(tmp_path, megatron((620, 1, 20)), ADMITTED, job)
     assert (analysis.job.ending, analysis.job.end_ns // 10**9 % 3600) == ("crashed", 1020)
 
 
-def test_hostile_objects_are_no_traceback(tmp_path: Path) -> None:
+def test_hostile_objects_raise_no_traceback(tmp_path: Path) -> None:
     log = megatron((620, 1, 20))
-    alone = beside(tmp_path / "alone", log)
+    alone = analyzed(tmp_path / "alone", log)
     bad: list[Any] = [None, 7, "x", [], {}, [None], {"conditions": 3}, {"conditions": [None, 3, {"type": []}]}]
     for at, value in enumerate(bad):
         one = pod(0, 481, 500, running(540))
         for key in ("metadata", "spec", "status"):
-            analysis = beside(tmp_path / f"{at}-{key}", log, {**one, key: value})
+            analysis = analyzed(tmp_path / f"{at}-{key}", log, {**one, key: value})
             assert (analysis.job.attempts, analysis.job.last_step) == (1, alone.job.last_step)
         (tmp_path / "lone.json").write_text(json.dumps({"kind": "List", "items": value}))
         with pytest.raises(goodput_cli.GoodputError):

@@ -8,7 +8,7 @@ import pytest
 
 import goodput_cli
 from tests.text.support import analysed, codes, written
-from tests.text.test_folders import ERROR, at, life
+from tests.text.test_folders import ERROR, at, printed
 from tests.text.test_progress_bars import TRAINER, state, trained
 
 START = "[before the start of training step] datetime: {at} \n"
@@ -27,24 +27,24 @@ line = "Starting training"
 
 def night(begin: int, last: int = 60, total: int = 60) -> str:
     """Return Megatron output of a process without its final line."""
-    return START.format(at=at(begin)) + life(begin, 1, last).replace("1000 | consumed", f"{total:4d} | consumed")
+    return START.format(at=at(begin)) + printed(begin, 1, last).replace("1000 | consumed", f"{total:4d} | consumed")
 
 
 def ended(folder: Path, **files: str) -> str | None:
     return analysed(written(folder, **files)).job.ending
 
 
-def test_the_last_of_all_iterations_is_a_finish(tmp_path: Path) -> None:
+def test_last_planned_iteration_finishes_the_job(tmp_path: Path) -> None:
     """The job ends with its last activity, including a save after the step."""
     saved = f"[{at(75)}] successfully saved checkpoint from iteration      60 to /ckpt\n"
     analysis = analysed(written(tmp_path / "a", train_log=night(0) + saved))
     assert (analysis.job.ending, analysis.window.end_ns) == ("clean", analysis.job.end_ns)
     assert "end_not_logged" not in codes(analysis)
     assert ended(tmp_path / "b", train_log=night(0, 59)) == "not_logged"
-    assert ended(tmp_path / "c", train_log=life(0)) == "not_logged"
+    assert ended(tmp_path / "c", train_log=printed(0)) == "not_logged"
 
 
-def test_a_death_behind_the_last_step_goes_before_it(tmp_path: Path) -> None:
+def test_death_after_the_last_step_takes_precedence(tmp_path: Path) -> None:
     assert ended(tmp_path / "a", train_log=night(0) + ERROR) == "crashed"
     assert ended(tmp_path / "b", train_log=night(0), train_err=ERROR) != "clean"
     killed = f"slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT {at(90).replace(' ', 'T')} DUE TO TIME LIMIT ***\n"
@@ -55,7 +55,7 @@ def test_a_death_behind_the_last_step_goes_before_it(tmp_path: Path) -> None:
     assert ended(tmp_path / "e", **other) == "clean"
 
 
-def test_nights_that_reach_the_last_step_are_runs_of_their_own(tmp_path: Path) -> None:
+def test_nights_that_reach_the_last_step_are_separate_runs(tmp_path: Path) -> None:
     """As one run, goodput would be 25 %, but each night trained all of its steps."""
     nights = written(tmp_path / "run", train_log="".join(night(10_000 * number) for number in range(4)))
     analysis = analysed(nights)
@@ -66,9 +66,9 @@ def test_nights_that_reach_the_last_step_are_runs_of_their_own(tmp_path: Path) -
     assert analysed(crashed).job.attempts == 2
 
 
-def test_steps_that_follow_say_that_it_was_not_the_last(tmp_path: Path) -> None:
+def test_later_steps_show_that_it_was_not_the_last(tmp_path: Path) -> None:
     """A longer stage in the same process, and another node that has not reached the step."""
-    on = life(100, 61, 100).replace("1000 | consumed", " 100 | consumed")
+    on = printed(100, 61, 100).replace("1000 | consumed", " 100 | consumed")
     assert ended(tmp_path / "a", train_log=night(0) + on) == "clean"
     assert analysed(tmp_path / "a").job.attempts == 1
     assert ended(tmp_path / "b", train_log=night(0) + on.replace(" 100 | consumed", "1000 | consumed")) == "not_logged"
@@ -76,7 +76,7 @@ def test_steps_that_follow_say_that_it_was_not_the_last(tmp_path: Path) -> None:
     assert ended(tmp_path / "c", train_log=behind) == "not_logged"
 
 
-def test_only_the_bar_of_all_training_finishes_it(tmp_path: Path) -> None:
+def test_only_the_bar_of_the_whole_training_finishes_it(tmp_path: Path) -> None:
     """The Trainer's bar at 100 % counts; bars of evaluations and epochs do not, whatever their name."""
     whole, half = (TRAINER.format(minute=0) + trained(range(1, last + 1), 2, 2) for last in (100, 50))
     evaluation = state(0, 10, 0) + " ?it/s]" + state(10, 10, 20) + "  2.00s/it]\n"
@@ -93,14 +93,14 @@ def test_only_the_bar_of_all_training_finishes_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("total", "ending"), [("40", "clean"), ("41", "not_logged"), ("?", "not_logged")])
-def test_a_mapping_says_where_the_total_stands(tmp_path: Path, total: str, ending: str) -> None:
+def test_mapping_defines_the_total_field(tmp_path: Path, total: str, ending: str) -> None:
     steps = "".join(f"{at(step)} step {step} of {total}\n" for step in range(1, 41))
     folder = written(tmp_path / "run", a_log=f"{at(0)} Starting training\n{steps}")
     (tmp_path / "mine.toml").write_text(MAPPING)
     assert analysed(folder, mapping=[str(tmp_path / "mine.toml")]).job.ending == ending
 
 
-def test_ranks_end_where_the_slowest_does(tmp_path: Path) -> None:
+def test_ranks_end_with_the_slowest(tmp_path: Path) -> None:
     """In one file, a rank lags by a step, and the job ends only when it arrives; files of ranks behave the same."""
     (tmp_path / "mine.toml").write_text(MAPPING)
     for last, ending in ((40, "clean"), (39, "not_logged")):

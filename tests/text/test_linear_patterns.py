@@ -117,7 +117,7 @@ def test_patterns_are_linear(file: Path, deep: None) -> None:
             assert worse_than_linear(pattern, method, ends=BOTH_ENDS[:1]) is None, where
 
 
-def test_what_is_left_out_is_there_and_needs_it(deep: None) -> None:
+def test_listed_exceptions_exist_and_are_needed(deep: None) -> None:
     found = {where: (method, pattern) for file in FILES for where, method, pattern in patterns(file)}
     assert len(found) > 180
     assert found.keys() >= BOUNDED.keys()
@@ -152,7 +152,7 @@ def deep() -> Iterator[None]:
         (r"\|? *(?:(?P<n>\d+) *)? *\[", "search"),
     ],
 )
-def test_what_goes_back_and_forth_is_told(written: str, method: str, deep: None) -> None:
+def test_backtracking_patterns_are_detected(written: str, method: str, deep: None) -> None:
     assert worse_than_linear(re.compile(written), method) is not None
 
 
@@ -160,11 +160,11 @@ def test_what_goes_back_and_forth_is_told(written: str, method: str, deep: None)
     ("written", "method"),
     [(r"\d+:", "match"), (r"(?<!\d)\d++:", "search"), (r"a*+a*b", "match"), (r"x[^xy]{0,200}y", "finditer")],
 )
-def test_what_does_not_is_left_alone(written: str, method: str, deep: None) -> None:
+def test_linear_patterns_are_accepted(written: str, method: str, deep: None) -> None:
     assert worse_than_linear(re.compile(written), method) is None
 
 
-def test_the_count_is_of_what_python_does(deep: None) -> None:
+def test_count_equals_the_steps_of_python(deep: None) -> None:
     """The count finds the same matches as Python in lines of real logs."""
     samples = sorted((Path(__file__).parent / "samples").rglob("*"))
     lines = [

@@ -34,7 +34,7 @@ AGAIN = line(60, STEP, 25)
         ([*STEPS, line(45, BACK), line(60, STEP, 50)], False),  # No step decreases.
     ],
 )
-def test_process_lives_on_where_a_line_shows_it(lines: list[LogLine], *, is_rollback: bool) -> None:
+def test_process_continues_if_a_line_shows_it(lines: list[LogLine], *, is_rollback: bool) -> None:
     found = with_living_processes(lines)
     named = [(one.event.process, one.time) for one in found if one.event is not None and one.event.process]
     assert [name for name, _ in named] == (["process 1"] * 2 if is_rollback else [])

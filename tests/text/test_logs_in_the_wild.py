@@ -134,7 +134,7 @@ READ: dict[str, tuple[str, Truth]] = {
 
 
 @pytest.mark.parametrize("name", READ)
-def test_what_is_read(tmp_path: Path, name: str) -> None:
+def test_known_shapes_are_read(tmp_path: Path, name: str) -> None:
     text, (steps, seconds) = READ[name]
     analysis = read(tmp_path, text)
     window = (analysis.window.end_ns - analysis.window.start_ns) / NS
@@ -146,7 +146,7 @@ def test_what_is_read(tmp_path: Path, name: str) -> None:
     assert analysis.goodput.percent > 90
 
 
-def test_a_step_that_two_programs_print_without_a_stamp_takes_its_time_once(tmp_path: Path) -> None:
+def test_step_printed_by_two_programs_counts_once(tmp_path: Path) -> None:
     """GPT-NeoX: DeepSpeed and Megatron each print every record, here 40 of 10 steps of 2 s."""
     text = "".join(
         f"steps: {n} loss: 5.2150 iter time (s): 2.000 samples/sec: 512.000\n"
@@ -160,7 +160,7 @@ def test_a_step_that_two_programs_print_without_a_stamp_takes_its_time_once(tmp_
     assert analysis.goodput.percent > 95
 
 
-def test_the_time_of_a_hundred_steps_is_not_that_of_one(tmp_path: Path) -> None:
+def test_time_of_100_steps_is_not_taken_for_one(tmp_path: Path) -> None:
     """TensorFlow's Estimator, 20 lines, 40 s apart."""
     log = "INFO:tensorflow:loss = 9.1, step = 0\n"
     log += every(20, 40, lambda n, _: f"INFO:tensorflow:loss = 8.1, step = {100 * n} (40.0 sec)")
@@ -189,27 +189,27 @@ REFUSALS = {name: (text, word) for name, text, word in refusals()}
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_what_is_refused(tmp_path: Path, name: str) -> None:
+def test_ambiguous_shapes_are_refused_with_a_reason(tmp_path: Path, name: str) -> None:
     text, word = REFUSALS[name]
     (tmp_path / "train.log").write_text(text, encoding="utf-8")
     (reason, *_) = draft_mapping(str(tmp_path / "train.log")).refused
     assert word in reason
 
 
-def test_a_clock_that_is_set_back_in_autumn_is_said(tmp_path: Path) -> None:
+def test_clock_set_back_in_autumn_is_reported(tmp_path: Path) -> None:
     """Local times of Berlin, read as UTC: one hour occurs twice."""
     hours = [f"2025-10-26 {2 if n < 90 else 1 + n // 60:02d}:{n % 60:02d}:00" for n in range(30, 240)]
     log = "".join(f"{stamp} INFO step {n}/1000 loss 2.1\n" for n, stamp in enumerate(hours, 1))
     assert "stamps_go_back" in codes(read(tmp_path, log))
 
 
-def test_samples_in_brackets_are_said_to_be_taken_for_steps(tmp_path: Path) -> None:
+def test_samples_in_brackets_taken_as_steps_are_reported(tmp_path: Path) -> None:
     log = epochs(lambda e, i, s: f"{at(s)} Train Epoch: {e + 1} [{64 * i}/32000 ({i // 5}%)]\tLoss: 0.3")
     said = [one.message for one in read(tmp_path, log).diagnostics if one.code == "drafted_mapping"]
     assert any("does not count samples" in one for one in said)
 
 
-def test_a_number_of_evaluations_is_no_step(tmp_path: Path) -> None:
+def test_number_of_evaluations_is_not_a_step(tmp_path: Path) -> None:
     log = every(60, 3, lambda n, s: f"{at(s)} - INFO - ***** Running evaluation: batch_idx = {n} *****")
     (tmp_path / "train.log").write_text(log, encoding="utf-8")
     (reason, *_) = draft_mapping(str(tmp_path / "train.log")).refused
@@ -234,7 +234,7 @@ def test_full_count_that_starts_again_is_next_epoch(tmp_path: Path) -> None:
     assert analysis.goodput_percent == pytest.approx(100, abs=1)
 
 
-def test_a_fall_of_the_step_is_a_restart(tmp_path: Path) -> None:
+def test_falling_step_is_a_restart(tmp_path: Path) -> None:
     log = every(60, 3, lambda n, s: f"{at(s)} INFO step {n}/1000 loss 2.1")
     log += every(60, 3, lambda n, s: f"{at(s + 400)} INFO step {n + 40}/1000 loss 2.1")
     analysis = read(tmp_path, log)
@@ -242,7 +242,7 @@ def test_a_fall_of_the_step_is_a_restart(tmp_path: Path) -> None:
     assert len(analysis.disruptions) == 1
 
 
-def test_epochs_that_come_late_in_a_long_log(tmp_path: Path) -> None:
+def test_late_epoch_in_a_long_log_is_not_a_restart(tmp_path: Path) -> None:
     """Two epochs of 1500 lines each: the second is not a restart."""
     log = "".join(
         f"INFO:__main__:Epoch {e} | Step {10 * n:4d}/15000 | Loss: 8.9 | Time: 0.5{n % 3}s\n"

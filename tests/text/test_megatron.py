@@ -61,7 +61,7 @@ TWO_JOBS = {
 """Seconds of the two files, 437 s: the crash at 200 s wastes ten steps and 15 s of one in flight."""
 
 
-def test_two_slurm_jobs_in_a_folder_are_two_attempts_of_one_job(tmp_path: Path) -> None:
+def test_two_slurm_jobs_in_a_folder_are_attempts_of_one_job(tmp_path: Path) -> None:
     folder = written(tmp_path / "llm-7b", slurm__812_out=FIRST, slurm__813_out=SECOND)
     analysis = analysed(folder)
     assert seconds(analysis) == TWO_JOBS
@@ -70,7 +70,7 @@ def test_two_slurm_jobs_in_a_folder_are_two_attempts_of_one_job(tmp_path: Path) 
     assert codes(analysis).isdisjoint({"malformed_lines", "starts_mid_run", "open_interval", "orphan_end"})
 
 
-def test_the_same_jobs_in_other_files_are_the_same(tmp_path: Path) -> None:
+def test_jobs_split_into_other_files_are_the_same(tmp_path: Path) -> None:
     joined = written(tmp_path / "one", all_out=FIRST + SECOND)
     doubled = written(tmp_path / "two", a_out=FIRST, b_out=SECOND, c_out=FIRST, d_out=SECOND)
     packed = written(tmp_path / "three")
@@ -81,14 +81,14 @@ def test_the_same_jobs_in_other_files_are_the_same(tmp_path: Path) -> None:
         assert seconds(analysed(folder)) == TWO_JOBS, folder.name
 
 
-def test_a_file_cut_at_stamped_lines_is_the_same(tmp_path: Path) -> None:
+def test_file_split_at_timestamps_is_the_same(tmp_path: Path) -> None:
     lines = (FIRST + SECOND).splitlines(keepends=True)
     cuts = [0, *(at for at, line in enumerate(lines) if "] iteration" in line), len(lines)]
     pieces = {f"p{at}_out": "".join(lines[a:b]) for at, (a, b) in enumerate(pairwise(cuts))}
     assert seconds(analysed(written(tmp_path / "cut", **pieces))) == TWO_JOBS
 
 
-def test_records_without_a_time_count_on_from_the_last_stamp() -> None:
+def test_untimed_records_continue_from_the_last_timestamp() -> None:
     analysis = analysed(SAMPLES / "megatron-2021-log-interval-10.out")
     assert seconds(analysis) == {
         "productive": 277.653,
@@ -100,7 +100,7 @@ def test_records_without_a_time_count_on_from_the_last_stamp() -> None:
     assert analysis.job.ending == "terminated"
 
 
-def test_timers_place_evaluations_and_saves(tmp_path: Path) -> None:
+def test_timers_locate_evaluations_and_saves(tmp_path: Path) -> None:
     """Between records 20 and 30 are 40 s of training and 9 s more: 4 s of evaluation and 5 s of a save."""
     log = """\
 [before the start of training step] datetime: 2026-03-01 10:00:00
@@ -119,7 +119,7 @@ saving checkpoint at iteration      20 to /ckpt/llm
     assert found == {"productive": 120, "EVAL_STEP": 4, "unproductive_checkpoint_save_time": 5}
 
 
-def test_a_gap_with_one_kind_of_mark_is_that_kinds(tmp_path: Path) -> None:
+def test_gap_with_one_kind_of_mark_belongs_to_it(tmp_path: Path) -> None:
     log = """\
 [before the start of training step] datetime: 2026-03-01 10:00:00
  [2026-03-01 10:00:40] iteration       10/     100 | elapsed time per iteration (ms): 4000.0 |
@@ -130,7 +130,7 @@ def test_a_gap_with_one_kind_of_mark_is_that_kinds(tmp_path: Path) -> None:
     assert found == {"productive": 80, "unproductive_checkpoint_save_time": 10}
 
 
-def test_the_first_iteration_of_a_process_is_not_counted_twice(tmp_path: Path) -> None:
+def test_first_iteration_is_not_counted_twice(tmp_path: Path) -> None:
     """501 took 13 s; the line of 510 has the mean of all ten, 4.9 s: the other nine took 4 s each."""
     log = """\
 [before the start of training step] datetime: 2026-03-01 10:00:00
@@ -143,7 +143,7 @@ def test_the_first_iteration_of_a_process_is_not_counted_twice(tmp_path: Path) -
     assert found == {"productive": 80, "program_startup": 9}
 
 
-def test_a_save_behind_the_last_record_shows_how_far_training_came(tmp_path: Path) -> None:
+def test_save_after_the_last_record_shows_training_progress(tmp_path: Path) -> None:
     """A record every hundredth iteration, and a last save of 10 s at 360: 60 iterations of 4 s are not logged."""
     log = """\
 [before the start of training step] datetime: 2026-03-01 10:00:00
@@ -161,7 +161,7 @@ saving checkpoint at iteration     360 to /ckpt/llm in torch_dist format
     assert (analysis.job.last_step, analysis.job.ending) == (360, "clean")
 
 
-def test_a_load_before_the_loop_is_of_the_process_that_loops(tmp_path: Path) -> None:
+def test_load_before_the_loop_belongs_to_its_process(tmp_path: Path) -> None:
     """A filtered log has no initialization lines: the load is the first line of the new process, not a process that
     died before training."""
     kept = ("loaded checkpoint", "start of training step", "iteration  ", "failed", "launching")
@@ -195,7 +195,7 @@ def test_progress_txt_alone_is_a_checkpoint_log(tmp_path: Path) -> None:
     }
 
 
-def test_iterations_in_seconds_behind_the_prefixes_of_torchrun() -> None:
+def test_iterations_in_seconds_after_torchrun_prefixes() -> None:
     analysis = analysed(SAMPLES / "megatron-deepspeed-bloom.txt")
     assert "no_clock" in codes(analysis)
     assert analysis.steps.count > 0
@@ -233,7 +233,7 @@ def test_accounting_of_slurm_shows_queueing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
-def test_stamps_are_local_time_of_the_zone_that_is_named(tmp_path: Path, zone: str) -> None:
+def test_timestamps_are_local_in_the_given_zone(tmp_path: Path, zone: str) -> None:
     analysis = analysed(written(tmp_path / "zone", a_out=FIRST + SECOND), timezone=zone)
     assert analysis.job.start_ns // 10**9 == 1_772_359_200 - (0 if zone == "UTC" else 3600)
 
@@ -246,7 +246,7 @@ def test_files_that_overlap_and_disagree_are_different_jobs(tmp_path: Path) -> N
     assert "several_jobs_in_folder" in codes(analysis)
 
 
-def test_a_year_comes_from_the_stamps_around_or_the_last_change(tmp_path: Path) -> None:
+def test_year_is_from_near_timestamps_or_modification_time(tmp_path: Path) -> None:
     log = "\n".join(
         f"I1231 23:5{minute}:00.000000 1 metric_logger.py:226] completed step: {minute}, seconds: 1.0"
         for minute in range(5, 10)
@@ -261,7 +261,7 @@ def test_a_year_comes_from_the_stamps_around_or_the_last_change(tmp_path: Path) 
     assert str(np.datetime64(analysed(folder, year=2019).job.start_ns, "ns"))[:4] == "2019"
 
 
-def test_a_trainer_that_starts_behind_its_launcher_is_one_start(tmp_path: Path) -> None:
+def test_trainer_start_after_its_launcher_is_one_start(tmp_path: Path) -> None:
     """The launcher logs nothing after it restarted the workers, as its job is killed."""
     log = """\
 I0301 10:00:00.200000 140 torch/distributed/elastic/agent/server/api.py:845] [default] starting workers for entrypoint: python
@@ -295,7 +295,7 @@ def timer(name: str, most: float) -> str:
     return f"(min, max) time across ranks (ms):\n    {name} {'.' * 40}: ({most - 0.5:.2f}, {most:.2f})\n"
 
 
-def test_evaluations_and_a_save_between_stamped_records(tmp_path: Path) -> None:
+def test_evaluations_and_a_save_between_timed_records(tmp_path: Path) -> None:
     """The process begins with its loop: a first record of 12 s, and a usual step time of 0.85 s."""
     log = "[after dataloaders are built] datetime: 2025-04-13 23:41:00\n"
     log += "[before the start of training step] datetime: 2025-04-13 23:41:00\n"
@@ -314,7 +314,7 @@ def test_evaluations_and_a_save_between_stamped_records(tmp_path: Path) -> None:
     }, abs=2e-5)  # fmt: skip
 
 
-def test_progress_txt_beside_stdout_begins_nothing_anew(tmp_path: Path) -> None:
+def test_progress_txt_next_to_stdout_starts_nothing(tmp_path: Path) -> None:
     """The file is written once the program is initialized; earlier time is start-up of the first record."""
     progress = "2026-03-01 10:00:35\tJob ID: 812\t# GPUs: 8\tStarting job\n"
     progress += "2026-03-01 10:02:25\tJob ID: 812\t# GPUs: 8\tSaved checkpoint\tIteration: 20\tJob throughput: 364.8\n"
@@ -322,7 +322,7 @@ def test_progress_txt_beside_stdout_begins_nothing_anew(tmp_path: Path) -> None:
     assert seconds(analysed(folder)) == TWO_JOBS
 
 
-def test_a_hang_between_two_records_of_ten_steps_is_told(tmp_path: Path) -> None:
+def test_hang_between_two_records_is_found(tmp_path: Path) -> None:
     """Steps 11 to 20 take 20 min more than the 40 s of all others."""
     log = "[before the start of training step] datetime: 2026-03-01 10:00:00\n"
     for record in range(1, 9):
@@ -335,7 +335,7 @@ def test_a_hang_between_two_records_of_ten_steps_is_told(tmp_path: Path) -> None
     assert hang.text == "one of steps 11 to 20 hung: together they took 20 min 40 s (usually 40.0 s)"
 
 
-def test_files_with_unlike_names_that_record_the_same_steps_are_a_question(tmp_path: Path) -> None:
+def test_same_steps_in_unlike_files_give_a_warning(tmp_path: Path) -> None:
     """Copies of a job started together look like the processes of one job; the diagnostic names the assumption."""
     folder = written(tmp_path / "copies", big_out=FIRST, small_out=FIRST.replace("exitcode: 1", "exitcode: -9"))
     analysis = analysed(folder)
@@ -348,7 +348,7 @@ def test_files_with_unlike_names_that_record_the_same_steps_are_a_question(tmp_p
 
 
 @pytest.mark.parametrize("names", [("rank_0_out", "rank_1_out"), ("slurm__812_out", "slurm__812_err")])
-def test_files_of_ranks_that_record_the_same_steps_are_none(tmp_path: Path, names: tuple[str, str]) -> None:
+def test_same_steps_in_files_of_ranks_give_no_warning(tmp_path: Path, names: tuple[str, str]) -> None:
     assert "same_steps_in_files" not in codes(analysed(written(tmp_path / "job", **dict.fromkeys(names, FIRST))))
 
 
@@ -367,7 +367,7 @@ def of_sweep(run: int, more: float = 0.0, first: str = "lm loss: 1.09E+01 |") ->
     )
 
 
-def test_runs_of_a_sweep_that_were_started_together_are_a_question(tmp_path: Path) -> None:
+def test_runs_of_a_sweep_started_together_give_a_warning(tmp_path: Path) -> None:
     """Their names differ only in numbers, like those of ranks. Their losses show separate models, or ranks that print
     their own loss. Amounts stay the same."""
     folder = written(tmp_path / "sweep", sweep__1_out=of_sweep(1), sweep__2_out=of_sweep(2, 0.25))
@@ -381,7 +381,7 @@ def test_runs_of_a_sweep_that_were_started_together_are_a_question(tmp_path: Pat
     assert seconds(analysed(same)) == seconds(analysis)
 
 
-def test_ranks_with_losses_of_their_own_are_none(tmp_path: Path) -> None:
+def test_ranks_with_their_own_losses_give_no_warning(tmp_path: Path) -> None:
     by_name = written(tmp_path / "names", rank_0_out=of_sweep(1), rank_1_out=of_sweep(2, 0.25))
     assert "same_steps_in_files" not in codes(analysed(by_name))
     lines = (of_sweep(1), of_sweep(2, 0.25))
@@ -390,7 +390,7 @@ def test_ranks_with_losses_of_their_own_are_none(tmp_path: Path) -> None:
     assert "same_steps_in_files" not in codes(analysed(by_line))
 
 
-def test_bars_of_runs_that_were_started_together_are_a_question(tmp_path: Path) -> None:
+def test_bars_of_runs_started_together_give_a_warning(tmp_path: Path) -> None:
     def bars(more: float) -> str:
         state = "Epoch 0: 10%|█   | {n}/200 [{m:02}:{s:02}<01:00, 2.00s/it, loss={loss:.3f}]\n"
         return "".join(state.format(n=n, m=2 * n // 60, s=2 * n % 60, loss=3 - n / 100 + more) for n in range(1, 200))
@@ -401,13 +401,13 @@ def test_bars_of_runs_that_were_started_together_are_a_question(tmp_path: Path) 
     assert "same_steps_in_files" in codes(analysed(folder))
 
 
-def test_files_that_name_their_job_are_none(tmp_path: Path) -> None:
+def test_no_same_steps_diagnostic_when_files_name_their_job(tmp_path: Path) -> None:
     named = FIRST.replace("time to init", "  save ....... /ckpt/llm\ntime to init")
     assert analysed(written(tmp_path / "named", a_out=named)).job.name == "llm"
     assert "same_steps_in_files" not in codes(analysed(written(tmp_path / "job", big_out=named, small_out=named)))
 
 
-def test_lives_of_one_job_one_after_another_are_none(tmp_path: Path) -> None:
+def test_successive_attempts_give_no_same_steps_diagnostic(tmp_path: Path) -> None:
     assert "same_steps_in_files" not in codes(analysed(written(tmp_path / "lives", first_out=FIRST, again_out=SECOND)))
 
 
@@ -415,7 +415,7 @@ def later(text: str, day: int) -> str:
     return text.replace("2026-03-01", f"2026-03-{day:02}").replace("E0301", f"E03{day:02}")
 
 
-def test_a_run_that_begins_anew_weeks_later_is_another(tmp_path: Path) -> None:
+def test_run_from_scratch_weeks_later_is_another_job(tmp_path: Path) -> None:
     """An outage of 15 days is an outage; a run from the first step without a restore is not an attempt of the old
     job."""
     folder = written(tmp_path / "llm", run__1_out=FIRST, run__2_out=later(FIRST, 17))
@@ -441,18 +441,18 @@ def test_a_run_that_begins_anew_weeks_later_is_another(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_job_that_comes_back_after_weeks_is_one(tmp_path: Path, again: str) -> None:
+def test_job_resumed_after_weeks_is_one_job(tmp_path: Path, again: str) -> None:
     analysis = analysed(written(tmp_path / "llm", run__1_out=FIRST, run__2_out=again))
     assert analysis.job.attempts == 2
     assert "earlier_runs" not in codes(analysis)
 
 
-def test_files_that_name_their_job_are_joined_however_far_apart(tmp_path: Path) -> None:
+def test_files_naming_their_job_are_joined_at_any_distance(tmp_path: Path) -> None:
     named = FIRST.replace("time to init", "  save ....... /ckpt/llm\ntime to init")
     assert analysed(written(tmp_path / "job", run__1_out=named, run__2_out=later(named, 20))).job.attempts == 2
 
 
-def test_the_world_size_of_a_start_is_the_size_of_the_job(tmp_path: Path) -> None:
+def test_world_size_of_a_start_is_the_job_size(tmp_path: Path) -> None:
     """Comparisons use it to detect that two runs did different work."""
     text = "using world size: 128, data-parallel size: 16, tensor-model-parallel size: 8\n"
     text += "[before the start of training step] datetime: 2026-03-01 10:00:00.000000\n"
@@ -473,7 +473,7 @@ HALF = FIRST[: FIRST.index("[2026-03-01 10:02:20.000000] saving")]
 
 
 @pytest.mark.parametrize("why", ["after 235.0166 minutes", "at iteration 20"])
-def test_a_program_that_leaves_by_the_clock_with_a_save_was_meant_to(tmp_path: Path, why: str) -> None:
+def test_timed_exit_with_a_save_is_planned(tmp_path: Path, why: str) -> None:
     folder = written(tmp_path / "llm", a_out=HALF + LEFT.format(why=why), b_out=SECOND)
     analysis = analysed(folder)
     assert analysis.job.disruptions == 0
@@ -482,7 +482,7 @@ def test_a_program_that_leaves_by_the_clock_with_a_save_was_meant_to(tmp_path: P
     assert analysis.reliability.failures == 0
 
 
-def test_without_a_save_or_by_sigterm_it_was_terminated(tmp_path: Path) -> None:
+def test_exit_without_a_save_or_by_sigterm_is_terminated(tmp_path: Path) -> None:
     without = HALF + LEFT.format(why="after 235.0166 minutes").splitlines(keepends=True)[-1]
     told = HALF + LEFT.format(why="after receiving SIGTERM.")
     for name, text in (("without", without), ("told", told)):

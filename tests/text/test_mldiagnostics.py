@@ -58,14 +58,14 @@ def read(folder: Path, lines: list[str], **options: Any) -> Any:
     return analysed(written(folder, run_jsonl="".join(f"{line}\n" for line in lines)), **options)
 
 
-def test_a_run_with_its_start_and_signs_of_life(tmp_path: Path) -> None:
+def test_run_has_its_start_and_activity(tmp_path: Path) -> None:
     for lines in (ONE, ONE[::-1], ONE + ONE):
         analysis = read(tmp_path / "one", lines)
         assert seconds(analysis) == {"program_startup": 110, "productive": 80, "other": 5}
         assert codes(analysis).isdisjoint({"unknown_keys", "stamps_go_back"})
 
 
-def test_a_restart_shows_what_starts_and_signs_of_life_are_worth(tmp_path: Path) -> None:
+def test_restart_uses_starts_and_activity(tmp_path: Path) -> None:
     analysis = analysed(TWO)
     assert seconds(analysis) == {
         "productive": 100,
@@ -82,14 +82,14 @@ def test_a_restart_shows_what_starts_and_signs_of_life_are_worth(tmp_path: Path)
     }
 
 
-def test_runs_that_differ_in_their_time_of_start_are_lives_of_one_job(tmp_path: Path) -> None:
+def test_runs_that_differ_in_start_time_are_attempts(tmp_path: Path) -> None:
     lines = steps("llm-20260301120000", s0=10, s1=12, s2=14) + steps("llm-20260301120100", s2=80, s3=82)
     analysis = read(tmp_path / "runs", lines)
     assert (analysis.job.name, analysis.job.attempts) == ("llm", 2)
     assert "runs_grouped" in codes(analysis)
 
 
-def test_runs_named_by_hashes_are_one_job_where_it_is_named(tmp_path: Path) -> None:
+def test_hash_runs_are_one_job_if_it_is_named(tmp_path: Path) -> None:
     lines = steps("a" * 64, s0=10, s1=12, s2=14) + steps("b" * 64, s2=80, s3=82)
     analysis = read(tmp_path / "runs", lines, job_name="llm")
     assert (analysis.job.name, analysis.job.attempts) == ("llm", 2)
@@ -135,7 +135,7 @@ def test_a_failed_start_between_hash_runs_is_an_attempt(tmp_path: Path) -> None:
         (60, range(6, 12), {}),
     ],
 )
-def test_hash_runs_of_strangers_stay_apart(
+def test_unrelated_hash_runs_stay_separate(
     tmp_path: Path, begins: float, resumed: range, config: dict[str, Any]
 ) -> None:
     lines = hashed(FIRST, 0, range(10), CONFIG) + hashed(SECOND, begins, resumed, config)
@@ -144,7 +144,7 @@ def test_hash_runs_of_strangers_stay_apart(
     assert read(tmp_path / "runs", lines, job_name=SECOND).job.attempts == 1
 
 
-def test_a_run_that_may_continue_two_continues_none(tmp_path: Path) -> None:
+def test_run_that_may_continue_two_continues_neither(tmp_path: Path) -> None:
     lines = hashed(FIRST, 0, range(10), CONFIG) + hashed(SECOND, 30, range(10), CONFIG)
     lines += hashed(THIRD, 60, range(6, 12), CONFIG)
     with pytest.raises(goodput_cli.GoodputError, match="3 jobs"):
@@ -157,7 +157,7 @@ def test_a_step_keeps_the_number_of_its_program(tmp_path: Path, numbers: range, 
     assert (analysis.job.last_step, analysis.job.kept_steps) == (numbers[-1], kept)
 
 
-def test_a_mistyped_name_answers_for_no_run(tmp_path: Path) -> None:
+def test_mistyped_run_name_is_an_error(tmp_path: Path) -> None:
     lines = steps("llm-20260301120000", s0=10, s1=12, s2=14) + steps("vision-20260301120100", s2=80, s3=82)
     with pytest.raises(goodput_cli.GoodputError, match=r"no events for job 'lmm'; .*did you mean llm"):
         read(tmp_path / "runs", lines, job_name="lmm")
@@ -165,7 +165,7 @@ def test_a_mistyped_name_answers_for_no_run(tmp_path: Path) -> None:
         read(tmp_path / "one", steps("llm-20260301120000", s0=10, s1=12, s2=14), job_name="lm-7b")
 
 
-def test_metrics_beside_the_recorder_change_no_figure(tmp_path: Path) -> None:
+def test_metrics_next_to_the_recorder_change_no_amount(tmp_path: Path) -> None:
     recorder = [
         json.dumps({"job_name": "LLM_7B", "job_start_time": 1_772_366_400.0}),
         *(
@@ -180,7 +180,7 @@ def test_metrics_beside_the_recorder_change_no_figure(tmp_path: Path) -> None:
     assert (both.job.name, both.job.attempts, seconds(both)) == ("LLM_7B", 1, alone)
 
 
-def test_what_was_measured_stands_beside_step_times(tmp_path: Path) -> None:
+def test_measurements_are_next_to_step_times(tmp_path: Path) -> None:
     mfu = [entry(150 + at, "mfu", values=[40.0 + at, 42.0 + at], step_index=19 + at, unit="%") for at in range(3)]
     folder = written(tmp_path / "mfu", run_jsonl="\n".join([*ONE, *mfu]))
     analysis = analysed(folder)
@@ -193,19 +193,19 @@ def test_what_was_measured_stands_beside_step_times(tmp_path: Path) -> None:
     assert metrics["step_time"]["mean"] == 2.0
 
 
-def test_a_host_that_falls_silent_is_named(tmp_path: Path) -> None:
+def test_silent_host_is_reported(tmp_path: Path) -> None:
     late = ("T12:02", "T12:03")
     lines = [line for line in ONE if '"process_index": "1"' not in line or not any(time in line for time in late)]
     assert "host_silent" in codes(read(tmp_path / "silent", lines))
 
 
 @pytest.mark.parametrize("values", [[], None, ["x"], [float("nan")], 3])
-def test_values_that_are_none(tmp_path: Path, values: Any) -> None:
+def test_values_without_numbers_are_rejected(tmp_path: Path, values: Any) -> None:
     bad = entry(160, "loss", values=values, step_index=24).replace("NaN", "null")
     assert "bad_value" in codes(read(tmp_path / "bad", [*ONE, bad])) or values is None
 
 
-def test_what_is_asked_of_cloud_logging() -> None:
+def test_cloud_logging_query_selects_the_run() -> None:
     text = LogQuery("p", "ml_diagnostics_metric", "LLM 7B").text()
     assert 'resource.labels.node_id=~"^llm-7b(-|$)"' in text
     assert 'resource.labels.node_id="LLM 7B"' in text
@@ -223,7 +223,7 @@ def slowed(mfu: bool) -> list[str]:
     return lines
 
 
-def test_the_report_shows_what_was_measured_and_no_figure_moves(tmp_path: Path) -> None:
+def test_report_shows_measurements_without_changing_amounts(tmp_path: Path) -> None:
     analysis = read(tmp_path / "mfu", slowed(mfu=True))
     assert seconds(analysis) == seconds(read(tmp_path / "none", slowed(mfu=False)))
     page = read_page(render(analysis, Page()))
@@ -250,7 +250,7 @@ def printed(second: float, text: str, wrapped: bool) -> str:
         ("Program exiting normally. Sending 'COMPLETED' signal.", "clean", {"other": 5}),
     ],
 )
-def test_what_the_library_logs_of_itself_says_how_a_run_ended(
+def test_library_log_lines_show_how_a_run_ended(
     tmp_path: Path, text: str, ended: str, found: dict[str, float], wrapped: bool
 ) -> None:
     lines = [*ONE[:-1], *steps(s39=190), printed(1, f"MLRun '{RUN}' created successfully.", wrapped)]
@@ -260,26 +260,26 @@ def test_what_the_library_logs_of_itself_says_how_a_run_ended(
     assert "unrecognised_lines" not in codes(analysis)
 
 
-def test_lines_of_no_run_or_of_several_say_nothing(tmp_path: Path) -> None:
+def test_lines_of_no_run_or_of_several_are_ignored(tmp_path: Path) -> None:
     crash = printed(160, "Unhandled exception detected!", wrapped=False)
     other = steps("another-run", s9=130, s19=150, s29=170)
     analysis = read(tmp_path / "runs", [*ONE, *other, crash], job_name=RUN)
     assert analysis.job.ending == "not_logged"
 
 
-def test_runs_of_exact_names_are_jobs_of_their_own(tmp_path: Path) -> None:
+def test_exact_run_names_are_separate_jobs(tmp_path: Path) -> None:
     lines = steps("llm-20260301120000", s0=10, s1=12, s2=14) + steps("llm-20260301120100", s2=80, s3=82)
     analysis = read(tmp_path / "runs", lines, exact_run_name=True, job_name="llm-20260301120100")
     assert (analysis.job.name, analysis.job.attempts) == ("llm-20260301120100", 1)
 
 
-def test_signs_of_life_can_be_left_out_of_what_is_asked() -> None:
+def test_activity_can_be_excluded_from_the_query() -> None:
     text = LogQuery("p", "ml_diagnostics_metric", heartbeats=False).text()
     assert 'NOT resource.labels.namespace=("tpu_duty_cycle" OR ' in text
     assert "namespace" not in LogQuery("p", "goodput_llm", heartbeats=False).text()
 
 
-def test_what_the_devices_of_a_run_did(tmp_path: Path) -> None:
+def test_device_metrics_of_a_run_are_read(tmp_path: Path) -> None:
     analysis = read(tmp_path, ONE)
     found = analysis.accelerators
     assert [(row.host, row.device, row.rank, row.busy_percent) for row in found.devices] == [
@@ -312,16 +312,14 @@ def test_metrics_of_steps_are_recorded_and_settings_are_sizes(tmp_path: Path) ->
     assert seconds(analysis) == seconds(read(tmp_path / "without", ONE))
 
 
-def test_a_loss_that_is_no_number_is_evidence(tmp_path: Path) -> None:
+def test_loss_that_is_not_a_number_is_evidence(tmp_path: Path) -> None:
     line = entry(190.5, "loss", values=["NaN"], step_index=39, unit="1")
     analysis = read(tmp_path, [*ONE, line])
     assert [(one.code, one.text) for one in analysis.table.observed.rows] == [("not_finite", "loss NaN at step 39")]
     assert codes(analysis).isdisjoint({"bad_value"})
 
 
-def test_profile_sessions_stand_in_the_timeline_and_claim_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_profile_sessions_are_shown_without_claiming_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = [
         printed(140, "profiling_status: context_started (session_phase: ACTIVE)", wrapped=False),
         printed(155, "profiling_status: context_stopped (session_phase: SUCCEEDED)", wrapped=False),

@@ -67,7 +67,7 @@ def test_a_run_that_was_cut(tmp_path: Path) -> None:
     assert seconds(analysis) == {"productive": 407.66, "EVAL_STEP": 10.449, "training_prep": 5.474, "other": 0.038}
 
 
-def test_files_are_runs_of_their_own(tmp_path: Path) -> None:
+def test_each_file_is_a_separate_run(tmp_path: Path) -> None:
     end = line(840, "run_stop", END, status="success")
     folder = written(tmp_path / "r", result__0_txt="".join([*HEAD, *REST, end]), result__1_txt="".join(HEAD))
     analysis = analysed(folder, job_name="result#0")
@@ -100,7 +100,7 @@ def blocks(ends: list[float], **counts: list[Any]) -> list[str]:
     return [*out, line(ends[-1], "run_stop", END, status="success")]
 
 
-def test_a_first_block_that_is_longer_is_training_too(tmp_path: Path) -> None:
+def test_longer_first_block_is_training(tmp_path: Path) -> None:
     """The first block is 10 s to 70 s, then two of 20 s: all is training, from the begin of the first block."""
     counts = blocks([70, 90, 110], samples_count=[640, 1280, 1920])
     analysis = run(tmp_path, *settings(global_batch_size=64), *counts)
@@ -108,7 +108,7 @@ def test_a_first_block_that_is_longer_is_training_too(tmp_path: Path) -> None:
     assert analysis.job.kept_steps == 30
 
 
-def test_tokens_in_the_place_of_epochs(tmp_path: Path) -> None:
+def test_tokens_written_as_epochs_are_steps(tmp_path: Path) -> None:
     """65,536 tokens are 4 steps of 32 times 512."""
     counts = blocks([20, 30, 40], epoch_num=[65_536, 131_072, 196_608])
     analysis = run(tmp_path, *settings(global_batch_size=32, max_sequence_length=512), *counts)
@@ -116,14 +116,14 @@ def test_tokens_in_the_place_of_epochs(tmp_path: Path) -> None:
     assert seconds(analysis)["productive"] == 30.0
 
 
-def test_samples_in_the_place_of_epochs(tmp_path: Path) -> None:
+def test_samples_written_as_epochs_are_steps(tmp_path: Path) -> None:
     """100,032 samples are 1,563 steps of 64; 512 tokens per sample do not divide them."""
     counts = blocks([20, 30], epoch_num=[100_032, 200_064])
     analysis = run(tmp_path, *settings(global_batch_size=64, max_sequence_length=512), *counts)
     assert analysis.job.kept_steps == 3126
 
 
-def test_samples_of_a_step_that_one_line_tells(tmp_path: Path) -> None:
+def test_samples_per_step_from_one_line(tmp_path: Path) -> None:
     """800,000 at step 100 are 8,000 per step, whatever the batch size."""
     told = line(20, "eval_accuracy", epoch_num=800_000, step_num=100)
     counts = blocks([20, 30], epoch_num=[800_000, 1_600_000])
@@ -141,7 +141,7 @@ def test_a_step_that_blocks_begin_with_counts_steps(tmp_path: Path) -> None:
     assert run(tmp_path, *settings(global_batch_size=32), *counts, begun).job.kept_steps == 640
 
 
-def test_a_length_of_a_block_is_no_progress(tmp_path: Path) -> None:
+def test_block_length_is_not_progress(tmp_path: Path) -> None:
     """Block ends contain the block's length; the evaluations after them contain the progress."""
     out = [line(10, "run_start", BEGIN), line(10, "block_start", BEGIN)]
     for at, end in enumerate((20, 31, 42)):
@@ -154,13 +154,13 @@ def test_a_length_of_a_block_is_no_progress(tmp_path: Path) -> None:
     assert seconds(analysis) == {"productive": 30.0, "EVAL_STEP": 3.0, "other": 10.0}
 
 
-def test_samples_without_a_batch_are_said(tmp_path: Path) -> None:
+def test_samples_without_a_batch_size_are_reported(tmp_path: Path) -> None:
     analysis = run(tmp_path, *blocks([20, 30], samples_count=[320_000, 640_000]))
     assert "counter_is_no_step" in codes(analysis)
     assert seconds(analysis)["productive"] == 20.0
 
 
-def test_what_stands_behind_the_end_does_not_count(tmp_path: Path) -> None:
+def test_lines_after_the_end_do_not_count(tmp_path: Path) -> None:
     late = line(500, "tracked_stats", samples_count=64_000)
     analysis = run(tmp_path, late, *settings(global_batch_size=64), *blocks([20, 30], samples_count=[640, 1280]))
     assert analysis.job.kept_steps == 20
@@ -198,7 +198,7 @@ def test_runs_of_one_file_are_jobs(tmp_path: Path) -> None:
 WRAPPED = "STARTING TIMING RUN AT 2025-10-08 11:29:50 PM\n", "ENDING TIMING RUN AT 2025-10-08 11:45:00 PM\n"
 
 
-def test_local_times_of_the_script_around_a_run_are_no_times_of_it(tmp_path: Path) -> None:
+def test_local_times_of_the_script_around_a_run_do_not_count(tmp_path: Path) -> None:
     """The script that starts a run prints local times of an unknown zone and clock."""
     before, behind = WRAPPED
     srun = "srun: error: n1: task 0: Exited with exit code 1\n"  # From a check before the run.
@@ -279,7 +279,7 @@ def test_a_time_in_seconds(tmp_path: Path) -> None:
     assert seconds(run(tmp_path, *lines)) == {"productive": 100.0, "other": 1.0}
 
 
-def test_a_run_says_where_it_begins_and_a_file_that_was_cut_does_not(tmp_path: Path) -> None:
+def test_run_has_a_begin_unless_its_file_is_cut(tmp_path: Path) -> None:
     assert "starts_mid_run" not in codes(run(tmp_path, *HEAD, *REST))
     without_start = [line(6, "global_batch_size", value=32), *HEAD[8:]]
     assert "starts_mid_run" in codes(run(tmp_path, *without_start, *REST))
@@ -317,7 +317,7 @@ def test_blocks_without_begin_or_end_are_not_judged(tmp_path: Path, without: tup
     assert "unknown only two step records were logged" in page
 
 
-def test_a_setting_that_was_written_days_before_is_no_begin(tmp_path: Path) -> None:
+def test_setting_written_days_before_is_not_a_begin(tmp_path: Path) -> None:
     whole = run(tmp_path, *HEAD, *REST)
     early = run(tmp_path, line(-190_000, "gradient_accumulation_steps", value=1), *HEAD, *REST)
     assert seconds(early) == seconds(whole)

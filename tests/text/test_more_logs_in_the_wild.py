@@ -91,7 +91,7 @@ def every(count: int, line: Callable[[Event], str]) -> Callable[[Event], str]:
     return lambda event: line(event) if event.step % count == 0 else ""
 
 
-def behind(prefix: str) -> str:
+def on_ranks(prefix: str) -> str:
     """Return a function that prints the job on four ranks."""
 
     def ranks(event: Event) -> str:
@@ -191,7 +191,7 @@ def logs() -> Iterator[tuple[str, str]]:
         "Horovod's": "[1,{}]<stdout>:", "SageMaker's": "[1,mpirank:{},algo-1]<stdout>:", "srun's": "{:2d}: ",
         "an elastic agent's": "[default{}]:", "torchrun's": "[rank{}]: ",
     }.items():  # fmt: skip
-        yield f"ranks behind {name} prefix", behind(prefix)
+        yield f"ranks behind {name} prefix", on_ranks(prefix)
     yield "JSON behind a pod's name and time", JOB.text(
         launch=lambda e: f"[pod/plum-worker-0/main] {e.at('%Y-%m-%dT%H:%M:%S')}.318000000Z starting up",
         step=every(5, lambda e: "\n".join(
@@ -246,7 +246,7 @@ def test_rounds_of_boosting(tmp_path: Path) -> None:
     assert (analysis.job.attempts, analysis.job.kept_steps) == (1, 239)
 
 
-def test_micro_batches_are_no_steps(tmp_path: Path) -> None:
+def test_micro_batches_are_not_steps(tmp_path: Path) -> None:
     text = "".join(
         f"{BEGIN + timedelta(seconds=8 * step + 2 * micro):%F %T} step {step} micro {micro}/4 loss {micro}.1\n"
         for step in range(1, 61) for micro in (1, 2, 3, 4)
@@ -260,7 +260,7 @@ def refused(tmp_path: Path, text: str) -> str:
     return reason
 
 
-def test_steps_of_which_few_lines_say_when_they_were_are_refused(tmp_path: Path) -> None:
+def test_steps_with_few_timestamps_are_refused(tmp_path: Path) -> None:
     """Composer prints a timestamp only at saves: the times of the forty steps before each are unknown."""
     text = JOB.text(
         step=lambda e: (
@@ -271,14 +271,14 @@ def test_steps_of_which_few_lines_say_when_they_were_are_refused(tmp_path: Path)
     assert "have no timestamps, and lines between them have only" in refused(tmp_path, text)
 
 
-def test_rounds_with_a_time_of_day_alone_are_of_the_day_of_the_last_change(tmp_path: Path) -> None:
+def test_times_of_day_get_the_day_of_the_last_change(tmp_path: Path) -> None:
     text = JOB.text(step=lambda e: f"[{e.at('%H:%M:%S')}] [{e.step - 1}]\ttrain-logloss:{e.loss:.5f}")
     analysis = read(tmp_path, text)
     assert analysis.job.attempts == 2
     assert "warning: no line has a date" in " ".join(first_screen(analysis, Page()).split())
 
 
-def test_a_restart_in_a_log_without_times_is_a_doubt(tmp_path: Path) -> None:
+def test_restart_in_a_log_without_times_gives_a_warning(tmp_path: Path) -> None:
     """The times of its steps are logged, but not the downtime."""
     analysis = read(
         tmp_path, JOB.text(step=every(5, lambda e: f"step {e.step}: loss {e.loss:.4f} | 2000.{e.step % 3} ms/step"))
@@ -287,7 +287,7 @@ def test_a_restart_in_a_log_without_times_is_a_doubt(tmp_path: Path) -> None:
     assert "elapsed time starts again" in " ".join(first_screen(analysis, Page()).split())
 
 
-def test_an_hour_that_is_skipped_in_spring_is_a_doubt(tmp_path: Path) -> None:
+def test_hour_skipped_in_spring_gives_a_warning(tmp_path: Path) -> None:
     """Local times of Berlin, read as UTC: no step for an hour when clocks were set."""
     shown = [datetime(2026, 3, 29, 1, 10, 26) + timedelta(minutes=n + 60 * (n >= 50)) for n in range(120)]
     text = "".join(f"{time:%Y-%m-%d %H:%M:%S} step={n} loss=2\n" for n, time in enumerate(shown, 1))
@@ -316,9 +316,7 @@ def shifted(tmp_path: Path, hours: Callable[[int], float]) -> Analysis:
         (lambda n: 1.5 * (n > 60) - 1.5 * (n > 90), "timestamps jump back by 1.5 h, once"),
     ],
 )
-def test_a_clock_that_is_set_and_lines_of_two_zones_are_doubts(
-    tmp_path: Path, hours: Callable[[int], float], said: str
-) -> None:
+def test_clock_jump_and_mixed_zones_give_warnings(tmp_path: Path, hours: Callable[[int], float], said: str) -> None:
     shown = " ".join(first_screen(shifted(tmp_path, hours), Page()).split())
     assert f"warning: {said}" in shown
 
@@ -326,12 +324,12 @@ def test_a_clock_that_is_set_and_lines_of_two_zones_are_doubts(
 @pytest.mark.parametrize(
     "hours", [lambda _: 0, lambda n: 0.3 * (n >= 50), lambda n: 0.9 * (n >= 50), lambda n: 2 * (n >= 50)]
 )
-def test_other_gaps_are_none(tmp_path: Path, hours: Callable[[int], float]) -> None:
+def test_other_gaps_give_no_warning(tmp_path: Path, hours: Callable[[int], float]) -> None:
     """A stall of 18 min, of 54 min, of two hours."""
     assert "clock_jumps" not in codes(shifted(tmp_path, hours))
 
 
-def test_a_restart_after_an_hour_is_no_jump(tmp_path: Path) -> None:
+def test_restart_after_an_hour_is_not_a_clock_jump(tmp_path: Path) -> None:
     log = "".join(
         f"{BEGIN + timedelta(seconds=2 * (n + 60 * life), hours=life):%Y-%m-%d %H:%M:%S} step={n + 40 * life} loss=2\n"
         for life in (0, 1) for n in range(1, 61)
@@ -350,14 +348,14 @@ def lightning(first: int, last: int, begin: float) -> str:
     return f"{BEGIN + timedelta(seconds=begin):%Y-%m-%d %H:%M:%S} | INFO | fit begins\n{''.join(states)}\n"
 
 
-def test_an_epoch_whose_bar_is_drawn_again_was_redone(tmp_path: Path) -> None:
+def test_epoch_whose_bar_restarts_was_repeated(tmp_path: Path) -> None:
     """The bar of the second process never shows 0: the first died after step 150, the second continues from 121."""
     analysis = read(tmp_path, lightning(1, 150, 0) + DIED + "\n" + lightning(121, 240, 400))
     assert (analysis.job.attempts, analysis.job.kept_steps) == (2, 240)
     assert analysis.disruptions[0].steps_lost == 30
 
 
-def test_a_bar_that_goes_on_in_a_rotated_log_is_no_start(tmp_path: Path) -> None:
+def test_bar_continued_in_a_rotated_log_is_not_a_start(tmp_path: Path) -> None:
     def bars(first: int, last: int) -> str:
         states = (
             f"\rSteps: {n // 3}%|█  | {n}/240 [{2 * n // 60:02d}:{2 * n % 60:02d}<01:00, 2.00s/it]"
@@ -374,7 +372,7 @@ def test_a_bar_that_goes_on_in_a_rotated_log_is_no_start(tmp_path: Path) -> None
 def test_bars_of_two_runs_one_after_the_other(tmp_path: Path) -> None:
     """`tee -a` of a run, and of another one two days later; each died after 130 of 240 steps."""
 
-    def life(begin: datetime, first: int, last: int) -> str:
+    def attempt(begin: datetime, first: int, last: int) -> str:
         states = (
             f"\rSteps: {n // 3}%|█  | {n}/240 [{took // 60:02d}:{took % 60:02d}<01:00, 2.00s/it]"
             for n, took in zip(range(first, last + 1), range(2, 1000, 2), strict=False)
@@ -382,7 +380,7 @@ def test_bars_of_two_runs_one_after_the_other(tmp_path: Path) -> None:
         return f"{begin:%m/%d/%Y %H:%M:%S} - INFO - __main__ - ***** Running training *****\n{''.join(states)}\n"
 
     log = "".join(
-        life(BEGIN + timedelta(days=day), 1, 130) + life(BEGIN + timedelta(days=day, minutes=6), 121, 240)
+        attempt(BEGIN + timedelta(days=day), 1, 130) + attempt(BEGIN + timedelta(days=day, minutes=6), 121, 240)
         for day in (0, 2)
     )
     analysis, together = read(tmp_path, log), read(tmp_path, log, run="all")
@@ -390,7 +388,7 @@ def test_bars_of_two_runs_one_after_the_other(tmp_path: Path) -> None:
     assert (together.job.attempts, together.job.kept_steps) == (4, 240)
 
 
-def test_two_runs_one_after_the_other_in_one_file_are_a_doubt(tmp_path: Path) -> None:
+def test_successive_runs_in_one_file_give_a_warning(tmp_path: Path) -> None:
     """`tee -a` of a run that ended, and of one that began from scratch ten minutes later."""
     log = "".join(
         f"{BEGIN + timedelta(seconds=second + 600 * run):%Y-%m-%d %H:%M:%S},318 - root - INFO - {said}\n"

@@ -46,7 +46,7 @@ def test_torchtitan_last_step_save_is_save_time(tmp_path: Path) -> None:
     assert seconds(analysis)["unproductive_checkpoint_save_time"] == 95
 
 
-def test_nemo_steps_without_a_timer_lie_between_stamps(tmp_path: Path) -> None:
+def test_nemo_steps_without_a_timer_are_between_timestamps(tmp_path: Path) -> None:
     """Three saves, 10 steps of 10 s apart; the first step also took 40 s of start-up."""
     lines = [f"[NeMo I {at(0)} x:1] Experiments will be logged at /c\n"]
     for step in range(30):
@@ -105,7 +105,7 @@ def save_marks(folder: Path, gaps: dict[int, int]) -> Analysis:
     return of_text(folder, *lines)
 
 
-def test_a_save_mark_takes_the_gap_behind_it(tmp_path: Path) -> None:
+def test_save_mark_takes_the_gap_after_it(tmp_path: Path) -> None:
     analysis = save_marks(tmp_path, {9: 30, 19: 30, 29: 30})
     assert seconds(analysis)["unproductive_checkpoint_save_time"] == 90
     assert not {"hang", "slow_steps"} & {one.code for one in analysis.insights}

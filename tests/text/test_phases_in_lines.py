@@ -40,7 +40,7 @@ def megatron(block: str, prefix: str = "") -> str:
     return text
 
 
-def test_least_and_most_of_all_ranks_name_none(tmp_path: Path) -> None:
+def test_minimum_and_maximum_have_no_rank(tmp_path: Path) -> None:
     block = """\
 (min, max) time across ranks (ms):
     forward-backward ...............................: (850.00, 852.00)
@@ -58,13 +58,13 @@ def test_least_and_most_of_all_ranks_name_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["", "[default3]: ", "INFO:megatron.core.timers:"])
-def test_the_most_alone_is_read_behind_any_prefix(tmp_path: Path, prefix: str) -> None:
+def test_maximum_alone_is_read_after_any_prefix(tmp_path: Path, prefix: str) -> None:
     block = "max time across ranks (ms):\n    batch-generator ....: 120.00\n    forward-backward ....: 852.00"
     found = seconds(analysed(tmp_path, megatron(block, prefix)))
     assert (found["batch-generator"], found["forward_backward"]) == (6.0, 42.6)
 
 
-def test_times_of_all_ranks_name_the_one_that_is_waited_for(tmp_path: Path) -> None:
+def test_times_of_all_ranks_show_the_slowest(tmp_path: Path) -> None:
     ranks = [("forward-compute", (200, 200, 240, 200)), ("backward-compute", (400, 400, 480, 400))]
     ranks += [("batch-generator", (5, 5, 5, 5)), ("forward-backward", (850, 850, 850, 850))]
     block = "times across ranks (ms):\n" + "\n".join(
@@ -78,7 +78,7 @@ def test_times_of_all_ranks_name_the_one_that_is_waited_for(tmp_path: Path) -> N
     assert inside.ranks_logged == 4
 
 
-def test_timers_move_nothing_in_the_ledger(tmp_path: Path) -> None:
+def test_timers_do_not_change_the_ledger(tmp_path: Path) -> None:
     block = "max time across ranks (ms):\n    batch-generator ....: 120.00\n    forward-backward ....: 852.00"
     with_timers, without = (analysed(tmp_path, megatron(one), f"{at}.log") for at, one in enumerate((block, "")))
     assert with_timers.step_phases
@@ -86,7 +86,7 @@ def test_timers_move_nothing_in_the_ledger(tmp_path: Path) -> None:
     assert (with_timers.goodput, with_timers.badput) == (without.goodput, without.badput)
 
 
-def test_timers_that_cannot_be_are_left_out(tmp_path: Path) -> None:
+def test_invalid_timers_are_ignored(tmp_path: Path) -> None:
     block = """\
 (min, max) time across ranks (ms):
     forward-backward ....: (-850.00, nan)
@@ -137,7 +137,7 @@ def test_data_in_the_time_of_a_batch(tmp_path: Path) -> None:
     assert seconds(analysed(tmp_path, text, "mm.log")) == {"data": 40.0, "other": 60.0}
 
 
-def test_a_mapping_says_where_phases_stand(tmp_path: Path) -> None:
+def test_mapping_defines_phases(tmp_path: Path) -> None:
     mapping = tmp_path / "own.toml"
     mapping.write_text(
         """\
@@ -193,7 +193,7 @@ def own(folder: Path, took: list[int], data: float) -> Analysis:
     return analysed(folder, text, "own.log", mapping=[str(mapping)])
 
 
-def test_phases_are_held_against_the_steps_between_two_lines(tmp_path: Path) -> None:
+def test_phases_are_compared_with_steps_between_lines(tmp_path: Path) -> None:
     """Twenty lines are 10 s apart and one 40 s, including 30 s without training: 21 x 10 s. The time of the first
     line's steps is unknown, so their data phase is not part of any."""
     analysis = own(tmp_path, [10] * 10 + [40] + [10] * 10, 0.25)
@@ -204,7 +204,7 @@ def test_phases_are_held_against_the_steps_between_two_lines(tmp_path: Path) -> 
     assert "excluded because their length is not logged: 10 kept steps" in next(inside_sheets(analysis)).notes
 
 
-def test_a_phase_that_is_longer_than_all_steps_is_no_share_of_them(tmp_path: Path) -> None:
+def test_phase_longer_than_its_steps_has_no_share(tmp_path: Path) -> None:
     """1.5 s of waiting in steps of 1 s: reported by a diagnostic, and no share is 150 %."""
     analysis = own(tmp_path, [10] * 30, 1.5)
     assert [(row.phase, row.percent) for row in analysis.step_phases[0].phases] == [("data", None)]

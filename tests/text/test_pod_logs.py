@@ -32,7 +32,7 @@ def titan(second: float, step: int) -> str:
     return line(second, f"[titan] {BEGIN + timedelta(seconds=second):%Y-%m-%d %H:%M:%S},000 - root - INFO - {text}")
 
 
-def test_ranks_behind_a_collector_are_told_apart_up_to_the_last_character_of_a_file() -> None:
+def test_collected_ranks_are_separate_up_to_the_file_end() -> None:
     """Each rank has its first and its last activity; the file ends right after a rank prefix."""
     ranks = ("[rank10]: ", "[rank11]: ", "[rank1]:")
     text = "".join(line(second, f"{ranks[second % 3]}alive") for second in range(8)) + line(8, ranks[2]).rstrip("\n")
@@ -66,7 +66,7 @@ def test_saves_and_loads_with_printed_durations(tmp_path: Path) -> None:
     assert analysis.job.kept_range == (101, 120)
 
 
-def test_a_save_that_no_line_ends_shows_that_its_process_lived(tmp_path: Path) -> None:
+def test_unfinished_save_shows_process_activity(tmp_path: Path) -> None:
     """Saving from second 110 on, last activity at 140, the next start at 300: 160 s of downtime, not 190."""
     start = "[before the start of training step] datetime: {:%Y-%m-%d %H:%M:%S}.000000 "
     log = [
@@ -86,7 +86,7 @@ def test_a_save_that_no_line_ends_shows_that_its_process_lived(tmp_path: Path) -
     }
 
 
-def test_a_save_that_training_went_on_behind_has_ended(tmp_path: Path) -> None:
+def test_save_followed_by_training_has_ended(tmp_path: Path) -> None:
     log = [*(megatron(10 + done, done) for done in range(10, 101, 10)),
            line(110, "saving checkpoint at iteration     100 to /ckpt in torch_dist format"),
            *(megatron(40 + done, done) for done in range(110, 201, 10))]  # fmt: skip
@@ -95,7 +95,7 @@ def test_a_save_that_training_went_on_behind_has_ended(tmp_path: Path) -> None:
     assert seconds(analysis) == {"productive": 190.0, "unproductive_checkpoint_save_time": 30.0}
 
 
-def test_what_the_first_step_of_torchtitan_takes_beyond_others_is_start_up(tmp_path: Path) -> None:
+def test_excess_of_torchtitan_first_step_is_start_up(tmp_path: Path) -> None:
     """65 s for the first step, 5 s for each other; lines before `Training starts` are missing."""
     starts = line(20, "[titan] 2026-01-22 18:00:20,000 - root - INFO - Training starts at step 1.")
     log = starts + "".join(titan(80 + 5 * step, step) for step in range(1, 31))

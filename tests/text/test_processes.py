@@ -30,7 +30,7 @@ def bar_of_a_node(node: int) -> str:
     )
 
 
-def test_bars_that_do_not_fit_one_behind_the_other_are_of_several_nodes(tmp_path: Path) -> None:
+def test_bars_too_long_in_sequence_are_of_several_nodes(tmp_path: Path) -> None:
     """Five nodes print into one file, the bar of one after that of another: in sequence they would take 73 minutes, but
     the lines around them show 14 min 32 s."""
     starts = "".join(STARTED.format(ms=249 + node) for node in range(NODES))
@@ -41,7 +41,7 @@ def test_bars_that_do_not_fit_one_behind_the_other_are_of_several_nodes(tmp_path
     assert seconds(analysis)["productive"] > 871
 
 
-def test_bars_that_fit_one_behind_the_other_are_one_process_after_the_other(tmp_path: Path) -> None:
+def test_bars_that_fit_in_sequence_are_successive_processes(tmp_path: Path) -> None:
     lines = [
         STARTED.format(ms=249) + state(0, 4, 0) + " ?it/s]" + state(1, 4, 225) + " 225.00s/it]" + state(2, 4, 435),
         " 210.00s/it]\n",
@@ -62,7 +62,7 @@ STEPS = "".join(stamped(77 + step, f"[logging.py:107:log_dist] [Rank 0] step={st
 NO_STEP_YET = stamped(77, "[logging.py:107:log_dist] [Rank 0] step=0, skipped=0, lr=[1e-05]")
 
 
-def test_a_record_of_no_step_starts_with_the_first_dated_line(tmp_path: Path) -> None:
+def test_record_of_step_0_starts_at_the_first_dated_line(tmp_path: Path) -> None:
     """77 s of loading, a record of 0 steps, 55 steps in 55 s; no process start is logged."""
     log = stamped(0, "[real_accelerator.py:254:get_accelerator] Setting ds_accelerator to cuda") + NO_STEP_YET + STEPS
     analysis = analysed(written(tmp_path / "run", a_out=log), timezone="UTC")
@@ -70,7 +70,7 @@ def test_a_record_of_no_step_starts_with_the_first_dated_line(tmp_path: Path) ->
     assert seconds(analysis) == {"productive": 55, "program_startup": 77}
 
 
-def test_a_record_of_no_step_is_no_second_start(tmp_path: Path) -> None:
+def test_record_of_step_0_is_not_a_second_start(tmp_path: Path) -> None:
     """A launcher logs the start of its process; a minute later the engine has completed 0 steps."""
     spawned = stamped(0, "[launch.py:256:main] process 3668201 spawned with command: ['python', '-u', 'train.py']")
     analysis = analysed(written(tmp_path / "run", a_out=spawned + NO_STEP_YET + STEPS), timezone="UTC")
@@ -78,7 +78,7 @@ def test_a_record_of_no_step_is_no_second_start(tmp_path: Path) -> None:
     assert seconds(analysis) == {"productive": 55, "program_startup": 77}
 
 
-def test_a_record_of_no_step_behind_steps_is_another_start(tmp_path: Path) -> None:
+def test_record_of_step_0_after_steps_is_a_start(tmp_path: Path) -> None:
     again = STEPS.replace("20:51", "21:51").replace("20:50", "21:50")
     log = NO_STEP_YET + STEPS + NO_STEP_YET.replace("20:50", "21:50") + again
     analysis = analysed(written(tmp_path / "run", a_out=log), timezone="UTC")
@@ -123,7 +123,7 @@ def of_times_of_day(folder: Path, text: str) -> tuple[Path, Path]:
     return log, mapping
 
 
-def test_times_of_day_are_of_the_day_of_the_last_change(tmp_path: Path) -> None:
+def test_times_of_day_are_on_the_modification_day(tmp_path: Path) -> None:
     """Two processes around midnight with 35 s without training: the fall to 00:00:04 is a new day."""
     log, mapping = of_times_of_day(tmp_path, LIVES)
     analysis = analysed(log, mapping=mapping, timezone="UTC")
@@ -137,7 +137,7 @@ def test_times_of_day_are_of_the_day_of_the_last_change(tmp_path: Path) -> None:
     assert any("no line has a date" in one for one in all_headline_warnings(analysis))
 
 
-def test_a_day_that_a_line_or_a_person_says_is_none_that_is_assumed(tmp_path: Path) -> None:
+def test_stated_day_is_not_reported_as_assumed(tmp_path: Path) -> None:
     log, mapping = of_times_of_day(tmp_path, "2026-02-03 23:58:00 launcher: begin\n" + LIVES)
     for analysis in (
         analysed(log, mapping=mapping, timezone="UTC"),
@@ -148,7 +148,7 @@ def test_a_day_that_a_line_or_a_person_says_is_none_that_is_assumed(tmp_path: Pa
         assert seconds(analysis)["productive"] == 60
 
 
-def test_a_day_without_a_year_is_one_of_the_last_year(tmp_path: Path) -> None:
+def test_day_without_a_year_is_in_the_latest_year(tmp_path: Path) -> None:
     """An agent's lines have day but no year, as glog writes them: the file's modification time determines it for
     both."""
     agent = "W0228 23:58:16.508000 11329 torch/distributed/run.py:982] Setting OMP_NUM_THREADS\n"
@@ -158,7 +158,7 @@ def test_a_day_without_a_year_is_one_of_the_last_year(tmp_path: Path) -> None:
     assert seconds(analysis)["productive"] == 60
 
 
-def test_a_zone_counts_for_times_of_day(tmp_path: Path) -> None:
+def test_zone_applies_to_times_of_day(tmp_path: Path) -> None:
     """The file was modified at 01:02 in Berlin."""
     log, mapping = of_times_of_day(tmp_path, LIVES)
     analysis = analysed(log, mapping=mapping, timezone="Europe/Berlin")
@@ -180,7 +180,7 @@ def test_a_mapping_reads_times_without_a_date(tmp_path: Path) -> None:
     assert iso(analysis.window.end_ns) == "2026-02-28T03:00:00Z"
 
 
-def test_a_line_that_many_programs_print_says_nothing_of_one_that_shows_itself_nowhere(tmp_path: Path) -> None:
+def test_shared_line_does_not_identify_a_program(tmp_path: Path) -> None:
     """torchtitan's last line is also Hugging Face's, and here no line is only torchtitan's."""
     thanks = "Training completed. Do not forget to share your model on huggingface.co/models =)\n"
     analysis = analysed(written(tmp_path / "run", a_out=STEPS + thanks), timezone="UTC")
@@ -222,7 +222,7 @@ def test_ranks_and_launches_of_torchrun_are_one_job(tmp_path: Path) -> None:
     assert analysis.job.last_step == 14
 
 
-def test_steps_that_no_rule_reads_are_never_none(tmp_path: Path) -> None:
+def test_unread_steps_are_not_counted_as_zero(tmp_path: Path) -> None:
     """The agent's lines make a job, but its ranks print steps in an unknown format: no share is known."""
     folder = torchrun(tmp_path)
     analysis = analysed(folder, timezone="UTC", year=2026, draft=False)
@@ -234,7 +234,7 @@ def test_steps_that_no_rule_reads_are_never_none(tmp_path: Path) -> None:
     assert (drafted.job.attempts, drafted.job.last_step) == (2, 14)
 
 
-def test_a_crash_line_is_no_dead_end(tmp_path: Path) -> None:
+def test_crash_line_does_not_prevent_a_draft(tmp_path: Path) -> None:
     log = (
         OWN_LOOP.format(rank=0)
         + 'Traceback (most recent call last):\n  File "a.py", line 1\nValueError: expected 512\n'
@@ -261,7 +261,7 @@ def in_folders(top: Path, **logs: str) -> Path:
     return top
 
 
-def test_programs_whose_files_have_one_name_are_named_by_their_folders(tmp_path: Path) -> None:
+def test_files_with_equal_names_are_named_by_folder(tmp_path: Path) -> None:
     logs = str(in_folders(tmp_path / "logs", alpha=titan(0), beta=titan(20), gamma=titan(2)))
     names = ("alpha", "beta", "gamma")
     assert {row.name for row in goodput_cli.jobs(logs, timezone="UTC").jobs} == {*names}
@@ -273,7 +273,7 @@ def test_programs_whose_files_have_one_name_are_named_by_their_folders(tmp_path:
     assert analysed(logs, job_name="beta", timezone="UTC").job.kept_steps == 11
 
 
-def test_launches_and_nodes_in_folders_that_count_are_one_job(tmp_path: Path) -> None:
+def test_launches_and_nodes_in_numbered_folders_are_one_job(tmp_path: Path) -> None:
     launches = in_folders(tmp_path / "llm", attempt_0=titan(0), attempt_1=titan(3, first=9))
     analysis = analysed(launches, timezone="UTC")
     assert (analysis.job.name, analysis.job.attempts) == ("train", 2)
@@ -281,12 +281,12 @@ def test_launches_and_nodes_in_folders_that_count_are_one_job(tmp_path: Path) ->
     assert (row.name, row.attempts) == ("train", 2)
 
 
-def test_nodes_that_record_the_same_steps_are_one_job_whatever_their_folders_are_called(tmp_path: Path) -> None:
+def test_nodes_with_the_same_steps_are_one_job(tmp_path: Path) -> None:
     analysis = analysed(in_folders(tmp_path / "llm", east=titan(0), west=titan(0)), timezone="UTC")
     assert (analysis.job.attempts, analysis.job.kept_steps) == (1, 11)
 
 
-def test_a_log_that_grows_is_read_as_a_whole_one(tmp_path: Path) -> None:
+def test_growing_log_is_read_like_a_complete_one(tmp_path: Path) -> None:
     """An ambiguous line is not dropped for good while the log grows; nor is a day fixed."""
     log = tmp_path / "train.log"
     start = "[titan] 2026-03-01 09:59:30,000 - root - INFO - Starting job: Llama 3 debug training\n"
@@ -318,12 +318,12 @@ def titan_starts(between: str) -> str:
 
 
 @pytest.mark.parametrize(("between", "attempts"), [("", 1), (FAILED, 3), (FELL, 3)])
-def test_each_start_behind_an_end_is_another_one(tmp_path: Path, between: str, attempts: int) -> None:
+def test_each_start_after_an_end_is_a_new_attempt(tmp_path: Path, between: str, attempts: int) -> None:
     """Starts in sequence may be those of several ranks, but after a death they are of another process."""
     analysis = analysed(written(tmp_path / "run", a_log=titan_starts(between)), timezone="UTC")
     assert (analysis.job.attempts, analysis.job.disruptions) == (attempts, attempts - 1)
 
 
-def test_an_exception_that_its_process_outlives_ends_no_start(tmp_path: Path) -> None:
+def test_survived_exception_ends_no_start(tmp_path: Path) -> None:
     text = titan_starts(FELL + TITAN.format(minute=0, words="falling back to the other disk"))
     assert analysed(written(tmp_path / "run", a_log=text), timezone="UTC").job.attempts == 1

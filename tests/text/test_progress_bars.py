@@ -49,7 +49,7 @@ def test_a_run_that_was_killed_and_resumed(tmp_path: Path) -> None:
     assert sum(found.values()) == 600 + 32 + 49 * 2
 
 
-def test_a_restart_at_the_very_instant_of_the_last_step(tmp_path: Path) -> None:
+def test_restart_at_the_time_of_the_last_step(tmp_path: Path) -> None:
     """No line has a time: the second bar, which continues from step 50, begins where the first one ended."""
     log = trained(range(1, 61), 3, 3) + "\n" + trained(range(51, 101), 3, 3) + RUNTIME
     analysis = analysed(written(tmp_path / "run", a_log=log), timezone="UTC")
@@ -59,7 +59,7 @@ def test_a_restart_at_the_very_instant_of_the_last_step(tmp_path: Path) -> None:
     assert (found["productive"], round(found["wasted_progress_from_disruption"], 6)) == (300, 30)
 
 
-def test_evaluations_are_taken_out_of_the_time_of_a_bar(tmp_path: Path) -> None:
+def test_evaluations_are_excluded_from_bar_time(tmp_path: Path) -> None:
     """An evaluation of 20 s with its own bar between steps 30 and 31."""
     before, behind = trained(range(1, 31), 2, 2), trained(range(31, 61), 82, 2).split("]", 1)[1]
     evaluation = state(0, 10, 0) + " ?it/s]" + state(10, 10, 20) + "  2.00s/it]"
@@ -69,7 +69,7 @@ def test_evaluations_are_taken_out_of_the_time_of_a_bar(tmp_path: Path) -> None:
     assert found == {"productive": 120, "EVAL_STEP": 20}
 
 
-def test_bars_of_epochs_count_on(tmp_path: Path) -> None:
+def test_bars_of_epochs_continue_the_count(tmp_path: Path) -> None:
     epochs = "".join(
         state(done, 50, 2 * done, f"Epoch {epoch}: ") + "  2.00s/it, v_num=0]"
         for epoch in range(3)
@@ -81,7 +81,7 @@ def test_bars_of_epochs_count_on(tmp_path: Path) -> None:
     assert "no_clock" in codes(analysis)
 
 
-def test_an_epoch_is_resumed_in_its_middle(tmp_path: Path) -> None:
+def test_epoch_is_resumed_in_its_middle(tmp_path: Path) -> None:
     """Lightning draws its epoch at 0 first: 70 steps, 60 of them saved, and the bar continues with the 61st."""
     bars = "".join(state(done, 50, 2 * done, "Epoch 0: ") + "  2.00s/it, v_num=0]" for done in range(51))
     bars += "".join(state(done, 50, 2 * done, "Epoch 1: ") + "  2.00s/it, v_num=0]" for done in range(21))
@@ -93,7 +93,7 @@ def test_an_epoch_is_resumed_in_its_middle(tmp_path: Path) -> None:
     assert round(seconds(analysis)["wasted_progress_from_disruption"], 6) == 20
 
 
-def test_a_script_of_hydra_dies_of_what_it_says_twice(tmp_path: Path) -> None:
+def test_hydra_script_has_one_death_for_a_repeated_error(tmp_path: Path) -> None:
     error = 'Traceback (most recent call last):\n  File "train.py", line 1, in <module>\nValueError: no\n\n'
     log = "".join(state(done, 50, 2 * done, "Epoch 0: ") + "  2.00s/it, v_num=0]" for done in range(51)) + "\n"
     log += "[2026-03-01 10:02:00,000][src.train][ERROR] - \n" + error
@@ -102,7 +102,7 @@ def test_a_script_of_hydra_dies_of_what_it_says_twice(tmp_path: Path) -> None:
     assert analysed(written(tmp_path / "run", a_log=log)).job.ending == "crashed"
 
 
-def test_what_stands_behind_the_bar_of_a_killed_process_is_of_the_next_one(tmp_path: Path) -> None:
+def test_text_after_a_killed_bar_is_of_the_next_process(tmp_path: Path) -> None:
     """Its bar has no line end: 10 min passed until the next process began, and no step hung in them."""
     first = TRAINER.format(minute=0) + trained(range(1, 63), 22, 2)
     glued = "03/01/2026 10:14:00 - WARNING - __main__ - Process rank: 0, device: cuda:0\n"
@@ -114,7 +114,7 @@ def test_what_stands_behind_the_bar_of_a_killed_process_is_of_the_next_one(tmp_p
     assert round(seconds(analysis)["infrastructure_recovery_from_disruption"]) == 900 - 144
 
 
-def test_a_validation_between_two_epochs_has_a_bar_of_its_own(tmp_path: Path) -> None:
+def test_validation_between_epochs_has_its_own_bar(tmp_path: Path) -> None:
     epochs = ["".join(state(done, 50, 2 * done, f"Epoch {epoch}: ") + "  2.00s/it, v_num=0]" for done in range(51))
               for epoch in range(2)]  # fmt: skip
     loader = "".join(state(done, 10, done, "Validation DataLoader 0: ") + "  1.00it/s]" for done in range(11))
@@ -123,7 +123,7 @@ def test_a_validation_between_two_epochs_has_a_bar_of_its_own(tmp_path: Path) ->
     assert found == {"productive": 200, "EVAL_STEP": 10}
 
 
-def test_a_validation_that_ends_a_file_counts(tmp_path: Path) -> None:
+def test_validation_at_the_end_of_a_file_counts(tmp_path: Path) -> None:
     """No bar of training follows it."""
     epoch = "".join(state(done, 50, 2 * done, "Epoch 0: ") + "  2.00s/it, v_num=0]" for done in range(51))
     loader = "".join(state(done, 10, 2 * done, "Validation DataLoader 0: ") + "  1.00it/s]" for done in range(11))
@@ -132,7 +132,7 @@ def test_a_validation_that_ends_a_file_counts(tmp_path: Path) -> None:
     assert found == {"productive": 100, "EVAL_STEP": 20}
 
 
-def test_other_bars_are_none_of_training(tmp_path: Path) -> None:
+def test_other_bars_are_not_training(tmp_path: Path) -> None:
     bars = "".join(state(at, 40, at, "Loading checkpoint shards: ") + "  1.00s/it]" for at in range(41))
     bars += "".join(state(at, 900, at) + "  1.00s/it]" for at in range(0, 901, 100))
     record = " [2026-03-01 10:{:02d}:00] iteration {:8d}/     100 | elapsed time per iteration (ms): 6000.0 |\n"
@@ -153,7 +153,7 @@ def test_few_states_of_a_bar_are_kept() -> None:
     assert len(kept) < 100
 
 
-def test_bars_stand_among_errors_and_losses_in_the_output(tmp_path: Path) -> None:
+def test_bars_in_errors_and_losses_in_output_are_merged(tmp_path: Path) -> None:
     """As Slurm separates them with `--error`: the bars of training and evaluation are in the error file."""
     before, behind = trained(range(1, 31), 2, 2), trained(range(31, 61), 82, 2).split("]", 1)[1]
     evaluation = state(0, 10, 0) + " ?it/s]" + state(5, 10, 10) + "  2.00s/it]" + state(10, 10, 20) + "  2.00s/it]"
@@ -166,7 +166,7 @@ def test_bars_stand_among_errors_and_losses_in_the_output(tmp_path: Path) -> Non
     assert analysis.job.attempts == 1
 
 
-def test_a_bar_that_four_nodes_draw_is_one(tmp_path: Path) -> None:
+def test_bar_of_four_nodes_counts_once(tmp_path: Path) -> None:
     """Without rank prefixes, each node draws 100 steps of 2 s and logs their time; states alternate."""
     start = "".join(TRAINER.format(minute=0) for _ in range(4))
     bars = "".join(
@@ -178,14 +178,14 @@ def test_a_bar_that_four_nodes_draw_is_one(tmp_path: Path) -> None:
     assert not analysis.disruptions
 
 
-def test_a_bar_of_which_each_node_shows_the_end_only(tmp_path: Path) -> None:
+def test_bar_with_only_its_end_on_each_node_counts_once(tmp_path: Path) -> None:
     ends = "".join(f"Epoch 0: 100%|####| 8/8 [02:{second}<00:00, 16.25s/it]\n" for second in (10, 9, 11, 10))
     log = ends + ends.replace("Epoch 0", "Epoch 1")
     analysis = analysed(written(tmp_path / "run", a_log=log), clock_start="2026-03-01T10:00:00Z")
     assert (analysis.job.attempts, analysis.job.kept_steps) == (1, 16)
 
 
-def test_nodes_that_evaluate_evaluate_once(tmp_path: Path) -> None:
+def test_evaluation_on_several_nodes_counts_once(tmp_path: Path) -> None:
     def both(step: int, second: int) -> str:
         return "".join(state(step, 60, second + late) + "  2.00s/it]" for late in (0, 1))
 
@@ -198,7 +198,7 @@ def test_nodes_that_evaluate_evaluate_once(tmp_path: Path) -> None:
     assert found["productive"] in (120, 121)  # Whole seconds, of one node or the other.
 
 
-def test_a_bar_behind_the_end_of_another_is_a_restart_still(tmp_path: Path) -> None:
+def test_bar_after_the_end_of_another_is_a_restart(tmp_path: Path) -> None:
     """Four nodes both times."""
     first = "".join(state(step, 100, 2 * step + late) + " 2.00s/it]" for step in range(1, 61) for late in (0, 1))
     second = "".join(
@@ -211,7 +211,7 @@ def test_a_bar_behind_the_end_of_another_is_a_restart_still(tmp_path: Path) -> N
     assert (lost.last_step, lost.resumed_step) == (60, 50)
 
 
-def test_metrics_without_a_bar_or_a_stamp_are_no_empty_log(tmp_path: Path) -> None:
+def test_metrics_without_bar_or_time_are_not_an_empty_log(tmp_path: Path) -> None:
     """Regression: metrics between the bars, without the bars, were reported as empty sources."""
     log = tmp_path / "train.log"
     log.write_text("{'loss': 2.5, 'epoch': 0.1}\n{'loss': 2.4, 'epoch': 0.2}\n")
@@ -229,7 +229,7 @@ def epoch(number: int, states: range, total: int = 50) -> str:
     return "".join(state(done, total, 2 * done, f"Epoch {number}: ") + "  2.00s/it, v_num=0]" for done in states) + "\n"
 
 
-def test_a_last_death_counts_also_where_its_words_stood_there_before(tmp_path: Path) -> None:
+def test_final_death_counts_though_its_words_are_repeated(tmp_path: Path) -> None:
     """Both deaths have only the same traceback."""
     stamp = "[2026-03-01 10:{}:00,000][src.train][INFO] - Instantiating datamodule\n"
     one = stamp.format("00") + epoch(0, range(41)) + ERROR
@@ -240,7 +240,7 @@ def test_a_last_death_counts_also_where_its_words_stood_there_before(tmp_path: P
     assert analysis.reliability.failures == 2
 
 
-def test_an_error_behind_which_a_bar_goes_on_is_no_end(tmp_path: Path) -> None:
+def test_error_before_a_continuing_bar_is_not_an_end(tmp_path: Path) -> None:
     """The error is repeated, and all epochs are trained."""
     log = "[2026-03-01 10:00:00,000][src.train][INFO] - Instantiating datamodule\n"
     for number in range(3):
@@ -262,7 +262,7 @@ def died(at: str, rank: int = 3) -> str:
     return ERROR + EXIT.format(at=at, rank=rank)
 
 
-def test_starts_that_die_count_where_no_line_says_that_they_start(tmp_path: Path) -> None:
+def test_failed_starts_without_a_start_line_count(tmp_path: Path) -> None:
     """Each begins with the first words of the log; one attempt with steps, three without, and one with."""
     log = BEGINS.format(at="10:00:00") + steps_bar(0, 101) + died("10:03:22")
     log += "".join(BEGINS.format(at=f"10:{minute:02d}:00") + died(f"10:{minute:02d}:40") for minute in (5, 7, 9))
@@ -280,14 +280,14 @@ def test_starts_that_die_count_where_no_line_says_that_they_start(tmp_path: Path
         "",
     ],
 )
-def test_processes_that_die_one_behind_the_other_are_one_death(tmp_path: Path, between: str) -> None:
+def test_processes_that_die_in_sequence_are_one_death(tmp_path: Path, between: str) -> None:
     log = BEGINS.format(at="10:00:00") + steps_bar(0, 101) + died("10:03:22") + between + died("10:33:22", rank=5)
     log += BEGINS.format(at="10:40:00") + steps_bar(100, 301)
     analysis = analysed(written(tmp_path / "run", a_log=log), timezone="UTC", year=2026)
     assert (analysis.job.attempts, analysis.job.disruptions) == (2, 1)
 
 
-def test_a_job_that_dies_where_an_epoch_ends_begins_anew(tmp_path: Path) -> None:
+def test_job_that_dies_at_an_epoch_end_starts_again(tmp_path: Path) -> None:
     """Hydra logs the exit of its program; no step is trained twice."""
     log = "[2026-03-01 10:00:00,000][src.train][INFO] - Instantiating datamodule\n" + epoch(0, range(51))
     log += "[2026-03-01 10:01:40,000][src.train][ERROR] - \n" + ERROR

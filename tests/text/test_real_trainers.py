@@ -38,7 +38,7 @@ class TestTransformers:
         assert losses(analysis) == [("unknown", 6, "at_least"), ("not_finite", 7, "exact")]
         assert analysis.goodput.ns / 1e9 == pytest.approx(60.2, abs=1)
 
-    def test_the_bar_that_is_closed_behind_a_traceback_shows_no_progress(self, analysis: Analysis) -> None:
+    def test_bar_closed_after_a_traceback_shows_no_progress(self, analysis: Analysis) -> None:
         _, failed = analysis.disruptions
         assert failed.cause_text == "ValueError: loss is nan"
         assert failed.last_sign_of_life_ns / 1e9 == pytest.approx(1_795_459_949.34, abs=1)
@@ -47,13 +47,13 @@ class TestTransformers:
 class TestMmengine:
     """80 iterations of 0.08 s, saved every 20: killed after 27, failed after 53, a clean end."""
 
-    def test_the_folder_of_its_work_is_one_job_of_a_process_a_folder(self) -> None:
+    def test_work_folder_is_one_job_with_a_folder_per_process(self) -> None:
         analysis = goodput_cli.analyze(str(REAL / "mmengine-0.10" / "work"))
         assert (analysis.job.name, analysis.job.attempts, analysis.job.kept_range) == ("work", 3, (1, 80))
         # The true values are 7 and 13.
         assert losses(analysis) == [("unknown", 5, "at_least"), ("unknown", 10, "at_least")]
 
-    def test_scalars_count_where_no_text_log_tells_more(self, tmp_path: Path) -> None:
+    def test_scalars_count_without_a_better_text_log(self, tmp_path: Path) -> None:
         shutil.copytree(REAL / "mmengine-0.10" / "work", tmp_path / "work")
         for log in tmp_path.rglob("*.log"):
             log.unlink()
@@ -65,7 +65,7 @@ class TestMmengine:
 class TestRay:
     """12 iterations of half a second, saved every two; an exception in the 6th. Its times are whole seconds."""
 
-    def test_iterations_last_as_long_as_their_rows_say(self) -> None:
+    def test_iterations_have_the_times_of_their_rows(self) -> None:
         analysis = goodput_cli.analyze(str(REAL / "ray-2.60" / "result.json"))
         assert (analysis.job.attempts, analysis.job.kept_range, analysis.job.ending) == (2, (1, 12), "clean")
         assert analysis.goodput.ns / 1e9 == pytest.approx(6.02, abs=0.01)
@@ -75,7 +75,7 @@ class TestRay:
 class TestDlrover:
     """30 steps of 0.2 s, saved every ten in 0.3 s: killed after 17; initialized for 1 s, restored for 1 s."""
 
-    def test_a_restore_that_is_a_stage_of_the_initialisation_is_a_restore(self) -> None:
+    def test_restore_stage_of_initialization_is_a_restore(self) -> None:
         analysis = goodput_cli.analyze(str(REAL / "dlrover-0.6" / "events_0.log"))
         found = {one.category: round(one.ns / 1e9, 2) for one in (analysis.goodput, *analysis.badput) if one.ns}
         assert (found["unproductive_checkpoint_restore_time"], found["tpu_initialization"]) == (1.0, 2.0)
@@ -87,7 +87,7 @@ class TestDlrover:
 class TestOneLogger:
     """30 steps of 0.2 s, logged every five, saved every ten in 0.3 s: killed after 17, restored for 1 s."""
 
-    def test_its_numbers_of_iterations_are_indexes_and_those_of_saves_are_not(self) -> None:
+    def test_iterations_are_indexes_but_saves_are_not(self) -> None:
         analysis = goodput_cli.analyze(str(REAL / "one-logger-2.3"))
         assert (analysis.job.kept_range, analysis.job.ending) == ((1, 30), "clean")
         assert losses(analysis) == [("unknown", 5, "at_least")]  # The true value is 7.
@@ -95,7 +95,7 @@ class TestOneLogger:
 
 
 class TestUltralytics:
-    def test_one_process_is_no_clock_that_begins_anew(self, tmp_path: Path) -> None:
+    def test_one_process_has_no_clock_restart(self, tmp_path: Path) -> None:
         """The writer formats numbers with six digits, so that days have an exponent."""
         rows = [f"{epoch:.6g},{epoch * 86400.123:.6g},1.2,0.01" for epoch in range(1, 15)]
         (tmp_path / "results.csv").write_text("\n".join(["epoch,time,train/box_loss,lr/pg0", *rows, ""]))
@@ -107,7 +107,7 @@ class TestUltralytics:
 class TestDetectron2:
     """Its folder as its writers lay it out: `log.txt` has timestamps, `metrics.json` the same iterations without."""
 
-    def test_the_text_counts_and_not_the_scalars_beside_it(self, tmp_path: Path) -> None:
+    def test_text_counts_instead_of_scalars_next_to_it(self, tmp_path: Path) -> None:
         lines = ["[11/07 10:00:00] d2.engine.train_loop INFO: Starting training from iteration 0"]
         scalars = []
         for at in range(1, 11):

@@ -258,7 +258,7 @@ AT_RISK = {"completed": (1, False), "died before": (6, False), "no completion li
 
 
 @pytest.mark.parametrize(("name", "story"), [(name, story) for name in FORMATS for story in AT_RISK])
-def test_at_risk_is_what_no_complete_save_holds(tmp_path: Path, name: str, story: str) -> None:
+def test_at_risk_is_training_after_the_last_complete_save(tmp_path: Path, name: str, story: str) -> None:
     """The recorder logs begins of steps: its step in flight is not kept."""
     risk = analysis_of(tmp_path, name, story_lines(FORMATS[name], STORIES[story], restarts=False)).at_risk
     steps, is_bound = AT_RISK[story]

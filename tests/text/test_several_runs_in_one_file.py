@@ -55,7 +55,7 @@ def by_time(*runs: list[tuple[float, str]]) -> list[str]:
     return [line for _, line in sorted(chain(*runs), key=lambda one: one[0])]
 
 
-def in_turns(*runs: list[tuple[float, str]], lines: int = 1) -> list[str]:
+def alternate(*runs: list[tuple[float, str]], lines: int = 1) -> list[str]:
     """Return the lines of both in alternation, `count` of each."""
     parts = [[own[row : row + lines] for row in range(0, len(own), lines)] for own in runs]
     return [line for turn in zip_longest(*parts, fillvalue=[]) for part in turn for _, line in part]
@@ -73,66 +73,66 @@ ALL = range(1, 61)
 
 def several() -> Iterator[tuple[str, list[str]]]:
     """Files of several runs."""
-    yield "line by line", in_turns(run(ALL, 1), run(ALL, 2))
-    yield "three of them", in_turns(run(ALL, 1), run(ALL, 2), run(ALL, 3))
+    yield "line by line", alternate(run(ALL, 1), run(ALL, 2))
+    yield "three of them", alternate(run(ALL, 1), run(ALL, 2), run(ALL, 3))
     yield "one is slower", by_time(run(ALL, 1), run(ALL, 2, each=3.1))
     yield "one began later", by_time(run(ALL, 1), run(ALL, 2, first=41.0))
     yield "one ends earlier", by_time(run(ALL, 1, each=3.0), run(range(1, 31), 2, each=2.9))
-    yield "buffers of thirty lines", in_turns(run(range(1, 301), 1), run(range(1, 301), 2), lines=30)
+    yield "buffers of thirty lines", alternate(run(range(1, 301), 1), run(range(1, 301), 2), lines=30)
     yield "every tenth step", by_time(run(range(10, 600, 10), 1), run(range(10, 600, 10), 2, first=0.9))
     yield "one is far ahead", by_time(run(range(5001, 5061), 1), run(ALL, 2, first=0.5))
     yield (
         "the same first losses",
-        [line.replace("step 1 loss", "step 1 loss 9.5 #") for line in in_turns(run(ALL, 1), run(ALL, 2))],
+        [line.replace("step 1 loss", "step 1 loss 9.5 #") for line in alternate(run(ALL, 1), run(ALL, 2))],
     )
     yield (
         "job numbers of an array",
-        in_turns(
+        alternate(
             run(ALL, 1, form="[81231_1] {at} step {n} loss {loss:.4f}"),
             run(ALL, 2, form="[81231_2] {at} step {n} loss {loss:.4f}"),
         ),
     )
     yield (
         "numbers of processes",
-        in_turns(
+        alternate(
             run(ALL, 1, form="{at} [81231] step {n} loss {loss:.4f}"),
             run(ALL, 2, form="{at} [90417] step {n} loss {loss:.4f}"),
         ),
     )
     yield (
         "rates of a sweep",
-        in_turns(
+        alternate(
             run(ALL, 1, form="{at} step {n} lr 0.001 loss {loss:.4f}"),
             run(ALL, 2, form="{at} step {n} lr 0.01 loss {loss:.4f}"),
         ),
     )
     yield (
         "seeds",
-        in_turns(
+        alternate(
             run(ALL, 1, form="{at} seed 0 step {n} loss {loss:.4f}"),
             run(ALL, 2, form="{at} seed 1 step {n} loss {loss:.4f}"),
         ),
     )
-    yield "two jobs of srun with the same ranks", in_turns(
+    yield "two jobs of srun with the same ranks", alternate(
         *(run(ALL, seed, form=f"{rank}: {{at}} step {{n}} loss {{loss:.4f}}")
           for seed in (1, 2) for rank in (0, 1))
     )  # fmt: skip
     yield (
         "containers of two names",
-        in_turns(
+        alternate(
             run(ALL, 1, form="baseline-1  | {at} step {n} loss {loss:.4f}"),
             run(ALL, 2, form="wide-1      | {at} step {n} loss {loss:.4f}"),
         ),
     )
     yield (
         "times at the begin and the end",
-        [line if row in (0, 119) else line[20:] for row, line in enumerate(in_turns(run(ALL, 1), run(ALL, 2)))],
+        [line if row in (0, 119) else line[20:] for row, line in enumerate(alternate(run(ALL, 1), run(ALL, 2)))],
     )
 
 
 def alone() -> Iterator[tuple[str, list[str]]]:
     """Files of one run."""
-    yield "ranks with one loss", in_turns(run(ALL, 1), run(ALL, 1), run(ALL, 1))
+    yield "ranks with one loss", alternate(run(ALL, 1), run(ALL, 1), run(ALL, 1))
     yield "ranks out of order", by_time(*(run(ALL, 1, first=0.1 * rank) for rank in (3, 1, 0, 2)))
     for name, form in {
         "ranks of torchrun": "[rank{}]: ", "ranks of srun": "{}: ", "ranks of an elastic agent": "[default{}]:",
@@ -140,7 +140,9 @@ def alone() -> Iterator[tuple[str, list[str]]]:
     }.items():  # fmt: skip
         yield (
             name,
-            in_turns(*(run(ALL, rank, form=form.format(rank) + "{at} step {n} loss {loss:.4f}") for rank in (0, 1, 2))),
+            alternate(
+                *(run(ALL, rank, form=form.format(rank) + "{at} step {n} loss {loss:.4f}") for rank in (0, 1, 2))
+            ),
         )
     for name, form in {
         "ranks in brackets": "{{at}} [{}] step {{n}} loss {{loss:.4f}}",
@@ -150,7 +152,7 @@ def alone() -> Iterator[tuple[str, list[str]]]:
         "micro-batches": "{{at}} step {{n}} micro {}/4 loss {{loss:.4f}}",
         "accumulation": "{{at}} step {{n}} ({}/4) loss {{loss:.4f}}",
     }.items():
-        yield name, in_turns(*(run(ALL, part, form=form.format(part)) for part in (1, 2, 3, 4)))
+        yield name, alternate(*(run(ALL, part, form=form.format(part)) for part in (1, 2, 3, 4)))
     yield (
         "an iteration of which four are a step",
         [f"{at(2 * n)} iter {n} step {n // 4} loss {9 / n + n % 3:.4f}" for n in range(1, 200)],
@@ -166,7 +168,7 @@ def alone() -> Iterator[tuple[str, list[str]]]:
     )
     yield (
         "two networks",
-        in_turns(
+        alternate(
             run(ALL, 1, form="{at} G step {n} loss {loss:.4f}"), run(ALL, 2, form="{at} D step {n} loss {loss:.4f}")
         ),
     )
@@ -180,7 +182,7 @@ def alone() -> Iterator[tuple[str, list[str]]]:
     yield "restarts at every step", list(chain.from_iterable(lives))
     yield (
         "ranks with one loss, restarted from the beginning",
-        in_turns(*(run([*ALL, *ALL, *range(1, 100)], 1) for _ in range(2))),
+        alternate(*(run([*ALL, *ALL, *range(1, 100)], 1) for _ in range(2))),
     )
 
 
@@ -188,7 +190,7 @@ SEVERAL, ALONE = dict(several()), dict(alone())
 
 
 @pytest.mark.parametrize("name", SEVERAL)
-def test_several_runs_in_one_file_are_a_question(tmp_path: Path, name: str) -> None:
+def test_several_runs_in_one_file_give_a_warning(tmp_path: Path, name: str) -> None:
     analysis = read(tmp_path, SEVERAL[name])
     (doubt,) = (one for one in analysis.diagnostics if one.code == CODE)
     assert "so goodput is not judged" in doubt.message
@@ -199,7 +201,7 @@ def test_several_runs_in_one_file_are_a_question(tmp_path: Path, name: str) -> N
 
 
 @pytest.mark.parametrize("name", ALONE)
-def test_one_run_is_none(tmp_path: Path, name: str) -> None:
+def test_one_run_gives_no_warning(tmp_path: Path, name: str) -> None:
     assert CODE not in codes(read(tmp_path, ALONE[name]))
 
 
@@ -213,17 +215,17 @@ def bars(tmp_path: Path, states: Sequence[str]) -> set[str]:
     return codes(analysed(tmp_path / "train.log"))
 
 
-def test_bars_of_two_runs_are_a_question(tmp_path: Path) -> None:
+def test_bars_of_two_runs_give_a_warning(tmp_path: Path) -> None:
     states = [state(n, 3 - n / 100 + more) for n in range(1, 60) for more in (0, 0.7)]
     assert CODE in bars(tmp_path, states)
 
 
-def test_a_bar_that_is_drawn_anew_with_the_loss_of_its_step_is_none(tmp_path: Path) -> None:
+def test_bar_redrawn_with_a_new_loss_gives_no_warning(tmp_path: Path) -> None:
     """It first shows the step number with the loss of the step before."""
     assert CODE not in bars(tmp_path, [state(n, 3 - one / 100) for n in range(1, 60) for one in (n - 1, n)])
 
 
-def test_losses_of_two_trainers_are_a_question(tmp_path: Path) -> None:
+def test_losses_of_two_trainers_give_a_warning(tmp_path: Path) -> None:
     """Hugging Face's Trainer prints no step, but the epoch with two digits, which several lines of one run share."""
 
     def logged(*runs: float) -> str:
@@ -239,7 +241,7 @@ def test_losses_of_two_trainers_are_a_question(tmp_path: Path) -> None:
         assert (CODE in codes(analysed(tmp_path / "train.log"))) == asked
 
 
-def test_records_of_two_runs_are_a_question(tmp_path: Path) -> None:
+def test_records_of_two_runs_give_a_warning(tmp_path: Path) -> None:
     def records(more: Sequence[float], **tag: int) -> str:
         return "".join(
             json.dumps({"ts": at(2 * n), "step": n, "loss": 3 - n / 100 + one, **dict.fromkeys(tag, row)}) + "\n"

@@ -96,7 +96,7 @@ RECOVERY = [
 ]
 
 
-def test_cycles_of_nvrx_name_the_links(tmp_path: Path) -> None:
+def test_nvrx_cycles_show_the_recovery_phases(tmp_path: Path) -> None:
     (tmp_path / "job.log").write_text(NVRX)
     log = read(tmp_path / "job.log")
     assert shown(log) == [("rendezvous done", "10:00:04"), *RECOVERY]
@@ -127,7 +127,7 @@ def stamped_as_utc(line: str) -> str:
 
 
 @pytest.mark.parametrize("way", ["as it is", "gz", "behind ranks", "docker", "entries", "backwards"])
-def test_signs_are_the_same_however_lines_are_kept(tmp_path: Path, way: str) -> None:
+def test_signs_are_the_same_in_all_containers(tmp_path: Path, way: str) -> None:
     lines = NVRX.splitlines()
     path = tmp_path / "job.log"
     if way == "gz":
@@ -147,7 +147,7 @@ def test_signs_are_the_same_however_lines_are_kept(tmp_path: Path, way: str) -> 
     assert shown(read(path)) == [("rendezvous done", "10:00:04"), *RECOVERY]
 
 
-def test_files_in_any_order_and_of_several_nodes_give_one_chain(tmp_path: Path) -> None:
+def test_files_of_nodes_in_any_order_give_one_recovery(tmp_path: Path) -> None:
     one, other = tmp_path / "node-07.log", tmp_path / "node-08.log"
     one.write_text(NVRX)
     other.write_text(
@@ -181,7 +181,7 @@ TORCHRUN = (
 )
 
 
-def test_the_agent_of_torchrun_says_who_restarts_and_how_often_it_may(tmp_path: Path) -> None:
+def test_torchrun_agent_shows_restarts_left(tmp_path: Path) -> None:
     (tmp_path / "job.log").write_text(TORCHRUN)
     log = read(tmp_path / "job.log")
     assert shown(log) == [
@@ -197,7 +197,7 @@ def test_the_agent_of_torchrun_says_who_restarts_and_how_often_it_may(tmp_path: 
     assert dict(signs(log)[4].facts) == {"by": "launcher", "left": 2, "of": 3}
 
 
-def test_the_watchdog_of_nccl_says_when_it_saw_a_hang_and_since_when(tmp_path: Path) -> None:
+def test_nccl_watchdog_shows_begin_and_detection_of_a_hang(tmp_path: Path) -> None:
     (tmp_path / "job.log").write_text(
         steps(10, 1, 1, 12)
         + "[rank3]:[E501 10:13:10.500000000 ProcessGroupNCCL.cpp:632] [Rank 3] Watchdog caught collective operation "
@@ -212,7 +212,7 @@ def test_the_watchdog_of_nccl_says_when_it_saw_a_hang_and_since_when(tmp_path: P
 
 
 @pytest.mark.parametrize("kind", ["initial", "subsequent"])
-def test_a_monitor_of_ranks_says_for_how_long_it_waited(tmp_path: Path, kind: str) -> None:
+def test_rank_monitor_shows_its_timeout(tmp_path: Path, kind: str) -> None:
     (tmp_path / "job.log").write_text(
         steps(10, 1, 1, 12)
         + "2026-05-01 10:13:10,500 [WARNING] [node-07] [RankMonitorServer:3] rank_monitor_server.py:497 [Cycle 0] Did "
@@ -222,7 +222,7 @@ def test_a_monitor_of_ranks_says_for_how_long_it_waited(tmp_path: Path, kind: st
     assert (RecoveryPhase.DETECTED, 600 * 10**9) in found
 
 
-def test_slurm_says_that_a_node_failed_and_when_it_ended_the_job(tmp_path: Path) -> None:
+def test_slurm_shows_node_failure_and_end_of_the_job(tmp_path: Path) -> None:
     line = "slurmstepd: error: *** JOB 812 ON node-3 CANCELLED AT 2026-05-01T10:04:00 DUE TO {why} ***\n"
     for why, wanted in (("NODE FAILURE", ["detected", "terminated"]), ("TIME LIMIT", ["terminated"])):
         (tmp_path / "job.log").write_text(steps(10, 1, 1, 12) + line.format(why=why))
@@ -240,7 +240,7 @@ def sacct(*rows: str) -> str:
     return SACCT + "".join(f"{row}\n" for row in rows)
 
 
-def beside_sacct(folder: Path, *rows: str) -> EventLog:
+def read_sacct(folder: Path, *rows: str) -> EventLog:
     (folder / "slurm-812.out").write_text(steps(10, 1, 1, 12) + steps(11, 1, 9, 20))
     (folder / "sacct.txt").write_text(sacct(*rows))
     return read(folder)
@@ -251,8 +251,8 @@ SECOND = "812|llm|COMPLETED|0:0|2026-05-01T10:05:00|2026-05-01T10:07:00|2026-05-
 
 
 @pytest.mark.parametrize(("state", "by"), [("REQUEUED", "scheduler"), ("NODE_FAIL", "scheduler"), ("FAILED", None)])
-def test_rows_of_one_job_of_slurm_give_its_queue(tmp_path: Path, state: str, by: str | None) -> None:
-    log = beside_sacct(tmp_path, SECOND, FIRST.format(state=state))
+def test_sacct_rows_of_one_job_give_its_queue(tmp_path: Path, state: str, by: str | None) -> None:
+    log = read_sacct(tmp_path, SECOND, FIRST.format(state=state))
     assert shown(log) == [
         ("allocated", "10:00:00"),
         ("terminated", "10:05:00"),
@@ -264,15 +264,15 @@ def test_rows_of_one_job_of_slurm_give_its_queue(tmp_path: Path, state: str, by:
     assert "requeues_hidden" not in noticed(log)
 
 
-def test_what_sacct_hides_is_asked_for(tmp_path: Path) -> None:
-    log = beside_sacct(tmp_path, SECOND)
+def test_requeues_hidden_by_sacct_are_requested(tmp_path: Path) -> None:
+    log = read_sacct(tmp_path, SECOND)
     assert shown(log) == [("allocated", "11:00:00"), ("terminated", "11:30:00")]
     assert "requeues_hidden" in noticed(log)
 
 
 @pytest.mark.parametrize(("uid", "by"), [("1002", "hand"), ("0", None)])
-def test_who_cancelled_a_job_is_said(tmp_path: Path, uid: str, by: str | None) -> None:
-    log = beside_sacct(tmp_path, FIRST.format(state=f"CANCELLED by {uid}"))
+def test_cancellation_by_a_person_is_reported(tmp_path: Path, uid: str, by: str | None) -> None:
+    log = read_sacct(tmp_path, FIRST.format(state=f"CANCELLED by {uid}"))
     assert [one.facts.get("by") for one in signs(log)] == [None, by]
 
 
@@ -315,7 +315,7 @@ def test_training_events_of_dlrover(tmp_path: Path) -> None:
     assert (joined.host, joined.rank) == ("10.0.0.3", 3)
 
 
-def test_what_agent_and_master_write_into_a_file_of_their_own_is_of_the_job(tmp_path: Path) -> None:
+def test_separate_agent_and_master_files_belong_to_the_job(tmp_path: Path) -> None:
     lines = DLROVER.splitlines(keepends=True)
     (tmp_path / "events_0.log").write_text("".join(one for one in lines if "[trainer]" in one))
     (tmp_path / "master.log").write_text("".join(one for one in lines if "dlrover-master" in one))
@@ -326,7 +326,7 @@ def test_what_agent_and_master_write_into_a_file_of_their_own_is_of_the_job(tmp_
 
 @pytest.mark.parametrize("text", [NVRX, TORCHRUN, DLROVER])
 @pytest.mark.parametrize("cut", [0.3, 0.71, 0.997])
-def test_lines_that_are_cut_name_no_more_than_they_say(tmp_path: Path, text: str, cut: float) -> None:
+def test_truncated_lines_give_only_their_facts(tmp_path: Path, text: str, cut: float) -> None:
     (tmp_path / "job.log").write_text(text)
     whole = signs(read(tmp_path / "job.log"))
     (tmp_path / "job.log").write_text(text[: round(cut * len(text))])
@@ -348,7 +348,7 @@ def test_impossible_times_and_hostile_names_do_no_harm(tmp_path: Path) -> None:
     assert found[0].facts == {"by": "agent", "left": 1}
 
 
-def test_so_many_signs_are_kept(tmp_path: Path) -> None:
+def test_number_of_signs_is_bounded(tmp_path: Path) -> None:
     lines = [
         event(f"10:{at // 60 % 60:02d}:{at % 60:02d}", "#fault_detect", "INSTANT", reason=f"{at}")
         for at in range(MOST_SIGNS + 5000)
@@ -397,7 +397,7 @@ def ledger(log: EventLog) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("name", [*TEXTS, *sorted(path.name for path in SAMPLES.glob("*.log"))])
-def test_signs_are_no_events(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signs_are_not_events(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     source = SAMPLES / name
     if name in TEXTS:
         TEXTS[name](tmp_path)
@@ -410,7 +410,7 @@ def test_signs_are_no_events(tmp_path: Path, name: str, monkeypatch: pytest.Monk
     assert not (name in TEXTS and name != "joining alone") or len(signs(with_them)) > len(signs(without))
 
 
-def test_a_crash_that_a_recorder_writes_was_seen_then(tmp_path: Path) -> None:
+def test_recorder_crash_is_the_time_of_detection(tmp_path: Path) -> None:
     told = [
         {"goodput_event": "started", "goodput_time": 1777629600.0},
         {"goodput_event": "step_finished", "goodput_time": 1777629700.0, "step": 1},
@@ -474,7 +474,7 @@ def cluster(folder: Path, *objects: dict[str, Any]) -> EventLog:
 TAKEN = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": "2026-05-01T10:03:30Z", "reason": "x"}
 
 
-def test_pods_and_a_jobset_tell_of_a_recovery(tmp_path: Path) -> None:
+def test_pods_and_a_jobset_show_a_recovery(tmp_path: Path) -> None:
     first = pod("09:58:30", "09:59:00", 0, over("10:00:00", "10:03:40", 1), target=TAKEN)
     second = pod("10:05:00", "10:08:00", 1, {"running": {"startedAt": "2026-05-01T10:11:00Z"}})
     log = cluster(tmp_path, first, second, jobset(1, 3))
@@ -492,14 +492,14 @@ def test_pods_and_a_jobset_tell_of_a_recovery(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("restarts", "most"), [(None, 3), (1, None), (5, 3), ("1", 3), (-1, 3), (True, 3)])
-def test_a_budget_that_cannot_be_is_none(tmp_path: Path, restarts: object, most: object) -> None:
+def test_invalid_restart_budget_is_ignored(tmp_path: Path, restarts: object, most: object) -> None:
     first = pod("09:58:30", "09:59:00", 0, over("10:00:00", "10:03:40", 1))
     second = pod("10:05:00", "10:08:00", 1, {"running": {"startedAt": "2026-05-01T10:11:00Z"}})
     log = cluster(tmp_path, first, second, jobset(restarts, most))
     assert not any("left" in one.facts for one in signs(log))
 
 
-def test_a_workload_that_waits_once_more(tmp_path: Path) -> None:
+def test_requeued_workload_is_a_sign(tmp_path: Path) -> None:
     def became(kind: str, at: str) -> dict[str, str]:
         return {"type": kind, "status": "True", "lastTransitionTime": f"2026-05-01T{at}Z", "reason": ""}
 

@@ -9,7 +9,7 @@ import pytest
 
 import goodput_cli
 from tests.text.support import SAMPLES, analysed, codes, seconds, written
-from tests.text.test_folders import life
+from tests.text.test_folders import printed
 
 TRAINED = """\
 [before the start of training step] datetime: 2026-03-01 10:00:00
@@ -26,13 +26,13 @@ TRAINED = """\
         "srun: error: node-3: task 24: Exited with exit code 1",
     ],
 )
-def test_a_death_without_a_time_is_at_the_last_time(tmp_path: Path, line: str) -> None:
+def test_untimed_death_is_at_the_last_time(tmp_path: Path, line: str) -> None:
     analysis = analysed(written(tmp_path / "run", a_out=TRAINED + line + "\n"))
     assert analysis.job.ending == "crashed"
     assert seconds(analysis) == {"productive": 80, "program_startup": 20}
 
 
-def test_records_with_times_of_their_own_are_never_missing(tmp_path: Path) -> None:
+def test_timed_records_are_never_missing(tmp_path: Path) -> None:
     log = TRAINED.replace("      10/", "       1/").replace("      20/", "      60/")
     assert "missing_records" not in codes(analysed(written(tmp_path / "run", a_out=log)))
 
@@ -52,7 +52,7 @@ def test_records_with_times_of_their_own_are_never_missing(tmp_path: Path) -> No
         ),
     ],
 )  # fmt: skip
-def test_slurm_says_why_it_cancelled(tmp_path: Path, line: str, ended: str) -> None:
+def test_slurm_cancellation_has_a_cause(tmp_path: Path, line: str, ended: str) -> None:
     analysis = analysed(written(tmp_path / "run", a_out=f"{TRAINED}{line}\n", b_out=AGAIN))
     (disruption,) = analysis.disruptions
     assert disruption.ended == ended
@@ -71,9 +71,7 @@ def test_slurm_says_why_it_cancelled(tmp_path: Path, line: str, ended: str) -> N
         ("PREEMPTED", "terminated", "preempted"),
     ],
 )
-def test_a_state_of_slurm_is_said_the_same_by_jobs_and_analyze(
-    tmp_path: Path, state: str, ended: str, cause: str | None
-) -> None:
+def test_slurm_state_is_the_same_in_jobs_and_analyze(tmp_path: Path, state: str, ended: str, cause: str | None) -> None:
     table = f"JobID|State|Submit|Start|End\n8|{state}|2026-03-01T10:00:00|2026-03-01T10:00:00|2026-03-01T10:03:00\n"
     folder = written(tmp_path / "run", slurm__8_out=TRAINED, sacct_txt=table)
     (job,) = goodput_cli.jobs(folder, year=2026).jobs
@@ -87,7 +85,7 @@ def test_a_state_of_slurm_is_said_the_same_by_jobs_and_analyze(
 AGAIN = TRAINED.replace(" 10:0", " 10:1").replace("      20/", "      40/").replace("      10/", "      30/")
 
 
-def test_a_process_dies_where_its_launcher_says_so(tmp_path: Path) -> None:
+def test_process_dies_at_the_time_of_its_launcher_line(tmp_path: Path) -> None:
     """The lines of the process have no time, or one of another thread; those of the launcher have one, 40 s after the
     last record. If errors go into a separate file, the result is the same."""
     death = """\
@@ -102,7 +100,7 @@ srun: error: node-0: task 0: Exited with exit code 1
 
 
 @pytest.mark.parametrize("who", ["NCCL", "Process group"])
-def test_the_watchdog_that_ends_a_process_as_each_version_names_itself(tmp_path: Path, who: str) -> None:
+def test_watchdog_of_each_version_ends_a_process(tmp_path: Path, who: str) -> None:
     death = (
         f"[rank5]:[E301 10:02:15.123456789 ProcessGroupNCCL.cpp:1414] [PG ID 0 PG GUID 0(default_pg) Rank 5] {who} "
         "watchdog thread terminated with exception: [Rank 5] Watchdog caught collective operation timeout\n"
@@ -111,7 +109,7 @@ def test_the_watchdog_that_ends_a_process_as_each_version_names_itself(tmp_path:
     assert analysis.job.ending == "crashed"
 
 
-def test_an_error_file_without_any_time_ends_with_its_output(tmp_path: Path) -> None:
+def test_untimed_error_file_ends_with_its_output(tmp_path: Path) -> None:
     error = "srun: error: node-3: task 24: Out Of Memory\n"
     analysis = analysed(written(tmp_path / "run", slurm__8_out=TRAINED, slurm__8_err=error))
     assert (analysis.job.ending, seconds(analysis)) == ("crashed", {"productive": 80, "program_startup": 20})
@@ -120,7 +118,7 @@ def test_an_error_file_without_any_time_ends_with_its_output(tmp_path: Path) -> 
     assert (other.job.ending, other.job.attempts) == ("not_logged", 1)
 
 
-def test_stamps_without_a_year_are_of_the_year_of_the_files_beside(tmp_path: Path) -> None:
+def test_yearless_timestamps_get_the_year_of_other_files(tmp_path: Path) -> None:
     """A copied file has the modification time of the copy."""
     error = "E0301 10:02:20.000000 140 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -6) \
 local_rank: 5 (pid: 7) of binary: python\n"
@@ -160,7 +158,7 @@ def test_the_first_rank_of_megatron_prints_into_another_file_than_the_last(tmp_p
     assert seconds(analysed(apart)) == expected
 
 
-def test_deepspeeds_launcher_says_when_it_began_and_how_it_ended(tmp_path: Path) -> None:
+def test_deepspeed_launcher_shows_begin_and_end(tmp_path: Path) -> None:
     """Up at 2; ten steps of 2 s after a start of 20 s, a save of 4 s, and a death 5 s after the last record."""
     log = """\
 [2026-03-01 10:00:02,000] [INFO] [launch.py:145:main] nnodes=1, num_local_procs=8, node_rank=0
@@ -197,7 +195,7 @@ COLLECTED = """\
 """
 
 
-def test_a_collectors_times_beside_those_of_the_lines_tell_the_zone(tmp_path: Path) -> None:
+def test_collector_times_next_to_line_times_show_the_zone(tmp_path: Path) -> None:
     """The error file was not collected: its times are two hours ahead, like those of the lines in the other file."""
     error = "slurmstepd: error: *** JOB 8 ON n0 CANCELLED AT 2026-03-01T10:02:00 DUE TO TIME LIMIT ***\n"
     folder = written(tmp_path / "run", a_log=COLLECTED, b_err=error)
@@ -208,7 +206,7 @@ def test_a_collectors_times_beside_those_of_the_lines_tell_the_zone(tmp_path: Pa
     assert "naive_timestamps" in codes(analysed(folder, timezone="Europe/Berlin"))
 
 
-def test_a_launchers_log_that_begins_with_a_death_shows_the_downtime() -> None:
+def test_launcher_log_beginning_with_a_death_has_downtime() -> None:
     """Seven of the ten seconds are the rendezvous."""
     analysis = analysed(SAMPLES / "nvrx-cycle-lines.log")
     (disruption,) = analysis.disruptions
@@ -218,7 +216,7 @@ def test_a_launchers_log_that_begins_with_a_death_shows_the_downtime() -> None:
     assert found["infrastructure_recovery_from_disruption"] == pytest.approx(2.627)
 
 
-def test_a_death_in_the_middle_of_a_file_is_behind_the_records_before_it(tmp_path: Path) -> None:
+def test_death_amid_a_file_is_after_the_records_before_it(tmp_path: Path) -> None:
     """Records without a time in one stream, and a death without one in another; the job continues in the same file."""
     step = "[default7]: iteration {:8d}/     100 | elapsed time per iteration (s): 2.00 | TFLOPs: 149.10 |\n"
     log = "[default0]:[before the start of training step] datetime: 2026-03-01 10:00:00\n"
@@ -238,7 +236,7 @@ def test_a_death_in_the_middle_of_a_file_is_behind_the_records_before_it(tmp_pat
     }
 
 
-def test_lines_that_docker_kept_have_its_times(tmp_path: Path) -> None:
+def test_lines_kept_by_docker_have_its_times(tmp_path: Path) -> None:
     lines = [line.split(" ", 1) for line in COLLECTED.splitlines()]
     log = "".join(
         json.dumps({"log": f"{text}\n", "stream": "stdout", "time": time}) + "\n"
@@ -254,7 +252,7 @@ PRELUDE = "".join(f"2026-03-01 10:09:{second},000 INFO importing\n" for second i
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_what_a_process_says_before_its_start_line_is_no_sign_of_the_life_before(tmp_path: Path, apart: bool) -> None:
+def test_lines_before_a_start_are_not_of_the_previous_attempt(tmp_path: Path, apart: bool) -> None:
     """A death without a message at the last record, 10:01:40; another process prints its first words at 10:09:30."""
     files = {"a_out": TRAINED, "b_out": PRELUDE + AGAIN} if apart else {"a_out": TRAINED + PRELUDE + AGAIN}
     found = seconds(analysed(written(tmp_path / "run", **files)))
@@ -262,14 +260,14 @@ def test_what_a_process_says_before_its_start_line_is_no_sign_of_the_life_before
     assert "wasted_progress_from_disruption" not in found
 
 
-def test_what_a_process_says_behind_its_last_record_is_a_sign_of_its_life(tmp_path: Path) -> None:
+def test_lines_after_the_last_record_are_activity(tmp_path: Path) -> None:
     alive = "2026-03-01 10:02:40,000 INFO still here\n"
     found = seconds(analysed(written(tmp_path / "run", a_out=TRAINED + alive + AGAIN)))
     assert found["wasted_progress_from_disruption"] == 60
     assert found["infrastructure_recovery_from_disruption"] == 440
 
 
-def test_the_file_of_a_rank_without_a_start_line_begins_with_the_start_of_the_job(tmp_path: Path) -> None:
+def test_rank_file_without_a_start_begins_with_the_job(tmp_path: Path) -> None:
     """Restarted pods write new files; the last rank, which prints the records, has no start line."""
     looping, *records = TRAINED.splitlines(keepends=True)
     files = {"a0_out": looping, "z0_out": "".join(records)}
@@ -294,7 +292,7 @@ DYING = [
 
 @pytest.mark.parametrize("why", ["", " DUE TO TIME LIMIT"])
 @pytest.mark.parametrize("line", DYING)
-def test_processes_that_die_behind_a_cancel_are_no_other_start(tmp_path: Path, line: str, why: str) -> None:
+def test_processes_dying_after_a_cancel_are_not_a_start(tmp_path: Path, line: str, why: str) -> None:
     """The next Slurm job in the same file begins at 10:10, not where the processes of the last one died."""
     cancel = f"slurmstepd: error: *** STEP 8.0 ON n0 CANCELLED AT 2026-03-01T10:02:00{why} ***\n"
     log = TRAINED + cancel + line.format(at="10:02:02") + "\n" + AGAIN
@@ -304,14 +302,14 @@ def test_processes_that_die_behind_a_cancel_are_no_other_start(tmp_path: Path, l
     assert analysis.job.attempts == 2
 
 
-def test_a_line_that_says_an_end_is_no_start_however_late_it_is(tmp_path: Path) -> None:
+def test_late_end_line_is_not_a_start(tmp_path: Path) -> None:
     cancel = "slurmstepd: error: *** STEP 8.0 ON n0 CANCELLED AT 2026-03-01T10:02:00 ***\n"
     log = TRAINED + cancel + DYING[0].format(at="10:03:40") + "\n" + AGAIN.partition("\n")[2]
     analysis = analysed(written(tmp_path / "run", a_out=log))
     assert (analysis.job.attempts, len(analysis.disruptions)) == (2, 1)
 
 
-def test_a_next_job_begins_at_its_first_time_though_it_writes_no_year(tmp_path: Path) -> None:
+def test_next_job_begins_at_its_first_yearless_time(tmp_path: Path) -> None:
     cancel = "slurmstepd: error: *** STEP 8.0 ON n0 CANCELLED AT 2026-03-01T10:02:00 ***\n"
     first = "I0301 10:09:00.000000 7 main.py:8] loading\n"
     log = TRAINED + cancel + DYING[0].format(at="10:02:02") + "\n" + first + AGAIN.partition("\n")[2]
@@ -329,8 +327,8 @@ def test_a_next_job_begins_at_its_first_time_though_it_writes_no_year(tmp_path: 
         ("E0301 10:01:11.5 7 api.py:1002] failed (exitcode: -6) local_rank: 1 (pid: 9) of binary: /p", "crashed"),
     ],
 )
-def test_a_process_that_sigterm_ended_was_terminated(tmp_path: Path, line: str, ended: str) -> None:
-    (tmp_path / "train.log").write_text(life(0) + line + "\n" + life(300, 31))
+def test_process_ended_by_sigterm_is_terminated(tmp_path: Path, line: str, ended: str) -> None:
+    (tmp_path / "train.log").write_text(printed(0) + line + "\n" + printed(300, 31))
     assert [one.ended for one in analysed(tmp_path).disruptions] == [ended]
 
 
@@ -343,11 +341,11 @@ def test_a_process_that_sigterm_ended_was_terminated(tmp_path: Path, line: str, 
         ("Sending process 811 closing signal SIGTERM", "not_logged"),
     ],
 )
-def test_a_program_that_says_that_it_received_sigterm_was_terminated(tmp_path: Path, line: str, ending: str) -> None:
+def test_program_that_logs_sigterm_is_terminated(tmp_path: Path, line: str, ending: str) -> None:
     assert analysed(written(tmp_path / "run", a_out=TRAINED + line + "\n")).job.ending == ending
 
 
-def test_a_program_that_goes_on_behind_sigterm_lives(tmp_path: Path) -> None:
+def test_program_that_continues_after_sigterm_is_alive(tmp_path: Path) -> None:
     later = " [2026-03-01 10:02:20] iteration       30/     100 | elapsed time per iteration (ms): 4000.0 |\n"
     analysis = analysed(written(tmp_path / "run", a_out=TRAINED + "Received SIGTERM\n" + later))
     assert (analysis.job.ending, analysis.job.attempts) == ("not_logged", 1)

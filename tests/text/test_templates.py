@@ -110,7 +110,7 @@ def test_templates_change_no_entry_of_a_draft(name: str) -> None:
         (r"\z", True),
     ],
 )
-def test_pattern_depends_on_digits_only_if_it_names_some(pattern: str, expected: bool) -> None:
+def test_pattern_depends_on_digits_only_if_it_contains_some(pattern: str, expected: bool) -> None:
     assert depends_on_digits(pattern) is expected
 
 

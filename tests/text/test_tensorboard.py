@@ -76,7 +76,7 @@ def megatron(tmp_path: Path) -> Path:
     return folder
 
 
-def test_an_evaluation_takes_the_gap_that_the_mean_leaves(megatron: Path) -> None:
+def test_evaluation_takes_the_gap_left_by_the_mean(megatron: Path) -> None:
     analysis = analysed(megatron, start="2026-03-01T10:01:40Z")
     assert analysis.job.last_step == 50
     found = seconds(analysis)
@@ -89,7 +89,7 @@ def test_another_scalar_can_be_named(megatron: Path) -> None:
         analysed(megatron, tensorboard_tag="loss")
 
 
-def test_a_tag_that_is_not_utf_8_is_a_tag(tmp_path: Path) -> None:
+def test_non_utf_8_tag_is_accepted(tmp_path: Path) -> None:
     """Programs in C++ may write one; the other tags count."""
     tag = b"loss \xff\xfe"
     value = b"\x0a" + bytes([len(tag)]) + tag + b"\x15" + struct.pack("<f", 0.5)

@@ -45,7 +45,7 @@ def ledger(analysis: Analysis) -> list[tuple[object, ...]]:
     return [*rows, *analysis.segments[["start", "end", "category"]].itertuples(index=False, name=None)]
 
 
-def test_ranks_of_two_hosts_give_one_job_its_phases_and_who_held_it_up(tmp_path: Path) -> None:
+def test_ranks_of_two_hosts_give_phases_and_slowest_rank(tmp_path: Path) -> None:
     for one in slow_loader():
         one.write(tmp_path)
     analysis = analysed(tmp_path)
@@ -74,7 +74,7 @@ def test_ranks_of_two_hosts_give_one_job_its_phases_and_who_held_it_up(tmp_path:
     assert inside.phase("save").percent is None  # type: ignore[union-attr]
 
 
-def test_phases_move_nothing_in_the_ledger(tmp_path: Path) -> None:
+def test_phases_do_not_change_the_ledger(tmp_path: Path) -> None:
     for one in slow_loader():
         one.write(tmp_path / "with")
         kept = (
@@ -125,7 +125,7 @@ def shifted(line: str, us: int) -> str:
     return json.dumps(record)
 
 
-def test_a_rank_without_a_file_is_missing_and_the_lowest_there_gives_the_events(tmp_path: Path) -> None:
+def test_lowest_available_rank_gives_the_events(tmp_path: Path) -> None:
     for one in slow_loader():
         if one.rank not in (0, 2):
             one.write(tmp_path)
@@ -136,7 +136,7 @@ def test_a_rank_without_a_file_is_missing_and_the_lowest_there_gives_the_events(
     assert inside.ranks[0].cost_ns == 13_440_000_000
 
 
-def test_an_attempt_that_resumes_meets_its_ranks_and_wasted_steps_are_left_out(tmp_path: Path) -> None:
+def test_resumed_attempt_matches_ranks_and_omits_wasted_steps(tmp_path: Path) -> None:
     for rank in range(2):
         first = TracedRank(rank).started()
         for at in range(30):
@@ -167,7 +167,7 @@ def test_an_attempt_that_resumes_meets_its_ranks_and_wasted_steps_are_left_out(t
     assert analysis.disruptions[0].ended == "crashed"
 
 
-def test_what_lies_within_another_span_is_counted_once(tmp_path: Path) -> None:
+def test_nested_span_is_counted_once(tmp_path: Path) -> None:
     one = TracedRank(0).started()
     for _ in range(12):
         one.steps += 1
@@ -188,7 +188,7 @@ def test_what_lies_within_another_span_is_counted_once(tmp_path: Path) -> None:
     assert inside.net_step_ns == 11 * 200_000_000
 
 
-def test_stdout_of_the_same_job_is_one_job_with_its_traces(tmp_path: Path) -> None:
+def test_stdout_and_traces_are_one_job(tmp_path: Path) -> None:
     for one in slow_loader():
         one.write(tmp_path / "run")
     lines = ["[titan] 2026-06-01 00:00:00,000 - root - INFO - Starting job: example"]
@@ -254,7 +254,7 @@ def _bounded(parts: Sequence[RankSteps]) -> tuple[RankSteps, ...]:
     return within_memory(parts, 300)
 
 
-def test_ranks_that_a_collector_merged_into_one_file_give_the_same_sums(tmp_path: Path) -> None:
+def test_ranks_merged_into_one_file_give_the_same_sums(tmp_path: Path) -> None:
     ranks = list(slow_loader())
     for one in ranks:
         one.write(tmp_path / "a")
@@ -266,7 +266,7 @@ def test_ranks_that_a_collector_merged_into_one_file_give_the_same_sums(tmp_path
     assert analysed(tmp_path / "b").step_phases[0].ranks == analysed(tmp_path / "a").step_phases[0].ranks
 
 
-def test_programs_of_reinforcement_learning_have_a_table_each(tmp_path: Path) -> None:
+def test_rl_programs_have_a_table_each(tmp_path: Path) -> None:
     """The controller's spans are the steps; background work after them is not included."""
     controller, trainer = TracedRank(0, pool="controller"), TracedRank(0, pool="trainer")
     for _ in range(40):

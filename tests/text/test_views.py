@@ -65,7 +65,7 @@ def rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, An
     ]  # fmt: skip
 
 
-def test_event_files_and_what_was_printed_are_one_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_event_files_and_output_are_one_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     analysis = analysed(folder)
     assert (analysis.job.attempts, analysis.job.disruptions, analysis.job.kept_steps) == (2, 1, 40)
     assert analysis.window.ns == 70 * 10**9
@@ -80,7 +80,7 @@ def test_event_files_and_what_was_printed_are_one_job(folder: Path, capsys: pyte
 
 
 @pytest.mark.parametrize("last", [28, 40])
-def test_text_of_other_processes_is_not_joined_and_that_is_said(folder: Path, last: int) -> None:
+def test_text_of_other_processes_is_not_joined_with_a_warning(folder: Path, last: int) -> None:
     (folder / "train.log").write_text(bars(1, last))
     os.utime(folder / "train.log", (T0, T0))
     analysis = analysed(folder)
@@ -104,7 +104,7 @@ def test_steps_of_text_with_times_count_before_those_of_event_files(
     assert len({*rows(tmp_path, capsys)}) == 1
 
 
-def test_beside_a_recorders_log_neither_counts_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recorder_log_precedes_both_views_for_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines: list[dict[str, Any]] = [{"job_name": "llm", "job_start_time": T0}]
     lines += [{"job_name": "llm", "step_count": n, "step_start_time": T0 + 1 + n} for n in range(40)]
     lines.append({"job_name": "llm", "job_end_time": T0 + 41})
