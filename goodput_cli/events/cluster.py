@@ -19,7 +19,7 @@ from goodput_cli.events.cluster_attempts import ApiObject, ContainerRun
 from goodput_cli.events.cluster_signs import budget_of, signs_of_object
 from goodput_cli.events.evidence import UntimedEvidence, quoted
 from goodput_cli.events.formats.base import Output, Records
-from goodput_cli.events.text.blocks import exception_in, raised
+from goodput_cli.events.text.blocks import cause_of_exception, exception_in
 from goodput_cli.events.text.causes import CauseRows, by_exit, shipped_rows
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType
@@ -60,7 +60,7 @@ def _meaning(reason: str) -> tuple[str, Role, str]:
         return found.code, found.role, ""
     last = name.rpartition(".")[2]
     if last.isidentifier() and last.endswith(("Error", "Exception", "Interrupt", "Exit", "Timeout")):
-        meaning = raised(last, what, [])
+        meaning = cause_of_exception(last, what, [])
         if meaning is not None:
             return meaning.code, meaning.role, meaning.before_steps
     return UNKNOWN_CAUSE, "exit", ""
@@ -270,7 +270,7 @@ def _error_file(record: Mapping[str, Any], line: int, rows: CauseRows) -> Iterat
     found = rows.read(text) or rows.read(last)
     if found is not None:
         code, role, before = found.code, found.role, ""
-    elif named is not None and (meaning := raised(*named, [])) is not None:
+    elif named is not None and (meaning := cause_of_exception(*named, [])) is not None:
         code, role, before = meaning.code, meaning.role, meaning.before_steps
     else:
         return

@@ -28,7 +28,7 @@ _NAMED = 3
 """Maximum number of allocations in a message."""
 
 
-class _Held(NamedTuple):
+class _AllocationText(NamedTuple):
     """Allocation with text: begin and end in its rows (None if it runs), first and last time of its text; ns UTC."""
 
     begin: int
@@ -65,7 +65,7 @@ def clock_of_rows(
 
     rows: of the table. texts: (file name, lines) in its folder; all have times. may_move: see `clocks_of_tables`.
     """
-    held = _held(rows, texts)
+    held = _allocations_with_text(rows, texts)
     odd = {number: one for number, one in held.items() if not one.has_text(0)}
     if not odd:
         return None
@@ -96,7 +96,9 @@ def _off(ahead: int) -> str:
     return f"{duration(abs(ahead) * QUARTER_NS)} {'ahead of' if ahead > 0 else 'behind'}"
 
 
-def _held(rows: Sequence[LogLine], texts: Iterable[tuple[str, Sequence[LogLine]]]) -> Mapping[str, _Held]:
+def _allocations_with_text(
+    rows: Sequence[LogLine], texts: Iterable[tuple[str, Sequence[LogLine]]]
+) -> Mapping[str, _AllocationText]:
     """Return started allocations with text, by number. Rows of one number (a requeue) are one allocation."""
     begins: defaultdict[str, list[int]] = defaultdict(list)
     ends: defaultdict[str, list[int]] = defaultdict(list)
@@ -111,7 +113,7 @@ def _held(rows: Sequence[LogLine], texts: Iterable[tuple[str, Sequence[LogLine]]
         for number in numbers_of_file(name) & begins.keys() if own else ():
             times[number] += [min(own), max(own)]
     return {
-        number: _Held(
+        number: _AllocationText(
             min(begins[number]), max(ends[number]) if len(ends[number]) == len(begins[number]) else None,
             min(of_text), max(of_text),
         )

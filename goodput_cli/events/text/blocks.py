@@ -52,7 +52,7 @@ _NO_STORE = re.compile(
     r"|client socket has (?:timed out|failed to connect)|^Timed out trying to connect to .*TCPStore"
 )
 """Rendezvous failures: before the first step, they show more than a lost peer."""
-_LOST = re.compile(
+_PEER_LOST = re.compile(
     r"NCCL communicator was aborted|remote process exited|Connection reset by peer|Broken pipe|Connection closed by"
     r"|Connection refused|Socket closed|ncclRemoteError|recvmsg:Connection|NCCL [Ee]rror (?:in: |\\d)"
     r"|(?i:\b(?:worker|task|host|slice)\b.{0,60}"
@@ -106,7 +106,7 @@ class Frame(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Raised:
+class ExceptionCause:
     """Cause that an exception gives for a failure."""
 
     code: str
@@ -118,7 +118,7 @@ class Raised:
     """True if its frames determine it rather than its words."""
 
     @property
-    def says_little(self) -> bool:
+    def is_vague(self) -> bool:
         """Return True if it shows only that something failed."""
         return self.code in ("python_error", UNKNOWN_CAUSE)
 
@@ -151,7 +151,7 @@ class Traceback:
     """Innermost frames, the innermost last."""
 
     @property
-    def places(self) -> list[str]:
+    def frame_texts(self) -> list[str]:
         """Return the text of each frame: file, function and source line."""
         return [" ".join(frame) for frame in self.frames]
 
@@ -205,7 +205,7 @@ class Traceback:
 _QUIET = ("[Previous line repeated", "~", "^", "*** ")
 
 
-def is_beside(lines: Iterable[str]) -> bool:
+def is_survivable(lines: Iterable[str]) -> bool:
     """Return True if the lines before a traceback show that its exception does not end the process."""
     return any(_BESIDE.match(line) for line in lines)
 
@@ -234,35 +234,35 @@ def chains(text: str) -> str:
     return next((one for one in (_HANDLED, CAUSED) if text.strip().startswith(one)), "")
 
 
-def raised(kind: str, what: str, frames: list[Frame]) -> Raised | None:
+def cause_of_exception(kind: str, what: str, frames: list[Frame]) -> ExceptionCause | None:
     """Return the cause that an unhandled exception gives; None for a clean exit."""
     last = kind.rpartition(".")[2]
     if _RAISED_AGAIN.match(what):  # Its own traceback follows.
         return None
     if last in ("SystemExit", "GeneratorExit", "StopIteration"):
-        return None if what.strip() in ("", "0", "None") else Raised(UNKNOWN_CAUSE, "exit")
+        return None if what.strip() in ("", "0", "None") else ExceptionCause(UNKNOWN_CAUSE, "exit")
     if _ELSEWHERE.search(what):
-        return Raised(PEER_LOST, "echo", by_frames=True)
+        return ExceptionCause(PEER_LOST, "echo", by_frames=True)
     return _by_frames(last, what, frames) or _by_words(last, what, frames)
 
 
-def _by_words(last: str, what: str, frames: list[Frame]) -> Raised:
+def _by_words(last: str, what: str, frames: list[Frame]) -> ExceptionCause:
     if last == "KeyboardInterrupt":
-        return Raised("cancelled", "exit", "interrupt")
+        return ExceptionCause("cancelled", "exit", "interrupt")
     if last in ("SignalException", "SIGTERMException"):
-        return Raised(KILLED, "teardown")
+        return ExceptionCause(KILLED, "teardown")
     if last == "CalledProcessError":
-        return Raised(UNKNOWN_CAUSE, "exit") if _PROGRAM.search(what) else _OF_COMMAND
-    lost = _lost(last, what)
+        return ExceptionCause(UNKNOWN_CAUSE, "exit") if _PROGRAM.search(what) else _OF_COMMAND
+    lost = _peer_cause(last, what)
     if _ENVIRONMENT.search(what) and (lost is None or lost.code != "collective_timeout"):
-        return Raised("python_error", "root", before_steps="environment")
+        return ExceptionCause("python_error", "root", before_steps="environment")
     if lost is not None and not any(_OWN_PEERS.search(one.file) for one in frames):
         return lost
     if last in _READER_TYPES and _reads_checkpoint(frames) and not what.startswith(_REFUSED):
-        return Raised("checkpoint_unreadable", "root")
+        return ExceptionCause("checkpoint_unreadable", "root")
     if last in _MISSING_TYPES:
-        return Raised("python_error", "root", before_steps="environment")
-    return Raised("python_error", "root")
+        return ExceptionCause("python_error", "root", before_steps="environment")
+    return ExceptionCause("python_error", "root")
 
 
 _PROGRAM = re.compile(
@@ -270,11 +270,11 @@ _PROGRAM = re.compile(
     r"[ '\"]|died with <"
 )
 """Commands that run the program itself: their exit does not explain the failure."""
-_OF_COMMAND = Raised("python_error", "root", before_steps="environment", by_frames=True)
+_OF_COMMAND = ExceptionCause("python_error", "root", before_steps="environment", by_frames=True)
 """A command that a program runs: a compiler, a tool."""
 
 
-def _by_frames(last: str, what: str, frames: list[Frame]) -> Raised | None:
+def _by_frames(last: str, what: str, frames: list[Frame]) -> ExceptionCause | None:
     """Return the cause of an exception that its frames explain better than its words.
 
     For example, a lost terminal is not a disk error, a socket is not a mount, and data missing from a dead parent is
@@ -282,13 +282,13 @@ def _by_frames(last: str, what: str, frames: list[Frame]) -> Raised | None:
     """
     file, function, code = frames[-1] if frames else Frame("", "")
     if what.startswith("[Errno 5]") and "'" not in what and (_TERMINAL.search(code) or _TERMINAL_FILES.search(file)):
-        return Raised("python_error", "root", "terminal", by_frames=True)
+        return ExceptionCause("python_error", "root", "terminal", by_frames=True)
     if what.startswith("[Errno 107]") and "'" not in what:
         if not _SOCKET_FILES.search(file) and (_FILE_FUNCTION.search(function) or _FILE_CODE.search(code)):
-            return Raised("storage_error", "root", by_frames=True)
-        return Raised(PEER_LOST, "echo", by_frames=True)
+            return ExceptionCause("storage_error", "root", by_frames=True)
+        return ExceptionCause(PEER_LOST, "echo", by_frames=True)
     if last in ("UnpicklingError", "EOFError") and file.endswith("multiprocessing/spawn.py"):
-        return Raised(PEER_LOST, "echo", SPAWNED, by_frames=True)
+        return ExceptionCause(PEER_LOST, "echo", SPAWNED, by_frames=True)
     return None
 
 
@@ -306,15 +306,15 @@ _FILE_CODE = re.compile(
 )
 
 
-def _lost(last: str, what: str) -> Raised | None:
+def _peer_cause(last: str, what: str) -> ExceptionCause | None:
     if _NO_STORE.search(what):
-        return Raised(PEER_LOST, "echo", before_steps="network")
+        return ExceptionCause(PEER_LOST, "echo", before_steps="network")
     if last in _WAITED_TYPES or _WAITED.search(what):
-        return Raised("collective_timeout", "echo")
+        return ExceptionCause("collective_timeout", "echo")
     if "invalid usage (run with" in what:
         return None
-    if last in _LOST_TYPES or _LOST.search(what) or (last in _SERVICE_TYPES and _OF_SERVICES.search(what)):
-        return Raised(PEER_LOST, "echo")
+    if last in _LOST_TYPES or _PEER_LOST.search(what) or (last in _SERVICE_TYPES and _OF_SERVICES.search(what)):
+        return ExceptionCause(PEER_LOST, "echo")
     return None
 
 
@@ -387,7 +387,7 @@ class AgentBlock:
             entry.exit, entry.pid, entry.text = int(ended[1]), int(ended[2]), text.strip()
             entry.line = entry.last_line = line
 
-    def told(self) -> Iterator[UntimedEvidence]:
+    def failures_with_causes(self) -> Iterator[UntimedEvidence]:
         """Yield the failures with their causes. The agent kills the remaining processes some seconds after the first
         failure, so a later kill is its own; so is any kill if the first failure is cut off."""
         first = next((one for one in self.failures if one.first), None)

@@ -41,7 +41,7 @@ _FATAL = "fatal"
 
 
 @dataclass(frozen=True)
-class Found:
+class CauseMatch:
     """The match of a row in a line."""
 
     row: str
@@ -93,7 +93,7 @@ class CauseRow:
         """Return the compiled pattern; compiled on demand, as most rows are never used."""
         return linear().compile(self.regex)
 
-    def read(self, text: str) -> Found | None:
+    def read(self, text: str) -> CauseMatch | None:
         """Return the match of a line that contains one of the anchors; None if it does not match."""
         match = self.pattern.search(text)
         if match is None:
@@ -119,11 +119,11 @@ class CauseRow:
     def _of_frames(self) -> Any:
         return linear().compile(self.frames)
 
-    def _found(self, code: str, role: Role, fields: Mapping[str, str], match: Any) -> Found:
+    def _found(self, code: str, role: Role, fields: Mapping[str, str], match: Any) -> CauseMatch:
         text, words = match.string, match[0]
         literal = min((at for one in self.anchors if (at := text.find(one)) >= 0), default=0)
         at = max(literal, match.start())
-        return Found(self.name, code, role, self.speaker, fields, self.likely, self.before_steps, words, at)
+        return CauseMatch(self.name, code, role, self.speaker, fields, self.likely, self.before_steps, words, at)
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class CauseRows:
         """Return True if a line contains an anchor of a row or a block."""
         return bool(self.rows) and self.expression.search(line) is not None
 
-    def read(self, text: str) -> Found | None:
+    def read(self, text: str) -> CauseMatch | None:
         """Return the match of the first row that fits."""
         places = {place for anchor, places in self._of_anchor.items() if anchor in text for place in places}
         for place in sorted(places.union(self._anywhere)):
@@ -167,11 +167,11 @@ class CauseRows:
                 return found
         return None
 
-    def read_exception(self, text: str, frames: Sequence[str], says_little: bool = True) -> Found | None:
+    def read_exception(self, text: str, frames: Sequence[str], is_vague: bool = True) -> CauseMatch | None:
         """Return the match of the first row of exceptions that fits `Type: message`. frames: see `CauseRow.fits`.
         says_little: True if the words alone are vague; otherwise rows that are only likely are skipped."""
         for row in self._of_exceptions:
-            found = row.read(text) if (says_little or not row.likely) and row.fits(frames) else None
+            found = row.read(text) if (is_vague or not row.likely) and row.fits(frames) else None
             if found is not None:
                 return found
         return None

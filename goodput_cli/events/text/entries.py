@@ -250,7 +250,7 @@ def collect_metrics(records: Records, output: Output, alive: dict[tuple[str, str
         stamp = int(records.stamp[at])
         if (quantity := _QUANTITIES.get(str(labels["namespace"]))) is not None and stamp >= 0:
             _take_devices(record, quantity, str(labels["node_id"]), stamp, int(records.origin.line[at]), devices)
-        said, reason = _said(record, str(labels["namespace"]), str(labels["node_id"]), stamp, alive)
+        said, reason = _event_of(record, str(labels["namespace"]), str(labels["node_id"]), stamp, alive)
         if said is not None and (why := _not_finite(record, said, stamp, int(records.origin.line[at]))) is not None:
             seen.append(why)
         if reason:
@@ -305,7 +305,7 @@ def _names(labels: Any, size: int) -> list[str]:
     return [str(at) for at in range(size)]
 
 
-def _said(
+def _event_of(
     record: Mapping[str, Any], metric: str, run: str, stamp: int, alive: dict[tuple[str, str], int]
 ) -> tuple[ParsedEvent | None, str]:
     """Return the event of an entry, or the reason why it has none."""

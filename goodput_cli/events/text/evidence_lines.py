@@ -47,7 +47,7 @@ _STAMP = re.compile(
 )
 _PLACE = re.compile(r"\d\]:|@")
 """Pattern of text that identifies the process of a line, at any position."""
-_NOT_ASKED = frozenset({"sequence", "waited"})
+_IGNORED_FIELDS = frozenset({"sequence", "waited"})
 """Fields of rows that are ignored in repeated lines."""
 _ZERO, _NINE = ord("0"), ord("9")
 _SHAPE = np.arange(256, dtype=np.uint8)
@@ -70,7 +70,7 @@ class Storms:
 
     rules: LineRules
     _kinds: dict[bytes, Kind] = field(default_factory=dict)
-    _told_apart: dict[bytes, NDArray[np.intp]] = field(default_factory=dict)
+    _distinguishing: dict[bytes, NDArray[np.intp]] = field(default_factory=dict)
     """By shape: the columns that distinguish kinds."""
 
     @cached_property
@@ -106,9 +106,9 @@ class Storms:
             rows, shapes, lines = rows[~same], shapes[~same], lines[~same]
 
     def _of_shape(self, shape: bytes, rows: NDArray[np.uint8], lines: I64, found: dict[int, Kind]) -> None:
-        columns = self._told_apart.get(shape)
+        columns = self._distinguishing.get(shape)
         if columns is None:
-            columns = self._told_apart[shape] = self._columns(rows[0].tobytes())
+            columns = self._distinguishing[shape] = self._columns(rows[0].tobytes())
         told = np.ascontiguousarray(rows[:, columns])
         if told.shape[1] == 0:
             names, which = [b""], np.zeros(len(lines), dtype=np.intp)
@@ -135,7 +135,7 @@ class Storms:
             begin = match.start()
             if not _PLACE.search(text, match.end()):
                 digits[match.end() :] = False
-            for name in row.pattern.groupindex.keys() & _NOT_ASKED:
+            for name in row.pattern.groupindex.keys() & _IGNORED_FIELDS:
                 low, high = match.span(row.pattern.groupindex[name])
                 if low >= 0 and _is_whole(text, low, high):
                     digits[low:high] = False
@@ -149,7 +149,7 @@ def _is_whole(text: Sequence[str], low: int, high: int) -> bool:
     return not (low > 0 and text[low - 1].isdigit()) and not (high < len(text) and text[high].isdigit())
 
 
-_LOOKED_AT = frozenset({*ENDS, EventType.ALIVE, EventType.START, EventType.REINIT, EventType.IGNORE, EventType.CUSTOM})
+_REPORTING = frozenset({*ENDS, EventType.ALIVE, EventType.START, EventType.REINIT, EventType.IGNORE, EventType.CUSTOM})
 """Event types of lines that may also report a failure."""
 _BEGINS = frozenset({EventType.START, EventType.INIT, EventType.SCHEDULED})
 _PROGRESS = frozenset({EventType.STEP, EventType.START, EventType.STEP_START})
@@ -165,7 +165,7 @@ _NEEDLE = re.compile(r"\[(?:default|rank)?\d+\]:")
 
 def may_say(said: Sequence[ParsedEvent], known: bool) -> bool:
     """Return True if a line with these events may contain evidence; lines of steps do not."""
-    return not known or not _LOOKED_AT.isdisjoint([one.type for one in said])
+    return not known or not _REPORTING.isdisjoint([one.type for one in said])
 
 
 @dataclass(slots=True)
@@ -250,20 +250,20 @@ class DocumentObserver:
             self._remember(block, stamped)
             return []
         begins = [at for at, ones in said.items() if any(one.type in _BEGINS for one in ones)]
-        stamps = _Stamps(block, stamped)
+        stamps = _Timestamps(block, stamped)
         progress = [
             at for at, ones in sorted(said.items()) if self._passages.passes(ones, partial(stamps.before, at + 1))
         ]
         consumed = self._visit(block, first_line, hits, progress, kinds)
         fresh = self._observer.fresh()
         for one in self._open:
-            one.behind = stamps.behind(-1)
+            one.behind = stamps.after(-1)
         self._open = [one for one in self._open if one.behind is None]
         places = np.searchsorted(block.number, np.array([one.line - first_line for one in fresh], dtype=np.int64))
         for one, at in zip(fresh, places.tolist(), strict=True):
             at = at if one.line >= first_line else -1
             one.before = stamps.before(at) or self._last_stamp
-            one.behind = stamps.behind(at)
+            one.behind = stamps.after(at)
             if one.behind is None:
                 self._open.append(one)
             if one.role == "root" and one.speaker == "process":
@@ -298,7 +298,7 @@ class DocumentObserver:
             observer.epoch = base + passed
             if at < len(block) and cursor <= at:
                 kind = kinds.get(at)
-                if kind is not None and observer.again(kind.of, first_line + int(block.number[at])):
+                if kind is not None and observer.count_repetition(kind.of, first_line + int(block.number[at])):
                     consumed.add(at)
                 else:
                     seen = self._show(block, at, first_line, consumed)
@@ -317,16 +317,16 @@ class DocumentObserver:
             names: list[str] = _NEEDLE.findall(raw[:256])
             needle = self._needles[line.number] = names[-1].encode() if names else b""
             if seen is not None and seen.unhandled and needle and self._is_usual(needle + b" ", block, at, consumed):
-                self._observer.has_no_message(line.stream)
+                self._observer.drop_message(line.stream)
         return seen
 
     def _is_usual(self, prefix: bytes, block: Lines, at: int, consumed: set[int]) -> bool:
         """Return True if ordinary lines before this one begin with the prefix of the hook for unhandled exceptions."""
         if prefix not in self._usual:
-            self._usual[prefix] = self._stands_before(prefix, block, at, consumed)
+            self._usual[prefix] = self._find_before(prefix, block, at, consumed)
         return self._usual[prefix]
 
-    def _stands_before(self, prefix: bytes, block: Lines, at: int, consumed: set[int]) -> bool:
+    def _find_before(self, prefix: bytes, block: Lines, at: int, consumed: set[int]) -> bool:
         begin, end = 0, int(block.start[at])
         for _ in range(_OF_PROCESS):
             place = block.find(prefix, begin, end)
@@ -338,7 +338,9 @@ class DocumentObserver:
                 return True
         return False
 
-    def _watch(self, block: Lines, first_line: int, consumed: set[int], begins: Sequence[int], stamps: _Stamps) -> None:
+    def _watch(
+        self, block: Lines, first_line: int, consumed: set[int], begins: Sequence[int], stamps: _Timestamps
+    ) -> None:
         """Check the lines after root causes, up to the next start."""
         if not self._watches:
             return
@@ -348,14 +350,14 @@ class DocumentObserver:
         free = np.flatnonzero(left)
         for watch in self._watches[-_MOST_WATCHED:]:
             if watch.of.count != watch.count:
-                self._said_again(watch, block, first_line, consumed, stamps)
+                self._move_to_repetition(watch, block, first_line, consumed, stamps)
             begin = watch.at + 1
             place = bisect_left(begins, begin)
             stop = begins[place] if place < len(begins) else len(block)
             first, last = np.searchsorted(free, (begin, stop))
-            self._next_lines(watch, block, first_line, free[first : min(last, first + _NEXT_LINES + 1)])
+            self._check_next_lines(watch, block, first_line, free[first : min(last, first + _NEXT_LINES + 1)])
             if watch.needle and watch.of.ordinary is None:
-                _same_process(watch, block, first_line, range(begin, stop), consumed)
+                _find_ordinary_line(watch, block, first_line, range(begin, stop), consumed)
             late = stamps.last_ordinary(begin, stop, consumed)
             watch.of.late = late or watch.of.late
             watch.at = -1
@@ -365,19 +367,21 @@ class DocumentObserver:
                 watch.of.ends |= watch.undecided
         self._watches = going
 
-    def _said_again(self, watch: _Watch, block: Lines, first_line: int, consumed: set[int], stamps: _Stamps) -> None:
+    def _move_to_repetition(
+        self, watch: _Watch, block: Lines, first_line: int, consumed: set[int], stamps: _Timestamps
+    ) -> None:
         """Look after the last repetition. If the process continued before it, use its line and times."""
         one, at = watch.of, int(np.searchsorted(block.number, watch.of.last_line - first_line))
         if watch.needle:
-            _same_process(watch, block, first_line, range(watch.at + 1, at), consumed)
+            _find_ordinary_line(watch, block, first_line, range(watch.at + 1, at), consumed)
         if one.ordinary is not None:
             one.line, one.stamp = one.last_line, Line.of(block.text(at), one.last_line).stamp
-            one.before, one.behind = stamps.before(at) or one.before, stamps.behind(at)
+            one.before, one.behind = stamps.before(at) or one.before, stamps.after(at)
             self._open += [one] if one.behind is None else []
         watch.count, watch.at, watch.undecided, watch.looked = one.count, at, True, 0
         one.ordinary = one.late = None
 
-    def _next_lines(self, watch: _Watch, block: Lines, first_line: int, rows: Rows) -> None:
+    def _check_next_lines(self, watch: _Watch, block: Lines, first_line: int, rows: Rows) -> None:
         """Check if an ordinary line follows at once; in a file of one process, that shows that it continued.
 
         rows: the first lines after the failure that are not part of any.
@@ -396,10 +400,10 @@ class DocumentObserver:
                 return
 
     def _remember(self, block: Lines, stamped: I64) -> None:
-        self._last_stamp = _Stamps(block, stamped).before(len(block)) or self._last_stamp
+        self._last_stamp = _Timestamps(block, stamped).before(len(block)) or self._last_stamp
 
 
-def _same_process(watch: _Watch, block: Lines, first_line: int, rows: range, consumed: set[int]) -> None:
+def _find_ordinary_line(watch: _Watch, block: Lines, first_line: int, rows: range, consumed: set[int]) -> None:
     """Find the first ordinary line with the prefix of the process."""
     if not rows:
         return
@@ -415,7 +419,7 @@ def _same_process(watch: _Watch, block: Lines, first_line: int, rows: range, con
             return
 
 
-class _Stamps:
+class _Timestamps:
     """Timestamps of the lines of a block, read on demand."""
 
     def __init__(self, block: Lines, stamped: I64) -> None:
@@ -427,7 +431,7 @@ class _Stamps:
         place = int(np.searchsorted(self._rows, at))
         return self._first(range(place - 1, -1, -1))
 
-    def behind(self, at: int) -> Stamp | None:
+    def after(self, at: int) -> Stamp | None:
         """Return the first timestamp after a line."""
         place = int(np.searchsorted(self._rows, at, side="right"))
         return self._first(range(place, len(self._rows)))

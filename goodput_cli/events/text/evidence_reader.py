@@ -20,14 +20,14 @@ from goodput_cli.events.text.blocks import (
     AgentBlock,
     Traceback,
     begins_traceback,
+    cause_of_exception,
     chains,
     exception_in,
-    is_beside,
-    raised,
+    is_survivable,
 )
-from goodput_cli.events.text.causes import AGENT, CauseRows, Found, ranks_in
+from goodput_cli.events.text.causes import AGENT, CauseMatch, CauseRows, ranks_in
 from goodput_cli.events.text.lines_behind import FOLLOWED_BY, of_actor, of_tasks
-from goodput_cli.events.text.looked_at import Line, why_it_aborts
+from goodput_cli.events.text.looked_at import Line, abort_reason
 from goodput_cli.events.text.stamps import bare, kernel_stamp, read_or_none
 from goodput_cli.events.text.survived import ends_nothing, goes_on
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
@@ -83,13 +83,13 @@ class _LastRaised(NamedTuple):
     """Innermost frames of its traceback."""
 
     @property
-    def says_little(self) -> bool:
+    def is_vague(self) -> bool:
         """Return True if it shows only that something failed, or that a peer is gone."""
         return self.of is not None and (self.of.role == "echo" or self.of.code == "python_error")
 
-    def is_told_by(self, found: Found) -> bool:
+    def is_extended_by(self, found: CauseMatch) -> bool:
         """Return True if a further line of its message adds to what is known."""
-        if self.says_little:
+        if self.is_vague:
             return found.role in ("root", "echo")
         return self.of is not None and self.of.doubted and found.role == "root" and not found.likely
 
@@ -191,24 +191,24 @@ class Observer:
             self._agents[line.stream] = AgentBlock(line.stream, first=ROOT_CAUSE in line.text)
             return None, True
         self._chain(line)
-        of_message = self._goes_on(line)
+        of_message = self._continues_message(line)
         found = self._rows.read(line.text)
         if found is None or found.role == "exit":
-            found = self._of_words(line, of_message) or found
+            found = self._match_words(line, of_message) or found
         if found is None:
             return None, of_message
         if found.role in ("root", "exit") and ends_nothing(line.text, found):
             found = replace(found, role="context")
-        if of_message and self._raised[line.stream].is_told_by(found):
-            self._say_more(line, self._raised[line.stream], found, line.text)
+        if of_message and self._raised[line.stream].is_extended_by(found):
+            self._replace_cause(line, self._raised[line.stream], found, line.text)
             return None, True
-        return self._see(line, found, back), True
+        return self._add_match(line, found, back), True
 
     def repeatable(self, seen: UntimedEvidence | None) -> Repeatable | None:
         """Return the evidence of the last line if its repetitions need only be counted, otherwise None."""
         return None if seen is None or self.wants_more else Repeatable(seen, self.epoch, self._cleared)
 
-    def again(self, of: Repeatable | None, number: int) -> bool:
+    def count_repetition(self, of: Repeatable | None, number: int) -> bool:
         """Count a repeated line; return False if it has to be read instead."""
         if of is None or self.wants_more or (of.epoch, of.cleared) != (self.epoch, self._cleared):
             return False
@@ -232,7 +232,7 @@ class Observer:
             if number > last:
                 del self._messages[stream]
 
-    def _goes_on(self, line: Line) -> bool:
+    def _continues_message(self, line: Line) -> bool:
         """Return True if a line continues the message of an exception: the hook printed it, or the first line announces
         more."""
         last, by_hook = self._messages.get(line.stream, (-1, False))
@@ -242,20 +242,20 @@ class Observer:
             del self._messages[line.stream]
         return of_message
 
-    def _of_words(self, line: Line, of_message: bool) -> Found | None:
+    def _match_words(self, line: Line, of_message: bool) -> CauseMatch | None:
         """Match rows of exceptions with a line that continues a vague message or contains the reason for an abort."""
         last = self._raised.get(line.stream)
-        if of_message and last is not None and last.says_little:
+        if of_message and last is not None and last.is_vague:
             kind, what = exception_in(line.text.strip()) or (last.kind, line.text.strip())
             return self._rows.read_exception(f"{kind}: {what}", last.frames)
-        why = why_it_aborts(line.text)
+        why = abort_reason(line.text)
         found = self._rows.read_exception(f"RuntimeError: {why}", ()) if why else None
-        meaning = raised("RuntimeError", why, []) if why and found is None else None
+        meaning = cause_of_exception("RuntimeError", why, []) if why and found is None else None
         if meaning is not None and meaning.role == "echo":  # It aborts because a peer is gone.
-            return Found(meaning.row, meaning.code, meaning.role, "process", {}, before_steps=meaning.before_steps)
+            return CauseMatch(meaning.row, meaning.code, meaning.role, "process", {}, before_steps=meaning.before_steps)
         return None if found is None else replace(found, at=0)
 
-    def has_no_message(self, stream: str) -> None:
+    def drop_message(self, stream: str) -> None:
         """Ignore prefixes of the hook in a stream that writes all of its lines with them."""
         self._messages.pop(stream, None)
 
@@ -280,10 +280,12 @@ class Observer:
 
     def _begin(self, line: Line, nested: bool, before: Sequence[str]) -> None:
         block = Traceback.begun(line.text, line.raw, line.number, nested)
-        block.beside = is_beside(one.text for one in (Line.of(raw, 0) for raw in before) if one.stream == line.stream)
+        block.beside = is_survivable(
+            one.text for one in (Line.of(raw, 0) for raw in before) if one.stream == line.stream
+        )
         last = self._raised.get(line.stream)
         if last is not None and last.chains and line.number - last.line <= 2 * _CHAIN:
-            block.chained, block.caused = True, last.chains == CAUSED and last.says_little
+            block.chained, block.caused = True, last.chains == CAUSED and last.is_vague
         self._tracebacks[line.stream] = block
 
     def _chain(self, line: Line) -> None:
@@ -305,7 +307,7 @@ class Observer:
                 return self._take(line, lambda _: ())
             if block.seen >= LONGEST_TRACEBACK:
                 del self._tracebacks[line.stream]
-            return self._beside(block, line)
+            return self._read_inside_traceback(block, line)
         del self._tracebacks[line.stream]
         if exception[0].endswith(AGENT):
             self._agents[line.stream] = AgentBlock(line.stream)
@@ -313,16 +315,16 @@ class Observer:
         one = self._exception(line, block, *exception)
         before = self._raised.get(line.stream)
         of = before.of if block.chained and before is not None else one
-        self._raised[line.stream] = _LastRaised(line.number, of, kind=exception[0], frames=block.places)
+        self._raised[line.stream] = _LastRaised(line.number, of, kind=exception[0], frames=block.frame_texts)
         if one is not None and one.unhandled:
             self._messages[line.stream] = (line.number + _MESSAGE, True)
         elif one is not None and exception[1].strip()[-1:] in ("", ":", "(", "[", "{", ","):
             self._messages[line.stream] = (line.number + _OPEN_MESSAGE, False)
-        follow = self._is_chain(line.stream, line.number, FOLLOWED_BY.get(one.row) if one is not None else None)
-        self._following[line.stream] = _Following(one or _NOBODY, follow, line.number)
+        follow = self._chain_reader(line.stream, line.number, FOLLOWED_BY.get(one.row) if one is not None else None)
+        self._following[line.stream] = _Following(one or _NO_EVIDENCE, follow, line.number)
         return one, True
 
-    def _is_chain(
+    def _chain_reader(
         self, stream: str, number: int, adds: Callable[[UntimedEvidence, str], bool] | None
     ) -> Callable[[UntimedEvidence, str], bool]:
         """Return a reader for the lines after an exception: additions to it, or a further exception in its chain."""
@@ -336,28 +338,28 @@ class Observer:
 
         return read
 
-    def _beside(self, block: Traceback, line: Line) -> tuple[UntimedEvidence | None, bool]:
+    def _read_inside_traceback(self, block: Traceback, line: Line) -> tuple[UntimedEvidence | None, bool]:
         """Read a line of another program inside a traceback."""
         text = block.without_prefix(line.text)
         found = self._rows.read(text) if text and not text[0].isspace() else None
-        return None if found is None else self._see(line, found, lambda _: ()), True
+        return None if found is None else self._add_match(line, found, lambda _: ()), True
 
     def _exception(self, line: Line, block: Traceback, kind: str, what: str) -> UntimedEvidence | None:
         text = block.without_prefix(line.text).strip()
         found = self._rows.read(text)
         if found is None and (plain := exception_in(text)) is not None:
             found = self._rows.read(f"{plain[0]}: {plain[1]}")
-        meaning = raised(kind, what, block.frames)
+        meaning = cause_of_exception(kind, what, block.frames)
         if meaning is not None and (found is None or found.role == "exit"):
-            found = self._rows.read_exception(f"{kind}: {what}", block.places, meaning.says_little) or found
+            found = self._rows.read_exception(f"{kind}: {what}", block.frame_texts, meaning.is_vague) or found
         if block.chained:
             if block.caused and found is not None and found.role == "root":
-                self._say_more(line, self._raised[line.stream], found, text)
+                self._replace_cause(line, self._raised[line.stream], found, text)
             return None
         if found is not None and found.row not in FACTS and (meaning is None or not meaning.by_frames):
-            one = self._made(line, found, text)
+            one = self._match_evidence(line, found, text)
         elif meaning is not None:
-            one = self._plain(line, meaning.code, meaning.role, text, meaning.row)
+            one = self._new_evidence(line, meaning.code, meaning.role, text, meaning.row)
             one.before_steps = meaning.before_steps
         else:
             return None
@@ -374,19 +376,19 @@ class Observer:
             entry = agent.entry
             one.rank, one.local_rank, one.host, one.pid = entry.rank, entry.local_rank, entry.host, entry.pid
             one.unhandled = True
-        return self._keep(one)
+        return self._fold(one)
 
-    def _say_more(self, line: Line, last: _LastRaised, found: Found, text: str) -> None:
+    def _replace_cause(self, line: Line, last: _LastRaised, found: CauseMatch, text: str) -> None:
         """Replace the cause of a vague exception with that of a further line of its message."""
         assert last.of is not None
-        one, more = last.of, self._made(line, found, text)
+        one, more = last.of, self._match_evidence(line, found, text)
         one.code, one.role, one.row, one.before_steps = more.code, more.role, more.row, more.before_steps
         one.doubted, one.text = more.doubted, quoted(text, more.words)
         one.host, one.device = one.host or more.host, one.device or more.device
         one.rank = more.rank if one.rank is None else one.rank
         one.suspects += [rank for rank in more.suspects if rank not in one.suspects]
 
-    def _plain(
+    def _new_evidence(
         self, line: Line, code: str, role: Role, text: str, row: str, speaker: Speaker = "process"
     ) -> UntimedEvidence:
         one = UntimedEvidence(code, role, text.strip(), row, speaker, line.number, line.stream, line.stamp)
@@ -400,8 +402,8 @@ class Observer:
         one.local_rank = int(local[1]) if local and rank is None and len(local[1]) < 9 else self._local
         return one
 
-    def _see(self, line: Line, found: Found, back: Callable[[int], Sequence[str]]) -> UntimedEvidence | None:
-        one = self._made(line, found, line.text)
+    def _add_match(self, line: Line, found: CauseMatch, back: Callable[[int], Sequence[str]]) -> UntimedEvidence | None:
+        one = self._match_evidence(line, found, line.text)
         if found.row == "desync" and self._watchdog is not None and line.number - self._watchdog.last_line <= 20:
             self._watchdog.suspects += [suspect for suspect in one.suspects if suspect not in self._watchdog.suspects]
             return None
@@ -410,7 +412,7 @@ class Observer:
             one.device = named["device"] if named else ""
         if found.row == "ray actor":
             of_actor(one, back(12))
-        kept = self._keep(one)
+        kept = self._fold(one)
         read = FOLLOWED_BY.get(found.row) or (of_tasks if "tasks are unhealthy" in line.text else None)
         if read is not None and not (found.row == "mpirun" and kept.exit is not None):
             self._following[line.stream] = _Following(kept, read, line.number)
@@ -418,8 +420,8 @@ class Observer:
             self._watchdog = kept
         return kept
 
-    def _made(self, line: Line, found: Found, text: str) -> UntimedEvidence:
-        one = self._plain(line, found.code, found.role, text, found.row, found.speaker)
+    def _match_evidence(self, line: Line, found: CauseMatch, text: str) -> UntimedEvidence:
+        one = self._new_evidence(line, found.code, found.role, text, found.row, found.speaker)
         fields = found.fields
         one.rank = found.number("rank") if "rank" in fields else one.rank
         one.local_rank = found.number("local_rank") if "local_rank" in fields else one.local_rank
@@ -458,11 +460,11 @@ class Observer:
         return belongs
 
     def _close(self, stream: str) -> None:
-        for one in self._agents.pop(stream).told():
+        for one in self._agents.pop(stream).failures_with_causes():
             one.own_life = self._life
-            self._keep(one)
+            self._fold(one)
 
-    def _keep(self, one: UntimedEvidence) -> UntimedEvidence:
+    def _fold(self, one: UntimedEvidence) -> UntimedEvidence:
         """Return an observation, or the equal one since the last step, which then counts one more.
 
         Rank, host and process must match too, except for echoes: a thousand waiting ranks are one observation.
@@ -495,4 +497,4 @@ class Observer:
 
 _WATCHDOG = "watchdog"
 _MOST_RANKS = 65_536
-_NOBODY = UntimedEvidence(UNKNOWN_CAUSE, "context", "", "", "process", 0, "")
+_NO_EVIDENCE = UntimedEvidence(UNKNOWN_CAUSE, "context", "", "", "process", 0, "")

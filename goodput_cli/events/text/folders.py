@@ -151,10 +151,10 @@ def jobs_of_folders(folders: Sequence[FolderOfLogs]) -> list[list[int]]:
 def _is_same_job(folders: Sequence[FolderOfLogs], job: Sequence[int], one: FolderOfLogs) -> bool:
     """Return True if a folder that differs in counters belongs to a job."""
     latest = folders[job[-1]]
-    return _are_nodes(folders, job, one) or _goes_on(latest, one)
+    return _are_nodes(folders, job, one) or _is_continuation(latest, one)
 
 
-def _goes_on(before: FolderOfLogs, one: FolderOfLogs) -> bool:
+def _is_continuation(before: FolderOfLogs, one: FolderOfLogs) -> bool:
     """Return True if a folder continues the job of another one."""
     if before.first is None or one.first is None or before.last is None:
         return True
@@ -167,10 +167,10 @@ def _goes_on(before: FolderOfLogs, one: FolderOfLogs) -> bool:
 
 def _are_nodes(folders: Sequence[FolderOfLogs], job: Sequence[int], one: FolderOfLogs) -> bool:
     """Return True if a folder is a node of a job: it has the same steps at the same times."""
-    return any(_is_beside(folders[other], one) for other in job[-_LOOKED_AT:])
+    return any(_is_parallel(folders[other], one) for other in job[-_LOOKED_AT:])
 
 
-def _is_beside(one: FolderOfLogs, other: FolderOfLogs) -> bool:
+def _is_parallel(one: FolderOfLogs, other: FolderOfLogs) -> bool:
     if one.first is None or other.first is None or one.last is None or other.last is None:
         return False
     if min(one.last - one.first, other.last - other.first) < _FEW - 1 or abs(one.begin - other.begin) > AT_ONCE:

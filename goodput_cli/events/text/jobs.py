@@ -154,16 +154,16 @@ class _Naming:
         """Name the jobs in one folder."""
         some = [self.files[at] for at in rows]
         called = {one.allocation: one.own_job for one in some if one.allocation}
-        groups = _with_allocations(some, _told_apart([one for one in some if not one.allocation], called))
+        groups = _with_allocations(some, _group_files([one for one in some if not one.allocation], called))
         if len(groups) > 1 and not all(some[group[-1]].allocation for group in groups):
             self.disagreeing.append(folder or ".")
         named = _names_of([[some[at] for at in group] for group in groups], folder)
         for group, (name, own) in zip(groups, named, strict=True):
-            *older, last = [group] if self.join else _anew(group, some)
+            *older, last = [group] if self.join else _split_runs(group, some)
             for run in older:
                 old = f"{name}/{_base(some[run[0]].name)}"
                 self.earlier[old] = name
-                self._call(old, [rows[at] for at in run])
+                self._set_name(old, [rows[at] for at in run])
             current = [rows[at] for at in last]
             if self.shared is not None and not own:
                 said = "" if len(groups) == 1 and _is_of_folder(name, folder) else name
@@ -171,9 +171,9 @@ class _Naming:
                 self.of_folders.append((of_folder, current))
                 self.called.append(name)
             else:
-                self._call(name, current)
+                self._set_name(name, current)
                 self.assumed += [] if own else [name]
-            self._ask(current)
+            self._add_doubtful(current)
 
     def name_by_folders(self, asked: str | None) -> None:
         """Name the jobs after their folders. asked: the requested job; if it is the common file name in several
@@ -186,22 +186,22 @@ class _Naming:
             rows = [row for at in job for row in self.of_folders[at][1]]
             if joins and asked is not None and all(folders[at].name == asked for at in job):
                 self.asked.append(name)
-                self._call(asked, rows)
+                self._set_name(asked, rows)
                 continue
             self.assumed.append(name)
-            self._call(name, rows)
+            self._set_name(name, rows)
             if self.called[job[0]] != name:
                 self.former[name] = self.called[job[0]]
 
-    def _call(self, name: str, rows: Sequence[int]) -> None:
+    def _set_name(self, name: str, rows: Sequence[int]) -> None:
         for at in rows:
             self.jobs[at] = name
 
-    def _ask(self, rows: Sequence[int]) -> None:
+    def _add_doubtful(self, rows: Sequence[int]) -> None:
         """Record files of a job that may be several."""
         files = [self.files[at] for at in rows]
-        same = _alike(files)
-        others = [] if same else _unlike(files)
+        same = _find_same_steps(files)
+        others = [] if same else _find_other_losses(files)
         self.alike += [tuple(rows[at] for at in same)] if same else []
         self.unlike += [tuple(rows[at] for at in others)] if others else []
 
@@ -308,7 +308,7 @@ def _base(name: str) -> str:
     return stem if stem and ending else base
 
 
-def _told_apart(files: Sequence[TextFile], called: Mapping[str, str]) -> list[list[int]]:
+def _group_files(files: Sequence[TextFile], called: Mapping[str, str]) -> list[list[int]]:
     """Group files into jobs.
 
     Files are of different jobs if they overlap and disagree, if the text or the scheduler names different jobs, if they
@@ -447,7 +447,7 @@ class _Group:
             return True
         if self._is_of_another_program(file):
             return False
-        if self._says_the_same(file):
+        if self._has_same_steps(file):
             return True
         if self._first_end - file.begin <= AT_ONCE:
             still, self._open, self._times = self._open, [], {}
@@ -463,7 +463,7 @@ class _Group:
         named = self._job or file.own_job or file.allocation or is_event_file(file.name)
         return anew and not named and not file.restores and stem_of_text(file.name) not in self._stems
 
-    def _says_the_same(self, file: TextFile) -> bool:
+    def _has_same_steps(self, file: TextFile) -> bool:
         """Return True if a file has a step that all have, and all of its known steps are at the same times."""
         times = self._times
         return not self._common.isdisjoint(file.steps) and all(
@@ -489,7 +489,7 @@ def _agree(one: TextFile, other: TextFile) -> bool:
     return max(min(inside[0]), min(inside[1])) <= min(max(inside[0]), max(inside[1]))
 
 
-def _anew(group: list[int], files: Sequence[TextFile]) -> list[list[int]]:
+def _split_runs(group: list[int], files: Sequence[TextFile]) -> list[list[int]]:
     """Split the files of one job into runs. A new run begins only if no name joins the files, nothing was written for
     two weeks, and the next files begin at the first step without a restore; otherwise it is an outage."""
     if any(files[at].own_job or files[at].allocation for at in group):
@@ -505,7 +505,7 @@ def _anew(group: list[int], files: Sequence[TextFile]) -> list[list[int]]:
             end = files[at].end
     found = runs[:1]
     for run in runs[1:]:
-        if _begins_anew([files[at] for at in run], [files[at] for at in found[-1]]):
+        if _is_new_run([files[at] for at in run], [files[at] for at in found[-1]]):
             found.append(run)
         else:
             found[-1] += run
@@ -513,12 +513,12 @@ def _anew(group: list[int], files: Sequence[TextFile]) -> list[list[int]]:
     return found if len({*names}) == len(names) else [group]
 
 
-def _begins_anew(run: Sequence[TextFile], before: Sequence[TextFile]) -> bool:
+def _is_new_run(run: Sequence[TextFile], before: Sequence[TextFile]) -> bool:
     first, old = ([step for file in some for step in file.steps] for some in (run, before))
     return bool(first and old) and min(first) <= min(old) and not any(file.restores for file in run)
 
 
-def _alike(files: Sequence[TextFile]) -> list[int]:
+def _find_same_steps(files: Sequence[TextFile]) -> list[int]:
     """Return files whose names differ in more than numbers but that record most steps at the same times as the longest
     one; none if the text names the job. Names such as `rank-0.log` and `rank-1.log` are not doubtful."""
     longest: dict[str, int] = {}
@@ -531,11 +531,11 @@ def _alike(files: Sequence[TextFile]) -> list[int]:
     if len(longest) < 2:
         return []
     most = files[max(longest.values(), key=lambda at: len(files[at].steps))]
-    same = [at for at in longest.values() if _together(files[at], most)]
+    same = [at for at in longest.values() if _have_same_times(files[at], most)]
     return sorted(same) if len(same) > 1 else []
 
 
-def _unlike(files: Sequence[TextFile]) -> list[int]:
+def _find_other_losses(files: Sequence[TextFile]) -> list[int]:
     """Return files that record the steps of the first one at the same times but with different losses, and whose names
     are not those of ranks or nodes."""
     some = [
@@ -545,17 +545,17 @@ def _unlike(files: Sequence[TextFile]) -> list[int]:
     if len(some) < 2:
         return []
     first = files[some[0]]
-    other = [at for at in some[1:] if _together(files[at], first) and _other_losses(files[at], first)]
+    other = [at for at in some[1:] if _have_same_times(files[at], first) and _has_other_losses(files[at], first)]
     return [some[0], *other] if other else []
 
 
-def _other_losses(one: TextFile, other: TextFile) -> bool:
+def _has_other_losses(one: TextFile, other: TextFile) -> bool:
     """Return True if most losses of the same steps differ; runs of a sweep may begin with equal ones."""
     shared = one.losses.keys() & other.losses.keys()
     return len(shared) > 1 and 2 * sum(one.losses[step] != other.losses[step] for step in shared) >= len(shared)
 
 
-def _together(one: TextFile, other: TextFile) -> bool:
+def _have_same_times(one: TextFile, other: TextFile) -> bool:
     """Return True if most steps of one are at the same times in the other."""
     near = sum(abs(time - other.steps[step]) <= AT_ONCE for step, time in one.steps.items() if step in other.steps)
     return 2 * near > len(one.steps)

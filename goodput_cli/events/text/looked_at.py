@@ -60,7 +60,7 @@ class Line:
         return stamp_or_none(_RAY.sub("", bare(self.raw).text, count=1))
 
 
-def why_it_aborts(text: str) -> str:
+def abort_reason(text: str) -> str:
     """Return the reason in a line of an abort; empty for other lines."""
     said = _ABORTS.match(text)
     return said["what"] if said is not None else ""

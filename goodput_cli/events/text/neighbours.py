@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Beside:
+class _Neighbors:
     """Sources by name without ending, and by folder."""
 
     stem: dict[str, list[int]]
     folder: dict[str, list[int]]
 
     @classmethod
-    def of(cls, codes: Sequence[int], names: Sequence[str]) -> _Beside:
+    def of(cls, codes: Sequence[int], names: Sequence[str]) -> _Neighbors:
         stems: defaultdict[str, list[int]] = defaultdict(list)
         folders: defaultdict[str, list[int]] = defaultdict(list)
         for code in codes:
@@ -49,7 +49,7 @@ class _Beside:
 def times_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, list[int]]:
     """Return, for sources without years, the times in the file of the same name with another ending, otherwise in the
     folder: `slurm-812.err` and `slurm-812.out` are of one year."""
-    beside = _Beside.of(list(sources), names)
+    beside = _Neighbors.of(list(sources), names)
     dated: dict[int, list[int]] = {}
     yearless: list[int] = []
     for code, source in sources.items():
@@ -70,7 +70,7 @@ def times_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -
 
 def completed(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, CollectedSource]:
     """Return the sources, completed from files in the same folder."""
-    beside = _Beside.of(list(sources), names)
+    beside = _Neighbors.of(list(sources), names)
     stepping = {
         code for code, source in sources.items() if any(_is(log_line, EventType.STEP) for log_line in source.log_lines)
     }
@@ -106,11 +106,11 @@ def _with_ends(log_lines: Sequence[LogLine], same: Sequence[CollectedSource]) ->
         if not _is_open(log_line) or log_line.line < timed:
             found.append(log_line)
         elif last:
-            found.append(log_line if _is_behind(before, last[0]) else replace(log_line, stamp=last[0]))
+            found.append(log_line if _is_after(before, last[0]) else replace(log_line, stamp=last[0]))
     return found
 
 
-def _is_behind(stamp: Stamp | None, other: Stamp) -> bool:
+def _is_after(stamp: Stamp | None, other: Stamp) -> bool:
     if stamp is not None and stamp.zone is Zone.YEARLESS:
         stamp = with_year(stamp, year_of(other.ns), other.ns)
     return stamp is not None and stamp.ns >= other.ns
@@ -263,7 +263,7 @@ def _died(
     """Return True if evidence of a death follows a line, up to the next process (at line `until`; None for the last
     one), or exists in a neighboring file, unless it belongs to an earlier launch."""
     own = sources[code].seen
-    if any(one.line > line and (until is None or one.line < until) for one in own if _tells_of_death(one)):
+    if any(one.line > line and (until is None or one.line < until) for one in own if _reports_death(one)):
         return True
     launch = launch_of(names[code])
     for other, source in sources.items() if until is None else ():
@@ -272,12 +272,12 @@ def _died(
         if launch and launch_of(names[other]) not in ("", launch):
             continue
         started = max((one.line for one in source.log_lines if _is(one, EventType.START)), default=0)
-        if any(one.line > started for one in source.seen if _tells_of_death(one)):
+        if any(one.line > started for one in source.seen if _reports_death(one)):
             return True
     return False
 
 
-def _tells_of_death(one: UntimedEvidence) -> bool:
+def _reports_death(one: UntimedEvidence) -> bool:
     return one.raised or one.role in _DEATHS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from goodput_cli.events.text.causes import Found
+from goodput_cli.events.text.causes import CauseMatch
 from goodput_cli.vocabulary.causes import group_of
 
 _SURVIVED = re.compile(
@@ -48,7 +48,7 @@ def goes_on(text: str) -> bool:
     return not _GIVEN_UP.search(text) and bool(_SURVIVED.search(text) or _GOES_ON.search(text))
 
 
-def ends_nothing(text: str, found: Found) -> bool:
+def ends_nothing(text: str, found: CauseMatch) -> bool:
     """Return True if a line only warns of its error, quotes it, or reports that it was survived (docs/causes.md). A
     scheduler's reason counts at any log level."""
     before = text[: found.at]

@@ -96,7 +96,7 @@ def placed_by_steps(
         if found[code] is not None:
             following = [*(process.begin for process in theirs[1:]), None]
             for own, same, begin in zip(ours, theirs, following, strict=True):
-                _place(own, same, begin)
+                _set_times(own, same, begin)
     return found
 
 
@@ -121,7 +121,7 @@ def _agree(ours: Sequence[_Process], theirs: Sequence[_Process]) -> bool:
     )  # fmt: skip
 
 
-def _place(own: _Process, other: _Process, following: int | None) -> None:
+def _set_times(own: _Process, other: _Process, following: int | None) -> None:
     """Set the times of a process without a clock from another view. following: begin of the next process."""
     moved = other.begin - own.begin
     latest = other.end if following is None else following - 1
@@ -164,14 +164,14 @@ def one_job_each(
         logged = [one for one, steps in recorded.items() if steps.has(own)]
         better = job if job in logged else logged[0] if len(logged) == 1 else ""
         if better:
-            _give_up(lines[job], _OF_VIEW)
+            _turn_into_activity(lines[job], _OF_VIEW)
         elif kinds[job] == {True}:
             folders = {folder_of(names[parts[at][0]]) for at in rows}
             better = next((named[at] for at, (code, _) in enumerate(parts) if placed.get(code) in folders), "")
             if not better:
                 same = [text for text in texts if are_same(own, steps_of(lines[text]))]
                 better = same[0] if len(same) == 1 else ""  # Jobs that were started together look the same.
-                _give_up(lines[job] if better else (), _OF_VIEW | _starts_beside(lines.get(better, ())))
+                _turn_into_activity(lines[job] if better else (), _OF_VIEW | _starts_to_keep(lines.get(better, ())))
         if better and better != job:
             renamed[job] = better
             message = (
@@ -188,12 +188,12 @@ _OF_VIEW = frozenset(EventType) - {
 """Events that count in a view whose steps are in a better one."""
 
 
-def _starts_beside(lines: Iterable[LogLine]) -> frozenset[EventType]:
+def _starts_to_keep(lines: Iterable[LogLine]) -> frozenset[EventType]:
     """Return the start event if text has none, so that starts in event files count."""
     return frozenset() if any(said(one).type is EventType.START for one in lines) else frozenset({EventType.START})
 
 
-def _give_up(lines: Iterable[LogLine], kept: frozenset[EventType]) -> None:
+def _turn_into_activity(lines: Iterable[LogLine], kept: frozenset[EventType]) -> None:
     """Keep the given event types of lines; turn others into activity."""
     for one in lines:
         event = said(one)

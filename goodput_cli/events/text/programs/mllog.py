@@ -75,10 +75,10 @@ def _read(found: Any) -> ParsedEvent | None:
     if entry.get("key") == _STATS and isinstance(value, dict):
         detail.append((_THROUGHPUT, _count(value.get(_THROUGHPUT))))
     detail.append(("value", value if isinstance(value, str | int | float) else None))
-    return _said_at(int(milliseconds * scale * 1_000_000), str(entry.get("key", "")), detail)
+    return _event_at(int(milliseconds * scale * 1_000_000), str(entry.get("key", "")), detail)
 
 
-def _said_at(ns: int, key: str, detail: list[tuple[str, Any]]) -> ParsedEvent:
+def _event_at(ns: int, key: str, detail: list[tuple[str, Any]]) -> ParsedEvent:
     if key == "epoch_stop":
         detail += [(_ENDED_EPOCH, value) for name, value in detail if name == "epoch_num"]
     return ParsedEvent(NAME, EventType.ALIVE, at=Stamp(ns, Zone.EXACT, False), name=key, detail=tuple(detail))
@@ -91,10 +91,10 @@ def _read_second_year(found: Any) -> ParsedEvent | None:
     words = {one["name"]: one["word"] for one in _WORD.finditer(found["rest"])}
     detail.append(("status", words.get("status", "")))
     detail.append(("value", counts.get("value", words.get("value"))))
-    return _said_at(_instant(found["at"]), found["key"], detail)
+    return _event_at(_epoch_ns(found["at"]), found["key"], detail)
 
 
-def _instant(seconds: str) -> int:
+def _epoch_ns(seconds: str) -> int:
     """Convert epoch seconds as written to ns."""
     if float(seconds) >= MAX_SECONDS:
         raise BadValueError("the line's time is not between 1970 and 2255")
@@ -123,7 +123,7 @@ def _read_first_year(found: Any) -> ParsedEvent | None:
     elif key in ("run_stop", "run_final"):
         detail.append(("status", "aborted" if "false" in value.lower() else ""))
     detail.append(("value", numbers.get("value", _count(value))))
-    return _said_at(_instant(found["at"]), key, detail)
+    return _event_at(_epoch_ns(found["at"]), key, detail)
 
 
 def _count(value: Any) -> float | None:
