@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from goodput_cli.vocabulary.secrets import without_secrets
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.threshold import Threshold
     from goodput_cli.api.options import Reading
     from goodput_cli.diagnostics.diagnostic import Diagnostic
+    from goodput_cli.events.mappings.draft.lines import LogLines
     from goodput_cli.events.mappings.draft.proof import Whole
     from goodput_cli.events.mappings.draft.write import Draft
     from goodput_cli.events.mappings.rules import Mapped
@@ -172,15 +173,16 @@ class DraftedReading:
         from goodput_cli.sources.other_files import scheduler_table
 
         taken = _lines(names, self._from_its_begin())
-        self._taken = len(taken.lines)
-        other = "" if len(log.table) else _no_text(taken.lines)
+        self._taken = len(taken)
+        head = [taken.text(at) for at in range(min(len(taken), _HEAD_LINES))]
+        other = "" if len(log.table) else _no_text(head)
         if other:
             raise NotEnoughData("nothing was read", cause=f"{names[0]} is {other}, not a text file")
-        table = scheduler_table([text for _, text in taken.lines[:2]]) if not len(log.table) else None
+        table = scheduler_table(head[:2]) if not len(log.table) else None
         if table:
             raise NotEnoughData.from_sentence(f"nothing was read: {names[0]} {table}")
-        made = draft(taken.lines, _stem(names[0]), _changed(names), self._account)
-        part = () if taken.whole else (f"its rules were checked on the first {len(taken.lines):,} lines only",)
+        made = draft(taken, _stem(names[0]), _changed(names), self._account)
+        part = () if taken.whole else (f"its rules were checked on the first {len(taken):,} lines only",)
         return replace(made, doubts=(*made.doubts, *part))
 
     def _account(self, mapping: str) -> Whole | str:
@@ -356,52 +358,51 @@ def _refuse_others(log: EventLog, names: Sequence[str]) -> None:
         raise NotEnoughData.from_sentence(f"nothing was read: {said}")
 
 
-def _no_text(lines: Sequence[tuple[str, str]]) -> str:
-    """Return the file type of lines that are not text; empty for text."""
-    head = "".join(text for _, text in lines[:_HEAD_LINES])[:_HEAD]
+def _no_text(lines: Sequence[str]) -> str:
+    """Return the file type of the first lines if they are not text; empty for text."""
+    head = "".join(lines)[:_HEAD]
     kind = next((kind for begin, kind in _KINDS if head.startswith(begin)), "")
     odd = sum(char == "\N{REPLACEMENT CHARACTER}" or (char < " " and char not in _CONTROLS) for char in head)
     return kind or ("binary" if _ODD * odd > len(head) else "")
 
 
-class _Taken(NamedTuple):
-    """Lines of logs for inferring rules, up to the limit."""
+def _lines(names: Sequence[str], stdin: BinaryIO | None) -> LogLines:
+    """Return the lines of logs, up to the limit, except kernel logs, which are about hosts."""
+    from goodput_cli.events.mappings.draft.lines import LinesCollector
+    from goodput_cli.events.mappings.explained import batches_of
 
-    lines: list[tuple[str, str]]
-    """Each with its FILE:LINE."""
-    whole: bool
-    """True if these are all lines."""
-
-
-def _lines(names: Sequence[str], stdin: BinaryIO | None, mappings: Sequence[Mapped] = ()) -> _Taken:
-    """Return the lines of logs except kernel logs, which are about hosts. mappings: the mappings that read tables."""
-    from goodput_cli.events.mappings.explained import lines_of
-
-    taken: dict[str, list[tuple[str, str]]] = {}
-    size = count = 0
-    whole = True
-    for line in lines_of(names, mappings, stdin=stdin):
-        size, count = size + len(line.text), count + 1
-        if size > _MOST_BYTES or count > _MOST_LINES:
-            whole = False
+    collected = LinesCollector(_MOST_BYTES, _MOST_LINES)
+    for batch in batches_of(names, stdin=stdin):
+        collected.add(batch.source, batch.first_line, batch.data)
+        if not collected.whole:
             break
-        taken.setdefault(line.source, []).append((f"{line.source}:{line.number}", line.text))
-    of_job = [lines for lines in taken.values() if not (_is_of_kernel(lines) or _is_of_scheduler(lines))]
-    of_job = of_job or list(taken.values())
-    return _Taken([line for lines in of_job for line in lines], whole)
+    return _of_job(collected.lines())
 
 
-def _is_of_scheduler(lines: Sequence[tuple[str, str]]) -> bool:
+def _of_job(lines: LogLines) -> LogLines:
+    """Return lines without those of kernel logs and schedulers; all of them if there are no others."""
+    import numpy as np
+
+    others = []
+    for number in range(len(lines.sources)):
+        rows = np.flatnonzero(lines.source == number)[:_HEAD_LINES].tolist()
+        texts = list(map(lines.text, rows))
+        others += [number] if texts and (_is_of_kernel(texts) or _is_of_scheduler(texts)) else []
+    kept = ~np.isin(lines.source, others)
+    return lines.take(kept) if kept.any() else lines
+
+
+def _is_of_scheduler(texts: Sequence[str]) -> bool:
     """Return True for the accounting of a scheduler, which the built-in formats read."""
     from goodput_cli.events.formats.collected import SACCT_HEADER
 
-    return {*lines[0][1].split("|")} >= SACCT_HEADER
+    return {*texts[0].split("|")} >= SACCT_HEADER
 
 
-def _is_of_kernel(lines: Sequence[tuple[str, str]]) -> bool:
+def _is_of_kernel(texts: Sequence[str]) -> bool:
     from goodput_cli.events.text.stamps import is_kernel_log
 
-    return is_kernel_log("\n".join(text for _, text in lines[:_HEAD_LINES]))
+    return is_kernel_log("\n".join(texts))
 
 
 def contradicted(
@@ -413,6 +414,8 @@ def contradicted(
     from goodput_cli.analysis.account import analyze_log
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.mappings.draft.contradicted import contradictions
+    from goodput_cli.events.mappings.draft.lines import lines_of_texts
+    from goodput_cli.events.mappings.explained import lines_of
     from goodput_cli.vocabulary.text import safe
 
     names = _names(sources)
@@ -422,7 +425,8 @@ def contradicted(
         whole = _whole(analyze_log(log, question, job))
     except (NotEnoughData, UsageError):
         whole = None
-    lines = _lines(names, None, mappings).lines
+    texts = ((one.source, one.number, one.text) for one in lines_of(names, mappings))
+    lines = _of_job(lines_of_texts(texts))
     for made in mappings:
         for number, wrong in contradictions(made, lines, _changed(names), whole):
             rule = (
@@ -442,6 +446,7 @@ def _saves_in_bars(
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.mappings.draft.words import plain, tells_save
     from goodput_cli.events.schema import Kind
+    from goodput_cli.events.text.digit_values import masked
     from goodput_cli.events.text.programs import progress_bars
     from goodput_cli.events.text.stamps import bare
     from goodput_cli.vocabulary.text import plural, safe
@@ -449,36 +454,41 @@ def _saves_in_bars(
     formats = {name for of_job in log.format_names for name in of_job}
     if progress_bars.NAME not in formats or np.isin(log.table.kind, (Kind.SAVE, Kind.SAVED)).any():
         return None
-    lines = _lines(names, stdin()).lines
-    texts = ((where, bare(text).text.strip()) for where, text in _saving_between_bars(lines))
-    saves = [(where, text) for where, text in texts if tells_save(plain(text))]
+    lines = _lines(names, stdin())
+    known: dict[str, bool] = {}
+    saves = []
+    for at in _saving_between_bars(lines):
+        text = bare(lines.text(at)).text.strip()
+        key = masked(text)
+        if key not in known:
+            known[key] = tells_save(plain(text))
+        saves += [(at, text)] if known[key] else []
     if not saves:
         return None
-    where, text = saves[0]
+    at, text = saves[0]
     told = f'{plural(len(saves), "line")} like "{safe(without_secrets(text[:80]))}"'
     said = f"a progress bar counts time of saves as training: {told} may show saves"
-    return Diagnostic.of("saves_in_bars", said, len(saves), (where,))
+    return Diagnostic.of("saves_in_bars", said, len(saves), (lines.where(at),))
 
 
-def _saving_between_bars(lines: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _saving_between_bars(lines: LogLines) -> list[int]:
     """Return the lines with a word about saving from the first to the last state of a progress bar, found in one pass
     over all of them."""
     import numpy as np
 
     from goodput_cli.events.text.log_lines import linear
 
-    texts = [text.encode(errors="replace") for _, text in lines]
-    data = b"\n".join(texts)
-    starts = np.cumsum([0, *(len(text) + 1 for text in texts)])
     bar = linear().compile(_BAR)
-    first = bar.search(data)
+    first = bar.search(lines.data)
     if first is None:
         return []
-    places = np.array([one.start() for one in linear().compile(_SAVING).finditer(data)], dtype=np.int64)
-    saving = np.unique(np.searchsorted(starts, places, side="right") - 1)
-    saving = saving[saving >= int(np.searchsorted(starts, first.start(), side="right")) - 1]
-    ended = bisect_left(saving.tolist(), True, key=lambda at: bar.search(data, int(starts[at + 1])) is None)
-    return [lines[at] for at in saving[:ended].tolist()]
+    places = np.array([one.start() for one in linear().compile(_SAVING).finditer(lines.data)], dtype=np.int64)
+    rows = np.searchsorted(lines.begin, places, side="right") - 1
+    rows = np.unique(rows[(rows >= 0) & (places < lines.end[rows])])
+    rows = rows[lines.end[rows] >= first.start()]
+    ended = bisect_left(rows.tolist(), True, key=lambda at: bar.search(lines.data, int(lines.end[at])) is None)
+    found: list[int] = rows[:ended].tolist()
+    return found
 
 
 def _with_doubt(log: EventLog, doubt: Diagnostic | None) -> EventLog:

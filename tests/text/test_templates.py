@@ -7,10 +7,11 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from goodput_cli.events.mappings import registry
-from goodput_cli.events.mappings.draft.entries import _shape, _Shapes, text_entries
+from goodput_cli.events.mappings.draft.text_entries import text_entries, text_groups, texts_in_bytes
 from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.text.causes import shipped_rows
 from goodput_cli.events.text.collector import TextPart
@@ -88,12 +89,19 @@ def test_templates_change_no_log_line(name: str, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("name", LOGS)
 def test_templates_change_no_entry_of_a_draft(name: str) -> None:
-    lines = [("train.log:1", line, line) for line in repeated(LOGS[name][:_LEAST]).split("\n")]
-    together = text_entries(lines, "", 0)
-    alone = [entry for line in lines for entry in text_entries([line], "", 0)]
-    assert [(one.text, one.begin, one.span) for one in together] == [(one.text, one.begin, one.span) for one in alone]
-    shapes = _Shapes()
-    assert [shapes.shape_of(one) for one in together] == [_shape(one) for one in together]
+    lines = repeated(LOGS[name][:_LEAST]).split("\n")
+    assert drafted_entries(lines) == [entry for line in lines for entry in drafted_entries([line])]
+
+
+def drafted_entries(lines: list[str]) -> list[tuple[object, ...]]:
+    """Return what a draft makes of each line: its text, where its message and its time are, and its values."""
+    source = np.zeros(len(lines), dtype=np.int64)
+    entries = text_entries(texts_in_bytes(lines, source, lambda at: (lines[at], "train.log:1")), "", 0)
+    values: dict[int, tuple[str, ...]] = {}
+    for group in text_groups(entries):
+        texts = zip(*(one.texts for one in group.columns), strict=True) if group.columns else [()] * len(group)
+        values |= dict(zip(group.rows.tolist(), texts, strict=True))
+    return [(one.text, one.begin, one.span, values[row]) for row, one in enumerate(entries)]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, BinaryIO, NamedTuple
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
@@ -31,7 +32,7 @@ from goodput_cli.events.text.lines import LONGEST
 from goodput_cli.events.text.log_lines import EventType, ParsedEvent, asked_of, line_readings
 from goodput_cli.events.text.looked_at import Line as Observed
 from goodput_cli.events.text.stamps import StampError, bare, stamp_of
-from goodput_cli.sources.base import Batch, RawBatch, ReadContext, source_for
+from goodput_cli.sources.base import RawBatch, ReadContext, source_for
 from goodput_cli.vocabulary.text import seconds_text
 
 AROUND = 2_000
@@ -329,22 +330,22 @@ def lines_of(
     decides from its beginning if a file of a folder is read; default: all. stdin: the stream for `-`, default: standard
     input. Raises SourceError."""
     tables = [one for one in mappings if one.declared.delimiter]
+    return islice(_lines(batches_of(sources, is_log, stdin), tables), MOST_LINES)
+
+
+def batches_of(
+    sources: Iterable[str], is_log: Callable[[bytes], bool] | None = None, stdin: BinaryIO | None = None
+) -> Iterator[RawBatch]:
+    """The lines of sources as bytes, some at a time. is_log, stdin: see `lines_of`. Raises SourceError."""
     context = ReadContext(lambda _: None, stdin, is_log=is_log or (lambda _: True))
-    left = MOST_LINES
     for source in sources:
-        for line in _lines(source_for(source).read(source, context), tables):
-            if left == 0:
-                return
-            left -= 1
-            yield line
+        yield from (batch for batch in source_for(source).read(source, context) if isinstance(batch, RawBatch))
 
 
-def _lines(batches: Iterable[Batch], tables: list[Mapped]) -> Iterator[Line]:
+def _lines(batches: Iterable[RawBatch], tables: list[Mapped]) -> Iterator[Line]:
     header: list[str] = []
     delimiter: str | None = None
     for batch in batches:
-        if not isinstance(batch, RawBatch):
-            continue
         if batch.first_line == 1:
             header, delimiter = [], _delimiter(batch.data, tables)
         data = batch.data.decode(errors="replace")

@@ -3,6 +3,7 @@ because an earlier one matches all their lines."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -50,6 +51,8 @@ class Read(NamedTuple):
 
 def read_line(made: Mapped, line: str, overwritten: bool = False) -> Read | None:
     """Return the result of a mapping for a line; None if no rule matches. overwritten: see `Ruleset.read`."""
+    if not _may_read(made, line):
+        return None
     text = bare(line).text
     first = next(line_readings(made.lines, text, overwritten), None)
     if first is not None:
@@ -57,6 +60,16 @@ def read_line(made: Mapped, line: str, overwritten: bool = False) -> Read | None
     record = record_of(text)
     read = None if record is None else read_record(made, record)
     return read or read_sign(made, line, overwritten)
+
+
+_ALTERED = re.compile("[\x1b\b\r]")
+
+
+def _may_read(made: Mapped, line: str) -> bool:
+    """Return True unless no rule has its text in a line."""
+    if made.records or made.signs_of_records or _ALTERED.search(line):
+        return True
+    return any(rule.anchor in line for rule in (*made.lines, *made.signs))
 
 
 def read_sign(made: Mapped, line: str, overwritten: bool = False) -> Read | None:

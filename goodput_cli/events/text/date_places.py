@@ -54,7 +54,7 @@ class DatePlace(NamedTuple):
     def read_here(self, line: str) -> Stamp | None:
         """Return the date at the place; None for digits that are none."""
         at = self.at
-        minute = _minute(line[at : at + 16])
+        minute = minute_of(line[at : at + 16])
         second = int(line[at + 17 : at + 19])
         if minute is None or second > 60:
             return None
@@ -83,7 +83,7 @@ def place_of_date(line: str) -> DatePlace | None:
 
 
 @lru_cache(maxsize=4096)
-def _minute(text: str) -> int | None:
+def minute_of(text: str) -> int | None:
     """Return the ns of `2026-03-01 10:00`; None if it is no time, or of another century."""
     if text[:2] not in _CENTURIES:
         return None

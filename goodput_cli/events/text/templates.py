@@ -80,10 +80,8 @@ class Template:
     def __init__(self, raw: str, line: Bare, rules: list[Fields], signs: list[Fields], worth: bool | None) -> None:
         self.rules, self.signs, self.is_silent = rules, signs, not rules and not signs
         self.date: DatePlace | None = place_of_date(line.text)
-        self.cut = len(raw) - len(line.text)
+        self.cut = prefix_length(raw, line)
         """Length of what launchers put before a line; -1: it is not the same for each."""
-        if _CHANGED.search(raw) or line.collected is not None or _COLLECTED.search(raw, 0, self.cut):
-            self.cut = -1
         self.streams: dict[str, str] = {}
         """By what is put before a line."""
         self.worth = worth
@@ -105,6 +103,12 @@ class Template:
         if cut > 0 and len(self.streams) < _MOST_STREAMS:
             self.streams[raw[:cut]] = line.stream
         return line
+
+
+def prefix_length(raw: str, line: Bare) -> int:
+    """Return the length of what launchers put before a line; -1 if it is not the same in all lines of its template."""
+    cut = len(raw) - len(line.text)
+    return -1 if _CHANGED.search(raw) or line.collected is not None or _COLLECTED.search(raw, 0, cut) else cut
 
 
 class LineReader:
@@ -169,13 +173,17 @@ class FirstRule(Generic[RuleOfLines]):
         self._rules = rules
         self._known: dict[str, list[Fields] | None] = {}
 
-    def read(self, text: str) -> Reading[RuleOfLines] | None:
-        """Return what the first rule makes of a text; None if no rule reads it."""
+    def fields_of(self, text: str) -> list[Fields] | None:
+        """Return the rules that read the texts of a template, the first of which counts; None if digits decide it."""
         key = masked(text)
         if key not in self._known:
             _bound(self._known)
             self._known[key] = _fields(self._rules, text, overwritten=False)
-        found = self._known[key]
+        return self._known[key]
+
+    def read(self, text: str) -> Reading[RuleOfLines] | None:
+        """Return what the first rule makes of a text; None if no rule reads it."""
+        found = self.fields_of(text)
         if found is None:
             return next(line_readings(self._rules, text), None)
         if not found:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from goodput_cli.events.mappings.draft import proof
-from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, ValueColumn
+from goodput_cli.events.mappings.draft.cells import Texts
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Group, Log, ValueColumn
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
+from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.proof import Contradiction, Whole
 from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.draft.steps import Steps, died_at, steps_of
@@ -31,36 +35,46 @@ _TOOK = (0, "s")
 class _Read:
     """The lines that one rule reads, and what it makes of each."""
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: Entries
+    rows: list[int] = field(default_factory=list)
     events: list[ParsedEvent] = field(default_factory=list)
+
+    @property
+    def places(self) -> list[int]:
+        """The places of the lines."""
+        found: list[int] = self.entries.places[self.rows].tolist()
+        return found
 
     def group(self, values: Callable[[ParsedEvent], float | None], name: str) -> Group:
         """The lines with one column of a value each; of no column where some have none."""
         numbers = [values(one) for one in self.events]
-        columns = [] if None in numbers else [ValueColumn(name, [f"{one:.17g}" for one in numbers if one is not None])]
-        return Group(self.entries, columns, "")
+        texts = [f"{one:.17g}" for one in numbers if one is not None]
+        columns = [] if None in numbers else [ValueColumn(name, Texts(texts))]
+        found = Group(self.entries, np.array(self.rows, dtype=np.int64))
+        found.columns = columns
+        return found
 
 
 def contradictions(
-    made: Mapped, lines: Sequence[tuple[str, str]], changed: int, whole: Whole | None = None
+    made: Mapped, lines: LogLines, changed: int, whole: Whole | None = None
 ) -> Iterator[tuple[int, Contradiction]]:  # fmt: skip
     """The number of each rule that the log contradicts, with the test that it fails. Nothing of a mapping of which few
     steps are read, and of one whose epochs stand on other lines than its steps.
 
-    lines: each with its FILE:LINE. changed: when the log was last written to (ns). whole: what the accounting makes of
+    changed: when the log was last written to (ns). whole: what the accounting makes of
     the log; None: nothing, or several jobs."""
     log = taken_apart(lines, changed, split=made.declared.split is not None)
     by_rule = _by_rule(made, log)
     numbers = [one for one in by_rule if made.declared.rule[one].event in _STEPS]
     if not numbers or any(_takes_epochs_elsewhere(made, one) for one in numbers):
         return
-    number = max(numbers, key=lambda one: len(by_rule[one].entries))
+    number = max(numbers, key=lambda one: len(by_rule[one].rows))
     guess = _guess(made, number, by_rule[number])
     steps = steps_of(made, log, guess)
-    if len(steps.records) < _LEAST_RECORDS:
+    if len(steps) < _LEAST_RECORDS:
         return
     ends = [
-        one.place for rule, read in by_rule.items() if made.declared.rule[rule].event in _DEATHS for one in read.entries
+        place for rule, read in by_rule.items() if made.declared.rule[rule].event in _DEATHS for place in read.places
     ]
     steps = replace(steps, ends=tuple(sorted((*ends, *died_at(log)))), by_lines=guess.each is not None)
     wrong = proof.step_contradiction(guess, steps, log, proof.OF_A_MAPPING)
@@ -78,9 +92,9 @@ def contradictions(
         steps = replace(steps, by_lines=False)
     found = []
     starts = [
-        one for rule, read in by_rule.items() if made.declared.rule[rule].event in _BEGINS for one in read.entries
+        place for rule, read in by_rule.items() if made.declared.rule[rule].event in _BEGINS for place in read.places
     ]
-    begun = {steps.following(one.place) for one in starts}
+    begun = set(map(steps.following, starts))
     for rule, read in by_rule.items():
         beside = proof.added(one for other, one in lengths.items() if other != rule)
         wrong = _of_rule(made, rule, read, guess, steps, beside, begun)
@@ -94,13 +108,14 @@ def contradictions(
 
 
 def _by_rule(made: Mapped, log: Log) -> dict[int, _Read]:
-    found: defaultdict[int, _Read] = defaultdict(_Read)
-    for one in log.entries:
+    entries = log.entries
+    found: defaultdict[int, _Read] = defaultdict(lambda: _Read(entries))
+    for row, one in enumerate(entries):
         read = read_line(made, one.line, made.declared.split is not None)
         if read is not None and read.event is not None:
-            if one.ns is None and read.stamp is not None:
-                one.ns = read.stamp.ns
-            found[read.rule].entries.append(one)
+            if entries.ns[row] == NO_TIME and read.stamp is not None:
+                entries.ns[row] = read.stamp.ns
+            found[read.rule].rows.append(row)
             found[read.rule].events.append(read.event)
     return dict(found)
 
@@ -116,8 +131,8 @@ def _guess(made: Mapped, number: int, read: _Read) -> StepGuess:
     times = read.group(lambda one: one.step_time and one.step_time / NS_PER_SECOND, "step time")
     of = made.declared.rule[number].each
     is_mean = (of is None or of.of == "mean") and bool(times.columns)
-    group.columns += times.columns if is_mean else []
-    done = tuple(one.step or 0 for one in read.events)
+    group.columns = [*group.columns, *(times.columns if is_mean else ())]
+    done = np.array([one.step or 0 for one in read.events], dtype=np.int64)
     return StepGuess(group, 0, 0.0, done, each=(1, "s", "mean") if is_mean else None)
 
 

@@ -7,12 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
 
 import numpy as np
 
-from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, quoted
-from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, in_seconds, usual_stride
+from goodput_cli.arrays import F64
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Group, Log, quoted
+from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, in_seconds
 from goodput_cli.events.mappings.draft.steps import Steps
 from goodput_cli.events.mappings.draft.words import (
     EPOCH,
@@ -91,35 +91,35 @@ def step_contradiction(
 
 def _like(guess: StepGuess, steps: Steps) -> str:
     """`412 lines like "batch 3/38"`."""
-    example = guess.group.entries[min(1, len(guess.group.entries) - 1)].message.strip()[:80]
-    return f'{plural(len(steps.records) + steps.others, "line")} like "{example}"'
+    example = guess.group.entry(min(1, len(guess.group) - 1)).message.strip()[:80]
+    return f'{plural(len(steps) + steps.others, "line")} like "{example}"'
 
 
 def _reads_its_wording(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
     """S6: a number is not cut: most lines that begin with its words are read."""
-    if log.records or not guess.group.tokens or not steps.records:
+    if log.records or not guess.group.tokens or not len(steps):
         return None
     prefix = _prefix(guess.group)
     if sum(map(str.isalpha, prefix)) < 4:
         return None
     alike = [one for one in log.groups if one.tokens and _prefix(one) == prefix and not tells_save(one.about)]
-    known = {place for group in alike for place in group.places}
-    read = sum(place in known for place in steps.read)
-    if len(known) <= 2 * read:
+    known = sum(map(len, alike))
+    read = sum(int(np.isin(group.places, steps.read).sum()) for group in alike)
+    if known <= 2 * read:
         return None
     others = (group for group in alike if group is not guess.group)
-    other = max(others, key=lambda group: len(group.entries), default=guess.group)
+    other = max(others, key=len, default=guess.group)
     like = other.first.message.strip()[:80]
-    said = f'{len(known) - read:,} lines like "{like}" are not read, but {read:,} similar lines are'
+    said = f'{known - read:,} lines like "{like}" are not read, but {read:,} similar lines are'
     return Contradiction("S6", said, other.first.where)
 
 
 def _reads_one_kind(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
     """S4: steps whose epoch other lines name are those of one wording."""
-    others = steps.read.difference(guess.group.places) if guess.carried is not None else frozenset()
-    if len(others) <= 0.02 * len(steps.records):
+    others = np.setdiff1d(steps.read, guess.group.places) if guess.carried is not None else steps.read[:0]
+    if len(others) <= 0.02 * len(steps):
         return None
-    other = next((one for one in log.entries if one.place in others), guess.group.first)
+    other = log.entries[log.entries.row_of(int(others[0]))] if len(others) else guess.group.first
     other_lines = f'{plural(len(others), "line")} like "{other.message.strip()[:80]}"'
     said = f"the rule reads two kinds of lines: {_like(guess, steps)}, and {other_lines}"
     return Contradiction("S4", said, other.where)
@@ -132,16 +132,16 @@ def _prefix(group: Group) -> str:
 
 def _rises(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
     """S1: nine in ten records rise; and a number that falls where it has come to its end counts within epochs."""
-    records, falls, totals = steps.records, steps.falls, guess.totals
-    if not records:
+    falls, totals = steps.falls, guess.totals
+    if not len(steps):
         return Contradiction("S4", f"no rule matches {_like(guess, steps)}", guess.group.first.where)
-    ended = sum(records[at - 1].done in totals for at in falls)
+    ended = sum(int(steps.done[at - 1]) in totals for at in falls)
     said = ""
     if ended > 1 and 2 * ended > len(falls):
         said = f"reach their end ({max(totals)}) {ended} times and start again"
-    elif len(falls) > min((1 - _RISING) * (len(records) - 1), len(records) / 4):
+    elif len(falls) > min((1 - _RISING) * (len(steps) - 1), len(steps) / 4):
         said = f"go back {plural(len(falls), 'time')}"
-    where = records[falls[0] if falls else 0].entry.where
+    where = steps.where(falls[0] if falls else 0)
     return Contradiction("S1", f"{_like(guess, steps)} {said}, but no line contains the epoch", where) if said else None
 
 
@@ -150,11 +150,11 @@ def _is_spread(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None
     numbered = guess.epoch is not None or guess.carried is not None or len(guess.totals) == 1
     named = guess.is_named or numbered
     said = ""
-    times = [one.entry.ns for one in steps.records if one.entry.ns is not None]
-    if len({one.done for one in steps.records}) < (_LEAST_NUMBERED if named else _LEAST_RECORDS):
+    times = steps.stamps[steps.stamps != NO_TIME]
+    if len(np.unique(steps.done)) < (_LEAST_NUMBERED if named else _LEAST_RECORDS):
         said = "are too few to identify a step counter"
-    elif log.window and len(times) >= len(steps.records) / 2:
-        spread = max(times) - min(times)
+    elif log.window and len(times) >= len(steps) / 2:
+        spread = int(times.max() - times.min())
         if spread < max((0.02 if named else _HALF) * log.window, _S):
             said = f"cover only {duration(spread)} of a log of {duration(log.window)}"
     return Contradiction("S2", f"{_like(guess, steps)} {said}", guess.group.first.where) if said else None
@@ -162,9 +162,9 @@ def _is_spread(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None
 
 def _begins_low(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
     """S3: it begins at its beginning, or it is plain that the log was cut."""
-    first = steps.records[0].done
-    stride, same = usual_stride(one.done for one in steps.records)
-    is_cut = same >= 20 and same >= _RISING * (len(steps.records) - 1)
+    first = int(steps.done[0])
+    stride, same = steps.stride
+    is_cut = same >= 20 and same >= _RISING * (len(steps) - 1)
     if first <= 2 * stride or guess.is_named or guess.column.of is not None or is_cut:
         return None
     said = f"{_like(guess, steps)} begin at {first}, and the log does not show why"
@@ -175,7 +175,7 @@ def _takes_a_time(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
     """C2: something says how long a step took; without stamps it says so in its name, or something else agrees, and
     (C3) all steps fit between the stamps of other lines."""
     where, like = guess.group.first.where, _like(guess, steps)
-    if sum(one.entry.ns is not None for one in steps.records) > len(steps.records) / 2:
+    if (steps.stamps != NO_TIME).sum() > len(steps) / 2:
         if steps.usual is None or _FASTEST <= steps.usual <= _SLOWEST:
             return None
         return Contradiction(
@@ -189,13 +189,13 @@ def _takes_a_time(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
     if guess.stride > 1 and not column.name and not column.is_step_time:
         said = f"the time in {like} is that of one step, or of all {guess.stride} since the previous line"
         return Contradiction("C2", f'{said}; for the latter, write `of = "all"`', where)
-    took = sum(max(0, ahead) * (one.each or 0.0) for ahead, one in zip(steps.ahead, steps.records, strict=True))
-    clock = next((one for one in guess.group.columns if not one.unit and ":" in one.texts[0]), None)
+    took = float(_took(steps).sum())
+    clock = next((one for one in guess.group.columns if not one.unit and ":" in one.values.first), None)
     passed = np.diff(clock.numbers) if clock is not None else np.zeros(1)
     if clock is not None and (passed >= 0).all() and passed.sum() > (1 + UNEXPLAINED) * took + 1:
         said = f"step times in {like} add up to {took:,.0f} s, but their clock shows {passed.sum():,.0f} s"
         return Contradiction("C3", said, where)
-    if took > _SLOWEST * max(1, steps.records[-1].done):
+    if took > _SLOWEST * max(1, int(steps.done[-1])):
         return Contradiction("C2", f"in {like}, a step takes more than a day", where)
     if log.window and took > 2 * log.window / _S:
         said = f"step times in {like} add up to {took:,.0f} s, but the log covers only {log.window / _S:,.0f} s"
@@ -205,11 +205,12 @@ def _takes_a_time(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
 
 def _times_around(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
     """Whether other lines have times enough between the records."""
-    between = {one.ns for one in log.entries if steps.places[0] < one.place < steps.places[-1]} - {None}
+    places, ns = log.entries.places, log.entries.ns
+    between = np.unique(ns[(places > steps.places[0]) & (places < steps.places[-1]) & (ns != NO_TIME)])
     said = ""
     if not log.window:
         said = f"no line has a timestamp, and no number in {_like(guess, steps)} is known to be a step time"
-    elif 20 * len(between) < len(steps.records):
+    elif 20 * len(between) < len(steps):
         said = f"{_like(guess, steps)} have no timestamps, and lines between them have only {len(between)}"
     return Contradiction("C2", said, guess.group.first.where) if said else None
 
@@ -228,8 +229,8 @@ def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
 
 def _is_of_one_stage(guess: StepGuess, _: Steps, log: Log) -> Contradiction | None:
     """S1: steps that begin anew where another key changes are those of another stage or run: nothing was restarted."""
-    falls = [at for at, (a, b) in enumerate(pairwise(guess.done), 1) if b <= a]
-    if not falls or not log.records or any(guess.done[at] > guess.done[0] for at in falls):
+    falls = (np.flatnonzero(np.diff(guess.done) <= 0) + 1).tolist()
+    if not falls or not log.records or (guess.done[falls] > guess.done[0]).any():
         return None
     for column in guess.group.columns:
         texts = column.texts
@@ -240,18 +241,18 @@ def _is_of_one_stage(guess: StepGuess, _: Steps, log: Log) -> Contradiction | No
                 f"steps start again where `{column.name}` changes from {before} to {behind}: these are separate "
                 f"stages or runs, not restarts; to read one, write `where = {{ {column.name} = {quoted(before)} }}`"
             )
-            return Contradiction("S1", said, guess.group.entries[falls[0]].where)
+            return Contradiction("S1", said, guess.group.entry(falls[0]).where)
     return None
 
 
 def _has_one_size(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
     """S1: epochs whose number of steps no line names end with the same number each."""
-    values = guess.column.whole or []
-    tops = [a for a, b in pairwise(values) if b < a]
-    alike = 5 * sum(one == max(tops) for one in tops) >= 4 * len(tops) - 5 * len(steps.falls)
-    totals = {one.of for one in steps.records if one.of is not None} if guess.of is not None else set()
-    if totals and max(totals) > 1.25 * min(totals):
-        said = f"{_like(guess, steps)} have different totals ({min(totals)} and {max(totals)})"
+    values = np.zeros(0, dtype=np.int64) if guess.column.whole is None else guess.column.whole
+    tops = values[:-1][np.diff(values) < 0]
+    alike = 5 * (tops == tops.max(initial=0)).sum() >= 4 * len(tops) - 5 * len(steps.falls)
+    totals = steps.columns.of[(steps.columns.of >= 0) & (guess.of is not None)]
+    if len(totals) and totals.max() > 1.25 * totals.min():
+        said = f"{_like(guess, steps)} have different totals ({totals.min()} and {totals.max()})"
         return Contradiction("S1", said, guess.group.first.where)
     if guess.steps is None or (alike and len(values) >= _LEAST_NUMBERED * (len(tops) + 1)):
         return None
@@ -273,10 +274,10 @@ def each_contradiction(guess: StepGuess, steps: Steps, beside: Mapping[int, floa
     if guess.each is None or steps.usual is None:
         return None
     at, unit, of = guess.each
-    values = dict(zip(guess.group.places, guess.group.columns[at].numbers, strict=True))
-    each = np.array([in_seconds(value, unit) if (value := values.get(one, 0.0)) > 0 else 0.0 for one in steps.places])
+    values = _of_records(guess, steps, guess.group.columns[at].numbers)
+    each = np.where(values > 0, in_seconds(values, unit), 0.0)
     took = each * (1 if of == "all" else steps.ahead)
-    passed = steps.passed - np.array([beside.get(row, 0.0) for row in range(len(each))])
+    passed = steps.passed - _by_record(beside, len(each))
     alone = np.diff(steps.places, prepend=math.nan) == 1  # nothing was said between them
     known = (steps.ahead > 0) & (took > 0) & (passed > 0) & (alone if alone.sum() > 2 else True)
     took, passed = took[known], passed[known]
@@ -294,26 +295,49 @@ def each_contradiction(guess: StepGuess, steps: Steps, beside: Mapping[int, floa
     return Contradiction("C2", said, guess.group.first.where)
 
 
+def _of_records(guess: StepGuess, steps: Steps, values: F64) -> F64:
+    """float64[n]: of each record the value of its line; 0: its line is of another group."""
+    places = guess.group.places
+    at = np.searchsorted(places, steps.places)
+    found: F64 = np.where(np.append(places, -1)[at] == steps.places, np.append(values, 0.0)[at], 0.0)
+    return found
+
+
+def _by_record(seconds: Mapping[int, float], size: int) -> F64:
+    """float64[n]: seconds before each record."""
+    found = np.zeros(size)
+    own = [at for at in seconds if at < size]
+    found[own] = [seconds[at] for at in own]
+    return found
+
+
+def _took(steps: Steps) -> F64:
+    """float64[n]: seconds of the steps before each record, by the times that their lines name."""
+    found: F64 = np.maximum(0, steps.ahead) * np.nan_to_num(steps.each)
+    return found
+
+
 def start_contradiction(
     group: Group, steps: Steps, living: Collection[int] = (), *, named: bool
 ) -> Contradiction | None:
     """A1, A2: lines of a start stand before the first record or where a process may have begun, and in every place
     where steps fall, but where the process went on. living: the records before which it did. named: whether their words
     say that something starts; others stand where steps fall alone."""
-    behind, edges = steps.after(group), (0, len(steps.records), *steps.falls)
-    for one, at in zip(group.entries, behind, strict=True):
+    behind, falls = steps.after(group), frozenset(steps.falls)
+    edges = falls | {0, len(steps)}
+    for row, at in enumerate(behind):
         if not (steps.passages[at] if named else at in edges or steps.ended[at]):
-            return Contradiction("A1", "a start line is between two steps of one process", one.where)
-    between = [at for at in behind if 0 < at < len(steps.records) and at not in steps.falls and not steps.ended[at]]
+            return Contradiction("A1", "a start line is between two steps of one process", group.entry(row).where)
+    between = [at for at in behind if at not in edges and not steps.ended[at]]
     if between and (_numbers_epochs(group, behind) or len(steps.epochs & set(between)) == len(set(between)) > 1):
-        return Contradiction("A1", "it appears at the start of epochs", steps.records[between[0]].entry.where)
-    missing = [at for at in steps.falls if at not in behind and at not in living]
-    first, (stride, _) = steps.records[0].done, usual_stride(one.done for one in steps.records)
+        return Contradiction("A1", "it appears at the start of epochs", steps.where(between[0]))
+    missing = sorted(falls.difference(behind, living))
+    first, (stride, _) = int(steps.done[0]), steps.stride
     is_cut = named and first > 2 * stride
     if missing or (0 not in behind and len(set(behind)) > 1 and not is_cut):
         at = missing[0] if missing else 0
-        return Contradiction("A1", "steps go back without such a line", steps.records[at].entry.where)
-    alone = not steps.falls and len(group.entries) == 1 and first <= 2 * stride
+        return Contradiction("A1", "steps go back without such a line", steps.where(at))
+    alone = not falls and len(group) == 1 and first <= 2 * stride
     if not named and len(set(behind)) < 2 and not alone:
         return Contradiction("A2", "nothing identifies it as a start", group.first.where)
     return None
@@ -326,36 +350,37 @@ def _numbers_epochs(group: Group, behind: Sequence[int]) -> bool:
 
 def repeats_at_once(group: Group, steps: Steps) -> bool:
     """Whether lines of a start come again with no step, no end and no minute between them: those of ranks."""
-    return any(
-        steps.following(a.place) == steps.following(b.place)
-        and not any(a.place < end < b.place for end in steps.ends)
-        and (a.ns is None or b.ns is None or b.ns - a.ns < _AT_ONCE * _S)
-        for a, b in pairwise(group.entries)
-    )
+    behind, places = np.array(steps.after(group)), group.places
+    ended = np.searchsorted(steps.ends, places[1:]) > np.searchsorted(steps.ends, places[:-1], side="right")
+    untimed = (group.ns[:-1] == NO_TIME) | (group.ns[1:] == NO_TIME)
+    soon = untimed | (group.ns[1:] - group.ns[:-1] < _AT_ONCE * _S)
+    return bool(((behind[1:] == behind[:-1]) & ~ended & soon).any())
 
 
 def resume_number(group: Group, steps: Steps, guess: StepGuess) -> tuple[int, int] | Contradiction:
     """R1: the column from which the next record follows, and what is added to it; else why there is none."""
-    behind = steps.after(group)
+    behind = np.array(steps.after(group))
+    inside = behind < len(steps)
+    done = steps.done[behind[inside]]
     for at, column in sorted(enumerate(group.columns), key=lambda pair: pair[1].joined):
         other = column.unit is not None or names_no_step(column.name)
         other = other or (not guess.is_epoch and EPOCH.search(column.name) is not None)
-        for add in (0, -1) if column.whole is not None and not other else ():
-            said = [value + add + guess.index for value in column.whole or ()]
-            pairs = [(one, steps.records[row].done) for one, row in zip(said, behind, strict=True)
-                     if row < len(steps.records)]  # fmt: skip
-            if pairs and all(one >= 0 and done - guess.stride <= one < done for one, done in pairs):
+        whole = None if other or not len(done) else column.whole
+        if whole is None:
+            continue
+        for add in (0, -1):
+            said = whole[inside] + add + guess.index
+            if ((said >= 0) & (done - guess.stride <= said) & (said < done)).all():
                 return at, add
     return Contradiction("R1", "none of its numbers leads to the next step", group.first.where)
 
 
 def save_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
     """The column that names the step that was saved: one recorded just before."""
-    known = {one.done - guess.index for one in steps.records}
     for at, column in sorted(enumerate(group.columns), key=lambda pair: pair[1].joined):
-        values = column.whole
         named = likeness(column.name) > 0 or any(word in column.name for word in ("checkpoint", "ckpt"))
-        if values and named and column.unit is None and sum(one in known for one in values) >= _MOSTLY * len(values):
+        values = column.whole if named and column.unit is None else None
+        if values is not None and np.isin(values, steps.done - guess.index).sum() >= _MOSTLY * len(values):
             return at
     return None
 
@@ -363,17 +388,14 @@ def save_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
 def summary_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
     """The column of other lines that has the name of the step, and in each line a number above the record before it and
     not above the one behind it; None: there is none."""
-    behind = steps.after(group)
+    behind = np.array(steps.after(group))
+    inside = (behind < len(steps)) & ~np.isin(behind, steps.falls)
     for at, column in enumerate(group.columns):
-        values = column.whole
-        if values is None or column.joined or not f" {column.name}".endswith(f" {guess.name}"):
+        if column.joined or not f" {column.name}".endswith(f" {guess.name}") or column.whole is None:
             continue
-        done = [value + guess.index for value in values]
-        if all(row and steps.records[row - 1].done < one for one, row in zip(done, behind, strict=True)) and all(
-            one < steps.records[row].done
-            for one, row in zip(done, behind, strict=True)
-            if row < len(steps.records) and row not in steps.falls
-        ):
+        done = column.whole + guess.index
+        above = behind.all() and (steps.done[behind - 1] < done).all()
+        if above and (done[inside] < steps.done[behind[inside]]).all():
             return at
     return None
 
@@ -383,17 +405,14 @@ def ended_epoch(group: Group, steps: Steps, guess: StepGuess) -> int | None:
     ended; None: there is none."""
     if not OF_AN_END.search(group.about) or guess.epoch is None:
         return None
-    epochs = dict(zip(guess.group.places, guess.group.columns[guess.epoch].whole or (), strict=False))
-    of_records = [epochs.get(one.entry.place) for one in steps.records]
+    named = guess.group.columns[guess.epoch].whole
+    epochs = {} if named is None else dict(zip(guess.group.places.tolist(), named.tolist(), strict=True))
+    of_records = [epochs.get(one) for one in steps.places.tolist()]
     for at, column in enumerate(group.columns):
-        pairs = list(zip(column.whole or (), steps.after(group), strict=False))
-        if (
-            pairs
-            and EPOCH.search(column.name)
-            and all(
-                row and of_records[row - 1] == one and (row == len(of_records) or of_records[row] != one)
-                for one, row in pairs
-            )
+        whole = column.whole if EPOCH.search(column.name) else None
+        if whole is not None and all(
+            row and of_records[row - 1] == one and (row == len(of_records) or of_records[row] != one)
+            for one, row in zip(whole.tolist(), steps.after(group), strict=True)
         ):
             return at
     return None
@@ -402,15 +421,19 @@ def ended_epoch(group: Group, steps: Steps, guess: StepGuess) -> int | None:
 def end_contradiction(group: Group, steps: Steps, starts: Collection[int]) -> Contradiction | None:
     """E1: behind an end no record of its process follows, and there is one an attempt. starts: records behind lines of
     starts."""
-    seen: dict[int, int | None] = {}
-    for one, at in zip(group.entries, steps.after(group), strict=True):
+    seen: dict[int, int] = {}
+    falls = frozenset(steps.falls)
+    for row, (ns, at) in enumerate(zip(group.ns.tolist(), steps.after(group), strict=True)):
+        said = ""
+        before = seen.setdefault(at, ns)
         if at == 0:
-            return Contradiction("E1", "an end line is before the first step", one.where)
-        if at < len(steps.records) and at not in starts and at not in steps.falls and not steps.ended[at]:
-            return Contradiction("E1", "steps of the same process follow it", one.where)
-        before = seen.setdefault(at, one.ns)
-        if one.ns is not None and before is not None and one.ns - before >= _AT_ONCE * _S:  # else ranks end together
-            return Contradiction("E1", "it reports the end of one process twice", one.where)
+            said = "an end line is before the first step"
+        elif at < len(steps) and at not in starts and at not in falls and not steps.ended[at]:
+            said = "steps of the same process follow it"
+        elif NO_TIME not in (ns, before) and ns - before >= _AT_ONCE * _S:  # else ranks end together
+            said = "it reports the end of one process twice"
+        if said:
+            return Contradiction("E1", said, group.entry(row).where)
     return None
 
 
@@ -420,45 +443,42 @@ def phase_contradiction(
     """F1 of a phase with its length, F2 of one without: it stands in gaps, and fits them. beside: seconds that others
     take in the gap before a record."""
     word = {"eval": "evaluations"}.get(phase.event, f"{phase.event}s")
-    behind, first = steps.after(phase.group), phase.group.first
+    behind, group = steps.after(phase.group), phase.group
     if phase.event in ("init", "prep"):
-        inside = (one for one, at in zip(phase.group.entries, behind, strict=True) if not steps.passages[at])
-        wrong = next(inside, None)
-        return None if wrong is None else Contradiction("F1", "preparations: some are between steps", wrong.where)
+        inside = next((row for row, at in enumerate(behind) if not steps.passages[at]), None)
+        where = "" if inside is None else group.entry(inside).where
+        return Contradiction("F1", "preparations: some are between steps", where) if where else None
     by_gap: defaultdict[int, float] = defaultdict(float)
-    lines: dict[int, Entry] = {}
+    rows: dict[int, int] = {}
     fits_behind = True
-    for row, (one, at) in enumerate(zip(phase.group.entries, behind, strict=True)):
-        length = in_seconds(phase.group.columns[took[0]].numbers[row], took[1]) if took is not None else 0.0
-        if at < len(steps.records) and not math.isnan(steps.gaps[at]):
+    lengths = np.zeros(len(group)) if took is None else in_seconds(group.columns[took[0]].numbers, took[1])
+    for row, (length, ns, at) in enumerate(zip(lengths.tolist(), group.ns.tolist(), behind, strict=True)):
+        if at < len(steps) and not math.isnan(steps.gaps[at]):
             by_gap[at] += length
-            lines.setdefault(at, one)
+            rows.setdefault(at, row)
         elif at and took is not None:
-            before = steps.records[at - 1].entry.ns
-            fits_behind &= before is None or one.ns is None or (one.ns - before) / _S >= 0.8 * length - 1
+            before = int(steps.stamps[at - 1])
+            fits_behind &= NO_TIME in (before, ns) or (ns - before) / _S >= 0.8 * length - 1
     if not by_gap and took is not None and steps.usual is None and _holds_steps(phase, took, steps):
         said = f"{word}: they take as long as the steps before them and may include these"
-        return Contradiction("F1", said, first.where)
+        return Contradiction("F1", said, group.first.where)
     if not by_gap:
         if fits_behind and any(behind) and (took is not None or steps.usual is None):
             return None
-        return Contradiction("F0", f"{word}: none is between two steps", first.where)
+        return Contradiction("F0", f"{word}: none is between two steps", group.first.where)
     unfit = [at for at, length in by_gap.items() if not _fits(steps, at, length if took else None, beside.get(at, 0.0))]
     if len(unfit) > (1 - _MOSTLY) * len(by_gap):
         what = "durations do not fit" if took else "have no time"
         said = f"{word}: {len(unfit)} of {len(by_gap)} {what} between the neighboring steps"
-        return Contradiction("F1" if took else "F2", said, lines[unfit[0]].where)
+        return Contradiction("F1" if took else "F2", said, group.entry(rows[unfit[0]]).where)
     return None
 
 
 def _holds_steps(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> bool:
     """Whether a phase mostly takes as long as all steps since it was last said, by the times that their lines name."""
-    spent = np.cumsum(
-        [max(0, ahead) * (one.each or 0.0) for ahead, one in zip(steps.ahead, steps.records, strict=True)]
-    )
-    so_far = np.append(0.0, spent)[steps.after(phase.group)]
+    so_far = np.append(0.0, np.cumsum(_took(steps)))[steps.after(phase.group)]
     since = np.diff(so_far, prepend=0.0)
-    lengths = np.array([in_seconds(one, took[1]) for one in phase.group.columns[took[0]].numbers])
+    lengths = in_seconds(phase.group.columns[took[0]].numbers, took[1])
     return bool(np.mean(lengths >= 0.9 * since) > _MOSTLY and np.median(since) > 0)
 
 
@@ -473,9 +493,10 @@ def _fits(steps: Steps, at: int, length: float | None, beside: float) -> bool:
 def lengths_by_gap(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> dict[int, float]:
     """Seconds that lines of a phase name, by the record behind them."""
     found: defaultdict[int, float] = defaultdict(float)
-    for at, value in zip(steps.after(phase.group), phase.group.columns[took[0]].numbers, strict=True):
-        if at < len(steps.records) and value == value:
-            found[at] += in_seconds(value, took[1])
+    lengths = in_seconds(phase.group.columns[took[0]].numbers, took[1])
+    for at, length in zip(steps.after(phase.group), lengths.tolist(), strict=True):
+        if at < len(steps) and length == length:
+            found[at] += length
     return dict(found)
 
 
@@ -491,18 +512,18 @@ def added(lengths: Iterable[Mapping[int, float]]) -> dict[int, float]:
 def unexplained(steps: Steps, beside: Mapping[int, float], starts: Collection[int]) -> float:
     """Seconds between records of one life beyond what their steps usually take and what phases say. starts: records
     before which a process began."""
-    over = steps.gaps - np.array([math.nan if at in starts else beside.get(at, 0.0) for at in range(len(steps.gaps))])
+    over = steps.gaps - _by_record(beside, len(steps))
+    over[[at for at in starts if at < len(steps)]] = math.nan
     least = np.maximum(0.5 * (steps.usual or 0.0) * steps.ahead, 2.0 * steps.coarse)
     return float(over[over > least].sum())
 
 
-def steps_before(steps: Steps, entries: Sequence[Entry]) -> float:
+def steps_before(steps: Steps, entries: Entries) -> float:
     """Seconds of the steps below the first record, where no line says that the log was cut, and they fit between its
     begin and that record."""
-    first, (stride, _) = steps.records[0], usual_stride(one.done for one in steps.records)
-    begin = next((one.ns for one in entries if one.ns is not None), None)
-    took = (first.done - stride) * (steps.usual or 0.0)
-    if begin is None or first.entry.ns is None or first.done <= 2 * stride or took > (first.entry.ns - begin) / _S:
+    first, ns, (stride, _) = int(steps.done[0]), int(steps.stamps[0]), steps.stride
+    took = (first - stride) * (steps.usual or 0.0)
+    if ns == NO_TIME or first <= 2 * stride or took > (ns - int(entries.ns[entries.timed.argmax()])) / _S:
         return 0.0
     return took
 
@@ -510,16 +531,15 @@ def steps_before(steps: Steps, entries: Sequence[Entry]) -> float:
 def named_part(guess: StepGuess, steps: Steps) -> tuple[str, float] | None:
     """The time that lines of steps name of all steps since the last one, where it is far less than what passed, with
     its share of that; None: they name none."""
-    passed = dict(zip(steps.places, steps.passed.tolist(), strict=True))
     for column in guess.group.columns:
         if column.joined or not OF_A_RECORD.search(column.name):
             continue
-        rows = zip(guess.group.places, column.numbers, strict=True)
-        shares = [value / gap for place, value in rows if (gap := passed.get(place, 0.0)) > 0]
-        if len(shares) < _LEAST_NUMBERED or max(shares) > 1 + UNEXPLAINED:
+        known = np.isin(steps.places, guess.group.places) & (steps.passed > 0)
+        shares = _of_records(guess, steps, column.numbers)[known] / steps.passed[known]
+        if len(shares) < _LEAST_NUMBERED or shares.max() > 1 + UNEXPLAINED:
             continue
-        if _LEAST_PART < median(shares) < 1 - UNEXPLAINED:
-            return column.name, median(shares)
+        if _LEAST_PART < np.median(shares) < 1 - UNEXPLAINED:
+            return column.name, float(np.median(shares))
     return None
 
 
@@ -527,35 +547,32 @@ def kept_seconds(steps: Steps) -> float | None:
     """Seconds of the steps that no later life redid, by the times that their lines name; None: they name none."""
     if not steps.by_lines or steps.others:
         return None
-    stride, _ = usual_stride(one.done for one in steps.records)
-    first = steps.records[0].done
-    kept: list[tuple[int, float]] = [(0 if first <= 2 * stride else first - stride, 0.0)]
-    usual = median(one.each or 0.0 for one in steps.records)
-    for at, one in enumerate(steps.records):
-        while len(kept) > 1 and kept[-1][0] >= one.done:
-            kept.pop()
-        each = one.each or 0.0
-        each = min(each, usual) if steps.passages[at] else each  # the first step of a process compiles
-        ahead = one.done - kept[-1][0]
-        kept.append((one.done, (ahead if ahead < _CUT * stride else stride) * each))
-    return sum(seconds for _, seconds in kept)
+    (stride, _), first, each = steps.stride, int(steps.done[0]), np.nan_to_num(steps.each)
+    each = np.where(
+        steps.passages[:-1], np.minimum(each, np.median(each)), each
+    )  # the first step of a process compiles
+    least = np.minimum.accumulate(steps.done[::-1])[::-1]
+    kept = np.append(steps.done[:-1] < least[1:], True)  # no later record is at or below it
+    done = steps.done[kept]
+    ahead = np.diff(done, prepend=0 if first <= 2 * stride else first - stride)
+    return float((np.where(ahead < _CUT * stride, ahead, stride) * each[kept]).sum())
 
 
 def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | None) -> Iterable[Contradiction]:
     """W1 to W3: why the answer of a draft cannot be."""
-    where = steps.records[steps.falls[0] if steps.falls else 0].entry.where
-    anew = [at for at in steps.falls if steps.records[at].done <= steps.records[0].done and not steps.ended[at]]
-    end, same = Counter(steps.records[at - 1].done for at in anew).most_common(1)[0] if anew else (0, 0)
+    where = steps.where(steps.falls[0] if steps.falls else 0)
+    anew = [at for at in steps.falls if steps.done[at] <= steps.done[0] and not steps.ended[at]]
+    end, same = Counter(int(steps.done[at - 1]) for at in anew).most_common(1)[0] if anew else (0, 0)
     if same > max(1, starts, len(steps.falls) / 2):
         yield Contradiction(
             "W1", f"steps reach {end} {same} times and start again, but no line contains the epoch", where
         )
-    times = [one.entry.ns for one in steps.records if one.entry.ns is not None]
+    times = steps.stamps[steps.stamps != NO_TIME]
     begins = max(starts, whole.launches)
     of_starts = min(sum(bool(steps.ended[at]) for at in steps.falls), max(0, begins - 1))  # the same restarts
     restarts = len(steps.falls) + max(0, begins - 1) - of_starts
-    most = 1 + restarts + sum(b < a for a, b in pairwise(times))  # a clock that is set
-    if whole.attempts > min(most, 1 + len(steps.records) / 4 + begins, _MOST_ATTEMPTS):
+    most = 1 + restarts + int((np.diff(times) < 0).sum())  # a clock that is set
+    if whole.attempts > min(most, 1 + len(steps) / 4 + begins, _MOST_ATTEMPTS):
         falls = plural(len(steps.falls), "time")
         said = f"with this rule, the job has {whole.attempts} attempts, but steps go back only {falls}"
         yield Contradiction("W1", said, where)

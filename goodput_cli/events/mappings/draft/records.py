@@ -9,17 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from goodput_cli.events.documents import cells
-from goodput_cli.events.mappings.draft.entries import (
+from goodput_cli.events.mappings.draft.cells import Texts
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, Group, Log, ValueColumn, quoted
+from goodput_cli.events.mappings.draft.lines import LogLines
+from goodput_cli.events.mappings.draft.text_entries import (
     LONGEST,
-    Entry,
-    Group,
-    Log,
-    ValueColumn,
     log_of_text,
-    quoted,
     text_entries,
     text_groups,
+    texts_in_bytes,
 )
 from goodput_cli.events.mappings.draft.words import plain, unit_of_key
 from goodput_cli.events.mappings.samples import record_of
@@ -51,38 +52,44 @@ class _Key(NamedTuple):
     processes: int
 
 
-def taken_apart(lines: Sequence[tuple[str, str]], changed: int, *, split: bool = False) -> Log:
-    """A log of lines, each with its FILE:LINE. changed: when its file was last written to (ns). split: whether what a
-    carriage return overwrote counts too."""
-    lines = [(where, text) for where, text in lines if text.strip()]
+def taken_apart(lines: LogLines, changed: int, *, split: bool = False) -> Log:
+    """Return a log of lines. changed: when its file was last written to (ns). split: whether what a carriage return
+    overwrote counts too."""
+    lines = lines.full()
     rows = None if split else _records(lines) or _table(lines)
     if rows is None:
         return log_of_text(lines, changed, split=split)
-    top, entries = rows
+    top, records = rows
     values: defaultdict[str, list[Any]] = defaultdict(list)
-    for one in entries[:_MOST]:
+    for one in records[:_MOST]:
         for path, value in one.values.items():
             values[path].append(value)
-    time, written = _time_key(values, min(len(entries), _MOST))
+    time, written = _time_key(values, min(len(records), _MOST))
     top += [f'time = {{ format = "{written}" }}'] if written else []
-    for one in entries:
-        one.ns = _ns(one.values.get(time), written)
-    message = _message_key(values, min(len(entries), _MOST))
+    places = np.array([one.place for one in records], dtype=np.int64)
+    ns = np.array([_ns(one.values.get(time), written) for one in records], dtype=np.int64)
+    entries = Entries(records, places, ns, lines.source[places])
+    message = _message_key(values, min(len(records), _MOST))
     if message is not None:
         return _of_messages(entries, message, time, top, changed)
-    rank = _rank_key(entries)
-    own = entries if rank is None else [one for one in entries if str(one.values.get(rank.path)) == rank.process]
+    rank = _rank_key(records)
+    own = [row for row, one in enumerate(records) if rank is None or str(one.values.get(rank.path)) == rank.process]
     said = "" if rank is None else f"only the steps of `{rank.path}` {rank.process[:80]} are read"
     assumed = (f"{said} ({rank.processes} processes)",) if rank is not None else ()
-    return Log(entries, _groups(own, rank, _kind_key(entries, time), time), tuple(top), (), time, True, assumed)
+    groups = _groups(entries, own, rank, _kind_key(records, time), time)
+    return Log(entries, groups, tuple(top), (), time, True, assumed)
 
 
-def _of_messages(entries: Sequence[Entry], message: str, time: str, top: Sequence[str], changed: int) -> Log:
-    """A log of texts that stand in records."""
-    texts = ((one.where, one.line, str(one.values.get(message, ""))) for one in entries)
+def _of_messages(entries: Entries, message: str, time: str, top: Sequence[str], changed: int) -> Log:
+    """Return a log of texts that are in records."""
+
+    def line(row: int) -> tuple[str, str]:
+        return entries[row].line, entries[row].where
+
+    texts = texts_in_bytes([str(one.values.get(message, "")) for one in entries], entries.processes, line)
     found = text_entries(texts, "", changed)
-    for one in found:
-        one.ns = one.ns if entries[one.place].ns is None else entries[one.place].ns
+    ns = entries.ns[found.places]
+    found.ns = np.where(ns == NO_TIME, found.ns, ns)
     keys = {"text": message, **({"time": time} if time else {})}
     beside = f"keys = {{ {', '.join(f'{name} = {quoted(path)}' for name, path in keys.items())} }}"
     return Log(found, text_groups(found), tuple(top), (beside,), time)
@@ -97,44 +104,41 @@ def _flat(record: Mapping[str, Any], above: str = "", depth: int = _DEPTH) -> It
             yield f"{above}{key}", value
 
 
-def _records(lines: Sequence[tuple[str, str]]) -> tuple[list[str], list[Entry]] | None:
-    """The records of a log that mostly consists of JSON objects."""
-    begun = lines[:20]
-    if sum(text.lstrip().startswith("{") for _, text in begun) <= len(begun) / 2:
+def _records(lines: LogLines) -> tuple[list[str], list[Entry]] | None:
+    """Return the records of a log that mostly consists of JSON objects."""
+    begun = [lines.text(at) for at in range(min(20, len(lines)))]
+    if sum(text.lstrip().startswith("{") for text in begun) <= len(begun) / 2:
         return None
     found = [
-        Entry(at, text, where, text, process=where.rpartition(":")[0], values=dict(_flat(record)))
-        for at, (where, text) in enumerate(lines) if (record := record_of(text)) is not None
+        Entry(at, text, lines.where(at), text, values=dict(_flat(record)))
+        for at, text in enumerate(lines.texts()) if (record := record_of(text)) is not None
     ]  # fmt: skip
     return ([], found) if len(found) > len(begun) / 2 else None
 
 
-def _table(lines: Sequence[tuple[str, str]]) -> tuple[list[str], list[Entry]] | None:
-    """The rows of a table with a header."""
-    head = lines[0][1] if lines else ""
+def _table(lines: LogLines) -> tuple[list[str], list[Entry]] | None:
+    """Return the rows of a table with a header."""
+    head = lines.text(0) if len(lines) else ""
     for delimiter in _DELIMITERS:
         columns = cells(head, delimiter)
         if len(columns) < 2 or not all(re.fullmatch(r"[A-Za-z_@][\w /.@()-]*", column) for column in columns):
             continue
-        rows = [(at, where, cells(text, delimiter)) for at, (where, text) in enumerate(lines) if text != head]
-        whole = [
-            (at, where, dict(zip(columns, row, strict=True))) for at, where, row in rows if len(row) == len(columns)
-        ]
+        rows = [(at, cells(text, delimiter)) for at, text in enumerate(lines.texts()) if text != head]
+        whole = [(at, dict(zip(columns, row, strict=True))) for at, row in rows if len(row) == len(columns)]
         if rows and len(whole) > 0.9 * len(rows):
             top = "csv = true" if delimiter == "," else f"csv = {{ delimiter = {quoted(delimiter)} }}"
             return [top], [
-                Entry(at, json.dumps(row), where, process=where.rpartition(":")[0],
-                      values={key: value for key, value in row.items() if value})
-                for at, where, row in whole
-            ]  # fmt: skip
+                Entry(at, json.dumps(row), lines.where(at), values={key: value for key, value in row.items() if value})
+                for at, row in whole
+            ]
     return None
 
 
-def _ns(value: Any, written: str) -> int | None:
+def _ns(value: Any, written: str) -> int:
     try:
-        return None if value is None else read_time(str(value), written).ns
+        return NO_TIME if value is None else read_time(str(value), written).ns
     except (BadValueError, StampError):
-        return None
+        return NO_TIME
 
 
 def _time_key(values: Values, few: int) -> tuple[str, str]:
@@ -149,7 +153,7 @@ def _written(value: Any) -> str | None:
     size = number(value) if not isinstance(value, bool) else None
     if size is not None:
         return next((name for least, name in _SIZES if least <= size < 4 * least), None)
-    return "" if isinstance(value, str) and re.search("[:-]", value) and _ns(value, "iso") is not None else None
+    return "" if isinstance(value, str) and re.search("[:-]", value) and _ns(value, "iso") != NO_TIME else None
 
 
 def _message_key(values: Values, few: int) -> str | None:
@@ -171,25 +175,30 @@ def _message_key(values: Values, few: int) -> str | None:
     return best if best is not None and 2 * texts[best] >= few else None
 
 
-def _groups(own: Sequence[Entry], rank: _Key | None, kind: str | None, time: str) -> list[Group]:
-    """Records by their kind, or else their keys. rank, kind: the keys of their process and of their kind."""
-    groups: defaultdict[Any, list[Entry]] = defaultdict(list)
-    for one in own:
-        key = str(one.values.get(kind)) if kind is not None else frozenset(one.values)
+def _groups(entries: Entries, own: Sequence[int], rank: _Key | None, kind: str | None, time: str) -> list[Group]:
+    """Return records by their kind, or else their keys. own: their rows; rank, kind: the keys of their process and of
+    their kind."""
+    groups: defaultdict[Any, list[int]] = defaultdict(list)
+    for row in own:
+        values = entries[row].values
+        key = str(values.get(kind)) if kind is not None else frozenset(values)
         if key in groups or len(groups) < _KINDS:
-            groups[key].append(one)
+            groups[key].append(row)
     found = []
     for key, rows in sorted(groups.items(), key=lambda pair: -len(pair[1])):
-        first = rows[0].values
+        records = [entries[row].values for row in rows]
+        first = records[0]
         conditions = [_is(rank.path, first[rank.path])] if rank is not None else []
         conditions += [_is(kind, first.get(kind))] if kind is not None else _telling(key, groups)
         columns = [
-            ValueColumn(plain(path.rpartition(".")[2].rpartition("/")[2]), [str(one.values[path]) for one in rows],
+            ValueColumn(plain(path.rpartition(".")[2].rpartition("/")[2]), Texts([str(one[path]) for one in records]),
                         unit_of_key(path), path=path)
-            for path in first if path != time and all(path in one.values for one in rows)
+            for path in first if path != time and all(path in one for one in records)
         ]  # fmt: skip
-        about = plain(str(key)[:LONGEST]) if kind is not None else ""
-        found.append(Group(rows, columns, about, where=f"{{ {', '.join(conditions)} }}" if conditions else ""))
+        group = Group(entries, np.array(rows, dtype=np.int64))
+        group.columns, group.about = columns, plain(str(key)[:LONGEST]) if kind is not None else ""
+        group.where = f"{{ {', '.join(conditions)} }}" if conditions else ""
+        found.append(group)
     return found
 
 

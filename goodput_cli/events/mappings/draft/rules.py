@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
+
+import numpy as np
 
 from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.declared import mappings_in
-from goodput_cli.events.mappings.draft.entries import UNIX_TIME, Entry, Group, Log, epoch_format, quoted
+from goodput_cli.events.mappings.draft.clocks import UNIX_TIME, epoch_format
+from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, quoted
 from goodput_cli.events.mappings.draft.guess import StepGuess
 from goodput_cli.events.mappings.draft.templates import SKIPPED, literal, template
 from goodput_cli.events.mappings.registry import load_mapping
@@ -87,7 +89,7 @@ def step_rules(log: Log, guess: StepGuess, more: int) -> list[Rule]:
     if guess.epoch is not None or guess.steps is not None:
         steps = f", steps = {guess.steps}" if guess.steps is not None else ""
         keys.append(f"epoch = {{ first = {guess.first}{steps} }}")
-    timed = all(one.ns is not None for one in guess.group.entries)
+    timed = guess.group.has_all_times
     if guess.elapsed is not None:
         at, unit = guess.elapsed
         names[at] = "elapsed:float" if unit else "elapsed:clock"
@@ -113,14 +115,14 @@ def _has_text(rule: Rule) -> bool:
 def _epoch_rules(log: Log, guess: StepGuess, group: Group, at: int) -> list[Rule]:
     """The lines that name the epoch of the steps behind them; the first epoch is where a process starts."""
     more = [f"epoch = {{ first = {guess.first} }}"] if guess.first != 1 else []
-    rule = replace(line_rule(log, "alive", group, {at: "epoch:int"}, more), example=group.entries[-1].line)
-    texts = zip(group.entries, group.columns[at].texts, strict=True)
-    begins = [one.line for one, text in texts if text == str(guess.first)]
-    if not begins or log.records or any(b < a for a, b in pairwise(guess.done)):
+    rule = replace(line_rule(log, "alive", group, {at: "epoch:int"}, more), example=group.entry(len(group) - 1).line)
+    texts = group.columns[at].texts
+    begins = [row for row, text in enumerate(texts) if text == str(guess.first)]
+    if not begins or log.records or (np.diff(guess.done) < 0).any():
         return [rule]
     line = quoted(template(group, {at: "epoch:int"}).replace("{epoch:int}", str(guess.first)))
-    start = Rule("start", (f"line = {line}", "once = true", "also = true", *log.beside), begins[0], len(begins))
-    return [start, rule]
+    keys = (f"line = {line}", "once = true", "also = true", *log.beside)
+    return [Rule("start", keys, group.entry(begins[0]).line, len(begins)), rule]
 
 
 def line_rule(
@@ -128,7 +130,7 @@ def line_rule(
 ) -> Rule:  # fmt: skip
     """The rule that reads a group. names: of its columns, the fields that they are, such as `step:int`; more: further
     keys; words: how many of them behind the last field a template holds."""
-    example, count = group.first, len(group.entries)
+    example, count = group.first, len(group)
     if log.records:
         named = {name.partition(":")[0]: group.columns[at].path for at, name in names.items()}
         named |= {"time": log.time} if log.time else {}

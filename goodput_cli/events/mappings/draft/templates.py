@@ -19,7 +19,7 @@ _MOST_WORDS, _LEAST = 6, 4
 def template(group: Group, names: Mapping[int, str], more: int = 0) -> str:
     """A template of the lines of a group. names: what its tokens are called, such as `step:int`, or `=` and what they
     always are; more: how many words behind the last of them it holds."""
-    example, tokens = group.entries[0], group.tokens
+    example, tokens = group.first, group.tokens
     if not names:
         return _safe(_phrase(example, tokens))
     last = max(names)

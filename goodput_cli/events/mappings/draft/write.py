@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.events.mappings.draft import proof, rules, words
-from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, quoted
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entry, Group, Log, quoted
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, may_count_steps, phase_guesses, step_guesses
+from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.proof import Contradiction, Whole
 from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.draft.rules import Rule
-from goodput_cli.events.mappings.draft.steps import Steps, died_at, steps_of
+from goodput_cli.events.mappings.draft.steps import died_at, no_steps, steps_of
 from goodput_cli.events.mappings.registry import RESERVED, SHIPPED, SHIPPED_OF_RECORDS, Mappings
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
@@ -61,12 +61,10 @@ class Draft:
     """What stands beside its answer."""
 
 
-def draft(
-    lines: Sequence[tuple[str, str]], name: str, changed: int, account: Callable[[str], Whole | str]
-) -> Draft:  # fmt: skip
+def draft(lines: LogLines, name: str, changed: int, account: Callable[[str], Whole | str]) -> Draft:
     """A mapping of a log that no format reads: each of its rules was read over the whole log, and tested.
 
-    lines: each with its FILE:LINE. changed: when the log was last written to (ns). account: what the accounting makes
+    changed: when the log was last written to (ns). account: what the accounting makes
     of the log with a mapping, or why it makes nothing."""
     name = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-._") or "my-log"
     if name in (*RESERVED, *SHIPPED, *SHIPPED_OF_RECORDS):
@@ -88,15 +86,15 @@ def draft(
         return _refused(log, name, guesses, failed)
 
 
-def _guessed(lines: Sequence[tuple[str, str]], changed: int) -> tuple[Log, list[StepGuess]]:
+def _guessed(lines: LogLines, changed: int) -> tuple[Log, list[StepGuess]]:
     """A log with what may count its steps; by each state of its bars where these show far more of them."""
     log = taken_apart(lines, changed)
     guesses = step_guesses(log)
-    if any("\r" in text for _, text in lines):
+    if lines.have_states:
         drawn = taken_apart(lines, changed, split=True)
         of_states = step_guesses(drawn)
-        most = max((len(set(one.done)) for one in guesses), default=0)
-        if of_states and len(set(of_states[0].done)) > 2 * most:
+        most = max((len(np.unique(one.done)) for one in guesses), default=0)
+        if of_states and len(np.unique(of_states[0].done)) > 2 * most:
             return drawn, of_states
     return log, guesses
 
@@ -149,7 +147,7 @@ class _Making:
 
     def __init__(self, log: Log, name: str, guess: StepGuess, steps: Sequence[Rule]) -> None:
         self.log, self.name, self.guess, self.rules = log, name, guess, list(steps)
-        self.steps = Steps((), 0)
+        self.steps = no_steps(log)
         self.last: list[Rule] = []
         """The rule of what no other reads."""
         self.left_out: list[tuple[str, Contradiction]] = []
@@ -183,8 +181,8 @@ class _Making:
             return None
         others = [one for one in self.log.groups[:_MOST_GROUPS] if not words.is_other(one.about) and one.tokens]
         missed = [one for one in others if not _reads_step(mine, one.first) and _reads_step(other, one.first)]
-        lines = sum(len(one.entries) for one in missed)
-        if lines <= 0.02 * len(self.steps.records):
+        lines = sum(map(len, missed))
+        if lines <= 0.02 * len(self.steps):
             return None
         return Contradiction("C2", f"`{name}` is missing in {plural(lines, 'similar line')}", missed[0].first.where)
 
@@ -226,9 +224,9 @@ class _Making:
         again = [] if first is None or first in self.taken or words.is_other(first.about) else [first]
         for group in (*resumes, *again):
             number = proof.resume_number(group, steps, self.guess) if group is not first else None
-            for one, at in zip(group.entries, steps.after(group), strict=True):
-                if 0 < at < len(steps.records) and steps.passages[at] and not isinstance(number, Contradiction):
-                    yield one.place
+            for place, at in zip(group.places.tolist(), steps.after(group), strict=True):
+                if 0 < at < len(steps) and steps.passages[at] and not isinstance(number, Contradiction):
+                    yield place
 
     def _add_summaries(self) -> None:
         """Other lines that state how many steps are done: the summary, or the end, of an epoch. They show the steps
@@ -280,19 +278,19 @@ class _Making:
         others = [
             group for group in self.log.groups[:_MOST_GROUPS]
             if group.first.place < self.steps.places[0] and group not in self.taken and group not in worded
-            and len(group.entries) <= 4 * (1 + len(self.steps.falls)) and not words.is_other(group.about)
+            and len(group) <= 4 * (1 + len(self.steps.falls)) and not words.is_other(group.about)
             and not words.tells_end(group.about) and not is_native(group) and (group.tokens or not group.columns)
         ]  # fmt: skip
         unworded = sorted(others, key=lambda one: one.first.place)[:20]
         failed: list[Contradiction] = []
         for group in sorted((*worded, *unworded), key=lambda one: one.first.place):
             wrong = proof.start_contradiction(group, self.steps, living, named=group in worded)
-            once = proof.repeats_at_once(group, self.steps) or len(group.entries) == 1
+            once = proof.repeats_at_once(group, self.steps) or len(group) == 1
             more = ["once = true"] if once else []
             variants = (rules.line_rule(self.log, "start", group, {}, more, one) for one in _VARIANTS)
             if wrong is None and any(map(self._append, variants)):
                 behind = set(self.steps.after(group))
-                self.starts = (len(behind) if once else len(group.entries)) + (0 not in behind)  # a head that was cut
+                self.starts = (len(behind) if once else len(group)) + (0 not in behind)  # a head that was cut
                 self.known |= behind
                 self.taken.append(group)
                 self._add_resume_of_start(group)
@@ -303,7 +301,7 @@ class _Making:
     def _add_resume_of_start(self, group: Group) -> None:
         """A start line that names the step from which it goes on is read twice."""
         number = proof.resume_number(group, self.steps, self.guess)
-        if isinstance(number, Contradiction) or len(group.entries) < 2 or group.columns[number[0]].joined:
+        if isinstance(number, Contradiction) or len(group) < 2 or group.columns[number[0]].joined:
             return
         *before, start = self.rules
         resume = self._rule("resume", group, {number[0]: "step:int"}, _BEFORE if number[1] else [])
@@ -365,7 +363,7 @@ class _Making:
     def _add_untimed(self, one: PhaseGuess, phases: Sequence[PhaseGuess], wrong: Contradiction | None) -> bool:
         """A pair of lines, or a line that stands alone in gaps. wrong: why its length is none."""
         others = [two for two in phases if two.event == one.event and {one.edge, two.edge} == {"begin", "end"}]
-        other = min(others, key=lambda two: abs(len(two.group.entries) - len(one.group.entries)), default=None)
+        other = min(others, key=lambda two: abs(len(two.group) - len(one.group)), default=None)
         if other is not None and self._add_pair(*sorted([one, other], key=lambda phase: phase.edge)):
             return True
         found = proof.phase_contradiction(one, None, self.steps, self.beside)
@@ -381,14 +379,14 @@ class _Making:
 
     def _add_pair(self, begin: PhaseGuess, end: PhaseGuess) -> bool:
         """The lines with which a phase begins and ends, most ends in the gap of their begin."""
-        begun = dict(zip(self.steps.after(begin.group), begin.group.entries, strict=True))
-        behind = list(zip(self.steps.after(end.group), end.group.entries, strict=True))
+        begun = dict(zip(self.steps.after(begin.group), _moments(begin.group), strict=True))
+        behind = self.steps.after(end.group)
+        pairs = [(at, begun.get(at), moment) for at, moment in zip(behind, _moments(end.group), strict=True)]
         spans = proof.added(
-            {at: (one.ns - before.ns) / 1e9} for at, one in behind
-            if at < len(self.steps.records) and one.ns is not None and (before := begun.get(at)) is not None
-            and before.place < one.place and before.ns is not None
+            {at: (one[1] - before[1]) / 1e9} for at, before, one in pairs
+            if at < len(self.steps) and before is not None and before[0] < one[0] and NO_TIME not in (before[1], one[1])
         )  # fmt: skip
-        within = sum(0 < at < len(self.steps.records) for at, _ in behind)
+        within = sum(0 < at < len(self.steps) for at in behind)
         earlier = list(self.rules)
         if not spans or 2 * len(spans) < within:
             return False
@@ -408,7 +406,7 @@ class _Making:
         number = proof.save_number(phase.group, self.steps, self.guess) if phase.event == "save" else None
         if number is not None:
             names[number] = "step:int"
-        if took is not None and all(one.ns is None for one in phase.group.entries):
+        if took is not None and not phase.group.has_times(0):
             more.append('time = "cursor"')
         return self._rule(phase.event, phase.group, names, more)
 
@@ -418,7 +416,7 @@ class _Making:
         if alone is None or mapped is None:
             return False
         read = (group for group in self.log.groups if read_line(alone, group.first.line) is not None)
-        many = sum(len(group.entries) for group in read) > 1.2 * rule.lines + 1
+        many = sum(map(len, read)) > 1.2 * rule.lines + 1
         if many or not all(_reads_own(mapped, at, one) for at, one in enumerate([*self.rules, rule])):
             return False
         self.rules.append(rule)
@@ -431,11 +429,13 @@ class _Making:
     def contradictions(self, whole: Whole | str) -> list[Contradiction]:
         """W: why its answer cannot be."""
         if isinstance(whole, str):
-            where = self.steps.records[0].entry.where
+            where = self.steps.where(0)
             return [Contradiction("W", f"with this rule, the log cannot be analyzed: {whole}", where)]
         total = max(self.guess.totals, default=0) or None
-        clock = [] if self.guess.elapsed is None else self.guess.group.columns[self.guess.elapsed[0]].numbers
-        begins = max(1, self.starts) + sum(b < a for a, b in pairwise(clock)) if clock else self.starts
+        begins = self.starts
+        if self.guess.elapsed is not None:
+            clock = self.guess.group.columns[self.guess.elapsed[0]].numbers
+            begins = max(1, self.starts) + int((np.diff(clock) < 0).sum())
         return list(proof.whole_contradictions(whole, self.steps, begins, total))
 
     def finished(self, whole: Whole) -> Draft:
@@ -449,7 +449,7 @@ class _Making:
             doubts.append(f"{duration(round(over * 1e9))} between steps is unexplained, so goodput may be wrong")
         before = proof.steps_before(self.steps, self.log.entries)
         if before > proof.UNEXPLAINED * whole.window / 1e9 and not any(rule.event == "resume" for rule in self.rules):
-            doubts.append(f"the first step line has step {self.steps.records[0].done}; earlier steps are not counted")
+            doubts.append(f"the first step line has step {self.steps.done[0]}; earlier steps are not counted")
         part = proof.named_part(self.guess, self.steps)
         if part is not None and self.guess.each is None and self.guess.elapsed is None:
             doubts.append(
@@ -460,9 +460,9 @@ class _Making:
             said = f"{duration(outside)} of output is outside the measured window"
             doubts.append(f"{said} (before the first or after the last event)")
         back = self.log.jumps_back
-        if back:
-            times = plural(len(back), "time")
-            doubts.append(f"timestamps jump back {times}, first at {back[0].where}; steps may be counted twice or lost")
+        if len(back):
+            times, first = plural(len(back), "time"), self.log.entries[int(back[0])].where
+            doubts.append(f"timestamps jump back {times}, first at {first}; steps may be counted twice or lost")
         lines = sum(rule.lines for rule in self.rules)
         return Draft(self.text(), len(self.rules), lines, left, doubts=tuple(doubts))
 
@@ -493,7 +493,12 @@ class _Making:
         is_whole = "global" in guess.name or guess.is_epoch or guess.elapsed is not None or guess.column.of is not None
         if is_whole or guess.epoch is not None or guess.carried is not None or guess.counts_epochs or guess.totals:
             return False
-        return any(self.steps.records[at].done <= stride for at in self.steps.falls)
+        return bool((self.steps.done[self.steps.falls] <= stride).any())
+
+
+def _moments(group: Group) -> list[tuple[int, int]]:
+    """The place and the time of each entry of a group."""
+    return list(zip(group.places.tolist(), group.ns.tolist(), strict=True))
 
 
 def _reads_own(mapped: Mapped, at: int, rule: Rule) -> bool:
@@ -512,11 +517,11 @@ def _assumptions(guess: StepGuess) -> Iterator[str]:
         yield f"`{name}` counts finished steps{samples}"
     timed = guess.group.columns[guess.each[0]] if guess.each is not None and guess.each[2] == "mean" else None
     one = timed is None or timed.is_step_time or words.is_of_one(timed.name)
-    if timed is not None and not one and guess.stride > 1 and guess.group.first.ns is None:
+    if timed is not None and not one and guess.stride > 1 and guess.group.ns[0] == NO_TIME:
         yield f"`{without_secrets(timed.name)}` is the time of one step, not of all {guess.stride}"
     if guess.elapsed is not None:
         column = guess.group.columns[guess.elapsed[0]]
-        named, unit = without_secrets(column.name) or column.texts[0], guess.elapsed[1] or "s"
+        named, unit = without_secrets(column.name) or column.values.first, guess.elapsed[1] or "s"
         yield f"`{named}` never decreases: it is read as time since the start, in {unit}"
 
 
@@ -534,7 +539,7 @@ def _refused(log: Log, name: str, guesses: Sequence[StepGuess], failed: Sequence
 
 def _without_steps(log: Log) -> str:
     """What to say of a log in which no number may count steps."""
-    many = [group for group in log.groups if len(group.entries) >= 3 and may_count_steps(log, group)]
+    many = [group for group in log.groups if len(group) >= 3 and may_count_steps(log, group)]
     rising = [
         f"`{column.name}`" for group in many for column in group.columns
         if column.name and column.unit is None and column.counts and np.mean(np.diff(column.numbers) > 0) >= 0.9
@@ -542,7 +547,7 @@ def _without_steps(log: Log) -> str:
     like = ""
     for most in [group for group in many if group.columns][:1]:
         shown = most.first.message.strip()[:80]
-        like = f'; {len(most.entries):,} lines like "{shown}" ({most.first.where}) may be steps'
+        like = f'; {len(most):,} lines like "{shown}" ({most.first.where}) may be steps'
     if not rising:
         return f"no line contains a number that increases from line to line{like}"
     named = " and ".join(list(dict.fromkeys(rising))[:2])

@@ -1,0 +1,159 @@
+"""Texts that are parts of bytes, as columns: the digits of many are read at once."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from goodput_cli.arrays import F64, I64, Characters, Mask, blocks
+from goodput_cli.events.values import clock_seconds, decimal
+
+_WIDEST = 32
+"""Longer texts are no number that is read with others."""
+_EXACT = 15
+"""Numbers of so many digits are exact as float64, and so is their quotient by a power of ten."""
+_WHOLE = re.compile(r"\+?\d{1,15}(?:\.0+)?", re.ASCII)
+_ZERO, _COMMA, _DOT, _PLUS, _MINUS = map(ord, "0,.+-")
+
+
+class Texts:
+    """Texts as numbers."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def first(self) -> str:
+        """The first text."""
+        return self.texts[0]
+
+    def take(self, rows: I64) -> Texts:
+        """Return some of the texts."""
+        return Texts([self.texts[row] for row in rows.tolist()])
+
+    @cached_property
+    def whole(self) -> I64 | None:
+        """int64[n]: the texts as whole numbers; None if some are none."""
+        found = [text.replace(",", "") for text in self.texts]
+        if not all(map(_WHOLE.fullmatch, found)):
+            return None
+        return np.array([int(float(text)) for text in found], dtype=np.int64)
+
+    @cached_property
+    def numbers(self) -> F64:
+        """float64[n]: the texts as numbers, a clock such as 1:02:03 in seconds; nan for other texts."""
+        return np.array([_number(text) for text in self.texts], dtype=np.float64)
+
+
+class Cells(Texts):
+    """Texts that are parts of bytes."""
+
+    def __init__(self, data: bytes, begin: I64, end: I64) -> None:
+        self._data, self._begin, self._end = data, begin, end
+
+    def __len__(self) -> int:
+        return len(self._begin)
+
+    def _text(self, row: int) -> str:
+        return self._data[int(self._begin[row]) : int(self._end[row])].decode()
+
+    @property
+    def first(self) -> str:
+        """The first text."""
+        return self._text(0)
+
+    @cached_property
+    def texts(self) -> Sequence[str]:  # type: ignore[override]
+        """All texts."""
+        return [self._text(row) for row in range(len(self))]
+
+    def take(self, rows: I64) -> Cells:
+        """Return some of the texts."""
+        return Cells(self._data, self._begin[rows], self._end[rows])
+
+    @cached_property
+    def whole(self) -> I64 | None:
+        """int64[n]: the texts as whole numbers; None if some are none."""
+        if not _WHOLE.fullmatch(self.first.replace(",", "")):
+            return None
+        parsed = self.parsed
+        if not parsed.good.all():
+            return Texts(self.texts).whole
+        power = 10**parsed.scale
+        found, rest = np.divmod(parsed.digits, power)
+        return None if rest.any() or parsed.negative.any() else found
+
+    @cached_property
+    def numbers(self) -> F64:
+        """float64[n]: the texts as numbers, a clock such as 1:02:03 in seconds; nan for other texts."""
+        parsed = self.parsed
+        found = parsed.digits / 10.0**parsed.scale
+        found[parsed.negative] *= -1.0
+        for row in np.flatnonzero(~parsed.good).tolist():
+            found[row] = _number(self._text(row))
+        return found
+
+    @cached_property
+    def parsed(self) -> ParsedDigits:
+        """The texts as digits."""
+        return parse(self._data, self._begin, self._end)
+
+
+@dataclass(frozen=True)
+class ParsedDigits:
+    """Texts as decimal numbers: digits without the dot, how many of them are behind it, and the sign."""
+
+    digits: I64
+    scale: I64
+    negative: Mask
+    """Whether a minus sign is before them."""
+    good: Mask
+    """Whether a text is such a number, and an exact one."""
+
+
+def parse(data: bytes, begin: I64, end: I64) -> ParsedDigits:
+    """Return the numbers between places of some bytes."""
+    view = np.frombuffer(data, dtype=np.uint8)
+    parts = [_parsed(view, begin[start:stop], end[start:stop]) for start, stop in blocks(len(begin))]
+    parts = parts or [_parsed(view, begin, end)]
+    return ParsedDigits(*(np.concatenate([getattr(one, name) for one in parts]) for name in _FIELDS))
+
+
+_FIELDS = ("digits", "scale", "negative", "good")
+
+
+def _parsed(view: Characters, begin: I64, end: I64) -> ParsedDigits:
+    length = end - begin
+    size = len(begin)
+    digits, scale, count = (np.zeros(size, dtype=np.int64) for _ in range(3))
+    behind_dot, bad = np.zeros(size, dtype=np.bool_), length > _WIDEST
+    negative = np.zeros(size, dtype=np.bool_)
+    for at in range(min(int(length.max(initial=0)), _WIDEST)):
+        inside = at < length
+        char = view[np.where(inside, begin + at, 0)]
+        value = char - np.uint8(_ZERO)
+        is_digit = inside & (value < 10)
+        digits = np.where(is_digit & (count < _EXACT), digits * 10 + value, digits)
+        count += is_digit
+        scale += is_digit & behind_dot
+        is_dot = inside & (char == _DOT)
+        bad |= is_dot & (behind_dot | (count == 0))
+        behind_dot |= is_dot
+        is_sign = inside & ((char == _PLUS) | (char == _MINUS)) if at == 0 else False
+        negative |= is_sign & (char == _MINUS)
+        bad |= inside & ~(is_digit | is_dot | is_sign | (char == _COMMA))
+    return ParsedDigits(digits, np.minimum(scale, _EXACT), negative, ~bad & (count > 0) & (count <= _EXACT))
+
+
+def _number(text: str) -> float:
+    value = clock_seconds(text)
+    value = decimal(text.replace(",", "")) if value is None else value
+    return math.nan if value is None else value

@@ -1,0 +1,158 @@
+"""The lines of logs as bytes, with where each begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from goodput_cli.arrays import I64, Mask
+
+_NEWLINE, _RETURN, _BLANK = ord("\n"), ord("\r"), ord(" ")
+
+
+class Spans(NamedTuple):
+    """Parts of the bytes of lines."""
+
+    line: I64
+    """int64[n]: the line of each."""
+    begin: I64
+    end: I64
+
+
+@dataclass(frozen=True, eq=False)
+class LogLines:
+    """The lines of logs, one source after another."""
+
+    data: bytes
+    """UTF-8; each line ends with a line end."""
+    begin: I64
+    """int64[n]: where each line begins in the bytes."""
+    end: I64
+    """int64[n]: where it ends, without its line end and a carriage return before that."""
+    sources: Sequence[str]
+    """The names of the sources."""
+    source: I64
+    """int64[n]: the source of each line, as a place in `sources`."""
+    number: I64
+    """int64[n]: its number in the source, from 1."""
+    whole: bool = True
+    """False if the sources have more lines."""
+
+    def __len__(self) -> int:
+        return len(self.begin)
+
+    def text(self, at: int) -> str:
+        """Return a line."""
+        return self.data[int(self.begin[at]) : int(self.end[at])].decode()
+
+    def where(self, at: int) -> str:
+        """Return FILE:LINE of a line."""
+        return f"{self.sources[int(self.source[at])]}:{int(self.number[at])}"
+
+    def texts(self) -> Iterable[str]:
+        """Yield each line."""
+        return map(self.text, range(len(self)))
+
+    def take(self, kept: Mask) -> LogLines:
+        """Return some of the lines."""
+        if kept.all():
+            return self
+        return LogLines(
+            self.data, self.begin[kept], self.end[kept], self.sources, self.source[kept], self.number[kept], self.whole
+        )
+
+    def full(self) -> LogLines:
+        """Return the lines that are not blank."""
+        return self.take(self._is_full(self.begin, self.end))
+
+    @cached_property
+    def have_states(self) -> bool:
+        """Whether carriage returns separate parts of lines."""
+        return self.data.count(b"\r") > self.data.count(b"\r\n")
+
+    def states(self, every: bool) -> Spans:
+        """Return the parts of full lines that carriage returns separate and that are not blank: the last of each line,
+        or every one."""
+        if not self.have_states:
+            return Spans(np.arange(len(self)), self.begin, self.end)
+        returns = np.flatnonzero(np.frombuffer(self.data, dtype=np.uint8) == _RETURN)
+        line = np.searchsorted(self.begin, returns, side="right") - 1
+        inside = (line >= 0) & (returns < self.end[np.maximum(line, 0)])
+        returns, line = returns[inside], line[inside]
+        begin = np.concatenate([self.begin, returns + 1])
+        end = np.concatenate([self.end, returns])
+        order, ends = np.argsort(begin, kind="stable"), np.sort(end)
+        begin, line = begin[order], np.concatenate([np.arange(len(self)), line])[order]
+        kept = self._is_full(begin, ends)
+        found = Spans(line[kept], begin[kept], ends[kept])
+        if every:
+            return found
+        last = np.append(found.line[1:] != found.line[:-1], True)
+        return Spans(*(column[last] for column in found))
+
+    def _is_full(self, begin: I64, end: I64) -> Mask:
+        """bool[n]: whether there is more than blanks between two places. They are ascending."""
+        if not len(begin):
+            return np.zeros(0, dtype=np.bool_)
+        view = np.frombuffer(self.data, dtype=np.uint8)
+        bounds = np.stack([begin, end], axis=1).reshape(-1)
+        return (np.maximum.reduceat(view, bounds)[::2] > _BLANK) & (end > begin)
+
+
+class LinesCollector:
+    """Collects the lines of logs, up to limits."""
+
+    def __init__(self, most_bytes: int, most_lines: int) -> None:
+        self._left, self._lines_left = most_bytes, most_lines
+        self._pieces: list[bytes] = []
+        self._columns: list[tuple[I64, I64, I64, I64]] = []
+        self._sources: dict[str, int] = {}
+        self._size = 0
+        self.whole = True
+        """False once lines were left out."""
+
+    def add(self, source: str, first: int, data: bytes) -> None:
+        """Add the next lines of a source. first: the number of the first."""
+        if not data.isascii():
+            data = data.decode(errors="replace").encode()
+        data = data if data.endswith(b"\n") else data + b"\n"
+        view = np.frombuffer(data, dtype=np.uint8)
+        end = np.flatnonzero(view == _NEWLINE)
+        fitting = min(int(np.searchsorted(end, self._left)), self._lines_left)
+        self.whole &= fitting == len(end)
+        end = end[:fitting]
+        if not fitting:
+            return
+        size = int(end[-1]) + 1
+        begin = np.append(0, end[:-1] + 1)
+        end = end - ((end > begin) & (view[end - 1] == _RETURN))
+        number = np.arange(first, first + fitting)
+        code = np.full(fitting, self._sources.setdefault(source, len(self._sources)), dtype=np.int64)
+        self._columns.append((begin + self._size, end + self._size, code, number))
+        self._pieces.append(data[:size])
+        self._size, self._left, self._lines_left = self._size + size, self._left - size, self._lines_left - fitting
+
+    def lines(self) -> LogLines:
+        """Return the lines that were added."""
+        empty = (np.zeros(0, dtype=np.int64),) * 4
+        columns = [np.concatenate(one) for one in zip(empty, *self._columns, strict=True)]
+        begin, end, code, number = columns
+        return LogLines(b"".join(self._pieces), begin, end, list(self._sources), code, number, self.whole)
+
+
+def lines_of_texts(lines: Iterable[tuple[str, int, str]]) -> LogLines:
+    """Return lines, each with its source and number."""
+    sources: dict[str, int] = {}
+    every = [
+        (sources.setdefault(source, len(sources)), number, text.encode(errors="replace"))
+        for source, number, text in lines
+    ]
+    code, number, texts = zip(*every, strict=True) if every else ((), (), ())
+    end = np.cumsum([len(text) + 1 for text in texts], dtype=np.int64) - 1
+    data = b"".join(text + b"\n" for text in texts)
+    columns = (np.array(code, dtype=np.int64), np.array(number, dtype=np.int64))
+    return LogLines(data, np.append(0, end[:-1] + 1)[: len(end)], end, list(sources), *columns)

@@ -1,0 +1,374 @@
+"""Lines of text as entries: those that differ in nothing but digits are looked at once, and their times and values are
+read at the same places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from goodput_cli.arrays import I64, Mask, alike, blocks
+from goodput_cli.events.mappings.draft.cells import Cells, parse
+from goodput_cli.events.mappings.draft.clocks import clock_of, message_begin, read_clock
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, Group, Log, ValueColumn, quoted
+from goodput_cli.events.mappings.draft.lines import LogLines
+from goodput_cli.events.mappings.draft.tokens import OF_DIGITS, TOKEN, column_of, shape
+from goodput_cli.events.mappings.draft.words import plain
+from goodput_cli.events.text.date_places import DatePlace, minute_of, place_of_date
+from goodput_cli.events.text.digit_values import has_digits
+from goodput_cli.events.text.stamps import Stamp, Zone, bare, with_days, with_years
+from goodput_cli.events.text.templates import prefix_length
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+LONGEST = 600
+"""Characters of a text that are looked at."""
+_MOST_TEMPLATES = 8192
+_MASK = bytes.maketrans(b"123456789", b"0" * 9)
+_DIGITS_OF_DATE = 19
+
+
+class SourceTexts(NamedTuple):
+    """Texts that are parts of bytes."""
+
+    data: bytes
+    begin: I64
+    end: I64
+    source: I64
+    """int64[n]: a number for the source of each."""
+    line: Callable[[int], tuple[str, str]]
+    """Gives the whole line in which a text is, and its FILE:LINE."""
+
+
+@dataclass(eq=False, slots=True)
+class TextTemplate:
+    """Texts that differ in nothing but digits, or a text that digits decide."""
+
+    key: str
+    """What is the same in all texts that differ in their values only."""
+    cut: int
+    """Bytes of the prefixes before the text."""
+    length: int
+    """Bytes of the text without blanks behind it."""
+    begin: int
+    """Characters before the message."""
+    values: tuple[tuple[int, int], ...]
+    """The places of the values, in bytes from the begin of the text."""
+    span: tuple[int, int] | None
+    """The place of the time."""
+    date: DatePlace | None
+    """The place of the date; None: the time of each text is looked for."""
+    date_begin: int
+    """Where it begins, in bytes from the begin of the text."""
+    stream: str | None
+    """The ranks and pods that the prefixes name; None: each prefix is read."""
+    stamp: Stamp | None = None
+    """The time of a text that digits decide."""
+    is_shared: bool = True
+
+
+class TextEntries(Entries):
+    """Entries that are read from bytes when they are needed."""
+
+    def __init__(self, texts: SourceTexts, places: I64, templates: Sequence[TextTemplate], template: I64) -> None:
+        super().__init__((), places, np.full(len(places), NO_TIME), np.zeros(len(places), dtype=np.int64))
+        self.texts, self.templates, self.template = texts, templates, template
+        cut = np.array([one.cut for one in templates], dtype=np.int64)
+        self.begin: I64 = texts.begin[places] + cut[template]
+        """int64[n]: where the text of each entry begins in the bytes."""
+
+    def text(self, row: int) -> str:
+        """Return the text of an entry."""
+        begin = int(self.begin[row])
+        return self.texts.data[begin : begin + self.templates[int(self.template[row])].length].decode()
+
+    def __getitem__(self, row: int) -> Entry:
+        place, template = int(self.places[row]), self.templates[int(self.template[row])]
+        line, where = self.texts.line(place)
+        return Entry(place, line, where, self.text(row), template.begin, template.span)
+
+    def containing(self, texts: Iterable[str]) -> I64:
+        """int64[n]: the rows of entries that contain one of some texts, and of those that were shortened."""
+        order = np.argsort(self.begin, kind="stable")
+        begin = self.begin[order]
+        length = np.array([one.length for one in self.templates], dtype=np.int64)[self.template]
+        found = [np.flatnonzero(length >= LONGEST)]
+        for text in texts:
+            places = np.array([one.start() for one in re.finditer(re.escape(text.encode()), self.texts.data)], np.int64)
+            found.append(order[np.maximum(np.searchsorted(begin, places, side="right") - 1, 0)])
+        return np.unique(np.concatenate(found))
+
+    def cells(self, rows: I64, spans: I64) -> Cells:
+        """Return parts of the texts of some entries. spans: int64[n, 2], the bytes of each text."""
+        begin = self.begin[rows]
+        return Cells(self.texts.data, begin + spans[:, 0], begin + spans[:, 1])
+
+    def column(self, rows: I64, at: int) -> Cells:
+        """Return one of the values of some entries."""
+        each, inverse = np.unique(self.template[rows], return_inverse=True)
+        spans = np.array([self.templates[one].values[at] for one in each.tolist()], dtype=np.int64)
+        return self.cells(rows, spans[inverse])
+
+
+def log_of_text(lines: LogLines, changed: int, *, split: bool) -> Log:
+    """Return a log of lines of text, none of which is blank. changed: when its file was last written to (ns). split:
+    whether what a carriage return overwrote counts too."""
+    states = lines.states(split)
+
+    def text(at: int) -> str:
+        return bare(lines.data[int(states.begin[at]) : int(states.end[at])].decode()).text
+
+    def line(at: int) -> tuple[str, str]:
+        return lines.data[int(states.begin[at]) : int(states.end[at])].decode(), lines.where(int(states.line[at]))
+
+    clock = clock_of(text, len(states.begin), changed)
+    texts = SourceTexts(lines.data, states.begin, states.end, lines.source[states.line], line)
+    entries = text_entries(texts, clock, changed)
+    top = [f"time = {{ format = {quoted(clock)} }}"] if clock not in ("", "epoch") else []
+    top += ['split = "\\r"             # each state of a progress bar counts'] if split else []
+    return Log(entries, text_groups(entries), tuple(top))
+
+
+def texts_in_bytes(texts: Sequence[str], source: I64, line: Callable[[int], tuple[str, str]]) -> SourceTexts:
+    """Return texts as parts of bytes."""
+    encoded = [text.encode(errors="replace") for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    return SourceTexts(b"".join(encoded), ends[:-1], ends[1:], source, line)
+
+
+def text_entries(texts: SourceTexts, clock: str, changed: int) -> TextEntries:
+    """Return texts as entries, without those that are blank behind their prefixes. clock: how their times are
+    written."""
+    return _Reader(texts, clock).entries(changed)
+
+
+class _Reader:
+    """Reads texts as entries."""
+
+    def __init__(self, texts: SourceTexts, clock: str) -> None:
+        self._texts, self._clock = _shortened(texts), clock
+        self._templates: list[TextTemplate] = []
+        self._known: dict[bytes, int] = {}
+        """Templates by masked text; -1: blank."""
+        self._texts_kept: list[bytes] = []
+        self._kept = 0
+
+    def entries(self, changed: int) -> TextEntries:
+        """Return the entries."""
+        template = self._read_templates()
+        places = np.flatnonzero(template >= 0)
+        template = template[places]
+        stamps, moved = self._looked_for(places, template)
+        ns, no_dates = self._placed(places, template)
+        for row in (*moved, *no_dates):
+            template[row] = self._add(self._template_of(int(places[row]), alone=True))
+            stamps[row], ns[row] = self._templates[-1].stamp, NO_TIME
+        self._add_times(ns, stamps, changed)
+        if self._kept:
+            data = b"".join((self._texts.data, *self._texts_kept))
+            self._texts = self._texts._replace(data=data)
+        found = TextEntries(self._texts, places, self._templates, template)
+        found.ns, found.processes = ns, self._processes(found)
+        return found
+
+    def _raw(self, place: int) -> bytes:
+        return self._texts.data[int(self._texts.begin[place]) : int(self._texts.end[place])]
+
+    def _read_templates(self) -> I64:
+        """int64[n]: the template of each text; -1: it is blank."""
+        texts, known = self._texts, self._known
+        found: list[int] = []
+        for start, stop in blocks(len(texts.begin)):
+            base = int(texts.begin[start])
+            masked = texts.data[base : int(texts.end[stop - 1])].translate(_MASK)
+            places = zip(
+                (texts.begin[start:stop] - base).tolist(), (texts.end[start:stop] - base).tolist(), strict=True
+            )
+            for begin, end in places:
+                key = masked[begin:end]
+                template = known.get(key)
+                found.append(self._new(len(found), key) if template is None else template)
+        return np.array(found, dtype=np.int64)
+
+    def _new(self, place: int, key: bytes) -> int:
+        made = self._template_of(place)
+        number = -1 if made is None else self._add(made)
+        if (made is None or made.is_shared) and len(self._known) < _MOST_TEMPLATES:
+            self._known[key] = number
+        return number
+
+    def _add(self, made: TextTemplate | None) -> int:
+        assert made is not None
+        self._templates.append(made)
+        return len(self._templates) - 1
+
+    def _template_of(self, place: int, *, alone: bool = False) -> TextTemplate | None:
+        """Return the template of a text; None if it is blank. alone: whether it is that of this text only."""
+        raw = self._raw(place).decode()
+        line = bare(raw)
+        text = line.text.rstrip()
+        if not text:
+            return None
+        stamp, span = read_clock(text, self._clock) or (None, None)
+        begin = message_begin(text, span)
+        key, spans = shape(text, begin)
+        prefix = prefix_length(raw, line)
+        is_shared = not (alone or prefix < 0 or has_digits(key) or OF_DIGITS.search(text, begin))
+        cut = bytes_of(raw[: -len(line.text)]) if raw.endswith(line.text) else self._changed(place, line.text)
+        values = tuple((bytes_of(text[:at]), bytes_of(text[:end])) for at, end in spans)
+        date = place_of_date(text) if is_shared and not self._clock else None
+        date_begin = 0 if date is None or date.at < 0 else bytes_of(text[: date.at])
+        stream = None if is_shared and cut else line.stream
+        stamp = line.collected or stamp
+        return TextTemplate(key, cut, bytes_of(text), begin, values, span, date, date_begin, stream, stamp, is_shared)
+
+    def _changed(self, place: int, text: str) -> int:
+        """Return where a text without colors is kept: behind all texts."""
+        begin = len(self._texts.data) + self._kept
+        self._texts_kept.append(text.encode())
+        self._kept += len(self._texts_kept[-1])
+        return begin - int(self._texts.begin[place])
+
+    def _looked_for(self, places: I64, template: I64) -> tuple[dict[int, Stamp | None], list[int]]:
+        """Return the times of texts whose date has no place, by row, and the rows whose time is at another place than
+        that of their template."""
+        found: dict[int, Stamp | None] = {}
+        moved: list[int] = []
+        without_place = np.array([one.date is None for one in self._templates], dtype=np.bool_)
+        for row in np.flatnonzero(without_place[template]).tolist():
+            one = self._templates[int(template[row])]
+            if not one.is_shared:
+                found[row] = one.stamp
+                continue
+            text = self._raw(int(places[row]))[one.cut :][: one.length].decode()
+            found[row], span = read_clock(text, self._clock) or (None, None)
+            if span != one.span:
+                moved.append(row)
+        return found, moved
+
+    def _placed(self, places: I64, template: I64) -> tuple[I64, list[int]]:
+        """Return int64[n], the times of texts whose date has a place, and the rows at which the date is none."""
+        ns = np.full(len(places), NO_TIME)
+        dated = np.array([one.date is not None and one.date.at >= 0 for one in self._templates], dtype=np.bool_)
+        rows = np.flatnonzero(dated[template])
+        if not len(rows):
+            return ns, []
+        at, fraction = (
+            np.array([place(one) if one.date is not None else 0 for one in self._templates], dtype=np.int64)
+            for place in (_begin_of_date, _digits_of_fraction)
+        )
+        begin = self._texts.begin[places[rows]] + at[template[rows]]
+        found, good = dates_at(self._texts.data, begin, fraction[template[rows]])
+        ns[rows] = found
+        return ns, rows[~good].tolist()
+
+    def _add_times(self, ns: I64, stamps: dict[int, Stamp | None], changed: int) -> None:
+        """Add the times that were looked for; those without a year or a day get one."""
+        timed = {row: stamp for row, stamp in stamps.items() if stamp is not None}
+        if any(one.zone in (Zone.YEARLESS, Zone.DAYLESS) for one in timed.values()):
+            placed = np.flatnonzero(ns != NO_TIME).tolist()
+            timed |= {row: Stamp(int(ns[row]), Zone.NAIVE, False) for row in placed if row not in timed}
+            order = sorted(timed)
+            dated: Sequence[Stamp] = with_years([timed[row] for row in order], changed)
+            if any(one.zone is Zone.DAYLESS for one in dated):
+                dated, _ = with_days(dated, changed, None, None)
+            timed = dict(zip(order, dated, strict=True))
+        ns[list(timed)] = [one.ns for one in timed.values()]
+
+    def _processes(self, found: TextEntries) -> I64:
+        """int64[n]: a number for the source of each entry and the ranks and pods that its prefixes name."""
+        streams: dict[str | bytes, int] = {"": 0}
+        numbers = [
+            streams.setdefault(one.stream, len(streams)) if one.stream is not None else -1 for one in found.templates
+        ]
+        number = np.array(numbers, dtype=np.int64)[found.template]
+        texts = self._texts
+        for row in np.flatnonzero(number < 0).tolist():
+            place = int(found.places[row])
+            prefix = texts.data[int(texts.begin[place]) : int(found.begin[row])]
+            if prefix not in streams:
+                stream = bare(self._raw(place).decode()).stream
+                streams[prefix] = streams.setdefault(stream, len(streams))
+            number[row] = streams[prefix]
+        return texts.source[found.places] * (len(streams) + 1) + number
+
+
+def dates_at(data: bytes, begin: I64, fraction: I64) -> tuple[I64, Mask]:
+    """Return int64[n], the times (ns) that begin at some bytes, such as 2026-03-01 10:00:00.123, and bool[n], whether
+    they are times. fraction: int64[n], the digits behind the second; 0: none."""
+    minute = np.zeros(len(begin), dtype=np.int64)
+    digits = parse(data, begin + 17, begin + 19)
+    named = [parse(data, begin + first, begin + last).digits for first, last in _PARTS_OF_MINUTE]
+    code = named[0]
+    for part in named[1:]:
+        code = code * 100 + part
+    heads = np.flatnonzero(np.append(True, code[1:] != code[:-1]))
+    minutes = [minute_of(data[at : at + 16].decode()) for at in begin[heads].tolist()]
+    known = np.array([one is not None for one in minutes], dtype=np.bool_)
+    lengths = np.diff(np.append(heads, len(begin)))
+    minute = np.repeat(np.array([one or 0 for one in minutes], dtype=np.int64), lengths)
+    after = parse(data, begin + 20, begin + 20 + fraction)
+    ns = minute + digits.digits * NS_PER_SECOND + np.where(fraction > 0, after.digits * 10 ** (9 - fraction), 0)
+    return ns, np.repeat(known, lengths) & (digits.digits <= 60)
+
+
+_PARTS_OF_MINUTE = ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16))
+
+
+def _begin_of_date(one: TextTemplate) -> int:
+    """Return where the date of a template begins, in bytes from the begin of a text with its prefixes."""
+    return one.cut + one.date_begin
+
+
+def _digits_of_fraction(one: TextTemplate) -> int:
+    """Return how many digits the date of a template has behind its second."""
+    fraction = slice(0) if one.date is None else one.date.fraction
+    return fraction.stop - (fraction.start or 0)
+
+
+def _shortened(texts: SourceTexts) -> SourceTexts:
+    """Return texts without what is beyond the longest that is looked at."""
+    long = np.flatnonzero(texts.end - texts.begin > LONGEST)
+    end = texts.end.copy() if len(long) else texts.end
+    for at in long.tolist():
+        begin = int(texts.begin[at])
+        end[at] = begin + bytes_of(texts.data[begin : int(end[at])].decode()[:LONGEST])
+    return texts._replace(end=end)
+
+
+def text_groups(entries: TextEntries) -> list[Group]:
+    """Return entries that differ in their values only, together; the most frequent first."""
+    keys: dict[str, int] = {}
+    of_template = np.array([keys.setdefault(one.key, len(keys)) for one in entries.templates], dtype=np.int64)
+    groups = [TextGroup(entries, rows) for rows in alike(of_template[entries.template]).values()]
+    return sorted(groups, key=lambda group: (-len(group), group.rows[0]))
+
+
+class TextGroup(Group):
+    """Lines that differ in their values only."""
+
+    entries: TextEntries
+
+    @cached_property
+    def tokens(self) -> tuple[re.Match[str], ...]:  # type: ignore[override]
+        """What differs in the first line."""
+        return tuple(TOKEN.finditer(self.first.text, self.first.begin))
+
+    @cached_property
+    def columns(self) -> Sequence[ValueColumn]:
+        """The values in which they differ."""
+        places = range(len(self.tokens))
+        return [column_of(self.first, self.tokens, at, self.entries.column(self.rows, at)) for at in places]
+
+    @cached_property
+    def about(self) -> str:
+        """The words of the first, in small letters."""
+        return plain(self.first.message)
+
+
+def bytes_of(text: str) -> int:
+    """Return the number of bytes of a text."""
+    return len(text) if text.isascii() else len(text.encode())
