@@ -138,7 +138,7 @@ class JsonLinesWithDeaths:
         """The reader of the other lines; None before the first of them."""
 
     def feed(self, batch: RawBatch) -> ParsedPart:
-        """Return the records of the next lines, and what other lines say about deaths."""
+        """Return the records of the next lines, and evidence of failures in other lines."""
         parsed = self._records.feed(batch)
         is_open = self._text is not None and not self._text.is_idle
         if not is_open and not any(reason == NOT_JSON for _, reason in parsed.bad):
@@ -147,7 +147,7 @@ class JsonLinesWithDeaths:
         return parsed if text is None else structs.replace(parsed, text=_of_deaths(text))
 
     def finish(self) -> ParsedPart:
-        """Return what the last lines say about deaths."""
+        """Return the evidence of failures in the last lines."""
         return NOTHING if self._text is None else self._text.finish()
 
     def _text_reader(self) -> TextLines:
@@ -159,13 +159,14 @@ class JsonLinesWithDeaths:
 
 
 def _without_objects(data: bytes) -> bytes:
-    """Return lines, where a word stands for each JSON object: it shows that its process went on."""
+    """Return lines with each JSON object replaced by a word, which shows that its process continued."""
     lines = data.replace(b"\r\n", b"\n").split(b"\n")
     return b"\n".join(_AN_OBJECT if line.lstrip().startswith(b"{") else line for line in lines)
 
 
 def _of_deaths(text: TextPart) -> TextPart:
-    """Return what text between JSON objects says about deaths: ends of processes that have a time, and evidence."""
+    """Return the events and evidence of failures in text between JSON objects: timed ends of processes, and
+    evidence."""
     from goodput_cli.events.text.collector import TextPart
     from goodput_cli.events.text.log_lines import ENDS
 

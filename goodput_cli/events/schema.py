@@ -51,10 +51,10 @@ property."""
 
 
 UNTIMED_RESTART = (("untimed_restart", True),)
-"""Detail of a sign of life where a process began after another one, in a log whose clocks do not show how long after
-that was."""
+"""Detail of activity where a process began after another one, in a log whose clocks do not show how long after that
+was."""
 NEXT_EPOCH = (("next_epoch", True),)
-"""Detail of a sign of life at a step that begins to count again: as the next epoch, or in another process."""
+"""Detail of activity at a step that begins to count again: as the next epoch, or in another process."""
 PREEMPTED = (("reached_preemption", True),)
 """The detail of a heartbeat that announces a preemption. Saves of Orbax have the same pair among others."""
 
