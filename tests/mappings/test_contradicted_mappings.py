@@ -13,8 +13,8 @@ from goodput_cli.api.check import draft_mapping
 from goodput_cli.api.draft import contradicted
 from goodput_cli.api.options import Reading
 from goodput_cli.events.mappings.registry import load_mappings, read_files
-from tests.mappings.test_each_proof_of_a_draft import WEEKEND, attempts
-from tests.mappings.test_each_proof_of_a_draft import log as log_of
+from tests.mappings.test_draft_checks import WEEKEND, attempts
+from tests.mappings.test_draft_checks import log as log_of
 
 SHIPPED = Path("goodput_cli/events/mappings/shipped")
 SAMPLES = sorted(one for one in Path("tests/text/samples").iterdir() if one.suffix != ".md" and one.is_file())

@@ -14,8 +14,8 @@ from goodput_cli.api.check import draft_mapping
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData
 from tests.mappings.drafting import at, pytorch
-from tests.mappings.test_each_proof_of_a_draft import WEEKEND, attempts
-from tests.mappings.test_each_proof_of_a_draft import log as log_of
+from tests.mappings.test_draft_checks import WEEKEND, attempts
+from tests.mappings.test_draft_checks import log as log_of
 from tests.text.support import codes
 
 OWN_LOOP = Path("sample_logs/trainers/own-loop.log")
