@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median_low
 
+from goodput_cli.events.text.epoch_headers import with_restarts_at_headers
 from goodput_cli.events.text.log_lines import ENDS, MAX_STEP, EventType, LogLine, ParsedEvent, Running
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -149,7 +150,7 @@ def counted_steps(log_lines: list[LogLine]) -> list[LogLine]:
     of one source, in order of lines."""
     if not any(log_line.event is not None and log_line.event.running is not None for log_line in log_lines):
         return log_lines
-    log_lines = _by_writer(log_lines)
+    log_lines = with_restarts_at_headers(_by_writer(log_lines))
     streams: defaultdict[tuple[str, str], _Counted] = defaultdict(_Counted)
     told = [
         one
@@ -228,7 +229,12 @@ def _settled(log_line: LogLine, stream: _Counted) -> Iterator[LogLine]:
     if said.running is None:
         yield log_line
         return
+    is_begin = stream.begun and said.type is EventType.STEP and said.step == 0 and said.running.of is not None
     step = _step_in_epoch(said, said.running, stream)
+    if is_begin:  # the first state of a process: no step is done yet
+        stream.step, stream.elapsed, stream.begun = step, said.running.elapsed or 0, False
+        yield replace(log_line, event=ParsedEvent(said.format, EventType.RESUME, step, counted=False))
+        return
     took, passed = said.took, _passed(said.running, stream)
     if said.running.cut:
         took = None

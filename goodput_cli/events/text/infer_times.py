@@ -214,7 +214,9 @@ def _lengths(
 def _is_untimed(log_line: LogLine) -> bool:
     """Return True for a record of steps with neither a stamp nor the time of its steps, which took the usual time."""
     said = log_line.event
-    return said is not None and log_line.stamp is None and said.usual and not said.step_time and said.at is None
+    if said is None or log_line.stamp is not None or said.at is not None:
+        return False
+    return said.usual and not said.step_time and said.took is None
 
 
 def _spread(untimed: dict[int, int], rows: Sequence[int], instants: Sequence[int | None], lengths: list[int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -114,9 +115,14 @@ def _reads_its_wording(guess: StepGuess, steps: Steps, log: Log) -> Contradictio
     return Contradiction("S6", said, other.first.where)
 
 
+_BEGUN = re.compile(r"\[[\d:]+<\?, +\?")
+"""The first state of a bar, which has no rate yet."""
+
+
 def _reads_one_kind(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
     """S4: steps whose epoch other lines name are those of one wording."""
     others = np.setdiff1d(steps.read, guess.group.places) if guess.carried is not None else steps.read[:0]
+    others = others[[_BEGUN.search(log.entries[log.entries.row_of(at)].message) is None for at in others.tolist()]]
     if len(others) <= 0.02 * len(steps):
         return None
     other = log.entries[log.entries.row_of(int(others[0]))] if len(others) else guess.group.first
