@@ -469,7 +469,11 @@ def _several_runs(
     for job, parts in by_job.items():
         for code, log_lines in parts:
             turns = sources[code].interleaved
-            if turns is not None and any(said(log_line).type in _ABOUT_STEPS for log_line in log_lines):
+            if (
+                turns is not None
+                and not turns.is_drawn
+                and any(said(log_line).type in _ABOUT_STEPS for log_line in log_lines)
+            ):
                 found.setdefault(job, f"{names[code]}:{turns.lines[1]}")
     return found
 

@@ -116,6 +116,26 @@ def _around(before: LogLine, behind: LogLine, process: str, latest: int) -> Iter
         yield LogLine(record.line, record.stream, None, event, time, time)
 
 
+def resumptions(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
+    """Yield where a restarted process resumed, if its first record has no timestamp but states how long its steps took,
+    and no other line names the step. log_lines: in order of time."""
+    stepped: set[tuple[str, str]] = set()
+    is_first = False
+    for log_line in log_lines:
+        one, key = said(log_line), (said(log_line).format, log_line.stream)
+        if one.type is EventType.START:
+            is_first = True
+        elif one.type in _LOADS and one.step is not None:
+            is_first = False
+        elif one.type is EventType.STEP:
+            if is_first and key in stepped and log_line.odd and one.took and one.step_time:
+                step = _step_of(log_line) - round(one.took / one.step_time)
+                event = ParsedEvent(one.format, EventType.RESUME, max(step, 0), counted=False)
+                yield LogLine(log_line.line, log_line.stream, None, event, log_line.time, log_line.time, odd=True)
+            is_first = False
+            stepped.add(key)
+
+
 def unnamed_epochs(log_lines: Sequence[LogLine], formats: Collection[str]) -> Iterator[LogLine]:
     """Yield a heartbeat at each record of some formats whose number begins again, at the next epoch or in another
     process (accounting §7).

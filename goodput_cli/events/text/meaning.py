@@ -455,6 +455,8 @@ _OF_PARTS = frozenset(
 """Words that tell what of one run a line is about, or which of its processes wrote it."""
 _OF_RUNS = frozenset("run runs exp experiment trial seed job fold config sweep array arm lr".split())
 _OF_TIMES = frozenset("time times elapsed wall eta s sec secs ms took dt duration timestamp".split())
+_DRAWN = re.compile(r"\d%\|.{0,200}?\[\d{1,9}:\d\d|^\s*\{'loss': ")
+"""States of bars, and lines that name a rounded epoch instead of a step."""
 _HIGHEST_RANK, _TAG_DIGITS = 4096, 36
 
 
@@ -471,6 +473,8 @@ class Interleaved(NamedTuple):
     steps: tuple[int, int]
     losses: tuple[float, float] | None
     """None: they never print the same step."""
+    is_drawn: bool = False
+    """True if they draw bars: one bar may draw a step again with another loss."""
 
     @property
     def sentence(self) -> str:
@@ -479,9 +483,11 @@ class Interleaved(NamedTuple):
         shown = f"step {step} and step {other}, never the same step"
         if self.losses is not None:
             shown = f"step {step} with loss {self.losses[0]:g} and with loss {self.losses[1]:g}"
+        so = ". They count as one job" if self.is_drawn else ", so goodput is not judged"
+        then = "these numbers are wrong: " if self.is_drawn else ""
         return (
-            f"found two interleaved step counters ({shown}), so goodput is not judged. If separate runs share this "
-            "file, use one file per run. If it is one job, confirm it with --job-name"
+            f"found two interleaved step counters ({shown}){so}. If separate runs share this file, {then}use one file "
+            "per run. If it is one job, confirm it with --job-name"
         )
 
 
@@ -567,11 +573,13 @@ class InTurns:
             losses = loss_in(one.text), loss_in(other.text)
             assert losses[0] is not None
             assert losses[1] is not None
-            return Interleaved((one.line, other.line), (one.step, other.step), (losses[0], losses[1]))
+            return Interleaved(
+                (one.line, other.line), (one.step, other.step), (losses[0], losses[1]), _draw(one, other)
+            )
         rare = len(self._apart) > self._same + self._other
         if len(self._apart) >= _APART and rare and not _told_apart(self._apart, self._most):
             one, other = self._apart[-1]
-            return Interleaved((one.line, other.line), (one.step, other.step), None)
+            return Interleaved((one.line, other.line), (one.step, other.step), None, _draw(one, other))
         return None
 
     def _lane_of(self, step: int) -> _Lane | None:
@@ -603,6 +611,10 @@ class InTurns:
             self._other += 1
             if len(self._pairs) < _PAIRS:
                 self._pairs.append((_Said(line, said.step, text), said))
+
+
+def _draw(*said: _Said) -> bool:
+    return any(_DRAWN.search(one.text) for one in said)
 
 
 def _told_apart(pairs: Sequence[tuple[_Said, _Said]], lanes: int) -> bool:

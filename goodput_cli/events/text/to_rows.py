@@ -34,7 +34,7 @@ from goodput_cli.events.schema import (
     Kind,
     SaveState,
 )
-from goodput_cli.events.text.living_processes import with_living_processes
+from goodput_cli.events.text.living_processes import resumptions, with_living_processes
 from goodput_cli.events.text.log_lines import (
     ENDS,
     MAX_STEP,
@@ -231,7 +231,8 @@ def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = (
     events = _without_totals_of_deaths([log_line for log_line in events if not log_line.borrowed], seen)
     _done_before(events)
     _begun_before(events, log_lines)
-    events = with_living_processes(sorted(events, key=lambda log_line: (log_line.end, log_line.line)))
+    events = sorted(events, key=lambda log_line: (log_line.end, log_line.line))
+    events = [*with_living_processes(events), *resumptions(events)]
     signs = _signs_of_life(events, alive)
     return [*_closed(events, signs), *signs]
 

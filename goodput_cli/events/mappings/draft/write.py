@@ -436,7 +436,16 @@ class _Making:
         if self.guess.elapsed is not None:
             clock = self.guess.group.columns[self.guess.elapsed[0]].numbers
             begins = max(1, self.starts) + int((np.diff(clock) < 0).sum())
+        begins += self._repeated_headers()
         return list(proof.whole_contradictions(whole, self.steps, begins, total))
+
+    def _repeated_headers(self) -> int:
+        """Return how many headers of epochs name the same one as the header before: a process may begin there."""
+        if self.guess.carried is None:
+            return 0
+        group, column = self.guess.carried
+        repeated = int((np.diff(group.columns[column].numbers) == 0).sum())
+        return repeated + 1 if repeated else 0  # the first process began at none of them
 
     def finished(self, whole: Whole) -> Draft:
         """The draft, with what stands beside its answer."""
