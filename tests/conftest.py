@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,8 @@ def isolated_process() -> Iterator[None]:
     """Hide the settings and logins of the user from tests and their commands, and keep work inside this process.
 
     A terminal is 80 columns wide. `goodput monitor` lowers the priority of its process, which would slow down every
-    later test. The engine that draws charts starts once per process instead of in a process of its own.
+    later test. The engine that draws charts starts once per process instead of in a process of its own, and draws a
+    chart of many tests once.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(USER_VARIABLES) and name not in TEST_VARIABLES]:
@@ -85,6 +87,7 @@ def isolated_process() -> Iterator[None]:
         patch.setenv("COLUMNS", "80")
         patch.setattr(os, "nice", lambda _: 0)
         patch.setattr(drawing_process, "start", lambda: None)
+        patch.setattr(drawing_process, "_drawn", lru_cache(256)(drawing_process._drawn))
         yield
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +68,9 @@ def _read(path: Path) -> Settings | None:
     """Return the settings in a file; None if a `pyproject.toml` has none."""
     from tomllib import TOMLDecodeError  # few runs have a settings file
 
-    from goodput_cli.events.mappings.toml import read_toml
-
     shown = safe(_shown(path))
     try:
-        text = path.read_bytes().decode()
-        table: Any = read_toml(text, parse_float=str)
+        table: Any = _contents(path.read_bytes().decode())
     except OSError as error:
         raise GoodputError(f"{shown}: cannot be read: {error.strerror or error}{WITHOUT}") from error
     except (UnicodeDecodeError, TOMLDecodeError) as error:
@@ -84,6 +82,14 @@ def _read(path: Path) -> Settings | None:
     if not isinstance(table, dict):
         raise UsageError(f"{shown}: tool.goodput: must be a table")
     return Settings(path, shown, table)
+
+
+@lru_cache(maxsize=8)
+def _contents(text: str) -> Mapping[str, Any]:
+    """Return the contents of a settings file. A process that runs many commands parses each file once."""
+    from goodput_cli.events.mappings.toml import read_toml
+
+    return read_toml(text, parse_float=str)
 
 
 def _subtable(table: Any, key: str) -> Any:

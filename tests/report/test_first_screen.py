@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import subprocess
-import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 import goodput_cli
+from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.cli.main import run
 from goodput_cli.report.base import Page, load_renderer
 from goodput_cli.report.first_screen import LINES, first_screen
@@ -33,15 +31,21 @@ from tests.support.story import (
     story_lines,
     terminated,
 )  # fmt: skip
+from tests.support.terminal import on_a_terminal
 
 NIGHT = str(ROOT / "sample_logs" / "llm-pretrain.jsonl")
 LOGS = sorted(path for path in (ROOT / "sample_logs").glob("*.jsonl"))
 
 
+@cache
+def analyzed(path: Path) -> Analysis:
+    return goodput_cli.analyze(path, run="last")
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 @pytest.mark.parametrize("path", LOGS, ids=lambda path: path.name)
 def test_first_screen_leaves_a_line_for_the_prompt(path: Path, width: int) -> None:
-    shown = first_screen(goodput_cli.analyze(path, run="last"), Page(width=width)).splitlines()
+    shown = first_screen(analyzed(path), Page(width=width)).splitlines()
     assert len(shown) < LINES
     assert max(len(line) for line in shown if "goodput " not in line) <= width  # A command is never cut.
 
@@ -139,29 +143,11 @@ def test_steps_are_counted_by_their_numbers() -> None:
     assert not account(started(0), crashed(100)).analysis.is_too_short
 
 
-def on_a_terminal(*arguments: str) -> str:
-    """Return the output of a command on a terminal of 80 x 24."""
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "xterm"}
-    command = [sys.executable, "-m", "goodput_cli", *arguments]
-    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, cwd=ROOT, env=environment) as process:
-        os.close(theirs)
-        printed = b""
-        while True:
-            try:
-                part = os.read(ours, 65536)
-            except OSError:  # The other end is closed.
-                break
-            printed += part
-        process.wait()
-    os.close(ours)
-    return printed.decode().replace("\r\n", "\n")
-
-
 def test_terminal_gets_one_screen_and_everything_with_full(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["analyze", NIGHT, "-q"]) == 0
     piped = capsys.readouterr().out
-    brief, full = on_a_terminal("analyze", NIGHT, "-q"), on_a_terminal("analyze", NIGHT, "-q", "--full")
+    line = ("analyze", NIGHT, "-q")
+    brief, full = (on_a_terminal(*line, *more, NO_COLOR="1", TERM="xterm") for more in ((), ("--full",)))
     assert len(brief.splitlines()) < LINES
     assert "--full" in brief
     assert full == piped

@@ -24,7 +24,7 @@ CHECKPOINTS = str(ROOT / "sample_logs" / "primer-50-percent.jsonl")
 KINDS = {
     "analysis": ["analyze", LOG, "--window", "1h", "--fail-under", "1"],
     "rolling": ["rolling", LOG, "--window", "1h"],
-    "timeline": ["timeline", LOG, "--events"],
+    "timeline": ["timeline", LOG, "--events", "--from", "-2h"],
     "disruptions": ["disruptions", LOG, "--accelerators", "8"],
     "steps": ["steps", LOG],
     "advice": ["advise", LOG, "--fail-if", "advice.gain<0"],
@@ -37,17 +37,23 @@ KINDS = {
 Output = pytest.CaptureFixture[str]
 
 
-def test_schema_file_agrees_with_the_declarations() -> None:
-    text = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+@pytest.fixture(scope="module")
+def declared() -> Any:
+    """Return the schema of the declarations."""
+    return schema()
+
+
+def test_schema_file_agrees_with_the_declarations(declared: Any) -> None:
+    text = json.dumps(declared, indent=2, ensure_ascii=False) + "\n"
     if updating():
         SCHEMA_FILE.write_text(text, encoding="utf-8")
     assert SCHEMA_FILE.read_text(encoding="utf-8") == text, "UPDATE_DOCS=1 pytest tests/report/test_schema.py"
 
 
-def test_schema_is_valid_and_names_every_kind() -> None:
-    jsonschema.Draft202012Validator.check_schema(schema())
-    definitions = schema()["$defs"]
-    answers = [definitions[one["$ref"].removeprefix("#/$defs/")] for one in schema()["oneOf"]]
+def test_schema_is_valid_and_names_every_kind(declared: Any) -> None:
+    jsonschema.Draft202012Validator.check_schema(declared)
+    definitions = declared["$defs"]
+    answers = [definitions[one["$ref"].removeprefix("#/$defs/")] for one in declared["oneOf"]]
     kinds = [answer["properties"]["kind"]["const"] for answer in answers]
     assert len(kinds) == len(ANSWERS)
     assert sorted(kinds) == sorted({*KINDS, "reconciliation"})

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,8 +26,15 @@ from tests.accounting.test_properties import analyse, slowly
 from tests.strategies import any_logs
 from tests.support.analyses import BASE, MINUTE, primer
 from tests.support.rendered import picture
+from tests.support.terminal import on_a_terminal
 
 LOG = Path(__file__).parent.parent.parent / "sample_logs" / "llm-pretrain.jsonl"
+
+
+@cache
+def night() -> Analysis:
+    """Return the analysis of the sample log."""
+    return goodput_cli.analyze(LOG)
 
 
 def lines(analysis: Analysis, width: int, **page: object) -> list[str]:
@@ -102,7 +110,7 @@ def test_clock_fits_the_length(length: int, shape: str) -> None:
 @pytest.mark.parametrize("width", [1, 39, 40, 41, 72, 78, 158])
 @pytest.mark.parametrize("page", [{}, {"colour": True}, {"unicode": False}])
 def test_no_line_is_wider_than_requested(width: int, page: dict[str, object]) -> None:
-    drawn = lines(goodput_cli.analyze(LOG), width, **page)
+    drawn = lines(night(), width, **page)
     assert len(drawn[0]) == max(width, 40)
     assert max(cell_len(line) for line in drawn) <= max(width, 40)
     if not page.get("unicode", True):
@@ -110,16 +118,17 @@ def test_no_line_is_wider_than_requested(width: int, page: dict[str, object]) ->
 
 
 def test_several_disruptions_in_a_cell_are_a_number() -> None:
-    marks = lines(goodput_cli.analyze(LOG), 78)[1]
+    marks = lines(night(), 78)[1]
     assert re.fullmatch(r"\s*▲\s+2\s+▲\s+▲", marks)
-    assert any("digit = several" in line for line in lines(goodput_cli.analyze(LOG), 78))
+    assert any("digit = several" in line for line in lines(night(), 78))
 
 
-def command(**environment: str) -> str:
-    """Return the output of `goodput analyze` on a terminal of 80 columns."""
+def command(**variables: str) -> str:
+    """Return the output of `goodput analyze` on a terminal, from a process of its own: rich keeps the colors of the
+    first terminal."""
     run = f"import pty, sys; sys.exit(pty.spawn([{sys.executable!r}, '-m', 'goodput_cli', 'analyze', {str(LOG)!r}]))"
     clean = {name: value for name, value in os.environ.items() if name not in ("COLORTERM", "TERM")}
-    environment = {**clean, "PYTHONIOENCODING": "utf-8", **environment}
+    environment = {**clean, "PYTHONIOENCODING": "utf-8", **variables}
     return subprocess.run([sys.executable, "-c", run], env=environment, capture_output=True, check=True).stdout.decode()
 
 
@@ -134,7 +143,7 @@ def test_terminal_gets_as_many_colors_as_it_has() -> None:
 
 
 def test_no_color_leaves_letters() -> None:
-    shown = command(TERM="xterm-256color", NO_COLOR="1")
+    shown = on_a_terminal("analyze", str(LOG), TERM="xterm-256color", NO_COLOR="1")
     assert "━━━" in shown
     assert "48;5" not in shown
     assert "\x1b[30" not in shown
