@@ -89,10 +89,12 @@ class Diagnostic:
     def of(
         cls, code: str, message: str, count: int = 1, where: tuple[str, ...] = (), *, mild: bool = False
     ) -> Diagnostic:
-        """Return a diagnostic with the severity of its code, and with secrets removed from the message.
+        """Return a diagnostic with the severity of its code, and with secrets removed from the message. Those that
+        never occurred are never shown.
 
         mild: use the severity of mild cases. Raises ValueError for a code without a table."""
-        return cls(code, severity_of(code, mild), without_secrets(message), count, tuple(dict.fromkeys(where)))
+        said = without_secrets(message) if count else message
+        return cls(code, severity_of(code, mild), said, count, tuple(dict.fromkeys(where)))
 
 
 class HasSeverity(Protocol):

@@ -163,7 +163,7 @@ def test_best_interval_is_rarely_advised_to_change(shape: float, best: int, fail
     may get other advice by chance; uneven ones err more often."""
     random, told = np.random.default_rng(11), 0
     job = Job(shape, failures=failures, every=best)
-    for _ in range(100):
+    for _ in range(50):
         record = record_of_job(job, random)
         found = interval_advice(record, exposure_of(record)).advice
         if found.verdict == "change" and found.every_steps is not None:

@@ -57,7 +57,8 @@ def noisy(rng: np.random.Generator, ranks: int, spread: float) -> F64:
 @pytest.mark.parametrize("ranks", [8, 64, 512])
 def test_a_rank_that_costs_two_percent_is_named_with_its_cost(ranks: int) -> None:
     named = close = 0
-    for seed in range(20):
+    seeds = 320 // (ranks + 8)
+    for seed in range(seeds or 3):
         rng = np.random.default_rng(seed)
         own = noisy(rng, ranks, 0.1)
         slow = int(rng.integers(ranks))
@@ -68,7 +69,7 @@ def test_a_rank_that_costs_two_percent_is_named_with_its_cost(ranks: int) -> Non
         named += isinstance(found, RankRow) and found.rank == slow
         true = float((own[slow] - others)[1:].sum())
         close += abs((inside.ranks[0].cost_ns or 0) / SECOND - true) <= 0.1 * true
-    assert (named, close) == (20, 20)
+    assert (named, close) == (seeds or 3, seeds or 3)
 
 
 def test_a_host_is_named_where_two_of_its_ranks_are_slow() -> None:

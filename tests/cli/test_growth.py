@@ -21,7 +21,11 @@ from tests.support import many
 PACKAGE = str(Path(many.__file__).parents[2] / "goodput_cli")
 FEW = 60
 FEWER: dict[many.Written, int] = dict.fromkeys(
-    (many.nccl_ranks, many.ray_actors, many.pods_in_a_watch, many.devices), 30
+    (
+        many.bystanders, many.nccl_ranks, many.ray_actors, many.kernel_logs, many.pods_in_a_watch, many.devices,
+        many.rank_logs, many.jobs,
+    ),
+    30,
 )
 """Element counts for kinds that take many lines per element."""
 ANALYZE, FLEET = ("analyze", "--format", "json"), ("fleet", "--workers", "1", "--format", "json")

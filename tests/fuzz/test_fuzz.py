@@ -30,9 +30,8 @@ def test_faults_are_distinguished_from_errors() -> None:
     assert "exit code is 7" in (fault_of(lambda: 7) or "")
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
-def test_some_inputs_of_every_kind_have_no_fault(seed: str) -> None:
-    command = [sys.executable, "-m", "tests.fuzz", "--inputs", "80", "--seconds", "120", "--seed", seed]
+def test_some_inputs_of_every_kind_have_no_fault() -> None:
+    command = [sys.executable, "-m", "tests.fuzz", "--inputs", "80", "--seconds", "120", "--seed", "1"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert "0 faults" in done.stdout

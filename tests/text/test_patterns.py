@@ -56,8 +56,8 @@ def test_no_pattern_backtracks_in_a_line(attack: str) -> None:
     """A pattern that reads a line again for each of its characters takes minutes for these."""
     for rule in RULES:
         for begin in ("", rule.anchor):
-            rule.pattern.search(begin + attack * (40_000 // len(attack)) + "\x00")
-            rule.pattern.search((begin + attack) * (40_000 // len(begin + attack)))
+            rule.pattern.search(begin + attack * (10_000 // len(attack)) + "\x00")
+            rule.pattern.search((begin + attack) * (10_000 // len(begin + attack)))
 
 
 def test_invalid_slurm_host_lists_are_rejected_fast() -> None:

@@ -6,6 +6,7 @@ Reliability (accounting §10): the time between disruptions, and their cost.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from statistics import fmean
 
 import numpy as np
@@ -177,6 +178,7 @@ def poisson_interval(count: int) -> tuple[float, float]:
     return lower, _half_chi_square(1 - tail, count + 1)
 
 
+@lru_cache(maxsize=256)
 def _half_chi_square(probability: float, half_freedom: int) -> float:
     """Return x with P(chi2(2k) <= 2x) = probability, by bisection on a falling Poisson sum.
 

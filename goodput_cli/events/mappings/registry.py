@@ -55,6 +55,11 @@ class Mappings:
     @cached_property
     def ruleset(self) -> LineRules:
         """Return all rules for lines of text, in the order in which they are tried."""
+        return self.with_shipped(SHIPPED) if self.named else _without_own(SHIPPED)
+
+    def with_shipped(self, shipped: Sequence[str]) -> LineRules:
+        """Return the rules of these mappings, of our programs, and of shipped mappings of these names."""
+        of_shipped = self._ours(shipped)
         ours = (
             *rollbacks.RULES,
             *megatron.RULES,
@@ -63,10 +68,10 @@ class Mappings:
             *nemo_rl.RULES,
             *runs.RULES,
             *PRINTED_ENTRIES,
-            *(rule for one in self._ours(SHIPPED) for rule in one.lines),
+            *(rule for one in of_shipped for rule in one.lines),
             *progress_bars.RULES,
         )
-        signs = (*launcher.SIGN_RULES, *(rule for one in self._ours(SHIPPED) for rule in one.signs))
+        signs = (*launcher.SIGN_RULES, *(rule for one in of_shipped for rule in one.signs))
         return LineRules(
             (*(rule for one in self.named for rule in one.lines), *ours),
             self._evidence,
@@ -195,6 +200,12 @@ def _read(path: str) -> MappingFile:
     if len(data) > _MOST_BYTES:
         raise UsageError(f"--mapping {path}: is larger than 1 MiB", cause="a mapping is some lines of TOML")
     return MappingFile(path, text)
+
+
+@cache
+def _without_own(shipped: tuple[str, ...]) -> LineRules:
+    """Return the rules where a user gave no mapping: the same for all logs of a process."""
+    return Mappings().with_shipped(shipped)
 
 
 @cache

@@ -16,7 +16,7 @@ from goodput_cli.errors import SourceError
 from goodput_cli.events.inside import PhaseTime
 from goodput_cli.events.schema import SAVE_STATE, Edge, SaveState
 from goodput_cli.events.signs import RecoveryEventText
-from goodput_cli.events.text.digit_values import depends_on_digits
+from goodput_cli.events.text.digit_values import depends_on_digits, has_digits, masked
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 from goodput_cli.events.values import round_to_us
 
@@ -238,7 +238,12 @@ class LineRule:
     @cached_property
     def depends_on_digits(self) -> bool:
         """Return True if its matches, or the positions of its fields, may depend on the values of digits."""
-        return depends_on_digits(self.pattern.pattern, self.pattern.flags)
+        return has_digits(self.anchor) or depends_on_digits(self.pattern.pattern, self.pattern.flags)
+
+    @cached_property
+    def masked_anchor(self) -> str:
+        """Return the anchor with each digit replaced by 0."""
+        return masked(self.anchor)
 
 
 class AnyRule(Protocol):

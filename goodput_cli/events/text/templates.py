@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Generic, NamedTuple, cast
 
 from goodput_cli.events.text.date_places import DatePlace, place_of_date
-from goodput_cli.events.text.digit_values import has_digits, masked
+from goodput_cli.events.text.digit_values import masked
 from goodput_cli.events.text.lines import Hit, LineRules
 from goodput_cli.events.text.log_lines import BadValueError, LineRule, ParsedEvent, Reading, RuleOfLines, line_readings
 from goodput_cli.events.text.stamps import Bare, Stamp, StampError, bare, stamp_of
@@ -205,9 +205,9 @@ def _fields(rules: Iterable[LineRule], text: str, overwritten: bool) -> list[Fie
     found: list[Fields] = []
     shape = masked(text)
     for rule in rules:
-        if (overwritten and not rule.split) or masked(rule.anchor) not in shape:
+        if (overwritten and not rule.split) or rule.masked_anchor not in shape:
             continue
-        if has_digits(rule.anchor) or rule.depends_on_digits:
+        if rule.depends_on_digits:
             return None
         match = rule.pattern.search(text)
         if match is not None:
