@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -23,15 +24,21 @@ def main() -> None:
     """Handle one query. An exception of the library is a result, too."""
     answer_stream = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     logging.disable(logging.CRITICAL)
-    question = json.loads(sys.stdin.readline())
-    entries = [json.loads(line) for line in sys.stdin]
-    with contextlib.redirect_stdout(sys.stderr), tempfile.TemporaryDirectory() as folder:
+    with contextlib.redirect_stdout(sys.stderr):
+        answer = answer_to(sys.stdin)
+    answer_stream.write(json.dumps(answer) + "\n")
+    answer_stream.close()
+
+
+def answer_to(lines: Iterable[str]) -> dict[str, Any]:
+    """Return the answer to a query. lines: the query and the entries."""
+    question, *entries = map(json.loads, lines)
+    with tempfile.TemporaryDirectory() as folder:
         try:
             answer = compute(entries, question, folder)
         except Exception as error:
             answer = {"failed": f"{type(error).__name__}: {error}"}
-    answer_stream.write(json.dumps({"version": version(DISTRIBUTION), **answer}) + "\n")
-    answer_stream.close()
+    return {"version": version(DISTRIBUTION), **answer}
 
 
 def compute(entries: list[dict[str, Any]], question: dict[str, Any], folder: str) -> dict[str, Any]:

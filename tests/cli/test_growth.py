@@ -22,8 +22,14 @@ PACKAGE = str(Path(many.__file__).parents[2] / "goodput_cli")
 FEW = 60
 FEWER: dict[many.Written, int] = dict.fromkeys(
     (
-        many.bystanders, many.nccl_ranks, many.ray_actors, many.kernel_logs, many.pods_in_a_watch, many.devices,
-        many.rank_logs, many.jobs,
+        many.bystanders,
+        many.nccl_ranks,
+        many.ray_actors,
+        many.kernel_logs,
+        many.pods_in_a_watch,
+        many.devices,
+        many.rank_logs,
+        many.jobs,
     ),
     30,
 )

@@ -26,6 +26,7 @@ from tests.support.difference_logs import Log, text_of
 from tests.support.golden_files import check_golden
 from tests.support.json_answers import check_answer
 from tests.support.recorder_log import Recorder, outage
+from tests.support.reference_library import run_here
 from tests.support.waiting import LONG_ENOUGH, until
 from tests.support.work_logs import megatron
 
@@ -37,12 +38,14 @@ Output = pytest.CaptureFixture[str]
 
 @pytest.fixture(autouse=True)
 def at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in the root of the checkout, and the library in this process."""
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(running, "_run", run_here)
 
 
 @pytest.fixture(scope="module")
 def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the comparison of the sample log in every text format."""
+    """Return a folder with the comparison of the sample log in every text format; from the process of the library."""
     folder = tmp_path_factory.mktemp("night")
     write_all(SAMPLES / "llm-pretrain.jsonl", folder)
     return folder
@@ -207,7 +210,8 @@ def test_calculator_counts_lost_steps_as_kept() -> None:
     assert {reason.rule for row in rows.values() for reason in row.why} <= CHECKPOINT_RULES.keys()
 
 
-def test_slow_library_is_terminated(tmp_path: Path, capsys: Output) -> None:
+def test_slow_library_is_terminated(tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # the library is in a process of its own
     log = outage().write(tmp_path / "job.jsonl")
     assert run(["reconcile", str(log), "--timeout", "1ms"]) == GoodputError.exit_code
     assert "--timeout" in capsys.readouterr().err

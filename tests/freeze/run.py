@@ -17,7 +17,9 @@ from pkgutil import walk_packages
 
 import goodput_cli
 import goodput_cli.__main__ as entry
+from goodput_cli.compat import library
 from tests.freeze.surface import public_names
+from tests.support.reference_library import import_library, run_here
 
 ROOT = Path(__file__).parents[2]
 DIGESTS = Path(__file__).parent / "digests.json"
@@ -50,6 +52,7 @@ def import_all() -> None:
             import_module(module.name)
     for name in ("pandas", "pyarrow.parquet", "vl_convert"):
         import_module(name)
+    import_library()
     goodput_cli.analyze(ROOT / "sample_logs" / "trainers" / "torchtitan" / "train.log")
 
 
@@ -94,6 +97,7 @@ def _become(arguments: list[str], out: int, err: int) -> None:
     sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), encoding="utf-8", write_through=True)
     sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), encoding="utf-8", write_through=True)
     sys.argv = ["goodput", *arguments]
+    library._run = run_here
     try:
         entry.main()
     finally:

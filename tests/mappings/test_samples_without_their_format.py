@@ -10,6 +10,7 @@ import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.mappings import registry
+from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.text.programs import megatron, progress_bars
 from tests.text.support import SAMPLES
 
@@ -34,6 +35,7 @@ REFUSED = ("NeMo", "a crash and a restart of NeMo", "MaxText")
 def without(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Disable the format with this name, and progress bars."""
     monkeypatch.setattr(registry, "SHIPPED", tuple(one for one in registry.SHIPPED if one != name))
+    monkeypatch.setattr(registry, "_without_own", Mappings().with_shipped)  # not what an earlier log was read with
     monkeypatch.setattr(progress_bars, "RULES", ())
     if name == "megatron":
         monkeypatch.setattr(megatron, "RULES", ())
