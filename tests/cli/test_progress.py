@@ -65,7 +65,7 @@ class Terminal:
 
 def test_bytes_lines_rate_and_remaining_time_are_shown(tmp_path: Path) -> None:
     for part in range(10):
-        (tmp_path / f"{part}.jsonl").write_bytes(log_lines(*range(part * 60_000, (part + 1) * 60_000)))
+        (tmp_path / f"{part}.jsonl").write_bytes(log_lines(*range(part * 20_000, (part + 1) * 20_000)))
     terminal = Terminal("analyze", str(tmp_path), "--format", "json")
     assert terminal.code() == 0
     every = re.split(r"[\r\n]+", terminal.shown)  # A fast machine has read everything before a second update.

@@ -110,9 +110,9 @@ def test_gate_that_passes_exits_with_0(tmp_path: Path) -> None:
     assert ElementTree.parse(ran.outputs["junit"]).getroot().tag == "testsuites"
 
 
-def test_gate_that_fails_leaves_its_reports(tmp_path: Path) -> None:
+def test_gate_that_fails_leaves_its_reports(tmp_path: Path, programs: Path) -> None:
     several = "disruptions>9\n\n  custom:EVAL_STEP > 5 %  \r\n"
-    ran = analyze(tmp_path, source=f"\n{LOG}\n", fail_under="90", fail_if=several, warn_if="steps.p99>1m")
+    ran = analyze(tmp_path, programs, source=f"\n{LOG}\n", fail_under="90", fail_if=several, warn_if="steps.p99>1m")
     assert (ran.code, ran.outputs["exit-code"]) == (3, "3")
     assert "| goodput&lt;90 | **FAILED** | 70.43 % | 90 % |" in ran.summary
     assert "threshold custom:EVAL_STEP > 5 %: FAILED (6.53 %, limit 5 %)" in ran.said
@@ -120,9 +120,11 @@ def test_gate_that_fails_leaves_its_reports(tmp_path: Path) -> None:
     assert [one["verdict"] for one in thresholds] == ["failed", "passed", "failed", "warning"]
 
 
-def test_failed_gate_is_an_annotation_with_its_reason(tmp_path: Path) -> None:
+def test_failed_gate_is_an_annotation_with_its_reason(tmp_path: Path, programs: Path) -> None:
     """Each failed gate is one annotation in one line, with the largest loss, the advice and the command."""
-    ran = analyze(tmp_path, source=LOG, fail_under="90", fail_if="disruptions>9\nqueued>5%", warn_if="steps.p99>1m")
+    ran = analyze(
+        tmp_path, programs, source=LOG, fail_under="90", fail_if="disruptions>9\nqueued>5%", warn_if="steps.p99>1m"
+    )
     first, second = (line for line in ran.said.splitlines() if line.startswith("::error"))
     assert first.startswith("::error title=goodput<90%3A 70.43 %25%2C limit 90 %25::goodput<90: FAILED (70.43 %25")
     assert "%0ALost 29.57 %25, 3 h 18 min" in first
@@ -132,23 +134,23 @@ def test_failed_gate_is_an_annotation_with_its_reason(tmp_path: Path) -> None:
     assert second.startswith("::error title=queued>5%25%3A no data in the log::")
 
 
-def test_unrecorded_measure_does_not_pass(tmp_path: Path) -> None:
-    ran = analyze(tmp_path, source=LOG, fail_if="queued>5%")
+def test_unrecorded_measure_does_not_pass(tmp_path: Path, programs: Path) -> None:
+    ran = analyze(tmp_path, programs, source=LOG, fail_if="queued>5%")
     assert (ran.code, ran.outputs["exit-code"]) == (4, "4")
     assert "not recorded" in ran.summary
 
 
-def test_summary_without_an_answer_has_the_reason(tmp_path: Path) -> None:
-    ran = analyze(tmp_path, source="nowhere.jsonl")
+def test_summary_without_an_answer_has_the_reason(tmp_path: Path, programs: Path) -> None:
+    ran = analyze(tmp_path, programs, source="nowhere.jsonl")
     assert (ran.code, ran.outputs) == (1, {"exit-code": "1"})
     assert "::error title=goodput has no answer::exit code 1; the summary of the step says why\n" in ran.said
     assert ran.summary.startswith("# goodput has no answer (exit code 1)\n\n    error: nowhere.jsonl")
 
 
-def test_options_reach_the_command(tmp_path: Path) -> None:
+def test_options_reach_the_command(tmp_path: Path, programs: Path) -> None:
     log = str(ROOT / "sample_logs" / "primer-50-percent.jsonl")
     args = "--run\nlast\n--from=-100m"
-    ran = analyze(tmp_path, source=log, reference_step_time="120", job_name="goodput-primer", args=args)
+    ran = analyze(tmp_path, programs, source=log, reference_step_time="120", job_name="goodput-primer", args=args)
     assert ran.code == 0
     report = json.loads(Path(ran.outputs["report"]).read_text())
     assert report["reference"]["step_time_seconds"] == 120
@@ -178,13 +180,13 @@ def test_hostile_sources_do_nothing(text: str, tmp_path: Path, programs: Path) -
     assert "\x1b" not in ran.said
 
 
-def test_log_names_are_not_runner_commands(tmp_path: Path) -> None:
+def test_log_names_are_not_runner_commands(tmp_path: Path, programs: Path) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
     log = folder / "::set-output name=goodput::99.jsonl"
     starts = (f'nonsense\n{{"job_name": "::error::x", "job_start_time": {1768249800 + n}}}\n' for n in range(3))
     log.write_text("".join(starts))
-    ran = analyze(tmp_path, source=str(folder))
+    ran = analyze(tmp_path, programs, source=str(folder))
     before, begun, rest = ran.said.partition("::stop-commands::")
     token, _, said = rest.partition("\n")
     inside, ended, after = said.partition(f"::{token}::\n")
@@ -204,29 +206,35 @@ def compare(folder: Path, report: str, programs: Path = INSTALLED, **inputs: str
 
 
 @pytest.fixture(scope="module")
-def log_analysis(tmp_path_factory: pytest.TempPathFactory) -> StepResult:
+def log_analysis(tmp_path_factory: pytest.TempPathFactory, programs: Path) -> StepResult:
     """Return what the analyze step leaves of the log."""
-    return analyze(tmp_path_factory.mktemp("log"), source=LOG)
+    return analyze(tmp_path_factory.mktemp("log"), programs, source=LOG)
 
 
 @pytest.fixture(scope="module")
-def better_analysis(tmp_path_factory: pytest.TempPathFactory) -> StepResult:
+def better_analysis(tmp_path_factory: pytest.TempPathFactory, programs: Path) -> StepResult:
     """Return what the analyze step leaves of the log that the baseline is compared with."""
-    return analyze(tmp_path_factory.mktemp("better"), source=BETTER)
+    return analyze(tmp_path_factory.mktemp("better"), programs, source=BETTER)
 
 
-def test_log_is_compared_with_a_baseline(tmp_path: Path, log_analysis: StepResult, better_analysis: StepResult) -> None:
+def test_log_is_compared_with_a_baseline(
+    tmp_path: Path, programs: Path, log_analysis: StepResult, better_analysis: StepResult
+) -> None:
     """The baseline is the report that the target branch saved, or its log."""
     for baseline in (log_analysis.outputs["report"], LOG):
-        ran = compare(tmp_path, better_analysis.outputs["report"], baseline=baseline)
+        ran = compare(tmp_path, better_analysis.outputs["report"], programs, baseline=baseline)
         assert ran.code == 0, ran.said
         assert Path(ran.outputs["comparison"]).read_text().startswith("# Goodput against llm-pretrain-7b\n")
         assert "# Goodput against llm-pretrain-7b" in ran.summary
 
 
-def test_worse_than_the_baseline_fails(tmp_path: Path, better_analysis: StepResult) -> None:
+def test_worse_than_the_baseline_fails(tmp_path: Path, programs: Path, better_analysis: StepResult) -> None:
     ran = compare(
-        tmp_path, better_analysis.outputs["report"], baseline=LOG, fail_if_worse="\n goodput:-0.5pp \nwork_time:+50%\n"
+        tmp_path,
+        better_analysis.outputs["report"],
+        programs,
+        baseline=LOG,
+        fail_if_worse="\n goodput:-0.5pp \nwork_time:+50%\n",
     )
     assert ran.code == 3
     (error,) = (line for line in ran.said.splitlines() if line.startswith("::error"))
@@ -239,8 +247,8 @@ def test_worse_than_the_baseline_fails(tmp_path: Path, better_analysis: StepResu
     assert "comparison" in ran.outputs
 
 
-def test_missing_baseline_is_reported(tmp_path: Path, log_analysis: StepResult) -> None:
-    ran = compare(tmp_path, log_analysis.outputs["report"], baseline="nowhere%.json")
+def test_missing_baseline_is_reported(tmp_path: Path, programs: Path, log_analysis: StepResult) -> None:
+    ran = compare(tmp_path, log_analysis.outputs["report"], programs, baseline="nowhere%.json")
     assert (ran.code, "comparison" in ran.outputs) == (0, False)
     assert "::warning title=goodput::the file that baseline names is not there: nothing was compared\n" in ran.said
 
@@ -280,8 +288,10 @@ def run_comment_step(folder: Path, analysed: StepResult, comparison: str = "", t
     return run_step(COMMENT, folder, known, comment="nightly")
 
 
-def test_single_comment_is_written_and_updated(tmp_path: Path, comments: Path, better_analysis: StepResult) -> None:
-    first = analyze(tmp_path, source=LOG, fail_under="90")
+def test_single_comment_is_written_and_updated(
+    tmp_path: Path, programs: Path, comments: Path, better_analysis: StepResult
+) -> None:
+    first = analyze(tmp_path, programs, source=LOG, fail_under="90")
     ran = run_comment_step(tmp_path, first)
     assert ran.code == 0
     assert "commented: https://github.com/o/r/pull/7#issuecomment-121\n" in ran.said
@@ -299,7 +309,7 @@ def test_single_comment_is_written_and_updated(tmp_path: Path, comments: Path, b
         "\n\n[The whole report is in the summary of the run.](https://github.com/o/r/actions/runs/42)\n"
     )
 
-    comparison = compare(tmp_path, better_analysis.outputs["report"], baseline=LOG).outputs["comparison"]
+    comparison = compare(tmp_path, better_analysis.outputs["report"], programs, baseline=LOG).outputs["comparison"]
     assert "comment brought up to date" in run_comment_step(tmp_path, better_analysis, comparison).said
     *others, ours = json.loads(comments.read_text())
     assert ours["id"] == 121

@@ -6,13 +6,14 @@ The layers are the import contract of pyproject.toml (`make lint`).
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from goodput_cli.analysis.advice.amounts import PARTS
 from goodput_cli.analysis.disruptions.costs import CATEGORIES_OF
 from goodput_cli.vocabulary.categories import Category, in_group
+from tests.support.import_statements import imports_in, imports_of
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = "goodput_cli"
@@ -24,18 +25,19 @@ def modules() -> dict[str, Path]:
     return {".".join(path.with_suffix("").parts).removesuffix(".__init__"): full for path, full in paths.items()}
 
 
-def imported(node: ast.AST, known: dict[str, Path], package: str = PACKAGE) -> Iterator[str]:
+def imported(
+    statements: Iterable[ast.Import | ast.ImportFrom], known: dict[str, Path], package: str = PACKAGE
+) -> Iterator[str]:
     """Return the modules imported at the top, in a function, or for types alone. package: the importing package, for
     `from . import`."""
-    for child in ast.iter_child_nodes(node):
+    for child in statements:
         if isinstance(child, ast.ImportFrom):
             above = package.split(".")[: len(package.split(".")) + 1 - child.level] if child.level else []
             module = ".".join([*above, *filter(None, [child.module])])
             names = {f"{module}.{alias.name}" for alias in child.names}
             yield from (name if name in known else module for name in names)
-        elif isinstance(child, ast.Import):
+        else:
             yield from (alias.name for alias in child.names)
-        yield from imported(child, known, package)
 
 
 def imports() -> dict[str, set[str]]:
@@ -45,7 +47,7 @@ def imports() -> dict[str, set[str]]:
     graph = {
         name: set(
             imported(
-                ast.parse(path.read_text(encoding="utf-8")),
+                imports_of(path),
                 known,
                 name if path.name == "__init__.py" else name.rpartition(".")[0],
             )
@@ -75,11 +77,14 @@ def test_import_cycle_is_found() -> None:
     """This includes cycles in functions, or among types."""
     hidden = "def f():\n    from goodput_cli.errors import UsageError\n"
     for_types = "if TYPE_CHECKING:\n    from goodput_cli.errors import UsageError\n"
-    assert set(imported(ast.parse(hidden), modules())) == {"goodput_cli.errors"}
+    assert set(imported(imports_in(ast.parse(hidden)), modules())) == {"goodput_cli.errors"}
     relative = "from ..errors import UsageError\nfrom . import names"
     here = "goodput_cli.record"
-    assert set(imported(ast.parse(relative), modules(), here)) == {"goodput_cli.errors", "goodput_cli.record.names"}
-    assert set(imported(ast.parse(for_types), modules())) == {"goodput_cli.errors"}
+    assert set(imported(imports_in(ast.parse(relative)), modules(), here)) == {
+        "goodput_cli.errors",
+        "goodput_cli.record.names",
+    }
+    assert set(imported(imports_in(ast.parse(for_types)), modules())) == {"goodput_cli.errors"}
     assert find_cycle({"one": {"other"}, "other": {"one"}}) is not None
 
 
