@@ -86,7 +86,7 @@ def start_site(folder: str) -> subprocess.Popen[bytes]:
 
 
 def test_two_writers_of_a_site_leave_no_orphan_page() -> None:
-    for at in range(3):
+    for at in range(2):
         put(Path(f"others/{at}.jsonl"), training(f"other-{at}", 1, 1))
         put(Path(f"logs/{at}.jsonl"), training(f"job-{at}", 1, 1))
     with start_site("logs") as one, start_site("others") as other:

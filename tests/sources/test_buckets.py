@@ -8,9 +8,12 @@ import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import goodput_cli
+from goodput_cli.cli.main import run
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.events.read import read_events
 from goodput_cli.sources import bucket as source
@@ -135,11 +138,11 @@ def test_object_names_with_special_characters(bucket: Bucket) -> None:
     assert steps("gs://logs/a b") == [4]
 
 
-def test_thousands_of_objects_are_listed_in_order(bucket: Bucket) -> None:
-    for number in range(1_050):
+def test_hundreds_of_objects_are_listed_in_order(bucket: Bucket) -> None:
+    for number in range(350):
         bucket.put(f"many/{number:05}.jsonl", log_lines(number))
-    assert steps("gs://logs/many") == list(range(1_050))
-    assert sum("/o?" in request for request in bucket.asked()) == 11
+    assert steps("gs://logs/many") == list(range(350))
+    assert sum("/o?" in request for request in bucket.asked()) == 4
 
 
 def test_reads_are_pinned_to_the_listed_generation(bucket: Bucket) -> None:
@@ -192,17 +195,22 @@ def test_name_without_objects_is_an_error(bucket: Bucket) -> None:
             read_events([uri])
 
 
+def goodput_of_sample() -> dict[str, Any]:
+    """Return the goodput of the sample as JSON has it."""
+    found: dict[str, Any] = goodput_cli.analyze(SAMPLE).to_dict()["goodput"]
+    return found
+
+
 def test_command_reads_a_bucket(bucket: Bucket) -> None:
     bucket.put("job/run.jsonl", SAMPLE.read_bytes())
-    here = goodput(["analyze", str(SAMPLE), "--format", "json"], {})
     there = goodput(
         ["analyze", "gs://logs/job", "--format", "json", "--as-of", "now"], {"STORAGE_EMULATOR_HOST": bucket.url}
     )
-    assert (here.returncode, there.returncode) == (0, 0), there.stderr
-    assert json.loads(there.stdout)["goodput"] == json.loads(here.stdout)["goodput"]
+    assert there.returncode == 0, there.stderr
+    assert json.loads(there.stdout)["goodput"] == goodput_of_sample()
 
 
-def test_command_reads_from_other_emulators() -> None:
+def test_command_reads_from_other_emulators(capsys: pytest.CaptureFixture[str]) -> None:
     from google.cloud.storage import Client
 
     with socket.socket() as probe:
@@ -214,10 +222,8 @@ def test_command_reads_from_other_emulators() -> None:
         content = SAMPLE.read_bytes()
         client.bucket("logs").blob("job/run.jsonl.gz").upload_from_string(gzip.compress(content), "application/gzip")
         client.bucket("logs").blob("other/run.jsonl").upload_from_string(log_lines(1))
-        done = goodput(["analyze", "gs://logs/job/*", "--format", "json"], {"STORAGE_EMULATOR_HOST": url})
-        assert done.returncode == 0, done.stderr
-        here = goodput(["analyze", str(SAMPLE), "--format", "json"], {})
-        assert json.loads(done.stdout)["goodput"] == json.loads(here.stdout)["goodput"]
+        assert run(["analyze", "gs://logs/job/*", "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["goodput"] == goodput_of_sample()
         assert len(read_events(["gs://logs/other"]).table) == 1
         client.close()
 
