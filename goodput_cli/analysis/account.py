@@ -348,10 +348,10 @@ def earlier_runs(ordered: OrderedEvents, question: Question) -> Iterator[Diagnos
     """Report the earlier runs of a job that an answer about its last run leaves out."""
     _, number = pick_run(ordered, question.run, _until(question)) if question.run == AUTO else (ordered, 0)
     if number > 1:
-        earlier = "run 1 has" if number == 2 else f"runs 1 to {number - 1} have"
+        earlier = "run 1" if number == 2 else f"runs 1 to {number - 1}"
         yield Diagnostic.of(
             "earlier_runs",
-            f"only run {number} of this name is analyzed, because {earlier} finished; use --run "
+            f"only run {number} of this name is analyzed, because {earlier} ended; use --run "
             f"{'1' if number == 2 else 'N'} for an earlier run, or --run all to count all runs as one job",
             number - 1,
         )

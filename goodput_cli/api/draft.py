@@ -602,7 +602,9 @@ def _whole(analysis: Analysis) -> Whole:
     job = analysis.job
     return Whole(
         job.attempts, float(job.kept_steps), analysis.goodput.percent, analysis.window.counted_ns,
-        analysis.has_steps, _longest(analysis), len({launch_of(name) for name in analysis.table.sources} - {""}),
+        analysis.has_steps, _longest(analysis),
+        analysis.window.start_ns if any(one.code == "earlier_runs" for one in analysis.diagnostics) else None,
+        len({launch_of(name) for name in analysis.table.sources} - {""}),
     )  # fmt: skip
 
 

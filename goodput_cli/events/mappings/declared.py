@@ -22,7 +22,7 @@ from goodput_cli.vocabulary.text import did_you_mean
 from goodput_cli.vocabulary.when import load_zone
 
 Field = Literal[
-    "step", "epoch", "of", "time", "end", "each", "took", "elapsed", "rank", "host", "job", "label", "total"
+    "step", "epoch", "of", "time", "end", "each", "took", "elapsed", "rank", "host", "job", "label", "total", "epochs"
 ]  # fmt: skip
 FIELDS: tuple[Field, ...] = get_args(Field)
 """Fields of a line or record that have a meaning."""
@@ -105,6 +105,14 @@ class StepTime(Amount, frozen=True):
     ] = "mean"
 
 
+class Took(Amount, frozen=True):
+    """The time that a whole took."""
+
+    since: Annotated[
+        Literal["line"] | None, Meta(description='`since` of `took` is "line": the time since the line before, at most')
+    ] = None
+
+
 class PhaseOf(Amount, frozen=True):
     """Location of the time of a phase inside a step."""
 
@@ -179,7 +187,7 @@ class DeclaredRule(_Table, frozen=True):
     ] = None
     epoch: Epochs | None = None
     each: StepTime | None = None
-    took: Amount | None = None
+    took: Took | None = None
     elapsed: Elapsed | None = None
     phases: Annotated[
         dict[str, PhaseOf],

@@ -259,11 +259,12 @@ def check_rule(rule: DeclaredRule, time: Time, given: frozenset[str]) -> None:
         raise Mistake("a `custom` rule needs a `label`")
     for field in AMOUNTS:
         usual = field == "each" and rule.each is not None and rule.each.of == "usual"
+        usual |= field == "took" and rule.took is not None and rule.took.since is not None
         if getattr(rule, field) is not None and (field in given) == usual:
             raise Mistake(f"`{field}` gives the unit of a field that the rule does not have", field)
     if time.field not in (*FIELDS, *given):
         raise Mistake(f"the rule has no field `{time.field}`", "time", "field")
-    counts = rule.epoch is not None and rule.epoch.steps is not None
+    counts = (rule.epoch is not None and rule.epoch.steps is not None) or "epochs" in given
     if rule.event in (EventType.STEP, EventType.STEP_START) and "epoch" in given and not counts and "of" not in given:
         raise Mistake(
             "the number of steps per epoch is missing: add a field `of`, or `epoch = { first = 1, steps = 500 }`; if "

@@ -386,9 +386,8 @@ def meaning(
     elif rule.event is EventType.ALIVE and rule.edge == "end" and said.running is not None:
         epoch, of = said.running.epoch, said.running.of
         said.step = None if epoch is None or of is None else (epoch + 1) * of
-    in_epochs = said.running is not None and (said.running.epoch, said.running.of) != (None, None)
-    if said.type is EventType.STEP and "total" in fields and not in_epochs:
-        said.total = _total(fields["total"])
+    said.epochs = _total(fields["epochs"]) if "epochs" in fields else None
+    said.total = _total_steps(said, fields) if said.type is EventType.STEP else None
     if declared.steps == "start" and rule.event is EventType.STEP:
         said.type = EventType.STEP_START
     elif said.type is EventType.STEP and said.step == 0 and (said.running is None or said.running.of is None):
@@ -396,6 +395,7 @@ def meaning(
     if "each" in fields and not _is_of_some(rule):
         said.step_time = _amount("each", fields, rule)
     said.usual = rule.each is not None and rule.each.of == "usual"
+    said.since_line = rule.took is not None and rule.took.since is not None
     said.detail = save_detail(None if rule.state is None else SaveState(rule.state))
     if "took" in fields:
         said.took = _amount("took", fields, rule)
@@ -537,6 +537,14 @@ def _step(declared: Declared, rule: DeclaredRule, fields: Mapping[str, str], run
     if not 0 <= step <= MAX_STEP:
         raise BadFieldError("step", f"{fields['step'][:40]} is not a step number")
     return step
+
+
+def _total_steps(said: ParsedEvent, fields: Mapping[str, str]) -> int | None:
+    """How many steps all of training takes, if a line states it."""
+    epoch, of = (None, None) if said.running is None else (said.running.epoch, said.running.of)
+    if (epoch, of) == (None, None):
+        return _total(fields["total"]) if "total" in fields else None
+    return None if epoch is None or of is None or said.epochs is None else of * said.epochs
 
 
 def _total(text: str) -> int | None:

@@ -41,6 +41,7 @@ from goodput_cli.events.text.log_lines import EventType, LogLine
 from goodput_cli.events.text.meaning import formats_of, metrics_of, said
 from goodput_cli.events.text.neighbours import (
     completed,
+    died_behind,
     last_steps,
     of_their_programs,
     times_beside,
@@ -63,6 +64,7 @@ from goodput_cli.events.text.programs.bar_records import as_records, first_epoch
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
 from goodput_cli.events.text.programs.progress_bars import names_trainer
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
+from goodput_cli.events.text.runs_in_file import ends_of_runs
 from goodput_cli.events.text.stamps import without_invented_fraction
 from goodput_cli.events.text.to_rows import (
     ONE_STORY,
@@ -273,6 +275,8 @@ class Texts:
             meaning += last_steps(code, meaning, self._every, names)
             if hints.mapping:
                 meaning += unnamed_epochs(meaning, hints.mappings.with_unknown_epochs(formats_of(meaning)))
+            died = partial(died_behind, code, sources=self._every, names=names)
+            meaning += list(ends_of_runs(meaning, died))
             found[code] = _InTime(source, placed, meaning, zone)
         self._settle_rows(found, names, output)
         return found

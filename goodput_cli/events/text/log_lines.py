@@ -115,10 +115,14 @@ class ParsedEvent:
     """True if a record without a timestamp takes the time of its steps (a cursor)."""
     usual: bool = False
     """True if its steps took the usual time although the record before is much earlier."""
+    since_line: bool = False
+    """True for a save that took no longer than the time since the line before."""
     trained: int | None = None
     """Time (ns) of all its steps, if known through `usual`."""
     total: int | None = None
     """Total number of steps of the training, if the line of a completed step contains it."""
+    epochs: int | None = None
+    """Total number of epochs of the training, if the line contains it."""
     detail: tuple[tuple[str, Any], ...] = ()
     metrics: dict[str, float] = field(default_factory=dict)
     phases: tuple[PhaseTime, ...] = ()

@@ -31,20 +31,25 @@ _SAME_RECORD = 2 * NS_PER_SECOND
 _TOLERANCE = 100
 """A gap is at least this part of the time of the steps behind it."""
 _GAP_KINDS = (EventType.SAVE, EventType.EVAL)
+_ALL_BUT = 0.8
+"""At least this part of the usual time of steps is all of it."""
 _FAR_LONGER = 5
 """As a step that hangs is longer than a usual one."""
 _ENDS = (EventType.STEP, EventType.STEP_START, *ENDS)
 
 
-def event_lines(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = ()) -> list[LogLine]:
-    """The log lines of one source, in order of time, as those that become events. seen: what it says of deaths."""
+def event_lines(
+    log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = (), shown: Iterable[LogLine] = ()
+) -> list[LogLine]:
+    """The log lines of one source, in order of time, as those that become events. seen: what it says of deaths; shown:
+    its other lines with a time."""
     ordered = sorted((log_line for log_line in log_lines if log_line.event is not None), key=_order)
     errors = [one for one in seen if one.raised or (one.role == "root" and one.ends)]
     ordered = list(_drawn_once(_once(ordered, sorted(errors, key=attrgetter("line")))))
     ordered = list(_paired(ordered))
     ordered = _with_last_records(list(_recorded_once(ordered)))
     _take_usual_time(ordered)
-    return list(_ended_evaluations(sorted(_with_gaps(ordered), key=_order)))
+    return list(_ended_evaluations(sorted(_with_gaps(ordered, shown), key=_order)))
 
 
 def said(log_line: LogLine) -> ParsedEvent:
@@ -239,11 +244,11 @@ def _is_whole(log_line: LogLine) -> bool:
     return running.elapsed % NS_PER_SECOND == 0
 
 
-def _with_gaps(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
+def _with_gaps(log_lines: Sequence[LogLine], shown: Iterable[LogLine] = ()) -> Iterator[LogLine]:
     """Yield log lines, where a save or evaluation of which only a point is known takes the gap between two records with
     means, and a save also that beyond usual steps between two others, if nothing else is in it. log_lines: in order of
-    time."""
-    marked = _MarkedGaps.of(log_lines)
+    time; shown: other lines with a time."""
+    marked = _MarkedGaps.of(log_lines, shown)
     before: LogLine | None = None
     waiting: list[LogLine] = []
     claimed = False
@@ -279,6 +284,8 @@ def _gap(
     if len(kinds) == 1:
         first, *rest = waiting
         begin = gap[0]
+        if said(first).since_line:
+            begin = min(max(begin, marked.shown_before(first, before)), gap[1])
     else:
         first, *rest = sorted(waiting, key=lambda log_line: said(log_line).type is not EventType.SAVE)
         begin = first.time if not first.odd and gap[0] <= first.time <= gap[1] else (gap[0] + gap[1]) // 2
@@ -306,13 +313,16 @@ class _MarkedGaps(NamedTuple):
     """ns of a usual step; 0: unknown."""
     beyond: float
     """ns that gaps with a mark take beyond usual steps, in the median."""
+    shown: Sequence[tuple[int, int]] = ()
+    """Line and time (ns) of other lines, in order of lines."""
 
     @classmethod
-    def of(cls, log_lines: Sequence[LogLine]) -> _MarkedGaps:
-        """Return those of log lines in order of time."""
+    def of(cls, log_lines: Sequence[LogLine], shown: Iterable[LogLine] = ()) -> _MarkedGaps:
+        """Return those of log lines in order of time. shown: other lines with a time."""
+        times = sorted((one.line, one.time) for one in shown if one.stamp is not None)
         usual = _usual_step(log_lines) if any(map(_is_mark, log_lines)) else None
         if not usual or usual <= 0:
-            return cls(0, 0)
+            return cls(0, 0, times)
         found: list[float] = []
         before: LogLine | None = None
         has_mark = False
@@ -325,7 +335,7 @@ class _MarkedGaps(NamedTuple):
                 before, has_mark = log_line, False
             elif said(log_line).type in (EventType.START, *ENDS):
                 before = None
-        return cls(usual, median(found) if found else 0)
+        return cls(usual, median(found) if found else 0, times)
 
     def gap_between(self, before: LogLine, behind: LogLine) -> tuple[int, int] | None:
         """Return [begin, end) of what a mark between two records takes, None for nothing. A gap that is far longer than
@@ -335,6 +345,11 @@ class _MarkedGaps(NamedTuple):
         if not steps or not self.usual or not self.usual / 2 < beyond <= _FAR_LONGER * self.beyond:
             return None
         return before.end, before.end + round(beyond)
+
+    def shown_before(self, mark: LogLine, record: LogLine | None) -> int:
+        """Return the time (ns) of the last line between a record and a mark; 0 without one."""
+        row = bisect_left(self.shown, (mark.line, 0)) - 1
+        return self.shown[row][1] if row >= 0 and record is not None and self.shown[row][0] > record.line else 0
 
 
 def _is_mark(log_line: LogLine) -> bool:
@@ -352,11 +367,12 @@ def _steps_between(before: LogLine, behind: LogLine) -> int:
 
 def _ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     """An evaluation of which only the end is known, with the step that it was made at, took what training did not take
-    since the last record, or save behind that. log_lines: in order of time."""
+    since the last record, or save behind that; all time since then, if usual steps fit behind it. log_lines: in order
+    of time."""
     usual = _usual_step(log_lines)
     record: LogLine | None = None
     since = 0
-    for log_line in log_lines:
+    for log_line, behind in zip(log_lines, _next_records(log_lines), strict=True):
         one = said(log_line)
         if one.type is EventType.STEP:
             record, since = log_line, log_line.end
@@ -367,12 +383,33 @@ def _ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
             if usual is not None and done is not None:
                 trained = min(max((one.step or done) - done, 0), _BEYOND_ALL) * usual
                 took = round(log_line.time - since - trained)
-                if took > usual / 2:
+                if took > usual / 2 or (took > 0 and _trains_behind(log_line, record, behind, usual)):
                     log_line = replace(log_line, event=replace(one, took=took))
             since = log_line.time
         elif one.type is not EventType.ALIVE:
             since = max(since, log_line.end)
         yield log_line
+
+
+def _next_records(log_lines: Sequence[LogLine]) -> list[LogLine | None]:
+    """Return the next record of a step behind each log line, unless a process begins or ends before it."""
+    found: list[LogLine | None] = []
+    record: LogLine | None = None
+    for log_line in reversed(log_lines):
+        found.append(record)
+        if said(log_line).type is EventType.STEP:
+            record = log_line
+        elif said(log_line).type in (EventType.START, *ENDS):
+            record = None
+    return found[::-1]
+
+
+def _trains_behind(mark: LogLine, before: LogLine | None, behind: LogLine | None, usual: float) -> bool:
+    """Return True if the time from a mark to the next record is that of the steps between two records."""
+    if before is None or behind is None or mark.odd:
+        return False
+    steps = _steps_between(before, behind)
+    return steps > 0 and behind.end - mark.end >= _ALL_BUT * steps * usual
 
 
 def _usual_step(log_lines: Sequence[LogLine]) -> float | None:

@@ -227,7 +227,10 @@ def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = (
         translator = TRANSLATORS.get(name)
         translated += translator(own) if translator is not None else own
     end_with_time(sorted(translated, key=lambda log_line: log_line.line))
-    events = [log_line for log_line in event_lines(translated, seen) if said(log_line).type is not EventType.IGNORE]
+    shown = [log_line for own in alive.values() for log_line in own]
+    events = [
+        log_line for log_line in event_lines(translated, seen, shown) if said(log_line).type is not EventType.IGNORE
+    ]
     events = _without_totals_of_deaths([log_line for log_line in events if not log_line.borrowed], seen)
     _done_before(events)
     _begun_before(events, log_lines)

@@ -235,6 +235,14 @@ class Log:
         return int(times.max() - times.min()) if len(times) else 0
 
     @cached_property
+    def wordings(self) -> I64:
+        """int64[n]: the number of the group of each entry; -1 without one."""
+        found = np.full(len(self.entries), -1, dtype=np.int64)
+        for number, group in enumerate(self.groups):
+            found[group.rows] = number
+        return found
+
+    @cached_property
     def jumps_back(self) -> I64:
         """int64[n]: the rows of entries whose time is far before that of the one before in their file."""
         timed = np.flatnonzero(self.entries.timed)

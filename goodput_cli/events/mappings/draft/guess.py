@@ -109,6 +109,21 @@ class StepGuess:
         whole = None if of is None else self.group.columns[of].whole
         return frozenset() if whole is None else frozenset(np.unique(whole).tolist())
 
+    @property
+    def counted_alone(self) -> StepGuess:
+        """The same without epochs that no line names."""
+        values = self.column.whole
+        if not self.counts_epochs or values is None:
+            return self
+        return replace(self, done=values, of=None, counts_epochs=False)
+
+    def in_processes(self, begins: Sequence[int]) -> StepGuess:
+        """The same without epochs that no line names, if another process begins wherever its number falls. begins:
+        places of the first lines of processes."""
+        alone = self.counted_alone
+        begun = np.diff(np.searchsorted(begins, self.group.places)) > 0
+        return alone if begun[np.diff(alone.done) < 0].all() else self
+
 
 @dataclass(frozen=True, eq=False)
 class PhaseGuess:
@@ -193,7 +208,7 @@ def _guess(group: Group, at: int, values: I64, elsewhere: tuple[Group, int] | No
     if rises < _RISING:
         told = _of_one_writer(group, made.done)
         rises, numbers = _rising(told), len(told)
-    constant = values.min() == values.max() and column.of is None
+    constant = column.of is None and (values.min() == values.max() or not _rises_in_epochs(made, values))
     if constant or rises < _RISING or len(np.unique(made.done)) < min(3, len(group)):
         return None
     regular = usual_stride(told)[1] / max(1, numbers - 1)
@@ -272,6 +287,16 @@ def _epochs_as_steps(group: Group) -> Iterator[StepGuess]:
             yield _timed(replace(made, index=_is_index(made, values)))
 
 
+def names_epoch_in(column: ValueColumn) -> bool:
+    """Whether a column is the number of an epoch."""
+    return EPOCH.search(column.name) is not None and not column.joined and column.whole is not None
+
+
+def names_epoch(group: Group) -> bool:
+    """Whether lines have the number of an epoch."""
+    return any(map(names_epoch_in, group.columns))
+
+
 def _epoch_lines(group: Group) -> tuple[Group, int] | None:
     """Lines that name an epoch and no step, with the column of the epoch."""
     own = [(at, one) for at, one in enumerate(group.columns) if not one.joined] if len(group) > 1 else []
@@ -313,6 +338,14 @@ def _within_epochs(made: StepGuess, values: I64, elsewhere: tuple[Group, int] | 
     return replace(
         made, done=done, epoch=own, first=first, of=of, steps=steps, carried=elsewhere if own is None else None
     )
+
+
+def _rises_in_epochs(made: StepGuess, values: I64) -> bool:
+    """Whether numbers that count within epochs rise in one of them; others are sizes, or the like."""
+    if made.epoch is None and made.carried is None:
+        return True
+    ahead = np.diff(values)
+    return bool(((ahead > 0) & (ahead == np.diff(made.done))).any())
 
 
 def _by_full_counts(made: StepGuess, values: I64) -> StepGuess:

@@ -21,6 +21,7 @@ from goodput_cli.events.mappings.draft.words import (
     OF_A_RECORD,
     OF_AN_END,
     OF_TRAINING,
+    is_other,
     likeness,
     names_no_step,
     tells_save,
@@ -31,6 +32,8 @@ from goodput_cli.vocabulary.text import duration, plural
 _S = 10**9
 _LEAST_RECORDS, _LEAST_NUMBERED = 10, 3
 _RISING, _MOSTLY, _FITTING = 0.9, 0.8, 0.9
+_MOST_MISSED = 0.2
+"""At most this part of lines with the words of a rule, and with its number, is not read."""
 _SLOWEST, _FASTEST = 86_400.0, 1e-4
 """Seconds: no step takes more, or less."""
 _AT_ONCE = 60.0
@@ -75,6 +78,8 @@ class Whole:
     """Whether any training shows."""
     longest: tuple[str, int] = ("", 0)
     """The longest save, evaluation, restore or data load, and its ns."""
+    begin: int | None = None
+    """ns of its begin, if it is only the last of several runs; None: all of the log."""
     launches: int = 0
     """How many launches the paths of its files name: each is an attempt, also where steps go on."""
 
@@ -97,16 +102,21 @@ def _like(guess: StepGuess, steps: Steps) -> str:
 
 
 def _reads_its_wording(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
-    """S6: a number is not cut: most lines that begin with its words are read."""
-    if log.records or not guess.group.tokens or not len(steps):
-        return None
+    """S6: a number is not cut: most lines that begin with its words are read, and nearly all that have its number."""
+    if log.records or not guess.group.tokens or not len(steps) or guess.is_epoch:
+        return None  # other lines of an epoch begin with its number, too
     prefix = _prefix(guess.group)
     if sum(map(str.isalpha, prefix)) < 4:
         return None
     alike = [one for one in log.groups if one.tokens and _prefix(one) == prefix and not tells_save(one.about)]
     known = sum(map(len, alike))
     read = sum(int(np.isin(group.places, steps.read).sum()) for group in alike)
-    if known <= 2 * read:
+    same = [
+        group for group in alike
+        if not is_other(group.about) and any(one.name == guess.column.name for one in group.columns)
+    ]  # fmt: skip
+    missed = sum(int((~np.isin(group.places, steps.read)).sum()) for group in same)
+    if known <= 2 * read and missed <= _MOST_MISSED * read:
         return None
     others = (group for group in alike if group is not guess.group)
     other = max(others, key=len, default=guess.group)
@@ -138,7 +148,7 @@ def _prefix(group: Group) -> str:
 
 def _rises(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
     """S1: nine in ten records rise; and a number that falls where it has come to its end counts within epochs."""
-    falls, totals = steps.falls, guess.totals
+    falls, totals = steps.unexplained_falls, guess.totals
     if not len(steps):
         return Contradiction("S4", f"no rule matches {_like(guess, steps)}", guess.group.first.where)
     ended = sum(int(steps.done[at - 1]) in totals for at in falls)
@@ -160,10 +170,21 @@ def _is_spread(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None
     if len(np.unique(steps.done)) < (_LEAST_NUMBERED if named else _LEAST_RECORDS):
         said = "are too few to identify a step counter"
     elif log.window and len(times) >= len(steps) / 2:
-        spread = int(times.max() - times.min())
-        if spread < max((0.02 if named else _HALF) * log.window, _S):
-            said = f"cover only {duration(spread)} of a log of {duration(log.window)}"
+        spread, window = int(times.max() - times.min()), _window_of_processes(steps, log)
+        if spread < max((0.02 if named else _HALF) * window, _S):
+            said = f"cover only {duration(spread)} of a log of {duration(window)}"
     return Contradiction("S2", f"{_like(guess, steps)} {said}", guess.group.first.where) if said else None
+
+
+def _window_of_processes(steps: Steps, log: Log) -> int:
+    """ns from the begin of the first process that trains to the end of the last one; of all, if no lines show where
+    processes begin."""
+    first, last = steps.places[[0, -1]].tolist()
+    begin = max((place for place in steps.heads if place <= first), default=-1)
+    end = min((place for place in steps.heads if place > last), default=int(log.entries.places[-1]) + 1)
+    inside = log.entries.timed & (log.entries.places >= begin) & (log.entries.places < end)
+    times = log.entries.ns[inside]
+    return int(times.max() - times.min())
 
 
 def _begins_low(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
@@ -472,12 +493,29 @@ def phase_contradiction(
         if fits_behind and any(behind) and (took is not None or steps.usual is None):
             return None
         return Contradiction("F0", f"{word}: none is between two steps", group.first.where)
-    unfit = [at for at, length in by_gap.items() if not _fits(steps, at, length if took else None, beside.get(at, 0.0))]
+    unfit = [
+        at for at, length in by_gap.items()
+        if not _fits(steps, at, length if took else None, beside.get(at, 0.0))
+        and not (took is None and phase.event == "eval" and _trains_behind(steps, at, int(group.ns[rows[at]])))
+    ]  # fmt: skip
     if len(unfit) > (1 - _MOSTLY) * len(by_gap):
         what = "durations do not fit" if took else "have no time"
         said = f"{word}: {len(unfit)} of {len(by_gap)} {what} between the neighboring steps"
         return Contradiction("F1" if took else "F2", said, group.entry(rows[unfit[0]]).where)
     return None
+
+
+def has_others_before(group: Group, steps: Steps, log: Log) -> bool:
+    """Return True if most lines of saves stand behind a line with a time that is about something else, and that follows
+    the record before."""
+    entries, behind = log.entries, np.array(steps.after(group))
+    seen = np.flatnonzero(entries.timed | np.isin(entries.places, steps.read))
+    last = np.searchsorted(seen, group.rows) - 1
+    known = (behind > 0) & (last >= 0)
+    other = seen[last[known]]
+    is_save = np.array([tells_save(one.about) for one in log.groups] + [False])
+    apart = (entries.places[other] > steps.places[behind[known] - 1]) & ~is_save[log.wordings[other]]
+    return bool(len(apart)) and bool(apart.mean() > _MOSTLY)
 
 
 def _holds_steps(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> bool:
@@ -494,6 +532,14 @@ def _fits(steps: Steps, at: int, length: float | None, beside: float) -> bool:
         return gap - beside > 0.5 * (steps.usual or 0.0) * int(steps.ahead[at])
     tolerance = max(0.2 * length, 1.0)
     return abs(gap - length) <= tolerance or abs(gap - beside - length) <= tolerance
+
+
+def _trains_behind(steps: Steps, at: int, ns: int) -> bool:
+    """Whether the time from a line to the record behind it is that of its steps. ns: the time of the line."""
+    record, usual = int(steps.stamps[at]), steps.usual
+    if NO_TIME in (record, ns) or not usual:
+        return False
+    return (record - ns) / _S >= _MOSTLY * usual * int(steps.ahead[at])
 
 
 def lengths_by_gap(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> dict[int, float]:
@@ -515,11 +561,13 @@ def added(lengths: Iterable[Mapping[int, float]]) -> dict[int, float]:
     return dict(total)
 
 
-def unexplained(steps: Steps, beside: Mapping[int, float], starts: Collection[int]) -> float:
+def unexplained(steps: Steps, beside: Mapping[int, float], starts: Collection[int], since: int | None = None) -> float:
     """Seconds between records of one life beyond what their steps usually take and what phases say. starts: records
-    before which a process began."""
+    before which a process began; since: ns of the first records that count."""
     over = steps.gaps - _by_record(beside, len(steps))
     over[[at for at in starts if at < len(steps)]] = math.nan
+    if since is not None:
+        over[steps.stamps < since] = math.nan
     least = np.maximum(0.5 * (steps.usual or 0.0) * steps.ahead, 2.0 * steps.coarse)
     return float(over[over > least].sum())
 
@@ -593,5 +641,5 @@ def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | N
     if trained is not None and trained - whole.goodput / 100 * whole.window / _S > 0.05 * whole.window / _S:
         took, stated = duration(round(whole.goodput / 100 * whole.window)), duration(round(trained * _S))
         yield Contradiction("W4", f"with this rule, steps take {took}, but their lines add up to {stated}", where)
-    if whole.goodput < _LEAST_GOODPUT or not whole.trained:
+    if (whole.goodput < _LEAST_GOODPUT and not steps.heads) or not whole.trained:  # days may pass between processes
         yield Contradiction("W3", f"with this rule, goodput is {whole.goodput:.2f} %", where)

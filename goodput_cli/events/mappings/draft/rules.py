@@ -13,7 +13,7 @@ from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.declared import mappings_in
 from goodput_cli.events.mappings.draft.clocks import UNIX_TIME, epoch_format
 from goodput_cli.events.mappings.draft.entries import Entry, Group, Log, quoted
-from goodput_cli.events.mappings.draft.guess import StepGuess
+from goodput_cli.events.mappings.draft.guess import StepGuess, names_epoch, names_epoch_in
 from goodput_cli.events.mappings.draft.templates import SKIPPED, literal, template
 from goodput_cli.events.mappings.registry import load_mapping
 from goodput_cli.events.mappings.rules import Mapped
@@ -21,6 +21,7 @@ from goodput_cli.events.mappings.samples import read_line, shown
 from goodput_cli.vocabulary.secrets import without_secrets
 
 _LONGEST_SAMPLE = 500
+_MOST_GROUPS = 200
 _SAMPLED = ("event", "step", "each", "took", "elapsed", "edge")
 SLOW = "slow = true             # no four characters are the same in every line"
 _USUAL = 'each = { of = "usual" }  # time between lines beyond the usual step time is not training'
@@ -83,12 +84,15 @@ def step_rules(log: Log, guess: StepGuess, more: int) -> list[Rule]:
     """The rule of steps, behind those of lines that name their epoch. more: words behind the last field."""
     columns = {"step:int": guess.step, "epoch:int": guess.epoch, "of:int": guess.of}
     names = {at: name for name, at in columns.items() if at is not None}
+    names |= _totals(log, guess)
     if guess.group.only is not None:
         names[guess.group.only[0]] = f"={guess.group.only[1]}"
     keys: list[str] = []
     if guess.epoch is not None or guess.steps is not None:
         steps = f", steps = {guess.steps}" if guess.steps is not None else ""
         keys.append(f"epoch = {{ first = {guess.first}{steps} }}")
+    elif "epoch:int" in names.values():
+        keys += _first_epoch(guess.group, next(at for at, name in names.items() if name == "epoch:int"))
     timed = guess.group.has_all_times
     if guess.elapsed is not None:
         at, unit = guess.elapsed
@@ -106,6 +110,45 @@ def step_rules(log: Log, guess: StepGuess, more: int) -> list[Rule]:
     return [*_epoch_rules(log, guess, *guess.carried), step] if guess.carried is not None else [step]
 
 
+def _totals(log: Log, guess: StepGuess) -> dict[int, str]:
+    """The columns of the lines of steps that state how many steps, or epochs, all of training takes, with the number of
+    the epoch where steps go on from one to the next."""
+    if log.records:
+        return {}
+    columns, of = guess.group.columns, guess.column.of
+    if guess.is_epoch:
+        return {} if of is None else {of: "total:int"}
+    if guess.epoch is not None:
+        of = columns[guess.epoch].of
+        return {} if of is None else {of: "epochs:int"}
+    if guess.carried is not None or guess.counts_epochs:
+        return {}
+    at = numbered_epoch(guess.group)
+    if at is not None:
+        return {} if guess.elapsed is not None else {at: "epoch:int", columns[at].of or 0: "epochs:int"}
+    if of is None or not guess.is_named or any(map(names_epoch, (guess.group, *log.groups[:_MOST_GROUPS]))):
+        return {}
+    return {of: "total:int"}
+
+
+def numbered_epoch(group: Group) -> int | None:
+    """The column of the number of an epoch of how many: `Epoch 3/50`; None: there is none."""
+    of_epochs = (at for at, one in enumerate(group.columns) if names_epoch_in(one) and one.of is not None)
+    return next((at for at in of_epochs if group.columns[group.columns[at].of or 0].whole is not None), None)
+
+
+def _first_epoch(group: Group, at: int) -> list[str]:
+    """The key of the number of the first epoch, unless it is 1."""
+    whole = group.columns[at].whole
+    return ["epoch = { first = 0 }"] if whole is not None and whole.min() == 0 else []
+
+
+def total_rule(log: Log, group: Group, at: int, words: int) -> Rule:
+    """The rule of other lines that state how many epochs there are. at: the column of the epoch."""
+    names = {at: "epoch:int", group.columns[at].of or 0: "epochs:int"}
+    return line_rule(log, "alive", group, names, _first_epoch(group, at), words)
+
+
 def _has_text(rule: Rule) -> bool:
     """Whether some text of four characters is in every line that a rule reads."""
     line = next((key for key in rule.keys if key.startswith("line = ")), "")
@@ -115,7 +158,9 @@ def _has_text(rule: Rule) -> bool:
 def _epoch_rules(log: Log, guess: StepGuess, group: Group, at: int) -> list[Rule]:
     """The lines that name the epoch of the steps behind them; the first epoch is where a process starts."""
     more = [f"epoch = {{ first = {guess.first} }}"] if guess.first != 1 else []
-    rule = replace(line_rule(log, "alive", group, {at: "epoch:int"}, more), example=group.entry(len(group) - 1).line)
+    of = group.columns[at].of
+    names = {at: "epoch:int"} | ({} if of is None else {of: "epochs:int"})
+    rule = replace(line_rule(log, "alive", group, names, more), example=group.entry(len(group) - 1).line)
     texts = group.columns[at].texts
     begins = [row for row, text in enumerate(texts) if text == str(guess.first)]
     if not begins or log.records or (np.diff(guess.done) < 0).any():

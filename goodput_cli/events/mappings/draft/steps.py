@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,6 +40,8 @@ class Steps:
     """Whether lines say how long their steps took, as was proven."""
     ends: tuple[int, ...] = ()
     """Places where a process ended, by a line that says so or a traceback, or where another one began."""
+    heads: tuple[int, ...] = ()
+    """Places of the first lines of processes, and of the last records of runs."""
     epochs: frozenset[int] = frozenset()
     """The records, by number, with which an epoch begins, where lines count within epochs."""
 
@@ -128,6 +130,17 @@ class Steps:
         pace = self.ahead * (math.nan if self.usual is None else self.usual)
         found = (self.ahead <= 0) | (self.passed > np.maximum(_LONG_PACES * pace, _LONG))
         return np.append(found, True) | self.ended
+
+    @cached_property
+    def unexplained_falls(self) -> list[int]:
+        """The records, by number, at which steps fall without the end of a run or the first lines of a process before
+        them."""
+        begun = {self.following(place) for place in self.heads}
+        return [at for at in self.falls if at not in begun]
+
+    def ends_of_runs(self, totals: Collection[int]) -> list[int]:
+        """Return the places of the last records of runs: epochs come to their total there, and begin again."""
+        return [int(self.places[at - 1]) for at in self.falls if int(self.done[at - 1]) in totals]
 
     def following(self, place: int) -> int:
         """The record behind a place; n where there is none."""

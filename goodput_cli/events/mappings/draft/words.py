@@ -8,7 +8,8 @@ STEP = re.compile(
     r"\b(?:(?:global |train(?:ing)? |optimi[sz]er )?steps?|(?:n )?iter(?:ation)?s?|up(?:dates?)?|it|batch(?:es)?"
     r"|batch idx|batch id)$"
 )
-EPOCH = re.compile(r"\b(?:epochs?|ep)(?: train(?:ing)?)?$")
+EPOCH = re.compile(r"^(?!.*\b(?:num|number|total|max)\b).*\b(?:epochs?|ep)(?: train(?:ing)?)?$")
+"""Before the number of an epoch; not before how many there are."""
 _NO_STEP = re.compile(
     r"\b(?:rank|pid|process|port|micro\w*|accum\w*|substeps?|gpus?|cuda|cpu|tpu|npu|xpu|hpu|devices?|nodes?|workers?|eta|lr|loss|seed|shards?"
     r"|tokens?|samples|examples|images|seq|size|line|mem|memory|bytes|layers?|consumed|world|batch size|eval|valid|val"

@@ -12,6 +12,7 @@ from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.events.mappings.draft import proof, rules, words
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entry, Group, Log, quoted
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, may_count_steps, phase_guesses, step_guesses
+from goodput_cli.events.mappings.draft.heads import Heads, process_heads
 from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.proof import Contradiction, Whole
 from goodput_cli.events.mappings.draft.records import taken_apart
@@ -102,9 +103,14 @@ def _guessed(lines: LogLines, changed: int) -> tuple[Log, list[StepGuess]]:
 def _first_variant(log: Log, name: str, guess: StepGuess) -> _Making | Contradiction:
     """A draft with the first way to write the rule of the steps that nothing contradicts, of those first that read no
     line about a save or an evaluation; else what contradicts the first."""
+    heads = process_heads(log, guess)
+    guess = guess if heads is None else guess.in_processes(heads.places)
     first: Contradiction | None = None
     for more, made, mapped in _variants(log, name, guess):
+        made.heads = heads
         made.steps = steps_of(mapped, log, guess)
+        begun = (*made.steps.ends_of_runs(guess.totals if guess.is_epoch else ()), *(heads.places if heads else ()))
+        made.steps = replace(made.steps, ends=tuple(sorted(begun)), heads=begun)
         wrong = proof.step_contradiction(guess, made.steps, log)
         if wrong is None:
             return made.with_proven_time(more)
@@ -148,6 +154,8 @@ class _Making:
     def __init__(self, log: Log, name: str, guess: StepGuess, steps: Sequence[Rule]) -> None:
         self.log, self.name, self.guess, self.rules = log, name, guess, list(steps)
         self.steps = no_steps(log)
+        self.heads: Heads | None = None
+        """The first lines of processes, if there are several."""
         self.last: list[Rule] = []
         """The rule of what no other reads."""
         self.left_out: list[tuple[str, Contradiction]] = []
@@ -169,7 +177,7 @@ class _Making:
             if isinstance(made, _Making):
                 made.left_out.append(("each", wrong))
             return made
-        ends = tuple(died_at(self.log))
+        ends = tuple(sorted({*self.steps.ends, *died_at(self.log)}))
         self.steps = replace(self.steps, ends=ends, by_lines=self.guess.each is not None)
         return self
 
@@ -274,6 +282,8 @@ class _Making:
     def _add_start(self, worded: Sequence[Group], loads: Sequence[Group], is_native: Callable[[Group], bool]) -> None:
         """The line with which a process begins: the first of the log whose words or places say so. loads: lines that
         may say that a checkpoint is loaded."""
+        if self.heads is not None and self._add_heads(self.heads):
+            return
         living = self._loaded_only(loads)
         others = [
             group for group in self.log.groups[:_MOST_GROUPS]
@@ -297,6 +307,29 @@ class _Making:
                 return
             failed += [wrong] if wrong is not None and group in worded else []
         self.left_out += [("start", one) for one in failed[:1]]
+
+    def _add_heads(self, heads: Heads) -> bool:
+        """The first line of processes, of which there are several."""
+        more = ["once = true"] if heads.by_ranks else []
+        variants = (rules.line_rule(self.log, "start", heads.group, {}, more, one) for one in _VARIANTS)
+        if not any(map(self._append, variants)):
+            return False
+        self.starts = len(heads.places)
+        self.known |= set(self.steps.after(heads.group))
+        self.taken.append(heads.group)
+        self._add_resume_of_start(heads.group)
+        self._add_totals()
+        return True
+
+    def _add_totals(self) -> None:
+        """Other lines that state how many epochs training takes, which tells runs apart."""
+        if any("epochs:int" in key for rule in self.rules for key in rule.keys):
+            return
+        for group in self.log.groups[:_MOST_GROUPS]:
+            at = None if group in self.taken or words.is_other(group.about) else rules.numbered_epoch(group)
+            if at is not None and any(self._append(rules.total_rule(self.log, group, at, one)) for one in _VARIANTS):
+                self.taken.append(group)
+                return
 
     def _add_resume_of_start(self, group: Group) -> None:
         """A start line that names the step from which it goes on is read twice."""
@@ -408,6 +441,8 @@ class _Making:
             names[number] = "step:int"
         if took is not None and not phase.group.has_times(0):
             more.append('time = "cursor"')
+        if took is None and phase.event == "save" and proof.has_others_before(phase.group, self.steps, self.log):
+            more.append('took = { since = "line" }   # what precedes that line is something else')
         return self._rule(phase.event, phase.group, names, more)
 
     def _append(self, rule: Rule) -> bool:
@@ -453,7 +488,7 @@ class _Making:
         left = tuple(LeftOut(event, wrong.line, _shown(wrong.reason), wrong.test) for event, wrong in self.left_out)
         unread = [one.reason for one in left if one.event in ("save", "eval") and one.event not in told]
         doubts = [f"ignored {', '.join(dict.fromkeys(unread))}; their time may count as training"] if unread else []
-        over = proof.unexplained(self.steps, self.beside, self.known)
+        over = proof.unexplained(self.steps, self.beside, self.known, whole.begin)
         if over > proof.UNEXPLAINED * whole.window / 1e9:
             doubts.append(f"{duration(round(over * 1e9))} between steps is unexplained, so goodput may be wrong")
         before = proof.steps_before(self.steps, self.log.entries)
@@ -464,7 +499,7 @@ class _Making:
             doubts.append(
                 f"`{part[0]}` covers {part[1]:.0%} of the time between step lines, but all of it counts as training"
             )
-        outside = self.log.window - whole.window
+        outside = self.log.window - whole.window if whole.begin is None else 0
         if outside > proof.UNEXPLAINED * self.log.window:
             said = f"{duration(outside)} of output is outside the measured window"
             doubts.append(f"{said} (before the first or after the last event)")

@@ -1,0 +1,181 @@
+"""Where processes begin in a log that several of them wrote: its first lines come again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from goodput_cli.arrays import I64
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Group, Log
+from goodput_cli.events.mappings.draft.guess import StepGuess
+from goodput_cli.events.mappings.draft.steps import died_at
+from goodput_cli.events.mappings.draft.words import EPOCH
+
+_S = 10**9
+_MOST_TRIED, _MOST_LINES = 20, 500
+"""So many wordings may be the first of a process, and so many lines of a process are compared."""
+_ORDERED = 3
+"""The first wordings of a log in their order are those of a process that died early."""
+_AT_ONCE = 60
+"""Seconds: what all ranks print, they print within."""
+_ODD = 0.2
+"""At most this part of the first lines of processes may stand between steps that go on."""
+_LONG_PACES, _LONG = 5, 10
+"""Silence is over so many usual distances of two records, and seconds."""
+
+
+class Heads(NamedTuple):
+    """The first lines of processes."""
+
+    group: Group
+    places: tuple[int, ...]
+    """Where processes begin, the first included."""
+    by_ranks: bool
+    """True if each rank of a process prints the line."""
+
+
+def process_heads(log: Log, guess: StepGuess) -> Heads | None:
+    """Return the first lines of the processes of a log, if there are several: a wording that precedes the first step
+    comes again, together with others like it. None for one process, and where steps go on."""
+    if log.records:
+        return None
+    first_step = int(guess.group.places[0])
+    tried = [one for one in log.groups if len(one) > 1 and int(one.places[0]) < first_step and one is not guess.group]
+    sides = _Sides.of(log, guess)
+    for group in sorted(tried, key=lambda one: int(one.places[0]))[:_MOST_TRIED]:
+        if any(EPOCH.search(one.name) and len(set(one.texts)) > 1 for one in group.columns):
+            continue
+        found = _Found.of(log, group, sides)
+        if found.are_heads:
+            return Heads(group, found.begins, found.by_ranks)
+    return None
+
+
+class _Sides(NamedTuple):
+    """The steps of a log, by row of its entries, and what lies between them."""
+
+    rows: I64
+    done: I64
+    pace_ns: int
+    """The usual time between two records; 0: unknown."""
+    deaths: I64
+    may_be_epochs: bool
+    """True if steps fall where they had come to their end."""
+
+    @classmethod
+    def of(cls, log: Log, guess: StepGuess) -> _Sides:
+        ns = guess.group.ns
+        ahead = np.diff(ns[ns != NO_TIME])
+        ahead = ahead[ahead > 0]
+        deaths = np.searchsorted(log.entries.places, np.array(sorted(died_at(log)), dtype=np.int64))
+        pace = int(np.median(ahead)) if len(ahead) else 0
+        return cls(guess.group.rows, guess.counted_alone.done, pace, deaths, guess.counts_epochs)
+
+    def step_at(self, row: int) -> int:
+        """Return the number of the first step at or behind a row."""
+        return int(np.searchsorted(self.rows, row))
+
+    def next_row(self, row: int) -> int:
+        """Return the row of the next step."""
+        at = self.step_at(row)
+        return int(self.rows[at]) if at < len(self.rows) else 1 << 62
+
+    def died_between(self, begin: int, end: int) -> bool:
+        """Return True if a process died between two rows."""
+        return bool(np.diff(np.searchsorted(self.deaths, [begin, end]))[0])
+
+
+class _Found(NamedTuple):
+    """Lines of one wording, and what follows each of them up to the next one or the next step."""
+
+    log: Log
+    rows: Sequence[int]
+    ns: Sequence[int]
+    sides: _Sides
+    following: Sequence[Sequence[int]]
+    """The wordings, by number."""
+
+    @classmethod
+    def of(cls, log: Log, group: Group, sides: _Sides) -> _Found:
+        rows = group.rows.tolist()
+        begins = [0, *rows[1:]]
+        ends = [*begins[1:], len(log.entries)]
+        following = [
+            log.wordings[begin : min(end, sides.next_row(begin), begin + _MOST_LINES)].tolist()
+            for begin, end in zip(begins, ends, strict=True)
+        ]
+        return cls(log, rows, group.ns.tolist(), sides, following)
+
+    @property
+    def are_heads(self) -> bool:
+        """Return True if each line begins a process."""
+        first, *others = self.following
+        is_first = self.log.wordings[self.rows[0]] in list(dict.fromkeys(first))[:_ORDERED]
+        if not all(_is_alike(first, one, is_first) for one in others):
+            return False
+        passages = [at for at, row in enumerate(self.rows) if at and 0 < self.sides.step_at(row) < len(self.sides.rows)]
+        if not passages and NO_TIME in self.ns:
+            return False  # nothing is known of them
+        odd = [at for at in passages if not self._falls(self.rows[at]) and not self._is_passage(at)]
+        if self.sides.may_be_epochs and not all(map(self._is_passage, passages)):
+            return False
+        if len(odd) > _ODD * len(others):  # a few, where the process before goes on for a while
+            return False
+        tops = {int(self.sides.done[self.sides.step_at(self.rows[at]) - 1]) for at in passages}
+        return is_first or len(passages) < 2 or len(tops) > 1  # else they are those of epochs
+
+    def _falls(self, row: int) -> bool:
+        at = self.sides.step_at(row)
+        return bool(self.sides.done[at] <= self.sides.done[at - 1])
+
+    def _is_passage(self, at: int) -> bool:
+        """Return True if another process may begin at a line though steps do not fall there: silence or a death
+        precedes it, or it is not the first one since the last step."""
+        row = self.rows[at]
+        last_step = int(self.sides.rows[self.sides.step_at(row) - 1])
+        before, ns = int(self.log.entries.ns[row - 1]), self.ns[at]
+        silent = NO_TIME not in (before, ns) and ns - before > max(_LONG_PACES * self.sides.pace_ns, _LONG * _S)
+        return self.rows[at - 1] > last_step or self.sides.died_between(last_step, row) or silent
+
+    @property
+    def begins(self) -> tuple[int, ...]:
+        """The places of the first lines of processes; of several ranks the first."""
+        rows = [0, *(row for at, row in enumerate(self.rows) if at and not self._is_of_rank(at))]
+        return tuple(self.log.entries.places[rows].tolist())
+
+    @property
+    def by_ranks(self) -> bool:
+        """True if several ranks of a process print a line."""
+        return any(map(self._is_of_rank, range(1, len(self.rows))))
+
+    def _is_of_rank(self, at: int) -> bool:
+        """Return True if a line is of another rank of the process of the line before: at once, and what follows comes
+        several times, or the line before is followed by little."""
+        if not self._is_at_once(at) or self.sides.died_between(self.rows[at - 1], self.rows[at]):
+            return False
+        last = next((one for one in range(at + 1, len(self.rows)) if not self._is_at_once(one)), len(self.rows)) - 1
+        counts = Counter(self.following[last])
+        several = sum(count > 1 for count in counts.values())
+        return 2 * several >= len(counts) or 2 * len({*self.following[at - 1]}) < len(counts)
+
+    def _is_at_once(self, at: int) -> bool:
+        """Return True if a line follows the one before like it at once, without a step between them."""
+        before, ns = self.ns[at - 1], self.ns[at]
+        if self.sides.step_at(self.rows[at - 1]) != self.sides.step_at(self.rows[at]):
+            return False
+        return NO_TIME in (before, ns) or ns - before <= _AT_ONCE * _S
+
+
+def _is_alike(first: Sequence[int], other: Sequence[int], is_first: bool) -> bool:
+    """Return True if lines are like the first ones of the log: half of their wordings are the same, or, behind one of
+    the first lines, the first few in their order."""
+    own, others = list(dict.fromkeys(first)), list(dict.fromkeys(other))
+    shared = len({*own} & {*others})
+    if shared >= 2 and 2 * shared >= len(own):
+        return True
+    few = min(_ORDERED, len(others))
+    again = list(dict.fromkeys(first[first.index(others[0]) :] if others[0] in first else ()))
+    return is_first and few > 1 and again[:few] == others[:few]

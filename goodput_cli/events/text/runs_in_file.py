@@ -1,0 +1,127 @@
+"""Several runs of training that one file has one after the other (accounting §10, Runs)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from goodput_cli.events.schema import OWN_END
+from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
+from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.programs.progress_bars import NAME as BARS
+
+OTHER_RUN = "other run"
+"""The name of an end that no line states, but steps that begin again as those of another run."""
+_LOADS = (EventType.RESTORE, EventType.RESUME)
+_CLEAN = (EventType.FINISHED, EventType.STOPPED)
+
+
+@dataclass
+class _Run:
+    """The lines of a source from the first step of training to the next one that begins from there."""
+
+    rows: list[LogLine] = field(default_factory=list)
+    first: int | None = None
+    """Its first step."""
+    last: LogLine | None = None
+    """Its last record."""
+    totals: dict[str, set[int]] = field(default_factory=lambda: {"steps": set(), "epochs": set()})
+    """How many steps, and epochs, its lines say that it takes."""
+    epoch: int | None = None
+    """The last epoch that a line names, from 0."""
+
+    def add(self, log_line: LogLine) -> None:
+        one = said(log_line)
+        self.rows.append(log_line)
+        if one.epochs:
+            self.totals["epochs"].add(one.epochs)
+        if one.running is not None and one.running.epoch is not None:
+            self.epoch = one.running.epoch
+        if one.type is EventType.STEP and one.step is not None:
+            self.first = one.step if self.first is None else self.first
+            self.last = log_line
+            if one.total:
+                self.totals["steps"].add(one.total)
+
+    @property
+    def is_complete(self) -> bool:
+        """Return True if its last step, or its last epoch, is the last of all."""
+        if self.last is None:
+            return False
+        last, epochs = said(self.last), max(self.totals["epochs"], default=0)
+        return ((last.total or 0) > 1 and last.step == last.total) or (epochs > 1 and self.epoch == epochs - 1)
+
+    @property
+    def has_total(self) -> bool:
+        return any(self.totals.values())
+
+    def has_other_total(self, other: _Run) -> bool:
+        """Return True if two runs take other numbers of steps or epochs."""
+        pairs = ((self.totals[name], other.totals[name]) for name in self.totals)
+        return any(own and others and own.isdisjoint(others) for own, others in pairs)
+
+
+def ends_of_runs(log_lines: Sequence[LogLine], died: Callable[[int, int], bool]) -> Iterator[LogLine]:
+    """Yield the end of each run of one source that another run follows: its steps begin again at their first number,
+    without the load of a checkpoint, and they had come to their total without a death behind it, or the next total
+    that is known is another one.
+
+    log_lines: events of one source; died: whether a process died between two lines. Nothing is yielded for an end that
+    a line states."""
+    runs = _runs(sorted(log_lines, key=lambda one: one.line))
+    for at, run in enumerate(runs[:-1]):
+        following = next((one for one in runs[at + 1 :] if one.has_total), runs[-1])
+        if run.last is None:
+            continue
+        complete = run.is_complete and not died(run.last.line, runs[at + 1].rows[0].line)
+        behind = [one for one in run.rows if one.line >= run.last.line]
+        stated = any(said(one).type in _CLEAN for one in behind)
+        if stated or not (complete or run.has_other_total(following)):
+            continue
+        what = EventType.FINISHED if complete else EventType.STOPPED
+        last = max(behind, key=lambda one: (one.end, one.line))
+        event = ParsedEvent(said(run.last).format, what, name=OTHER_RUN, detail=OWN_END)
+        yield LogLine(last.line, run.last.stream, last.stamp, event, last.end, last.end, last.entry)
+
+
+def _runs(log_lines: Sequence[LogLine]) -> Sequence[_Run]:
+    """Return the lines of each run that begins at the first step again. log_lines: in order of lines."""
+    writer = _main_writer(log_lines)
+    runs, loaded, started = [_Run()], False, list[LogLine]()
+    for log_line in log_lines:
+        one, run = said(log_line), runs[-1]
+        loaded |= one.type in _LOADS
+        if (one.format, log_line.stream) == writer and one.type is EventType.STEP and one.step is not None:
+            if run.last is not None and run.first is not None and not loaded and one.step <= run.first:
+                runs.append(_Run())
+            else:
+                _move(started, run)
+            loaded = False
+            _move(started, runs[-1])
+            runs[-1].add(log_line)
+        elif one.type is EventType.START or started:
+            started.append(log_line)
+        else:
+            run.add(log_line)
+    _move(started, runs[-1])
+    return runs
+
+
+def _move(rows: list[LogLine], run: _Run) -> None:
+    """Add lines of a process to the run that its steps are of."""
+    for one in rows:
+        run.add(one)
+    rows.clear()
+
+
+def _main_writer(log_lines: Sequence[LogLine]) -> tuple[str, str] | None:
+    """Return the format and stream with most records of steps whose number is that of all training."""
+    counts = Counter(
+        (one.format, log_line.stream)
+        for log_line in log_lines
+        if (one := said(log_line)).type is EventType.STEP
+        and one.format != BARS
+        and (one.running is None or one.running.of is None or one.running.epoch is not None)
+    )
+    return counts.most_common(1)[0][0] if counts else None
