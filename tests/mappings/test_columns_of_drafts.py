@@ -44,6 +44,17 @@ STEPS = {
     "clock": ("line = 'step {step:int} after {elapsed:clock} of'", "step {n} after 0:{i:02d}:07 of 1:00:00"),
     "prefixes": ("line = 'step {step:int} loss'", "[rank{i}]: step {n} loss 2"),
     "colors": ("line = 'step {step:int} loss'", "\x1b[3{i}mstep\x1b[0m {n} loss 2"),
+    "collected": ("line = 'step {step:int} loss'", "2026-03-01T10:{i:02d}:07.123456789Z step {n} loss 2"),
+    "long": ("line = 'step {step:int} {_} loss'", "step {n} " + 90 * "\x1b[3{i}mword\x1b[0m " + "loss 2"),
+    "epoch times": ("line = '{time:float} step {step:int} loss'", "17723592{i:02d}.25 step {n} loss 2"),
+    "records": (
+        "keys = { step = 'it', each = 'dt', time = 'at.ts' }\nwhere = { kind = 'train' }",
+        '{{"it": {n}, "dt": 0.{n}, "kind": "train", "at": {{"ts": "2026-03-01T10:{i:02d}:07Z"}}}}',
+    ),
+    "messages": (
+        "keys = { text = 'message', time = 'ts' }\nline = 'step {step:int} took {each:float}s'",
+        '{{"ts": "2026-03-01T10:{i:02d}:07Z", "message": "step {n} took 0.{n}s"}}',
+    ),
     "dates": ("line = 'step {step:int} loss'", "2026-03-01 10:{i:02d}:07,123 INFO step {n} loss 2"),
     "wrong": ("line = 'step {step:int} took {each:float}s'", "step {n} took {n}e9s"),
 }

@@ -107,6 +107,13 @@ class Cells(Texts):
         return parse(self._data, self._begin, self._end)
 
 
+def cells_of(texts: Sequence[str]) -> Cells:
+    """Return texts as parts of bytes."""
+    encoded = [text.encode(errors="replace") for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    return Cells(b"".join(encoded), ends[:-1], ends[1:])
+
+
 @dataclass(frozen=True)
 class ParsedDigits:
     """Texts as decimal numbers: digits without the dot, how many of them are behind it, and the sign."""

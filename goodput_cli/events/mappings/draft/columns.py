@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask, Rows, alike
 from goodput_cli.events.mappings.declared import Declared, DeclaredRule
-from goodput_cli.events.mappings.draft.cells import Cells
+from goodput_cli.events.mappings.draft.cells import Cells, cells_of
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry
-from goodput_cli.events.mappings.draft.text_entries import LONGEST, TextEntries, bytes_of
-from goodput_cli.events.mappings.rules import STEPPED, DeclaredLineRule, Mapped
+from goodput_cli.events.mappings.draft.records import DEPTH
+from goodput_cli.events.mappings.draft.text_entries import TextEntries, bytes_of
+from goodput_cli.events.mappings.rules import STEPPED, DeclaredLineRule, Mapped, RecordRule
 from goodput_cli.events.mappings.samples import read_line
 from goodput_cli.events.mappings.times import is_searched
 from goodput_cli.events.text.log_lines import MAX_STEP, EventType, ParsedEvent
@@ -68,29 +71,114 @@ def _columns_of(row: int, said: ParsedEvent) -> tuple[int, int, bool, float, int
 
 def read_columns(made: Mapped, entries: Entries) -> StepColumns:
     """Return the entries that a mapping reads as steps."""
-    if not isinstance(entries, TextEntries) or not made.lines or made.records:
-        return step_columns(_read_single(made, entries, range(len(entries))))
-    reader = FirstRule(made.lines)
-    parts: list[StepColumns] = []
-    single: list[int] = []
-    may_read = entries.containing({rule.anchor for rule in made.lines})
-    for template, places in alike(entries.template[may_read]).items():
-        rows = may_read[places]
-        fields = reader.fields_of(entries.text(int(rows[0])))
-        if len(rows) <= _FEW or fields is None or entries.templates[template].length >= LONGEST:
-            single += rows.tolist()
-        elif fields and made.declared.rule[_rule(fields[0]).number].event in _STEPS:
-            read, good = _read_together(made.declared, fields[0], entries, rows)
+    if isinstance(entries, TextEntries):
+        kinds, single = _kinds_of_texts(made, entries)
+    else:
+        kinds, single = _kinds_of_records(made, entries)
+    parts = []
+    for kind in kinds:
+        if made.declared.rule[kind.rule].event not in _STEPS:
+            continue
+        if len(kind.rows) > _FEW:
+            read, good = _read_together(made.declared, kind, entries)
             parts.append(read.take(good))
-            single += rows[~good].tolist()
+            single += kind.rows[~good].tolist()
+        else:
+            single += kind.rows.tolist()
     parts.append(step_columns(_read_single(made, entries, single)))
     found = StepColumns(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     return found.take(np.argsort(found.rows, kind="stable"))
 
 
-def _rule(fields: Fields) -> DeclaredLineRule:
-    assert isinstance(fields.rule, DeclaredLineRule)
-    return fields.rule
+class _Kind(NamedTuple):
+    """Entries that one rule reads alike."""
+
+    rule: int
+    rows: Rows
+    fields: Callable[[], Mapping[str, Cells]]
+    """Gives the fields of the rule."""
+
+
+def _kinds_of_texts(made: Mapped, entries: TextEntries) -> tuple[list[_Kind], list[int]]:
+    """Return texts by their templates, and the rows of entries that have to be read one by one."""
+    rules = _rules_of_texts(made, entries.texts.key)
+    if not rules:
+        return [], list(range(len(entries)))
+    reader = FirstRule(rules)
+    kinds: list[_Kind] = []
+    single: list[int] = []
+    may_read = entries.containing({rule.anchor for rule in rules})
+    single += may_read[entries.is_long[may_read]].tolist()
+    may_read = may_read[~entries.is_long[may_read]]
+    for places in alike(entries.template[may_read]).values():
+        rows = may_read[places]
+        found = reader.fields_of(entries.text(int(rows[0])))
+        if found is None:
+            single += rows.tolist()
+        elif found:
+            assert isinstance(found[0].rule, DeclaredLineRule)
+            kinds.append(_Kind(found[0].rule.number, rows, partial(_fields_of_texts, found[0], entries, rows)))
+    return kinds, single
+
+
+def _rules_of_texts(made: Mapped, key: str) -> Sequence[DeclaredLineRule]:
+    """Return the rules that read texts; empty if they read more than one text of an entry. key: that of the texts in
+    JSON objects; "": they are lines."""
+    if not key:
+        return () if made.records else made.lines
+    if made.lines or any(rule.pattern is None or rule.declared.where for rule in made.records):
+        return ()
+    if any(rule.paths["text"] != (key,) or not rule.paths.keys() <= {"text", "time"} for rule in made.records):
+        return ()
+    return [
+        DeclaredLineRule(made.name, one.anchor, one.pattern, one.read, one.declared.text, one.also, number=one.number)
+        for one in made.records
+        if one.pattern is not None
+    ]
+
+
+def _fields_of_texts(found: Fields, entries: TextEntries, rows: Rows) -> Mapping[str, Cells]:
+    text = entries.text(int(rows[0]))
+    spans = {
+        str(name): np.array([[bytes_of(text[: place.start]), bytes_of(text[: place.stop])]])
+        for name, place in found.places.items() if place is not None
+    }  # fmt: skip
+    return {name: entries.cells(rows, span) for name, span in spans.items()}
+
+
+def _kinds_of_records(made: Mapped, entries: Entries) -> tuple[list[_Kind], list[int]]:
+    """Return records by the keys that rules look for, and the rows of entries that have to be read one by one."""
+    paths = sorted({path for rule in made.records for of in (*rule.paths.values(), (rule.time.field,)) for path in of})
+    where = sorted({path for rule in made.records for path in rule.declared.where})
+    if made.lines or not all(map(_is_flat, (*paths, *where))) or any(rule.pattern is not None for rule in made.records):
+        return [], list(range(len(entries)))
+    of_kind: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+    for row, one in enumerate(entries):
+        values = one.values
+        of_kind[
+            *[values.get(path, "") != "" for path in paths],
+            *[(type(values.get(path)), values.get(path)) for path in where],
+        ].append(row)
+    kinds = []
+    for some in of_kind.values():
+        first, rows = entries[some[0]].values, np.array(some, dtype=np.int64)
+        rule = next((rule for rule in made.records if rule.recognises(first)), None)
+        if rule is not None:
+            kinds.append(_Kind(rule.number, rows, partial(_fields_of_records, rule, entries, rows)))
+    return kinds, []
+
+
+def _is_flat(path: str) -> bool:
+    """Return True if values at a path are taken out of their containers."""
+    return "[" not in path and path.count(".") < DEPTH
+
+
+def _fields_of_records(rule: RecordRule, entries: Entries, rows: Rows) -> Mapping[str, Cells]:
+    records = [entries[row].values for row in rows.tolist()]
+    own = rule.time.field
+    paths = {**rule.paths, own: rule.paths.get(own) or (own,)} if "time" not in rule.paths else rule.paths
+    named = {name: next((path for path in of if records[0].get(path, "") != ""), "") for name, of in paths.items()}
+    return {name: cells_of([str(one[path]) for one in records]) for name, path in named.items() if path}
 
 
 def _read_single(made: Mapped, entries: Entries, rows: Iterable[int]) -> Iterator[tuple[int, ParsedEvent]]:
@@ -111,20 +199,13 @@ def _read_entry(made: Mapped, reader: FirstRule[DeclaredLineRule], one: Entry) -
     return (-1, None) if reading is None else (reading.rule.number, reading.event)
 
 
-def _read_together(
-    declared: Declared, fields: Fields, entries: TextEntries, rows: Rows
-) -> tuple[StepColumns, Mask]:  # fmt: skip
-    """Return what a rule reads in the entries of a template, and bool[n], whether an entry could be read together with
-    others."""
-    rule = declared.rule[_rule(fields).number]
-    text, count = entries.text(int(rows[0])), len(rows)
-    cells = {
-        str(name): entries.cells(rows, np.array([[bytes_of(text[: place.start]), bytes_of(text[: place.stop])]]))
-        for name, place in fields.places.items() if place is not None
-    }  # fmt: skip
+def _read_together(declared: Declared, kind: _Kind, entries: Entries) -> tuple[StepColumns, Mask]:
+    """Return what a rule reads in entries, and bool[n], whether an entry could be read together with others."""
+    rule, rows, count = declared.rule[kind.rule], kind.rows, len(kind.rows)
+    cells = kind.fields()
     time = declared.time_of(rule)
-    good = np.full(count, "step" in cells and _FIELDS.issuperset(cells) and time.field not in cells)
-    if is_searched(time.format):
+    good = np.full(count, "step" in cells and (_FIELDS | {time.field}).issuperset(cells))
+    if is_searched(time.format) or time.field in cells:
         good &= entries.timed[rows]
     none, zero = np.full(count, -1), np.zeros(count, dtype=np.int64)
     epoch, of, done = none, none, zero
@@ -150,8 +231,9 @@ def _read_together(
 def _whole(cells: Cells, good: Mask) -> I64:
     """int64[n]: whole numbers. good: False where a text is none."""
     parsed = cells.parsed
-    good &= parsed.good & (parsed.scale == 0) & ~parsed.negative
-    return parsed.digits
+    found, rest = np.divmod(parsed.digits, 10**parsed.scale)
+    good &= parsed.good & ~parsed.negative & (rest == 0)
+    return found
 
 
 def _duration(name: str, rule: DeclaredRule, cells: Cells, good: Mask) -> I64:

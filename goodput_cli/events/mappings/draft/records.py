@@ -30,7 +30,7 @@ from goodput_cli.events.text.stamps import StampError
 from goodput_cli.events.values import number
 
 _DELIMITERS = ",\t;|"
-_DEPTH, _KINDS, _MOST, _MOST_RANKS = 3, 40, 500, 40
+DEPTH, _KINDS, _MOST, _MOST_RANKS = 3, 40, 500, 40
 _TIME_NAME = re.compile(r"\b(?:time|timestamp|ts|date|datetime|asctime|created|wall|when|t)\b")
 _RANK_NAME = re.compile(r"\b(?:rank|process index|process id|worker|host|hostname|node|pid)$")
 _KIND_WORDS = re.compile(
@@ -86,7 +86,7 @@ def _of_messages(entries: Entries, message: str, time: str, top: Sequence[str], 
     def line(row: int) -> tuple[str, str]:
         return entries[row].line, entries[row].where
 
-    texts = texts_in_bytes([str(one.values.get(message, "")) for one in entries], entries.processes, line)
+    texts = texts_in_bytes([str(one.values.get(message, "")) for one in entries], entries.processes, line, message)
     found = text_entries(texts, "", changed)
     ns = entries.ns[found.places]
     found.ns = np.where(ns == NO_TIME, found.ns, ns)
@@ -95,7 +95,7 @@ def _of_messages(entries: Entries, message: str, time: str, top: Sequence[str], 
     return Log(found, text_groups(found), tuple(top), (beside,), time)
 
 
-def _flat(record: Mapping[str, Any], above: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
+def _flat(record: Mapping[str, Any], above: str = "", depth: int = DEPTH) -> Iterator[tuple[str, Any]]:
     """The values of a record that are no containers, by their paths."""
     for key, value in record.items():
         if isinstance(value, Mapping) and depth > 1:

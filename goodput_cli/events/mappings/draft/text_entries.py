@@ -18,9 +18,9 @@ from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, G
 from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.tokens import OF_DIGITS, TOKEN, column_of, shape
 from goodput_cli.events.mappings.draft.words import plain
-from goodput_cli.events.text.date_places import DatePlace, minute_of, place_of_date
+from goodput_cli.events.text.date_places import minute_of, place_of_date
 from goodput_cli.events.text.digit_values import has_digits
-from goodput_cli.events.text.stamps import Stamp, Zone, bare, with_days, with_years
+from goodput_cli.events.text.stamps import Bare, Stamp, Zone, bare, with_days, with_years
 from goodput_cli.events.text.templates import prefix_length
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -28,7 +28,8 @@ LONGEST = 600
 """Characters of a text that are looked at."""
 _MOST_TEMPLATES = 8192
 _MASK = bytes.maketrans(b"123456789", b"0" * 9)
-_DIGITS_OF_DATE = 19
+_COLLECTED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(?P<fraction>\d{1,9}))?Z ", re.ASCII)
+_COLORS = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 
 
 class SourceTexts(NamedTuple):
@@ -41,6 +42,22 @@ class SourceTexts(NamedTuple):
     """int64[n]: a number for the source of each."""
     line: Callable[[int], tuple[str, str]]
     """Gives the whole line in which a text is, and its FILE:LINE."""
+    key: str = ""
+    """The key of the text in JSON objects or rows; "": it is a line."""
+
+
+class DateBytes(NamedTuple):
+    """The place of a date, with its prefixes."""
+
+    begin: int
+    """-1: no text has a date."""
+    fraction: int
+    """Digits behind the second."""
+    end_of_collected: int
+    """Where the time that a collector took the line ends; 0: the date is another one."""
+
+
+_NO_DATE = DateBytes(-1, 0, 0)
 
 
 @dataclass(eq=False, slots=True)
@@ -59,10 +76,8 @@ class TextTemplate:
     """The places of the values, in bytes from the begin of the text."""
     span: tuple[int, int] | None
     """The place of the time."""
-    date: DatePlace | None
+    date: DateBytes | None
     """The place of the date; None: the time of each text is looked for."""
-    date_begin: int
-    """Where it begins, in bytes from the begin of the text."""
     stream: str | None
     """The ranks and pods that the prefixes name; None: each prefix is read."""
     stamp: Stamp | None = None
@@ -79,6 +94,8 @@ class TextEntries(Entries):
         cut = np.array([one.cut for one in templates], dtype=np.int64)
         self.begin: I64 = texts.begin[places] + cut[template]
         """int64[n]: where the text of each entry begins in the bytes."""
+        self.is_long: Mask = np.zeros(len(places), dtype=np.bool_)
+        """bool[n]: whether the end of the text was left out."""
 
     def text(self, row: int) -> str:
         """Return the text of an entry."""
@@ -94,8 +111,7 @@ class TextEntries(Entries):
         """int64[n]: the rows of entries that contain one of some texts, and of those that were shortened."""
         order = np.argsort(self.begin, kind="stable")
         begin = self.begin[order]
-        length = np.array([one.length for one in self.templates], dtype=np.int64)[self.template]
-        found = [np.flatnonzero(length >= LONGEST)]
+        found = [np.flatnonzero(self.is_long)]
         for text in texts:
             places = np.array([one.start() for one in re.finditer(re.escape(text.encode()), self.texts.data)], np.int64)
             found.append(order[np.maximum(np.searchsorted(begin, places, side="right") - 1, 0)])
@@ -132,11 +148,13 @@ def log_of_text(lines: LogLines, changed: int, *, split: bool) -> Log:
     return Log(entries, text_groups(entries), tuple(top))
 
 
-def texts_in_bytes(texts: Sequence[str], source: I64, line: Callable[[int], tuple[str, str]]) -> SourceTexts:
+def texts_in_bytes(
+    texts: Sequence[str], source: I64, line: Callable[[int], tuple[str, str]], key: str = ""
+) -> SourceTexts:
     """Return texts as parts of bytes."""
     encoded = [text.encode(errors="replace") for text in texts]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    return SourceTexts(b"".join(encoded), ends[:-1], ends[1:], source, line)
+    return SourceTexts(b"".join(encoded), ends[:-1], ends[1:], source, line, key)
 
 
 def text_entries(texts: SourceTexts, clock: str, changed: int) -> TextEntries:
@@ -149,12 +167,11 @@ class _Reader:
     """Reads texts as entries."""
 
     def __init__(self, texts: SourceTexts, clock: str) -> None:
-        self._texts, self._clock = _shortened(texts), clock
+        self._texts, self._clock = _without_colors(_shortened(texts)), clock
+        self._is_long = texts.end - texts.begin > LONGEST
         self._templates: list[TextTemplate] = []
         self._known: dict[bytes, int] = {}
         """Templates by masked text; -1: blank."""
-        self._texts_kept: list[bytes] = []
-        self._kept = 0
 
     def entries(self, changed: int) -> TextEntries:
         """Return the entries."""
@@ -167,11 +184,8 @@ class _Reader:
             template[row] = self._add(self._template_of(int(places[row]), alone=True))
             stamps[row], ns[row] = self._templates[-1].stamp, NO_TIME
         self._add_times(ns, stamps, changed)
-        if self._kept:
-            data = b"".join((self._texts.data, *self._texts_kept))
-            self._texts = self._texts._replace(data=data)
         found = TextEntries(self._texts, places, self._templates, template)
-        found.ns, found.processes = ns, self._processes(found)
+        found.ns, found.processes, found.is_long = ns, self._processes(found), self._is_long[places]
         return found
 
     def _raw(self, place: int) -> bytes:
@@ -215,22 +229,31 @@ class _Reader:
         stamp, span = read_clock(text, self._clock) or (None, None)
         begin = message_begin(text, span)
         key, spans = shape(text, begin)
-        prefix = prefix_length(raw, line)
-        is_shared = not (alone or prefix < 0 or has_digits(key) or OF_DIGITS.search(text, begin))
-        cut = bytes_of(raw[: -len(line.text)]) if raw.endswith(line.text) else self._changed(place, line.text)
+        cut = bytes_of(raw[: raw.rfind(line.text)])
         values = tuple((bytes_of(text[:at]), bytes_of(text[:end])) for at, end in spans)
-        date = place_of_date(text) if is_shared and not self._clock else None
-        date_begin = 0 if date is None or date.at < 0 else bytes_of(text[: date.at])
+        date = None if alone else self._date_of(raw, line, text, cut)
+        known = prefix_length(raw, line) >= 0 or (line.collected is not None and date is not None)
+        is_shared = known and not (alone or has_digits(key) or OF_DIGITS.search(text, begin))
         stream = None if is_shared and cut else line.stream
         stamp = line.collected or stamp
-        return TextTemplate(key, cut, bytes_of(text), begin, values, span, date, date_begin, stream, stamp, is_shared)
+        return TextTemplate(
+            key, cut, bytes_of(text), begin, values, span, date if is_shared else None, stream, stamp, is_shared
+        )
 
-    def _changed(self, place: int, text: str) -> int:
-        """Return where a text without colors is kept: behind all texts."""
-        begin = len(self._texts.data) + self._kept
-        self._texts_kept.append(text.encode())
-        self._kept += len(self._texts_kept[-1])
-        return begin - int(self._texts.begin[place])
+    def _date_of(self, raw: str, line: Bare, text: str, cut: int) -> DateBytes | None:
+        """Return the place of the date in all texts of a template; None if it has to be looked for in each."""
+        place = None if self._clock else place_of_date(text)
+        if place is None:
+            return None
+        if line.collected is not None:
+            found = _COLLECTED.search(raw, 0, len(raw) - len(line.text))
+            if found is None:
+                return None
+            begin, end = (bytes_of(raw[:at]) for at in found.span())
+            return DateBytes(begin, len(found["fraction"] or ""), end)
+        if place.at < 0:
+            return _NO_DATE
+        return DateBytes(cut + bytes_of(text[: place.at]), len(text[place.fraction]), 0)
 
     def _looked_for(self, places: I64, template: I64) -> tuple[dict[int, Stamp | None], list[int]]:
         """Return the times of texts whose date has no place, by row, and the rows whose time is at another place than
@@ -252,16 +275,12 @@ class _Reader:
     def _placed(self, places: I64, template: I64) -> tuple[I64, list[int]]:
         """Return int64[n], the times of texts whose date has a place, and the rows at which the date is none."""
         ns = np.full(len(places), NO_TIME)
-        dated = np.array([one.date is not None and one.date.at >= 0 for one in self._templates], dtype=np.bool_)
-        rows = np.flatnonzero(dated[template])
+        dates = np.array([one.date or _NO_DATE for one in self._templates], dtype=np.int64).reshape(-1, 3)
+        rows = np.flatnonzero(dates[template, 0] >= 0)
         if not len(rows):
             return ns, []
-        at, fraction = (
-            np.array([place(one) if one.date is not None else 0 for one in self._templates], dtype=np.int64)
-            for place in (_begin_of_date, _digits_of_fraction)
-        )
-        begin = self._texts.begin[places[rows]] + at[template[rows]]
-        found, good = dates_at(self._texts.data, begin, fraction[template[rows]])
+        begin = self._texts.begin[places[rows]] + dates[template[rows], 0]
+        found, good = dates_at(self._texts.data, begin, dates[template[rows], 1])
         ns[rows] = found
         return ns, rows[~good].tolist()
 
@@ -288,7 +307,9 @@ class _Reader:
         texts = self._texts
         for row in np.flatnonzero(number < 0).tolist():
             place = int(found.places[row])
-            prefix = texts.data[int(texts.begin[place]) : int(found.begin[row])]
+            date = found.templates[int(found.template[row])].date
+            begin = int(texts.begin[place]) + (0 if date is None else date.end_of_collected)
+            prefix = texts.data[begin : int(found.begin[row])]
             if prefix not in streams:
                 stream = bare(self._raw(place).decode()).stream
                 streams[prefix] = streams.setdefault(stream, len(streams))
@@ -318,17 +339,6 @@ def dates_at(data: bytes, begin: I64, fraction: I64) -> tuple[I64, Mask]:
 _PARTS_OF_MINUTE = ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16))
 
 
-def _begin_of_date(one: TextTemplate) -> int:
-    """Return where the date of a template begins, in bytes from the begin of a text with its prefixes."""
-    return one.cut + one.date_begin
-
-
-def _digits_of_fraction(one: TextTemplate) -> int:
-    """Return how many digits the date of a template has behind its second."""
-    fraction = slice(0) if one.date is None else one.date.fraction
-    return fraction.stop - (fraction.start or 0)
-
-
 def _shortened(texts: SourceTexts) -> SourceTexts:
     """Return texts without what is beyond the longest that is looked at."""
     long = np.flatnonzero(texts.end - texts.begin > LONGEST)
@@ -337,6 +347,23 @@ def _shortened(texts: SourceTexts) -> SourceTexts:
         begin = int(texts.begin[at])
         end[at] = begin + bytes_of(texts.data[begin : int(end[at])].decode()[:LONGEST])
     return texts._replace(end=end)
+
+
+def _without_colors(texts: SourceTexts) -> SourceTexts:
+    """Return texts without colors, and without the characters with which progress bars go back."""
+    if b"\x1b" not in texts.data and b"\b" not in texts.data:
+        return texts
+    spans = np.array([one.span() for one in _COLORS.finditer(texts.data)], dtype=np.int64).reshape(-1, 2)
+    removed = np.append(0, np.cumsum(spans[:, 1] - spans[:, 0]))
+    ends = np.append(0, spans[:, 1])
+
+    def moved(places: I64) -> I64:
+        before = np.searchsorted(spans[:, 0], places)
+        inside = np.maximum(0, ends[before] - places)  # a text may end within a color
+        found: I64 = places - removed[before] + inside
+        return found
+
+    return texts._replace(data=_COLORS.sub(b"", texts.data), begin=moved(texts.begin), end=moved(texts.end))
 
 
 def text_groups(entries: TextEntries) -> list[Group]:
