@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from goodput_cli.arrays import I64, Mask, Words
+from goodput_cli.arrays import F64, I64, Mask, Words
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NOT_FINITE = frozenset({"nan", "inf", "infinity"})
@@ -118,7 +118,11 @@ def epoch_column(values: Sequence[Any]) -> tuple[I64, Mask]:
     except OverflowError:  # an int beyond float64
         return _one_by_one(values, epoch_ns)
     good = (seconds >= 0) & (seconds < MAX_SECONDS)
-    seconds = np.where(good, seconds, 0.0)
+    return us_column(np.where(good, seconds, 0.0)), good
+
+
+def us_column(seconds: F64) -> I64:
+    """Return `round_to_us` of a column of numbers from 0 to MAX_SECONDS."""
     whole = np.floor(seconds)
     micros = (seconds - whole) * _US_PER_SECOND
     nearest = np.rint(micros)
@@ -126,7 +130,7 @@ def epoch_column(values: Sequence[Any]) -> tuple[I64, Mask]:
     close = np.abs(np.abs(micros - nearest) - 0.5) < _NEAR_A_HALF
     for at in np.flatnonzero(close & (seconds < _EXACT_FROM)):
         ns[at] = round_to_us(float(seconds[at]))
-    return ns, good
+    return ns
 
 
 def whole_number(value: Any) -> int | None:

@@ -9,12 +9,12 @@ import fnmatch
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from goodput_cli.arrays import Mask
+from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.formats.collected import CollectedFormat
 from goodput_cli.events.inside import (
@@ -33,6 +33,7 @@ from goodput_cli.events.mappings.declared import (
     Declared,
     DeclaredAt,
     DeclaredRule,
+    JobOf,
     Time,
     Wanted,
 )
@@ -63,6 +64,7 @@ from goodput_cli.events.text.log_lines import (
 from goodput_cli.events.text.meaning import InTurns
 from goodput_cli.events.text.sign_lines import rank_of, sign, signs_in
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare
+from goodput_cli.events.text.step_columns import FieldColumns, StepColumns
 from goodput_cli.events.values import clock_seconds, number, round_to_us
 from goodput_cli.vocabulary.text import safe
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -308,7 +310,76 @@ def _line_rule(row: int, declared: Declared, rule: DeclaredRule) -> DeclaredLine
 
     pattern, anchor = compiled(rule, time)
     split = declared.split is not None
-    return DeclaredLineRule(declared.name, anchor, pattern, read, rule.text, rule.also, split, row)
+    columns = partial(step_columns, declared, rule, time) if _is_plain_step(declared, rule, time) else None
+    return DeclaredLineRule(declared.name, anchor, pattern, read, rule.text, rule.also, split, columns, row)
+
+
+def _is_plain_step(declared: Declared, rule: DeclaredRule, time: Time) -> bool:
+    """Return True if the lines of a rule are records of steps that contain no more than numbers."""
+    if rule.event is not EventType.STEP or declared.steps == "start" or rule.edge != "point":
+        return False
+    is_counted = rule.elapsed is not None or _is_of_some(rule)
+    has_more = rule.phases or rule.phase_pattern is not None or rule.point is not None or rule.state is not None
+    return not (is_counted or has_more or is_searched(time.format))
+
+
+_OF_OTHER_LINES = frozenset({"label", "rank", "job", "elapsed", "took", "end", "host", "time"})
+"""Fields of lines that are read one by one."""
+_MOST_EPOCHS = 1 << 31
+"""Lines with more epochs, or more steps of one, are read one by one."""
+
+
+def step_columns(declared: Declared, rule: DeclaredRule, time: Time, found: FieldColumns) -> StepColumns | None:
+    """Return what `meaning` makes of lines of one template, as columns; None if they are read one by one."""
+    names = {name for name in found.names if found.has(name)}
+    own_job = {declared.job.field} if isinstance(declared.job, JobOf) else set()
+    if not names.isdisjoint(_OF_OTHER_LINES | {time.field} | own_job) or "step" not in names:
+        return None
+    columns = _counted_columns(declared, rule, {name: found.whole(name) for name in _COUNTS if name in names})
+    if columns is None:
+        return None
+    if "each" in names:
+        unit = rule.seconds_a_unit("each")
+        columns.step_time = found.duration("each", unit) if unit > 0 else found.time_per("each")
+        if columns.step_time is None:
+            return None
+    works = ((name + _PER[one.per], one.field or name) for name, one in rule.works)
+    for name, own in (*works, *rule.size.items()):
+        if own in names:
+            values = found.decimal(found.place(own))
+            if values is None:
+                return None
+            columns.metrics[name] = np.where(values > 0, values, np.nan)
+    return columns
+
+
+_COUNTS = ("step", "total", "epochs", "epoch", "of")
+
+
+def _counted_columns(declared: Declared, rule: DeclaredRule, numbers: Mapping[str, I64 | None]) -> StepColumns | None:
+    """Return the steps of records, and what they are counted within. numbers: the fields that the lines have."""
+    same = {name: values for name, values in numbers.items() if values is not None}
+    if len(same) < len(numbers):
+        return None
+    step = same.pop("step") + (0 if rule.step is None else rule.step.add) + (declared.steps == "index")
+    if rule.epoch is not None and rule.epoch.steps is not None:
+        same.setdefault("of", np.full(len(step), rule.epoch.steps))
+    good = np.ones(len(step), dtype=np.bool_)
+    for name in same.keys() - {"total"}:
+        good &= same[name] < _MOST_EPOCHS
+    if "epoch" in same:
+        same["epoch"] = np.maximum(same["epoch"] - (1 if rule.epoch is None else rule.epoch.first), 0)
+        same.pop("total", None)
+        if "of" in same:
+            step = step + np.where(good, same["epoch"] * same["of"], 0)
+        if "of" in same and "epochs" in same:
+            same["total"] = np.where(good, same["of"] * same["epochs"], 0)
+    elif "of" in same:
+        return None  # the lines before each one tell its epoch
+    good &= (step > 0) & (step <= MAX_STEP)
+    if "total" in same:
+        good &= step != same["total"]
+    return StepColumns(step, good, same=same)
 
 
 class MappedRecords(CollectedFormat):

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
+from goodput_cli.arrays import I64
 from goodput_cli.events.text.lines import Hit
 from goodput_cli.events.text.log_lines import LogLine
 from goodput_cli.events.text.programs.progress_bars import EVERY, FIRST, Bar, bar_of, is_bar_rule
-from goodput_cli.events.text.templates import Template
+from goodput_cli.events.text.templates import Fields, Template
 
-_DIGITS = 15
+MOST_DIGITS = 15
 """Longer numbers are read by the rule."""
 
 
@@ -54,7 +57,8 @@ class CalmBars:
     """Follows the bars of a block without ranks and timestamps, and finds the states that need not be read."""
 
     def __init__(self) -> None:
-        self.skipped: list[Hit] = []
+        self.skipped: list[int] = []
+        """Lines of the block."""
         self._bars: dict[tuple[str, int | None, int], _Drawn] = {}
         self._current: _Drawn | None = None
         """The bar that was drawn last."""
@@ -77,6 +81,26 @@ class CalmBars:
             return None
         drawn.waiting = hit
         return drawn.bar, state.done
+
+    def next_states(self, fields: tuple[str, str], done: I64, elapsed: I64) -> tuple[Bar, int] | None:
+        """Return the bar of the next states, each with more steps than the one before, and how many of them need not be
+        read; None if the first one is to be looked at by itself."""
+        drawn = self._current
+        if drawn is None or drawn.begun < FIRST or fields != self._fields:
+            return None
+        if done[0] <= drawn.done or elapsed[0] < drawn.elapsed:
+            return None
+        count = int(np.searchsorted(elapsed, drawn.stays + EVERY))
+        return (drawn.bar, count) if count else None
+
+    def skip(self, hits: Iterator[Hit], lines: I64, done: int, elapsed: int) -> None:
+        """Skip states, the last of which waits. hits: that one. done, elapsed: of it."""
+        drawn = self._current
+        assert drawn is not None
+        self._leave_out(drawn)
+        self.skipped += lines[:-1].tolist()
+        drawn.waiting = next(hits)
+        drawn.done, drawn.elapsed = done, elapsed
 
     def follow(self, hit: Hit, template: Template | None, log_lines: Sequence[LogLine]) -> Hit | None:
         """Follow a line that was read; return a state before it that has to be read as well."""
@@ -109,17 +133,18 @@ class CalmBars:
 
     def _leave_out(self, drawn: _Drawn) -> None:
         if drawn.waiting is not None:
-            self.skipped.append(drawn.waiting)
+            self.skipped.append(drawn.waiting.at)
             drawn.waiting = None
 
 
 def _state_in(hit: Hit, template: Template) -> _State | None:
     """Return the state that a line draws; None if that is not its only content."""
-    if not template.is_plain or len(template.rules) != 1 or not is_bar_rule(template.rules[0].rule):
+    fields = plain_bar(template)
+    if fields is None:
         return None
     text = hit.raw.decode(errors="replace")
-    name, total, done, clock = (text[template.rules[0].places[key] or slice(0)] for key in _FIELDS)
-    if len(done) > _DIGITS or len(total) > _DIGITS or "global_step=" in text:
+    name, total, done, clock = (text[fields.places[key] or slice(0)] for key in FIELDS)
+    if len(done) > MOST_DIGITS or len(total) > MOST_DIGITS or "global_step=" in text:
         return None
     elapsed = 0
     for part in clock.split(":"):
@@ -127,4 +152,10 @@ def _state_in(hit: Hit, template: Template) -> _State | None:
     return _State(name, total, int(done), elapsed)
 
 
-_FIELDS = ("name", "total", "done", "elapsed")
+def plain_bar(template: Template) -> Fields | None:
+    """Return where the fields of a bar are in the lines of a template; None if a bar is not their only content."""
+    is_bar = template.is_plain and len(template.rules) == 1 and is_bar_rule(template.rules[0].rule)
+    return template.rules[0] if is_bar else None
+
+
+FIELDS = ("name", "total", "done", "elapsed")

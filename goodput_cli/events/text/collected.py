@@ -35,6 +35,7 @@ from goodput_cli.events.text.infer_times import (
 )
 from goodput_cli.events.text.inside_lines import inside_of
 from goodput_cli.events.text.jobs import Named, TextFile, beside, name_jobs
+from goodput_cli.events.text.kept_stretches import with_stretches
 from goodput_cli.events.text.lines import UNREAD_STEPS
 from goodput_cli.events.text.living_processes import unnamed_epochs, with_untimed_restarts
 from goodput_cli.events.text.log_lines import EventType, LogLine
@@ -66,6 +67,7 @@ from goodput_cli.events.text.programs.progress_bars import names_trainer
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
 from goodput_cli.events.text.runs_in_file import ends_of_runs
 from goodput_cli.events.text.stamps import without_invented_fraction
+from goodput_cli.events.text.stretches import apart_in_time, placed_stretches
 from goodput_cli.events.text.to_rows import (
     ONE_STORY,
     add_rows,
@@ -150,7 +152,7 @@ class Texts:
     ) -> tuple[RowBuilder, dict[str, set[str]]]:
         """The rows of all sources, and the formats of each job. names: of the sources. recorded: columns of the events
         that are no text, of which a tracker may have the same run."""
-        self._settle(names, hints, output)
+        self._settle(names, hints, output, alone=not len(recorded["time"]))
         sources = self._without_runs(names, hints, output.notes)
         parts, run_lines = self._parts(sources, names, hints, output)
         every = tracked = self._tracked(names, hints, output)
@@ -196,9 +198,10 @@ class Texts:
         self._keep_printed(every)
         return builder, formats
 
-    def _settle(self, names: Sequence[str], hints: ReadingOptions, output: Output) -> None:
+    def _settle(self, names: Sequence[str], hints: ReadingOptions, output: Output, alone: bool) -> None:
         """What lines say, before any is placed: in order of lines, of programs that are there, and with days; and what
-        a run of Weights & Biases printed is no log of its own where its run is read."""
+        a run of Weights & Biases printed is no log of its own where its run is read. alone: whether nothing but text
+        contains events."""
         for one in self._every.values():  # records come grouped by their shape
             one.log_lines.sort(key=lambda log_line: log_line.line)
         every = of_their_programs(self._every, names)
@@ -207,6 +210,7 @@ class Texts:
             from goodput_cli.events.trackers.wandb import without_outputs  # few logs are of trackers
 
             self._every = without_outputs(self._every, names)
+        self._every = {code: with_stretches(one, alone and len(self._every) == 1) for code, one in self._every.items()}
         self._sources = {code: one for code, one in self._every.items() if says_events(one)}
 
     def _keep_printed(self, runs: Sequence[TrackedRun]) -> None:
@@ -367,6 +371,8 @@ class Texts:
     def _put_together(self, parts: Sequence[Part], names: Sequence[str], notes: DiagnosticCollector) -> None:
         """What only all parts of a job tell: when it was started, and what its lines mean beside one another."""
         log_lines = [log_lines for _, log_lines in parts]
+        for part in log_lines:
+            part[:] = apart_in_time(part)
         note_few(parts, notes)
         end_with_time(
             sorted(
@@ -460,6 +466,7 @@ class Texts:
         local, said_zone = local_clock(source.log_lines, hints, output, zone)
         when = hints.clock_start
         start = None if when is None else when.value if when.kind == "instant" else local(when.value)
+        source.log_lines = placed_stretches(source.log_lines, local)
         placed = infer_times(source.log_lines, modified, hints.year, local, ONE_STORY, near, start)
         placed = replace(placed, anew=by_elapsed(source.log_lines))
         return replace(placed, naive=()) if said_zone else placed

@@ -11,16 +11,20 @@ a progress bar began. The lines before each one, in the order written, say what 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Container, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice
 from statistics import median_low
+from typing import Any
 
 import numpy as np
 
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
+from goodput_cli.arrays import I64, Mask
+from goodput_cli.diagnostics.diagnostic import FEW_PLACES
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, Stretch
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, with_years, year_of
+from goodput_cli.events.text.stretches import count_of
 from goodput_cli.events.timestamps import QUARTER_NS, offset_of_day, offset_text
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
@@ -41,6 +45,8 @@ class InferredTimes:
     """Records without a stamp that stand for more steps than there can be between them and the one before."""
     anew: tuple[int, ...] = ()
     """Lines where the clock of a process begins anew."""
+    naive_count: int = 0
+    """Lines whose time has no zone, of which `naive` contains the first ones."""
 
 
 def infer_times(
@@ -60,7 +66,7 @@ def infer_times(
     """
     dated = _with_years(log_lines, modified_ns, year, near)
     no_clock = bool(log_lines) and all(stamp is None for stamp in dated)
-    naive = _naive(log_lines, dated)
+    naive, count = _naive(log_lines, dated)
     without_year = tuple(
         log_line.line
         for log_line in log_lines
@@ -84,7 +90,7 @@ def infer_times(
     for log_line in log_lines:
         if log_line.event is not None and log_line.event.at is not None:
             _own_time(log_line, year, local)
-    return InferredTimes(no_clock, without_year, naive, tuple(back), tuple(missing))
+    return InferredTimes(no_clock, without_year, naive, tuple(back), tuple(missing), naive_count=count)
 
 
 def _place_story(
@@ -127,16 +133,27 @@ def _ends_behind(log_lines: Sequence[LogLine], instants: Sequence[int | None]) -
             log_line.time = log_line.end = last
 
 
-def _naive(log_lines: Sequence[LogLine], dated: Sequence[Stamp | None]) -> tuple[int, ...]:
-    """Lines whose time has no zone: those that say something; else one of those between which they lie."""
+def _naive(log_lines: Sequence[LogLine], dated: Sequence[Stamp | None]) -> tuple[tuple[int, ...], int]:
+    """The first lines whose time has no zone, and how many there are: those that say something; else one of those
+    between which they lie."""
     local = [
         log_line
         for log_line, stamp in zip(log_lines, dated, strict=True)
         if stamp is not None and stamp.zone is Zone.NAIVE
     ]
-    own = tuple(log_line.line for log_line in local if log_line.event is not None and not _is_exact(log_line.event.at))
+    own = [log_line for log_line in local if log_line.event is not None and not _is_exact(log_line.event.at)]
+    if own:
+        return tuple(islice(_numbers(own), FEW_PLACES)), count_of(own)
     placed = any(log_line.event is not None and log_line.stamp is None for log_line in log_lines)
-    return own or (tuple(log_line.line for log_line in local[:1]) if placed else ())
+    return tuple(log_line.line for log_line in local[:1]) if placed else (), len(local[:1]) if placed else 0
+
+
+def _numbers(log_lines: Iterable[LogLine]) -> Iterator[int]:
+    """Yield the numbers of lines, those of stretches among them."""
+    for log_line in log_lines:
+        yield log_line.line
+        if log_line.inner is not None:
+            yield from log_line.inner.line.tolist()
 
 
 def _is_exact(stamp: Stamp | None) -> bool:
@@ -192,7 +209,7 @@ def _lengths(
                 lengths[at] = said.took or 0
                 continue
             last = before.get(said.format)
-            before[said.format] = said.step
+            before[said.format] = said.step if log_line.inner is None else log_line.inner.last
             told_before, latest = latest, (said.format, said.step)
             if told_before[1] == said.step and told_before[0] != said.format:
                 continue  # two programs print one step each in their own words
@@ -241,15 +258,30 @@ def _spread(untimed: dict[int, int], rows: Sequence[int], instants: Sequence[int
 
 def _strides(log_lines: Sequence[LogLine]) -> dict[str, int]:
     """By format, the lower median of the steps from one record to the next; 1 where there is one record."""
-    ahead: defaultdict[str, list[int]] = defaultdict(list)
+    ahead: defaultdict[str, Counter[int]] = defaultdict(Counter)
     before: dict[str, int] = {}
-    for said in (log_line.event for log_line in log_lines):
+    for log_line in log_lines:
+        said = log_line.event
         if said is None or said.type is not EventType.STEP or said.step is None:
             continue
         last = before.get(said.format)
         before[said.format] = said.step
-        ahead[said.format] += [said.step - last] if last is not None and said.step > last else []
-    return {name: sorted(ahead[name])[(len(ahead[name]) - 1) // 2] if ahead[name] else 1 for name in before}
+        if last is not None and said.step > last:
+            ahead[said.format][said.step - last] += 1
+        if log_line.inner is not None:
+            ahead[said.format][log_line.inner.stride] += len(log_line.inner)
+            before[said.format] = log_line.inner.last
+    return {name: _lower_median(ahead[name]) if ahead[name] else 1 for name in before}
+
+
+def _lower_median(counts: Mapping[int, int]) -> int:
+    """Return the lower median of numbers. counts: how often each is there."""
+    half, seen = (sum(counts.values()) - 1) // 2, 0
+    for number in sorted(counts):
+        seen += counts[number]
+        if seen > half:
+            return number
+    raise ValueError("no numbers")
 
 
 class _Stream:
@@ -410,44 +442,57 @@ def jumps(log_lines: Sequence[LogLine]) -> tuple[int, str] | None:
         for log_line in log_lines
         if log_line.event is not None and log_line.event.type is EventType.STEP and log_line.stamp is not None
     ]
-    ends = np.array([log_line.end for log_line in steps], dtype=np.int64)
+    ends = _column(steps, lambda one: one.end, lambda inner: inner.time)
     if not np.any(np.abs(np.diff(ends)) >= QUARTER_NS - _SLOWEST):
         return None
-    pairs = [(a, b) for a, b in pairwise(steps) if _goes_on(a, b)]
-    gaps = [b.end - a.end for a, b in pairs]
+    numbers = _column(steps, lambda one: (one.event and one.event.step) or 0, lambda inner: inner.steps)
+    lines = _column(steps, lambda one: one.line, lambda inner: inner.line)
+    pairs = np.flatnonzero(numbers[1:] >= numbers[:-1])
+    gaps = np.diff(ends)[pairs]
     if len(gaps) < _FEW_GAPS:
         return None
     usual = int(np.median(np.diff(np.unique(ends))))
     room = max(usual, 2 * NS_PER_SECOND)
     room = room if usual <= _SLOWEST else usual // 2
-    far = [at for at, gap in enumerate(gaps) if gap <= room - QUARTER_NS and _is_quarters(gap - usual, room)]
-    if far and usual <= _SLOWEST:
+    far = np.flatnonzero((gaps <= room - QUARTER_NS) & _are_quarters(gaps - usual, room))
+    if len(far) and usual <= _SLOWEST:
         times = "once" if len(far) == 1 else f"{len(far)} times"
-        return pairs[far[0]][1].line, (
-            f"timestamps jump back by {round((usual - gaps[far[0]]) / QUARTER_NS) / 4:g} h, {times}, while steps "
+        return int(lines[pairs[far[0]] + 1]), (
+            f"timestamps jump back by {round((usual - int(gaps[far[0]])) / QUARTER_NS) / 4:g} h, {times}, while steps "
             "continue: a clock was set, or lines have two zones. Times of steps are then wrong, and restarts and "
             "long steps may be false. Read lines of one zone, or log an offset"
         )
-    for (before, log_line), gap in zip(pairs, gaps, strict=True):
-        if abs(gap - usual - _HOUR) <= room:
-            return log_line.line, _forward(before)
-    return None
+    hours = pairs[np.abs(gaps - usual - _HOUR) <= room]
+    if not len(hours):
+        return None
+    naive = _column(steps, _is_naive, lambda inner: np.full(len(inner), inner.zone is Zone.NAIVE))
+    stamps = _column(steps, lambda one: 0 if one.stamp is None else one.stamp.ns, lambda inner: inner.ns)
+    return int(lines[hours[0] + 1]), _forward(bool(naive[hours[0]]), int(stamps[hours[0]]))
 
 
-def _goes_on(before: LogLine, log_line: LogLine) -> bool:
-    one, other = before.event, log_line.event
-    return one is not None and other is not None and (other.step or 0) >= (one.step or 0)
+def _column(steps: Sequence[LogLine], of: Callable[[LogLine], int], inner: Callable[[Stretch], Any]) -> I64:
+    """Return a value of each record, those of stretches among them."""
+    pieces: list[Any] = []
+    for log_line in steps:
+        pieces.append([of(log_line)])
+        if log_line.inner is not None:
+            pieces.append(inner(log_line.inner))
+    return np.concatenate(pieces).astype(np.int64) if pieces else np.empty(0, dtype=np.int64)
 
 
-def _is_quarters(ns: int, room: int) -> bool:
-    """Whether an amount is quarters of an hour, but for a room."""
+def _is_naive(log_line: LogLine) -> bool:
+    return log_line.stamp is not None and log_line.stamp.zone is Zone.NAIVE
+
+
+def _are_quarters(ns: I64, room: int) -> Mask:
+    """Return bool[n]: whether an amount is quarters of an hour, but for a room."""
     rest = ns % QUARTER_NS
-    return min(rest, QUARTER_NS - rest) <= room
+    found: Mask = np.minimum(rest, QUARTER_NS - rest) <= room
+    return found
 
 
-def _forward(before: LogLine) -> str:
-    naive = before.stamp is not None and before.stamp.zone is Zone.NAIVE
-    ns = 0 if before.stamp is None else before.stamp.ns
+def _forward(naive: bool, ns: int) -> str:
+    """naive: whether the timestamp before the gap has no zone. ns: that timestamp."""
     day = str(np.datetime64(ns // NS_PER_DAY, "D"))
     night = ns // NS_PER_DAY % 7 == _SUNDAY and ns % NS_PER_DAY < _NIGHT
     if naive and night and any(low <= int(day[5:7]) <= high for low, high in _SPRING):

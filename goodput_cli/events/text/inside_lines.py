@@ -122,6 +122,9 @@ def _steps_of(log_lines: Sequence[LogLine]) -> dict[int, int]:
             else:
                 firsts.append(log_line)
             before = one.step
+            if log_line.inner is not None:
+                distances += [log_line.inner.stride] * len(log_line.inner)
+                before = log_line.inner.last
     usual = round(median(distances)) if distances else 1
     for log_line in firsts:
         step = said(log_line).step or 0

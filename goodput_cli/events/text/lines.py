@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goodput_cli.arrays import I64, Mask
+from goodput_cli.arrays import I64, Mask, distinct, merged
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
 from goodput_cli.events.text.log_lines import LineRule, ParsedEvent, any_of, line_readings
 from goodput_cli.events.text.stamps import LONGEST_PREFIX, bare, candidates, is_kernel_log
@@ -23,14 +23,14 @@ UNREAD_STEPS = 3
 """So many lines that look as if they were about steps, of different numbers, are no chance."""
 LONGEST = 1 << 16
 """Longer lines are noise."""
-_NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE, _COLON, _CLOSING = (ord(one) for one in '\n\r {":]')
+_NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE, _COLON, _CLOSING, _BEFORE_TIME = (ord(one) for one in '\n\r {":]T')
 _BAR_BEFORE = re.compile(rb"\[\d[\d:]*<[^\[\]\r\n]*(?:it/s|s/it)[^\[\]\r\n]*\]\Z")
 """The time, the rate and further values of a progress bar, up to the bracket that closes them."""
 _LONGEST_RATE = 512
 """Length within which a bar has them."""
 _MASK = bytes.maketrans(b"123456789", b"000000000")
 _PRIME = np.uint64(0x100000001B3)
-_COLLECTED, _NAMED = 20, 64
+_COLLECTED, _NAMED, _DATE = 20, 64, 10
 """A collector's stamp has at least so many characters; prefixes are told apart by so many."""
 
 
@@ -63,8 +63,8 @@ class Lines:
         behind = self._behind_bars()
         if len(behind):
             returns = True
-            self.start = np.union1d(self.start, behind)
-            ends = np.union1d(ends, behind)
+            self.start = merged(self.start, behind)
+            ends = merged(ends, behind)
         self.end: I64 = ends
         self.number = np.arange(len(ends), dtype=np.int64)
         """Of each line, how many line ends stand before it."""
@@ -74,6 +74,7 @@ class Lines:
         """How many there are, those with carriage returns once."""
         self.first = np.searchsorted(self.number, self.number) if returns else self.number
         """Of each, the first that no line end parts from it."""
+        self.has_returns = returns
         self.overwritten: Mask = self._overwritten() if returns else np.zeros(len(ends), dtype=np.bool_)
         """Whether a later one of the same stands in its place, which is not blank."""
 
@@ -92,12 +93,20 @@ class Lines:
         return np.array(found, dtype=np.int64)
 
     def _overwritten(self) -> Mask:
-        black = np.append(0, np.cumsum(self._bytes > _BLANK))
-        full = np.flatnonzero(black[self.end] > black[self.start])
+        begins = self.start[self.start < len(self._bytes)]
+        full = np.flatnonzero(np.maximum.reduceat(self._bytes, begins) > _BLANK)
         last = np.full(self.count, -1, dtype=np.int64)
         last[self.number[full]] = full  # of those with one number the last is kept
         found: Mask = np.arange(len(self.end)) < last[self.number]
         return found
+
+    @property
+    def is_alone(self) -> Mask:
+        """bool[n]: whether no carriage return parts a line from another one."""
+        if not self.has_returns:
+            return np.ones(len(self), dtype=np.bool_)
+        alone: Mask = np.bincount(self.number, minlength=self.count)[self.number] == 1
+        return alone
 
     def short(self) -> I64:
         """int64[n]: the lines that are not too long."""
@@ -116,26 +125,59 @@ class Lines:
 
     def hits(self, lines: I64) -> Iterator[Hit]:
         """Yield some lines, none of which is too long."""
-        data, masked = self._data, self._data.translate(_MASK)
+        data, masked = self._data, self.masked
         columns = (lines, self.start[lines], self.end[lines], self.number[lines], self.first[lines])
         every = zip(*(column.tolist() for column in columns), self.overwritten[lines].tolist(), strict=True)
         for at, begin, end, number, first, overwritten in every:
             yield Hit(at, data[begin:end], masked[begin:end], number, first, overwritten)
 
-    def columns(self, lines: I64, length: int) -> NDArray[np.uint8]:
-        """uint8[n, length]: the bytes of lines that have this length."""
-        return np.lib.stride_tricks.sliding_window_view(self._bytes, length)[self.start[lines]]
+    def columns(self, lines: I64, length: int, begin: int = 0) -> NDArray[np.uint8]:
+        """uint8[n, length]: so many bytes of lines, which all have them, from a column on."""
+        return np.lib.stride_tricks.sliding_window_view(self._bytes, length)[self.start[lines] + begin]
+
+    def masked_columns(self, lines: I64, length: int) -> NDArray[np.uint8]:
+        """uint8[n, length]: the bytes of lines that have this length, each digit replaced by 0."""
+        every = np.frombuffer(self.masked, dtype=np.uint8)
+        return np.lib.stride_tricks.sliding_window_view(every, length)[self.start[lines]]
+
+    @cached_property
+    def masked(self) -> bytes:
+        """The block with each digit replaced by 0."""
+        return self._data.translate(_MASK)
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the block."""
+        return self._data
 
     def find(self, text: bytes, begin: int, end: int) -> int:
         """Where a text stands in some bytes of the block; -1: nowhere."""
         return self._data.find(text, begin, end)
 
-    def found(self, anchors: Any) -> I64:
-        """int64[n]: the lines, none too long, in which something is found."""
-        places = np.array([match.start() for match in anchors.finditer(self._data)], dtype=np.int64)
-        lines = np.unique(np.searchsorted(self.start, places, side="right") - 1)
+    def texts(self, lines: I64, cut: int) -> Callable[[int], str]:
+        """Return what gives the text of each of some lines behind its first characters, which keeps no more of the
+        block than from the first to the last of them."""
+        first = int(self.start[lines[0]])
+        data = self._data[first : int(self.end[lines[-1]])]
+        begins, ends = (self.start[lines] + cut - first).tolist(), (self.end[lines] - first).tolist()
+        return lambda at: data[begins[at] : ends[at]].decode(errors="replace")
+
+    def found(self, anchors: Any, without: I64 | None = None) -> I64:
+        """int64[n]: the lines, none too long, in which something is found. without: lines that are not looked at."""
+        pieces = [(0, len(self._data))] if without is None else self._pieces_without(without)
+        starts = [match.start() for begin, end in pieces for match in anchors.finditer(self._data, begin, end)]
+        places = np.array(starts, dtype=np.int64)
+        lines = distinct(np.searchsorted(self.start, places, side="right") - 1)
         found: I64 = lines[self.end[lines] - self.start[lines] <= LONGEST]
         return found
+
+    def _pieces_without(self, lines: I64) -> list[tuple[int, int]]:
+        """Return the pieces of the block between some lines."""
+        following = np.append(self.start[1:], len(self._data))
+        begins = np.append(0, following[lines])
+        ends = np.append(self.start[lines], len(self._data))
+        full = ends > begins
+        return list(zip(begins[full].tolist(), ends[full].tolist(), strict=True))
 
     def each_found(self, anchors: Any) -> Iterator[int]:
         """Yield the lines, none too long, in which something is found."""
@@ -166,7 +208,8 @@ class Lines:
         total = np.zeros(len(lines), dtype=np.uint64)
         if not len(lines):
             return total.view(np.int64)
-        collected = columns <= 1
+        at = np.minimum(self.start[lines] + columns + _DATE, len(self._bytes) - 1)
+        collected = (columns <= 1) & (self._bytes[at] == _BEFORE_TIME)
         start = self.start[lines] + np.where(collected, _COLLECTED, 0)
         length = np.minimum(np.where(collected, _NAMED, columns), self.end[lines] - start).clip(0, _NAMED)
         last = len(self._bytes) - DIGITS
@@ -188,7 +231,7 @@ class Lines:
             return begin
         places = np.flatnonzero((self._bytes[:-1] == _BRACE) & (self._bytes[1:] == _QUOTE))
         line, first = np.unique(np.searchsorted(self.start, places, side="right") - 1, return_index=True)
-        return np.union1d(begin, line[places[first] - self.start[line] < LONGEST_PREFIX])
+        return merged(begin, line[places[first] - self.start[line] < LONGEST_PREFIX])
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, repeat
 from statistics import median_low
 
 from goodput_cli.events.schema import NEXT_EPOCH, UNTIMED_RESTART, Edge
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.stretches import last_of
 
 _LOADS = (EventType.RESTORE, EventType.RESUME)
 
@@ -158,12 +159,22 @@ def unnamed_epochs(log_lines: Sequence[LogLine], formats: Collection[str]) -> It
             last[key] = place
     for key, places in falls.items():
         steps = [_step_of(record) for record in counts[key]]
-        stride = median_low([b - a for a, b in pairwise(steps) if b > a] or [1])
+        stride = median_low([*_strides(counts[key])] or [1])
         for at in places:
             if steps[at] <= stride and steps[at - 1] >= max(steps) - stride:
                 record = counts[key][at]
                 event = ParsedEvent(key[0], EventType.ALIVE, rank=said(record).rank, detail=NEXT_EPOCH)
                 yield LogLine(record.line, record.stream, None, event, record.end, record.end)
+
+
+def _strides(records: Sequence[LogLine]) -> Iterator[int]:
+    """Yield by how much each step is above the one before, if it is."""
+    for before, record in pairwise(records):
+        if before.inner is not None:
+            yield from repeat(before.inner.stride, len(before.inner))
+        ahead = _step_of(record) - last_of(before)[1]
+        if ahead > 0:
+            yield ahead
 
 
 def _step_of(log_line: LogLine) -> int:

@@ -5,20 +5,26 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
+import numpy as np
+
+from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import SourceError
 from goodput_cli.events.inside import PhaseTime
-from goodput_cli.events.schema import SAVE_STATE, Edge, SaveState
+from goodput_cli.events.schema import NONE, SAVE_STATE, Edge, SaveState
 from goodput_cli.events.signs import RecoveryEventText
 from goodput_cli.events.text.digit_values import depends_on_digits, has_digits, masked
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 from goodput_cli.events.values import round_to_us
+
+if TYPE_CHECKING:
+    from goodput_cli.events.text.step_columns import FieldColumns, StepColumns
 
 
 class EventType(StrEnum):
@@ -188,6 +194,61 @@ class LogLine:
     """Timestamp of the line itself if `stamp` is a collector's: their difference is the zone offset."""
     words: int = 0
     """For a line with only a timestamp: a number shared by lines with the same words, digits aside; 0 if unknown."""
+    inner: Stretch | None = None
+    """Records of steps like this one that follow it, up to the next log line."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """Records of steps in a row, as columns: of one format and stream, with timestamps that do not fall and steps that
+    rise by one stride."""
+
+    event: ParsedEvent
+    """Of each, but for the step, its time and what was measured."""
+    stream: str
+    zone: Zone
+    whole: bool
+    """Of the timestamps."""
+    line: I64
+    ns: I64
+    """The timestamps, as written."""
+    first: int
+    """The step of the first record."""
+    stride: int
+    step_time: I64 | None
+    """ns; NONE where a line contains none."""
+    metrics: Mapping[str, F64]
+    """NaN for none."""
+    time: I64
+    """ns since 1970 UTC; 0 until the records are placed."""
+    next_line: int
+    """Of the record behind the last one, which is a log line."""
+    next_ns: int
+    next_time: int = 0
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    @property
+    def last(self) -> int:
+        """Return the step of the last record."""
+        return self.first + self.stride * (len(self) - 1)
+
+    @property
+    def steps(self) -> I64:
+        """Return the step of each record."""
+        return np.arange(self.first, self.last + 1, self.stride, dtype=np.int64)
+
+    def records(self) -> Iterator[LogLine]:
+        """Yield the records as log lines."""
+        each = [None] * len(self) if self.step_time is None else self.step_time.tolist()
+        each = [None if one == NONE else one for one in each]
+        measured = {name: values.tolist() for name, values in self.metrics.items()}
+        columns = zip(self.line.tolist(), self.ns.tolist(), self.steps.tolist(), each, self.time.tolist(), strict=True)
+        for at, (line, ns, step, step_time, time) in enumerate(columns):
+            metrics = {name: values[at] for name, values in measured.items() if not math.isnan(values[at])}
+            event = changed(self.event, step=step, step_time=step_time, metrics=metrics)
+            yield LogLine(line, self.stream, Stamp(ns, self.zone, self.whole), event, time, time)
 
 
 def timed(log_line: LogLine, collected: Stamp | None) -> LogLine:
@@ -202,6 +263,8 @@ def timed(log_line: LogLine, collected: Stamp | None) -> LogLine:
 
 
 MAX_STEP = 1 << 53
+LONGEST_SECONDS = 1e9
+"""Durations are shorter."""
 _STEP_DIGITS = len(str(MAX_STEP))
 
 
@@ -238,6 +301,8 @@ class LineRule:
     """True if other rules may read the same line."""
     split: bool = True
     """True if it also reads text that a carriage return overwrote."""
+    columns: Callable[[FieldColumns], StepColumns | None] | None = None
+    """Reads step records as columns; None if lines are read one by one."""
 
     @cached_property
     def depends_on_digits(self) -> bool:
@@ -319,7 +384,7 @@ def duration(text: str, unit: float = 1.0) -> int:
         seconds = float(text.replace(",", "")) * unit
     except ValueError:
         seconds = math.nan
-    if not 0 <= seconds < 1e9:
+    if not 0 <= seconds < LONGEST_SECONDS:
         raise BadValueError(f"{text[:40]} is not a duration")
     return round_to_us(seconds)
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter
@@ -22,9 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from goodput_cli.arrays import F64, I64
 from goodput_cli.events.evidence import UntimedEvidence
-from goodput_cli.events.schema import NO_STEP, Edge, Metric, SaveState
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, changed, save_detail
+from goodput_cli.events.schema import NO_STEP, NONE, Edge, Metric, SaveState
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, Stretch, changed, save_detail
+from goodput_cli.events.text.stretches import apart_in_time, last_of
 from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_SECOND
 
 _SAME_RECORD = 2 * NS_PER_SECOND
@@ -43,7 +45,8 @@ def event_lines(
 ) -> list[LogLine]:
     """The log lines of one source, in order of time, as those that become events. seen: what it says of deaths; shown:
     its other lines with a time."""
-    ordered = sorted((log_line for log_line in log_lines if log_line.event is not None), key=_order)
+    log_lines = apart_in_time([log_line for log_line in log_lines if log_line.event is not None])
+    ordered = sorted(log_lines, key=_order)
     errors = [one for one in seen if one.raised or (one.role == "root" and one.ends)]
     ordered = list(_drawn_once(_once(ordered, sorted(errors, key=attrgetter("line")))))
     ordered = list(_paired(ordered))
@@ -206,28 +209,51 @@ def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
     take, where more than half as much again lies between one and the record before: that is no training."""
     before: dict[tuple[str, str], LogLine] = {}
     apart: defaultdict[tuple[str, str], list[tuple[LogLine, int, int, bool]]] = defaultdict(list)
+    stretches: defaultdict[tuple[str, str], list[tuple[LogLine, Stretch]]] = defaultdict(list)
     for log_line in log_lines:
         one, key = said(log_line), (said(log_line).format, log_line.stream)
         if one.type is EventType.STEP and one.usual and one.step is not None:
             last = before.get(key)
-            steps = 0 if last is None else one.step - (said(last).step or 0)
-            if last is not None and steps > 0 and log_line.end > last.end:
+            end, step = (0, None) if last is None else _last_record(last)
+            steps = 0 if last is None else one.step - (step or 0)
+            if last is not None and steps > 0 and log_line.end > end:
                 whole = any(_is_whole(each) for each in (last, log_line))
-                apart[key].append((log_line, log_line.end - last.end, steps, whole))
+                apart[key].append((log_line, log_line.end - end, steps, whole))
             before[key] = log_line
+            if log_line.inner is not None:
+                stretches[key].append((log_line, log_line.inner))
         elif one.type is EventType.START:
             before.clear()
-    for rows in apart.values():
-        usual = int(np.median([length / steps for _, length, steps, _ in rows]))
+    for key, rows in apart.items():
+        inner = [np.diff(one.time, prepend=first.end) / one.stride for first, one in stretches[key]]
+        each = [np.array([length / steps for _, length, steps, _ in rows]), *(one[one > 0] for one in inner)]
+        usual = int(np.median(np.concatenate(each)))
+        for first, stretch in stretches[key]:
+            first.inner = _with_usual_time(stretch, first.end, usual)
         for log_line, length, steps, whole in rows:
-            least = max(usual * steps // 2, 2 * NS_PER_SECOND if whole else 0)
-            trained = _since_begin(said(log_line))
-            if trained is not None and trained < length:
-                log_line.event = changed(said(log_line), step_time=trained // steps, trained=trained)
-            elif length - usual * steps > least:
-                log_line.event = changed(said(log_line), step_time=usual, trained=usual * steps)
-            else:
-                log_line.event = changed(said(log_line), trained=length)
+            log_line.event = _of_usual_time(said(log_line), length, steps, whole, usual)
+
+
+def _of_usual_time(one: ParsedEvent, length: int, steps: int, whole: bool, usual: int) -> ParsedEvent:
+    """Return a record with the time of its steps. length: ns since the record before it."""
+    least = max(usual * steps // 2, 2 * NS_PER_SECOND if whole else 0)
+    trained = _since_begin(one)
+    if trained is not None and trained < length:
+        return changed(one, step_time=trained // steps, trained=trained)
+    if length - usual * steps > least:
+        return changed(one, step_time=usual, trained=usual * steps)
+    return changed(one, trained=length)
+
+
+def _with_usual_time(inner: Stretch, begin: int, usual: int) -> Stretch:
+    """Return a stretch in which records that took far longer than usual say that their steps took the usual time.
+
+    begin: the end of the record before it. usual: ns of a step.
+    """
+    beyond = np.diff(inner.time, prepend=begin) - usual * inner.stride
+    least = max(usual * inner.stride // 2, 2 * NS_PER_SECOND if inner.whole else 0)
+    is_long = beyond > least
+    return replace(inner, step_time=np.where(is_long, usual, NONE) if bool(is_long.any()) else None)
 
 
 def _since_begin(one: ParsedEvent) -> int | None:
@@ -369,7 +395,7 @@ def _ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     """An evaluation of which only the end is known, with the step that it was made at, took what training did not take
     since the last record, or save behind that; all time since then, if usual steps fit behind it. log_lines: in order
     of time."""
-    usual = _usual_step(log_lines)
+    usual = _usual_step(log_lines) if any(said(one).type is EventType.EVAL for one in log_lines) else None
     record: LogLine | None = None
     since = 0
     for log_line, behind in zip(log_lines, _next_records(log_lines), strict=True):
@@ -415,21 +441,31 @@ def _trains_behind(mark: LogLine, before: LogLine | None, behind: LogLine | None
 def _usual_step(log_lines: Sequence[LogLine]) -> float | None:
     """What a step usually takes (ns) beside what is known to stand between two records; None where too few show it."""
     found: list[float] = []
+    inner: list[F64] = []
     before: LogLine | None = None
     other = 0
     for log_line in log_lines:
         one = said(log_line)
         if one.type is EventType.STEP:
-            done = None if before is None else said(before).step
-            took = 0 if before is None else log_line.end - before.end - other
+            end, done = (0, None) if before is None else _last_record(before)
+            took = 0 if before is None else log_line.end - end - other
             if done is not None and one.step is not None and done < one.step and abs(took) < _BEYOND_ALL:
                 found.append(took / min(one.step - done, _BEYOND_ALL))
             before, other = log_line, 0
+            if log_line.inner is not None:
+                inner.append(np.diff(log_line.inner.time, prepend=log_line.end) / log_line.inner.stride)
         elif one.type is EventType.SAVE and (took := one.took or log_line.end - log_line.time):
             other += took
         elif one.type is not EventType.ALIVE:
             before = None
+    if inner:
+        return float(np.median(np.concatenate([np.array(found), *inner])))
     return median(found) if len(found) >= _FEW_PAIRS else None
+
+
+def _last_record(log_line: LogLine) -> tuple[int, int | None]:
+    """Return the end of a record, or of the last one of the stretch that it begins, and its step."""
+    return (log_line.end, said(log_line).step) if log_line.inner is None else last_of(log_line)
 
 
 _UNITS = {"tflops": "TFLOP/s", "mfu": "%"}
@@ -445,24 +481,45 @@ def metrics_of(job: str, log_lines: Sequence[LogLine]) -> list[Metric]:
     """The metrics in log lines of a job, each in order of time; what was written twice counts once."""
     found: defaultdict[str, dict[tuple[int, int, float], None]] = defaultdict(dict)
     units: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    inner: defaultdict[str, list[tuple[I64, I64, F64]]] = defaultdict(list)
     for log_line in log_lines:
         one = said(log_line)
         if abs(log_line.time) >= _BEYOND_ALL:
             continue
+        if log_line.inner is not None:
+            for name, columns in _measured(log_line.inner):
+                inner[name].append(columns)
+                units[name][str(dict(one.detail).get("unit", _UNITS.get(name, "")))] += len(columns[0])
         step = NO_STEP if one.step is None or abs(one.step) >= _BEYOND_ALL else one.step
         sizes = {} if not one.total else {"total_steps": float(one.total)}
         for name, value in {**sizes, **one.metrics}.items():
             found[name][log_line.time, step, value] = None
             units[name][str(dict(one.detail).get("unit", _UNITS.get(name, "")))] += 1
     return [
-        Metric(job, name, units[name].most_common(1)[0][0], *_columns(sorted(rows)))
-        for name, rows in sorted(found.items())
+        Metric(job, name, units[name].most_common(1)[0][0], *_columns(sorted(found[name]), inner.get(name, ())))
+        for name in sorted({*found, *inner})
     ]
 
 
-def _columns(rows: Sequence[tuple[int, int, float]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    time, step, value = zip(*rows, strict=True)
-    return np.array(time, dtype=np.int64), np.array(step, dtype=np.int64), np.array(value, dtype=np.float64)
+def _measured(inner: Stretch) -> Iterator[tuple[str, tuple[I64, I64, F64]]]:
+    """Yield the metrics of the records of a stretch, each with its times, steps and values."""
+    sizes = {} if not inner.event.total else {"total_steps": np.full(len(inner), float(inner.event.total))}
+    for name, values in {**sizes, **inner.metrics}.items():
+        some = ~np.isnan(values)
+        yield name, (inner.time[some], inner.steps[some], values[some])
+
+
+def _columns(rows: Sequence[tuple[int, int, float]], inner: Sequence[tuple[I64, I64, F64]]) -> tuple[I64, I64, F64]:
+    """Return values with their times and steps, each once, in order. rows: in order. inner: those of stretches."""
+    time, step, value = zip(*rows, strict=True) if rows else ((), (), ())
+    whole = np.array(time, dtype=np.int64), np.array(step, dtype=np.int64), np.array(value, dtype=np.float64)
+    if not inner:
+        return whole
+    times, steps, values = (np.concatenate(columns) for columns in zip(whole, *inner, strict=True))
+    order = np.lexsort((values, steps, times))
+    columns = times[order], steps[order], values[order]
+    first = np.append(True, np.any([one[1:] != one[:-1] for one in columns], axis=0))
+    return columns[0][first], columns[1][first], columns[2][first]
 
 
 _LOSS = re.compile(
@@ -470,7 +527,7 @@ _LOSS = re.compile(
     r"[\['\"]{0,2}(-?\d{1,20}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?)",
     re.IGNORECASE,
 )
-_REMEMBERED, _LANES, _PAIRS = 1024, 16, 32
+REMEMBERED, _LANES, _PAIRS = 1024, 16, 32
 """So many steps of a lane, lanes of a program and pairs of lines are kept."""
 _TURNS = 3
 """So often the same step comes with another loss, in turns, before it is said."""
@@ -534,6 +591,26 @@ class _Said(NamedTuple):
     text: str
 
 
+class LineRun(NamedTuple):
+    """Lines about steps that rise."""
+
+    numbers: I64
+    steps: I64
+    line: Callable[[int], str]
+    """Returns one of the last lines, of which `REMEMBERED` are there."""
+    head: str = ""
+    """What is put before each line."""
+
+    def remembered(self) -> Iterator[tuple[int, tuple[int, str]]]:
+        """Yield the steps and lines that a lane keeps."""
+        for at in range(max(len(self.numbers) - REMEMBERED, 0), len(self.numbers)):
+            yield int(self.steps[at]), (int(self.numbers[at]), self.text(at))
+
+    def text(self, at: int) -> str:
+        """Return the line at a place, counted from the first one."""
+        return self.head + self.line(at - max(len(self.numbers) - REMEMBERED, 0))
+
+
 @dataclass(slots=True)
 class _Lane:
     """Lines of steps that rise, as one run prints them."""
@@ -547,6 +624,10 @@ class _Lane:
     """The last line of its last step, where a bar was drawn anew."""
     first_of_step: tuple[str, str] | None = None
     """The first line of that step, and the last of the step before."""
+    waiting: deque[LineRun] = field(default_factory=deque)
+    """Further lines, after those of `lines`."""
+    held: int = 0
+    """Number of waiting lines."""
 
     def is_carried(self, bar: bool) -> bool:
         """Return True if the first line of that step holds the loss of the step before, as a bar's does before it is
@@ -559,10 +640,40 @@ class _Lane:
     def add(self, line: int, step: int, text: str) -> None:
         self.first_of_step = text, self.final
         self.stride, self.last, self.final = step - self.last, step, text
+        if self.waiting:
+            self._hold(LineRun(np.array([line]), np.array([step]), lambda _: text))
+            return
         lines = self.lines
         lines[step] = line, text
-        if len(lines) > _REMEMBERED:
+        if len(lines) > REMEMBERED:
             del lines[next(iter(lines))]
+
+    def add_run(self, run: LineRun) -> None:
+        """Add lines that go on."""
+        many = len(run.numbers)
+        final = run.text(many - 1)
+        self.first_of_step = final, run.text(many - 2) if many > 1 else self.final
+        before = int(run.steps[-2]) if many > 1 else self.last
+        self.last, self.final = int(run.steps[-1]), final
+        self.stride = self.last - before
+        self._hold(run)
+
+    def _hold(self, run: LineRun) -> None:
+        """Let lines wait; drop the oldest, which are not remembered."""
+        self.waiting.append(run)
+        self.held += len(run.numbers)
+        while self.held - len(self.waiting[0].numbers) >= REMEMBERED:
+            self.held -= len(self.waiting.popleft().numbers)
+            self.lines.clear()
+
+    def settle(self) -> None:
+        """Let no line wait."""
+        for run in self.waiting:
+            self.lines.update(run.remembered())
+        self.waiting.clear()
+        self.held = 0
+        for step in list(self.lines)[:-REMEMBERED]:
+            del self.lines[step]
 
 
 class InTurns:
@@ -603,6 +714,21 @@ class InTurns:
             self._lanes.append(lane)
         lane.add(line, step, text)
 
+    def goes_on(self, steps: I64) -> int:
+        """Return how many lines belong to what was printed last, whatever they contain. steps: of lines, rising."""
+        if not self._lanes or steps[0] <= self._lanes[-1].last:
+            return 0
+        current = self._lanes[-1]
+        if len(self._lanes) == 1:
+            return len(steps)
+        steps = steps[:REMEMBERED]
+        others = np.flatnonzero(np.diff(steps, prepend=current.last) != current.stride)
+        return int(others[0]) if len(others) else len(steps)
+
+    def take_run(self, run: LineRun) -> None:
+        """The next lines about steps, which go on."""
+        self._lanes[-1].add_run(run)
+
     def found(self) -> Interleaved | None:
         """An example, where several runs seem to print."""
         if self._other >= max(_TURNS, self._same + 1) and not _told_apart(self._pairs, self._most):
@@ -635,6 +761,7 @@ class InTurns:
 
     def _compare(self, left: _Lane, lane: _Lane, said: _Said) -> None:
         """Note what is printed when a lane is gone on with behind lines of another one."""
+        left.settle()
         other = left.lines.get(said.step)
         if other is None:
             if said.step < left.first and lane.last < left.first and len(self._apart) < _PAIRS:

@@ -65,10 +65,12 @@ def _note_zone(code: int, placed: InferredTimes, output: Output, zone: FoundZone
     notes = output.notes
     if placed.naive and zone is not None:
         message = f"timestamps without a zone are read in {zone}, which the log collector's timestamps reveal"
-        notes.add("timezone_found", f"{message}; --timezone overrides it", code, list(placed.naive))
+        notes.add(
+            "timezone_found", f"{message}; --timezone overrides it", code, list(placed.naive), (), placed.naive_count
+        )
     elif placed.naive:
         message = f"timestamps without a zone are read as {output.clock.zone}; --timezone sets their zone"
-        notes.add("naive_timestamps", message, code, list(placed.naive), (), len(placed.naive))
+        notes.add("naive_timestamps", message, code, list(placed.naive), (), placed.naive_count)
 
 
 def note_counter(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollector) -> None:

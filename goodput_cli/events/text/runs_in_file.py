@@ -10,6 +10,7 @@ from goodput_cli.events.schema import OWN_END
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs.progress_bars import NAME as BARS
+from goodput_cli.events.text.stretches import count_of
 
 OTHER_RUN = "other run"
 """The name of an end that no line states, but steps that begin again as those of another run."""
@@ -117,11 +118,10 @@ def _move(rows: list[LogLine], run: _Run) -> None:
 
 def _main_writer(log_lines: Sequence[LogLine]) -> tuple[str, str] | None:
     """Return the format and stream with most records of steps whose number is that of all training."""
-    counts = Counter(
-        (one.format, log_line.stream)
-        for log_line in log_lines
-        if (one := said(log_line)).type is EventType.STEP
-        and one.format != BARS
-        and (one.running is None or one.running.of is None or one.running.epoch is not None)
-    )
+    counts: Counter[tuple[str, str]] = Counter()
+    for log_line in log_lines:
+        one = said(log_line)
+        is_whole = one.running is None or one.running.of is None or one.running.epoch is not None
+        if one.type is EventType.STEP and one.format != BARS and is_whole:
+            counts[one.format, log_line.stream] += count_of([log_line])
     return counts.most_common(1)[0][0] if counts else None

@@ -11,23 +11,27 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
+from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
 
-from goodput_cli.arrays import I64
+from goodput_cli.arrays import I64, distinct, merged
 from goodput_cli.events.formats.base import ParsedPart, without_records
 from goodput_cli.events.json_documents import json_in
 from goodput_cli.events.signs import UntimedRecoveryEvent
+from goodput_cli.events.text.bar_columns import BarFinder, States
 from goodput_cli.events.text.calm_bars import CalmBars
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_say
 from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, UNREAD_STEPS, Hit, LineRules, Lines
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
-from goodput_cli.events.text.meaning import Interleaved, InTurns, loss_in
+from goodput_cli.events.text.meaning import REMEMBERED, Interleaved, InTurns, LineRun, loss_in
 from goodput_cli.events.text.programs.progress_bars import NAME, counted_bar, counted_step, thinned
 from goodput_cli.events.text.sign_lines import signs_in
-from goodput_cli.events.text.stamps import Bare, StampError, bare, is_kernel_log, placed_stamp, stamp_or_none
+from goodput_cli.events.text.stamps import Bare, Stamp, StampError, bare, is_kernel_log, placed_stamp, stamp_or_none
+from goodput_cli.events.text.step_columns import Records, StepFinder
+from goodput_cli.events.text.stretches import EDGE, Inner, inner_records, stretch_of
 from goodput_cli.events.text.templates import LineReader, ReadLine
 from goodput_cli.sources.base import RawBatch, Record
 
@@ -66,14 +70,38 @@ class _Content:
     """Lines that may report a death."""
     signs: list[UntimedRecoveryEvent] = field(default_factory=list)
     kinds: Mapping[int, Kind] = field(default_factory=dict)
+    is_compared: bool = False
+    """Whether its lines were told apart by `kinds`."""
     losses: dict[int, float] = field(default_factory=dict)
     bars: CalmBars = field(default_factory=CalmBars)
+
+
+class _Skipped(NamedTuple):
+    """The inner records of a stretch."""
+
+    records: Records
+    inner: Inner
+    lines: I64
+    """Those of the block."""
+
+
+class _Hits(NamedTuple):
+    """The lines of a block on which rules are tried."""
+
+    lines: I64
+    """Without the inner records of stretches."""
+    skipped: Mapping[int, _Skipped]
+    """The inner records of each stretch, by the line before them."""
+    states: Sequence[States]
+    """States of bars in a row, in order of lines."""
 
 
 class TextLines:
     """Reads a document of text (see `DocumentReader`)."""
 
     by_line = True
+    reads_columns = True
+    """Whether records of steps in a row are read as columns. False only in tests."""
 
     def __init__(self, rules: LineRules, source: str = "") -> None:
         self._rules = rules
@@ -89,6 +117,8 @@ class TextLines:
         self._turns: dict[tuple[object, ...], InTurns] = {}  # who prints steps, by format, stream and bar
         self._groups: dict[str, str] = {}  # the first stream of those whose names differ in numbers only
         self._interleaved: Interleaved | None = None  # where several seemed to print, of streams followed no more
+        self._steps = StepFinder(rules, self._reader) if self.reads_columns else None
+        self._drawn = BarFinder(rules, self._reader) if self.reads_columns else None
 
     def feed(self, batch: RawBatch) -> ParsedPart:
         """What the next lines say."""
@@ -96,15 +126,16 @@ class TextLines:
         block = Lines(data)
         self._begin = None
         read = _Content(block, batch.first_line)
-        self._read_hits(read, block.short() if self._rules.reads_all else block.found(self._rules.anchors))
         stamped = block.stamped()
+        self._read_hits(read, self._hits(block, stamped[0]))
         read.placed += self._clocks(block, stamped, np.array(read.meant, dtype=np.int64), batch.first_line)
         log_lines = [log_line for _, log_line in thinned(sorted(read.placed, key=itemgetter(0)))]
         unread = self._unread_steps(block, batch.first_line, read.said)
         records, lines = _objects(block, batch.first_line)
-        noise = block.count - len(np.unique(block.number[read.meant])) - len(records)
+        meant = len(distinct(np.sort(block.number[read.meant]))) if block.has_returns else len(read.meant)
+        noise = block.count - meant - len(records)
         if read.worth or not self._observer.is_idle:
-            for hit in read.bars.skipped:
+            for hit in block.hits(np.array(read.bars.skipped, dtype=np.int64)):
                 self._read_skipped(read, hit)
         seen = self._observer.feed(block, batch.first_line, read.worth, read.said, stamped[0], read.kinds)
         if batch.first_line == 1:
@@ -116,12 +147,81 @@ class TextLines:
                         interleaved=interleaved)  # fmt: skip
         return ParsedPart(records, np.array(lines, dtype=np.int64), text=part)
 
-    def _read_hits(self, read: _Content, hits: I64) -> None:
+    def _hits(self, block: Lines, stamped: I64) -> _Hits:
+        """Return the lines of a block on which rules are tried."""
+        records = None if self._steps is None else self._steps.find(block)
+        drawn = None if self._drawn is None else self._drawn.find(block)
+        known = [*([] if records is None else [records.at]), *([] if drawn is None else [drawn.lines])]
+        others = merged(*known) if known else None
+        hits = block.short() if self._rules.reads_all else block.found(self._rules.anchors, others)
+        if others is not None:
+            hits = merged(hits, others)
+        skipped: dict[int, _Skipped] = {}
+        kept = np.ones(len(hits), dtype=np.bool_)
+        edge = EDGE + max(_LOSSES - self._lost, 0)
+        for inner in [] if records is None else inner_records(records, hits, stamped, edge):
+            assert records is not None
+            lines = records.at[inner.begin : inner.end]
+            begin = int(np.searchsorted(hits, lines[0]))
+            kept[begin : begin + len(lines)] = False
+            skipped[int(hits[begin - 1])] = _Skipped(records, inner, lines)
+        return _Hits(hits[kept], skipped, [] if drawn is None else [*drawn.in_rows(block, hits)])
+
+    def _read_hits(self, read: _Content, found: _Hits) -> None:
         """Read the lines of a block in which a literal of a rule was found."""
-        compared = len(hits)
-        for place, hit in enumerate(read.block.hits(hits)):
-            if self._worth >= BEGINS and compared == len(hits) and not read.kinds:
-                compared = place
+        hits = found.lines
+        done = 0
+        for states in found.states:
+            begin = int(np.searchsorted(hits, states.lines[0]))
+            end = int(np.searchsorted(hits, states.lines[-1], side="right"))
+            self._read_each(read, found, done, begin)
+            self._read_states(read, found, states, begin)
+            done = end
+        self._read_each(read, found, done, len(hits))
+        for hit in read.bars.waiting():
+            read.placed += self._read_skipped(read, hit)
+
+    def _read_states(self, read: _Content, found: _Hits, states: States, first: int) -> None:
+        """Read states of a bar, of which few have to be looked at one by one. first: the place of the first one."""
+        at = 0
+        while at < len(states.lines):
+            ahead = self._skip_states(read, states, at)
+            if not ahead:
+                ahead = 1
+                self._read_each(read, found, first + at, first + at + 1)
+            at += ahead
+
+    def _skip_states(self, read: _Content, states: States, at: int) -> int:
+        """Skip states of a bar from a place on; return how many were skipped."""
+        if self._lost < _LOSSES or read.kinds:
+            return 0
+        ahead = read.bars.next_states(states.fields, states.done[at:], states.elapsed[at:])
+        if ahead is None:
+            return 0
+        bar, count = ahead
+        last = int(states.lines[at + count - 1])
+        if read.block.first[last] != last:
+            begin = self._begin_of(read.block, int(read.block.first[last]))
+            if begin.stream or begin.collected is not None:
+                return 0
+        turn = self._turn((NAME, "", "", (bar.name, bar.epoch, bar.total), False))
+        count = turn.goes_on(states.done[at : at + count])
+        if not count:
+            return 0
+        rows = slice(at, at + count)
+        lines, done = states.lines[rows], states.done[rows]
+        texts = read.block.texts(lines[-REMEMBERED:], 0)
+        turn.take_run(LineRun(read.first_line + read.block.number[lines], done, texts))
+        read.bars.skip(read.block.hits(lines[-1:]), lines, int(done[-1]), int(states.elapsed[rows][-1]))
+        read.meant += lines.tolist()
+        return count
+
+    def _read_each(self, read: _Content, found: _Hits, begin: int, end: int) -> None:
+        """Read the lines in which a literal was found from one place to another."""
+        hits = found.lines
+        for place, hit in enumerate(read.block.hits(hits[begin:end]), begin):
+            if self._worth >= BEGINS and not read.is_compared:
+                read.is_compared = True
                 read.kinds = self._storms.kinds(read.block, hits[place:])
             kind = read.kinds.get(hit.at)
             if kind is not None and kind.quiet:
@@ -130,8 +230,37 @@ class TextLines:
                 read.meant.append(hit.at)
             else:
                 self._read_hit(read, hit, kind)
-        for hit in read.bars.waiting():
-            read.placed += self._read_skipped(read, hit)
+            skipped = found.skipped.get(hit.at)
+            if skipped is not None and not self._keep_columns(read, skipped):
+                for inner in read.block.hits(skipped.lines):
+                    self._read_hit(read, inner, None)
+
+    def _keep_columns(self, read: _Content, skipped: _Skipped) -> bool:
+        """Add the inner records of a stretch to the log line before them, and follow their steps; return False if they
+        have to be read one by one."""
+        records, (begin, end, stride), lines = skipped
+        kind = records.kinds[int(records.kind[begin])]
+        before = read.placed[-1][1] if read.placed else None
+        if before is None or before.event is None or before.event.step is None or before.stamp is None:
+            return False
+        number = read.first_line + read.block.number[lines]
+        next_line = int(read.first_line + read.block.number[records.at[end]])
+        stretch = stretch_of(records, skipped.inner, number, next_line)
+        follows = (before.stream, before.event.step) == (kind.stream, stretch.first - stride)
+        if not follows or before.stamp != Stamp(int(records.ns[begin - 1]), kind.zone, kind.whole):
+            return False
+        turns = [(self._turn((kind.event.format, kind.stream, "", None, False)), "")]
+        group = _NUMBERED.sub("", kind.stream)
+        if kind.stream and self._groups.setdefault(group, kind.stream) == kind.stream:
+            turns.append((self._turn((kind.event.format, None)), f"{group} "))
+        text = read.block.texts(lines[-REMEMBERED:], kind.cut)
+        if any(turn.goes_on(stretch.steps[:2]) < min(len(stretch), 2) for turn, _ in turns):
+            return False
+        for turn, head in turns:
+            turn.take_run(LineRun(number, stretch.steps, text, head))
+        before.inner = stretch
+        read.meant += lines.tolist()
+        return True
 
     def _read_hit(self, read: _Content, hit: Hit, kind: Kind | None) -> None:
         found, more, reason = self._read(read.block, hit, read.first_line, read.signs)
@@ -291,7 +420,7 @@ class TextLines:
         keys = 2 * (gaps * (len(names) + 1) + streams) + block.without_day(lines, columns)
         _, first = np.unique(keys, return_index=True)
         _, last = np.unique(keys[::-1], return_index=True)
-        for at in np.union1d(first, len(keys) - 1 - last).tolist():
+        for at in merged(first, len(keys) - 1 - last).tolist():
             row = int(lines[at])
             line = bare(block.text(row))
             stream, stamp = names[int(streams[at])], stamp_or_none(line.text)

@@ -125,6 +125,15 @@ class LineReader:
         """Return the template of a line; None if it is not stored."""
         return self._templates[hit.overwritten].get(hit.masked)
 
+    def template(self, raw: str, key: bytes, overwritten: bool = False) -> Template | None:
+        """Return the template of a line, which is stored now; None if its digits decide how it is read. key: the line
+        with its digits masked."""
+        templates = self._templates[overwritten]
+        if key not in templates:
+            _bound(templates)
+            templates[key] = self._template(raw, key, overwritten)
+        return templates[key]
+
     def read(self, hit: Hit) -> ReadLine:
         """Return the content of a line of a block."""
         key, overwritten = hit.masked, hit.overwritten

@@ -42,11 +42,13 @@ from goodput_cli.events.text.log_lines import (
     EventType,
     LogLine,
     ParsedEvent,
+    Stretch,
     save_detail,
 )
 from goodput_cli.events.text.meaning import event_lines, said
 from goodput_cli.events.text.programs import launcher, megatron, megatron_process, mllog, nemo_rl
 from goodput_cli.events.text.stamps import Stamp, Zone
+from goodput_cli.events.text.stretches import apart_in_time
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -97,11 +99,16 @@ def add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[LogLin
     if len(kept) < len(events):
         lines = sorted({log_line.line for log_line in events if not _is_possible(log_line)})
         output.notes.add("bad_value", "a time outside 1970 to 2255, or a step out of range; dropped", source, lines)
-    rows = [row for log_line in kept for row in _rows_of(log_line, output, name)]
+    rows: list[dict[str, int]] = []
+    stretches: list[tuple[int, dict[str, int | I64]]] = []
+    for log_line in kept:
+        rows += _rows_of(log_line, output, name)
+        if log_line.inner is not None:
+            stretches.append((len(rows), {**rows[-1], **_columns_of(log_line.inner)}))
     if not rows:
         return
-    size = len(rows)
-    whole = {column: np.array([row[column] for row in rows], dtype=np.int64) for column in _COLUMNS}
+    whole = {column: _column(column, rows, stretches) for column in _COLUMNS}
+    size = len(whole["time"])
     origin = Origin(
         source,
         np.arange(size, dtype=np.int64),
@@ -127,6 +134,27 @@ def add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[LogLin
 
 
 _COLUMNS = ("time", "end", "kind", "edge", "step", "step_time", "rank", "label", "detail", "line", "entry", "writer")
+
+
+def _columns_of(stretch: Stretch) -> dict[str, int | I64]:
+    """Return the values of the records of a stretch that differ from those of the record before it."""
+    each = NONE if stretch.step_time is None else stretch.step_time
+    return {
+        "time": stretch.time, "end": stretch.time, "step": stretch.steps, "step_time": each, "line": stretch.line,
+    }  # fmt: skip
+
+
+def _column(name: str, rows: Sequence[Mapping[str, int]], stretches: Sequence[tuple[int, Mapping[str, Any]]]) -> I64:
+    """Return a column of rows, with those of stretches behind so many of them."""
+    column = np.array([row[name] for row in rows], dtype=np.int64)
+    if not stretches:
+        return column
+    pieces: list[I64] = []
+    at = 0
+    for begin, stretch in stretches:
+        pieces += [column[at:begin], np.broadcast_to(np.int64(stretch[name]), len(stretch["time"]))]
+        at = begin
+    return np.concatenate([*pieces, column[at:]])
 
 
 def _is_possible(log_line: LogLine) -> bool:
@@ -214,7 +242,7 @@ _DEATHS = (EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED)
 def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = ()) -> list[LogLine]:
     """What the log lines of one source mean, in order of lines within a format, then of time. seen: what it says of
     deaths."""
-    log_lines = launcher.begun_anew(log_lines)
+    log_lines = launcher.begun_anew(apart_in_time([*log_lines]))
     by_format: defaultdict[str, list[LogLine]] = defaultdict(list)
     alive: defaultdict[str, list[LogLine]] = defaultdict(list)
     for log_line in log_lines:

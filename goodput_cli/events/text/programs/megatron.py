@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from goodput_cli.arrays import F64
 from goodput_cli.events.inside import FEWEST, MOST, MOST_RANKS, PhaseName, PhaseTime
 from goodput_cli.events.schema import ASYNCHRONOUS, BATCH_SIZE, Edge
 from goodput_cli.events.text.log_lines import (
@@ -24,6 +27,7 @@ from goodput_cli.events.text.log_lines import (
     whole,
 )
 from goodput_cli.events.text.stamps import read_dated
+from goodput_cli.events.text.step_columns import FieldColumns, StepColumns
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -62,6 +66,26 @@ def _iteration(found: Any) -> ParsedEvent:
         if value is not None and value > 0:
             one.metrics[name] = float(value)
     return one
+
+
+def _iterations(found: FieldColumns) -> StepColumns | None:
+    """Read iterations as columns."""
+    unit, step, total = _UNITS[found.word("unit") or ""], found.whole("step"), found.whole("total")
+    each = found.duration("each", unit)
+    if step is None or total is None or each is None:
+        return None
+    good = (step > 0) & (step != total)
+    place = found.place("rest")
+    metrics: dict[str, F64] = {}
+    for name, size in _SIZES.items():
+        said_size = size.search(found.text, place.start, place.stop)
+        if said_size is None:
+            continue
+        values = found.decimal(slice(*said_size.span("value")))
+        if values is None:
+            return None
+        metrics[name] = np.where(values > 0, values, np.nan)
+    return StepColumns(step, good, each, {"total": total}, metrics)
 
 
 def _moment(found: Any) -> ParsedEvent:
@@ -186,6 +210,7 @@ RULES = (
         ),
         _iteration,
         "iteration",
+        columns=_iterations,
     ),
     LineRule(NAME, "] datetime: ",
              pattern(rf"\[(?P<what>(?!Start training\])[^\[\]]+)\] datetime: (?P<time>{_TIME})"), _moment, "datetime"),

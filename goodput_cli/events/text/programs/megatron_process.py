@@ -11,6 +11,7 @@ from goodput_cli.events.schema import EVAL_LABEL, OWN_END, Edge, SaveState
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, changed, save_detail
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.programs.megatron import LEFT, NAME, phase_of
+from goodput_cli.events.text.stretches import last_of
 
 _ABOUT = 1.1
 """Maximum ratio between the times of unlogged steps and of those before."""
@@ -283,13 +284,15 @@ def _without_first_counted_twice(records: Sequence[LogLine], interval: int | Non
     For example, with an interval of 10, a run that resumes from 500 prints 501, and then 510 with the mean of all ten.
     """
     for at in range(len(records) - 1):
+        if records[at].inner is not None:  # the next record is none of these two
+            continue
         first, second = records[at].event, records[at + 1].event
-        before = records[at - 1].event if at else None
+        before = last_of(records[at - 1])[1] if at else None
         later = records[at + 2].event if at + 2 < len(records) else None
         if first is None or second is None or first.step is None or second.step is None:
             continue
         counted = interval or (later.step - second.step if later and later.step else None)
-        is_first = before is None or before.step is None or first.step != before.step + (counted or 0)
+        is_first = before is None or first.step != before + (counted or 0)
         apart = second.step - first.step
         if not is_first or counted is None or counted < 3 or apart != counted - 1 or second.step % counted:
             continue

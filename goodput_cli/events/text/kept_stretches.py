@@ -1,0 +1,61 @@
+"""Which sources keep their stretches: those whose records are compared with nothing but the records next to them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from goodput_cli.events.formats.base import RUNS
+from goodput_cli.events.text.collector import CollectedSource
+from goodput_cli.events.text.log_lines import EventType, LogLine, Running
+from goodput_cli.events.text.programs import mllog
+from goodput_cli.events.text.programs.launcher import SACCT
+from goodput_cli.events.text.programs.progress_bars import bar_of
+from goodput_cli.events.text.programs.runs import RUN_LINES
+from goodput_cli.events.text.stamps import have_one_fraction
+from goodput_cli.events.text.stretches import apart_from_lines, expanded, has_stretches
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+_OF_OTHERS = (SACCT, mllog.NAME, RUNS, RUN_LINES)
+"""Formats whose lines are compared with records of steps of others."""
+
+
+def with_stretches(source: CollectedSource, alone: bool) -> CollectedSource:
+    """Return a source without the stretches whose records are compared with other lines than those next to them.
+
+    alone: whether it is the only source of the log.
+    """
+    if not has_stretches(source.log_lines):
+        return source
+    if alone and _keeps_stretches(source):
+        return replace(source, log_lines=apart_from_lines(source.log_lines, [one.line for one in source.seen]))
+    return replace(source, log_lines=expanded(source.log_lines))
+
+
+def _keeps_stretches(source: CollectedSource) -> bool:
+    """Return True if one format, with timestamps, counts steps, and no other line is about these."""
+    events = [one.event for one in source.log_lines if one.event is not None]
+    if len({one.format for one in events if one.type is EventType.STEP}) != 1:
+        return False
+    if source.events or source.tracked or source.processes or _has_one_fraction(source.log_lines):
+        return False
+    if any(_is_counted(one.running) or one.format in _OF_OTHERS for one in events):
+        return False
+    # Megatron counts its first iteration twice, at a distance that its arguments name
+    interval = next((one.job for one in events if one.name == "log_interval"), "")
+    return not any(bar_of(one) is not None or _is_compared(one, interval) for one in source.log_lines)
+
+
+def _is_counted(running: Running | None) -> bool:
+    """Return True if other lines have to be known to tell the step or the time of a line."""
+    return running is not None and running != Running(running.epoch or 0, running.of)
+
+
+def _is_compared(log_line: LogLine, interval: str) -> bool:
+    inner = log_line.inner
+    return inner is not None and (inner.event.common or str(inner.stride + 1) == interval)
+
+
+def _has_one_fraction(log_lines: list[LogLine]) -> bool:
+    """Return True if somebody may have invented the fractions of seconds."""
+    times = [one.stamp.ns for one in log_lines if one.stamp is not None]
+    return have_one_fraction(times) and times[0] % NS_PER_SECOND != 0

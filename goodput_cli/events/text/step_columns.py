@@ -1,0 +1,312 @@
+"""Records of steps of a block as columns: lines that differ in nothing but digits have their numbers at one place.
+
+A template is decided once: by one of its lines, whose content as columns has to equal what its rule reads in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from goodput_cli.arrays import F64, I64, Characters, Mask
+from goodput_cli.events.text.date_places import DatePlace, minute_of
+from goodput_cli.events.text.digit_values import masked
+from goodput_cli.events.text.line_shapes import MASK, LineShapes
+from goodput_cli.events.text.lines import LineRules, Lines
+from goodput_cli.events.text.log_lines import LONGEST_SECONDS, BadValueError, EventType, ParsedEvent, Running, changed
+from goodput_cli.events.text.stamps import StampError, Zone
+from goodput_cli.events.text.templates import Fields, LineReader, Template, TextMatch
+from goodput_cli.events.values import us_column
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+_DIGITS = 15
+"""Numbers of more digits are read one by one."""
+_NUMBER = re.compile(r"0[0,]*(?:\.0*)?")
+_ZERO = ord("0")
+_CLOCK = 19
+"""Characters of `2026-03-01 10:00:00`."""
+_MINUTE_DIGITS = (0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15)
+_LAST_SECOND = 60
+
+
+class FieldColumns:
+    """The fields of lines of one template. Numbers that are not written as digits with a point are None."""
+
+    def __init__(self, text: str, fields: Fields, take: Any) -> None:
+        """text: one of the lines. take: returns uint8[n, stop - start], the characters from start to stop."""
+        self.text = text
+        """One of the lines."""
+        self._fields, self._take = fields, take
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the fields."""
+        return self._fields.names
+
+    def has(self, name: str) -> bool:
+        """Return True if the lines contain a field."""
+        return self._fields.places.get(name) is not None
+
+    def place(self, name: str) -> slice:
+        """Return the place of a field that the lines contain."""
+        place = self._fields.places[name]
+        assert place is not None
+        return place
+
+    def word(self, name: str) -> str | None:
+        """Return the text of a field that is the same in all lines; None if it contains digits."""
+        text = self.text[self.place(name)]
+        return None if any(char.isdigit() for char in text) else text
+
+    def whole(self, name: str) -> I64 | None:
+        """Return whole numbers of a field."""
+        found = self._digits(self.place(name))
+        return None if found is None or found[1] is not None else found[0]
+
+    def decimal(self, place: slice) -> F64 | None:
+        """Return the numbers at a place, each the float64 that is nearest to what is written."""
+        found = self._digits(place)
+        if found is None:
+            return None
+        values = found[0].astype(np.float64)
+        return values if not found[1] else values / 10.0 ** found[1]
+
+    def duration(self, name: str, unit: float) -> I64 | None:
+        """Return the durations of a field in ns. unit: s."""
+        values = self.decimal(self.place(name))
+        if values is None or not bool((values * unit < LONGEST_SECONDS).all()):
+            return None
+        return us_column(values * unit)
+
+    def time_per(self, name: str) -> I64 | None:
+        """Return the times of rates (1/s) of a field in ns."""
+        values = self.decimal(self.place(name))
+        if values is None or not bool((values > 1 / LONGEST_SECONDS).all()):
+            return None
+        return us_column(1.0 / values)
+
+    def _digits(self, place: slice) -> tuple[I64, int | None] | None:
+        """Return the numbers without their points, and how many digits stand behind those; None: they have none."""
+        text = self.text[place]
+        at = [column for column, char in enumerate(text) if char.isdigit()]
+        if not text.isascii() or len(at) > _DIGITS or not _NUMBER.fullmatch(masked(text)):
+            return None
+        point = text.find(".")
+        return number_in(self._take(place.start, place.stop), at), None if point < 0 else sum(one > point for one in at)
+
+
+def number_in(characters: Characters, columns: Any) -> I64:
+    """Return the numbers that digits in some columns spell."""
+    values = (characters[:, columns] - np.uint8(_ZERO)).astype(np.float64)
+    powers = 10.0 ** np.arange(len(columns) - 1, -1, -1)
+    whole: I64 = (values @ powers).astype(np.int64)  # each sum is below 2^53
+    return whole
+
+
+@dataclass
+class StepColumns:
+    """The records of lines of one template."""
+
+    step: I64
+    good: Mask
+    """Whether the rule reads a record in the line; all else of its row is only then of use."""
+    step_time: I64 | None = None
+    same: dict[str, I64] = field(default_factory=dict)
+    """The same in all records of a stretch: `total` (steps), `epochs`, `epoch`, `of` (steps of an epoch)."""
+    metrics: dict[str, F64] = field(default_factory=dict)
+    """NaN where the line contains none."""
+
+
+class Kind(NamedTuple):
+    """What records of steps have in common that may stand in one stretch."""
+
+    event: ParsedEvent
+    stream: str
+    zone: Zone
+    whole: bool
+    cut: int
+    """Characters before the text of a line."""
+    has_time: bool
+    """Whether the records contain step times."""
+    same: tuple[str, ...]
+    """See `StepColumns`."""
+
+
+@dataclass
+class Records:
+    """Records of steps in a block, in order of lines."""
+
+    at: I64
+    """The lines of the block."""
+    kind: I64
+    kinds: list[Kind]
+    ns: I64
+    step: I64
+    step_time: I64
+    same: dict[str, I64]
+    metrics: dict[str, F64]
+
+    def event(self, row: int) -> ParsedEvent:
+        """Return what the records of a stretch have in common. row: of one of them."""
+        kind = self.kinds[int(self.kind[row])]
+        return changed(kind.event, **_in_common({name: int(self.same[name][row]) for name in kind.same}))
+
+    def take(self, rows: Any) -> Records:
+        """Return some of the records."""
+        columns = (self.ns[rows], self.step[rows], self.step_time[rows])
+        same, metrics = ({name: one[rows] for name, one in some.items()} for some in (self.same, self.metrics))
+        return Records(self.at[rows], self.kind[rows], self.kinds, *columns, same, metrics)
+
+
+class _Shape(NamedTuple):
+    """How the lines of a template become records."""
+
+    template: Template
+    prefix: bytes
+    text: str
+    date: DatePlace
+    kind: int
+
+
+class StepFinder:
+    """Finds the records of steps of a document that can be read as columns."""
+
+    def __init__(self, rules: LineRules, reader: LineReader) -> None:
+        self._rules, self._reader = rules, reader
+        self._shapes = LineShapes(self._prefix_of, self._made)
+        self._kinds: dict[tuple[Any, ...], int] = {}
+        self._events: list[Kind] = []
+
+    def find(self, block: Lines) -> Records | None:
+        """Return the records in a block, of lines that no carriage return parts; None if there are none."""
+        found: list[tuple[I64, int, StepColumns, I64]] = []
+        for lines, shape in self._shapes.alike(block, block.is_alone):
+            columns = self._columns(block, lines, shape)
+            if columns is not None:
+                found.append((lines, shape.kind, *columns))
+        return self._joined(found) if found else None
+
+    def _prefix_of(self, raw: bytes, key: bytes) -> int | None:
+        """Return the length of the prefix of a line that one rule reads, as columns; None for others."""
+        if not raw.isascii() or b"%|" in raw or self._rules.anchors.search(raw) is None:
+            return None
+        template = self._reader.template(raw.decode(), key)
+        if template is None or len(template.rules) != 1 or template.signs or template.cut < 0:
+            return None
+        rule, date = template.rules[0].rule, template.date
+        return None if rule.columns is None or rule.also or date is None or date.at < 0 else template.cut
+
+    def _made(self, raw: bytes) -> _Shape | None:
+        template = self._reader.template(raw.decode(), raw.translate(MASK))
+        assert template is not None
+        fields, date = template.rules[0], template.date
+        assert date is not None
+        line = template.bare(raw.decode())
+        try:
+            event = fields.rule.read(TextMatch(line.text, fields.places, fields.names))
+            stamp = date.read_here(line.text)
+        except (BadValueError, StampError):
+            return None
+        if event is None or stamp is None or event.type is not EventType.STEP or event.step is None:
+            return None
+        shape = _Shape(template, raw[: template.cut], line.text, date, -1)
+        columns = self._columns(Lines(raw + b"\n"), np.zeros(1, dtype=np.int64), shape)
+        if columns is None or not columns[0].good[0]:
+            return None
+        one, ns = columns
+        metrics = {name: float(values[0]) for name, values in one.metrics.items() if not np.isnan(values[0])}
+        same = changed(
+            event,
+            step=int(one.step[0]),
+            step_time=None if one.step_time is None else int(one.step_time[0]),
+            metrics=metrics,
+            **_in_common({name: int(values[0]) for name, values in one.same.items()}),
+        )
+        if same != event or int(ns[0]) != stamp.ns:
+            return None
+        has = one.step_time is not None, tuple(sorted(one.same))
+        rule = (id(fields.rule), line.stream, stamp.zone, stamp.whole, template.cut, *has)
+        number = self._kinds.setdefault(rule, len(self._events))
+        if number == len(self._events):
+            self._events.append(Kind(event, line.stream, stamp.zone, stamp.whole, template.cut, *has))
+        return shape._replace(kind=number)
+
+    def _columns(self, block: Lines, lines: I64, shape: _Shape) -> tuple[StepColumns, I64] | None:
+        """Return the records of lines of a shape, and their timestamps."""
+        cut = len(shape.prefix)
+
+        def take(start: int, stop: int) -> Characters:
+            return block.columns(lines, stop - start, cut + start)
+
+        fields = shape.template.rules[0]
+        assert fields.rule.columns is not None
+        columns = fields.rule.columns(FieldColumns(shape.text, fields, take))
+        if columns is None:
+            return None
+        ns, good = _dates(shape.date, shape.text, take)
+        columns.good = columns.good & good
+        return columns, ns
+
+    def _joined(self, found: list[tuple[I64, int, StepColumns, I64]]) -> Records:
+        def column(values: Any) -> Any:
+            return np.concatenate([values(*one) for one in found])
+
+        def numbers(values: I64 | None, lines: I64) -> I64:
+            return np.full(len(lines), -1, dtype=np.int64) if values is None else values
+
+        names = sorted({name for _, _, one, _ in found for name in one.metrics})
+        in_common = sorted({name for _, _, one, _ in found for name in one.same})
+        at = column(lambda lines, *_: lines)
+        good = column(lambda _, __, one, ___: one.good)
+        order = np.flatnonzero(good)
+        order = order[np.argsort(at[order], kind="stable")]
+        metrics = {
+            name: column(lambda lines, _, one, __, name=name: one.metrics.get(name, np.full(len(lines), np.nan)))
+            for name in names
+        }
+        return Records(
+            at,
+            column(lambda lines, kind, *_: np.full(len(lines), kind, dtype=np.int64)),
+            self._events,
+            column(lambda _, __, ___, ns: ns),
+            column(lambda _, __, one, ___: one.step),
+            column(lambda lines, _, one, __: numbers(one.step_time, lines)),
+            {
+                name: column(lambda lines, _, one, __, name=name: numbers(one.same.get(name), lines))
+                for name in in_common
+            },
+            metrics,
+        ).take(order)
+
+
+def _in_common(same: Mapping[str, int]) -> dict[str, Any]:
+    """Return the values of an event that records of a stretch have in common."""
+    running = Running(same["epoch"], same.get("of")) if "epoch" in same else None
+    return {"total": same.get("total"), "epochs": same.get("epochs"), "running": running}
+
+
+def _dates(date: DatePlace, text: str, take: Any) -> tuple[I64, Mask]:
+    """Return the timestamps of lines, and which of them are times."""
+    characters = take(date.at, date.at + _CLOCK)
+    minute = number_in(characters, _MINUTE_DIGITS)
+    second = number_in(characters, (17, 18))
+    changes = np.flatnonzero(np.append(True, minute[1:] != minute[:-1]))
+    of_minute = [_minute(text[date.at : date.at + 16], int(one)) for one in minute[changes].tolist()]
+    spread = np.repeat(np.array([-1 if one is None else one for one in of_minute]), np.diff([*changes, len(minute)]))
+    ns = spread + second * NS_PER_SECOND
+    digits = date.fraction.stop - (date.fraction.start or 0)
+    if digits:
+        ns += number_in(take(date.fraction.start, date.fraction.stop), range(digits)) * 10 ** (9 - digits)
+    return ns, (spread >= 0) & (second <= _LAST_SECOND)
+
+
+def _minute(text: str, digits: int) -> int | None:
+    """Return the ns of a minute that is written with these digits, as one that is written in a text."""
+    shown = list(text)
+    for column, digit in zip(_MINUTE_DIGITS, f"{digits:012d}", strict=True):
+        shown[column] = digit
+    return minute_of("".join(shown))

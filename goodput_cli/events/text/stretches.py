@@ -1,0 +1,200 @@
+"""Stretches of records of steps: where they are in a block, and where they have to be log lines again.
+
+The first and last few records of a stretch are log lines, so that what stands next to them is decided as usual.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from goodput_cli.arrays import F64, I64, Mask
+from goodput_cli.events.text.log_lines import ENDS, LogLine, Stretch
+from goodput_cli.events.text.stamps import Zone
+from goodput_cli.events.text.step_columns import Records
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_MINUTE, NS_PER_SECOND
+
+EDGE = 3
+"""So many records at each end of a stretch are log lines."""
+_FEWEST = 4
+"""Fewer inner records are log lines, too."""
+_FARTHEST = 30 * NS_PER_DAY
+"""Records that are farther apart are in two stretches."""
+
+
+class Inner(NamedTuple):
+    """The inner records of a stretch: rows of `Records`."""
+
+    begin: int
+    end: int
+    stride: int
+
+
+def inner_records(records: Records, hits: I64, stamped: I64, first: int) -> list[Inner]:
+    """Return the inner records of each stretch of a block.
+
+    hits: the lines on which rules are tried, ascending, those of records among them.
+    stamped: all lines with a timestamp.
+    first: how many records at the beginning of a stretch are log lines.
+    """
+    links = _links(records, hits, stamped)
+    stride = np.diff(records.step)
+    begins = links.copy()
+    begins[1:] &= ~links[:-1] | (stride[1:] != stride[:-1])
+    bounds = np.append(np.flatnonzero(begins | ~links), len(links))
+    places = np.flatnonzero(begins[bounds[:-1]])
+    long = bounds[places + 1] - bounds[places] >= _FEWEST
+    found: list[Inner] = []
+    for place in places[long].tolist():
+        begin, end = int(bounds[place]), int(bounds[place + 1])
+        found += _inner(records, begin, end, int(stride[begin]), first)
+    return found
+
+
+def _links(records: Records, hits: I64, stamped: I64) -> Mask:
+    """Return bool[n - 1]: whether a record and the one before it may be in one stretch."""
+    at, ns = records.at, np.diff(records.ns)
+    places = np.searchsorted(hits, at)
+    clocks = np.searchsorted(stamped, at[1:]) - np.searchsorted(stamped, at[:-1], side="right")
+    links: Mask = (np.diff(places) == 1) & (clocks == 0) & (np.diff(records.kind) == 0)
+    for values in records.same.values():
+        links &= np.diff(values) == 0
+    links &= (np.diff(records.step) > 0) & (ns >= 0) & (ns < _FARTHEST)
+    return links
+
+
+def _inner(records: Records, first: int, last: int, stride: int, edge: int) -> Iterator[Inner]:
+    """Yield the inner records of those from `first` to `last`: all at the time of an edge are at the edge."""
+    ns = records.ns[first : last + 1]
+    final = int(np.searchsorted(ns, ns[-1]))
+    tail = min(len(ns) - EDGE, final - 1)
+    if tail > 0:
+        tail = int(np.searchsorted(ns, ns[tail]))
+    if tail - edge >= _FEWEST:
+        yield Inner(first + edge, first + tail, stride)
+
+
+def stretch_of(records: Records, inner: Inner, line: I64, next_line: int) -> Stretch:
+    """Return inner records as a stretch. line: the number of the line of each. next_line: that of the next record."""
+    begin, end, stride = inner
+    kind = records.kinds[int(records.kind[begin])]
+    return Stretch(
+        records.event(begin),
+        kind.stream,
+        kind.zone,
+        kind.whole,
+        line,
+        records.ns[begin:end].copy(),
+        int(records.step[begin]),
+        stride,
+        records.step_time[begin:end].copy() if kind.has_time else None,
+        {name: values[begin:end].copy() for name, values in records.metrics.items() if _has_any(values[begin:end])},
+        np.zeros(end - begin, dtype=np.int64),
+        next_line,
+        int(records.ns[end]),
+    )
+
+
+def _has_any(values: F64) -> bool:
+    return not bool(np.isnan(values).all())
+
+
+def expanded(log_lines: Iterable[LogLine], chosen: Collection[int] | None = None) -> list[LogLine]:
+    """Return log lines with the records of stretches among them. chosen: the places of stretches; None for all."""
+    found: list[LogLine] = []
+    for at, log_line in enumerate(log_lines):
+        if log_line.inner is None or (chosen is not None and at not in chosen):
+            found.append(log_line)
+        else:
+            found += [replace(log_line, inner=None), *log_line.inner.records()]
+    return found
+
+
+def has_stretches(log_lines: Iterable[LogLine]) -> bool:
+    """Return True if some records are in stretches."""
+    return any(log_line.inner is not None for log_line in log_lines)
+
+
+def apart_from_lines(log_lines: list[LogLine], lines: Iterable[int]) -> list[LogLine]:
+    """Return log lines without the stretches in which one of some lines stands."""
+    ordered = sorted(lines)
+    chosen = {
+        at
+        for at, one in enumerate(log_lines)
+        if one.inner is not None and bisect_right(ordered, one.line) < bisect_left(ordered, one.inner.next_line)
+    }
+    return expanded(log_lines, chosen) if chosen else log_lines
+
+
+def placed_stretches(log_lines: list[LogLine], local: Callable[[int], int]) -> list[LogLine]:
+    """Return log lines whose stretches have their times. A stretch in which clocks change is left out.
+
+    local: what a local time is in ns UTC.
+    """
+    offsets: dict[int, int] = {}
+    chosen: set[int] = set()
+    for at, one in enumerate(log_lines):
+        if one.inner is None:
+            continue
+        ahead = _offset(one.inner, offsets, local)
+        if ahead is None:
+            chosen.add(at)
+        else:
+            one.inner = replace(one.inner, time=one.inner.ns - ahead, next_time=one.inner.next_ns - ahead)
+    return expanded(log_lines, chosen) if chosen else log_lines
+
+
+def _offset(inner: Stretch, known: dict[int, int], local: Callable[[int], int]) -> int | None:
+    """Return how far (ns) the timestamps of a stretch are ahead of UTC; None if that changes."""
+    if inner.zone is Zone.EXACT:
+        return 0
+    quarters = range(int(inner.ns[0]) // _QUARTER - 1, int(inner.ns[-1]) // _QUARTER + 2)
+    for quarter in quarters:
+        if quarter not in known:
+            known[quarter] = quarter * _QUARTER - local(quarter * _QUARTER)
+    every = {known[quarter] for quarter in quarters}
+    return every.pop() if len(every) == 1 else None
+
+
+_QUARTER = 15 * NS_PER_MINUTE
+
+
+def apart_in_time(log_lines: list[LogLine], others: Iterable[LogLine] = ()) -> list[LogLine]:
+    """Return placed log lines without the stretches inside which another log line is in order of time."""
+    spans = [(at, one) for at, one in enumerate(log_lines) if one.inner is not None]
+    if not spans:
+        return log_lines
+    keys: list[tuple[int, int]] = []
+    ends: list[int] = []
+    for one in (*log_lines, *others):
+        keys += [(one.time, one.line), (one.end, one.line)]
+        if one.event is not None and one.event.type in ENDS:
+            ends += [one.time, one.end]
+    keys.sort()
+    ends.sort()
+    chosen: set[int] = set()
+    for at, one in spans:
+        assert one.inner is not None
+        behind = one.inner.next_time, one.inner.next_line
+        inside = bisect_left(keys, behind) > bisect_right(keys, (one.end, one.line))
+        # an end that is written in whole seconds may be at any time of its second
+        if inside or bisect_left(ends, one.end - NS_PER_SECOND) < bisect_right(ends, behind[0]):
+            chosen.add(at)
+    return expanded(log_lines, chosen) if chosen else log_lines
+
+
+def last_of(log_line: LogLine) -> tuple[int, int]:
+    """Return the end of a record, or of the last one that follows it in its stretch, and its step."""
+    if log_line.inner is not None:
+        return int(log_line.inner.time[-1]), log_line.inner.last
+    step = None if log_line.event is None else log_line.event.step
+    return log_line.end, step or 0
+
+
+def count_of(log_lines: Sequence[LogLine]) -> int:
+    """Return how many log lines there are, with the records of stretches."""
+    return len(log_lines) + sum(len(one.inner) for one in log_lines if one.inner is not None)
