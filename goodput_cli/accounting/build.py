@@ -74,7 +74,7 @@ from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.evidence import ends_by_exception
 from goodput_cli.events.schema import NEXT_EPOCH, NONE, UNTIMED_RESTART, EventTable, Kind
 from goodput_cli.vocabulary.categories import Category
-from goodput_cli.vocabulary.causes import CANCELLED
+from goodput_cli.vocabulary.causes import CANCELLED, UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import plural
 
 _MOST_LINES = 5
@@ -348,9 +348,9 @@ class Timeline:
 
     @property
     def last_cause(self) -> FailureCause | None:
-        """Cause of the end of the last attempt, if it did not end clean and a line states the cause."""
+        """Cause of the end of the last attempt, if it did not end clean and a line states the cause, or a kill."""
         why = self.causes.why
-        return why[-1] if why and why[-1].is_explained and self.endings.how[-1] != End.CLEAN else None
+        return why[-1] if why and why[-1].code != UNKNOWN_CAUSE and self.endings.how[-1] != End.CLEAN else None
 
     @property
     def planned(self) -> Mask:

@@ -331,7 +331,7 @@ def ranks_of(seen: Iterable[FailureEvidence]) -> set[int]:
     return found | {one.rank for one in seen if one.rank is not None and one.speaker in ("process", "launcher")}
 
 
-_REPORTS_OF_DEATHS = frozenset({"fatal python error", "job of a shell"})
+_REPORTS_OF_DEATHS = frozenset({"fatal python error", "job of a shell", "message of a shell", "core dumped"})
 """Rules for lines that report the end of a process whatever follows."""
 
 

@@ -61,6 +61,7 @@ PROGRAMS = (
     Program("nanotron", ("nanotron",), "goodput train.log", "saves; evaluations"),
     Program("PaddleNLP's Trainer", ("paddlenlp",), "goodput workerlog.0", "saves"),
     Program("PaddleOCR, PaddleClas, PaddleDetection", ("paddle-vision",), "goodput train.log", "starts; saves"),
+    Program("torchvision, DETR, MAE, DINO", ("torchvision",), "goodput train.log", "the time of day; saves"),
     Program("timm", ("timm",), "goodput train.log", "durations of saves; often the time of day"),
     Program("NeMo-RL", ("nemo-rl",), "goodput ray-driver.log", "the time of day"),
     Program("OpenRLHF", ("openrlhf",), "goodput train.log", "starts; saves"),

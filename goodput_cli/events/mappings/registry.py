@@ -25,6 +25,7 @@ from goodput_cli.vocabulary import removed
 SHIPPED = (
     "paddlenlp", "torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover", "modded-nanogpt", "nanotron", "verl",
     "nanogpt", "mmengine-text", "detectron2-text", "tf-estimator", "timm", "openrlhf", "paddle-vision", "stylegan",
+    "torchvision",
 )  # fmt: skip
 """Mappings for lines of text."""
 SHIPPED_OF_RECORDS = ("one-logger", "llama-factory", "ms-swift", "ultralytics", "mmengine", "detectron2")

@@ -543,7 +543,8 @@ def _settled(log_lines: list[LogLine], of_trainer: bool, first: int, hints: Read
     whole = without_invented_fraction([stamp for _, stamp in stamped])
     for (log_line, _), stamp in zip(stamped, whole, strict=True):
         log_line.stamp = stamp
-    log_lines = as_records(counted_steps(launcher.next_jobs(mllog.alone(log_lines))), of_trainer, first)
+    records = as_records(counted_steps(launcher.next_jobs(mllog.alone(log_lines))), of_trainer, first)
+    log_lines = launcher.longest_waits(records)
     own_clock = hints.mapping and hints.mappings.has_own_clock(formats_of(log_lines))
     return [log_line for log_line in log_lines if log_line.event is not None] if own_clock else log_lines
 

@@ -165,21 +165,28 @@ def _is_possible(log_line: LogLine) -> bool:
     return inside and (one.step is None or one.step <= MAX_STEP)
 
 
+def _place_of(log_line: LogLine) -> tuple[Kind, Edge, int, int]:
+    """Return the kind of a row, its edge, and its begin and end (ns)."""
+    one = said(log_line)
+    kind, edge, time, end = _KINDS[one.type], one.edge, log_line.time, log_line.end
+    if one.type is EventType.STEP:
+        return kind, Edge.END, end, end
+    if one.type is EventType.ALIVE or one.name == launcher.WAIT:
+        return kind, edge, end, end
+    if end == time and one.took and edge is Edge.POINT:
+        time, end = (time, time + one.took) if one.begins else (time - one.took, time)
+    if end > time:
+        return kind, Edge.INTERVAL, time, end
+    return (Kind.HEARTBEAT if one.type in _PHASES and edge is Edge.POINT else kind), edge, time, end
+
+
 def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, int]]:
     """The rows of a log line: two of a phase of which begin and end are known."""
     one = said(log_line)
-    kind, edge, time, end = _KINDS[one.type], one.edge, log_line.time, log_line.end
-    if one.format == launcher.NAME and one.type is EventType.ALIVE and one.name != launcher.OUTLIVED:
+    is_of_launcher = one.format == launcher.NAME and one.type is EventType.ALIVE
+    if is_of_launcher and one.name not in (launcher.OUTLIVED, launcher.WAIT):
         return []
-    if one.type is EventType.STEP:
-        edge, time = Edge.END, log_line.end
-    elif end == time and one.took and edge is Edge.POINT:
-        time, end = (time, time + one.took) if one.begins else (time - one.took, time)
-    if one.type is not EventType.STEP:
-        if end > time:
-            edge = Edge.INTERVAL
-        elif one.type in _PHASES and edge is Edge.POINT:
-            kind = Kind.HEARTBEAT
+    kind, edge, time, end = _place_of(log_line)
     label = one.label or _LABELS.get(one.type, "") if kind in (Kind.CUSTOM,) else ""
     # The detail of a step is mostly what its format measured.
     detail = one.detail if one.type is not EventType.STEP or one.detail == COUNTS_FROM_0 else ()

@@ -22,6 +22,8 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NAME = "launcher"
 _CANCELLED = "cancelled "
+WAIT = "wait"
+"""Name of a line of a watchdog that states how long a process waited for others."""
 _BY = "launcher"
 _DYING = 30 * NS_PER_SECOND
 """Time that Slurm gives processes to exit before it kills them."""
@@ -84,6 +86,41 @@ def _cancelled(found: Any) -> ParsedEvent:
     points = (RecoveryPhase.DETECTED, RecoveryPhase.TERMINATED) if "NODE FAIL" in why else (RecoveryPhase.TERMINATED,)
     signs = tuple(sign(point, host=found["node"] or "", allocation=number) for point in points)
     return ParsedEvent(NAME, what, name=name, at=at, detail=(("why", why),) if why else (), signs=signs)
+
+
+def _watchdog_wait(found: Any) -> ParsedEvent:
+    took = duration(found["ms"], 1e-3)
+    return ParsedEvent(NAME, EventType.ALIVE, name=WAIT, took=took)
+
+
+def longest_waits(log_lines: list[LogLine]) -> list[LogLine]:
+    """Return the log lines with one wait of a watchdog between two steps, the longest: the ranks of a job wait at the
+    same time, and each reports it. It ends the process unless a step follows. A line with a timestamp shows the end of
+    its wait already.
+
+    log_lines: of one source, in line order."""
+    waits: list[int] = []
+    kept: dict[int, LogLine] = {}
+    for row, log_line in enumerate(log_lines):
+        one = log_line.event
+        if one is not None and one.format == NAME and one.name == WAIT:
+            waits.append(row)
+        elif one is not None and one.type in (EventType.STEP, EventType.START):
+            kept.update(_longest_wait(log_lines, waits, is_over=one.type is EventType.START))
+            waits = []
+    kept.update(_longest_wait(log_lines, waits, is_over=True))
+    found = (kept.get(row, log_line) for row, log_line in enumerate(log_lines))
+    return [one for one in found if one.event is not None or one.stamp is not None]
+
+
+def _longest_wait(log_lines: Sequence[LogLine], rows: Sequence[int], *, is_over: bool) -> dict[int, LogLine]:
+    """Return the lines of some waits without their events, except the longest. is_over: it ended its process."""
+    untimed = [row for row in rows if log_lines[row].stamp is None]
+    longest = max(untimed, key=lambda row: said(log_lines[row]).took or 0, default=-1)
+    found = {row: replace(log_lines[row], event=None) for row in rows if row != longest}
+    if longest >= 0 and is_over:
+        found[longest] = replace(log_lines[longest], event=replace(said(log_lines[longest]), type=EventType.CRASHED))
+    return found
 
 
 def next_jobs(log_lines: list[LogLine]) -> list[LogLine]:
@@ -266,6 +303,9 @@ RULES = (
              pattern(r"- Cycle: (?P<cycle>\d+) Event: (?P<event>\w+) Node: (?P<node>\S+) Rank: (?P<rank>\S+) "
                  r"Time: (?P<time>[\d-]+ [\d:.]+) UTC"),
              _cycle, "cycle"),
+    LineRule(NAME, "Watchdog caught collective operation timeout",
+             pattern(r"Watchdog caught collective operation timeout: .{0,400}\bran for (?P<ms>\d{1,12}) milliseconds"),
+             _watchdog_wait, "watchdog"),
     LineRule(NAME, " CANCELLED AT ",
              pattern(r"\*\*\* (?:JOB|STEP) (?P<id>\S+) (?:ON (?P<node>\S+) )?CANCELLED AT "
                  r"(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?: (?i:DUE TO) (?P<why>.*?))? ?\*\*\*"),
