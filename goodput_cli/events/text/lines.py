@@ -34,6 +34,20 @@ _COLLECTED, _NAMED, _DATE = 20, 64, 10
 """A collector's stamp has at least so many characters; prefixes are told apart by so many."""
 
 
+def text_behind_bars(data: bytes, view: NDArray[np.uint8], starts: I64) -> I64:
+    """Return int64[n]: where text begins behind the bracket that closes a progress bar. A bar does not end its line, so
+    what another stream prints next is a line of its own. view: the same bytes. starts: where lines begin."""
+    if b"it/s" not in data and b"s/it" not in data:
+        return np.empty(0, dtype=np.int64)
+    closed = np.flatnonzero((view[:-1] == _CLOSING) & (view[1:] > _BLANK)) + 1
+    begins = starts[np.searchsorted(starts, closed, side="right") - 1].tolist()
+    found = [
+        place for place, begin in zip(closed.tolist(), begins, strict=True)
+        if _BAR_BEFORE.search(data, max(begin, place - _LONGEST_RATE), place)
+    ]  # fmt: skip
+    return np.array(found, dtype=np.int64)
+
+
 class Hit(NamedTuple):
     """A line of a block that rules are tried on."""
 
@@ -60,7 +74,7 @@ class Lines:
             ends = np.append(ends, len(data))
         self.start = np.zeros(len(ends), dtype=np.int64)
         self.start[1:] = ends[:-1] + 1
-        behind = self._behind_bars()
+        behind = text_behind_bars(data, self._bytes, self.start)
         if len(behind):
             returns = True
             self.start = merged(self.start, behind)
@@ -76,21 +90,8 @@ class Lines:
         """Of each, the first that no line end parts from it."""
         self.has_returns = returns
         self.overwritten: Mask = self._overwritten() if returns else np.zeros(len(ends), dtype=np.bool_)
+        self.overwritten[np.searchsorted(ends, behind)] = False
         """Whether a later one of the same stands in its place, which is not blank."""
-
-    def _behind_bars(self) -> I64:
-        """int64[n]: where text begins on the line of a progress bar, behind the bracket that closes it. A bar does not
-        end its line, so what another stream prints next is a line of its own."""
-        if b"it/s" not in self._data and b"s/it" not in self._data:
-            return np.empty(0, dtype=np.int64)
-        closed = np.flatnonzero((self._bytes[:-1] == _CLOSING) & (self._bytes[1:] > _BLANK)) + 1
-        line = np.searchsorted(self.start, closed, side="right") - 1
-        begins = self.start[line].tolist()
-        found = [
-            place for place, begin in zip(closed.tolist(), begins, strict=True)
-            if _BAR_BEFORE.search(self._data, max(begin, place - _LONGEST_RATE), place)
-        ]  # fmt: skip
-        return np.array(found, dtype=np.int64)
 
     def _overwritten(self) -> Mask:
         begins = self.start[self.start < len(self._bytes)]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goodput_cli.arrays import I64, Mask
+from goodput_cli.events.text.lines import text_behind_bars
 
 _NEWLINE, _RETURN, _BLANK = ord("\n"), ord("\r"), ord(" ")
 
@@ -131,7 +132,12 @@ class LinesCollector:
         begin = np.append(0, end[:-1] + 1)
         end = end - ((end > begin) & (view[end - 1] == _RETURN))
         number = np.arange(first, first + fitting)
-        code = np.full(fitting, self._sources.setdefault(source, len(self._sources)), dtype=np.int64)
+        behind = text_behind_bars(data[:size], view[:size], begin)
+        if len(behind):
+            starts = np.union1d(begin, behind)
+            number = number[np.searchsorted(begin, starts, side="right") - 1]
+            begin, end = starts, np.union1d(end, behind)
+        code = np.full(len(begin), self._sources.setdefault(source, len(self._sources)), dtype=np.int64)
         self._columns.append((begin + self._size, end + self._size, code, number))
         self._pieces.append(data[:size])
         self._size, self._left, self._lines_left = self._size + size, self._left - size, self._lines_left - fitting
