@@ -38,7 +38,8 @@ def check(
     """
     reading, question = split(options)
     from goodput_cli.analysis.jobs import check_log
-    from goodput_cli.api.draft import DraftedReading, contradicted
+    from goodput_cli.api.contradicted import contradicted
+    from goodput_cli.api.draft import DraftedReading
 
     read = DraftedReading(sources, reading, question.timezone)
     log = read.checked_log()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,36 +13,24 @@ from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
-from goodput_cli.vocabulary.secrets import without_secrets
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.compare.compare import Comparison
     from goodput_cli.analysis.goodput.analysis import Analysis
-    from goodput_cli.analysis.question import Question
     from goodput_cli.analysis.results import InferredRules
     from goodput_cli.analysis.threshold import Threshold
     from goodput_cli.api.options import Reading
     from goodput_cli.diagnostics.diagnostic import Diagnostic
-    from goodput_cli.events.mappings.draft.lines import LogLines
     from goodput_cli.events.mappings.draft.proof import Whole
     from goodput_cli.events.mappings.draft.write import Draft
-    from goodput_cli.events.mappings.rules import Mapped
     from goodput_cli.events.reading_options import ReadingOptions
     from goodput_cli.events.schema import EventLog
 
-_MOST_BYTES, _MOST_LINES = 64 << 20, 1_000_000
-"""Upper limits for the part of a log that rules are inferred from. The rules are then used to read the whole log."""
+_STDIN = "-"
 _LARGEST = 1 << 30
 """Maximum size of a file in bytes for inferring rules without being asked."""
-_STDIN = "-"
 _NO_TEXT = (".parquet", ".db", ".wandb")
 """Suffixes of files without lines of text."""
-_KINDS = (("PK\x03\x04", "a zip (as docx, xlsx, npz and PyTorch's checkpoints are)"), ("%PDF-", "a PDF"))
-"""First characters of files that are mistaken for logs, and the type of each."""
-_HEAD_LINES, _HEAD, _ODD = 100, 4096, 10
-"""Size of the examined head, in lines and in characters. A file is binary if more than one in `_ODD` characters cannot
-occur in text."""
-_CONTROLS = "\t\r\n\x08\x0c\x1b"
 _KNOWN = frozenset({"bad_value", "rows_lost_at_kill", "tracker_runs_left_out"})
 _MOST_KEPT, _IN_MEMORY = 256 << 20, 16 << 20
 """Maximum number of bytes of standard input kept for reading again, and the part of it kept in memory."""
@@ -51,8 +38,6 @@ _NO_STEPS = frozenset({"no_time_in_log", "cycles_alone"})
 """Diagnostics of logs in a known format that contain no steps."""
 _FEW_UNREAD = 10
 """Minimum number of unread lines for a warning about missing steps."""
-_BAR = rb"[0-9]it/s|s/it|\|[^|\n]*\| *[0-9]+/[0-9]+ \["
-_SAVING = rb"(?i)sav|writ|wrote|dump|stor|ckpt|checkpoint|snapshot"
 _NOT_CHECKED = "the rules were drafted; check them in and name them with --mapping"
 
 
@@ -104,14 +89,16 @@ class DraftedReading:
         return None if self.draft is None else _notice_of(_answer(self.draft), asked)
 
     def _log(self) -> EventLog:
+        from goodput_cli.api.draft_lines import saves_in_bars
+
         log = self._plain = self.reading.read(self.sources, self.timezone)
-        names = _names(self.sources)
+        names = names_of(self.sources)
         _refuse_others(log, names)
         noticed = {one.code for one in log.diagnostics}
         if not names or not all(map(self._can_be_read_again, names)):
             return log
         if _gives_steps(log) or not _KNOWN.isdisjoint(noticed):
-            return _with_doubt(log, _saves_in_bars(log, names, self._from_its_begin))
+            return _with_doubt(log, saves_in_bars(log, names, self._from_its_begin))
         made = self._drafted(names, log)
         if not made.refused:
             self.draft = made
@@ -123,16 +110,18 @@ class DraftedReading:
 
     def suggested(self) -> Draft:
         """Return a mapping to edit, or the reason why none can be inferred."""
+        from goodput_cli.api.draft_lines import saves_in_bars
+
         with self._kept():
-            log, names = self.reading.read(self.sources, self.timezone), _names(self.sources)
-            reads_all = _gives_steps(log) and _saves_in_bars(log, names, self._from_its_begin) is None
+            log, names = self.reading.read(self.sources, self.timezone), names_of(self.sources)
+            reads_all = _gives_steps(log) and saves_in_bars(log, names, self._from_its_begin) is None
             return _native(log) if reads_all else self._drafted(names, log)
 
     @contextmanager
     def _kept(self) -> Iterator[None]:
         """Keep the bytes read from standard input while the context is open."""
         stream = self.reading.stdin or getattr(sys.stdin, "buffer", None)
-        if _names(self.sources) != [_STDIN] or stream is None:
+        if names_of(self.sources) != [_STDIN] or stream is None:
             yield
             return
         given = self.reading
@@ -147,7 +136,7 @@ class DraftedReading:
         """Return True if rules may be inferred from a source without being asked: a small local source, or kept
         standard input."""
         stream = self.reading.stdin
-        return stream.whole if isinstance(stream, _Kept) else _is_local(name)
+        return stream.whole if isinstance(stream, _Kept) else is_local(name)
 
     def _from_its_begin(self) -> BinaryIO | None:
         """Return the stream of `-`, rewound if it was kept."""
@@ -169,51 +158,39 @@ class DraftedReading:
         )
 
     def _drafted(self, names: Sequence[str], log: EventLog) -> Draft:
+        from goodput_cli.api.draft_lines import kind_of_other, lines_of_logs
         from goodput_cli.events.mappings.draft.write import draft
         from goodput_cli.sources.other_files import scheduler_table
 
-        taken = _lines(names, self._from_its_begin())
+        taken = lines_of_logs(names, self._from_its_begin())
         self._taken = len(taken)
-        head = [taken.text(at) for at in range(min(len(taken), _HEAD_LINES))]
-        other = "" if len(log.table) else _no_text(head)
+        head = taken.head()
+        other = "" if len(log.table) else kind_of_other(head)
         if other:
             raise NotEnoughData("nothing was read", cause=f"{names[0]} is {other}, not a text file")
         table = scheduler_table(head[:2]) if not len(log.table) else None
         if table:
             raise NotEnoughData.from_sentence(f"nothing was read: {names[0]} {table}")
-        made = draft(taken, _stem(names[0]), _changed(names), self._account)
+        made = draft(taken, _stem(names[0]), changed_at(names), self._account)
         part = () if taken.whole else (f"its rules were checked on the first {len(taken):,} lines only",)
         return replace(made, doubts=(*made.doubts, *part))
 
     def _account(self, mapping: str) -> Whole | str:
         """Return the result of the accounting with a mapping, or the reason why there is none."""
-        from goodput_cli.analysis.account import analyze_log
         from goodput_cli.analysis.question import Question
+        from goodput_cli.api.contradicted import most_trained, whole_of
 
         self._read.clear()
         reading = replace(self.reading, hints=self.reading.hints.with_draft(mapping), progress=None, notice=None)
         self._from_its_begin()
         try:
             log = reading.read(self.sources, self.timezone)
-            job = reading.job_name or _most_trained(log)
-            whole = _whole(analyze_log(log, Question(timezone=self.timezone), job))
+            job = reading.job_name or most_trained(log)
+            whole = whole_of(log, Question(timezone=self.timezone), job)
         except (NotEnoughData, UsageError) as error:
             return str(error)
         self._read.append(log)
         return whole
-
-
-def _most_trained(log: EventLog) -> str | None:
-    """Return the job with most step records, by which rules are judged if the log has several jobs; None for one job or
-    without steps."""
-    import numpy as np
-
-    from goodput_cli.events.schema import Kind
-
-    jobs = log.table.job[log.table.kind == Kind.STEP]
-    if len(jobs) == 0 or len(log.table.jobs) < 2:
-        return None
-    return str(log.table.jobs[int(np.bincount(jobs).argmax())])
 
 
 def _notice_of(drafted: InferredRules, asked: Sequence[str]) -> Diagnostic:
@@ -237,7 +214,7 @@ class GrowingDraft:
 
     def new_hints(self, log: EventLog, size: int) -> ReadingOptions | None:
         """Return how the logs are to be read from now on, if that changes. log: all that was read; size: its bytes."""
-        if size < _AGAIN * self._tried or not all(map(_is_local, self._read.sources)):
+        if size < _AGAIN * self._tried or not all(map(is_local, self._read.sources)):
             return None
         if self._read.draft is None and _gives_steps(log):
             return None
@@ -258,7 +235,7 @@ class GrowingDraft:
 def infer_rules(names: Sequence[str], reading: Reading, timezone: str) -> tuple[str, Diagnostic] | None:
     """Return rules for the files of a job that no format gives steps of, with the warning that they were inferred; None
     if there are none."""
-    if not all(map(_is_local, names)):
+    if not all(map(is_local, names)):
         return None
     read = DraftedReading(names, replace(reading, job_name=None, progress=None, notice=None), timezone)
     with suppress(GoodputError):
@@ -277,16 +254,19 @@ class SharedDraft:
     def log(self, log: EventLog, source: str, reading: Reading, timezone: str) -> EventLog:
         """Return the log of a source as read, or read with the rules if no format gives steps. Raises NotEnoughData if
         no rule can be inferred or the log contradicts one."""
-        if not _is_local(source):
+        from goodput_cli.api.draft_lines import saves_in_bars
+
+        if not is_local(source):
             return log
         if _gives_steps(log):
-            return _with_doubt(log, _saves_in_bars(log, [source]))
+            return _with_doubt(log, saves_in_bars(log, [source]))
         if self.draft is None:
             own = DraftedReading([source], reading, timezone)
             log = own.log()
             self.draft, self.source = own.draft, source
             return log
         from goodput_cli.analysis.question import Question
+        from goodput_cli.api.contradicted import contradicted
 
         hints = reading.hints.with_draft(self.draft.text).checked()
         read = replace(reading, hints=hints).read([source], timezone)
@@ -358,139 +338,6 @@ def _refuse_others(log: EventLog, names: Sequence[str]) -> None:
         raise NotEnoughData.from_sentence(f"nothing was read: {said}")
 
 
-def _no_text(lines: Sequence[str]) -> str:
-    """Return the file type of the first lines if they are not text; empty for text."""
-    head = "".join(lines)[:_HEAD]
-    kind = next((kind for begin, kind in _KINDS if head.startswith(begin)), "")
-    odd = sum(char == "\N{REPLACEMENT CHARACTER}" or (char < " " and char not in _CONTROLS) for char in head)
-    return kind or ("binary" if _ODD * odd > len(head) else "")
-
-
-def _lines(names: Sequence[str], stdin: BinaryIO | None) -> LogLines:
-    """Return the lines of logs, up to the limit, except kernel logs, which are about hosts."""
-    from goodput_cli.events.mappings.draft.lines import LinesCollector
-    from goodput_cli.events.mappings.explained import batches_of
-
-    collected = LinesCollector(_MOST_BYTES, _MOST_LINES)
-    for batch in batches_of(names, stdin=stdin):
-        collected.add(batch.source, batch.first_line, batch.data)
-        if not collected.whole:
-            break
-    return _of_job(collected.lines())
-
-
-def _of_job(lines: LogLines) -> LogLines:
-    """Return lines without those of kernel logs and schedulers; all of them if there are no others."""
-    import numpy as np
-
-    others = []
-    for number in range(len(lines.sources)):
-        rows = np.flatnonzero(lines.source == number)[:_HEAD_LINES].tolist()
-        texts = list(map(lines.text, rows))
-        others += [number] if texts and (_is_of_kernel(texts) or _is_of_scheduler(texts)) else []
-    kept = ~np.isin(lines.source, others)
-    return lines.take(kept) if kept.any() else lines
-
-
-def _is_of_scheduler(texts: Sequence[str]) -> bool:
-    """Return True for the accounting of a scheduler, which the built-in formats read."""
-    from goodput_cli.events.formats.collected import SACCT_HEADER
-
-    return {*texts[0].split("|")} >= SACCT_HEADER
-
-
-def _is_of_kernel(texts: Sequence[str]) -> bool:
-    from goodput_cli.events.text.stamps import is_kernel_log
-
-    return is_kernel_log("\n".join(texts))
-
-
-def contradicted(
-    sources: Any, mappings: Sequence[Mapped], log: EventLog, question: Question, job: str | None = None
-) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each rule of a mapping that a log, or the analysis with the mapping, contradicts. The
-    tests are those for inferred rules. log: as read with the mappings; job: its name if the log contains several
-    jobs."""
-    from goodput_cli.analysis.account import analyze_log
-    from goodput_cli.diagnostics.diagnostic import Diagnostic
-    from goodput_cli.events.mappings.draft.contradicted import contradictions
-    from goodput_cli.events.mappings.draft.lines import lines_of_texts
-    from goodput_cli.events.mappings.explained import lines_of
-    from goodput_cli.vocabulary.text import safe
-
-    names = _names(sources)
-    if not mappings or not names or not all(map(_is_local, names)):
-        return
-    try:
-        whole = _whole(analyze_log(log, question, job))
-    except (NotEnoughData, UsageError):
-        whole = None
-    texts = ((one.source, one.number, one.text) for one in lines_of(names, mappings))
-    lines = _of_job(lines_of_texts(texts))
-    for made in mappings:
-        for number, wrong in contradictions(made, lines, _changed(names), whole):
-            rule = (
-                f"the {made.declared.rule[number].event.value} rule of {made.name} in line {made.place_of(number).line}"
-            )
-            where = (wrong.where,) if wrong.where else ()
-            yield Diagnostic.of("mapping_contradicted", safe(f"{rule}: {wrong.reason}"), 1, where)
-
-
-def _saves_in_bars(
-    log: EventLog, names: Sequence[str], stdin: Callable[[], BinaryIO | None] = lambda: None
-) -> Diagnostic | None:
-    """Return the warning that progress bars count saves as training: lines between their states that no format reads
-    seem to report saves. None without such lines."""
-    import numpy as np
-
-    from goodput_cli.diagnostics.diagnostic import Diagnostic
-    from goodput_cli.events.mappings.draft.words import plain, tells_save
-    from goodput_cli.events.schema import Kind
-    from goodput_cli.events.text.digit_values import masked
-    from goodput_cli.events.text.programs import progress_bars
-    from goodput_cli.events.text.stamps import bare
-    from goodput_cli.vocabulary.text import plural, safe
-
-    formats = {name for of_job in log.format_names for name in of_job}
-    if progress_bars.NAME not in formats or np.isin(log.table.kind, (Kind.SAVE, Kind.SAVED)).any():
-        return None
-    lines = _lines(names, stdin())
-    known: dict[str, bool] = {}
-    saves = []
-    for at in _saving_between_bars(lines):
-        text = bare(lines.text(at)).text.strip()
-        key = masked(text)
-        if key not in known:
-            known[key] = tells_save(plain(text))
-        saves += [(at, text)] if known[key] else []
-    if not saves:
-        return None
-    at, text = saves[0]
-    told = f'{plural(len(saves), "line")} like "{safe(without_secrets(text[:80]))}"'
-    said = f"a progress bar counts time of saves as training: {told} may show saves"
-    return Diagnostic.of("saves_in_bars", said, len(saves), (lines.where(at),))
-
-
-def _saving_between_bars(lines: LogLines) -> list[int]:
-    """Return the lines with a word about saving from the first to the last state of a progress bar, found in one pass
-    over all of them."""
-    import numpy as np
-
-    from goodput_cli.events.text.log_lines import linear
-
-    bar = linear().compile(_BAR)
-    first = bar.search(lines.data)
-    if first is None:
-        return []
-    places = np.array([one.start() for one in linear().compile(_SAVING).finditer(lines.data)], dtype=np.int64)
-    rows = np.searchsorted(lines.begin, places, side="right") - 1
-    rows = np.unique(rows[(rows >= 0) & (places < lines.end[rows])])
-    rows = rows[lines.end[rows] >= first.start()]
-    ended = bisect_left(rows.tolist(), True, key=lambda at: bar.search(lines.data, int(lines.end[at])) is None)
-    found: list[int] = rows[:ended].tolist()
-    return found
-
-
 def _with_doubt(log: EventLog, doubt: Diagnostic | None) -> EventLog:
     return log if doubt is None else replace(log, diagnostics=(*log.diagnostics, doubt))
 
@@ -509,26 +356,6 @@ def _not_judged(gates: Sequence[Threshold]) -> tuple[Threshold, ...]:
 
     hint = f"{INCONCLUSIVE}{_NOT_CHECKED}"
     return tuple(replace(one, met=None, value=None, hint=hint) if one.fails else one for one in gates)
-
-
-def _names(sources: Any) -> list[str]:
-    """Return the names of the sources; empty if one has no name."""
-    from goodput_cli.api.options import addresses
-
-    try:
-        return addresses(sources)
-    except UsageError:
-        return []
-
-
-def _is_local(name: str) -> bool:
-    """Return True for a directory, or a file small enough for inferring rules without being asked."""
-    path = Path(name)
-    try:
-        named = path.is_file() and path.suffix.lower() not in _NO_TEXT
-        return path.is_dir() or (named and path.stat().st_size <= _LARGEST)
-    except OSError:
-        return False
 
 
 def _gives_steps(log: EventLog) -> bool:
@@ -586,43 +413,29 @@ def _stem(source: str) -> str:
     return "my-log" if source == _STDIN else source.rstrip("/").rpartition("/")[2].partition(".")[0]
 
 
-def _changed(names: Sequence[str]) -> int:
+def names_of(sources: Any) -> list[str]:
+    """Return the names of the sources; empty if one has no name."""
+    from goodput_cli.api.options import addresses
+
+    try:
+        return addresses(sources)
+    except UsageError:
+        return []
+
+
+def is_local(name: str) -> bool:
+    """Return True for a directory, or a file small enough for inferring rules without being asked."""
+    path = Path(name)
+    try:
+        named = path.is_file() and path.suffix.lower() not in _NO_TEXT
+        return path.is_dir() or (named and path.stat().st_size <= _LARGEST)
+    except OSError:
+        return False
+
+
+def changed_at(names: Sequence[str]) -> int:
     """Return the time of the last change of the files (ns); the current time if unknown."""
     try:
         return max(Path(one).stat().st_mtime_ns for one in names)
     except (OSError, ValueError):
         return time.time_ns()
-
-
-def _whole(analysis: Analysis) -> Whole:
-    """Return the part of an analysis that is used to check inferred rules."""
-    from goodput_cli.events.mappings.draft.proof import Whole
-    from goodput_cli.events.text.folders import launch_of
-
-    job = analysis.job
-    return Whole(
-        job.attempts, float(job.kept_steps), analysis.goodput.percent, analysis.window.counted_ns,
-        analysis.has_steps, _longest(analysis),
-        analysis.window.start_ns if any(one.code == "earlier_runs" for one in analysis.diagnostics) else None,
-        len({launch_of(name) for name in analysis.table.sources} - {""}),
-    )  # fmt: skip
-
-
-def _longest(analysis: Analysis) -> tuple[str, int]:
-    """Return the longest segment that should be short compared with training, with its length in ns. Excluded because
-    they may take any time: the time between two attempts, planned stops, program start-up, and time that the log does
-    not explain, as a hang."""
-    from goodput_cli.analysis.timeline.rows import segment_rows
-    from goodput_cli.vocabulary.categories import Category
-
-    words = {
-        Category.SAVE: "save", Category.RESTORE: "restore", Category.CUSTOM: "evaluation",
-        Category.DATA_LOADING_SYNC: "data load",
-    }  # fmt: skip
-    rows = segment_rows(analysis.timeline, analysis.window.start_ns, analysis.window.end_ns)
-    found = ("", 0)
-    for at, (category, begin, end) in enumerate(zip(rows.category, rows.start, rows.end, strict=True)):
-        between = at + 1 < len(rows.category) and rows.attempt[at + 1] != rows.attempt[at]
-        if category in words and end - begin > found[1] and not between:
-            found = (words[Category(category)], int(end - begin))
-    return found

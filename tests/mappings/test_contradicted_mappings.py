@@ -10,7 +10,7 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.question import Question
 from goodput_cli.api.check import draft_mapping
-from goodput_cli.api.draft import contradicted
+from goodput_cli.api.contradicted import contradicted
 from goodput_cli.api.options import Reading
 from goodput_cli.events.mappings.registry import load_mappings, read_files
 from tests.mappings.test_draft_checks import WEEKEND, attempts

@@ -13,6 +13,8 @@ from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.text.lines import text_behind_bars
 
 _NEWLINE, _RETURN, _BLANK = ord("\n"), ord("\r"), ord(" ")
+HEAD_LINES = 100
+"""So many lines tell what a file is."""
 
 
 class Spans(NamedTuple):
@@ -53,6 +55,10 @@ class LogLines:
     def where(self, at: int) -> str:
         """Return FILE:LINE of a line."""
         return f"{self.sources[int(self.source[at])]}:{int(self.number[at])}"
+
+    def head(self) -> list[str]:
+        """Return the first lines."""
+        return [self.text(at) for at in range(min(len(self), HEAD_LINES))]
 
     def texts(self) -> Iterable[str]:
         """Yield each line."""
