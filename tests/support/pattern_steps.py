@@ -24,6 +24,7 @@ _CATEGORIES = {
     ops.CATEGORY_NOT_SPACE: r"\S", ops.CATEGORY_WORD: r"\w", ops.CATEGORY_NOT_WORD: r"\W",
 }  # fmt: skip
 _WORD = (ops.IN, [(ops.CATEGORY, ops.CATEGORY_WORD)])
+_MULTILINE, _DOTALL, _ASCII, _IGNORECASE = map(int, (re.MULTILINE, re.DOTALL, re.ASCII, re.IGNORECASE))
 Then = Callable[[int], int | None]
 
 
@@ -37,7 +38,7 @@ class Steps:
     def __init__(self, pattern: re.Pattern[Any], *, exact: bool = False) -> None:
         text = pattern.pattern
         self.is_bytes = isinstance(text, bytes)
-        self._flags = pattern.flags & ~re.DEBUG
+        self._flags = pattern.flags & ~int(re.DEBUG)  # operations on `re.RegexFlag` take four times as long
         self.tree = _parser.parse(text, self._flags)
         self._bound = ops.MAXREPEAT if exact else BOUND
         self._known: dict[tuple[int, str, int], bool] = {}
@@ -161,7 +162,7 @@ class Steps:
         if value in (ops.AT_BOUNDARY, ops.AT_NON_BOUNDARY):
             sides = [0 <= one < len(text) and self._word(text[one], flags) for one in (at - 1, at)]
             return (sides[0] != sides[1]) == (value is ops.AT_BOUNDARY)
-        lines = bool(flags & re.MULTILINE)
+        lines = bool(flags & _MULTILINE)
         if value in (ops.AT_BEGINNING, ops.AT_BEGINNING_STRING):
             return at == 0 or (value is ops.AT_BEGINNING and lines and text[at - 1] == "\n")
         last = at == len(text)
@@ -182,7 +183,7 @@ class Steps:
 
     def _reads(self, op: Any, value: Any, character: str, flags: int) -> bool:
         if op is ops.ANY:
-            return bool(flags & re.DOTALL) or character != "\n"
+            return bool(flags & _DOTALL) or character != "\n"
         codes = _cases(character, flags)
         if op in (ops.LITERAL, ops.NOT_LITERAL):
             return (value in codes) == (op is ops.LITERAL)
@@ -195,7 +196,7 @@ class Steps:
             return bool(code == value)
         if op is ops.RANGE:
             return bool(value[0] <= code <= value[1])
-        return _is_of_category(value, code, bool(self.is_bytes or flags & re.ASCII))
+        return _is_of_category(value, code, bool(self.is_bytes or flags & _ASCII))
 
 
 @cache
@@ -204,7 +205,7 @@ def _is_of_category(category: Any, code: int, only_ascii: bool) -> bool:
 
 
 def _cases(character: str, flags: int) -> set[int]:
-    both = (character.lower(), character.upper()) if flags & re.IGNORECASE else ()
+    both = (character.lower(), character.upper()) if flags & _IGNORECASE else ()
     return {ord(one) for one in (character, *both) if len(one) == 1}
 
 
