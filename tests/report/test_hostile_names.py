@@ -8,8 +8,10 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
 import pytest
@@ -36,6 +38,7 @@ COMMANDS = ("analyze", "rolling", "timeline", "disruptions", "steps", "advise", 
 SAMPLE = Path(__file__).parent.parent.parent / "sample_logs" / "llm-pretrain-r2.jsonl"
 MORE = {"analyze": ("--fail-under", "1"), "compare": (str(SAMPLE), "--warn-if", "goodput:-1pp")}
 FORMATS = [name for name in format_names() if not is_binary(name)]
+OWN_ENDINGS = {"table": "txt", "markdown": "md", "junit": "xml", "openmetrics": "prom"}
 
 
 def hostile_log(folder: Path, name: str) -> Path:
@@ -62,21 +65,42 @@ def hostile_log(folder: Path, name: str) -> Path:
 def test_hostile_name_is_harmless_in_every_format(
     command: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log = hostile_log(tmp_path, NAMES[name])
-    written = 0
-    for format_ in FORMATS:
-        code = run([command, str(log), "--format", format_, *MORE.get(command, ())])
-        out, err = capsys.readouterr()
-        assert_visible(err)
-        assert "Traceback" not in err
-        if code == 2:
-            assert "is not available for this command" in err or "there is nothing to draw" in err
-            continue
-        written += 1
-        assert code in (0, 5)
-        assert_visible(OWN_SCRIPT.sub("", out))
-        CHECKS.get(format_, as_text)(out)
-    assert written >= 4
+    """One format comes on standard output, another one for each name, and the others in files."""
+    line = [command, str(hostile_log(tmp_path, NAMES[name])), *MORE.get(command, ())]
+    offered = formats_of(command)
+    capsys.readouterr()
+    first = offered[list(NAMES).index(name) % len(offered)]
+    files = {each: tmp_path / f"answer.{OWN_ENDINGS.get(each, each)}" for each in offered if each != first}
+    assert run([*line, "--format", first]) in (0, 5)
+    out, err = capsys.readouterr()
+    assert run([*line, *(part for path in files.values() for part in ("-o", str(path)))]) in (0, 5)
+    answers = {first: out, **{each: path.read_text("utf-8") for each, path in files.items()}}
+    for text in (err, *capsys.readouterr()):
+        assert_visible(text)
+        assert "Traceback" not in text
+    for each, answer in answers.items():
+        assert_visible(OWN_SCRIPT.sub("", answer))
+        CHECKS.get(each, as_text)(answer)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_hostile_name_is_harmless_without_a_picture(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["advise", str(hostile_log(tmp_path, NAMES[name])), "--format", "svg"]) == 2
+    said = capsys.readouterr().err
+    assert_visible(said)
+    assert "there is nothing to draw" in said
+
+
+@cache
+def formats_of(command: str) -> list[str]:
+    """Return the formats in which a command answers for such a log."""
+    with TemporaryDirectory() as folder:
+        line = [command, str(hostile_log(Path(folder), "harmless")), *MORE.get(command, ()), "-q"]
+        offered = [each for each in FORMATS if run([*line, "--format", each]) != 2]
+    assert len(offered) >= 4
+    return offered
 
 
 def assert_visible(text: str) -> None:
