@@ -44,7 +44,7 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=not _explore,
-    max_examples=_explore or 25,
+    max_examples=_explore or 20,
 )
 settings.load_profile("goodput")
 # Hypothesis also draws constants that it finds in the modules loaded so far. Examples would then depend on which tests

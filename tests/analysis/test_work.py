@@ -394,7 +394,7 @@ def test_bad_input_makes_no_bad_number(names: list[str], values: list[object], r
     assert all(isfinite_text(line) for line in work_lines(analysis))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.permutations(range(4)), cuts=st.lists(st.integers(1, 70), min_size=3, max_size=3, unique=True))
 def test_the_order_of_files_changes_nothing(order: list[int], cuts: list[int], tmp_path: Path) -> None:
     lines = [*recorded(
