@@ -78,14 +78,15 @@ def isolated_process() -> Iterator[None]:
     """Hide the settings and logins of the user from tests and their commands, and keep work inside this process.
 
     A terminal is 80 columns wide. `goodput monitor` lowers the priority of its process, which would slow down every
-    later test. The engine that draws charts starts once per process instead of in a process of its own, and draws a
-    chart of many tests once.
+    later test. No file waits for the disk, because no machine crashes. The engine that draws charts starts once per
+    process instead of in a process of its own, and draws a chart of many tests once.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(USER_VARIABLES) and name not in TEST_VARIABLES]:
             patch.delenv(name)
         patch.setenv("COLUMNS", "80")
         patch.setattr(os, "nice", lambda _: 0)
+        patch.setattr(os, "fsync", lambda _: None)
         patch.setattr(drawing_process, "start", lambda: None)
         patch.setattr(drawing_process, "_drawn", lru_cache(256)(drawing_process._drawn))
         yield

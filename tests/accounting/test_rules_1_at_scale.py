@@ -61,7 +61,7 @@ def test_work_grows_with_attempts_not_with_events() -> None:
 def test_work_with_saves_grows_at_most_with_lines() -> None:
     # Each save has its own details, which are read one by one.
     short, long = (
-        _calls(_scenario_of_attempts(20, steps_each=steps_each, save_every=20)) for steps_each in (3600, 14400)
+        _calls(_scenario_of_attempts(8, steps_each=steps_each, save_every=20)) for steps_each in (3600, 14400)
     )
     assert long.calls / short.calls < long.lines / short.lines
 
