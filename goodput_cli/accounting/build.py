@@ -409,7 +409,7 @@ class Timeline:
             return None if crashed else self.no_training
         several = self.table.observed.several_runs.get(self.table.jobs[int(self.table.job[0])])
         if several is not None:
-            return f"several runs seem to print into one file ({several})"
+            return several
         few, numbers = self.few_records, None if self.records is None else self.records.number
         if few is None or numbers is None:
             return None

@@ -128,7 +128,7 @@ class EvidenceOfLog:
     unread_steps: Mapping[str, str] = field(default_factory=dict)
     """By job, `file:line` of the first line that looks like a step but matches no rule; "" for files without a job."""
     several_runs: Mapping[str, str] = field(default_factory=dict)
-    """By job, `file:line` of a line where several runs seem to alternate in one file."""
+    """By job, the reason why one file seems to contain several runs."""
     run_names: Mapping[str, str] = field(default_factory=dict)
     """By job with a run id as its name, the name that its user gave the run."""
     draft_refused: bool = False

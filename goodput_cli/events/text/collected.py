@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -36,7 +36,7 @@ from goodput_cli.events.text.infer_times import (
 from goodput_cli.events.text.inside_lines import inside_of
 from goodput_cli.events.text.jobs import Named, TextFile, beside, name_jobs
 from goodput_cli.events.text.kept_stretches import with_stretches
-from goodput_cli.events.text.lines import UNREAD_STEPS
+from goodput_cli.events.text.lines import OTHER_STEPS, UNREAD_STEPS
 from goodput_cli.events.text.living_processes import unnamed_epochs, with_untimed_restarts
 from goodput_cli.events.text.log_lines import EventType, LogLine
 from goodput_cli.events.text.meaning import formats_of, metrics_of, said
@@ -63,7 +63,7 @@ from goodput_cli.events.text.notes import (
 from goodput_cli.events.text.programs import launcher, megatron, mllog, torchtitan
 from goodput_cli.events.text.programs.bar_records import as_records, first_epoch, without_begun_elsewhere
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
-from goodput_cli.events.text.programs.progress_bars import names_trainer
+from goodput_cli.events.text.programs.progress_bars import counted_step, names_trainer
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
 from goodput_cli.events.text.runs_in_file import ends_of_runs
 from goodput_cli.events.text.stamps import without_invented_fraction
@@ -90,6 +90,8 @@ _NO_TIME = (
 
 
 _ABOUT_STEPS = frozenset({EventType.STEP, EventType.STEP_START, EventType.STEP_FINISHED})
+_OTHER_PROGRAM = 0.05
+"""Share of the time of a log, less of which is no training of another program."""
 _STARTED_LATE = ("nemo2",)
 """Formats whose programs say that they began half a minute after they did."""
 
@@ -477,6 +479,12 @@ def _several_runs(
 ) -> dict[str, str]:
     """See `EvidenceOfLog.several_runs`."""
     found: dict[str, str] = {}
+    for code, place in _other_programs(sources):
+        for job, parts in by_job.items():
+            if any(part == code for part, _ in parts):
+                found.setdefault(
+                    job, f"{names[code]}:{place} looks like a step of another program, in an unknown format"
+                )
     for job, parts in by_job.items():
         for code, log_lines in parts:
             turns = sources[code].interleaved
@@ -485,8 +493,23 @@ def _several_runs(
                 and not turns.is_drawn
                 and any(said(log_line).type in _ABOUT_STEPS for log_line in log_lines)
             ):
-                found.setdefault(job, f"{names[code]}:{turns.lines[1]}")
+                found.setdefault(job, f"several runs seem to print into one file ({names[code]}:{turns.lines[1]})")
     return found
+
+
+def _other_programs(sources: Mapping[int, CollectedSource]) -> Iterator[tuple[int, int]]:
+    """Yield each source in which the steps of another program, which no rule reads, precede the first step that one
+    reads, with the line of the first of them. They cover more than a small part of the time."""
+    for code, one in sources.items():
+        if len(one.unread_steps) < OTHER_STEPS:
+            continue
+        begin = min(one.unread_steps)
+        later = [line for line in one.log_lines if line.line >= begin]
+        first = next((at for at, line in enumerate(later) if line.event and counted_step(line.event) is not None), None)
+        stamps = [line.stamp.ns for line in later if line.stamp is not None]
+        before = [line.stamp.ns for line in later[:first] if line.stamp is not None]
+        if first is not None and before and before[-1] - before[0] > _OTHER_PROGRAM * (stamps[-1] - before[0]):
+            yield code, begin
 
 
 def _unread_steps(

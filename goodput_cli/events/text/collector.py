@@ -54,7 +54,7 @@ class TextPart:
     by_host: bool = False
     """True for a kernel log."""
     unread_steps: dict[int, int] = field(default_factory=dict)
-    """Some lines that look like steps, in a document in which no rule found a step: step by line number."""
+    """Some lines that look like steps, before the first step that a rule finds: step by line number."""
     losses: dict[int, float] = field(default_factory=dict)
     """Loss by step in the first lines of steps, if they name no rank or node."""
     interleaved: Interleaved | None = None

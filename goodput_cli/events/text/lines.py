@@ -21,6 +21,8 @@ LIKE_A_STEP = rb"(?im)(?:^|[^a-z\n])(?:step|iter(?:ation)?)s?[ \t:=#\[(/]{1,4}(\
 """What a line about a step looks like, whoever prints it; for RE2, as no literal of it is rare."""
 UNREAD_STEPS = 3
 """So many lines that look as if they were about steps, of different numbers, are no chance."""
+OTHER_STEPS = 20
+"""So many of them before the first step that a rule reads are of another program."""
 LONGEST = 1 << 16
 """Longer lines are noise."""
 _NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE, _COLON, _CLOSING, _BEFORE_TIME = (ord(one) for one in '\n\r {":]T')

@@ -24,7 +24,7 @@ from goodput_cli.events.text.bar_columns import BarFinder, States
 from goodput_cli.events.text.calm_bars import CalmBars
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_say
-from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, UNREAD_STEPS, Hit, LineRules, Lines
+from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, OTHER_STEPS, Hit, LineRules, Lines
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
 from goodput_cli.events.text.meaning import REMEMBERED, Interleaved, InTurns, LineRun, loss_in
 from goodput_cli.events.text.programs.progress_bars import NAME, counted_bar, counted_step, thinned
@@ -291,19 +291,22 @@ class TextLines:
         return without_records(TextPart(seen=self._observer.finish(), left_out=self._observer.dropped))
 
     def _unread_steps(self, block: Lines, first_line: int, said: dict[int, Sequence[ParsedEvent]]) -> dict[int, int]:
-        """The next few lines that look as if they were about steps, while no rule reads any."""
-        if self._unread is None or any(counted_step(one) is not None for some in said.values() for one in some):
-            self._unread = None
+        """The next few lines that look as if they were about steps, before the first that a rule reads."""
+        if self._unread is None:
             return {}
+        read = [at for at, some in said.items() if any(counted_step(one) is not None for one in some)]
+        stop = min(read, default=len(block))
         more: dict[int, int] = {}
         like_a_step = linear().compile(LIKE_A_STEP)
-        for at in block.each_found(like_a_step) if len(self._unread) < UNREAD_STEPS else ():
+        for at in block.each_found(like_a_step) if len(self._unread) < OTHER_STEPS else ():
+            if at >= stop or len(self._unread) >= OTHER_STEPS:
+                break
             step = like_a_step.search(block.bytes_of(at, LONGEST))
-            if step is not None and int(step[1]) not in self._unread.values():
+            if step is not None and int(step[1]) > max(self._unread.values(), default=-1):
                 number = first_line + int(block.number[at])
                 more[number] = self._unread[number] = int(step[1])
-            if len(self._unread) >= UNREAD_STEPS:
-                break
+        if read:
+            self._unread = None
         return more
 
     def _follow(self, text: str, log_line: LogLine, losses: dict[int, float]) -> None:
