@@ -360,6 +360,9 @@ def _by_full_counts(made: StepGuess, values: I64) -> StepGuess:
         return made
     epoch: I64 = np.cumsum(np.append(0, full.astype(np.int64)))
     done = epoch * sizes + values
+    only = made.group.only
+    if only is not None and only[0] == made.column.of:  # the rule reads lines with this total alone
+        return replace(made, done=done, steps=int(only[1]), counts_epochs=True)
     return replace(made, done=done, of=made.column.of, counts_epochs=True)
 
 

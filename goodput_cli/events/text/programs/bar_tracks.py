@@ -68,6 +68,8 @@ class _Track:
         both = (first.last.elapsed + second.last.elapsed) * NS_PER_SECOND
         if second.until is not None and both > second.until - first.since + _BURST:
             return True
+        if second.until is not None and first.since == second.since and second.end > second.until + _BURST:
+            return True  # behind all bars since the same line, which others name
         shorter = min(first.end - first.begin, second.end - second.begin)
         return 2 * (min(first.end, second.end) - max(first.begin, second.begin)) > shorter
 
