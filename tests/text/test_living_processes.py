@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from goodput_cli.events.text.living_processes import with_living_processes
+from goodput_cli.events.text.living_processes import (
+    stopped_after_saves,
+    with_living_processes,
+    without_starts_of_others,
+)
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, Running
 
 S = 10**9
@@ -58,3 +62,26 @@ def test_rollback_to_an_unlikely_step_has_no_step() -> None:
 def test_load_after_a_named_rollback_takes_the_time_since_it() -> None:
     found = with_living_processes([*STEPS, line(42, BACK), line(45, LOAD, 30), line(55, STEP, 40)])
     assert [(one.time // S, one.end // S) for one in found if one.event and one.event.type is LOAD] == [(42, 45)]
+
+
+@pytest.mark.parametrize(
+    ("later", "is_start"),
+    [
+        ([line(52, START), line(60, STEP, 60), line(70, STEP, 70)], False),  # the steps go on in their usual time
+        ([line(52, START), line(65, STEP, 60), line(75, STEP, 70)], True),
+        ([line(52, START), line(60, STEP, 30), line(70, STEP, 40)], True),
+        ([line(51, EventType.CRASHED), line(52, START), line(60, STEP, 60), line(70, STEP, 70)], True),
+    ],
+)
+def test_start_inside_usual_steps_is_of_another_process(later: list[LogLine], *, is_start: bool) -> None:
+    found = without_starts_of_others([line(0, START), *STEPS, line(50, STEP, 50), *later])
+    starts = [one for one in found if one.event is not None and one.event.type is START]
+    assert len(starts) == 1 + is_start
+
+
+def test_stop_that_is_announced_comes_after_its_save() -> None:
+    stop = line(41, EventType.STOPPED)
+    save = LogLine(44, "", None, ParsedEvent("mine", EventType.SAVE, 40), 42 * S, 44 * S)
+    late = LogLine(90, "", None, ParsedEvent("mine", EventType.SAVE, 40), 88 * S, 90 * S)
+    found = stopped_after_saves([*STEPS, stop, save, line(60, START), late])
+    assert [one.end // S for one in found if one.event is not None and one.event.type is EventType.STOPPED] == [44]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEv
 from goodput_cli.events.text.meaning import said
 from goodput_cli.events.text.stretches import last_of
 
+_FEW_RECORDS, _USUAL_TIME = 4, 1.1
 _LOADS = (EventType.RESTORE, EventType.RESUME)
 
 
@@ -115,6 +117,56 @@ def _around(before: LogLine, behind: LogLine, process: str, latest: int) -> Iter
     for record, time in ((before, before.end - 1), (behind, min(behind.end + 1, latest))):
         event = ParsedEvent(said(record).format, EventType.ALIVE, process=process)
         yield LogLine(record.line, record.stream, None, event, time, time)
+
+
+def stopped_after_saves(log_lines: Sequence[LogLine]) -> list[LogLine]:
+    """Return the events of one source, where a stop that a program announces comes after the save that follows it.
+
+    log_lines: in order of time."""
+    found = list(log_lines)
+    announced: dict[str, int] = {}
+    for place, log_line in enumerate(log_lines):
+        one = said(log_line)
+        if one.type is EventType.STOPPED:
+            announced[log_line.stream] = place
+        elif one.type in (EventType.STEP, EventType.START, *ENDS):
+            announced.pop(log_line.stream, None)
+        elif one.type is EventType.SAVE and log_line.stream in announced and (one.took or log_line.end > log_line.time):
+            stop = announced[log_line.stream]
+            end = max(found[stop].end, log_line.end)
+            found[stop] = replace(found[stop], time=end, end=end)
+    return sorted(found, key=lambda one: (one.end, one.line))
+
+
+def without_starts_of_others(log_lines: Sequence[LogLine]) -> list[LogLine]:
+    """Return the events of one source, where a start that another process printed is only a sign of life.
+
+    The steps go on across it by their usual number, in their usual time: a process that began has to load and to
+    prepare first. log_lines: in order of time."""
+    records: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    breaks = []
+    for place, log_line in enumerate(log_lines):
+        if said(log_line).type is EventType.STEP and said(log_line).step is not None:
+            records[said(log_line).format, log_line.stream].append(place)
+        elif said(log_line).type in (EventType.START, *_LOADS, *ENDS):
+            breaks.append(place)
+    others: set[int] = set()
+    for places in records.values() if any(said(log_lines[one]).type is EventType.START for one in breaks) else ():
+        pairs = [(log_lines[a], log_lines[b]) for a, b in pairwise(places)]
+        ahead = [_step_of(b) - _step_of(a) for a, b in pairs]
+        stride = median_low([one for one in ahead if one > 0] or [0])
+        usual = [b.end - a.end for (a, b), one in zip(pairs, ahead, strict=True) if one == stride and b.end > a.end]
+        most = _USUAL_TIME * median_low(usual) if len(usual) >= _FEW_RECORDS else 0
+        for (a, b), (first, last), one in zip(pairwise(places), pairs, ahead, strict=True):
+            between = breaks[bisect_left(breaks, a) : bisect_left(breaks, b)]
+            if one == stride and 0 < last.end - first.end <= most:
+                begun = [at for at in between if said(log_lines[at]).type is EventType.START and not log_lines[at].odd]
+                others.update(begun if len(begun) == len(between) else ())
+    alive = EventType.ALIVE
+    return [
+        replace(one, event=replace(said(one), type=alive)) if place in others else one
+        for place, one in enumerate(log_lines)
+    ]
 
 
 def resumptions(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:

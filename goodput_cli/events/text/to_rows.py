@@ -34,7 +34,12 @@ from goodput_cli.events.schema import (
     Kind,
     SaveState,
 )
-from goodput_cli.events.text.living_processes import resumptions, with_living_processes
+from goodput_cli.events.text.living_processes import (
+    resumptions,
+    stopped_after_saves,
+    with_living_processes,
+    without_starts_of_others,
+)
 from goodput_cli.events.text.log_lines import (
     ENDS,
     MAX_STEP,
@@ -270,6 +275,7 @@ def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = (
     _done_before(events)
     _begun_before(events, log_lines)
     events = sorted(events, key=lambda log_line: (log_line.end, log_line.line))
+    events = without_starts_of_others(stopped_after_saves(events))
     events = [*with_living_processes(events), *resumptions(events)]
     signs = _signs_of_life(events, alive)
     return [*_closed(events, signs), *signs]
