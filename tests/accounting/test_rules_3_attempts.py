@@ -189,6 +189,14 @@ def test_distant_hosts_are_one_attempt_while_steps_go_on() -> None:
     assert story.seconds == ledger(productive=60, other=30)
 
 
+def test_restart_that_records_other_steps_is_no_second_host() -> None:
+    # Steps 3, 5 and 7 do not repeat before 8 arrives, but that is 120 s after 7: a process repeated them.
+    again = (step(number, at) for number, at in ((2, 100), (4, 120), (6, 140), (8, 160), (10, 180)))
+    story = account(start(0), steps(0, 8, at=10), *again, end(200))
+    assert story.attempts == 2
+    assert story.found("multi_host_duplicates") == 0
+
+
 def test_start_up_event_between_reports_is_a_restart() -> None:
     # Step 2 repeats after one step time. It could be from a second host, but an init precedes it.
     story = account(start(0), steps(0, 3, at=10), init(33, 38), steps(2, 3, at=40), end(70))

@@ -16,9 +16,12 @@ from numpy.typing import NDArray
 
 from goodput_cli.accounting.columns import latest_row, next_row, search
 from goodput_cli.arrays import I64, Places, Rows
+from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _FIRST_BLOCK = 256
 _LARGEST_BLOCK = 1 << 20
+_LEAST_NS = 2 * NS_PER_SECOND
+"""Time that timestamps of whole seconds may hide."""
 
 
 def twice_the_median(number: I64, time: I64) -> int | None:
@@ -228,15 +231,19 @@ class _AttemptWalk:
         return self._old_sequence_goes_on(record)
 
     def _old_sequence_goes_on(self, record: int) -> bool:
-        """Return True if a number above the highest arrives before all numbers from this one on have repeated."""
+        """Return True if a number above the highest arrives soon after it, and before all numbers from this one on have
+        repeated. Soon is within four median step times: a process that repeats steps needs longer."""
         assert self.highest is not None
         number = self.records.number
         above = self._first_above(record + 1, self.highest)
-        if above is None:
+        if above is None or self.records.time[above] - self.records.time[self.kept.records[-1]] > self._soon_ns():
             return False
         numbers = self.kept.numbers
         expected = numbers[search(numbers, number[record], side="right") :]
         return not bool(np.isin(expected, number[record + 1 : above]).all())
+
+    def _soon_ns(self) -> int:
+        return max(2 * (self.records.two_medians or 0), _LEAST_NS)
 
     def _first_above(self, start: int, limit: int) -> int | None:
         """Return the position of the first record from `start` on, in this region, whose number is above `limit`."""
