@@ -227,7 +227,7 @@ class Splitter:
             if later.kind == "start" or not unseen:
                 return False
             if later.kind == "step" and later.number > attempt.steps[-1].number:
-                return later.time - attempt.steps[-1].time <= max(4 * self.median, 2 * NS)
+                return later.time - attempt.steps[-1].time <= max(4 * self.median, Fraction(2 * NS))
             unseen.discard(later.number if later.kind == "step" else event.number)
         return False
 
