@@ -102,8 +102,8 @@ def step_rules(log: Log, guess: StepGuess, more: int) -> list[Rule]:
         at, unit, of = guess.each
         names[at] = "each:float"
         keys.append(f'each = {{ unit = "{unit}"{f", of = {quoted(of)}" if of != "mean" else ""} }}')
-    keys += [_USUAL] if guess.each is None and (timed or guess.elapsed is not None) else []
-    keys += [_CURSOR] if not timed and (guess.elapsed is not None or guess.each is not None) else []
+    keys += [_USUAL] if guess.each is None else []
+    keys += [_CURSOR] if not timed else []
     step = line_rule(log, "step_start" if guess.begins else "step", guess.group, names, keys, more)
     if not log.records and not _has_text(step):
         step = replace(step, keys=(*step.keys, SLOW))

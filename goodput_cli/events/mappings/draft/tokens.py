@@ -45,7 +45,8 @@ def shape(text: str, begin: int) -> tuple[str, list[tuple[int, int]]]:
         place = match.end()
         spans.append(match.span())
     parts.append(text[place:])
-    return _FILLING.sub(" ", "".join(parts)), spans
+    filled = _FILLING.sub(" ", "".join(parts))
+    return filled.replace("[ \0", "[\0").replace("( \0", "(\0"), spans  # a number may be filled up with blanks
 
 
 def column_of(one: Entry, tokens: Sequence[re.Match[str]], at: int, values: Texts) -> ValueColumn:
