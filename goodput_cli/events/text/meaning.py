@@ -33,8 +33,8 @@ _SAME_RECORD = 2 * NS_PER_SECOND
 _TOLERANCE = 100
 """A gap is at least this part of the time of the steps behind it."""
 _GAP_KINDS = (EventType.SAVE, EventType.EVAL)
-_ALL_BUT = 0.8
-"""At least this part of the usual time of steps is all of it."""
+_MOST_OF_STEPS = 0.5
+"""Steps are done where more than this part of their usual time passes."""
 _FAR_LONGER = 5
 """As a step that hangs is longer than a usual one."""
 _ENDS = (EventType.STEP, EventType.STEP_START, *ENDS)
@@ -435,7 +435,7 @@ def _trains_behind(mark: LogLine, before: LogLine | None, behind: LogLine | None
     if before is None or behind is None or mark.odd:
         return False
     steps = _steps_between(before, behind)
-    return steps > 0 and behind.end - mark.end >= _ALL_BUT * steps * usual
+    return steps > 0 and behind.end - mark.end >= _MOST_OF_STEPS * steps * usual
 
 
 def _usual_step(log_lines: Sequence[LogLine]) -> float | None:

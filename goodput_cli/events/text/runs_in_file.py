@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from goodput_cli.events.schema import OWN_END
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
@@ -125,3 +126,37 @@ def _main_writer(log_lines: Sequence[LogLine]) -> tuple[str, str] | None:
         if one.type is EventType.STEP and one.format != BARS and is_whole:
             counts[one.format, log_line.stream] += count_of([log_line])
     return counts.most_common(1)[0][0] if counts else None
+
+
+_SAVES = (EventType.SAVE, EventType.SAVED)
+
+
+def starts_of_saves(log_lines: Sequence[LogLine], shown: Sequence[LogLine]) -> Iterator[LogLine]:
+    """Yield a start for each process that saves again from the first saved step, in a source without records of steps.
+
+    The process began behind the longest silence before that save. log_lines: events of one source; shown: its other
+    lines with a time."""
+    if any(said(one).type in (EventType.STEP, EventType.STEP_START) for one in log_lines):
+        return
+    first: dict[EventType, int] = {}
+    last: dict[EventType, int] = {}
+    ordered = sorted([*log_lines, *shown], key=lambda one: one.line)
+    since = 0  # the place of the last save
+    for place, log_line in enumerate(ordered):
+        one = log_line.event
+        if one is None or one.type not in _SAVES or one.step is None:
+            continue
+        if one.step <= first.setdefault(one.type, one.step) and one.step < last.get(one.type, 0):
+            begin = _behind_silence(ordered[since : place + 1])
+            yield LogLine(begin.line, log_line.stream, begin.stamp, ParsedEvent(one.format, EventType.START),
+                          begin.time, begin.time)  # fmt: skip
+            first, last = {one.type: one.step}, {}
+        last[one.type] = one.step
+        since = place
+
+
+def _behind_silence(log_lines: Sequence[LogLine]) -> LogLine:
+    """Return the line behind the longest time between two lines with a timestamp."""
+    stamped = [one for one in log_lines if one.stamp is not None]
+    last = log_lines[-1]
+    return max(pairwise(stamped), key=lambda pair: pair[1].time - pair[0].end, default=(last, last))[1]

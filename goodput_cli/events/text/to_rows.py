@@ -52,6 +52,7 @@ from goodput_cli.events.text.log_lines import (
 )
 from goodput_cli.events.text.meaning import event_lines, said
 from goodput_cli.events.text.programs import launcher, megatron, megatron_process, mllog, nemo_rl
+from goodput_cli.events.text.runs_in_file import starts_of_saves
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.text.stretches import apart_in_time
 from goodput_cli.events.values import MAX_SECONDS
@@ -272,6 +273,7 @@ def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = (
         log_line for log_line in event_lines(translated, seen, shown) if said(log_line).type is not EventType.IGNORE
     ]
     events = _without_totals_of_deaths([log_line for log_line in events if not log_line.borrowed], seen)
+    events += starts_of_saves(events, shown)
     _done_before(events)
     _begun_before(events, log_lines)
     events = sorted(events, key=lambda log_line: (log_line.end, log_line.line))

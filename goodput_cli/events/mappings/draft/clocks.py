@@ -24,6 +24,8 @@ _SINCE = 1_388_534_400 * NS_PER_SECOND
 UNIX_TIME = re.compile(r"(?<![\w.])1[4-9]\d{8}(?:\d{3})?(?:\.\d{1,9})?(?![\w.])")
 _MAY_HAVE_TIME = re.compile(r"\d:\d\d|\d{6}", re.ASCII)
 _TRIED, _BEFORE, _SHARE = 400, 40, 0.2
+_CLOSING = " \t])}>|."
+"""Behind a timestamp at the end of a text."""
 _LEVEL = r"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE|[DIWE](?=[\] ]))"
 _LOGGER = (
     r"(?:[A-Za-z_]\w*(?:[.:][A-Za-z_<]\w*>?)+(?::\d+)?|[\w./-]+\.py(?::\d+|:\w+)*|__\w+__|root"
@@ -38,7 +40,7 @@ _HEADER = re.compile(
 
 def message_begin(text: str, span: tuple[int, int] | None) -> int:
     """Return where the message begins, behind a timestamp, a level and a logger."""
-    begin = span[1] if span is not None and span[0] < _BEFORE else 0
+    begin = span[1] if span is not None and span[0] < _BEFORE and text[span[1] :].strip(_CLOSING) else 0
     header = _HEADER.match(text, begin)
     begin = header.end() if header is not None and header.end() < len(text) else begin
     return begin - (text[begin - 1 : begin] == "[" and text[begin].isdigit())  # `[100] loss=…`: the bracket tells

@@ -539,7 +539,7 @@ def _trains_behind(steps: Steps, at: int, ns: int) -> bool:
     record, usual = int(steps.stamps[at]), steps.usual
     if NO_TIME in (record, ns) or not usual:
         return False
-    return (record - ns) / _S >= _MOSTLY * usual * int(steps.ahead[at])
+    return (record - ns) / _S >= _HALF * usual * int(steps.ahead[at])
 
 
 def lengths_by_gap(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> dict[int, float]:

@@ -223,6 +223,15 @@ class _Making:
             note = "any other record shows that the process was alive"
             self.last = [Rule("alive", keys, others[-1].line, len(self.log.entries), note)]
         self._add_phases([one for one in phases if one.event in ("save", "eval")])
+        self._add_times()
+
+    def _add_times(self) -> None:
+        """Other lines that show what time it is, where the lines of steps do not and the clock is one of this log."""
+        if self.log.records or self.guess.group.has_times(0) or not any("time = " in key for key in self.log.top):
+            return
+        timed = (group for group in self.log.groups[:_MOST_GROUPS] if group.has_all_times and group not in self.taken)
+        for group in timed:
+            self._append(self._rule("alive", group))
 
     def _restarts(self, resumes: Sequence[Group]) -> Iterator[int]:
         """The places of lines that show that a process began, though no step falls there: a checkpoint is loaded after
