@@ -33,8 +33,8 @@ _SAME_RECORD = 2 * NS_PER_SECOND
 _TOLERANCE = 100
 """A gap is at least this part of the time of the steps behind it."""
 _GAP_KINDS = (EventType.SAVE, EventType.EVAL)
-_MOST_OF_STEPS = 0.5
-"""Steps are done where more than this part of their usual time passes."""
+_ALL_BUT = 0.8
+"""At least this part of the usual time of steps is all of it."""
 _FAR_LONGER = 5
 """As a step that hangs is longer than a usual one."""
 _ENDS = (EventType.STEP, EventType.STEP_START, *ENDS)
@@ -393,8 +393,8 @@ def _steps_between(before: LogLine, behind: LogLine) -> int:
 
 def _ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     """An evaluation of which only the end is known, with the step that it was made at, took what training did not take
-    since the last record, or save behind that; all time since then, if usual steps fit behind it. log_lines: in order
-    of time."""
+    since the last record, or save behind that; all time since then, if the next steps are trained behind it.
+    log_lines: in order of time."""
     usual = _usual_step(log_lines) if any(said(one).type is EventType.EVAL for one in log_lines) else None
     record: LogLine | None = None
     since = 0
@@ -406,11 +406,10 @@ def _ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
             record = None
         elif one.type is EventType.EVAL and one.edge is Edge.POINT and log_line.end == log_line.time and not one.took:
             done = None if record is None else said(record).step
-            if usual is not None and done is not None:
-                trained = min(max((one.step or done) - done, 0), _BEYOND_ALL) * usual
-                took = round(log_line.time - since - trained)
-                if took > usual / 2 or (took > 0 and _trains_behind(log_line, record, behind, usual)):
-                    log_line = replace(log_line, event=replace(one, took=took))
+            if done is not None and (took := _took_of_evaluation(log_line, since, done, usual)) is not None:
+                log_line = replace(log_line, event=replace(one, took=took))
+            elif log_line.time > since and _trains_behind(log_line, record, behind, usual):
+                log_line = replace(log_line, event=replace(one, took=log_line.time - since))
             since = log_line.time
         elif one.type is not EventType.ALIVE:
             since = max(since, log_line.end)
@@ -430,12 +429,24 @@ def _next_records(log_lines: Sequence[LogLine]) -> list[LogLine | None]:
     return found[::-1]
 
 
-def _trains_behind(mark: LogLine, before: LogLine | None, behind: LogLine | None, usual: float) -> bool:
-    """Return True if the time from a mark to the next record is that of the steps between two records."""
-    if before is None or behind is None or mark.odd:
+def _took_of_evaluation(evaluation: LogLine, since: int, done: int, usual: float | None) -> int | None:
+    """Return what an evaluation took (ns) beside the steps before it; None if that is not longer than half a step.
+    done: the step of the last record."""
+    if usual is None:
+        return None
+    trained = min(max((said(evaluation).step or done) - done, 0), _BEYOND_ALL) * usual
+    took = round(evaluation.time - since - trained)
+    return took if took > usual / 2 else None
+
+
+def _trains_behind(mark: LogLine, before: LogLine | None, behind: LogLine | None, usual: float | None) -> bool:
+    """Return True if the steps between two records are trained behind a mark: about their usual time passes there, or
+    most of the time if that is unknown."""
+    steps = 0 if before is None or behind is None else _steps_between(before, behind)
+    if before is None or behind is None or mark.odd or not steps:
         return False
-    steps = _steps_between(before, behind)
-    return steps > 0 and behind.end - mark.end >= _MOST_OF_STEPS * steps * usual
+    least = (behind.end - before.end) / 2 if usual is None else _ALL_BUT * steps * usual
+    return behind.end - mark.end > least
 
 
 def _usual_step(log_lines: Sequence[LogLine]) -> float | None:

@@ -535,11 +535,11 @@ def _fits(steps: Steps, at: int, length: float | None, beside: float) -> bool:
 
 
 def _trains_behind(steps: Steps, at: int, ns: int) -> bool:
-    """Whether the time from a line to the record behind it is that of its steps. ns: the time of the line."""
-    record, usual = int(steps.stamps[at]), steps.usual
-    if NO_TIME in (record, ns) or not usual:
-        return False
-    return (record - ns) / _S >= _HALF * usual * int(steps.ahead[at])
+    """Whether most of the time before a record, or the usual time of its steps, passes behind a line: they are trained
+    there. ns: the time of the line."""
+    record = int(steps.stamps[at])
+    least = min(_HALF * float(steps.passed[at]), _MOSTLY * (steps.usual or math.inf) * int(steps.ahead[at]))
+    return NO_TIME not in (record, ns) and (record - ns) / _S > least
 
 
 def lengths_by_gap(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> dict[int, float]:
