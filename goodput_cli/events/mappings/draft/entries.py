@@ -17,6 +17,7 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NO_TIME = np.iinfo(np.int64).min
 """The time of an entry that has none."""
+_FEW = 1000
 _FAR_BACK = 600 * NS_PER_SECOND
 _NO_VALUES: Mapping[str, Any] = {}
 
@@ -209,6 +210,17 @@ def seconds_of(ns: I64) -> F64:
     timed = ns != NO_TIME
     first = int(ns[int(timed.argmax())]) if timed.any() else 0
     return np.where(timed, (np.where(timed, ns, first) - first) / NS_PER_SECOND, np.nan)
+
+
+def are_whole_seconds(ns: I64) -> bool:
+    """Return True if times are known to the second only: all have one fraction of it."""
+    fractions = ns[ns != NO_TIME] % NS_PER_SECOND
+    return len(fractions) > 0 and bool((fractions == fractions[0]).all())
+
+
+def has_values(column: I64, least: int) -> bool:
+    """Return True if a column has so many different values at least. Mostly its begin shows it."""
+    return any(len(np.unique(some)) >= least for some in (column[:_FEW], column))
 
 
 @dataclass(frozen=True)

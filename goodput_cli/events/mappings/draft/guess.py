@@ -13,7 +13,15 @@ import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.mappings.declared import UNITS
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Group, Log, ValueColumn, seconds_of
+from goodput_cli.events.mappings.draft.entries import (
+    NO_TIME,
+    Group,
+    Log,
+    ValueColumn,
+    are_whole_seconds,
+    has_values,
+    seconds_of,
+)
 from goodput_cli.events.mappings.draft.words import (
     BACKGROUND,
     BEGINS,
@@ -38,7 +46,6 @@ from goodput_cli.events.mappings.draft.words import (
     names_no_step,
 )
 from goodput_cli.events.text.counted_steps import writers_of
-from goodput_cli.events.text.stamps import have_one_fraction
 
 _MOST, _RISING, _NEAR = 1_000_000_000, 0.6, 0.24
 """Above the first a number counts tokens, samples or times, and no steps."""
@@ -209,7 +216,7 @@ def _guess(group: Group, at: int, values: I64, elsewhere: tuple[Group, int] | No
         told = _of_one_writer(group, made.done)
         rises, numbers = _rising(told), len(told)
     constant = column.of is None and (values.min() == values.max() or not _rises_in_epochs(made, values))
-    if constant or rises < _RISING or len(np.unique(made.done)) < min(3, len(group)):
+    if constant or rises < _RISING or not has_values(made.done, min(3, len(group))):
         return None
     regular = usual_stride(told)[1] / max(1, numbers - 1)
     if likely == 0 and (about_other or regular < _RISING or len(group) < 3):
@@ -420,7 +427,7 @@ def usual_step(times: I64, done: I64) -> float | None:
         return None
     usual = float(np.median((seconds / steps)[seconds > 0]))
     near = np.abs(seconds - usual * steps) <= 1
-    if not near.any() or not have_one_fraction(times[times != NO_TIME].tolist()):
+    if not near.any() or not are_whole_seconds(times):
         return usual
     return float(seconds[near].sum() / steps[near].sum())
 

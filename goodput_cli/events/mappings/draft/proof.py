@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from goodput_cli.arrays import F64
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Group, Log, quoted
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Group, Log, has_values, quoted
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, in_seconds
 from goodput_cli.events.mappings.draft.steps import Steps
 from goodput_cli.events.mappings.draft.words import (
@@ -167,7 +167,7 @@ def _is_spread(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None
     named = guess.is_named or numbered
     said = ""
     times = steps.stamps[steps.stamps != NO_TIME]
-    if len(np.unique(steps.done)) < (_LEAST_NUMBERED if named else _LEAST_RECORDS):
+    if not has_values(steps.done, _LEAST_NUMBERED if named else _LEAST_RECORDS):
         said = "are too few to identify a step counter"
     elif log.window and len(times) >= len(steps) / 2:
         spread, window = int(times.max() - times.min()), _window_of_processes(steps, log)

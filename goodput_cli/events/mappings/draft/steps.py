@@ -7,16 +7,16 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask, alike
 from goodput_cli.events.mappings.draft.columns import StepColumns, read_columns, step_columns
-from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Group, Log
+from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Group, Log, are_whole_seconds
 from goodput_cli.events.mappings.draft.guess import StepGuess, usual_step, usual_stride
 from goodput_cli.events.mappings.draft.text_entries import TextEntries
 from goodput_cli.events.mappings.rules import Mapped
-from goodput_cli.events.text.stamps import have_one_fraction
 
 _S = 10**9
 _LONG_PACES, _LONG = 5, 10.0
@@ -107,7 +107,7 @@ class Steps:
     @cached_property
     def coarse(self) -> bool:
         """Whether stamps are known to the second only."""
-        return have_one_fraction(self.ns[self.ns != NO_TIME].tolist())
+        return are_whole_seconds(self.ns)
 
     @cached_property
     def gaps(self) -> F64:
@@ -200,22 +200,26 @@ def _no_echo(records: StepColumns, entries: Entries) -> Mask:
     usual = usual_step(stamps, records.done)
     soon = 2 * _S * (usual or 0.0) * (float(np.median(strides)) if len(strides) else 1)
     first: dict[int, int] = {}
-    before_done, last_place, last_ns = -1, -1, NO_TIME
-    rows = zip(records.done.tolist(), entries.places[records.rows].tolist(), stamps.tolist(), strict=True)
-    for at, (done, place, ns) in enumerate(rows):
-        if at and done <= before_done:
-            seen = first.get(done)
-            again = done == before_done
-            if ns == NO_TIME or seen is None or last_ns == NO_TIME:
-                same = again and place <= last_place + 2
+    before, last_place, last_ns = -1, -1, NO_TIME
+    done, places, times = (column.tolist() for column in (records.done, entries.places[records.rows], stamps))
+    for start, stop in pairwise((0, *(np.flatnonzero(ahead <= 0) + 1).tolist(), len(done))):  # Steps rise in between.
+        for at in range(start, stop):
+            if done[at] > before:
+                break
+            seen, again = first.get(done[at], NO_TIME), done[at] == before
+            if NO_TIME in (seen, times[at], last_ns):
+                same = again and places[at] <= last_place + 2
             else:
-                same = ns - seen < soon or (again and ns - last_ns < max(soon, _LONG * _S))
+                same = times[at] - seen < soon or (again and times[at] - last_ns < max(soon, _LONG * _S))
+            last_place, last_ns, kept[at] = places[at], times[at], not same
             if same:
-                last_place, last_ns, kept[at] = place, ns, False
                 continue
-        if ns != NO_TIME:
-            first[done] = ns
-        before_done, last_place, last_ns = done, place, ns
+            before = done[at]
+            first |= {before: last_ns} if last_ns != NO_TIME else {}
+        else:
+            continue
+        first |= {step: ns for step, ns in zip(done[at:stop], times[at:stop], strict=True) if ns != NO_TIME}
+        before, last_place, last_ns = done[stop - 1], places[stop - 1], times[stop - 1]
     return kept
 
 

@@ -109,13 +109,11 @@ class TextEntries(Entries):
 
     def containing(self, texts: Iterable[str]) -> I64:
         """int64[n]: the rows of entries that contain one of some texts, and of those that were shortened."""
-        order = np.argsort(self.begin, kind="stable")
-        begin = self.begin[order]
-        found = [np.flatnonzero(self.is_long)]
+        found = self.is_long.copy()
         for text in texts:
-            places = np.array([one.start() for one in re.finditer(re.escape(text.encode()), self.texts.data)], np.int64)
-            found.append(order[np.maximum(np.searchsorted(begin, places, side="right") - 1, 0)])
-        return np.unique(np.concatenate(found))
+            places = [one.start() for one in re.finditer(re.escape(text.encode()), self.texts.data)]
+            found[np.maximum(np.searchsorted(self.begin, places, side="right") - 1, 0)] = True
+        return np.flatnonzero(found)
 
     def cells(self, rows: I64, spans: I64) -> Cells:
         """Return parts of the texts of some entries. spans: int64[n, 2], the bytes of each text."""
