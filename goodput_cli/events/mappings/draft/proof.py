@@ -231,9 +231,14 @@ def _takes_a_time(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
 
 
 def _times_around(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
-    """Whether other lines have times enough between the records."""
+    """Whether other lines have times enough between the records. A time before steps begin again is that of a start: it
+    does not show when the steps before it ended."""
     places, ns = log.entries.places, log.entries.ns
-    between = np.unique(ns[(places > steps.places[0]) & (places < steps.places[-1]) & (ns != NO_TIME)])
+    before = np.searchsorted(steps.places, places) - 1
+    last = len(steps) - 1
+    goes_on = np.append(np.diff(steps.done) > 0, False)
+    inside = (before >= 0) & (before < last) & goes_on[before.clip(0, last)]
+    between = np.unique(ns[inside & (ns != NO_TIME)])
     said = ""
     if not log.window:
         said = f"no line has a timestamp, and no number in {_like(guess, steps)} is known to be a step time"
