@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.arrays import F64, I64, Characters, Mask, blocks
 from goodput_cli.events.values import clock_seconds, decimal
@@ -84,24 +85,24 @@ class Cells(Texts):
         """int64[n]: the texts as whole numbers; None if some are none."""
         if not _WHOLE.fullmatch(self.first.replace(",", "")):
             return None
-        parsed = self.parsed
+        parsed = self.parsed()
         if not parsed.good.all():
             return Texts(self.texts).whole
-        power = 10**parsed.scale
-        found, rest = np.divmod(parsed.digits, power)
+        found, rest = np.divmod(parsed.digits, parsed.power)
         return None if rest.any() or parsed.negative.any() else found
 
     @cached_property
     def numbers(self) -> F64:
         """float64[n]: the texts as numbers, a clock such as 1:02:03 in seconds; nan for other texts."""
-        parsed = self.parsed
-        found = parsed.digits / 10.0**parsed.scale
+        if self.whole is not None:
+            return self.whole.astype(np.float64)
+        parsed = self.parsed()
+        found = parsed.digits / parsed.power
         found[parsed.negative] *= -1.0
         for row in np.flatnonzero(~parsed.good).tolist():
             found[row] = _number(self._text(row))
         return found
 
-    @cached_property
     def parsed(self) -> ParsedDigits:
         """The texts as digits."""
         return parse(self._data, self._begin, self._end)
@@ -119,11 +120,16 @@ class ParsedDigits:
     """Texts as decimal numbers: digits without the dot, how many of them are behind it, and the sign."""
 
     digits: I64
-    scale: I64
+    scale: NDArray[np.int8]
     negative: Mask
     """Whether a minus sign is before them."""
     good: Mask
-    """Whether a text is such a number, and an exact one."""
+    """bool[n]: whether a text is such a number, and an exact one."""
+
+    @property
+    def power(self) -> I64:
+        """int64[n]: the power of ten by which the digits are divided."""
+        return 10 ** self.scale.astype(np.int64)
 
 
 def parse(data: bytes, begin: I64, end: I64) -> ParsedDigits:
@@ -157,7 +163,9 @@ def _parsed(view: Characters, begin: I64, end: I64) -> ParsedDigits:
         is_sign = inside & ((char == _PLUS) | (char == _MINUS)) if at == 0 else False
         negative |= is_sign & (char == _MINUS)
         bad |= inside & ~(is_digit | is_dot | is_sign | (char == _COMMA))
-    return ParsedDigits(digits, np.minimum(scale, _EXACT), negative, ~bad & (count > 0) & (count <= _EXACT))
+    return ParsedDigits(
+        digits, np.minimum(scale, _EXACT).astype(np.int8), negative, ~bad & (count > 0) & (count <= _EXACT)
+    )
 
 
 def _number(text: str) -> float:

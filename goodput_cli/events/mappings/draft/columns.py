@@ -49,6 +49,8 @@ class StepColumns(NamedTuple):
 
     def take(self, kept: Mask | Rows) -> StepColumns:
         """Return some of the entries."""
+        if kept.dtype == np.bool_ and kept.all():
+            return self
         return StepColumns(
             self.rows[kept], self.done[kept], self.has_done[kept], self.each[kept], self.elapsed[kept], self.of[kept]
         )
@@ -87,7 +89,7 @@ def read_columns(made: Mapped, entries: Entries) -> StepColumns:
             single += kind.rows.tolist()
     parts.append(step_columns(_read_single(made, entries, single)))
     found = StepColumns(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    return found.take(np.argsort(found.rows, kind="stable"))
+    return found if (np.diff(found.rows) > 0).all() else found.take(np.argsort(found.rows, kind="stable"))
 
 
 class _Kind(NamedTuple):
@@ -230,18 +232,18 @@ def _read_together(declared: Declared, kind: _Kind, entries: Entries) -> tuple[S
 
 def _whole(cells: Cells, good: Mask) -> I64:
     """int64[n]: whole numbers. good: False where a text is none."""
-    parsed = cells.parsed
-    found, rest = np.divmod(parsed.digits, 10**parsed.scale)
+    parsed = cells.parsed()
+    found, rest = np.divmod(parsed.digits, parsed.power)
     good &= parsed.good & ~parsed.negative & (rest == 0)
     return found
 
 
 def _duration(name: str, rule: DeclaredRule, cells: Cells, good: Mask) -> I64:
     """int64[n]: durations in ns. good: False where a text is none."""
-    parsed = cells.parsed
+    parsed = cells.parsed()
     unit = rule.seconds_a_unit(name)
     good &= parsed.good & ~parsed.negative & (unit > 0)
-    seconds = np.where(good, parsed.digits / 10.0**parsed.scale * unit, 0.0)
+    seconds = np.where(good, parsed.digits / parsed.power * unit, 0.0)
     good &= seconds < _LONGEST_DURATION
     ns, _ = epoch_column(np.where(good, seconds, 0.0).tolist())
     return ns

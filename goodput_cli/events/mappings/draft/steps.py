@@ -7,7 +7,6 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
@@ -168,9 +167,8 @@ def steps_of(made: Mapped, log: Log, guess: StepGuess) -> Steps:
         done = np.append(guess.done, 0)[at] + guess.index
         found = found._replace(done=done, has_done=own)
     found = found.take(found.has_done)
-    processes = log.entries.processes[found.rows]
-    by_process = sorted(alike(processes).values(), key=lambda rows: (-len(rows), rows[0]))
-    most = found.take(by_process[0]) if by_process else found
+    by_process = sorted(alike(log.entries.processes[found.rows]).values(), key=lambda rows: (-len(rows), rows[0]))
+    most = found.take(by_process[0]) if len(by_process) > 1 else found
     kept = most.take(_no_echo(most, log.entries))
     return Steps(log.entries, kept, len(found.rows) - len(most.rows), places, epochs=_epochs(kept, log.entries, guess))
 
@@ -192,34 +190,30 @@ def _no_echo(records: StepColumns, entries: Entries) -> Mask:
     prefix names, recorded sooner than two steps take before. Without stamps the same number is the same state if
     nothing was said between the two."""
     kept = np.ones(len(records.rows), dtype=np.bool_)
-    ahead = np.diff(records.done)
-    if (ahead > 0).all():
+    done, stamps = records.done, entries.ns[records.rows]
+    below = np.append(False, done[1:] <= np.maximum.accumulate(done)[:-1])
+    if not below.any():
         return kept
-    stamps = entries.ns[records.rows]
-    strides = ahead[ahead > 0]
-    usual = usual_step(stamps, records.done)
-    soon = 2 * _S * (usual or 0.0) * (float(np.median(strides)) if len(strides) else 1)
+    ahead = np.diff(done)
+    stride = float(np.median(ahead[ahead > 0])) if (ahead > 0).any() else 1
+    soon = 2 * _S * (usual_step(stamps, done) or 0.0) * stride
+    rows = np.flatnonzero(np.isin(done, done[below]) | np.append(below[1:], False))
+    columns = (rows, below[rows], done[rows], entries.places[records.rows[rows]], stamps[rows])
     first: dict[int, int] = {}
     before, last_place, last_ns = -1, -1, NO_TIME
-    done, places, times = (column.tolist() for column in (records.done, entries.places[records.rows], stamps))
-    for start, stop in pairwise((0, *(np.flatnonzero(ahead <= 0) + 1).tolist(), len(done))):  # Steps rise in between.
-        for at in range(start, stop):
-            if done[at] > before:
-                break
-            seen, again = first.get(done[at], NO_TIME), done[at] == before
-            if NO_TIME in (seen, times[at], last_ns):
-                same = again and places[at] <= last_place + 2
+    for at, is_below, step, place, ns in zip(*(column.tolist() for column in columns), strict=True):
+        if is_below and step <= before:
+            seen, again = first.get(step), step == before
+            if seen is None or NO_TIME in (ns, last_ns):
+                same = again and place <= last_place + 2
             else:
-                same = times[at] - seen < soon or (again and times[at] - last_ns < max(soon, _LONG * _S))
-            last_place, last_ns, kept[at] = places[at], times[at], not same
+                same = ns - seen < soon or (again and ns - last_ns < max(soon, _LONG * _S))
             if same:
+                last_place, last_ns, kept[at] = place, ns, False
                 continue
-            before = done[at]
-            first |= {before: last_ns} if last_ns != NO_TIME else {}
-        else:
-            continue
-        first |= {step: ns for step, ns in zip(done[at:stop], times[at:stop], strict=True) if ns != NO_TIME}
-        before, last_place, last_ns = done[stop - 1], places[stop - 1], times[stop - 1]
+        if ns != NO_TIME:
+            first[step] = ns
+        before, last_place, last_ns = step, place, ns
     return kept
 
 

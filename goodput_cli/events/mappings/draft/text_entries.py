@@ -111,7 +111,8 @@ class TextEntries(Entries):
         """int64[n]: the rows of entries that contain one of some texts, and of those that were shortened."""
         found = self.is_long.copy()
         for text in texts:
-            places = [one.start() for one in re.finditer(re.escape(text.encode()), self.texts.data)]
+            starts = (one.start() for one in re.finditer(re.escape(text.encode()), self.texts.data))
+            places = np.fromiter(starts, dtype=np.int64)
             found[np.maximum(np.searchsorted(self.begin, places, side="right") - 1, 0)] = True
         return np.flatnonzero(found)
 
