@@ -1,5 +1,5 @@
-"""Steps and times that lines count within something: within an epoch, or since a process or a progress bar began; and
-records of several processes that write one file without naming themselves (docs/formats.md, Text)."""
+"""Convert steps and times that are counted within an epoch, or since a process or progress bar began; and separate
+unnamed processes in one file (docs/formats.md, Text)."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from goodput_cli.events.text.log_lines import ENDS, MAX_STEP, EventType, LogLine
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _FEW_RECORDS = 4
-"""Fewer distances between records show no usual one."""
+"""Minimum number of distances between records for a usual one."""
 _MULTIPLE = 5
-"""A step that takes more than so many times the usual one holds something else."""
+"""Ratio to the usual step time from which a step contains something else."""
 _BEGINS = (EventType.START, EventType.CRASHED, EventType.TERMINATED)
 
 
 @dataclass
 class _Counted:
-    """What the lines of one writer said so far."""
+    """State of one writer."""
 
     epoch: int = 0
     elapsed: int = 0
     step: int | None = None
     step_time: int | None = None
     count: tuple[int, int] | None = None
-    """The last number within an epoch that no line names, and how many steps that has."""
+    """Last number within an unnamed epoch, and the number of steps of that epoch."""
     is_named: bool = False
-    """Whether lines name the epoch."""
+    """True if lines contain the epoch."""
     begun: bool = False
-    """Whether a process began or ended since the last record."""
+    """True if a process began or ended since the last record."""
     restored: bool = False
 
 
@@ -89,7 +89,7 @@ def _by_writer(log_lines: list[LogLine]) -> list[LogLine]:
 def _rows_by_stream(
     log_lines: Sequence[LogLine], is_wanted: Callable[[ParsedEvent, Running], bool]
 ) -> Mapping[tuple[str, str], list[int]]:
-    """Return the places of the lines that count within something and are wanted, by format and stream."""
+    """Return the indexes of wanted lines with a count or clock, by format and stream."""
     streams: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for row, one in enumerate(log_lines):
         if one.event is not None and one.event.running is not None and is_wanted(one.event, one.event.running):
@@ -104,8 +104,8 @@ def _has_clock_of_process(event: ParsedEvent, running: Running) -> bool:
 
 
 def _is_cut(steps: Sequence[int], clocks: Sequence[int]) -> bool:
-    """Return True if the records of the first steps of a process are not in the log: its clock shows more than the
-    steps of one record take, and about what all steps since 0 take."""
+    """Return True if the first records of a process are missing: its clock shows more than one record takes, and about
+    the time of all steps since 0."""
     pairs = [
         (b - a, d - c) for (a, b), (c, d) in zip(pairwise(steps), pairwise(clocks), strict=True) if b > a and d > c
     ]
@@ -117,7 +117,7 @@ def _is_cut(steps: Sequence[int], clocks: Sequence[int]) -> bool:
 
 
 def _without_begin(log_line: LogLine) -> LogLine:
-    """A first record that shows neither when its process began nor how long its own steps took."""
+    """Return a first record without the begin of its process and the time of its steps."""
     event = log_line.event
     if event is None or event.running is None:
         return log_line
@@ -129,12 +129,12 @@ def _clock_of(log_line: LogLine) -> int:
 
 
 def epoch_of(named: int | None, epoch: int, *, was_full: bool, begun: bool, restored: bool) -> int:
-    """Return the epoch of a count of steps that begins again.
+    """Return the epoch of a count of steps that restarts.
 
-    named: the epoch in its line or in a line before it; None: no line names it.
-    epoch: that of the count before.
-    was_full: whether that count came to its end.
-    begun, restored: whether a process began or died in between, and whether it loaded a checkpoint.
+    named: epoch in its line or a line before it; None if there is none.
+    epoch: of the count before.
+    was_full: True if that count reached its end.
+    begun, restored: True if a process began or died in between, and if it loaded a checkpoint.
 
     See docs/formats.md, Progress bars.
     """
@@ -146,8 +146,8 @@ def epoch_of(named: int | None, epoch: int, *, was_full: bool, begun: bool, rest
 
 
 def counted_steps(log_lines: list[LogLine]) -> list[LogLine]:
-    """The same log lines with the steps, and the times that they took, of what is counted within something. log_lines:
-    of one source, in order of lines."""
+    """Return the log lines with total steps and step times instead of relative ones. log_lines: of one source, in line
+    order."""
     if not any(log_line.event is not None and log_line.event.running is not None for log_line in log_lines):
         return log_lines
     log_lines = with_restarts_at_headers(_by_writer(log_lines))
@@ -163,8 +163,8 @@ def counted_steps(log_lines: list[LogLine]) -> list[LogLine]:
 
 
 def _of_all_steps(log_lines: list[LogLine]) -> list[LogLine]:
-    """The same, where a record shows the time of all its steps: one of them took its part of it; of the first record,
-    whose steps are not known, that which steps of the next took."""
+    """Set the step time of records with the time of all their steps; the first record, whose number of steps is
+    unknown, gets that of the next."""
     for rows in _rows_by_stream(log_lines, lambda _, running: running.whole is not None).values():
         ahead = [_step_of(log_lines[b]) - _step_of(log_lines[a]) for a, b in pairwise(rows)]
         for row, steps in zip(rows, [*ahead[:1], *ahead] if ahead else [1], strict=True):
@@ -177,8 +177,8 @@ def _of_all_steps(log_lines: list[LogLine]) -> list[LogLine]:
 
 
 def _with_evaluations(log_lines: list[LogLine]) -> list[LogLine]:
-    """The same, where a record that shows the time of its last step alone takes that of all its steps: the others took
-    the usual time. One that is a multiple of that, at an even distance, holds an evaluation."""
+    """Set the time of all steps of records with only the time of their last step, assuming the usual time for the
+    others. A time that is a multiple of the usual one, at regular distances, includes an evaluation."""
     evaluations: dict[int, LogLine] = {}
     for rows in _rows_by_stream(log_lines, lambda _, running: running.last is not None).values():
         times = [_last_of(log_lines[row]) for row in rows]
@@ -212,14 +212,14 @@ def _step_of(log_line: LogLine) -> int:
 
 
 def _is_even(steps: Sequence[int]) -> bool:
-    """Whether steps stand at an even distance, or at multiples of one."""
+    """Return True if steps are at equal distances, or at multiples of one."""
     ahead = [b - a for a, b in pairwise(steps) if b > a]
     return len(ahead) > 0 and all(one % min(ahead) == 0 for one in ahead)
 
 
 def _settled(log_line: LogLine, stream: _Counted) -> Iterator[LogLine]:
-    """The log line with its step and the time that it took. Before an evaluation of a step that no record names stands
-    the record of that step."""
+    """Yield a log line with its total step and time, after a record of the same step if it is an evaluation of an
+    unrecorded one."""
     said = log_line.event
     assert said is not None
     if said.type in _BEGINS:
@@ -252,7 +252,7 @@ def _settled(log_line: LogLine, stream: _Counted) -> Iterator[LogLine]:
 
 
 def _step_in_epoch(said: ParsedEvent, running: Running, stream: _Counted) -> int | None:
-    """The step of the whole training that a line names."""
+    """Return the step within the whole training."""
     if running.epoch is not None:
         stream.epoch, stream.is_named = running.epoch, True
         return said.step
@@ -264,7 +264,7 @@ def _step_in_epoch(said: ParsedEvent, running: Running, stream: _Counted) -> int
 
 
 def _passed(running: Running, stream: _Counted) -> int | None:
-    """ns since the record before, by the clock of the line, which may begin again; None: it has none."""
+    """Return the time (ns) since the previous record by the line's clock, which may restart; None if it has none."""
     if running.elapsed is None:
         return None
     before, stream.elapsed = stream.elapsed, running.elapsed
@@ -272,7 +272,7 @@ def _passed(running: Running, stream: _Counted) -> int | None:
 
 
 def _count_epochs(count: int, of: int, stream: _Counted) -> None:
-    """Set the epoch of a number that counts within one, which no line names."""
+    """Set the epoch of a count within an unnamed epoch."""
     before, stream.count = stream.count, (count, of)
     if before is not None and count < before[0]:
         was_full = before == (of, of)
@@ -280,8 +280,8 @@ def _count_epochs(count: int, of: int, stream: _Counted) -> None:
 
 
 def _across_epochs(said: ParsedEvent, step: int | None, stream: _Counted) -> int | None:
-    """The mean step time (ns) of a record whose steps began in the epoch before: what its line states is of the steps
-    of its own epoch; the others took what the last record of theirs states."""
+    """Return the mean step time (ns) of a record that began in the previous epoch: steps of that epoch have the step
+    time of its last record."""
     running, before = said.running, stream.step
     if said.step_time is None or stream.step_time is None or step is None or before is None or running is None:
         return said.step_time
@@ -292,10 +292,10 @@ def _across_epochs(said: ParsedEvent, step: int | None, stream: _Counted) -> int
 
 
 def by_elapsed(log_lines: list[LogLine]) -> tuple[int, ...]:
-    """Move log lines that say how long it is since their process or progress bar began to where that puts them, behind
-    the first of it, and add a start where a process began. log_lines: placed already, in order of lines. Gives the
-    lines where the clock of a process begins anew."""
-    clocks: dict[tuple[str, str], tuple[int, int, int]] = {}  # when it began, the last that was said, and when
+    """Set the times of log lines from their clock since the begin of their process or progress bar, and add a start
+    where a process began. Return the lines where the clock of a process restarts. log_lines: with times, in line
+    order."""
+    clocks: dict[tuple[str, str], tuple[int, int, int]] = {}  # Begin, last elapsed time, and its time.
     starts: list[LogLine] = []
     anew: list[int] = []
     shown = 0
@@ -307,9 +307,9 @@ def by_elapsed(log_lines: list[LogLine]) -> tuple[int, ...]:
         began, last, when = clocks.get(stream, (0, elapsed + 1, log_line.end - elapsed))
         falls = elapsed < last
         if stream not in clocks and _WRITER in log_line.stream and log_line.stamp is None:
-            log_line.end = shown  # its line stands behind what another process wrote then
+            log_line.end = shown  # Its line follows what another process wrote then.
             log_line.time = log_line.end - (said.took or 0)
-        if log_line.stamp is not None:  # a process that began since shows no more than what passed
+        if log_line.stamp is not None:  # A process that began since shows at most the elapsed time.
             falls &= elapsed <= log_line.end - when + NS_PER_SECOND
         if falls or log_line.stamp is not None:
             began = log_line.end - elapsed

@@ -1,4 +1,4 @@
-"""Where the date of a line is: the same place in all lines that differ in nothing but digits."""
+"""Find the position of the date in a line, which is the same in all lines that differ only in digits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CENTURIES = ("19", "20", "21")
 
 
 def _of_any_digits(pattern: re.Pattern[str]) -> str:
-    """Return the text of a pattern that accepts dates of any century as well."""
+    """Return the text of a pattern changed to accept dates of any century."""
     return re.sub(r"\(\?:19\|20\|21\)", r"\\d\\d", pattern.pattern).replace(r"20\d\d)", r"\d{4})")
 
 
@@ -37,22 +37,22 @@ _RICH = re.compile(r"\[\d\d/\d\d/\d\d \d\d:", re.ASCII)
 
 
 class DatePlace(NamedTuple):
-    """Place of the date in the lines of a template."""
+    """Position of the date in the lines of a template."""
 
     at: int
-    """Column of the year; -1: no line has a date, a time of day or another stamp."""
+    """Column of the year; -1 if no line has a date, a time of day or another timestamp."""
     fraction: slice
-    """Columns of the digits after the second; empty for none."""
+    """Columns of the digits after the second; empty if there are none."""
     zone: Zone
     end: int
-    """Column behind the date and its zone."""
+    """Column after the date and its zone."""
 
     def read(self, line: str) -> Stamp | None:
         """Return what `stamp_of` returns. Raises StampError."""
         return None if self.at < 0 else self.read_here(line) or stamp_of(line)
 
     def read_here(self, line: str) -> Stamp | None:
-        """Return the date at the place; None for digits that are none."""
+        """Return the date at the position; None for invalid digits."""
         at = self.at
         minute = minute_of(line[at : at + 16])
         second = int(line[at + 17 : at + 19])
@@ -64,8 +64,8 @@ class DatePlace(NamedTuple):
 
 
 def place_of_date(line: str) -> DatePlace | None:
-    """Return the place of the date in a line, and in all lines that differ from it in digits; None if it has to be
-    looked for in each."""
+    """Return the position of the date in a line, and in all lines that differ from it in digits; None if each line has
+    to be searched."""
     if any(one.match(line) for one in AT_BEGIN):
         return None
     found = _DATED.search(line, 0, HEAD + LONGEST_STAMP)
@@ -84,7 +84,7 @@ def place_of_date(line: str) -> DatePlace | None:
 
 @lru_cache(maxsize=4096)
 def minute_of(text: str) -> int | None:
-    """Return the ns of `2026-03-01 10:00`; None if it is no time, or of another century."""
+    """Return the ns of `2026-03-01 10:00`; None if it is not a time, or of another century."""
     if text[:2] not in _CENTURIES:
         return None
     try:

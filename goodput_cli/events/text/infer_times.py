@@ -1,12 +1,10 @@
-"""When lines without a stamp were written: between the stamped lines around them (docs/formats.md, Text).
+"""Infer the times of lines without timestamps from the lines around them (docs/formats.md, Text).
 
-A stream has a cursor: the last stamp, or the end of the last record placed behind it. A record with a duration begins
-there; what has no duration is a point there.
+A stream has a cursor: the last timestamp, or the end of the last record placed after it. A record with a duration
+begins there; an event without duration is a point there.
 
-The zone of stamps without one, where a collector's exact stamps stand beside them (`kubectl logs --timestamps`).
-
-Turn relative steps and times into absolute ones: steps that count from 0 in each epoch, and times since a process or
-a progress bar began. The lines before each one, in the order written, say what to add.
+Find the zone of timestamps without one if a collector's exact timestamps are next to them (`kubectl logs
+--timestamps`).
 """
 
 from __future__ import annotations
@@ -29,22 +27,22 @@ from goodput_cli.events.timestamps import QUARTER_NS, offset_of_day, offset_text
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 _BACK = 2 * NS_PER_SECOND
-"""Stamps that go back by less were written by other threads."""
+"""Maximum decrease of timestamps written by different threads."""
 
 
 @dataclass(frozen=True)
 class InferredTimes:
-    """What was noticed while log lines were placed: lines by code of a diagnostic."""
+    """Observations made while times were inferred: lines by diagnostic."""
 
     no_clock: bool
     without_year: tuple[int, ...]
     naive: tuple[int, ...]
     back: tuple[int, ...]
-    """Lines whose stamp is earlier than one before it in the stream, though nothing began anew."""
+    """Lines with an earlier timestamp than one before in the stream, without a restart."""
     missing: tuple[int, ...]
-    """Records without a stamp that stand for more steps than there can be between them and the one before."""
+    """Records without timestamp that cover more steps than fit between them and the previous one."""
     anew: tuple[int, ...] = ()
-    """Lines where the clock of a process begins anew."""
+    """Lines where the clock of a process restarts."""
     naive_count: int = 0
     """Lines whose time has no zone, of which `naive` contains the first ones."""
 
@@ -58,11 +56,11 @@ def infer_times(
     near: Sequence[int] = (),
     start: int | None = None,
 ) -> InferredTimes:
-    """Set the times of the log lines of one source, which are in order of lines.
+    """Set the times of the log lines of one source, in line order.
 
-    modified_ns: when the source was last written to. year: that of stamps without one, where it was given. local: what
-    a local time is in ns UTC. one_stream: formats whose ranks print one story. near: times in other sources of the
-    job, which tell the year where no stamp of this one has any. start: when it began (ns), if no log line has a stamp.
+    modified_ns: modification time of the source. year: of timestamps without one, if given. local: converts local time
+    to ns UTC. one_stream: formats whose ranks are read together. near: times in other sources of the job, which
+    determine the year if no timestamp here has one. start: begin (ns), if no log line has a timestamp.
     """
     dated = _with_years(log_lines, modified_ns, year, near)
     no_clock = bool(log_lines) and all(stamp is None for stamp in dated)
@@ -97,8 +95,8 @@ def _place_story(
     log_lines: Sequence[LogLine], instants: Sequence[int | None], lengths: Sequence[int], rows: Sequence[int],
     clocks: Sequence[int], no_clock_until: int | None,
 ) -> list[int]:  # fmt: skip
-    """Set the times of some log lines, whose clocks are they and stamps around them; gives lines where the clock goes
-    back. rows, clocks: positions in order of lines."""
+    """Set the times of some log lines from their timestamps and those around them; return lines where the clock goes
+    back. rows, clocks: indexes in line order."""
     if not rows:
         return []
     mine = set(rows)
@@ -112,8 +110,8 @@ def _place_story(
 
 
 def _ends_behind(log_lines: Sequence[LogLine], instants: Sequence[int | None]) -> None:
-    """An end without a stamp is no earlier than the line of any stream that stands before it, records without a time
-    among them, and no later than the line of any that stands behind it: else it is at the former."""
+    """Move an end without timestamp to the time of the last line before it in any stream, if it is earlier than that or
+    later than the next timed line."""
     behind: list[int | None] = [None] * len(log_lines)
     following: int | None = None
     for at in range(len(log_lines) - 1, -1, -1):
@@ -172,8 +170,8 @@ def _own_time(log_line: LogLine, year: int | None, local: Callable[[int], int]) 
 def _of_whole_source(
     log_lines: Sequence[LogLine], instants: Sequence[int | None], one_stream: Container[str]
 ) -> list[bool]:
-    """Which log lines lie between the stamps of their whole source, and not of their stream: those of streams without
-    any stamp, and those of formats whose ranks print one story."""
+    """Return True for log lines between timestamps of the whole source rather than of their stream: those of streams
+    without timestamps, and of formats whose ranks are read together."""
     stamped = {log_line.stream for log_line, ns in zip(log_lines, instants, strict=True) if ns is not None}
     return [
         log_line.event is not None and (log_line.event.format in one_stream or log_line.stream not in stamped)
@@ -184,7 +182,7 @@ def _of_whole_source(
 def _with_years(
     log_lines: Sequence[LogLine], modified_ns: int, year: int | None, others: Sequence[int]
 ) -> list[Stamp | None]:
-    """The timestamps of log lines with their years. others: times of other sources."""
+    """Return the timestamps of log lines with years. others: times of other sources."""
     dated = iter(with_years([one.stamp for one in log_lines if one.stamp is not None], modified_ns, year, others))
     return [None if one.stamp is None else next(dated) for one in log_lines]
 
@@ -192,8 +190,8 @@ def _with_years(
 def _lengths(
     log_lines: Sequence[LogLine], instants: Sequence[int | None], streams: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[int]]:
-    """ns that each log line without a stamp takes: of a step record, its steps at its mean; and the lines of records
-    that stand for more steps than there can be between them and the one before."""
+    """Return the time (ns) that each log line without timestamp takes (for a step record, its steps at their mean), and
+    the lines of records that cover more steps than fit since the previous one."""
     lengths = [0] * len(log_lines)
     missing: list[int] = []
     for rows in streams:
@@ -212,7 +210,7 @@ def _lengths(
             before[said.format] = said.step if log_line.inner is None else log_line.inner.last
             told_before, latest = latest, (said.format, said.step)
             if told_before[1] == said.step and told_before[0] != said.format:
-                continue  # two programs print one step each in their own words
+                continue  # Two programs print the same step in different formats.
             if said.took is not None:
                 lengths[at] = said.took
                 continue
@@ -229,7 +227,7 @@ def _lengths(
 
 
 def _is_untimed(log_line: LogLine) -> bool:
-    """Return True for a record of steps with neither a stamp nor the time of its steps, which took the usual time."""
+    """Return True for a step record with neither a timestamp nor a step time, whose steps take the usual time."""
     said = log_line.event
     if said is None or log_line.stamp is not None or said.at is not None:
         return False
@@ -237,8 +235,8 @@ def _is_untimed(log_line: LogLine) -> bool:
 
 
 def _spread(untimed: dict[int, int], rows: Sequence[int], instants: Sequence[int | None], lengths: list[int]) -> None:
-    """Set the lengths of untimed records to what their steps take between two stamps, in the median. untimed: steps by
-    place."""
+    """Set the lengths of untimed records to the median time of steps between two timestamps. untimed: steps by
+    index."""
     if not untimed:
         return
     each: list[float] = []
@@ -257,7 +255,7 @@ def _spread(untimed: dict[int, int], rows: Sequence[int], instants: Sequence[int
 
 
 def _strides(log_lines: Sequence[LogLine]) -> dict[str, int]:
-    """By format, the lower median of the steps from one record to the next; 1 where there is one record."""
+    """Return the lower median of steps between records by format; 1 for a single record."""
     ahead: defaultdict[str, Counter[int]] = defaultdict(Counter)
     before: dict[str, int] = {}
     for log_line in log_lines:
@@ -285,20 +283,20 @@ def _lower_median(counts: Mapping[int, int]) -> int:
 
 
 class _Stream:
-    """The log lines of one stream in order of lines."""
+    """Log lines of one stream in line order."""
 
     def __init__(self, log_lines: list[LogLine], instants: list[int | None], lengths: list[int]) -> None:
         self._marks, self._instants, self._lengths = log_lines, instants, lengths
 
     def place(self, no_clock_until: int | None) -> list[int]:
-        """Set the times of all log lines; gives the lines where the clock goes back."""
+        """Set the times of all log lines; return the lines where the clock goes back."""
         if no_clock_until is not None:
             self._lay(range(len(self._marks)), no_clock_until - sum(self._lengths))
             return []
         back: list[int] = []
         waiting: list[int] = []
-        last: int | None = None  # the stamp before those that wait
-        earlier: int | None = None  # the latest stamp before that of another instant
+        last: int | None = None  # The timestamp before the waiting lines.
+        earlier: int | None = None  # The latest timestamp before the current one.
         for at, ns in enumerate(self._instants):
             if ns is None:
                 waiting.append(at)
@@ -318,7 +316,7 @@ class _Stream:
     def _between(
         self, rows: list[int], earlier: int | None, last: int | None, following: int | None, at: int | None
     ) -> None:
-        """Place log lines without a stamp between two stamps."""
+        """Set the times of log lines between two timestamps."""
         if not rows:
             return
         total = sum(self._lengths[row] for row in rows)
@@ -331,7 +329,7 @@ class _Stream:
             return
         records = any(self._is_step(row) for row in rows)
         if records and at is not None and self._is_step(at):
-            following -= self._lengths[at]  # they were done when the steps of this record began
+            following -= self._lengths[at]  # They were completed when the steps of this record began.
         room = following - last - total
         whole = at is not None and self._is_whole(at)
         if room < 0:
@@ -345,9 +343,10 @@ class _Stream:
             self._lay(rows[begin:], following - sum(self._lengths[row] for row in rows[begin:]))
 
     def _last_begin(self, rows: Sequence[int], at: int | None) -> int:
-        """Return where the last process of some rows begins behind steps of another one; their number without one.
+        """Return the index at which the last process in some rows begins after steps of another one; their number if
+        there is none.
 
-        Time that no row takes then passed before it began, unless the line at `at`, which shows that time, is an end.
+        The unexplained time is then before its begin, unless the line at `at`, which shows that time, is an end.
         """
         steps = [place for place, row in enumerate(rows) if self._is_step(row)]
         following = None if at is None else self._marks[at].event
@@ -369,7 +368,7 @@ class _Stream:
         return stamp is not None and stamp.whole
 
     def _lay(self, rows: Sequence[int], start: int, at_least: int | None = None) -> None:
-        """Lay log lines one behind the other from an instant; what would lie before `at_least` is cut."""
+        """Set consecutive times of log lines from a time on; times before `at_least` are cut."""
         cursor = start
         for row in rows:
             log_line = self._marks[row]
@@ -381,10 +380,10 @@ class _Stream:
 
 
 class FoundZone:
-    """Offsets from UTC by day, as lines with two times show them."""
+    """Offsets from UTC by day, according to lines with two times."""
 
     def __init__(self, log_lines: Sequence[LogLine]) -> None:
-        """log_lines: of the sources that one cluster wrote."""
+        """log_lines: of the sources written by one cluster."""
         ahead: defaultdict[int, list[int]] = defaultdict(list)
         for log_line in log_lines:
             if log_line.local is not None and log_line.stamp is not None and log_line.local.zone is Zone.NAIVE:
@@ -399,19 +398,20 @@ class FoundZone:
         return f"UTC{', UTC'.join(named)}"
 
     def from_local(self, ns: int) -> int:
-        """The instant of a local time: with the offset of its day, else of the nearest day that shows one."""
+        """Return the time of a local time, with the offset of its day or of the nearest known day."""
         day = min(self._quarters, key=lambda one: abs(one - ns // NS_PER_DAY))
         return ns - self._quarters[day] * QUARTER_NS
 
 
 def begun_again(log_lines: Sequence[LogLine]) -> tuple[int, ...]:
-    """Lines of one source at which a process goes on with a job: a start behind a step, or a step below the one before
-    it in the same stream."""
+    """Return lines at which a process continues a job: a start after a step, or a step below the previous one in its
+    stream."""
     again: list[int] = []
     before: dict[tuple[str, str], int | None] = {}
     for log_line in log_lines:
         said = log_line.event
-        if said is None or (said.type is EventType.START and log_line.odd):  # `by_elapsed` adds these behind all others
+        # `by_elapsed` appends these after all others.
+        if said is None or (said.type is EventType.START and log_line.odd):
             continue
         stream = said.format, log_line.stream
         last = before.get(stream)
@@ -425,18 +425,18 @@ def begun_again(log_lines: Sequence[LogLine]) -> tuple[int, ...]:
 
 
 _SPRING = ((3, 4), (9, 10))
-"""Months in which clocks are set forward, of the north and of the south."""
+"""Months in which clocks are set forward, in the north and the south."""
 _HOUR, _NIGHT = 3600 * NS_PER_SECOND, 4 * 3600 * NS_PER_SECOND
 _SUNDAY = 3
 """Of days since 1970, modulo 7."""
 _FEW_GAPS = 4
 _SLOWEST = 60 * NS_PER_SECOND
-"""Between records that stand farther apart, a jump of quarters of an hour is chance."""
+"""Maximum distance of records; with a larger one, a jump of quarters of an hour is chance."""
 
 
 def jumps(log_lines: Sequence[LogLine]) -> tuple[int, str] | None:
-    """The line of a step before which stamps jump as clocks do that are set or are of two zones, by quarters of an hour
-    to within a step; and what that is. None: there is none. log_lines: placed, in order of lines."""
+    """Return the step line before which timestamps jump by quarters of an hour (to within a step), as if a clock was
+    set or zones were mixed, and a description; None if they do not. log_lines: with times, in line order."""
     steps = [
         log_line
         for log_line in log_lines

@@ -1,4 +1,4 @@
-"""The lines of a block of text, found and told apart together, and the rules that read them."""
+"""Find and compare the lines of a block of text, and hold the rules that read them."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from goodput_cli.events.text.stamps import LONGEST_PREFIX, bare, candidates, is_
 from goodput_cli.events.values import DIGITS, KEEP_FIRST, WORD
 
 LIKE_A_STEP = rb"(?im)(?:^|[^a-z\n])(?:step|iter(?:ation)?)s?[ \t:=#\[(/]{1,4}(\d{1,9})(?:\D|$)"
-"""What a line about a step looks like, whoever prints it; for RE2, as no literal of it is rare."""
+"""Pattern of a line about a step, in any format; for RE2, as none of its literals is rare."""
 UNREAD_STEPS = 3
-"""So many lines that look as if they were about steps, of different numbers, are no chance."""
+"""Number of lines like steps, with different numbers, that cannot be a coincidence."""
 OTHER_STEPS = 20
 """So many of them before the first step that a rule reads are of another program."""
 LONGEST = 1 << 16
-"""Longer lines are noise."""
+"""Maximum length of a line; longer ones are noise."""
 _NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE, _COLON, _CLOSING, _BEFORE_TIME = (ord(one) for one in '\n\r {":]T')
 _BAR_BEFORE = re.compile(rb"\[\d[\d:]*<[^\[\]\r\n]*(?:it/s|s/it)[^\[\]\r\n]*\]\Z")
-"""The time, the rate and further values of a progress bar, up to the bracket that closes them."""
+"""Time, rate and other values of a progress bar, up to the closing bracket."""
 _LONGEST_RATE = 512
-"""Length within which a bar has them."""
+"""Maximum length of these values."""
 _MASK = bytes.maketrans(b"123456789", b"000000000")
 _PRIME = np.uint64(0x100000001B3)
 _COLLECTED, _NAMED, _DATE = 20, 64, 10
-"""A collector's stamp has at least so many characters; prefixes are told apart by so many."""
+"""Minimum length of a collector's timestamp, and number of prefix characters that are compared."""
 
 
 def text_behind_bars(data: bytes, view: NDArray[np.uint8], starts: I64) -> I64:
@@ -60,12 +60,12 @@ class Hit(NamedTuple):
     number: int
     """Number of line ends before it."""
     first: int
-    """The first line that no line end parts from it."""
+    """First line that no line end separates from it."""
     overwritten: bool
 
 
 class Lines:
-    """The lines of a block; what a carriage return overwrote is one of its own."""
+    """Lines of a block; text overwritten after a carriage return is a separate line."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -83,23 +83,23 @@ class Lines:
             ends = merged(ends, behind)
         self.end: I64 = ends
         self.number = np.arange(len(ends), dtype=np.int64)
-        """Of each line, how many line ends stand before it."""
+        """Number of line ends before each line."""
         if returns:
             self.number = np.searchsorted(np.flatnonzero(newline), self.start)
         self.count = int(self.number[-1]) + 1 if len(ends) else 0
-        """How many there are, those with carriage returns once."""
+        """Number of lines, counting those with carriage returns once."""
         self.first = np.searchsorted(self.number, self.number) if returns else self.number
-        """Of each, the first that no line end parts from it."""
+        """First line that no line end separates from each."""
         self.has_returns = returns
         self.overwritten: Mask = self._overwritten() if returns else np.zeros(len(ends), dtype=np.bool_)
         self.overwritten[np.searchsorted(ends, behind)] = False
-        """Whether a later one of the same stands in its place, which is not blank."""
+        """True for each line replaced by a later one that is not blank."""
 
     def _overwritten(self) -> Mask:
         begins = self.start[self.start < len(self._bytes)]
         full = np.flatnonzero(np.maximum.reduceat(self._bytes, begins) > _BLANK)
         last = np.full(self.count, -1, dtype=np.int64)
-        last[self.number[full]] = full  # of those with one number the last is kept
+        last[self.number[full]] = full  # The last of those with one number is kept.
         found: Mask = np.arange(len(self.end)) < last[self.number]
         return found
 
@@ -112,7 +112,7 @@ class Lines:
         return alone
 
     def short(self) -> I64:
-        """int64[n]: the lines that are not too long."""
+        """Return the lines that are not too long, int64[n]."""
         found: I64 = np.flatnonzero(self.end - self.start <= LONGEST)
         return found
 
@@ -127,7 +127,7 @@ class Lines:
         return self._data[start : min(int(self.end[at]), start + most)]
 
     def hits(self, lines: I64) -> Iterator[Hit]:
-        """Yield some lines, none of which is too long."""
+        """Yield the given lines, none of which is too long."""
         data, masked = self._data, self.masked
         columns = (lines, self.start[lines], self.end[lines], self.number[lines], self.first[lines])
         every = zip(*(column.tolist() for column in columns), self.overwritten[lines].tolist(), strict=True)
@@ -154,7 +154,7 @@ class Lines:
         return self._data
 
     def find(self, text: bytes, begin: int, end: int) -> int:
-        """Where a text stands in some bytes of the block; -1: nowhere."""
+        """Return the position of a text in a range of the block's bytes; -1 if absent."""
         return self._data.find(text, begin, end)
 
     def texts(self, lines: I64, cut: int) -> Callable[[int], str]:
@@ -183,7 +183,7 @@ class Lines:
         return list(zip(begins[full].tolist(), ends[full].tolist(), strict=True))
 
     def each_found(self, anchors: Any) -> Iterator[int]:
-        """Yield the lines, none too long, in which something is found."""
+        """Yield the lines that contain a match, without too long ones."""
         last = -1
         for match in anchors.finditer(self._data):
             line = int(np.searchsorted(self.start, match.start(), side="right")) - 1
@@ -192,7 +192,7 @@ class Lines:
             last = line
 
     def stamped(self) -> tuple[I64, I64]:
-        """The lines with what looks like a stamp, and at which column its date begins."""
+        """Return the lines with a possible timestamp, and the column at which its date begins."""
         places = candidates(self._bytes)
         line = np.searchsorted(self.start, places, side="right") - 1
         line, first = np.unique(line, return_index=True)
@@ -201,13 +201,13 @@ class Lines:
         return line[near], np.maximum(column[near], 0)
 
     def without_day(self, lines: I64, columns: I64) -> NDArray[np.bool_]:
-        """bool[n]: whether the stamp at a column of each line begins with the hour."""
+        """Return True for each line whose timestamp, at the given column, begins with the hour, bool[n]."""
         hours: NDArray[np.bool_] = self._bytes[self.start[lines] + columns + 2] == _COLON
         return hours
 
     def prefixes(self, lines: I64, columns: I64) -> I64:
-        """int64[n]: a number for what stands before a column of each line, equal where that is equal; behind the stamp
-        of a collector, which comes first, what follows it counts too."""
+        """Return a hash of the prefix of each line up to a column, int64[n]; after a leading collector's timestamp, the
+        text after it counts as well."""
         total = np.zeros(len(lines), dtype=np.uint64)
         if not len(lines):
             return total.view(np.int64)
@@ -218,7 +218,7 @@ class Lines:
         last = len(self._bytes) - DIGITS
         words: NDArray[Any] = np.ndarray((last + 1,), f"V{DIGITS}", self._bytes.data, strides=(1,))
         for at in range(0, int(length.max()), DIGITS):
-            place = np.minimum(start + at, last)  # at the end of the block a word begins sooner
+            place = np.minimum(start + at, last)  # At the end of the block, a word begins earlier.
             word = words[place].view(WORD) >> (8 * (start + at - place)).astype(WORD)
             kept = word & KEEP_FIRST[(length - at).clip(0, DIGITS)]
             mixed = (total ^ kept ^ length.astype(WORD)) * _PRIME
@@ -226,11 +226,11 @@ class Lines:
         return total.view(np.int64)
 
     def braces(self) -> I64:
-        """int64[n]: the lines that begin with a brace, and those in which one and a quotation mark stand near the
-        begin."""
+        """Return the lines that begin with a brace, or contain a brace and quotation mark near the beginning,
+        int64[n]."""
         full = np.flatnonzero(self.end > self.start)
         begin: I64 = full[self._bytes[self.start[full]] == _BRACE]
-        if b"{" not in self._data or b'{"' not in self._data:  # one byte is found in a thirtieth of the time of two
+        if b"{" not in self._data or b'{"' not in self._data:  # Searching for one byte is 30 times faster than for two.
             return begin
         places = np.flatnonzero((self._bytes[:-1] == _BRACE) & (self._bytes[1:] == _QUOTE))
         line, first = np.unique(np.searchsorted(self.start, places, side="right") - 1, return_index=True)
@@ -239,27 +239,28 @@ class Lines:
 
 @dataclass(frozen=True)
 class LineRules:
-    """The rules of all formats, in the order in which they are tried."""
+    """Rules of all formats, in the order in which they are tried."""
 
     rules: tuple[LineRule, ...]
     causes: CauseRows = NO_ROWS
-    """Rows of evidence of deaths: they make no event."""
+    """Rows of evidence, which make no event."""
     signs: tuple[LineRule, ...] = ()
-    """Rules for moments of a recovery alone: they make no event, and read what others read too."""
+    """Rules for moments of a recovery, which make no event and are tried in addition."""
 
     @cached_property
     def reads_all(self) -> bool:
-        """Whether some rule or row has no literal, and is tried on every line."""
+        """Return True if some rule or row has no literal and is tried on every line."""
         return any(not rule.anchor for rule in (*self.rules, *self.signs)) or self.causes.reads_all
 
     @cached_property
     def anchors(self) -> Any:
-        """Finds any of the literals in bytes."""
+        """Return a pattern that finds any of the literals in bytes."""
         literals = {rule.anchor for rule in (*self.rules, *self.signs) if rule.anchor} | set(self.causes.anchors)
         return any_of(literals)
 
     def observes(self, head: bytes) -> bool:
-        """Whether a text that begins like this is a kernel's log, or a line of it says something about a death."""
+        """Return True if text with this beginning is a kernel log, or one of its lines contains evidence of a
+        failure."""
         if not self.causes.rows:
             return False
         lines = {head.count(b"\n", 0, found.start()) for found in self.causes.expression.finditer(head)}
@@ -268,7 +269,7 @@ class LineRules:
         return read or is_kernel_log(head.decode(errors="replace"))
 
     def knows(self, head: bytes) -> bool:
-        """Whether a rule knows some line of a text that begins like this."""
+        """Return True if a rule matches some line of text with this beginning."""
         head = head.replace(b"\r", b"\n")
         rows = head.split(b"\n")
         lines = {head.count(b"\n", 0, found.start()) for found in self.anchors.finditer(head)}
@@ -277,8 +278,8 @@ class LineRules:
         return any(self.read(text)[1] or self.signs_in(text) for text in texts)
 
     def read(self, text: str, overwritten: bool = False) -> tuple[list[ParsedEvent], bool, str]:
-        """What a line says, whether a rule knows it, and why it is wrong ("": it is not). overwritten: whether a
-        carriage return let something else stand in its place."""
+        """Return the events of a line, True if a rule matches it, and its error; an empty error if it is valid.
+        overwritten: True if a carriage return replaced this text."""
         said: list[ParsedEvent] = []
         known = False
         for reading in line_readings(self.rules, text, overwritten):
@@ -290,7 +291,6 @@ class LineRules:
         return said, known, ""
 
     def signs_in(self, text: str, overwritten: bool = False) -> list[ParsedEvent]:
-        """The moments of a recovery that rules for nothing else find in a line. A line whose values are wrong names
-        none."""
+        """Return the moments of a recovery in a line, without invalid ones."""
         found = (reading.event for reading in line_readings(self.signs, text, overwritten))
         return [one for one in found if one is not None]

@@ -1,11 +1,10 @@
-"""Log lines that have a time -> what they mean for the job: step ends, saves, evaluations, starts, ends.
+"""Interpret log lines with times for a job: step ends, saves, evaluations, starts, ends.
 
-What all formats of text share: a start is counted once a process, a save or evaluation without a duration takes the gap
-between two step records that it stands in, and a step that two formats print is one record.
+Rules for all text formats: a start counts once per process, a save or evaluation without duration takes the gap between
+two step records, and a step printed by two formats is one record.
 
-What programs measured (MFU, TFLOP/s, throughput, the step time that they report), by job and name.
-
-Whether several runs print into one source: the same steps come with other losses, in turns.
+Also collect the measurements of programs (MFU, TFLOP/s, throughput, reported step time), and detect several runs in one
+source: equal steps alternate with different losses.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_SECOND
 
 _SAME_RECORD = 2 * NS_PER_SECOND
 _TOLERANCE = 100
-"""A gap is at least this part of the time of the steps behind it."""
+"""A gap is at least this fraction of the time of the steps after it."""
 _GAP_KINDS = (EventType.SAVE, EventType.EVAL)
 _ALL_BUT = 0.8
 """At least this part of the usual time of steps is all of it."""
 _FAR_LONGER = 5
-"""As a step that hangs is longer than a usual one."""
+"""Ratio to the usual step time from which a step hangs."""
 _ENDS = (EventType.STEP, EventType.STEP_START, *ENDS)
 
 
@@ -56,7 +55,7 @@ def event_lines(
 
 
 def said(log_line: LogLine) -> ParsedEvent:
-    """The parsed content of a log line that has one."""
+    """Return the event of a log line that has one."""
     assert log_line.event is not None
     return log_line.event
 
@@ -66,8 +65,8 @@ def _order(log_line: LogLine) -> tuple[int, int]:
 
 
 def _once(log_lines: Iterable[LogLine], errors: Sequence[UntimedEvidence]) -> Iterator[LogLine]:
-    """Of starts of one format that follow each other with nothing done in between, the first; but behind an end that a
-    launcher writes, or an error that ended the process, the next one is another start. errors: in order of lines."""
+    """Keep the first of consecutive starts of one format without progress in between; after an end in a launcher's log,
+    or an error that ended the process, the next start counts. errors: in line order."""
     begun: dict[tuple[str, str], LogLine] = {}
     lines = [error.line for error in errors]
     for log_line in log_lines:
@@ -83,15 +82,15 @@ def _once(log_lines: Iterable[LogLine], errors: Sequence[UntimedEvidence]) -> It
         elif one.type in _ENDS:
             begun.pop(key, None)
             if one.type in ENDS and one.format not in {name for name, _ in begun}:
-                begun.clear()  # of a launcher, whose processes these are
+                begun.clear()  # The launcher's processes ended too.
         yield log_line
 
 
 def _ended_before(start: LogLine, one: UntimedEvidence, later: bool) -> bool:
-    """Whether an error ended its process before another start: nothing ordinary follows it. later: whether that start
-    is too late to be of the same launch, so that the last words may be anybody's."""
+    """Return True if an error ended its process before another start: no ordinary line follows. later: True if the
+    start is too late for the same launch, so that the last lines may be of any process."""
     return (
-        # where one rank prints, another one may end the job
+        # If one rank prints, another one may end the job.
         (one.unhandled or one.stream in ("", start.stream) or (later and one.ends))
         and not one.beside
         and one.speaker == "process"
@@ -101,8 +100,7 @@ def _ended_before(start: LogLine, one: UntimedEvidence, later: bool) -> bool:
 
 
 def _drawn_once(log_lines: Iterable[LogLine]) -> Iterator[LogLine]:
-    """A state of a progress bar that is drawn again, with another number beside it, is no other record; nor is the
-    first state of the bar of the next epoch."""
+    """Drop redrawn states of a progress bar, with a different value, and the first state of the next epoch's bar."""
     drawn: dict[tuple[str, str], tuple[int | None, int]] = {}
     for log_line in log_lines:
         one = said(log_line)
@@ -115,8 +113,8 @@ def _drawn_once(log_lines: Iterable[LogLine]) -> Iterator[LogLine]:
 
 
 def _paired(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
-    """The begin and the end line of a save or a restore as one interval; one that has no end, and that no step follows,
-    stays a begin."""
+    """Join begin and end lines of saves and restores to intervals; an unfinished one without a later step stays a
+    begin."""
     begun_by: dict[tuple[str, str, EventType], LogLine] = {}
     for log_line in log_lines:
         one = said(log_line)
@@ -141,7 +139,7 @@ def _paired(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
 
 
 def _is_passed(begun: LogLine, log_lines: Sequence[LogLine]) -> bool:
-    """Whether its process did a step behind a begin without an end, which was over then."""
+    """Return True if a process made a step after a begin without an end, which must have ended before."""
     later = (log_line for log_line in log_lines if log_line.stream == begun.stream and log_line.time > begun.time)
     following = next(
         (log_line for log_line in later if said(log_line).type in (EventType.STEP, EventType.START, *ENDS)), None
@@ -150,14 +148,14 @@ def _is_passed(begun: LogLine, log_lines: Sequence[LogLine]) -> bool:
 
 
 def _point(log_line: LogLine) -> LogLine:
-    """Return a begin that no line ends, of which only the moment is known, as a point."""
+    """Return an unfinished begin as a point."""
     one = said(log_line)
     detail = one.detail or (save_detail(SaveState.BEGUN) if one.type is EventType.SAVE else ())
     return replace(log_line, event=replace(one, edge=Edge.POINT, detail=detail))
 
 
 def _recorded_once(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
-    """A step that two formats print is one record: that with a duration, else the first."""
+    """Merge a step printed by two formats into one record: one with a duration, otherwise the first."""
     records: defaultdict[int, list[LogLine]] = defaultdict(list)
     for log_line in log_lines:
         if said(log_line).type is EventType.STEP and said(log_line).step is not None:
@@ -178,8 +176,8 @@ def _recorded_once(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
 
 
 def _with_last_records(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The log lines, where the last record of a process is followed by a line that states a higher number of steps: as
-    the end of an epoch does, or a total. That line is a record too. log_lines: in order of time."""
+    """Return log lines, with a final line of a process that contains a higher number of steps, such as a summary of an
+    epoch, turned into a record. log_lines: in order of time."""
     last: dict[tuple[str, str], ParsedEvent] = {}
     stated: dict[tuple[str, str], int] = {}
     records: set[int] = set()
@@ -205,8 +203,8 @@ def _with_last_records(log_lines: Sequence[LogLine]) -> list[LogLine]:
 
 
 def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
-    """Say of records that name no time of a step, and whose mapping says so, that their steps took what steps mostly
-    take, where more than half as much again lies between one and the record before: that is no training."""
+    """Set the usual step time for records without step times, if their mapping requests it and the time since the
+    previous record is more than half as long again: the excess is not training."""
     before: dict[tuple[str, str], LogLine] = {}
     apart: defaultdict[tuple[str, str], list[tuple[LogLine, int, int, bool]]] = defaultdict(list)
     stretches: defaultdict[tuple[str, str], list[tuple[LogLine, Stretch]]] = defaultdict(list)
@@ -257,13 +255,14 @@ def _with_usual_time(inner: Stretch, begin: int, usual: int) -> Stretch:
 
 
 def _since_begin(one: ParsedEvent) -> int | None:
-    """ns of all steps of a record whose clock began with them, as that of a bar that begins again; None for others."""
+    """Return the time (ns) of all steps of a record whose clock began with them, like that of a restarted bar; None for
+    others."""
     elapsed = None if one.running is None else one.running.elapsed
     return elapsed if elapsed and elapsed == one.took else None
 
 
 def _is_whole(log_line: LogLine) -> bool:
-    """Whether its time is known to the second only, by its stamp or by the clock of its line."""
+    """Return True if its time has a precision of seconds, by its timestamp or clock."""
     running = said(log_line).running
     if log_line.stamp is not None or running is None or running.elapsed is None:
         return log_line.stamp is not None and log_line.stamp.whole
@@ -299,7 +298,8 @@ def _with_gaps(log_lines: Sequence[LogLine], shown: Iterable[LogLine] = ()) -> I
 def _gap(
     before: LogLine | None, behind: LogLine, waiting: Sequence[LogLine], claimed: bool, marked: _MarkedGaps
 ) -> Iterator[LogLine]:
-    """The log lines between two records: one kind takes all of the gap; of two, a save takes it from its stamp on."""
+    """Yield the log lines between two records: one kind takes the whole gap; of two kinds, a save takes it from its
+    timestamp on."""
     kinds = {said(log_line).type for log_line in waiting}
     gap = None if before is None else _gap_between(before, behind)
     if before is not None and gap is None and len(kinds) == 1 and all(map(_is_mark, waiting)):
@@ -320,7 +320,8 @@ def _gap(
 
 
 def _gap_between(before: LogLine, behind: LogLine) -> tuple[int, int] | None:
-    """[begin, end) of what is no training between two records, where the second says how long its steps took."""
+    """Return [begin, end) of the time without training between two records, if the second one has a step time; None if
+    there is none."""
     one, other = said(before), said(behind)
     if other.step_time is None or one.step is None or other.step is None or other.step <= one.step:
         return None
@@ -333,12 +334,12 @@ def _gap_between(before: LogLine, behind: LogLine) -> tuple[int, int] | None:
 
 
 class _MarkedGaps(NamedTuple):
-    """What saves that are only marks take between records that do not name the time of their steps."""
+    """Gaps for saves without duration between records without step times."""
 
     usual: float
-    """ns of a usual step; 0: unknown."""
+    """Usual step time (ns); 0 if unknown."""
     beyond: float
-    """ns that gaps with a mark take beyond usual steps, in the median."""
+    """Median time (ns) of gaps with a mark beyond usual steps."""
     shown: Sequence[tuple[int, int]] = ()
     """Line and time (ns) of other lines, in order of lines."""
 
@@ -364,8 +365,8 @@ class _MarkedGaps(NamedTuple):
         return cls(usual, median(found) if found else 0, times)
 
     def gap_between(self, before: LogLine, behind: LogLine) -> tuple[int, int] | None:
-        """Return [begin, end) of what a mark between two records takes, None for nothing. A gap that is far longer than
-        others with a mark is more than the mark explains."""
+        """Return [begin, end) of the gap of a mark between two records; None if there is none, or if it is far longer
+        than other gaps with a mark."""
         steps = 0 if said(behind).step_time is not None else _steps_between(before, behind)
         beyond = behind.end - before.end - steps * self.usual
         if not steps or not self.usual or not self.usual / 2 < beyond <= _FAR_LONGER * self.beyond:
@@ -379,8 +380,7 @@ class _MarkedGaps(NamedTuple):
 
 
 def _is_mark(log_line: LogLine) -> bool:
-    """Return True for a save of which only a point is known, or an evaluation of which not even that is: one with a
-    stamp of its own ends there."""
+    """Return True for a save known only as a point, or an evaluation without a timestamp; with one, it ends there."""
     one = said(log_line)
     has_place = one.type is EventType.SAVE or (one.type is EventType.EVAL and log_line.odd)
     return has_place and one.edge is Edge.POINT and log_line.end == log_line.time and not one.took
@@ -450,7 +450,7 @@ def _trains_behind(mark: LogLine, before: LogLine | None, behind: LogLine | None
 
 
 def _usual_step(log_lines: Sequence[LogLine]) -> float | None:
-    """What a step usually takes (ns) beside what is known to stand between two records; None where too few show it."""
+    """Return the usual step time (ns) without known events between records; None if there are too few."""
     found: list[float] = []
     inner: list[F64] = []
     before: LogLine | None = None
@@ -480,16 +480,16 @@ def _last_record(log_line: LogLine) -> tuple[int, int | None]:
 
 
 _UNITS = {"tflops": "TFLOP/s", "mfu": "%"}
-"""Of metrics whose names say them."""
+"""Units of metrics defined by their names."""
 _FEW_PAIRS = 3
 _TOGETHER = 5 * NS_PER_MINUTE
-"""Processes of one launch start within so long."""
+"""Maximum time between starts of processes of one launch."""
 _BEYOND_ALL = 2**62
-"""A time or a step that is none."""
+"""Value larger than any time or step."""
 
 
 def metrics_of(job: str, log_lines: Sequence[LogLine]) -> list[Metric]:
-    """The metrics in log lines of a job, each in order of time; what was written twice counts once."""
+    """Return the metrics in log lines of a job, each in order of time and without duplicates."""
     found: defaultdict[str, dict[tuple[int, int, float], None]] = defaultdict(dict)
     units: defaultdict[str, Counter[str]] = defaultdict(Counter)
     inner: defaultdict[str, list[tuple[I64, I64, F64]]] = defaultdict(list)
@@ -539,11 +539,11 @@ _LOSS = re.compile(
     re.IGNORECASE,
 )
 REMEMBERED, _LANES, _PAIRS = 1024, 16, 32
-"""So many steps of a lane, lanes of a program and pairs of lines are kept."""
+"""Maximum number of stored steps per lane, lanes per program, and pairs of lines."""
 _TURNS = 3
-"""So often the same step comes with another loss, in turns, before it is said."""
+"""Number of alternations of equal steps with different losses before they are reported."""
 _APART = 6
-"""The same of steps that the two never have in common."""
+"""The same for runs without common steps."""
 _MOST_WORDS, _MOSTLY = 80, 0.9
 _TIMES = re.compile(r"\d{4}[-/]\d\d[-/]\d\d[T ,]|\d{1,2}/\d\d/\d{2,4}[ ,]|\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?")
 _WORDS = re.compile(r"[A-Za-z]+|\d+(?:_\d+)+|\d+(?:\.\d+)?(?:[eE][+-]\d+)?")
@@ -557,7 +557,7 @@ _OF_PARTS = frozenset(
     "discriminator gen disc g d student teacher encoder decoder main aux master chief leader launcher launch ema "
     "total mean avg last best worker trainer evaluator".split()
 )
-"""Words that tell what of one run a line is about, or which of its processes wrote it."""
+"""Words for the part of a run that a line is about, or for the process that wrote it."""
 _OF_RUNS = frozenset("run runs exp experiment trial seed job fold config sweep array arm lr".split())
 _OF_TIMES = frozenset("time times elapsed wall eta s sec secs ms took dt duration timestamp".split())
 _DRAWN = re.compile(r"\d%\|.{0,200}?\[\d{1,9}:\d\d|^\s*\{'loss': ")
@@ -566,24 +566,24 @@ _HIGHEST_RANK, _TAG_DIGITS = 4096, 36
 
 
 def loss_in(text: str) -> float | None:
-    """The loss that a line prints; None: it prints none."""
+    """Return the loss in a line; None if there is none."""
     found = _LOSS.search(text)
     return None if found is None else float(found[1])
 
 
 class Interleaved(NamedTuple):
-    """Where two runs seem to print in turns: a line of each, what step it is about, and its loss."""
+    """Location where two runs seem to alternate: a line of each, its step and its loss."""
 
     lines: tuple[int, int]
     steps: tuple[int, int]
     losses: tuple[float, float] | None
-    """None: they never print the same step."""
+    """None if they have no common step."""
     is_drawn: bool = False
     """True if they draw bars: one bar may draw a step again with another loss."""
 
     @property
     def sentence(self) -> str:
-        """What was assumed, and what to do."""
+        """Return the message with the assumption and the remedy."""
         step, other = self.steps
         shown = f"step {step} and step {other}, never the same step"
         if self.losses is not None:
@@ -624,7 +624,7 @@ class LineRun(NamedTuple):
 
 @dataclass(slots=True)
 class _Lane:
-    """Lines of steps that rise, as one run prints them."""
+    """Lines of rising steps, as one run prints them."""
 
     first: int
     last: int
@@ -632,17 +632,16 @@ class _Lane:
     lines: dict[int, tuple[int, str]] = field(default_factory=dict)
     """By step."""
     final: str = ""
-    """The last line of its last step, where a bar was drawn anew."""
+    """The last line of its last step, after a bar was redrawn."""
     first_of_step: tuple[str, str] | None = None
-    """The first line of that step, and the last of the step before."""
+    """The first line of that step, and the last of the previous one."""
     waiting: deque[LineRun] = field(default_factory=deque)
     """Further lines, after those of `lines`."""
     held: int = 0
     """Number of waiting lines."""
 
     def is_carried(self, bar: bool) -> bool:
-        """Return True if the first line of that step holds the loss of the step before, as a bar's does before it is
-        known."""
+        """Return True if the first line of that step contains the loss of the previous one, as a bar's line may."""
         if self.first_of_step is None:
             return bar
         losses = loss_in(self.first_of_step[0]), loss_in(self.first_of_step[1])
@@ -688,24 +687,26 @@ class _Lane:
 
 
 class InTurns:
-    """Follows the steps that lines of one stream of one program are about, and finds whether several runs print them:
-    one goes on where it was after another one printed steps that are not behind it, again and again, with other losses.
-    A restart never goes back to where the life before it was."""
+    """Follows the steps in lines of one stream and program, and detects several runs.
+
+    There are several if one repeatedly continues after another one printed steps that do not follow it, with different
+    losses. A restart never returns to the previous attempt.
+    """
 
     def __init__(self) -> None:
-        self._lanes: list[_Lane] = []  # the one that was used last at the end
-        self._same, self._other = 0, 0  # how often the same step came with the same loss, and with another
+        self._lanes: list[_Lane] = []  # The last one is the most recently used.
+        self._same, self._other = 0, 0  # Numbers of equal steps with the same and with a different loss.
         self._apart: list[tuple[_Said, _Said]] = []
         self._pairs: list[tuple[_Said, _Said]] = []
         self._most = 1
 
     def restart(self) -> None:
-        """A process began or died: what it printed is not gone on with."""
+        """Forget all lanes, as a process began or died."""
         self._lanes = []
 
     def take(self, line: int, step: int, text: str, bar: bool = False, rounded: bool = False) -> None:
-        """The next line about a step. bar: whether it draws a bar, which comes again with the loss of its step.
-        rounded: whether several steps have one number."""
+        """Add the next line about a step. bar: True for a progress bar, which is redrawn with the loss of its step.
+        rounded: True if several steps have one number."""
         current = self._lanes[-1] if self._lanes else None
         if current is not None and step - current.last == current.stride > 0:
             current.add(line, step, text)
@@ -741,7 +742,7 @@ class InTurns:
         self._lanes[-1].add_run(run)
 
     def found(self) -> Interleaved | None:
-        """An example, where several runs seem to print."""
+        """Return an example if several runs seem to print; None otherwise."""
         if self._other >= max(_TURNS, self._same + 1) and not _told_apart(self._pairs, self._most):
             one, other = self._pairs[-1]
             losses = loss_in(one.text), loss_in(other.text)
@@ -757,8 +758,8 @@ class InTurns:
         return None
 
     def _lane_of(self, step: int) -> _Lane | None:
-        """The lane that a step goes on: at its usual distance, else the nearest; the one that was used last, if it is
-        no farther than others. Back to another lane only a step leads that is right behind it."""
+        """Return the lane that a step continues: at its usual distance, otherwise the nearest, with preference for the
+        current one; None if there is none. Only the very next step returns to another lane."""
         below = [lane for lane in reversed(self._lanes) if lane.last < step]
         if self._lanes and step <= self._lanes[-1].last:
             below = [lane for lane in below if not lane.stride or step - lane.last <= 2 * lane.stride]
@@ -771,7 +772,7 @@ class InTurns:
         return lane.is_carried(bar) or (bar and loss_in(text) == loss_in(lane.final))
 
     def _compare(self, left: _Lane, lane: _Lane, said: _Said) -> None:
-        """Note what is printed when a lane is gone on with behind lines of another one."""
+        """Record the result when another lane is continued."""
         left.settle()
         other = left.lines.get(said.step)
         if other is None:
@@ -793,8 +794,8 @@ def _draw(*said: _Said) -> bool:
 
 
 def _told_apart(pairs: Sequence[tuple[_Said, _Said]], lanes: int) -> bool:
-    """Whether lines of the same steps say themselves that they are of ranks, of micro-batches, of an evaluation beside
-    training or of another part of one run."""
+    """Return True if the words or numbers of such lines show that they are of ranks, micro-batches, an evaluation
+    during training, or another part of one run."""
     rows = [(_words(one.text), _words(other.text)) for one, other in pairs]
     named = [{word.lower() for word in {*a} ^ {*b} if word.isalpha()} for a, b in rows]
     if sum(map(bool, named)) > _MOSTLY * len(rows):
@@ -818,13 +819,13 @@ def _words(text: str) -> list[str]:
 
 
 def _name_before(row: Sequence[str], at: int) -> str:
-    """The word before a number."""
+    """Return the word before a number."""
     return next((word.lower() for word in reversed(row[:at]) if word.isalpha()), "")
 
 
 def _is_tag(values: Sequence[tuple[str, str]], lines: Sequence[tuple[int, int]], name: str, lanes: int) -> bool:
-    """Whether the numbers at one place of lines say which part of a run each is about: a few that always differ, of
-    ranks or micro-batches, or a count that goes on from line to line. lines: where each of them stands."""
+    """Return True if the numbers at a position identify the part of a run: a few distinct ones (ranks, micro-batches),
+    or a count that rises from line to line. lines: line numbers of the pairs."""
     if any(a == b or not (a + b).isdecimal() or len(a + b) > _TAG_DIGITS for a, b in values):
         return False
     numbers = [int(one) for pair in values for one in pair]
@@ -836,5 +837,5 @@ def _is_tag(values: Sequence[tuple[str, str]], lines: Sequence[tuple[int, int]],
 
 
 def formats_of(log_lines: Sequence[LogLine]) -> frozenset[str]:
-    """The formats of which lines are."""
+    """Return the formats of log lines."""
     return frozenset(one.format for one in (log_line.event for log_line in log_lines) if one is not None)

@@ -1,8 +1,8 @@
-"""Blocks of text -> log lines. Lines without a literal of some rule are never looked at one by one.
+"""Convert blocks of text to log lines, without reading lines that contain no literal of a rule.
 
-One pass of a deterministic automaton (RE2) finds the literals of all rules; NumPy finds what looks like a time of day.
-Between two lines that say something only the first and the last stamp of each stream are read: they show how long its
-process was alive, and where a line without a stamp lies.
+One pass of a deterministic automaton (RE2) finds the literals of all rules; NumPy finds possible times of day. Between
+two events, only the first and the last timestamp of each stream are read: they show how long its process was alive, and
+bound the times of untimed lines.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ _BEGIN_OR_END = ENDS | {EventType.START, EventType.RESUME, EventType.RESTORE}
 _NUMBERED = re.compile(
     r"-[a-z0-9]{5}(?=/|$)|\d+|(?<![a-z])(?:master|worker|chief|launcher|leader|head|node|host)s?(?![a-z])"
 )
-"""What the names of pods and containers of one job differ in."""
+"""Parts in which the names of pods and containers of one job differ."""
 _FOLLOWED = 64
-"""So many streams and bars are followed."""
+"""Maximum number of streams and bars that are followed."""
 _LOSSES = 16
-"""Of so many lines of steps the loss is looked at: it tells runs that were started together from ranks of one."""
+"""Number of step lines whose loss is read, to distinguish runs started together from ranks of one."""
 SNIFFED = 1 << 16
-"""How much of a document tells whether it is text."""
+"""Number of bytes that decide if a document is text."""
 _OBJECT = re.compile(rb"\s*(?:\{(?!')|\[\s*(?:\{|\]|\Z))")
 _PREFIXED = 128
-"""Prefixes are in so many characters."""
+"""Number of characters that contain the prefixes."""
 _LONGEST_COMPARED = 256
 _DIGITS = re.compile(r"\d+")
 
 
 @dataclass
 class _Content:
-    """What the lines of a block contain, by the place of each line."""
+    """Content of the lines of a block, by index of the line."""
 
     block: Lines
     first_line: int
@@ -63,9 +63,9 @@ class _Content:
     placed: list[tuple[int, LogLine]] = field(default_factory=list)
     said: dict[int, Sequence[ParsedEvent]] = field(default_factory=dict)
     bad: list[tuple[int, str]] = field(default_factory=list)
-    """Number of a line and why it is wrong."""
+    """Number and error of invalid lines."""
     meant: list[int] = field(default_factory=list)
-    """Lines that a rule knows, ascending."""
+    """Lines that match a rule, ascending."""
     worth: list[int] = field(default_factory=list)
     """Lines that may report a death."""
     signs: list[UntimedRecoveryEvent] = field(default_factory=list)
@@ -107,21 +107,21 @@ class TextLines:
         self._rules = rules
         self._asked = (*rules.rules, *rules.signs)
         self._reader = LineReader(rules)
-        self._begin: tuple[int, Bare] | None = None  # of the block, the last line that carriage returns part
+        self._begin: tuple[int, Bare] | None = None  # The first line of the block's last line with carriage returns.
         self._observer = DocumentObserver(rules.causes, source)
         self._storms = Storms(rules)
-        self._worth = 0  # how many lines were worth a look so far
+        self._worth = 0  # Number of lines read for evidence so far.
         self._by_host = False
-        self._unread: dict[int, int] | None = {}  # lines that look like steps; None once a rule reads one
-        self._lost = 0  # how many lines of steps were looked at for their loss
-        self._turns: dict[tuple[object, ...], InTurns] = {}  # who prints steps, by format, stream and bar
-        self._groups: dict[str, str] = {}  # the first stream of those whose names differ in numbers only
-        self._interleaved: Interleaved | None = None  # where several seemed to print, of streams followed no more
+        self._unread: dict[int, int] | None = {}  # Lines that look like steps; None once a rule reads a step.
+        self._lost = 0  # Number of step lines read for their loss.
+        self._turns: dict[tuple[object, ...], InTurns] = {}  # Writers of steps, by format, stream and bar.
+        self._groups: dict[str, str] = {}  # The first of the streams whose names differ only in numbers.
+        self._interleaved: Interleaved | None = None  # Result of streams that are no longer followed.
         self._steps = StepFinder(rules, self._reader) if self.reads_columns else None
         self._drawn = BarFinder(rules, self._reader) if self.reads_columns else None
 
     def feed(self, batch: RawBatch) -> ParsedPart:
-        """What the next lines say."""
+        """Return the content of the next lines."""
         data = batch.data.replace(b"\r\n", b"\n") if b"\r" in batch.data else batch.data
         block = Lines(data)
         self._begin = None
@@ -168,7 +168,7 @@ class TextLines:
         return _Hits(hits[kept], skipped, [] if drawn is None else [*drawn.in_rows(block, hits)])
 
     def _read_hits(self, read: _Content, found: _Hits) -> None:
-        """Read the lines of a block in which a literal of a rule was found."""
+        """Read the lines of a block that contain a literal of a rule."""
         hits = found.lines
         done = 0
         for states in found.states:
@@ -287,7 +287,7 @@ class TextLines:
         return self._observer.is_idle
 
     def finish(self) -> ParsedPart:
-        """The end of the document: what was seen at its end is left over."""
+        """Return the evidence that is left at the end of the document."""
         return without_records(TextPart(seen=self._observer.finish(), left_out=self._observer.dropped))
 
     def _unread_steps(self, block: Lines, first_line: int, said: dict[int, Sequence[ParsedEvent]]) -> dict[int, int]:
@@ -310,7 +310,7 @@ class TextLines:
         return more
 
     def _follow(self, text: str, log_line: LogLine, losses: dict[int, float]) -> None:
-        """Keep the loss of a line of a step, if no rank or node stands in front of it, and follow who prints steps."""
+        """Record the loss of a step line without rank or node, and follow who prints steps."""
         said = log_line.event
         if said is None:
             return
@@ -368,7 +368,7 @@ class TextLines:
     def _read(
         self, block: Lines, hit: Hit, first_line: int, signs: list[UntimedRecoveryEvent]
     ) -> tuple[ReadLine, list[LogLine], str]:
-        """Return a line, its log lines, and why it is wrong. signs: takes those that it contains."""
+        """Return a line, its log lines, and its error. signs: receives the signs in it."""
         found = self._reader.read(hit)
         if not found.known and not found.moments:
             return found, [], ""
@@ -376,7 +376,7 @@ class TextLines:
         return found, *self._log_lines(found, hit.overwritten, begin, first_line + hit.number, signs)
 
     def _begin_of(self, block: Lines, first: int) -> Bare:
-        """Return the first of lines that carriage returns part."""
+        """Return the first of the lines separated by carriage returns."""
         if self._begin is None or self._begin[0] != first:
             self._begin = first, bare(block.text(first))
         return self._begin[1]
@@ -389,14 +389,15 @@ class TextLines:
     def _log_lines(
         self, found: ReadLine, overwritten: bool, first: Bare, number: int, signs: list[UntimedRecoveryEvent]
     ) -> tuple[list[LogLine], str]:
-        """Return what a line contains, and why it is wrong. first: the line that stands at the begin of its line.
-        signs: takes those that it contains."""
+        """Return the log lines of a line, and its error. first: the first line before a carriage return. signs:
+        receives the signs in it."""
         line, said, known, reason, moments, _ = found
         collected = None if overwritten else first.collected
         try:
             own = found.stamp()
         except StampError as error:
-            if collected is None and not (said and all(one.at for one in said)):  # a rule knows how they are written
+            # A rule defines the format of its times.
+            if collected is None and not (said and all(one.at for one in said)):
                 return [], (reason or str(error)) if known else ""
             own = None
         glued = own is not None and _is_behind_bar(line.text, said)
@@ -413,8 +414,8 @@ class TextLines:
     def _clocks(
         self, block: Lines, stamped: tuple[I64, I64], hits: I64, first_line: int
     ) -> Iterator[tuple[int, LogLine]]:
-        """The first and the last stamped line of each stream between two hits; of those that say the day and of those
-        that need to be told it."""
+        """Yield the first and last timestamped line of each stream between two events, separately for lines with and
+        without a day."""
         lines, columns = stamped
         keep = ~np.isin(lines, hits, assume_unique=True)
         lines, columns = lines[keep], columns[keep]
@@ -433,8 +434,10 @@ class TextLines:
                 yield row, log_line
 
     def _streams_of(self, block: Lines, lines: I64, columns: I64) -> tuple[I64, list[str]]:
-        """The stream of each line, as a number int64[n] and the names of the numbers. What stands before the stamps of
-        a block is the same on most lines, and is taken apart once."""
+        """Return the stream of each line, int64[n], as an index into the returned names.
+
+        Prefixes before timestamps are mostly equal within a block, so that each is parsed once.
+        """
         every = block.prefixes(lines, columns)
         heads = np.ones(len(every), dtype=np.bool_)
         heads[1:] = every[1:] != every[:-1]
@@ -450,20 +453,20 @@ class TextLines:
         return found, list(names)
 
     def _stream(self, block: Lines, at: int, column: int) -> str:
-        """The stream of a line whose date begins at a column."""
+        """Return the stream of a line whose date begins at a column."""
         if column > 1:
             return bare(block.bytes_of(at, column).decode(errors="replace") + "2000-01-01").stream
         return bare(block.text(at)[:_PREFIXED]).stream
 
 
 def _words(text: str) -> int:
-    """A number that lines with the same words have, whatever numbers stand in them."""
+    """Return a number that is the same for lines that differ only in numbers."""
     return crc32(_DIGITS.sub("", text[:_LONGEST_COMPARED]).encode(errors="replace"))
 
 
 def _is_behind_bar(text: str, said: Sequence[ParsedEvent]) -> bool:
-    """Whether the stamp of a line stands behind a progress bar: a process that was killed ends no line, and what the
-    next one prints is glued to its bar."""
+    """Return True if the timestamp follows a progress bar: a killed process does not end its line, and the output of
+    the next one is appended to its bar."""
     if "%|" not in text or not any(counted_bar(one) for one in said):
         return False
     found = placed_stamp(text)
@@ -471,7 +474,7 @@ def _is_behind_bar(text: str, said: Sequence[ParsedEvent]) -> bool:
 
 
 def _objects(block: Lines, first_line: int) -> tuple[list[Record], list[int]]:
-    """The lines that are JSON objects, behind prefixes too: a program may print a log of ours among its text."""
+    """Return the JSON objects in lines, also after prefixes: a program may print a native log among other text."""
     records: list[Record] = []
     lines: list[int] = []
     for at in block.braces().tolist():
@@ -483,8 +486,8 @@ def _objects(block: Lines, first_line: int) -> tuple[list[Record], list[int]]:
 
 
 def is_text(head: bytes, rules: LineRules) -> bool:
-    """Whether a document that begins like this is text and no JSON: a line of some rule is in it, or fewer than half of
-    its lines are objects."""
+    """Return True if a document with this beginning is text rather than JSON: a rule matches, or fewer than half of its
+    lines are objects."""
     head = head[:SNIFFED]
     lines = [line for line in head.split(b"\n") if line.strip()]
     if not lines:

@@ -1,7 +1,7 @@
-"""Templates of lines: lines that differ in nothing but digits.
+"""Group lines into templates: lines that differ only in digits.
 
-Rules whose patterns accept any digits find the same fields at the same places in all lines of a template. These places
-are stored, so that further lines of it are read without regular expressions.
+Rules that accept any digits find the same fields at the same positions in all lines of a template. The positions are
+stored, so that further lines are read without regular expressions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COLLECTED = re.compile(r"\d{4}-\d\d-\d\dT", re.ASCII)
 
 
 class TextMatch:
-    """Fields of a line at the places that a pattern found in another line of its template."""
+    """Fields of a line, at the positions found in another line of its template."""
 
     __slots__ = ("_names", "_places", "string")
 
@@ -41,12 +41,12 @@ class TextMatch:
         return None if place is None else self.string[place]
 
     def groupdict(self) -> dict[str, str | None]:
-        """Return the texts of all groups that have a name; None of one that took no part."""
+        """Return the texts of all named groups; None for unused ones."""
         return {name: self[name] for name in self._names}
 
 
 class Fields(NamedTuple):
-    """A rule that reads the lines of a template, with the places of its fields."""
+    """A rule that reads the lines of a template, with the positions of its fields."""
 
     rule: LineRule
     places: dict[str | int, slice | None]
@@ -57,12 +57,12 @@ class ReadLine(NamedTuple):
     """Content of a line."""
 
     line: Bare
-    """Without what was put before it."""
+    """The line without prefixes."""
     said: Sequence[ParsedEvent] = ()
     known: bool = False
-    """Whether a rule reads it."""
+    """True if a rule matches it."""
     reason: str = ""
-    """Why its values are wrong; "" if they are not."""
+    """Reason why its values are wrong; empty if they are valid."""
     moments: Sequence[ParsedEvent] = ()
     template: Template | None = None
 
@@ -73,7 +73,7 @@ class ReadLine(NamedTuple):
 
 
 class Template:
-    """How the lines of a template are read."""
+    """Stored positions for the lines of a template."""
 
     __slots__ = ("cut", "date", "is_plain", "is_silent", "rules", "signs", "silent", "streams", "worth")
 
@@ -81,18 +81,18 @@ class Template:
         self.rules, self.signs, self.is_silent = rules, signs, not rules and not signs
         self.date: DatePlace | None = place_of_date(line.text)
         self.cut = prefix_length(raw, line)
-        """Length of what launchers put before a line; -1: it is not the same for each."""
+        """Length of the prefixes; -1 if it varies."""
         self.streams: dict[str, str] = {}
-        """By what is put before a line."""
+        """Stream by prefixes."""
         self.worth = worth
-        """Whether a line may report a death; None: its digits have to be looked at."""
+        """True if a line may report a death; None if its digits decide."""
         has_time = self.date is None or self.date.at >= 0
         self.is_plain = self.cut == 0 and not has_time and not signs and worth is False
-        """Whether a line contains nothing but what its rules read: no prefix, timestamp or death."""
+        """True if a line contains only fields of its rules: no prefix, timestamp or death."""
         self.silent = ReadLine(Bare("", "", None), template=self)
 
     def bare(self, raw: str) -> Bare:
-        """Return a line without what was put before it."""
+        """Return a line without prefixes."""
         cut = self.cut
         if cut == 0:
             return Bare(raw, "", None)
@@ -106,18 +106,18 @@ class Template:
 
 
 def prefix_length(raw: str, line: Bare) -> int:
-    """Return the length of what launchers put before a line; -1 if it is not the same in all lines of its template."""
+    """Return the length of the prefixes of a line; -1 if it varies within its template."""
     cut = len(raw) - len(line.text)
     return -1 if _CHANGED.search(raw) or line.collected is not None or _COLLECTED.search(raw, 0, cut) else cut
 
 
 class LineReader:
-    """Reads the lines of a document by rules, and remembers its templates."""
+    """Reads the lines of a document by rules and stores its templates."""
 
     def __init__(self, rules: LineRules) -> None:
         self._rules = rules
         self._templates: tuple[dict[bytes, Template | None], ...] = {}, {}
-        """By masked line, of lines that stay and of those that were overwritten; None: each line is read alone."""
+        """By masked line, for remaining and for overwritten lines; None: its lines are read one by one."""
         self._seen: set[bytes] = set()
         """Masked lines that were read once."""
 
@@ -165,7 +165,7 @@ class LineReader:
         return ReadLine(line, said, known, reason, moments)
 
     def _template(self, raw: str, key: bytes, overwritten: bool) -> Template | None:
-        """Return how lines like this one are read; None if digits decide it."""
+        """Return the template of a line; None if digits decide how it is read."""
         line = bare(raw)
         rules, signs = (_fields(each, line.text, overwritten) for each in (self._rules.rules, self._rules.signs))
         if rules is None or signs is None:
@@ -176,14 +176,14 @@ class LineReader:
 
 
 class FirstRule(Generic[RuleOfLines]):
-    """Reads texts by the first rule that matches, and remembers which one that is for each template."""
+    """Reads texts with the first matching rule, which is stored by template."""
 
     def __init__(self, rules: Sequence[RuleOfLines]) -> None:
         self._rules = rules
         self._known: dict[str, list[Fields] | None] = {}
 
     def fields_of(self, text: str) -> list[Fields] | None:
-        """Return the rules that read the texts of a template, the first of which counts; None if digits decide it."""
+        """Return the rules for the texts of a template, the first of which counts; None if digits decide."""
         key = masked(text)
         if key not in self._known:
             _bound(self._known)
@@ -191,7 +191,7 @@ class FirstRule(Generic[RuleOfLines]):
         return self._known[key]
 
     def read(self, text: str) -> Reading[RuleOfLines] | None:
-        """Return what the first rule makes of a text; None if no rule reads it."""
+        """Return the result of the first matching rule; None if no rule matches."""
         found = self.fields_of(text)
         if found is None:
             return next(line_readings(self._rules, text), None)
@@ -210,7 +210,7 @@ def _bound(known: set[bytes] | dict[Any, Any]) -> None:
 
 
 def _fields(rules: Iterable[LineRule], text: str, overwritten: bool) -> list[Fields] | None:
-    """Return the rules that read the lines of a template; None if digits decide it. text: one of its lines."""
+    """Return the rules for the lines of a template; None if digits decide. text: one of the lines."""
     found: list[Fields] = []
     shape = masked(text)
     for rule in rules:
@@ -237,7 +237,8 @@ def _place(begin: int, end: int) -> slice | None:
 
 
 def _events(rules: Iterable[Fields], text: str) -> tuple[list[ParsedEvent], str]:
-    """Return what rules read in a line, up to the first that refuses it, and why that does; "" if none does."""
+    """Return the events of a line up to the first rule that rejects it, and the reason; an empty reason if it is
+    valid."""
     events: list[ParsedEvent] = []
     for rule, places, names in rules:
         try:

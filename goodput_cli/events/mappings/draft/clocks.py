@@ -1,4 +1,4 @@
-"""The clock of a log of text: how its times are written, and where the message begins behind them."""
+"""Find the clock of a text log: the format of its times, and the position of the message after them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _FORMATS = (
     "%Y%m%d-%H:%M:%S", "%Y-%m-%d:%H:%M:%S", "%Y%m%d-%H%M%S", "%m/%d/%Y %I:%M:%S %p", "%Y-%m-%d,%H:%M:%S",
     "%b %d %H:%M:%S", "%m-%d %H:%M:%S", "%m/%d %H:%M:%S", "%d/%m %H:%M:%S", "[%m%d %H:%M:%S @",
 )  # fmt: skip
-"""Stamps that logs are not searched for, the likeliest first."""
+"""Timestamp formats that are not detected in logs, the likeliest first."""
 _SINCE = 1_388_534_400 * NS_PER_SECOND
-"""2014: two digits that would be an earlier year are the day or the month."""
+"""2014: two digits before this year are a day or month."""
 UNIX_TIME = re.compile(r"(?<![\w.])1[4-9]\d{8}(?:\d{3})?(?:\.\d{1,9})?(?![\w.])")
 _MAY_HAVE_TIME = re.compile(r"\d:\d\d|\d{6}", re.ASCII)
 _TRIED, _BEFORE, _SHARE = 400, 40, 0.2
@@ -39,15 +39,17 @@ _HEADER = re.compile(
 
 
 def message_begin(text: str, span: tuple[int, int] | None) -> int:
-    """Return where the message begins, behind a timestamp, a level and a logger."""
+    """Return the position of the message after a timestamp, a level and a logger."""
     begin = span[1] if span is not None and span[0] < _BEFORE and text[span[1] :].strip(_CLOSING) else 0
     header = _HEADER.match(text, begin)
     begin = header.end() if header is not None and header.end() < len(text) else begin
-    return begin - (text[begin - 1 : begin] == "[" and text[begin].isdigit())  # `[100] loss=…`: the bracket tells
+    # The bracket of `[100] loss=…` is part of the message.
+    return begin - (text[begin - 1 : begin] == "[" and text[begin].isdigit())
 
 
 def read_clock(text: str, clock: str) -> tuple[Stamp, tuple[int, int]] | None:
-    """Return the timestamp of a text, and its place. clock: how it is written; "": as every log is searched for it."""
+    """Return the timestamp of a text and its position; None if there is none. clock: its format; empty: any format that
+    is detected in logs."""
     try:
         if not clock:
             return placed_stamp(text)
@@ -62,13 +64,13 @@ def read_clock(text: str, clock: str) -> tuple[Stamp, tuple[int, int]] | None:
 
 
 def epoch_format(text: str) -> str:
-    """How a time since 1970 is written."""
+    """Return the format of an epoch time."""
     return "epoch_ms" if len(text.partition(".")[0]) > 10 else "epoch_s"
 
 
 def clock_of(text: Callable[[int], str], count: int, changed: int) -> str:
-    """Return the clock that most of the first lines have: of several, that which goes forward, and ends before the file
-    was last written to. text: gives one of `count` lines."""
+    """Return the time format of most first lines; of several, the one whose times rise and end before the modification
+    time of the file. text: returns one of `count` lines."""
     places = (*range(min(count, _TRIED)), *range(max(0, count - _TRIED), count))
     texts = list(map(text, places))
     tried = texts[:_TRIED]

@@ -1,4 +1,4 @@
-"""What speaks against a mapping that somebody keeps: the tests of drafts, over what its rules read of a log."""
+"""Test a user's mapping with the tests of drafts, on the events that its rules read from a log."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _STEPS = (EventType.STEP, EventType.STEP_START)
 _DEATHS = (EventType.EXITED, EventType.TERMINATED, EventType.PREEMPTED, EventType.CRASHED)
 _BEGINS = (EventType.START, EventType.RESUME, EventType.SCHEDULED)
 _LEAST_RECORDS = 10
-"""Fewer records of steps prove nothing."""
+"""Minimum number of step records for a test."""
 _TOOK = (0, "s")
-"""The column of lengths of a group that was read, and their unit."""
+"""Column and unit of durations in a group of matched lines."""
 
 
 @dataclass
 class _Read:
-    """The lines that one rule reads, and what it makes of each."""
+    """The lines that match a rule, and their events."""
 
     entries: Entries
     rows: list[int] = field(default_factory=list)
@@ -41,12 +41,12 @@ class _Read:
 
     @property
     def places(self) -> list[int]:
-        """The places of the lines."""
+        """Return the indexes of the lines."""
         found: list[int] = self.entries.places[self.rows].tolist()
         return found
 
     def group(self, values: Callable[[ParsedEvent], float | None], name: str) -> Group:
-        """The lines with one column of a value each; of no column where some have none."""
+        """Return the lines with one column of values; without a column if some have none."""
         numbers = [values(one) for one in self.events]
         texts = [f"{one:.17g}" for one in numbers if one is not None]
         columns = [] if None in numbers else [ValueColumn(name, Texts(texts))]
@@ -58,11 +58,12 @@ class _Read:
 def contradictions(
     made: Mapped, lines: LogLines, changed: int, whole: Whole | None = None
 ) -> Iterator[tuple[int, Contradiction]]:  # fmt: skip
-    """The number of each rule that the log contradicts, with the test that it fails. Nothing of a mapping of which few
-    steps are read, and of one whose epochs stand on other lines than its steps.
+    """Yield the index of each rule that the log contradicts, with the failed test. Mappings with few matched steps, or
+    with epochs on other lines than steps, are not tested.
 
-    changed: when the log was last written to (ns). whole: what the accounting makes of
-    the log; None: nothing, or several jobs."""
+    changed: modification time of the log (ns). whole: result of the accounting; None if there is none or there are
+    several jobs.
+    """
     log = taken_apart(lines, changed, split=made.declared.split is not None)
     by_rule = _by_rule(made, log)
     numbers = [one for one in by_rule if made.declared.rule[one].event in _STEPS]
@@ -126,7 +127,7 @@ def _takes_epochs_elsewhere(made: Mapped, number: int) -> bool:
 
 
 def _guess(made: Mapped, number: int, read: _Read) -> StepGuess:
-    """A rule for steps as a guess is tested: its number, and the mean time of a step where its lines say that."""
+    """Return a step rule as a guess: its number, and the mean step time if its lines contain it."""
     group = read.group(lambda one: one.step, "step")
     times = read.group(lambda one: one.step_time and one.step_time / NS_PER_SECOND, "step time")
     of = made.declared.rule[number].each
@@ -137,7 +138,7 @@ def _guess(made: Mapped, number: int, read: _Read) -> StepGuess:
 
 
 def _phase(made: Mapped, number: int, read: _Read) -> PhaseGuess | None:
-    """A save or an evaluation whose lines say how long it took."""
+    """Return the save or evaluation of a rule whose lines contain its duration; None for others."""
     rule = made.declared.rule[number]
     group = read.group(lambda one: None if one.took is None else one.took / NS_PER_SECOND, "took")
     points = all(one.edge is Edge.POINT and not one.begins for one in read.events)
@@ -155,7 +156,7 @@ def _of_rule(
     beside: dict[int, float],
     begun: Collection[int],
 ) -> Contradiction | None:
-    """What speaks against a rule beside that of the steps. begun: records behind lines of starts."""
+    """Return the contradiction of a rule other than that of the steps. begun: records after start lines."""
     event = made.declared.rule[number].event
     phase = _phase(made, number, read)
     if phase is not None:

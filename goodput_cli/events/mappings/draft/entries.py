@@ -1,5 +1,5 @@
-"""A log taken apart: its lines, JSON objects or rows of a table as entries with a time, and those that differ in their
-values only as groups with columns."""
+"""A log split into entries with times (lines, JSON objects or table rows), and groups of those that differ only in
+their values, with columns of these."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from goodput_cli.events.mappings.draft.cells import Texts
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NO_TIME = np.iinfo(np.int64).min
-"""The time of an entry that has none."""
+"""Time of an entry without one."""
 _FEW = 1000
 _FAR_BACK = 600 * NS_PER_SECOND
 _NO_VALUES: Mapping[str, Any] = {}
@@ -27,37 +27,37 @@ class Entry:
     """A line, a state of a progress bar, or a record."""
 
     place: int
-    """Its number in the log, from 0."""
+    """Index in the log."""
     line: str
-    """The whole line, as a sample holds it; of a row of a table the JSON object that it is."""
+    """The whole line, for samples; for a table row, its JSON object."""
     where: str
     """FILE:LINE."""
     text: str = ""
     """Without prefixes of launchers."""
     begin: int = 0
-    """Where the message begins in the text, behind its timestamp, level and logger."""
+    """Position of the message in the text, after timestamp, level and logger."""
     span: tuple[int, int] | None = None
-    """Where its time is in the text."""
+    """Position of its time in the text."""
     values: Mapping[str, Any] = field(default_factory=lambda: _NO_VALUES)
     """Of a record, by path."""
 
     @property
     def message(self) -> str:
-        """The text without what loggers put before it."""
+        """Return the text without the logger's prefix."""
         return self.text[self.begin :]
 
 
 class Entries:
-    """The entries of a log in order, with columns of what each of them has."""
+    """Entries of a log in order, with columns of their common properties."""
 
     def __init__(self, every: Sequence[Entry], places: I64, ns: I64, processes: I64) -> None:
         self._every = every
         self.places = places
-        """int64[n]: their numbers in the log, ascending."""
+        """Their indexes in the log, ascending, int64[n]."""
         self.ns = ns
-        """int64[n]: their times as written; NO_TIME: they have none."""
+        """Their times as written, int64[n]; NO_TIME if they have none."""
         self.processes = processes
-        """int64[n]: a number for the file, and the rank or pod that prefixes name."""
+        """A number for the file, and the rank or pod in the prefixes, int64[n]."""
 
     def __len__(self) -> int:
         return len(self.places)
@@ -70,79 +70,79 @@ class Entries:
 
     @property
     def timed(self) -> Mask:
-        """bool[n]: whether they have a time."""
+        """Return True for entries with a time, bool[n]."""
         found: Mask = self.ns != NO_TIME
         return found
 
     def row_of(self, place: int) -> int:
-        """Return the row of the first entry that is not before a place."""
+        """Return the row of the first entry that is not before a line index."""
         return int(np.searchsorted(self.places, place))
 
 
 @dataclass(frozen=True)
 class ValueColumn:
-    """The values that one place of similar lines, or one key of similar records, holds."""
+    """Values at one position of similar lines, or of one key of similar records."""
 
     name: str
-    """The words that may be its name."""
+    """Words that may be its name."""
     values: Texts
     unit: tuple[str, bool] | None = None
-    """Of a time, and whether it is that of one step."""
+    """Unit of a time, and True if it is a step time."""
     of: int | None = None
-    """The column that says of how many it is one: `3/100`."""
+    """Column of its total: `3/100`."""
     counts: bool = True
-    """Whether it may count something: no clock, and no percentage."""
+    """True if it may count something: it is not a clock or a percentage."""
     is_elapsed: bool = False
     joined: bool = False
-    """Whether it is a part of a word or path, as in `exp-16`: a name, until something proves that it is a number."""
+    """True if it is part of a word or path, as in `exp-16`: a name unless proven to be a number."""
     path: str = ""
     """Of a key."""
 
     @property
     def texts(self) -> Sequence[str]:
-        """As written."""
+        """Return the values as written."""
         return self.values.texts
 
     @property
     def whole(self) -> I64 | None:
-        """int64[n]: as whole numbers; None if some are none."""
+        """Return the values as integers, int64[n]; None if some are not."""
         return self.values.whole
 
     @property
     def numbers(self) -> F64:
-        """float64[n]: as numbers, a clock such as 1:02:03 in seconds; nan for other texts."""
+        """Return the values as numbers, float64[n], a clock such as 1:02:03 in seconds; nan for other texts."""
         return self.values.numbers
 
     @property
     def is_step_time(self) -> bool:
-        """Whether it is the time of one step by its unit."""
+        """Return True if its unit is that of a step time."""
         return self.unit is not None and self.unit[1]
 
 
 class Group:
-    """Entries that differ in their values only."""
+    """Entries that differ only in their values."""
 
     tokens: tuple[re.Match[str], ...] = ()
-    """What differs in the first line of text."""
+    """Values in the first text line."""
     where = ""
-    """What tells records from others, as TOML."""
+    """Condition that separates the records from others, as TOML."""
     only: tuple[int, str] | None = None
-    """The column that is the same in all of them, and another one in lines that are otherwise alike."""
+    """Column with a constant value that differs in otherwise similar lines."""
 
     def __init__(self, entries: Entries, rows: I64) -> None:
         self.entries = entries
-        """Those of the log."""
+        """Entries of the log."""
         self.rows = rows
-        """int64[n]: which of them are of the group, ascending."""
+        """Rows of the entries in the group, ascending, int64[n]."""
 
     @cached_property
     def columns(self) -> Sequence[ValueColumn]:
-        """The values in which they differ."""
+        """Return the values in which they differ."""
         return ()
 
     @cached_property
     def about(self) -> str:
-        """The words of the first, in small letters."""
+        """Return the text of the first entry in lowercase."""
         return ""
 
     def __len__(self) -> int:
@@ -154,32 +154,32 @@ class Group:
 
     @cached_property
     def first(self) -> Entry:
-        """The first of its entries."""
+        """Return its first entry."""
         return self.entry(0)
 
     @cached_property
     def places(self) -> I64:
-        """int64[n]: the places of its entries, ascending."""
+        """Return the indexes of its entries, ascending, int64[n]."""
         return self.entries.places[self.rows]
 
     @cached_property
     def ns(self) -> I64:
-        """int64[n]: the times of its entries."""
+        """Return the times of its entries, int64[n]."""
         return self.entries.ns[self.rows]
 
     @property
     def processes(self) -> I64:
-        """int64[n]: the processes of its entries."""
+        """Return the processes of its entries, int64[n]."""
         return self.entries.processes[self.rows]
 
     @property
     def seconds(self) -> F64:
-        """float64[n]: the times of its entries since the first of them, in seconds; nan: none."""
+        """Return the times of its entries since the first of them in seconds, float64[n]; nan without one."""
         return seconds_of(self.ns)
 
     @property
     def has_all_times(self) -> bool:
-        """Whether all of its entries have a time."""
+        """Return True if all of its entries have a time."""
         return bool((self.ns != NO_TIME).all())
 
     def has_times(self, share: float) -> bool:
@@ -187,8 +187,8 @@ class Group:
         return int(np.count_nonzero(self.ns != NO_TIME)) > share * len(self)
 
     def of_one(self, at: int) -> Group | None:
-        """Return the entries with the most frequent value of a column, if it is that of half of them at least; None if
-        it is that of all."""
+        """Return the entries with the most frequent value of a column if they are at least half, but not all; None
+        otherwise."""
         if not self.tokens:
             return None
         values = self.columns[at].values
@@ -206,7 +206,7 @@ class Group:
 
 
 def seconds_of(ns: I64) -> F64:
-    """float64[n]: seconds since the first time; nan for an entry without one."""
+    """Return seconds since the first time, float64[n]; nan for an entry without one."""
     timed = ns != NO_TIME
     first = int(ns[int(timed.argmax())]) if timed.any() else 0
     return np.where(timed, (np.where(timed, ns, first) - first) / NS_PER_SECOND, np.nan)
@@ -225,7 +225,7 @@ def has_values(column: I64, least: int) -> bool:
 
 @dataclass(frozen=True)
 class Log:
-    """A log taken apart."""
+    """A log split into entries."""
 
     entries: Entries
     groups: list[Group]
@@ -235,14 +235,14 @@ class Log:
     beside: tuple[str, ...] = ()
     """Keys of each of its rules."""
     time: str = ""
-    """The key of a record's time."""
+    """Key of the time in records."""
     records: bool = False
     assumed: tuple[str, ...] = ()
-    """What the parting of it rests on."""
+    """Assumptions made when it was split."""
 
     @cached_property
     def window(self) -> int:
-        """ns between the first and the last time."""
+        """Return the time (ns) between the first and the last entry."""
         times = self.entries.ns[self.entries.timed]
         return int(times.max() - times.min()) if len(times) else 0
 
@@ -256,7 +256,7 @@ class Log:
 
     @cached_property
     def jumps_back(self) -> I64:
-        """int64[n]: the rows of entries whose time is far before that of the one before in their file."""
+        """Return the rows of entries with a time far before that of the previous one in their file, int64[n]."""
         timed = np.flatnonzero(self.entries.timed)
         ns, process = self.entries.ns[timed], self.entries.processes[timed]
         found: I64 = timed[1:][(ns[:-1] - ns[1:] > _FAR_BACK) & (process[1:] == process[:-1])]
@@ -264,7 +264,7 @@ class Log:
 
 
 def quoted(text: str) -> str:
-    """Return a text as TOML: literal where it can be."""
+    """Return a TOML string, literal if possible."""
     if "'" not in text and text.isprintable():
         return f"'{text}'"
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,4 +1,4 @@
-"""What may count steps, and what lines may say beside them: guesses, which `proof` tests."""
+"""Guess which numbers count steps and what other lines mean; `proof` tests the guesses."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ from goodput_cli.events.mappings.draft.words import (
 from goodput_cli.events.text.counted_steps import writers_of
 
 _MOST, _RISING, _NEAR = 1_000_000_000, 0.6, 0.24
-"""Above the first a number counts tokens, samples or times, and no steps."""
+"""Limit above which a number counts tokens, samples or times rather than steps."""
 _MOST_GUESSES = 5
 _PHASES = (
     ("finished", FINISHED), ("stopped", STOPPED), ("rollback", ROLLBACK), ("resume", RESUME),
     ("save", SAVE), ("eval", EVAL), ("init", INIT), ("start", START), ("prep", PREP),
 )  # fmt: skip
-"""What lines may say, and the words for it."""
+"""Events of other lines, and the words for them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,33 +65,33 @@ class StepGuess:
     step: int
     score: float
     done: I64
-    """Of each entry, how many steps are done (`index`: the number of the last)."""
+    """Number of completed steps at each entry (with `index`: the number of the last one)."""
     index: bool = False
-    """Whether it counts from 0."""
+    """True if it counts from 0."""
     epoch: int | None = None
-    """The column that numbers the epoch within which it counts."""
+    """Column of the epoch within which it counts."""
     first: int = 1
-    """The number of the first epoch."""
+    """Number of the first epoch."""
     of: int | None = None
-    """The column that says how many steps an epoch has."""
+    """Column of the number of steps per epoch."""
     steps: int | None = None
-    """How many they are, where no column says it."""
+    """Number of steps per epoch if there is no such column."""
     carried: tuple[Group, int] | None = None
-    """Other lines that number the epoch, and their column."""
+    """Other lines with the epoch, and the column in them."""
     counts_epochs: bool = False
-    """Whether no line names the epoch: a number that came to its end and begins again is of the next one."""
+    """True if no line contains the epoch, so that a count that restarts after its total is in the next one."""
     is_epoch: bool = False
-    """Whether it counts epochs, of a log that names no other steps."""
+    """True if it counts epochs, in a log without other steps."""
     begins: bool = False
-    """Whether its lines say that a step begins."""
+    """True if its lines are about the begin of a step."""
     each: tuple[int, str, str] | None = None
-    """The column of the time of a step, its unit, and of what it is: `mean`, or `all` since the last record."""
+    """Column, unit and kind of the step time: `mean`, or `all` steps since the last record."""
     elapsed: tuple[int, str] | None = None
-    """The column of the time since something began, and its unit; "": a clock."""
+    """Column and unit of the time since a begin; an empty unit for a clock."""
 
     @cached_property
     def stride(self) -> int:
-        """How many steps records mostly stand apart."""
+        """Return the usual number of steps between records."""
         return usual_stride(self.done)[0]
 
     @property
@@ -100,17 +100,17 @@ class StepGuess:
 
     @property
     def name(self) -> str:
-        """What stands before its number."""
+        """Return the words before its number."""
         return self.column.name or f"{self.column.values.first}, …"
 
     @property
     def is_named(self) -> bool:
-        """Whether its words say that it counts steps, or epochs."""
+        """Return True if its words are about steps or epochs."""
         return self.is_epoch or likeness(self.column.name) > 0
 
     @property
     def totals(self) -> frozenset[int]:
-        """Of how many its lines say that it is one, where its number does not begin anew."""
+        """Return the totals in its lines, if its number does not restart."""
         in_epochs = self.epoch is not None or self.carried is not None or self.counts_epochs
         of = None if in_epochs else self.column.of
         whole = None if of is None else self.group.columns[of].whole
@@ -134,14 +134,14 @@ class StepGuess:
 
 @dataclass(frozen=True, eq=False)
 class PhaseGuess:
-    """What lines may say beside the steps."""
+    """Lines about something other than steps."""
 
     event: str
     group: Group
     edge: str = ""
-    """`begin` or `end` where other lines say the other."""
+    """`begin` or `end` if other lines have the other edge."""
     took: tuple[tuple[int, str], ...] = ()
-    """The columns that may be its length, with their units, the likeliest first."""
+    """Columns that may be its duration, with units, the likeliest first."""
     background: bool = False
 
 
@@ -151,13 +151,14 @@ def may_count_steps(log: Log, group: Group) -> bool:
 
 
 def step_guesses(log: Log) -> list[StepGuess]:
-    """What may count steps, the likeliest first: at most `_MOST_GUESSES`."""
+    """Return the columns that may count steps, the likeliest first: at most `_MOST_GUESSES`."""
     epochs = next((found for group in log.groups if (found := _epoch_lines(group)) is not None), None)
     groups = [group for group in log.groups[:200] if may_count_steps(log, group)]
     guesses = [one for group in groups for one in _of_group(group, epochs)]
     guesses = [one for one in guesses if not any(_counts_for(one, other) for other in guesses)]
     most = max((len(one.done) for one in guesses if not is_other(one.group.about)), default=0)
-    rare = {id(one): is_other(one.group.about) or 5 * len(one.done) <= most for one in guesses}  # such as of a start
+    # Rare lines may be those of a start.
+    rare = {id(one): is_other(one.group.about) or 5 * len(one.done) <= most for one in guesses}
     ranked = sorted(guesses, key=lambda one: (rare[id(one)], -one.score))
     of_epochs = [one for group in groups for one in _epochs_as_steps(group)]
     of_epochs.sort(key=lambda one: (is_other(one.group.about), -one.score))
@@ -166,7 +167,8 @@ def step_guesses(log: Log) -> list[StepGuess]:
 
 
 def _counts_for(one: StepGuess, other: StepGuess) -> bool:
-    """Whether the first counts so many of whatever for each one that the second counts, as samples for each step."""
+    """Return True if the first counts a fixed number of things for each unit of the second, such as samples per
+    step."""
     if one.group is not other.group or one.step == other.step or likeness(one.column.name) > 0:
         return False
     if not (other.done > 0).all():
@@ -177,8 +179,8 @@ def _counts_for(one: StepGuess, other: StepGuess) -> bool:
 
 
 def _ordered(one: StepGuess, guesses: Iterable[StepGuess]) -> StepGuess:
-    """Of two wordings with one number the later one is the record; of one that says that a step begins, the other; else
-    it is the begin."""
+    """Choose between two wordings with the same numbers: the later one is the record. A wording about the begin of a
+    step is replaced by the other one; alone, it is a begin."""
     if not BEGINS.search(one.group.about[:60]) or ENDS.search(one.group.about) or len(one.done) < 2:
         return one
     later = (two for two in guesses if two.group.places[0] > one.group.places[0] and np.array_equal(two.done, one.done))
@@ -229,8 +231,8 @@ _FEW_WRITERS = 8
 
 
 def _of_one_writer(group: Group, done: I64) -> I64:
-    """The numbers of the process that wrote most of them, if a few that no prefix names take turns: their numbers fall
-    from line to line, or come again at once. The number of an epoch does neither."""
+    """Return the numbers of the most frequent writer if a few writers without prefixes alternate: their numbers fall
+    between lines, or are repeated at once, unlike epochs."""
     clocks = np.where(group.ns == NO_TIME, group.places, group.ns)
     ahead, passed = np.diff(done), np.diff(clocks)
     again, on = passed[ahead == 0], passed[ahead > 0]
@@ -246,7 +248,7 @@ def _of_one_writer(group: Group, done: I64) -> I64:
 
 
 def _is_index(made: StepGuess, values: I64) -> bool:
-    """Whether numbers count from 0."""
+    """Return True if numbers count from 0."""
     of = made.column.of
     totals = None if of is None else made.group.columns[of].whole
     total = None if totals is None else int(totals[0])
@@ -258,7 +260,7 @@ def _is_index(made: StepGuess, values: I64) -> bool:
 
 
 def _timed(made: StepGuess) -> StepGuess:
-    """With what says how long steps took."""
+    """Return the guess with its step time or clock."""
     has_times = made.group.has_times(0.8)
     each, elapsed = _each(made), None
     if has_times:
@@ -272,7 +274,7 @@ def _timed(made: StepGuess) -> StepGuess:
 
 
 def _names_stride(made: StepGuess, at: int) -> bool:
-    """Whether lines say of how many steps the time of a column is, as `Time(100 iters): 80.1s`."""
+    """Return True if lines contain the number of steps that a time covers, such as `Time(100 iters): 80.1s`."""
     time, before = made.group.columns[at], made.group.columns[at - 1]
     said = at > 0 and at - 1 not in (made.step, made.epoch, made.column.of) and not time.is_step_time
     if not said or made.stride < 2 or before.unit is not None:
@@ -281,7 +283,7 @@ def _names_stride(made: StepGuess, at: int) -> bool:
 
 
 def _epochs_as_steps(group: Group) -> Iterator[StepGuess]:
-    """The columns that count epochs: the steps of a log that names no others."""
+    """Yield the columns that count epochs, which are the steps of a log without others."""
     for at, column in enumerate(group.columns):
         values = column.whole if EPOCH.search(column.name) and not column.joined else None
         if (
@@ -305,7 +307,7 @@ def names_epoch(group: Group) -> bool:
 
 
 def _epoch_lines(group: Group) -> tuple[Group, int] | None:
-    """Lines that name an epoch and no step, with the column of the epoch."""
+    """Return lines with an epoch but no step, and the column of the epoch; None if there are none."""
     own = [(at, one) for at, one in enumerate(group.columns) if not one.joined] if len(group) > 1 else []
     if any(likeness(one.name) > 0 for _, one in own):
         return None
@@ -313,7 +315,7 @@ def _epoch_lines(group: Group) -> tuple[Group, int] | None:
 
 
 def _within_epochs(made: StepGuess, values: I64, elsewhere: tuple[Group, int] | None) -> StepGuess:
-    """With the epoch within which steps begin anew, where they do."""
+    """Return the guess with the epoch within which its steps restart, if there is one."""
     group = made.group
     others = [(row, one) for row, one in enumerate(group.columns) if row != made.step and one.counts and not one.unit]
     own = next((row for row, one in others if EPOCH.search(one.name) and one.whole is not None), None)
@@ -323,9 +325,9 @@ def _within_epochs(made: StepGuess, values: I64, elsewhere: tuple[Group, int] | 
     if own is not None:
         named = group.columns[own].whole
     elif elsewhere is None or elsewhere[0] is group or group.places[0] < elsewhere[0].places[0]:
-        return _by_full_counts(made, values)  # lines that name an epoch where it ends
+        return _by_full_counts(made, values)  # These lines contain the epoch at its end.
     elif not np.isin(group.processes, elsewhere[0].processes).all():
-        return _by_full_counts(made, values)  # or that of other processes
+        return _by_full_counts(made, values)  # Or they are of other processes.
     else:
         numbers = elsewhere[0].columns[elsewhere[1]].whole
         before = np.searchsorted(elsewhere[0].places, group.places, side="right") - 1
@@ -356,7 +358,7 @@ def _rises_in_epochs(made: StepGuess, values: I64) -> bool:
 
 
 def _by_full_counts(made: StepGuess, values: I64) -> StepGuess:
-    """With epochs that no line names: wherever a number falls, it had come to the end that its line states."""
+    """Return the guess with unnamed epochs if each fall follows the total in its line."""
     sizes = None if made.column.of is None else made.group.columns[made.column.of].whole
     falls = np.diff(values) < 0
     if sizes is None or not falls.any():
@@ -374,8 +376,8 @@ def _by_full_counts(made: StepGuess, values: I64) -> StepGuess:
 
 
 def _numbers_epochs(column: ValueColumn, fell: Mask) -> bool:
-    """Whether numbers go up by one where others fall to where they began, and nowhere else: those of epochs, whatever
-    they are called; not those of attempts and processes, which may redo a part only. A restart may repeat some."""
+    """Return True if numbers rise by one exactly where others fall to their beginning, as epochs of any name do; a
+    restart may repeat some. Numbers of attempts and processes do not count, as these may repeat only a part."""
     if OF_LIVES.search(column.name) or names_no_step(column.name) or column.whole is None:
         return False
     ahead = np.diff(column.whole)
@@ -387,7 +389,7 @@ def _numbers_epochs(column: ValueColumn, fell: Mask) -> bool:
 
 
 def _steps_of_an_epoch(values: I64) -> int:
-    """How many steps an epoch has, by the greatest number that was printed and the usual distance between two."""
+    """Return the number of steps per epoch from the greatest number and the usual distance of two."""
     stride, _ = usual_stride(values)
     greatest, least = int(values.max()), int(values.min())
     if least == 0:
@@ -396,7 +398,7 @@ def _steps_of_an_epoch(values: I64) -> int:
 
 
 def usual_stride(numbers: I64) -> tuple[int, int]:
-    """By how much numbers mostly go up, and how often; (1, 0) where none does."""
+    """Return the most frequent increase of numbers and its count; (1, 0) if there is none."""
     ahead = np.diff(numbers)
     strides, first, counts = np.unique(ahead[ahead > 0], return_index=True, return_counts=True)
     if not len(strides):
@@ -406,20 +408,21 @@ def usual_stride(numbers: I64) -> tuple[int, int]:
 
 
 def _told(group: Group, values: I64) -> I64:
-    """Numbers without those of lines that stand twice."""
+    """Return numbers without those of repeated lines."""
     again = np.flatnonzero(values[1:] == values[:-1]) + 1
     twice = [row for row in again.tolist() if group.entry(row).line == group.entry(row - 1).line]
     return np.delete(values, twice)
 
 
 def _rising(values: I64) -> float:
-    """Which part of numbers is above the one before."""
+    """Return the share of numbers that are above the previous one."""
     return float(np.mean(np.diff(values) > 0)) if len(values) > 1 else 0.0
 
 
 def usual_step(times: I64, done: I64) -> float | None:
-    """The usual time of a step, s, by the times (ns) at which so many were done; None where there are none. Where these
-    are known to the second only, steps of 1.3 s mostly seem to take 1 s: then the mean of all that are near to that."""
+    """Return the usual step time (s) from the times (ns) at which steps were completed; None without times. If these
+    have a precision of seconds, return the mean of all times near the median, which would be 1 s for most steps of 1.3
+    s."""
     seconds, steps = np.diff(seconds_of(times)), np.diff(done).astype(np.float64)
     ahead = (steps > 0) & (seconds >= 0)
     seconds, steps = seconds[ahead], steps[ahead]
@@ -433,7 +436,7 @@ def usual_step(times: I64, done: I64) -> float | None:
 
 
 def in_seconds(values: F64, unit: str) -> F64:
-    """float64[n]: seconds of amounts in a unit; of rates, of one step."""
+    """Convert amounts to seconds, float64[n]; for rates, the time of one step."""
     factor = UNITS[unit]
     if factor > 0:
         found: F64 = factor * values
@@ -447,7 +450,7 @@ def _unit(column: ValueColumn) -> str:
 
 
 def _each(made: StepGuess) -> tuple[int, str, str] | None:
-    """The column that is the time of one step: where entries have times, one that agrees with them."""
+    """Return the column with the step time: if entries have times, one that agrees with them; None if there is none."""
     columns = made.group.columns
     timed = [row for row, one in enumerate(columns) if one.unit is not None and row != made.step]
     timed = [row for row in timed if not _grows(_ahead(columns[row], made.done))]
@@ -473,8 +476,11 @@ def _each(made: StepGuess) -> tuple[int, str, str] | None:
 def _elapsed(
     made: StepGuess, each: tuple[int, str, str] | None
 ) -> tuple[tuple[int, str] | None, tuple[int, str, str] | None]:
-    """The column that is the time since something began, and that of one step: of several columns that grow the one
-    with the greatest value; none where it says another time than all steps took by the time of one, in any unit."""
+    """Return the columns of the time since a begin and of the step time.
+
+    Of several growing columns, the one with the greatest value is the first; there is none if it disagrees with the sum
+    of step times in any unit.
+    """
     columns, done = made.group.columns, made.done
     drawn = next((row for row, one in enumerate(columns) if one.is_elapsed), None)
     if drawn is not None:
@@ -498,8 +504,8 @@ def _elapsed(
 
 
 def _clock_of_process(made: StepGuess) -> tuple[int, str] | None:
-    """The column of the time since the process began, in a log with a time of day: it passes as that does, and falls
-    only where another process begins. It is of use where steps or the clock fall."""
+    """Return the column of the time since the process began, in a log with a time of day: it advances with it, and
+    falls only where another process begins. Only useful if steps or the clock fall; None otherwise."""
     passed = np.diff(made.group.seconds)
     for at, column in enumerate(made.group.columns):
         if column.unit is None or _unit(column) == "per_s" or column.is_step_time or at in (made.step, made.epoch):
@@ -514,19 +520,19 @@ def _clock_of_process(made: StepGuess) -> tuple[int, str] | None:
 
 
 def _ahead(column: ValueColumn, done: I64) -> F64:
-    """By how much numbers go up from row to row, but where the step falls."""
+    """Return the increase of numbers from row to row, without rows where the step falls."""
     found: F64 = np.diff(column.numbers)[np.diff(done) > 0]
     return found
 
 
 def _grows(ahead: F64) -> bool:
-    """Whether numbers never fall, and rise: then they are no time of one step."""
+    """Return True if numbers never fall, and rise: then they are not step times."""
     return len(ahead) > 1 and bool((ahead >= 0).all() and (ahead > 0).any())
 
 
 def _is_clock(column: ValueColumn, done: I64) -> bool:
-    """Whether numbers are the time since something began: they never fall, rise from row to row, come to a multiple of
-    the usual distance of two rows, and no words say that they are of one step, or of one thing."""
+    """Return True if numbers are the time since a begin: they never fall, rise from row to row to a multiple of the
+    usual distance, and have no words for a single step or event."""
     if _unit(column) == "per_s" or column.is_step_time or OF_A_STEP.search(column.name):
         return False
     values, ahead = column.numbers, _ahead(column, done)
@@ -535,21 +541,21 @@ def _is_clock(column: ValueColumn, done: I64) -> bool:
 
 
 def _is_part(column: ValueColumn, other: ValueColumn) -> bool:
-    """Whether a time is below another one in all rows, of which it is a part then."""
+    """Return True if a time is below another one in all rows, and so a part of it."""
     if column.is_step_time and not other.is_step_time:
-        return False  # of one step, beside that of many
+        return False  # It is the time of one step, next to that of many.
     values, others = in_seconds(column.numbers, _unit(column)), in_seconds(other.numbers, _unit(other))
     return bool((values != others).any() and (values <= others).all())
 
 
 def phase_guesses(log: Log, taken: Sequence[Group]) -> Iterator[PhaseGuess]:
-    """What lines may say beside the steps: of each event those with the most words for it, begins and ends of one thing
-    together. taken: groups that are steps or epochs."""
+    """Yield guesses for lines about other events: for each event the lines with words for it, with begins and ends
+    paired. taken: groups that are steps or epochs."""
     left = [group for group in log.groups[:400] if group not in taken and not re.match(OF_LAUNCHERS, group.about)]
     for event, pattern in _PHASES:
         those = [group for group in left if re.search(pattern, group.about[:200])]
         those = [group for group in those if event != "stopped" or not re.search(CRASHED, group.about[:200])]
-        those = [group for group in those if event != "init" or any(_lengths(group))]  # else it is a start
+        those = [group for group in those if event != "init" or any(_lengths(group))]  # Otherwise it is a start.
         for group in those:
             edge = _edge(group, those) if event in ("save", "eval") else ""
             yield PhaseGuess(event, group, edge, tuple(_lengths(group)), bool(BACKGROUND.search(group.about)))
@@ -557,7 +563,8 @@ def phase_guesses(log: Log, taken: Sequence[Group]) -> Iterator[PhaseGuess]:
 
 
 def _edge(group: Group, those: Sequence[Group]) -> str:
-    """Which edge of a phase lines say, where about as many others say the other."""
+    """Return the edge of a phase that lines report if about as many other lines report the other edge; otherwise
+    empty."""
     is_begin = bool(BEGINS.search(group.about)) and not ENDS.search(group.about)
     pair = [one for one in those if one is not group and bool(ENDS.search(one.about)) == is_begin]
     if any(abs(len(one) - len(group)) <= 0.2 * len(group) for one in pair):
@@ -566,7 +573,7 @@ def _edge(group: Group, those: Sequence[Group]) -> str:
 
 
 def _lengths(group: Group) -> Iterator[tuple[int, str]]:
-    """The columns that may say how long something took, the likeliest first."""
+    """Yield the columns that may be a duration, the likeliest first."""
     timed = [(at, one) for at, one in enumerate(group.columns) if one.unit is not None and one.counts]
     for at, one in sorted(timed, key=lambda pair: pair[1].is_step_time):
         if _unit(one) != "per_s" and not (one.is_step_time and len(timed) > 1):

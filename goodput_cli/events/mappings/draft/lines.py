@@ -1,4 +1,4 @@
-"""The lines of logs as bytes, with where each begins and ends."""
+"""Lines of logs as bytes, with the begin and end of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Spans(NamedTuple):
     """Parts of the bytes of lines."""
 
     line: I64
-    """int64[n]: the line of each."""
+    """Index of the line of each, int64[n]."""
     begin: I64
     end: I64
 
@@ -33,15 +33,15 @@ class LogLines:
     data: bytes
     """UTF-8; each line ends with a line end."""
     begin: I64
-    """int64[n]: where each line begins in the bytes."""
+    """Position of the begin of each line, int64[n]."""
     end: I64
-    """int64[n]: where it ends, without its line end and a carriage return before that."""
+    """Position of its end, without line end and a carriage return before it, int64[n]."""
     sources: Sequence[str]
-    """The names of the sources."""
+    """Names of the sources."""
     source: I64
-    """int64[n]: the source of each line, as a place in `sources`."""
+    """Index in `sources` of each line, int64[n]."""
     number: I64
-    """int64[n]: its number in the source, from 1."""
+    """Its number in the source, from 1, int64[n]."""
     whole: bool = True
     """False if the sources have more lines."""
 
@@ -78,7 +78,7 @@ class LogLines:
 
     @cached_property
     def have_states(self) -> bool:
-        """Whether carriage returns separate parts of lines."""
+        """Return True if carriage returns separate parts of lines."""
         return self.data.count(b"\r") > self.data.count(b"\r\n")
 
     def states(self, every: bool) -> Spans:
@@ -102,7 +102,7 @@ class LogLines:
         return Spans(*(column[last] for column in found))
 
     def _is_full(self, begin: I64, end: I64) -> Mask:
-        """bool[n]: whether there is more than blanks between two places. They are ascending."""
+        """Return True for ranges that contain more than blanks, bool[n]. begin, end: ascending."""
         if not len(begin):
             return np.zeros(0, dtype=np.bool_)
         view = np.frombuffer(self.data, dtype=np.uint8)
@@ -123,7 +123,7 @@ class LinesCollector:
         """False once lines were left out."""
 
     def add(self, source: str, first: int, data: bytes) -> None:
-        """Add the next lines of a source. first: the number of the first."""
+        """Add the next lines of a source. first: number of the first one."""
         if not data.isascii():
             data = data.decode(errors="replace").encode()
         data = data if data.endswith(b"\n") else data + b"\n"

@@ -1,4 +1,4 @@
-"""Any log taken apart: as JSON objects, as rows of a table, as texts that stand in these, or as lines of text."""
+"""Split any log into entries: JSON objects, table rows, texts in these, or lines of text."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _TEXT_NAMES = ("message", "msg", "event", "text", "log", "body", "content")
 _SIZES = ((1e18, "epoch_ns"), (1e15, "epoch_us"), (1e12, "epoch_ms"), (1e9, "epoch_s"))
 
 Values = Mapping[str, list[Any]]
-"""What the first records have, by path."""
+"""Values of the first records, by path."""
 
 
 class _Key(NamedTuple):
-    """A key that says of what process a record is, of which process records are taken, and how many there are."""
+    """Key of the process of a record, the process whose records are used, and the number of processes."""
 
     path: str
     process: str
@@ -53,8 +53,8 @@ class _Key(NamedTuple):
 
 
 def taken_apart(lines: LogLines, changed: int, *, split: bool = False) -> Log:
-    """Return a log of lines. changed: when its file was last written to (ns). split: whether what a carriage return
-    overwrote counts too."""
+    """Return a log of lines. changed: modification time of its file (ns). split: True if text overwritten after a
+    carriage return counts too."""
     lines = lines.full()
     rows = None if split else _records(lines) or _table(lines)
     if rows is None:
@@ -81,7 +81,7 @@ def taken_apart(lines: LogLines, changed: int, *, split: bool = False) -> Log:
 
 
 def _of_messages(entries: Entries, message: str, time: str, top: Sequence[str], changed: int) -> Log:
-    """Return a log of texts that are in records."""
+    """Return a log of texts in records."""
 
     def line(row: int) -> tuple[str, str]:
         return entries[row].line, entries[row].where
@@ -96,7 +96,7 @@ def _of_messages(entries: Entries, message: str, time: str, top: Sequence[str], 
 
 
 def _flat(record: Mapping[str, Any], above: str = "", depth: int = DEPTH) -> Iterator[tuple[str, Any]]:
-    """The values of a record that are no containers, by their paths."""
+    """Yield the values of a record by path, except containers."""
     for key, value in record.items():
         if isinstance(value, Mapping) and depth > 1:
             yield from _flat(value, f"{above}{key}.", depth - 1)
@@ -105,7 +105,7 @@ def _flat(record: Mapping[str, Any], above: str = "", depth: int = DEPTH) -> Ite
 
 
 def _records(lines: LogLines) -> tuple[list[str], list[Entry]] | None:
-    """Return the records of a log that mostly consists of JSON objects."""
+    """Return the records of a log that mostly consists of JSON objects; None for others."""
     begun = [lines.text(at) for at in range(min(20, len(lines)))]
     if sum(text.lstrip().startswith("{") for text in begun) <= len(begun) / 2:
         return None
@@ -117,7 +117,7 @@ def _records(lines: LogLines) -> tuple[list[str], list[Entry]] | None:
 
 
 def _table(lines: LogLines) -> tuple[list[str], list[Entry]] | None:
-    """Return the rows of a table with a header."""
+    """Return the rows of a table with a header; None for others."""
     head = lines.text(0) if len(lines) else ""
     for delimiter in _DELIMITERS:
         columns = cells(head, delimiter)
@@ -142,14 +142,14 @@ def _ns(value: Any, written: str) -> int:
 
 
 def _time_key(values: Values, few: int) -> tuple[str, str]:
-    """The key that most records have and whose values are times, and how they are written; "": none is."""
+    """Return the key whose values are times in most records, and their format; ("", "") if there is none."""
     written = ((path, _written(value)) for path, found in values.items() for value in found)
     counts = Counter((path, form) for path, form in written if form is not None)
     return max(counts, key=lambda one: counts[one] + few * bool(_TIME_NAME.search(plain(one[0]))), default=("", ""))
 
 
 def _written(value: Any) -> str | None:
-    """How a value that is a time is written; None if it is none."""
+    """Return the format of a time; None for other values."""
     size = number(value) if not isinstance(value, bool) else None
     if size is not None:
         return next((name for least, name in _SIZES if least <= size < 4 * least), None)
@@ -157,7 +157,7 @@ def _written(value: Any) -> str | None:
 
 
 def _message_key(values: Values, few: int) -> str | None:
-    """The key of a text in which records say what they say; None: their other keys say it."""
+    """Return the key of the message in records; None if their other keys contain the facts."""
     texts: dict[str, int] = {}
     for path, found in values.items():
         others = [one for one in found if not isinstance(one, bool) and _written(one) is None]
@@ -176,8 +176,8 @@ def _message_key(values: Values, few: int) -> str | None:
 
 
 def _groups(entries: Entries, own: Sequence[int], rank: _Key | None, kind: str | None, time: str) -> list[Group]:
-    """Return records by their kind, or else their keys. own: their rows; rank, kind: the keys of their process and of
-    their kind."""
+    """Return records grouped by kind, otherwise by their keys. own: their rows. rank, kind: keys of their process and
+    kind."""
     groups: defaultdict[Any, list[int]] = defaultdict(list)
     for row in own:
         values = entries[row].values
@@ -203,14 +203,14 @@ def _groups(entries: Entries, own: Sequence[int], rank: _Key | None, kind: str |
 
 
 def _telling(keys: frozenset[str], groups: Mapping[Any, object]) -> list[str]:
-    """A key that records of other groups have not."""
+    """Return a condition with a key that records of other groups do not have."""
     others = {path for other in groups if other != keys for path in other}
     telling = sorted(keys - others, key=lambda path: ("loss" not in path, path))
     return [f'{_key_of(telling[0])} = "any"'] if telling and len(groups) > 1 else []
 
 
 def _is(path: str, value: Any) -> str:
-    """The condition that a key has a value: a rank is a number, `true` is none."""
+    """Return the condition that a key has a value: a rank is a number, `true` is not."""
     return f"{_key_of(path)} = {value if type(value) is int else quoted(str(value))}"
 
 
@@ -219,7 +219,7 @@ def _key_of(path: str) -> str:
 
 
 def _kind_key(entries: Sequence[Entry], time: str) -> str | None:
-    """The key whose few values say what a record is about: no host or level, which part records and name no kinds."""
+    """Return the key whose few values are kinds of records; hosts and levels are not kinds. None if there is none."""
     values: defaultdict[str, Counter[str]] = defaultdict(Counter)
     some = entries[: 20 * _MOST]
     for one in some:
@@ -236,12 +236,13 @@ def _kind_key(entries: Sequence[Entry], time: str) -> str | None:
 
 
 def _is_word(value: str) -> bool:
-    """Whether a value can name a kind: no number, and none with its unit (`6.95s`)."""
+    """Return True if a value may name a kind: it is not a number, with or without a unit (`6.95s`)."""
     return len(value) <= 80 and not value[:1].isdigit() and number(value) is None
 
 
 def _rank_key(entries: Sequence[Entry]) -> _Key | None:
-    """The key that says which process a record is of, where several write the same steps, with the first of them."""
+    """Return the key of the process of a record, with the first process, if several processes write the same steps;
+    None otherwise."""
     for path in entries[0].values if entries else ():
         if _RANK_NAME.search(plain(path)) and all(path in one.values for one in entries[:_MOST]):
             ranks: defaultdict[str, set[str]] = defaultdict(set)
@@ -249,7 +250,7 @@ def _rank_key(entries: Sequence[Entry]) -> _Key | None:
                 steps = (f"{key}={value}" for key, value in one.values.items() if re.search("step|iter|batch", key))
                 ranks[str(one.values[path])].update(steps)
             pairs = list(pairwise(ranks.values()))
-            shared = sum(len(a & b) for a, b in pairs)  # most of what one says another says too
+            shared = sum(len(a & b) for a, b in pairs)  # Most values of one are also values of another.
             if len(ranks) <= _MOST_RANKS and 2 * shared > sum(min(len(a), len(b)) for a, b in pairs) > 0:
                 return _Key(path, min(ranks), len(ranks))
     return None

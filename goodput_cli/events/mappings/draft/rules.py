@@ -1,4 +1,4 @@
-"""Drafted rules as TOML: templates of lines or keys of records, with what their fields mean, and samples."""
+"""Write drafted rules as TOML: line templates or record keys with the meaning of their fields, and samples."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CURSOR = 'time = "cursor"          # these lines have no timestamp: continue fr
 
 @dataclass(frozen=True)
 class Rule:
-    """A drafted rule: its keys as TOML, and a line that it reads."""
+    """A drafted rule: its keys as TOML, and a matching line."""
 
     event: str
     keys: tuple[str, ...]
@@ -40,7 +40,7 @@ class Rule:
 
 
 def loaded(head: Sequence[str], rules: Sequence[Rule]) -> Mapped | None:
-    """Rules as what reads lines; None if they cannot be loaded. head: what stands above them."""
+    """Load rules; None if they are invalid. head: TOML above them."""
     text = "\n".join([*head, *(line for rule in rules for line in written(rule))])
     if not any(rule.event in ("step", "step_start", "start") for rule in rules):
         text += "\n[[rule]]\nevent = 'start'\nline = 'a rule of goodput that no line is of'\n"
@@ -57,13 +57,13 @@ def _loaded(text: str) -> Mapped | None:
 
 
 def written(rule: Rule) -> list[str]:
-    """A rule as lines of TOML."""
+    """Return a rule as lines of TOML."""
     count = f"{rule.lines:,} lines like it" if rule.lines > 1 else "one line like it"
     return [f"[[rule]]{' ' * 17}# {rule.note or count}", f'event = "{rule.event}"', *rule.keys]
 
 
 def samples(mapped: Mapped, rules: Sequence[Rule]) -> list[str]:
-    """A sample for each rule, with what it gives."""
+    """Return a sample for each rule, with its values."""
     found: list[str] = []
     for at, rule in enumerate(rules):
         example = without_secrets(rule.example)
@@ -81,7 +81,7 @@ def samples(mapped: Mapped, rules: Sequence[Rule]) -> list[str]:
 
 
 def step_rules(log: Log, guess: StepGuess, more: int) -> list[Rule]:
-    """The rule of steps, behind those of lines that name their epoch. more: words behind the last field."""
+    """Return the step rule, after rules for lines with the epoch. more: words after the last field."""
     columns = {"step:int": guess.step, "epoch:int": guess.epoch, "of:int": guess.of}
     names = {at: name for name, at in columns.items() if at is not None}
     names |= _totals(log, guess)
@@ -150,13 +150,13 @@ def total_rule(log: Log, group: Group, at: int, words: int) -> Rule:
 
 
 def _has_text(rule: Rule) -> bool:
-    """Whether some text of four characters is in every line that a rule reads."""
+    """Return True if every line of a rule contains some literal text of four characters."""
     line = next((key for key in rule.keys if key.startswith("line = ")), "")
     return any(len(part) >= 4 for word in line[8:-1].split() for part in re.split(r"\{\w+(?::\w+)?\}", word))
 
 
 def _epoch_rules(log: Log, guess: StepGuess, group: Group, at: int) -> list[Rule]:
-    """The lines that name the epoch of the steps behind them; the first epoch is where a process starts."""
+    """Return the rules for lines with the epoch of the steps after them; the first epoch is the start of a process."""
     more = [f"epoch = {{ first = {guess.first} }}"] if guess.first != 1 else []
     of = group.columns[at].of
     names = {at: "epoch:int"} | ({} if of is None else {of: "epochs:int"})
@@ -173,8 +173,8 @@ def _epoch_rules(log: Log, guess: StepGuess, group: Group, at: int) -> list[Rule
 def line_rule(
     log: Log, event: str, group: Group, names: Mapping[int, str], more: Sequence[str], words: int = 0
 ) -> Rule:  # fmt: skip
-    """The rule that reads a group. names: of its columns, the fields that they are, such as `step:int`; more: further
-    keys; words: how many of them behind the last field a template holds."""
+    """Return the rule for a group. names: fields of its columns, such as `step:int`. more: additional keys. words:
+    number of words after the last field in a template."""
     example, count = group.first, len(group)
     if log.records:
         named = {name.partition(":")[0]: group.columns[at].path for at, name in names.items()}
@@ -190,7 +190,7 @@ def line_rule(
 
 
 def _behind_epoch(one: Entry, said: str) -> str:
-    """A template of a message, behind a field for its stamp."""
+    """Return the template of a message after a field for its timestamp."""
     begin, end = one.span or (0, 0)
     before = re.sub(r"\w+", SKIPPED, literal(one.text[:begin].strip()))
     between = one.text[end : one.begin]

@@ -1,4 +1,4 @@
-"""Templates of lines: what differs from line to line is skipped, and so is what might."""
+"""Make templates of lines: text that differs between lines, or may differ, is skipped."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _MOST_WORDS, _LEAST = 6, 4
 
 
 def template(group: Group, names: Mapping[int, str], more: int = 0) -> str:
-    """A template of the lines of a group. names: what its tokens are called, such as `step:int`, or `=` and what they
-    always are; more: how many words behind the last of them it holds."""
+    """Return a template for the lines of a group. names: of its tokens, such as `step:int`, or `=` with a constant
+    value. more: number of words after the last of them in the template."""
     example, tokens = group.first, group.tokens
     if not names:
         return _safe(_phrase(example, tokens))
@@ -39,7 +39,7 @@ def template(group: Group, names: Mapping[int, str], more: int = 0) -> str:
 
 
 def _safe(said: str) -> str:
-    """A template with what looks like a secret skipped, its fields left as they are."""
+    """Return a template with possible secrets skipped, but with unchanged fields."""
     parts = _FIELD.split(said)
     parts[::2] = [
         part if (hidden := without_secrets(part)) == part else hidden.replace(HIDDEN, SKIPPED) for part in parts[::2]
@@ -48,8 +48,7 @@ def _safe(said: str) -> str:
 
 
 def _phrase(one: Entry, tokens: Sequence[re.Match[str]]) -> str:
-    """The words with which a message begins, up to the first that may differ from line to line; or later ones, where
-    these are too few."""
+    """Return the first words of a message up to one that may differ between lines; later words if these are too few."""
     text = one.text
     runs: list[list[str]] = [[]]
     whole = True
@@ -69,7 +68,7 @@ def _phrase(one: Entry, tokens: Sequence[re.Match[str]]) -> str:
                 lead = re.search(r"[A-Za-z]", later)
                 return literal(later[lead.start() if lead else 0 :].rstrip(" .,:;=-|(["))
     letters = len(re.findall("[A-Za-z]", said))
-    if letters < _LEAST or (len(said.split()) == 1 and letters < 2 * _LEAST):  # one short word is in many lines
+    if letters < _LEAST or (len(said.split()) == 1 and letters < 2 * _LEAST):  # One short word is in many lines.
         ahead = _WORD_BEFORE.search(text, 0, one.begin)
         before = ahead[0] if ahead else text[max(0, one.begin - 3) : one.begin].lstrip()
         said = f"{before}{said}" if said and before else said
@@ -77,7 +76,7 @@ def _phrase(one: Entry, tokens: Sequence[re.Match[str]]) -> str:
 
 
 def _tells(said: str) -> bool:
-    """Whether words are so many that few other lines hold them."""
+    """Return True if few other lines contain these words."""
     letters = len(re.findall("[A-Za-z]", said))
     return letters >= 2 * _LEAST or (letters >= _LEAST and len(said.split()) > 1)
 
@@ -89,7 +88,7 @@ def _words(text: str, begin: int) -> list[tuple[int, int]]:
 def _word(
     text: str, begin: int, end: int, inside: Sequence[tuple[int, re.Match[str]]], names: Mapping[int, str], last: int
 ) -> str:  # fmt: skip
-    """One word of a line, with the tokens inside of it."""
+    """Return the pattern of one word of a line with its tokens."""
     if not any(at in names for at, _ in inside):
         pair = _PAIR.match(text, begin, end)
         if len(inside) == 1 and pair is not None and pair.end() == inside[0][1].start():
@@ -111,20 +110,20 @@ def _word(
 
 
 def _near(text: str) -> str:
-    """What stands directly before a token in its word: of a path its last part."""
+    """Return the text right before a token in its word; of a path, the last part."""
     cut = max(text.rfind("/", 0, -1), text.rfind("\\"))
     return SKIPPED + literal(text[cut + 1 :]) if cut > 0 else literal(text)
 
 
 def _unit_behind(text: str, end: int) -> list[str]:
-    """The word behind the last token, if it is the unit of it."""
+    """Return the word after the last token if it is its unit."""
     found = re.match(r"\s(\(?(?:ms|us|s|sec|secs|seconds?|min|minutes?|it)\b(?:/\w+)?)", text[end:])
     of = re.match(r"\s(/|of)\s\d", text[end:])
     return [literal(one[1]) for one in (found, of) if one is not None]
 
 
 def literal(text: str) -> str:
-    """Literal text of a template: what means something there is skipped."""
+    """Return literal text of a template; characters with a special meaning are skipped."""
     plain = re.sub(r"[{}]+|\[\?|\?\]", SKIPPED, text)
     return re.sub(r"[█▏▎▍▌▋▊▉━╸╺]+|[=.#>-]{4,}", SKIPPED, plain)
 
@@ -132,7 +131,7 @@ def literal(text: str) -> str:
 def _joined(parts: Sequence[str]) -> str:
     whole = " ".join(part for part in parts if part)
     whole = re.sub(r"(?:\{_\}\s*){2,}", "{_} ", whole)
-    whole = re.sub(r"\{_\} (?=[|,;)\]])", SKIPPED, whole)  # a full progress bar has no blank there
-    whole = re.sub(r"([\[(]) (?=\{(?!_)\w+:)", rf"\1{SKIPPED}", whole)  # blanks that fill a number up
+    whole = re.sub(r"\{_\} (?=[|,;)\]])", SKIPPED, whole)  # A full progress bar has no blank there.
+    whole = re.sub(r"([\[(]) (?=\{(?!_)\w+:)", rf"\1{SKIPPED}", whole)  # These blanks pad a number.
     whole = re.sub(r"([\[(]) (?=\{_\})", r"\1", whole)
     return re.sub(r"^(?:\{_\}\s*)+", "", whole).strip()

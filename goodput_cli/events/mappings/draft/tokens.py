@@ -1,4 +1,4 @@
-"""What differs from line to line in texts that are otherwise alike."""
+"""Find the values in which similar texts differ."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ TOKEN = re.compile(
     r"(?:\d+(?:,\d{3})*(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\d.]*\.\d)|nan\b|inf\b))",
     re.ASCII,
 )
-"""What differs from line to line."""
+"""Pattern of values that differ between lines."""
 OF_DIGITS = re.compile(r"\d{4}[-/]\d\d[-/]\d\d[T ]|\dx", re.ASCII)
-"""Texts that are a token only with some digits: those that may be a date or a hexadecimal number."""
+"""Texts that are a token only with some digits: possible dates and hexadecimal numbers."""
 _COUNTED = re.compile(r"\s?(epoch|batch|iter|step|it)s?\b(?!/s)")
-"""A word directly behind a number that says what it counts, as in `3epoch`, if no word before does."""
+"""A word right after a number that defines it, as in `3epoch`, if no word before it does."""
 _OF = re.compile(r"(?:it|iter|step|batch)?s? ?(?:/|of) ?")
 _FILLING = re.compile(r"[\s.=#█▏▎▍▌▋▊▉━╸╺>-]+")
-"""What fills up a line or a progress bar, as much of it as there is room."""
+"""Characters that fill a line or progress bar."""
 _JOINED_BEHIND = re.compile(r"[A-Za-z]{1,2}\b|_|-(?=\w)|\.\w|/\w")
 _NAMED = re.compile(r"(?:step|iter|iteration|epoch|ckpt|checkpoint)[-_=]?0*$", re.IGNORECASE)
 
 
 def shape(text: str, begin: int) -> tuple[str, list[tuple[int, int]]]:
-    """Return what is the same in all texts that differ in their values only, and where these values are. begin: where
-    the message begins."""
+    """Return the common part of all texts that differ only in their values, and the positions of these. begin: position
+    of the message."""
     parts: list[str] = []
     spans: list[tuple[int, int]] = []
     place = begin
@@ -50,7 +50,7 @@ def shape(text: str, begin: int) -> tuple[str, list[tuple[int, int]]]:
 
 
 def column_of(one: Entry, tokens: Sequence[re.Match[str]], at: int, values: Texts) -> ValueColumn:
-    """Return the values of a place, with what the text around the first says of them."""
+    """Return the column of values at a position, described by the text around the first one."""
     token, text = tokens[at], one.text
     before = text[tokens[at - 1].end() if at else one.begin : token.start()]
     after = text[token.end() : tokens[at + 1].start() if at + 1 < len(tokens) else len(text)]
@@ -73,13 +73,13 @@ def column_of(one: Entry, tokens: Sequence[re.Match[str]], at: int, values: Text
 
 
 def _ends_in_a_name(text: str) -> bool:
-    """Whether the word at the end of a text has a letter."""
+    """Return True if the word at the end of a text has a letter."""
     return any(map(str.isalpha, re.split(r"[^\w.-]", text)[-1]))
 
 
 def _label(one: Entry, tokens: Sequence[re.Match[str]], at: int) -> str:
-    """The words before a token that may be its name; those before the digits of a name such as `acc-5`, which is no
-    number of its own."""
+    """Return the words before a token that may be its name; for digits of a name such as `acc-5`, which are not a
+    separate number, those before the name."""
     before = one.text[tokens[at - 1].end() if at else one.begin : tokens[at].start()]
     if at and not before.strip(" :=|,"):
         earlier = one.text[tokens[at - 2].end() if at > 1 else one.begin : tokens[at - 1].start()]

@@ -1,4 +1,4 @@
-"""One table of words, for text, JSON and tables alike: what a number, a key or a line is about."""
+"""Words that identify the meaning of a number, a key or a line, in text, JSON and tables."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ ENDS = re.compile(
 OF_AN_END = re.compile(r"\b(?:done|finish\w*|complet\w*|ended|end of|summary|average epoch)\b")
 BACKGROUND = re.compile(r"\b(?:async\w*|background|in parallel|non blocking)\b")
 OF_A_STEP = re.compile(r"\b(?:took|dt|duration|latency|mean|avg|average|in)$")
-"""Before a time: that of one thing."""
+"""Before a time: it is of one thing."""
 OF_A_RECORD = re.compile(r"^(?:(?:train(?:ing)?|epoch|loop) )?(?:runtime|run time|time|took|takes|elapsed|duration)$")
-"""Before a time: that of what a line is about, and no part of it."""
+"""Before a time: it is of the whole record."""
 _KEPT = r"(?:checkpoints?|ckpts?|state|states|model|weights|snapshots?)"
 START = (
     r"\b(?:start\w*|launch\w*|initiali[sz]\w*|begin\w*|running (?:training|train)|world size|distributed environment"
@@ -64,7 +64,7 @@ FINISHED = (
     r"|\bmax (?:steps|iters|iterations|epochs) reached\b"
 )
 OF_LAUNCHERS = r"(?:srun|salloc|sbatch|slurmstepd|submitit|mpirun|prterun)\b"
-"""Words with which lines begin that a launcher or a scheduler writes: what they say of a job's end is read as such."""
+"""First words of lines from launchers and schedulers: their reports about a job's end are read as such."""
 _ABOUT_PROCESSES = re.compile(
     r"\b(?:kill\w*|terminat\w*|sending|signal\w*|launch\w*|spawn\w*|start\w*|stop\w*|exit\w*|wait\w*) "
     r"(?:the |child |worker |sub ?|main )*process(?:es)?\b|\bclosing signal\b|\bexit ?codes?\b",
@@ -93,15 +93,15 @@ _UNITS = (("milli", "ms"), ("ms", "ms"), ("us", "us"), ("ns", "ns"), ("min", "mi
 
 
 def plain(text: str) -> str:
-    """Small letters, with blanks for all that parts words."""
+    """Return text in lowercase, with words separated by single blanks."""
     apart = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", text)
     return re.sub(r"[\s_./:=\\-]+", " ", apart).lower().strip()
 
 
 def unit_of(before: str, after: str) -> tuple[str, bool] | None:
-    """The unit of a number by the text around it, and whether it is the time of one step."""
+    """Return the unit of a number from the text around it, and True if it is a step time; None without a unit."""
     words = plain(before)
-    # where Python ignores the case of a pattern, letters that are not ASCII match its `s`, `i` and `k`
+    # When Python ignores case, non-ASCII letters match `s`, `i` and `k`.
     before, after = before.lower(), after.lower()
     if _STEPS_A_SECOND.search(before[-40:]):
         return "per_s", True
@@ -119,7 +119,7 @@ def unit_of(before: str, after: str) -> tuple[str, bool] | None:
 
 
 def unit_of_key(key: str) -> tuple[str, bool] | None:
-    """The same by the name of a value in records."""
+    """Return the same from the name of a value in records."""
     words = plain(key)
     if _STEPS_A_SECOND.search(words):
         return "per_s", True
@@ -134,7 +134,7 @@ def _unit(text: str) -> str:
 
 
 def likeness(name: str) -> float:
-    """How much the words before a number say that it counts steps."""
+    """Return a score for the words before a number as a name of steps."""
     if _OF_EVALUATION.search(name):
         return -4.0
     if STEP.search(name):
@@ -143,18 +143,20 @@ def likeness(name: str) -> float:
 
 
 def is_of_one(name: str) -> bool:
-    """Whether the words before a time say that it is that of one step."""
+    """Return True if the words before a time are about a single step."""
     return _OF_ONE.search(name) is not None
 
 
 def names_no_step(name: str) -> bool:
-    """Whether the word directly before a number says that it counts no steps and no epochs, as in `world_size=8`."""
+    """Return True if the word right before a number shows that it does not count steps or epochs, as in
+    `world_size=8`."""
     last = name.rpartition(" ")[2]
     return _NO_STEP.fullmatch(last) is not None and EPOCH.fullmatch(last) is None
 
 
 def is_no_step(text: str) -> bool:
-    """Return True if a line is of a launcher about processes, one member of a printed JSON object, or has no letter."""
+    """Return True if a line is of a launcher about processes, is one member of a printed JSON object, or contains no
+    letter."""
     if not any(char.isalnum() for char in text) or _JSON_MEMBER.fullmatch(text.strip()) is not None:
         return True
     about = plain(text)
@@ -162,17 +164,17 @@ def is_no_step(text: str) -> bool:
 
 
 def is_other(about: str) -> bool:
-    """Whether words are about an evaluation, a save or a load, and not about training."""
+    """Return True if words are about an evaluation, a save or a load, but not about training."""
     found = re.search(f"{EVAL}|{PREP}|{SAVE}|{RESUME}|^test$", about[:60])
     of_both = found is not None and re.search(r"\btrain\w*\b", about[:60]) and re.match(EVAL, found[0])
     return found is not None and not of_both
 
 
 def tells_save(about: str) -> bool:
-    """Whether words say that something was saved."""
+    """Return True if words report a save."""
     return re.search(SAVE, about[:200]) is not None
 
 
 def tells_end(about: str) -> bool:
-    """Whether words say that something ended, failed or was saved: no launch begins with it."""
+    """Return True if words report an end, a failure or a save, which do not begin a launch."""
     return re.search(rf"{CRASHED}|{FINISHED}|{STOPPED}|{SAVE}|\bwarn(?:ing)?\b", about[:200]) is not None

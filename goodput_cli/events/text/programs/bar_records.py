@@ -1,8 +1,7 @@
-"""States of progress bars of training -> step records that took their time.
+"""Convert states of training progress bars to step records with times.
 
-Programs draw many bars. Those of training are the ones whose names state an epoch or steps, and the one without a name
-that stays longest, where the Trainer's own lines stand beside it. Beside step records of another format they say
-nothing.
+Bars of training are those whose names contain an epoch or steps, or the longest bar without a name if the Trainer's own
+lines are next to it. They are ignored next to step records of another format.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 _PACE = 10
 """Number of strides that show the pace of a bar whose clock counts seconds."""
 _OF_ALL_EPOCHS = ("", "steps")
-"""Names of bars that count all of training: the Trainer's, and that of loops over steps. Others (`Training`) mostly
-begin anew with each epoch."""
+"""Names of bars that count the whole training: the Trainer's, and those of loops over steps. Others (`Training`) mostly
+restart with each epoch."""
 
 
 def without_begun_elsewhere(parts: Sequence[list[LogLine]]) -> None:
-    """Leave out starts of bars that the log before, of those that were rotated, shows already: it has steps below, in
-    the time since the bar began. parts: the log lines of one job by source."""
+    """Drop starts of bars that continue a rotated log, which has lower steps in the time since the bar began. parts:
+    log lines of one job by source."""
     steps = [
         [
             (log_line.end, log_line.event.step or 0)
@@ -61,7 +60,7 @@ def first_epoch(sources: Iterable[Sequence[LogLine]]) -> int:
 
 
 def _epoch_number(log_line: LogLine) -> int | None:
-    """Return the epoch that a bar of training or a line before one names; None for other lines."""
+    """Return the epoch in a bar of training or a line before one; None for other lines."""
     bar = bar_of(log_line)
     if bar is None:
         return header_of(log_line)
@@ -69,9 +68,11 @@ def _epoch_number(log_line: LogLine) -> int | None:
 
 
 def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> list[LogLine]:
-    """The log lines of one source, where states of the bars of training become step records that took their time.
-    trainer: whether lines of Hugging Face's Trainer stand in it or in the file of its output, beside that of errors.
-    first: the number of the first epoch."""
+    """Return the log lines of one source, with states of training bars turned into step records with times.
+
+    trainer: True if lines of Hugging Face's Trainer are in it, or in the output file next to this error file. first:
+    number of the first epoch.
+    """
     if not any(bar_of(log_line) is not None for log_line in log_lines):
         return [*_clocks_of(log_lines)]
     log_lines = one_bar_each(log_lines)
@@ -83,8 +84,8 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
     stories = {name: _Story(first, evaluations_are_said=any(is_of_bars(log_line, EventType.EVAL) for log_line in own))
                for name, own in streams.items()}  # fmt: skip
     told: list[LogLine] = []
-    bases: list[int] = []  # number of steps before the bar of each
-    evaluations: list[tuple[int, LogLine]] = []  # behind how many lines each stands
+    bases: list[int] = []  # Number of steps before the bar of each.
+    evaluations: list[tuple[int, LogLine]] = []  # With the number of lines before each.
     for log_line in log_lines:
         story = stories[log_line.stream]
         if log_line.event is not None and log_line.event.type is EventType.CRASHED:
@@ -107,7 +108,7 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
 
 
 def _clocks_of(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
-    """The same log lines, where those of bars show only what time it is."""
+    """Yield the log lines, with those of bars reduced to their timestamps."""
     for log_line in log_lines:
         if log_line.event is None or log_line.event.format != NAME:
             yield log_line
@@ -116,9 +117,9 @@ def _clocks_of(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
 
 
 def _resumed(log_lines: Sequence[LogLine], at: int, base: int) -> Iterator[LogLine]:
-    """Yield where a process began whose bar began at 0. A first record that jumps ahead of its time continues from a
-    checkpoint, at most one stride before the record and at most the steps that its time allows. base: number of steps
-    before the bar."""
+    """Yield the resumption of a process whose bar began at 0. A first record that jumps ahead of its time continues
+    from a checkpoint, at most one stride before the record and at most the steps that its time allows. base: number of
+    steps before the bar."""
     first = log_lines[at]
     if first.event is None or not is_of_bars(first, EventType.STEP):
         return
@@ -154,7 +155,7 @@ def _pace_after(log_lines: Sequence[LogLine], at: int) -> tuple[int, int, int]:
 
 
 def _counted(log_lines: Sequence[LogLine], trainer: bool) -> set[tuple[str, int]]:
-    """The bars of training, by name and total."""
+    """Return the bars of training by name and total."""
     bars = [bar for bar in map(bar_of, log_lines) if bar is not None]
     named = {(bar.name, bar.total) for bar in bars if bar.is_of_training}
     if named or not trainer:
@@ -168,35 +169,35 @@ def _counted(log_lines: Sequence[LogLine], trainer: bool) -> set[tuple[str, int]
 
 @dataclass
 class _Story:
-    """What the bars of one stream showed so far."""
+    """State of the bars of one stream."""
 
     first: int
-    """The number of the first epoch."""
+    """Number of the first epoch."""
     bar: Bar | None = None
     step: int = 0
     epoch: int = 0
     base: int = 0
     """Steps of the epochs before."""
     is_next: bool = False
-    """Whether the next record is the first of a bar that follows another one of the same process."""
+    """True if the next record is the first of a bar that follows another one of the same process."""
     header: int | None = None
-    """The epoch that a line since the last state names."""
+    """Epoch in a line since the last state."""
     evaluated: int = 0
-    """ns of evaluations since the last record, which the bar's time holds too."""
+    """Time (ns) of evaluations since the last record, which the bar's time includes."""
     started: bool = False
     restored: bool = False
-    """Whether a line said since the last state that a checkpoint was loaded."""
+    """True if a checkpoint was loaded since the last state."""
     died: bool = False
-    """Whether a line said since the last state that its process died."""
+    """True if a death was logged since the last state."""
     evaluations_are_said: bool = False
-    """Whether lines say how long evaluations took; else their bars do."""
+    """True if lines contain the times of evaluations; otherwise their bars do."""
     other: tuple[int, LogLine] | None = None
-    """The last state of a bar of an evaluation behind a record of training, and behind how many lines it stands."""
+    """The last state of an evaluation bar after a training record, and the number of lines before it."""
     others: int = 0
-    """s of evaluations behind the same record."""
+    """Seconds of evaluations after the same record."""
 
     def see_other(self, bar: Bar, log_line: LogLine, place: int, has_training: bool) -> None:
-        """A state of a bar that is none of training. has_training: whether there are bars of training."""
+        """Add a state of another bar. has_training: True if there are bars of training."""
         if not has_training or self.bar is None or self.evaluations_are_said or not bar.is_of_evaluation:
             return
         before = None if self.other is None else bar_of(self.other[1])
@@ -205,7 +206,7 @@ class _Story:
         self.other = place, log_line
 
     def ended_evaluation(self) -> Iterator[tuple[int, LogLine]]:
-        """The evaluations whose bars stood behind the last record of training, and behind how many lines."""
+        """Yield the evaluations whose bars follow the last training record, with the number of lines before each."""
         other, elapsed = self.other, self.others
         self.other, self.others = None, 0
         if other is not None and elapsed > 0:
@@ -215,7 +216,7 @@ class _Story:
 
 
 def _told(log_line: LogLine, counted: set[tuple[str, int]] | None, story: _Story) -> Iterator[LogLine]:
-    """What a log line says behind those of a story. counted: the bars of training; None where another format counts."""
+    """Yield the log lines that a line becomes. counted: the bars of training; None if another format counts."""
     bar, said = bar_of(log_line), log_line.event
     if counted is None:
         yield from _clocks_of([log_line])
@@ -230,15 +231,17 @@ def _told(log_line: LogLine, counted: set[tuple[str, int]] | None, story: _Story
         story.started |= said is not None and said.type is EventType.START
         loads = said is not None and said.type in (EventType.RESTORE, EventType.RESUME)
         story.restored |= loads
-        # Other programs may count from 0 in names of checkpoints: the bar shows where its process goes on.
+        # Other programs may count from 0 in checkpoint names: the bar shows where its process continues.
         is_named = loads and said is not None and said.format != NAME and said.step is not None
         yield replace(log_line, event=replace(said, step=None)) if is_named and said is not None else log_line
 
 
 def _count_epochs(bar: Bar, story: _Story, *, new: bool) -> None:
-    """Set the epoch of a state, and the steps before it: the name of its bar or a line before it names the epoch; else
-    a bar that was full and begins again is the next one, unless a process began or died in between. Another process
-    goes on in the epoch of the one before only if it loaded a checkpoint."""
+    """Set the epoch of a state, and the number of steps before it.
+
+    The epoch is in the bar's name or a line before it; otherwise a full bar that restarts is the next epoch, unless a
+    process began or died in between. Another process continues in the previous epoch only if it loaded a checkpoint.
+    """
     before, named = story.bar, bar.epoch if bar.epoch is not None else story.header
     named, story.header = None if named is None else max(named - story.first, 0), None
     if not new:
@@ -253,7 +256,7 @@ def _count_epochs(bar: Bar, story: _Story, *, new: bool) -> None:
 
 
 def _goes_back(bar: Bar, before: Bar) -> bool:
-    """Return True if the count of a bar falls while its clock goes on: its process went back to an earlier step."""
+    """Return True if the count of a bar falls while its clock continues: its process returned to an earlier step."""
     return bar.is_same(before) and 0 < bar.done < before.done and bar.elapsed >= before.elapsed
 
 
@@ -270,7 +273,7 @@ def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
         yield replace(log_line, event=ParsedEvent(NAME, EventType.RESUME, step, counted=False))
         return
     again = new and (before is None or step < story.step or (step == story.step and bar.done > 0))
-    again |= new and story.died and bar.done == 0  # the next epoch, of another process
+    again |= new and story.died and bar.done == 0  # This is the next epoch, of another process.
     falls = before is not None and bar.elapsed < before.elapsed and bar.done < before.done
     begins = bar.done == 0 or falls or (before is None and bar.elapsed > 0)
     resumes = new and before is not None and bar.is_resumed
@@ -282,16 +285,16 @@ def _record(log_line: LogLine, bar: Bar, story: _Story) -> Iterator[LogLine]:
     story.step = step if resumes else 0 if again else story.step
     story.started = story.restored = False
     story.died &= not new and before is not None and bar.done == before.done
-    if new:  # a bar that begins anew does not hold what was before it
+    if new:  # The time of a restarted bar does not include evaluations before it.
         story.evaluated, story.is_next = 0, before is not None and not again
     since = 0 if new or before is None else before.elapsed
     story.bar = bar if new or step > story.step or before is None else before
-    if step <= story.step or (again and bar.done == 0):  # an epoch whose first state is 0 may be resumed in its middle
+    if step <= story.step or (again and bar.done == 0):  # An epoch whose first state is 0 may be resumed in its middle.
         return
     took = max((bar.elapsed - since) * NS_PER_SECOND - story.evaluated, 0)
     ahead, story.step, story.evaluated = step - story.step, step, 0
     whole_training = story.base == 0 and bar.epoch is None and bar.global_step is None
     total = bar.total if whole_training and bar.name.lower() in _OF_ALL_EPOCHS else None
-    # The time between two bars is not of steps.
+    # The time between two bars is not part of steps.
     step_time, story.is_next = took // ahead if story.is_next and took else None, False
     yield replace(log_line, event=ParsedEvent(NAME, EventType.STEP, step, step_time, took, total=total))

@@ -1,4 +1,5 @@
-"""Progress bars that processes of several nodes drew of the same steps, without a rank in front: one of them counts."""
+"""Merge progress bars that processes of several nodes drew of the same steps without rank prefixes: one of them
+counts."""
 
 from __future__ import annotations
 
@@ -11,60 +12,60 @@ from goodput_cli.events.text.programs.progress_bars import EVERY, Bar, bar_of, i
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _BURST = 60 * NS_PER_SECOND
-"""What every node prints, all print within this time."""
+"""Maximum time in which all nodes print the same line."""
 _AGAIN = 4
 _NODES = 64
-"""So many bars are compared with one another."""
+"""Maximum number of bars that are compared."""
 
 
 @dataclass
 class _Track:
-    """A bar, as one process draws it. Times are those of a clock that no state contradicts, ns."""
+    """A bar drawn by one process. Times are on a clock consistent with all its states, ns."""
 
     begin: int
     first: Bar
     last: Bar
     rows: list[int]
-    """Of its states among the log lines."""
+    """Rows of its states in the log lines."""
     since: int
-    """The last time that a line shows before its first state, ns."""
+    """The last known time before its first state, ns."""
     until: int | None = None
-    """The first time that a line shows behind its last state, ns."""
+    """The first known time after its last state, ns."""
     is_closed: bool = False
-    """Whether another process started since."""
+    """True if another process started since."""
 
     @property
     def end(self) -> int:
         return self.begin + self.last.elapsed * NS_PER_SECOND
 
     def is_over(self, same: Sequence[_Track]) -> bool:
-        """Whether another bar of its name began behind its last state and was drawn again and again: bars of nodes take
-        turns."""
+        """Return True if another bar of its name began after its last state and was redrawn repeatedly, as bars of
+        nodes alternate."""
         later = (track for track in reversed(same) if track.rows[0] > self.rows[-1])
         return any(len(track.rows) >= _AGAIN and track.last.elapsed >= EVERY for track in later)
 
     def goes_on(self, bar: Bar, now: int) -> bool:
-        """Whether a state may be of this bar, which counts all time since its last one. now: the last time that a line
-        shows before the state, ns."""
+        """Return True if a state may belong to this bar, whose clock covers all time since its last state. now: last
+        known time before the state, ns."""
         if self.is_closed or bar.done < self.last.done or bar.elapsed < self.last.elapsed:
             return False
         since = (bar.elapsed - self.last.elapsed) * NS_PER_SECOND
         return self.until is None or now - self.until <= since + _BURST
 
     def distance_to(self, bar: Bar) -> tuple[bool, bool, int, int]:
-        """Return how far a state lies behind the last one of this bar. A full bar comes last, then one that was drawn
-        with the same count, but at another time."""
+        """Return a sort key for the distance of a state from this bar's last one. A full bar comes last, then one with
+        the same count but another time."""
         ahead, later = bar.done - self.last.done, bar.elapsed - self.last.elapsed
         return self.last.is_full, ahead == 0 < later, ahead, later
 
     def beside(self, other: _Track) -> bool:
-        """Whether another process drew a bar at the same time: their states alternate, one behind the other they would
-        take longer than the lines around them show, or their times overlap by over half of the shorter."""
+        """Return True if another process drew a bar at the same time: the states alternate, in sequence they would take
+        longer than the lines around them show, or the times overlap by over half of the shorter."""
         first, second = sorted((self, other), key=lambda one: one.rows[0])
         if second.rows[0] < first.rows[-1]:
             return True
         if second.first.elapsed >= first.last.elapsed > 0 and second.first.done < first.last.done:
-            return False  # the same process, which went back to an earlier step
+            return False  # The same process returned to an earlier step.
         both = (first.last.elapsed + second.last.elapsed) * NS_PER_SECOND
         if second.until is not None and both > second.until - first.since + _BURST:
             return True
@@ -75,8 +76,8 @@ class _Track:
 
 
 def one_bar_each(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """The log lines of one source, where of bars that the processes of several nodes drew of the same steps, without a
-    rank in front, that with most states is left; what these processes said beside their bars counts once."""
+    """Return the log lines of one source without duplicates of nodes: of bars of the same steps without rank prefixes,
+    only the one with most states, and lines printed next to the bars once."""
     streams: defaultdict[str, list[int]] = defaultdict(list)
     for row, log_line in enumerate(log_lines):
         streams[log_line.stream].append(row)
@@ -96,14 +97,13 @@ def one_bar_each(log_lines: Sequence[LogLine]) -> list[LogLine]:
 def _tracks(
     log_lines: Sequence[LogLine], rows: Sequence[int]
 ) -> tuple[dict[tuple[str, int | None, int], list[_Track]], dict[int, int]]:
-    """The bars of one stream by name, epoch and total, and when (ns) each log line of it was written at
-    the earliest."""
+    """Return the bars of one stream by name, epoch and total, and the earliest time (ns) of each log line."""
     tracks: defaultdict[tuple[str, int | None, int], list[_Track]] = defaultdict(list)
     clock: dict[int, int] = {}
     now = shown = next(
         (log_line.stamp.ns for log_line in map(log_lines.__getitem__, rows) if log_line.stamp is not None), 0
     )
-    drawn: list[_Track] = []  # since the last stamp
+    drawn: list[_Track] = []  # Since the last timestamp.
     for row in rows:
         log_line, bar = log_lines[row], bar_of(log_lines[row])
         if log_line.stamp is not None:
@@ -132,14 +132,14 @@ def _tracks(
 
 
 def _close(tracks: Iterable[Sequence[_Track]], shown: int) -> None:
-    """A process starts: the bars that were drawn for long are of processes before it. shown: the time, ns."""
+    """Close the bars drawn for long when a process starts, as they are of earlier processes. shown: the time, ns."""
     for same in tracks:
         for track in same:
             track.is_closed |= shown - track.since > _BURST
 
 
 def _repeated(tracks: Sequence[_Track]) -> list[_Track]:
-    """Of some bars in order those that show what another one shows, which has more states."""
+    """Return the bars, in order, that duplicate another one with more states."""
     groups: list[list[_Track]] = []
     for track in tracks:
         group = next((group for group in groups[-_NODES:] if any(track.beside(one) for one in group)), None)
@@ -152,8 +152,8 @@ def _repeated(tracks: Sequence[_Track]) -> list[_Track]:
 
 
 def _said_again(log_lines: Sequence[LogLine], rows: Sequence[int], clock: dict[int, int]) -> set[int]:
-    """Lines of the Trainer that every node prints: of starts in a burst the first counts, of ends the last, and of
-    evaluations without a step in between, which took about as long, the longest."""
+    """Return duplicate lines of the Trainer on several nodes: all but the first start in a burst, the last end, and the
+    longest of similar evaluations without a step in between."""
     again: set[int] = set()
     started: int | None = None
     finished: int | None = None

@@ -1,6 +1,5 @@
-"""Progress bars of training (tqdm's), as Hugging Face's Trainer, Lightning and NeMo 1 draw them: so many steps, so long
-after the bar began. They have no time of day; lines with one around them are their clock.
-"""
+"""Read progress bars of training (tqdm's), as drawn by Hugging Face's Trainer, Lightning and NeMo 1: completed steps,
+and time since the bar began. They have no time of day; timed lines around them are their clock."""
 
 from __future__ import annotations
 
@@ -14,14 +13,14 @@ from goodput_cli.events.text.log_lines import EventType, LineRule, LogLine, Pars
 
 NAME = "progress-bars"
 EVERY = 20
-"""Seconds between two states of a bar that are kept: it shows whole seconds, and is drawn ten times in each."""
+"""Seconds between two kept states of a bar: it shows whole seconds but is drawn ten times in each."""
 FIRST = 3
 _BAR = pattern(
     r"^(?P<name>[^|%]*?)\d{1,3}%\|[^|]*\|\s*(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>\d{1,9}(?::\d\d){1,2})<"
     r"(?P<rest>[^\]]*)"
 )
 _EPOCH = re.compile(r"\bep(?:och)?\W{0,3}(\d{1,9})(?!\d)|^\W*(\d{1,9})\s*/\s*\d{1,9}(?!\d)", re.IGNORECASE)
-"""The number of an epoch in the name of a bar: `Epoch 3`, `Epoch [3/10]`, or `3/299` before the numbers of YOLO."""
+"""Epoch in the name of a bar: `Epoch 3`, `Epoch [3/10]`, or `3/299` before the numbers of YOLO."""
 _TRAINS = re.compile(
     r"\W*(?:train(?:ing)?|steps?|iter(?:ation)?s?)(?:[\s_]+(?:loss|epoch|steps?|iter(?:ation)?s?))?(?:\W*$|\W+[\d(\[=:].*)",
     re.IGNORECASE,
@@ -38,16 +37,16 @@ _MOST_WORK = 1e300
 _GLOBAL_STEP = re.compile(r"global_step=(\d{1,15})(?!\d)")
 _NO_RATE = re.compile(r"^\?, +\?\w*/")
 _HEADER = "epoch"
-"""The name of lines that announce an epoch."""
+"""Name of lines that announce an epoch."""
 
 
 class Bar(NamedTuple):
     """A state of a progress bar. elapsed: s."""
 
     name: str
-    """Without values: each number in it is 0."""
+    """Without values: numbers are replaced by 0."""
     epoch: int | None
-    """The number of the epoch in the name."""
+    """Epoch in the name."""
     done: int
     total: int
     elapsed: int
@@ -57,7 +56,7 @@ class Bar(NamedTuple):
 
     @property
     def is_resumed(self) -> bool:
-        """True if another process did the steps that the bar shows."""
+        """Return True if another process did the steps that the bar shows."""
         return self.done > 0 and not self.has_rate
 
     @property
@@ -66,12 +65,12 @@ class Bar(NamedTuple):
 
     @property
     def is_of_evaluation(self) -> bool:
-        """True for bars of evaluations; the bar of the Trainer's evaluations has no name, as that of its training."""
+        """Return True for bars of evaluations. Bars of the Trainer's evaluations and training have no name."""
         return not self.name or bool(_EVALUATES.search(self.name))
 
     @property
     def is_of_training(self) -> bool:
-        """True if the name of the bar states that it counts steps of training."""
+        """Return True if the name contains a word for steps of training."""
         return not _EVALUATES.search(self.name) and (self.epoch is not None or bool(_TRAINS.match(self.name)))
 
     def is_same(self, other: Bar) -> bool:
@@ -114,7 +113,7 @@ def _read_loss(found: Any) -> ParsedEvent:
 _EPOCH_LINE = pattern(
     r"(?<![A-Za-z\d])(?:Epoch|EPOCH|epoch)\W{0,3}(?P<epoch>\d{1,9})(?:\s{0,3}(?:/|of)\s{0,3}\d{1,9})?\W{0,80}$"
 )
-"""A line of nothing but the number of an epoch, behind what a logger puts in front."""
+"""A line with only an epoch after the logger's prefix."""
 
 
 def _read_header(found: Any) -> ParsedEvent:
@@ -122,7 +121,7 @@ def _read_header(found: Any) -> ParsedEvent:
 
 
 def _totals(text: str) -> dict[str, float]:
-    """What the Trainer has worked on since the beginning of the run, those before a resume too, as metrics."""
+    """Return the Trainer's totals since the beginning of the run, including those before a resume, as metrics."""
     found = ((name, total.search(text)) for name, total in _TOTALS.items())
     return {name: float(one[1]) for name, one in found if one is not None and 0 < float(one[1]) < _MOST_WORK}
 
@@ -154,7 +153,7 @@ def bar_of(log_line: LogLine) -> Bar | None:
 
 
 def header_of(log_line: LogLine) -> int | None:
-    """The epoch that a line announces."""
+    """Return the epoch that a line announces; None for other lines."""
     said = log_line.event
     found: int | None = None
     if said is not None and said.format == NAME and said.name == _HEADER:
@@ -166,8 +165,8 @@ _EPOCH_OF_TRAINER = re.compile(r"'epoch': '?(\d+(?:\.\d+)?)")
 
 
 def counted_step(said: ParsedEvent) -> int | None:
-    """The number of the step that a line is about, those of a bar among them; of the Trainer's lines with a loss the
-    epoch in millionths, which is all that they name; None: it is of none."""
+    """Return the step in a line, including bars; None if it has none. For the Trainer's lines with a loss, which
+    contain no step, return the epoch in millionths."""
     if said.type is EventType.STEP:
         return said.step
     if said.format != NAME or said.name == _HEADER:
@@ -178,7 +177,7 @@ def counted_step(said: ParsedEvent) -> int | None:
 
 
 def counted_bar(said: ParsedEvent) -> tuple[str, int | None, int] | None:
-    """Name, epoch and total of the bar that a line draws a state of; None: it draws none."""
+    """Return name, epoch and total of the bar in a line; None if there is none."""
     if said.format != NAME or said.name != "bar":
         return None
     return said.detail[0][1].name, said.detail[0][1].epoch, said.detail[0][1].total
@@ -186,7 +185,7 @@ def counted_bar(said: ParsedEvent) -> tuple[str, int | None, int] | None:
 
 @dataclass
 class _Kept:
-    """Of one bar in a block: the last state that stays, the last at all, and where that stands (-1: it stays too)."""
+    """State of one bar in a block: its last kept state, its last state, and the index of that (-1 if kept)."""
 
     stays: Bar
     last: Bar
@@ -196,7 +195,8 @@ class _Kept:
 
 
 def thinned(placed: Sequence[tuple[int, LogLine]]) -> list[tuple[int, LogLine]]:
-    """Log lines of a block without most states of a bar: its first three stay, those far enough apart, and the last."""
+    """Return log lines of a block without most states of bars: the first three, widely spaced ones, and the last are
+    kept."""
     left_out: set[int] = set()
     seen: dict[tuple[str, str, int | None, int], _Kept] = {}
     for place, (_, log_line) in enumerate(placed):
@@ -210,7 +210,7 @@ def thinned(placed: Sequence[tuple[int, LogLine]]) -> list[tuple[int, LogLine]]:
             continue
         if (
             bar.done == kept.last.done and log_line.stamp is None
-        ):  # drawn again, as when it is closed behind a traceback
+        ):  # The bar was redrawn, for example closed after a traceback.
             left_out.add(place)
             continue
         if kept.place >= 0:
@@ -223,7 +223,7 @@ def thinned(placed: Sequence[tuple[int, LogLine]]) -> list[tuple[int, LogLine]]:
 
 
 def names_trainer(log_lines: Sequence[LogLine]) -> bool:
-    """Whether lines of Hugging Face's Trainer stand among the log lines."""
+    """Return True if there are lines of Hugging Face's Trainer."""
     return any(
         log_line.event is not None and (log_line.event.format, log_line.event.name) == (NAME, "trainer")
         for log_line in log_lines
