@@ -10,9 +10,8 @@ import numpy as np
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.formats.collected import SACCT_HEADER
-from goodput_cli.events.mappings.draft.lines import HEAD_LINES, LinesCollector, LogLines
+from goodput_cli.events.mappings.draft.lines import HEAD_LINES, LinesCollector, LogLines, batches_of
 from goodput_cli.events.mappings.draft.words import plain, tells_save
-from goodput_cli.events.mappings.explained import batches_of
 from goodput_cli.events.schema import EventLog, Kind
 from goodput_cli.events.text.digit_values import masked
 from goodput_cli.events.text.log_lines import linear

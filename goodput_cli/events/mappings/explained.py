@@ -16,6 +16,7 @@ from goodput_cli.events.documents import cells, delimiter_of
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.formats.registry import all_formats
 from goodput_cli.events.json_documents import json_in, wrapped_line
+from goodput_cli.events.mappings.draft.lines import batches_of
 from goodput_cli.events.mappings.registry import Mappings
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import (
@@ -32,7 +33,7 @@ from goodput_cli.events.text.lines import LONGEST
 from goodput_cli.events.text.log_lines import EventType, ParsedEvent, asked_of, line_readings
 from goodput_cli.events.text.looked_at import Line as Observed
 from goodput_cli.events.text.stamps import StampError, bare, stamp_of
-from goodput_cli.sources.base import RawBatch, ReadContext, source_for
+from goodput_cli.sources.base import RawBatch
 from goodput_cli.vocabulary.text import seconds_text
 
 AROUND = 2_000
@@ -331,15 +332,6 @@ def lines_of(
     input. Raises SourceError."""
     tables = [one for one in mappings if one.declared.delimiter]
     return islice(_lines(batches_of(sources, is_log, stdin), tables), MOST_LINES)
-
-
-def batches_of(
-    sources: Iterable[str], is_log: Callable[[bytes], bool] | None = None, stdin: BinaryIO | None = None
-) -> Iterator[RawBatch]:
-    """The lines of sources as bytes, some at a time. is_log, stdin: see `lines_of`. Raises SourceError."""
-    context = ReadContext(lambda _: None, stdin, is_log=is_log or (lambda _: True))
-    for source in sources:
-        yield from (batch for batch in source_for(source).read(source, context) if isinstance(batch, RawBatch))
 
 
 def _lines(batches: Iterable[RawBatch], tables: list[Mapped]) -> Iterator[Line]:

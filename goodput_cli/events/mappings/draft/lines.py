@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.text.lines import text_behind_bars
+from goodput_cli.sources.base import RawBatch, ReadContext, source_for
 
 _NEWLINE, _RETURN, _BLANK = ord("\n"), ord("\r"), ord(" ")
 HEAD_LINES = 100
@@ -168,3 +169,13 @@ def lines_of_texts(lines: Iterable[tuple[str, int, str]]) -> LogLines:
     data = b"".join(text + b"\n" for text in texts)
     columns = (np.array(code, dtype=np.int64), np.array(number, dtype=np.int64))
     return LogLines(data, np.append(0, end[:-1] + 1)[: len(end)], end, list(sources), *columns)
+
+
+def batches_of(
+    sources: Iterable[str], is_log: Callable[[bytes], bool] | None = None, stdin: BinaryIO | None = None
+) -> Iterator[RawBatch]:
+    """The lines of sources as bytes, some at a time. is_log: whether a file of a folder that begins like
+    this is read; all are by default. stdin: the stream of `-`. Raises SourceError."""
+    context = ReadContext(lambda _: None, stdin, is_log=is_log or (lambda _: True))
+    for source in sources:
+        yield from (batch for batch in source_for(source).read(source, context) if isinstance(batch, RawBatch))
