@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -59,20 +59,26 @@ line = "we died"
 HINTS = ReadingOptions(now_ns=_CHANGED).with_draft(_OWN)
 
 
-def events_of(text: str, size: int, *, columns: bool, hints: ReadingOptions, zone: str = AUTO) -> dict[str, Any]:
-    """Return all that is read from a log, in blocks of whole lines of about a size."""
-    data, line, batches = text.encode(), 1, []
-    while data:
-        end = data.find(b"\n", size) + 1 or len(data)
-        batches.append(RawBatch("train.log", line, data[:end], _CHANGED))
-        line, data = line + data.count(b"\n", 0, end), data[end:]
+def events_of(
+    texts: Mapping[str, str], size: int, *, columns: bool, hints: ReadingOptions, zone: str = AUTO
+) -> dict[str, Any]:
+    """Return all that is read from the files of a log, in blocks of whole lines of about a size."""
+    batches = [iter(list(_batches(name, text.encode(), size))) for name, text in texts.items()]
     TextLines.reads_columns = columns
     try:
-        log = decode_batches([iter(batches)], zone, ReadContext(lambda _: None), [], hints)
+        log = decode_batches(batches, zone, ReadContext(lambda _: None), [], hints)
     finally:
         TextLines.reads_columns = True
     table = {one.name: getattr(log.table, one.name) for one in fields(log.table)}
     return {"table": _plain(table), "formats": _plain(log.formats), "diagnostics": _plain(log.diagnostics)}
+
+
+def _batches(name: str, data: bytes, size: int) -> Iterator[RawBatch]:
+    line = 1
+    while data:
+        end = data.find(b"\n", size) + 1 or len(data)
+        yield RawBatch(name, line, data[:end], _CHANGED)
+        line, data = line + data.count(b"\n", 0, end), data[end:]
 
 
 def _plain(value: Any) -> Any:
@@ -88,11 +94,12 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def compare(text: str, hints: ReadingOptions | None = None, zone: str = AUTO) -> None:
-    """Read a log both ways, in blocks of several sizes."""
+def compare(text: str | Mapping[str, str], hints: ReadingOptions | None = None, zone: str = AUTO) -> None:
+    """Read a log both ways, in blocks of several sizes. text: of one file, or by the names of files."""
+    texts = {"train.log": text} if isinstance(text, str) else text
     hints = hints or ReadingOptions(now_ns=_CHANGED)
     for size in _SIZES:
-        found = [events_of(text, size, columns=columns, hints=hints, zone=zone) for columns in (True, False)]
+        found = [events_of(texts, size, columns=columns, hints=hints, zone=zone) for columns in (True, False)]
         for name in found[0]["table"]:
             assert found[0]["table"][name] == found[1]["table"][name], (name, size)
         assert found[0] == found[1], size
@@ -276,6 +283,33 @@ def test_columns_change_nothing_where_writers_take_turns(seed: int) -> None:
         compare(text, HINTS)
 
 
+@pytest.mark.usefixtures("short_stretches")
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_change_nothing_in_several_files(seed: int) -> None:
+    for writer in writers(seed):
+        attempts = {}
+        for number in range(3):
+            attempts[f"run/slurm-{410 + number}.out"] = writer.log(90, 0.05)
+            writer.step = max(writer.step - writer.random.choice((0, 7)), 0)
+        compare(attempts, HINTS)
+        ranks = [Writer(Random(seed + rank), writer.program, writer.now, prefix=f"{rank}: ") for rank in (0, 1)]
+        files = {f"run/rank{rank}.log": one.log(90, 0.03) for rank, one in enumerate(ranks)}
+        compare(files, HINTS)
+        compare({**attempts, "run/sacct.txt": _SACCT, "other/a.jsonl": _RECORDED if seed % 2 else ""}, HINTS)
+
+
+_SACCT = """JobID|JobName|State|Submit|Start|End
+410|llm|FAILED|2026-03-28T23:20:00|2026-03-28T23:25:00|2026-03-28T23:40:00
+411|llm|FAILED|2026-03-28T23:20:00|2026-03-28T23:41:00|2026-03-29T00:10:00
+412|llm|COMPLETED|2026-03-28T23:20:00|2026-03-29T00:11:00|2026-03-29T02:10:00
+"""
+_RECORDED = """{"job_name": "job", "job_start_time": 1774740600}
+{"job_name": "job", "step_count": 0, "step_start_time": 1774740700}
+{"job_name": "job", "step_count": 1, "step_start_time": 1774740710}
+{"job_name": "job", "job_end_time": 1774740720}
+"""
+
+
 def test_most_records_of_a_calm_log_are_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
     init = Stretch.__init__
@@ -288,5 +322,5 @@ def test_most_records_of_a_calm_log_are_columns(monkeypatch: pytest.MonkeyPatch)
     for writer in writers(0):
         kept.clear()
         text = writer.log(4000, 0)
-        events_of(text, 1 << 20, columns=True, hints=HINTS)
+        events_of({"train.log": text}, 1 << 20, columns=True, hints=HINTS)
         assert sum(kept) / 2 > 0.8 * 4000, writer.program  # each is made again when it is placed

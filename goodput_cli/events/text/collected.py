@@ -67,7 +67,7 @@ from goodput_cli.events.text.programs.progress_bars import counted_step, names_t
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
 from goodput_cli.events.text.runs_in_file import ends_of_runs
 from goodput_cli.events.text.stamps import without_invented_fraction
-from goodput_cli.events.text.stretches import apart_in_time, placed_stretches
+from goodput_cli.events.text.stretches import parts_apart_in_time, placed_stretches
 from goodput_cli.events.text.to_rows import (
     ONE_STORY,
     add_rows,
@@ -154,7 +154,7 @@ class Texts:
     ) -> tuple[RowBuilder, dict[str, set[str]]]:
         """The rows of all sources, and the formats of each job. names: of the sources. recorded: columns of the events
         that are no text, of which a tracker may have the same run."""
-        self._settle(names, hints, output, alone=not len(recorded["time"]))
+        self._settle(names, hints, output, is_text=not len(recorded["time"]))
         sources = self._without_runs(names, hints, output.notes)
         parts, run_lines = self._parts(sources, names, hints, output)
         every = tracked = self._tracked(names, hints, output)
@@ -200,10 +200,10 @@ class Texts:
         self._keep_printed(every)
         return builder, formats
 
-    def _settle(self, names: Sequence[str], hints: ReadingOptions, output: Output, alone: bool) -> None:
+    def _settle(self, names: Sequence[str], hints: ReadingOptions, output: Output, is_text: bool) -> None:
         """What lines say, before any is placed: in order of lines, of programs that are there, and with days; and what
-        a run of Weights & Biases printed is no log of its own where its run is read. alone: whether nothing but text
-        contains events."""
+        a run of Weights & Biases printed is no log of its own where its run is read. is_text: whether nothing but
+        text contains events."""
         for one in self._every.values():  # records come grouped by their shape
             one.log_lines.sort(key=lambda log_line: log_line.line)
         every = of_their_programs(self._every, names)
@@ -212,7 +212,7 @@ class Texts:
             from goodput_cli.events.trackers.wandb import without_outputs  # few logs are of trackers
 
             self._every = without_outputs(self._every, names)
-        self._every = {code: with_stretches(one, alone and len(self._every) == 1) for code, one in self._every.items()}
+        self._every = with_stretches(self._every, is_text)
         self._sources = {code: one for code, one in self._every.items() if says_events(one)}
 
     def _keep_printed(self, runs: Sequence[TrackedRun]) -> None:
@@ -373,8 +373,8 @@ class Texts:
     def _put_together(self, parts: Sequence[Part], names: Sequence[str], notes: DiagnosticCollector) -> None:
         """What only all parts of a job tell: when it was started, and what its lines mean beside one another."""
         log_lines = [log_lines for _, log_lines in parts]
-        for part in log_lines:
-            part[:] = apart_in_time(part)
+        for part, apart in zip(log_lines, parts_apart_in_time(log_lines), strict=True):
+            part[:] = apart
         note_few(parts, notes)
         end_with_time(
             sorted(
@@ -583,7 +583,10 @@ def _named(
     codes = [code for code, _ in parts]
     own = {code: _own_job(sources[code].log_lines, names[code], hints) for code in codes}
     return name_jobs(
-        [_file(names[code], log_lines, own[code], sources[code].losses) for code, log_lines in parts],
+        [
+            _file(names[code], log_lines, own[code], sources[code].losses, several=len(parts) > 1)
+            for code, log_lines in parts
+        ],
         hints.job_name,
         hints.join,
         hints.shared_levels,
@@ -591,12 +594,18 @@ def _named(
     )
 
 
-def _file(name: str, events: Sequence[LogLine], own_job: str, losses: Mapping[int, float]) -> TextFile:
+def _file(
+    name: str, events: Sequence[LogLine], own_job: str, losses: Mapping[int, float], *, several: bool
+) -> TextFile:
+    """Return what a file shows of its job. several: whether its steps are compared with those of others."""
     steps: dict[int, int] = {}
     for log_line in events:
         one = said(log_line)
         if one.type is EventType.STEP and one.step is not None:
             steps.setdefault(one.step, log_line.end)
+        if log_line.inner is not None and several:
+            for step, time in zip(log_line.inner.steps.tolist(), log_line.inner.time.tolist(), strict=True):
+                steps.setdefault(step, time)
     times = [time for log_line in events for time in (log_line.time, log_line.end)]
     first = said(events[0])
     by_scheduler = first.format == SACCT  # then all are: see `allocations`

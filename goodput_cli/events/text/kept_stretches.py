@@ -1,7 +1,8 @@
-"""Which sources keep their stretches: those whose records are compared with nothing but the records next to them."""
+"""Which logs keep their stretches: those whose records are compared with nothing but the records next to them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from goodput_cli.events.formats.base import RUNS
@@ -9,6 +10,7 @@ from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.log_lines import EventType, LogLine, Running
 from goodput_cli.events.text.programs import mllog
 from goodput_cli.events.text.programs.launcher import SACCT
+from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
 from goodput_cli.events.text.programs.progress_bars import bar_of
 from goodput_cli.events.text.programs.runs import RUN_LINES
 from goodput_cli.events.text.stamps import have_one_fraction
@@ -19,16 +21,30 @@ _OF_OTHERS = (SACCT, mllog.NAME, RUNS, RUN_LINES)
 """Formats whose lines are compared with records of steps of others."""
 
 
-def with_stretches(source: CollectedSource, alone: bool) -> CollectedSource:
-    """Return a source without the stretches whose records are compared with other lines than those next to them.
+def with_stretches(sources: Mapping[int, CollectedSource], is_text: bool) -> dict[int, CollectedSource]:
+    """Return sources without the stretches whose records are compared with other lines than those next to them.
 
-    alone: whether it is the only source of the log.
+    is_text: whether nothing but text contains events.
     """
+    keep = is_text and not any(_is_compared_with_text(one) for one in sources.values())
+    return {code: _with_stretches(one, keep) for code, one in sources.items()}
+
+
+def _with_stretches(source: CollectedSource, keep: bool) -> CollectedSource:
     if not has_stretches(source.log_lines):
         return source
-    if alone and _keeps_stretches(source):
+    if keep and _keeps_stretches(source):
         return replace(source, log_lines=apart_from_lines(source.log_lines, [one.line for one in source.seen]))
     return replace(source, log_lines=expanded(source.log_lines))
+
+
+def _is_compared_with_text(source: CollectedSource) -> bool:
+    """Return True if records of other sources are compared with what a source contains."""
+    if source.events or source.tracked or source.processes:
+        return True
+    events = [one.event for one in source.log_lines if one.event is not None]
+    # a rank of Megatron without iterations borrows the times of those of the last rank
+    return any(one.format == MEGATRON for one in events) and not any(one.type is EventType.STEP for one in events)
 
 
 def _keeps_stretches(source: CollectedSource) -> bool:
@@ -36,7 +52,7 @@ def _keeps_stretches(source: CollectedSource) -> bool:
     events = [one.event for one in source.log_lines if one.event is not None]
     if len({one.format for one in events if one.type is EventType.STEP}) != 1:
         return False
-    if source.events or source.tracked or source.processes or _has_one_fraction(source.log_lines):
+    if _has_one_fraction(source.log_lines):
         return False
     if any(_is_counted(one.running) or one.format in _OF_OTHERS for one in events):
         return False

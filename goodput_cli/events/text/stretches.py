@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -163,22 +164,33 @@ def _offset(inner: Stretch, known: dict[int, int], local: Callable[[int], int]) 
 _QUARTER = 15 * NS_PER_MINUTE
 
 
-def apart_in_time(log_lines: list[LogLine], others: Iterable[LogLine] = ()) -> list[LogLine]:
-    """Return placed log lines without the stretches inside which another log line is in order of time."""
-    spans = [(at, one) for at, one in enumerate(log_lines) if one.inner is not None]
-    if not spans:
-        return log_lines
+def apart_in_time(log_lines: list[LogLine]) -> list[LogLine]:
+    """Return placed log lines without the stretches inside which another one is in order of time."""
+    return parts_apart_in_time([log_lines])[0]
+
+
+def parts_apart_in_time(parts: Sequence[list[LogLine]]) -> list[list[LogLine]]:
+    """Return placed log lines, by source, without the stretches inside which one of any source is in order of time."""
+    if not any(map(has_stretches, parts)):
+        return list(parts)
     keys: list[tuple[int, int]] = []
     ends: list[int] = []
-    for one in (*log_lines, *others):
+    for one in chain.from_iterable(parts):
         keys += [(one.time, one.line), (one.end, one.line)]
         if one.event is not None and one.event.type in ENDS:
             ends += [one.time, one.end]
     keys.sort()
     ends.sort()
+    return [_expanded_inside(log_lines, keys, ends) for log_lines in parts]
+
+
+def _expanded_inside(log_lines: list[LogLine], keys: Sequence[tuple[int, int]], ends: Sequence[int]) -> list[LogLine]:
+    """Return log lines without the stretches inside which another one is. keys: times and lines of all, in order. ends:
+    times of those with which processes end, in order."""
     chosen: set[int] = set()
-    for at, one in spans:
-        assert one.inner is not None
+    for at, one in enumerate(log_lines):
+        if one.inner is None:
+            continue
         behind = one.inner.next_time, one.inner.next_line
         inside = bisect_left(keys, behind) > bisect_right(keys, (one.end, one.line))
         # an end that is written in whole seconds may be at any time of its second
