@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from benchmarks import dense_text
 from benchmarks.measure import Result, compare
 from benchmarks.row import GOODPUT, OURS, Row, against, analyze, peer, shown
 from benchmarks.setup import (
@@ -248,6 +249,7 @@ def rows(full: bool) -> Iterator[Row]:
             yield from reference_library(python, dense_log(200_000), "2 x 10^5 lines", 15)
     yield from windows(1_000_000, 5 if full else 3)
     yield from text(1024 if full else 256, 5 if full else 3)
+    yield from dense_text.rows(100 if full else 25, 5 if full else 3)
     yield from insights(1_000_000, 5 if full else 3)
     yield from reports(1_000_000, 5 if full else 3)
     yield from monitoring(1_000_000)
