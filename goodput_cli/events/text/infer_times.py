@@ -14,15 +14,14 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import median_low
-from typing import Any
 
 import numpy as np
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.diagnostics.diagnostic import FEW_PLACES
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, Stretch
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
 from goodput_cli.events.text.stamps import Stamp, Zone, with_year, with_years, year_of
-from goodput_cli.events.text.stretches import count_of
+from goodput_cli.events.text.stretches import column_of, count_of, steps_and_ends
 from goodput_cli.events.timestamps import QUARTER_NS, offset_of_day, offset_text
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
@@ -442,11 +441,10 @@ def jumps(log_lines: Sequence[LogLine]) -> tuple[int, str] | None:
         for log_line in log_lines
         if log_line.event is not None and log_line.event.type is EventType.STEP and log_line.stamp is not None
     ]
-    ends = _column(steps, lambda one: one.end, lambda inner: inner.time)
+    numbers, ends = steps_and_ends(steps)
     if not np.any(np.abs(np.diff(ends)) >= QUARTER_NS - _SLOWEST):
         return None
-    numbers = _column(steps, lambda one: (one.event and one.event.step) or 0, lambda inner: inner.steps)
-    lines = _column(steps, lambda one: one.line, lambda inner: inner.line)
+    lines = column_of(steps, lambda one: one.line, lambda inner: inner.line)
     pairs = np.flatnonzero(numbers[1:] >= numbers[:-1])
     gaps = np.diff(ends)[pairs]
     if len(gaps) < _FEW_GAPS:
@@ -465,19 +463,9 @@ def jumps(log_lines: Sequence[LogLine]) -> tuple[int, str] | None:
     hours = pairs[np.abs(gaps - usual - _HOUR) <= room]
     if not len(hours):
         return None
-    naive = _column(steps, _is_naive, lambda inner: np.full(len(inner), inner.zone is Zone.NAIVE))
-    stamps = _column(steps, lambda one: 0 if one.stamp is None else one.stamp.ns, lambda inner: inner.ns)
+    naive = column_of(steps, _is_naive, lambda inner: np.full(len(inner), inner.zone is Zone.NAIVE))
+    stamps = column_of(steps, lambda one: 0 if one.stamp is None else one.stamp.ns, lambda inner: inner.ns)
     return int(lines[hours[0] + 1]), _forward(bool(naive[hours[0]]), int(stamps[hours[0]]))
-
-
-def _column(steps: Sequence[LogLine], of: Callable[[LogLine], int], inner: Callable[[Stretch], Any]) -> I64:
-    """Return a value of each record, those of stretches among them."""
-    pieces: list[Any] = []
-    for log_line in steps:
-        pieces.append([of(log_line)])
-        if log_line.inner is not None:
-            pieces.append(inner(log_line.inner))
-    return np.concatenate(pieces).astype(np.int64) if pieces else np.empty(0, dtype=np.int64)
 
 
 def _is_naive(log_line: LogLine) -> bool:

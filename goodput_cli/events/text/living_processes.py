@@ -6,13 +6,15 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, repeat
-from statistics import median_low
+from itertools import pairwise
 
+import numpy as np
+
+from goodput_cli.arrays import I64
 from goodput_cli.events.schema import NEXT_EPOCH, UNTIMED_RESTART, Edge
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import said
-from goodput_cli.events.text.stretches import last_of
+from goodput_cli.events.text.stretches import last_of, steps_and_ends
 
 _FEW_RECORDS, _USUAL_TIME = 4, 1.1
 _LOADS = (EventType.RESTORE, EventType.RESUME)
@@ -152,14 +154,15 @@ def without_starts_of_others(log_lines: Sequence[LogLine]) -> list[LogLine]:
             breaks.append(place)
     others: set[int] = set()
     for places in records.values() if any(said(log_lines[one]).type is EventType.START for one in breaks) else ():
-        pairs = [(log_lines[a], log_lines[b]) for a, b in pairwise(places)]
-        ahead = [_step_of(b) - _step_of(a) for a, b in pairs]
-        stride = median_low([one for one in ahead if one > 0] or [0])
-        usual = [b.end - a.end for (a, b), one in zip(pairs, ahead, strict=True) if one == stride and b.end > a.end]
-        most = _USUAL_TIME * median_low(usual) if len(usual) >= _FEW_RECORDS else 0
-        for (a, b), (first, last), one in zip(pairwise(places), pairs, ahead, strict=True):
+        steps, ends = steps_and_ends([log_lines[at] for at in places])
+        ahead, apart = np.diff(steps), np.diff(ends)
+        stride = _median_low(ahead[ahead > 0], 0)
+        usual = apart[(ahead == stride) & (apart > 0)]
+        most = _USUAL_TIME * _median_low(usual, 0) if len(usual) >= _FEW_RECORDS else 0
+        for a, b in pairwise(places):
+            end, step = last_of(log_lines[a])
             between = breaks[bisect_left(breaks, a) : bisect_left(breaks, b)]
-            if one == stride and 0 < last.end - first.end <= most:
+            if _step_of(log_lines[b]) - step == stride and 0 < log_lines[b].end - end <= most:
                 begun = [at for at in between if said(log_lines[at]).type is EventType.START and not log_lines[at].odd]
                 others.update(begun if len(begun) == len(between) else ())
     alive = EventType.ALIVE
@@ -211,7 +214,8 @@ def unnamed_epochs(log_lines: Sequence[LogLine], formats: Collection[str]) -> It
             last[key] = place
     for key, places in falls.items():
         steps = [_step_of(record) for record in counts[key]]
-        stride = median_low([*_strides(counts[key])] or [1])
+        ahead = np.diff(steps_and_ends(counts[key])[0])
+        stride = _median_low(ahead[ahead > 0], 1)
         for at in places:
             if steps[at] <= stride and steps[at - 1] >= max(steps) - stride:
                 record = counts[key][at]
@@ -219,14 +223,9 @@ def unnamed_epochs(log_lines: Sequence[LogLine], formats: Collection[str]) -> It
                 yield LogLine(record.line, record.stream, None, event, record.end, record.end)
 
 
-def _strides(records: Sequence[LogLine]) -> Iterator[int]:
-    """Yield by how much each step is above the one before, if it is."""
-    for before, record in pairwise(records):
-        if before.inner is not None:
-            yield from repeat(before.inner.stride, len(before.inner))
-        ahead = _step_of(record) - last_of(before)[1]
-        if ahead > 0:
-            yield ahead
+def _median_low(values: I64, default: int) -> int:
+    """Return the lower median of values; the default without any."""
+    return int(np.sort(values)[(len(values) - 1) // 2]) if len(values) else default
 
 
 def _step_of(log_line: LogLine) -> int:

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -205,6 +205,24 @@ def last_of(log_line: LogLine) -> tuple[int, int]:
         return int(log_line.inner.time[-1]), log_line.inner.last
     step = None if log_line.event is None else log_line.event.step
     return log_line.end, step or 0
+
+
+def column_of(log_lines: Iterable[LogLine], of: Callable[[LogLine], int], inner: Callable[[Stretch], Any]) -> I64:
+    """Return a value of each log line and of each record of its stretch."""
+    pieces: list[Any] = []
+    values: list[int] = []
+    for log_line in log_lines:
+        values.append(of(log_line))
+        if log_line.inner is not None:
+            pieces += [values, inner(log_line.inner)]
+            values = []
+    return np.concatenate([np.asarray(one, dtype=np.int64) for one in (*pieces, values)])
+
+
+def steps_and_ends(records: Sequence[LogLine]) -> tuple[I64, I64]:
+    """Return the steps and the ends of records, those of stretches among them."""
+    steps = column_of(records, lambda one: (one.event and one.event.step) or 0, lambda inner: inner.steps)
+    return steps, column_of(records, lambda one: one.end, lambda inner: inner.time)
 
 
 def count_of(log_lines: Sequence[LogLine]) -> int:
