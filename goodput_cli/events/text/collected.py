@@ -490,7 +490,7 @@ def _several_runs(
             turns = sources[code].interleaved
             if (
                 turns is not None
-                and not turns.is_drawn
+                and not turns.is_question
                 and any(said(log_line).type in _ABOUT_STEPS for log_line in log_lines)
             ):
                 found.setdefault(job, f"several runs seem to print into one file ({names[code]}:{turns.lines[1]})")

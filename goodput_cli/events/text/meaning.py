@@ -562,6 +562,7 @@ _OF_RUNS = frozenset("run runs exp experiment trial seed job fold config sweep a
 _OF_TIMES = frozenset("time times elapsed wall eta s sec secs ms took dt duration timestamp".split())
 _DRAWN = re.compile(r"\d%\|.{0,200}?\[\d{1,9}:\d\d|^\s*\{'loss': ")
 """States of bars, and lines that name a rounded epoch instead of a step."""
+_CLOCKS = re.compile(r"\b\d{1,2}:\d\d:\d\d\b")
 _HIGHEST_RANK, _TAG_DIGITS = 4096, 36
 
 
@@ -578,8 +579,8 @@ class Interleaved(NamedTuple):
     steps: tuple[int, int]
     losses: tuple[float, float] | None
     """None if they have no common step."""
-    is_drawn: bool = False
-    """True if they draw bars: one bar may draw a step again with another loss."""
+    is_question: bool = False
+    """True if they may be one run: one bar may draw a step again with another loss, and ranks keep step."""
 
     @property
     def sentence(self) -> str:
@@ -588,8 +589,8 @@ class Interleaved(NamedTuple):
         shown = f"step {step} and step {other}, never the same step"
         if self.losses is not None:
             shown = f"step {step} with loss {self.losses[0]:g} and with loss {self.losses[1]:g}"
-        so = ". They count as one job" if self.is_drawn else ", so goodput is not judged"
-        then = "these numbers are wrong: " if self.is_drawn else ""
+        so = ". They count as one job" if self.is_question else ", so goodput is not judged"
+        then = "these numbers are wrong: " if self.is_question else ""
         return (
             f"found two interleaved step counters ({shown}){so}. If separate runs share this file, {then}use one file "
             "per run. If it is one job, confirm it with --job-name"
@@ -748,9 +749,9 @@ class InTurns:
             losses = loss_in(one.text), loss_in(other.text)
             assert losses[0] is not None
             assert losses[1] is not None
-            return Interleaved(
-                (one.line, other.line), (one.step, other.step), (losses[0], losses[1]), _draw(one, other)
-            )
+            is_question = _draw(one, other) or _keep_step(self._pairs)
+            shown = losses[0], losses[1]
+            return Interleaved((one.line, other.line), (one.step, other.step), shown, is_question)
         rare = len(self._apart) > self._same + self._other
         if len(self._apart) >= _APART and rare and not _told_apart(self._apart, self._most):
             one, other = self._apart[-1]
@@ -787,6 +788,17 @@ class InTurns:
             self._other += 1
             if len(self._pairs) < _PAIRS:
                 self._pairs.append((_Said(line, said.step, text), said))
+
+
+def _keep_step(pairs: Sequence[tuple[_Said, _Said]]) -> bool:
+    """Return True if the lines of nearly all pairs were written in the same second, and differ in nothing but decimal
+    numbers: as those of ranks, which wait for one another."""
+    same = sum(_second_and_words(one.text) == _second_and_words(other.text) for one, other in pairs)
+    return same >= _MOSTLY * len(pairs) and bool(_CLOCKS.search(pairs[-1][0].text))
+
+
+def _second_and_words(text: str) -> tuple[list[str], list[str]]:
+    return _CLOCKS.findall(text), [word for word in _words(text) if "." not in word]
 
 
 def _draw(*said: _Said) -> bool:
