@@ -478,7 +478,7 @@ class Declared(_Table, frozen=True):
     zone: str = ""
     steps: Literal["done", "index", "start"] = "done"
     epochs: Literal["none", "unknown"] = "none"
-    """Whether a step number that begins again may be of the next epoch, which no line names."""
+    """Meaning of a step number that begins again: `unknown` if it may be of the next epoch, which no line names."""
     time: Annotated[
         Time,
         Meta(

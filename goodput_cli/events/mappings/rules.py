@@ -375,7 +375,7 @@ def _counted_columns(declared: Declared, rule: DeclaredRule, numbers: Mapping[st
         if "of" in same and "epochs" in same:
             same["total"] = np.where(good, same["of"] * same["epochs"], 0)
     elif "of" in same:
-        return None  # the lines before each one tell its epoch
+        return None  # The lines before each one determine its epoch.
     good &= (step > 0) & (step <= MAX_STEP)
     if "total" in same:
         good &= step != same["total"]
@@ -611,7 +611,7 @@ def _step(declared: Declared, rule: DeclaredRule, fields: Mapping[str, str], run
 
 
 def _total_steps(said: ParsedEvent, fields: Mapping[str, str]) -> int | None:
-    """How many steps all of training takes, if a line states it."""
+    """Return the total number of steps of the training, if a line contains it."""
     epoch, of = (None, None) if said.running is None else (said.running.epoch, said.running.of)
     if (epoch, of) == (None, None):
         return _total(fields["total"]) if "total" in fields else None

@@ -58,16 +58,16 @@ class Drawn:
 
 @dataclass
 class _Shape:
-    """How the lines of a template draw a bar."""
+    """Positions at which the lines of a template contain the state of a bar."""
 
     prefix: bytes
     bar: int
     where: slice
-    """Where its total is."""
+    """Position of its total."""
     total: bytes
     done: slice
     clock: Sequence[slice]
-    """Where the parts of its clock are, the longest unit first."""
+    """Positions of the parts of its clock, the longest unit first."""
 
 
 class BarFinder:

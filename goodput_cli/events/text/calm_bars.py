@@ -35,7 +35,7 @@ class _Drawn:
     """Its first state."""
     done: int
     elapsed: int
-    """Those of its last state."""
+    """Count and clock of its last state."""
     stays: int
     """Seconds at its last state that stays."""
     begun: int = 1
@@ -94,7 +94,7 @@ class CalmBars:
         return (drawn.bar, count) if count else None
 
     def skip(self, hits: Iterator[Hit], lines: I64, done: int, elapsed: int) -> None:
-        """Skip states, the last of which waits. hits: that one. done, elapsed: of it."""
+        """Skip states; the last of them waits. hits: of the last one. done, elapsed: of the last one."""
         drawn = self._current
         assert drawn is not None
         self._leave_out(drawn)

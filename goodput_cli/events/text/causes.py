@@ -223,7 +223,7 @@ def ranks_in(text: str) -> tuple[int, ...]:
 
 @cache
 def shipped_rows() -> CauseRows:
-    """The rows of `causes.toml`."""
+    """Return the rows of `causes.toml`."""
     return CauseRows(tuple(_row(one, shipped_values()) for one in _shipped()["row"]))
 
 

@@ -19,7 +19,7 @@ class _Epoch:
     """Steps since the header."""
     total: int = 0
     again: int | None = None
-    """The place of a header that repeats or falls, though the epoch was not full and had steps."""
+    """Index of a header that repeats or falls although the epoch was not full and had steps."""
 
 
 def with_restarts_at_headers(log_lines: Sequence[LogLine]) -> list[LogLine]:
@@ -72,7 +72,7 @@ def _number_of(log_line: LogLine) -> int | None:
 
 
 def _announce(epoch: _Epoch, number: int, place: int) -> None:
-    """Take a header at a place."""
+    """Add a header at an index."""
     if epoch.number is not None and number <= epoch.number and 0 < epoch.count < epoch.total:
         epoch.again = place
     elif epoch.number != number:

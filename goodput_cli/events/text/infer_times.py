@@ -43,7 +43,7 @@ class InferredTimes:
     anew: tuple[int, ...] = ()
     """Lines where the clock of a process restarts."""
     naive_count: int = 0
-    """Lines whose time has no zone, of which `naive` contains the first ones."""
+    """Number of lines without a zone; `naive` contains the first ones."""
 
 
 def infer_times(
@@ -131,8 +131,8 @@ def _ends_behind(log_lines: Sequence[LogLine], instants: Sequence[int | None]) -
 
 
 def _naive(log_lines: Sequence[LogLine], dated: Sequence[Stamp | None]) -> tuple[tuple[int, ...], int]:
-    """The first lines whose time has no zone, and how many there are: those that say something; else one of those
-    between which they lie."""
+    """Return the first lines without a zone, and their number: lines with an event, otherwise one of those that bound
+    untimed events."""
     local = [
         log_line
         for log_line, stamp in zip(log_lines, dated, strict=True)
@@ -480,7 +480,7 @@ def _are_quarters(ns: I64, room: int) -> Mask:
 
 
 def _forward(naive: bool, ns: int) -> str:
-    """naive: whether the timestamp before the gap has no zone. ns: that timestamp."""
+    """Describe a clock set forward. naive: True if the timestamp before the gap has no zone. ns: that timestamp."""
     day = str(np.datetime64(ns // NS_PER_DAY, "D"))
     night = ns // NS_PER_DAY % 7 == _SUNDAY and ns % NS_PER_DAY < _NIGHT
     if naive and night and any(low <= int(day[5:7]) <= high for low, high in _SPRING):

@@ -62,7 +62,7 @@ def _keeps_stretches(source: CollectedSource) -> bool:
 
 
 def _is_counted(running: Running | None) -> bool:
-    """Return True if other lines have to be known to tell the step or the time of a line."""
+    """Return True if the step or time of a line depends on other lines."""
     return running is not None and running != Running(running.epoch or 0, running.of)
 
 
@@ -72,6 +72,6 @@ def _is_compared(log_line: LogLine, interval: str) -> bool:
 
 
 def _has_one_fraction(log_lines: list[LogLine]) -> bool:
-    """Return True if somebody may have invented the fractions of seconds."""
+    """Return True if the fractions of seconds may be invented."""
     times = [one.stamp.ns for one in log_lines if one.stamp is not None]
     return have_one_fraction(times) and times[0] % NS_PER_SECOND != 0

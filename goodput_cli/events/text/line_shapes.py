@@ -1,4 +1,4 @@
-"""Lines of a block that differ in nothing but digits, found together: of a few lines it is decided what they are."""
+"""Find lines of a block that differ only in digits together, and classify them by a few of them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from goodput_cli.events.text.lines import Lines
 FEWEST = 4
 """Fewer lines of one length are read one by one."""
 _SHAPES = 16
-"""So many shapes of one length are told apart in a block."""
+"""Maximum number of shapes of one length in a block."""
 _SAMPLES = 3
-"""So many lines of one length are looked at to find one that matters."""
+"""Number of lines of one length that are tested to find a relevant one."""
 _LONGEST = 1024
 _MOST = 8192
 MASK = bytes.maketrans(b"123456789", b"000000000")
 
 
 class Shape(Protocol):
-    """What lines that differ in nothing but digits are."""
+    """A class of lines that differ only in digits."""
 
     @property
     def prefix(self) -> bytes:
-        """The characters at their beginning that are equal, digits among them."""
+        """Return the characters at their beginning that are equal, including digits."""
 
 
 OneShape = TypeVar("OneShape", bound=Shape)
@@ -46,8 +46,8 @@ class LineShapes(Generic[OneShape]):
     def __init__(
         self, prefix_of: Callable[[bytes, bytes], int | None], make: Callable[[bytes], OneShape | None]
     ) -> None:
-        """prefix_of: how many characters the prefix of a line has; None for lines that do not matter. Its second
-        argument is the line with its digits masked. make: the shape of a line."""
+        """prefix_of: returns the length of the prefix of a line; None for irrelevant lines. Its second argument is the
+        line with its digits masked. make: returns the shape of a line."""
         self._prefix_of, self._make = prefix_of, make
         self._prefixes: dict[bytes, int | None] = {}
         """By the line with its digits masked."""

@@ -204,11 +204,11 @@ class Stretch:
     rise by one stride."""
 
     event: ParsedEvent
-    """Of each, but for the step, its time and what was measured."""
+    """Event of each record, except step, time and measurements."""
     stream: str
     zone: Zone
     whole: bool
-    """Of the timestamps."""
+    """Precision of the timestamps."""
     line: I64
     ns: I64
     """The timestamps, as written."""
@@ -222,7 +222,7 @@ class Stretch:
     time: I64
     """ns since 1970 UTC; 0 until the records are placed."""
     next_line: int
-    """Of the record behind the last one, which is a log line."""
+    """Line of the record after the last one, which is a log line."""
     next_ns: int
     next_time: int = 0
 

@@ -29,7 +29,7 @@ class _Run:
     last: LogLine | None = None
     """Its last record."""
     totals: dict[str, set[int]] = field(default_factory=lambda: {"steps": set(), "epochs": set()})
-    """How many steps, and epochs, its lines say that it takes."""
+    """Total numbers of steps and epochs in its lines."""
     epoch: int | None = None
     """The last epoch that a line names, from 0."""
 
@@ -65,12 +65,12 @@ class _Run:
 
 
 def ends_of_runs(log_lines: Sequence[LogLine], died: Callable[[int, int], bool]) -> Iterator[LogLine]:
-    """Yield the end of each run of one source that another run follows: its steps begin again at their first number,
-    without the load of a checkpoint, and they had come to their total without a death behind it, or the next total
-    that is known is another one.
+    """Yield the end of each run of one source that another run follows.
 
-    log_lines: events of one source; died: whether a process died between two lines. Nothing is yielded for an end that
-    a line states."""
+    The next run's steps begin at their first number again, without a checkpoint load, and the run had reached its total
+    without a death after it, or the next known total differs. Ends that a line states are not repeated. log_lines:
+    events of one source. died: returns True if a process died between two lines.
+    """
     runs = _runs(sorted(log_lines, key=lambda one: one.line))
     for at, run in enumerate(runs[:-1]):
         following = next((one for one in runs[at + 1 :] if one.has_total), runs[-1])
@@ -132,16 +132,15 @@ _SAVES = (EventType.SAVE, EventType.SAVED)
 
 
 def starts_of_saves(log_lines: Sequence[LogLine], shown: Sequence[LogLine]) -> Iterator[LogLine]:
-    """Yield a start for each process that saves again from the first saved step, in a source without records of steps.
-
-    The process began behind the longest silence before that save. log_lines: events of one source; shown: its other
-    lines with a time."""
+    """Yield a start for each process that saves again from the first saved step, in a source without step records. The
+    process began after the longest silence before that save. log_lines: events of one source. shown: its other timed
+    lines."""
     if any(said(one).type in (EventType.STEP, EventType.STEP_START) for one in log_lines):
         return
     first: dict[EventType, int] = {}
     last: dict[EventType, int] = {}
     ordered = sorted([*log_lines, *shown], key=lambda one: one.line)
-    since = 0  # the place of the last save
+    since = 0  # Index of the last save.
     for place, log_line in enumerate(ordered):
         one = log_line.event
         if one is None or one.type not in _SAVES or one.step is None:
@@ -156,7 +155,7 @@ def starts_of_saves(log_lines: Sequence[LogLine], shown: Sequence[LogLine]) -> I
 
 
 def _behind_silence(log_lines: Sequence[LogLine]) -> LogLine:
-    """Return the line behind the longest time between two lines with a timestamp."""
+    """Return the line after the longest time between two timestamped lines."""
     stamped = [one for one in log_lines if one.stamp is not None]
     last = log_lines[-1]
     return max(pairwise(stamped), key=lambda pair: pair[1].time - pair[0].end, default=(last, last))[1]

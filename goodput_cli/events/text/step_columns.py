@@ -1,6 +1,6 @@
-"""Records of steps of a block as columns: lines that differ in nothing but digits have their numbers at one place.
+"""Read step records of a block as columns: lines that differ only in digits have their numbers at the same positions.
 
-A template is decided once: by one of its lines, whose content as columns has to equal what its rule reads in it.
+A template is tested once with one of its lines, whose columns must equal the result of its rule.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LAST_SECOND = 60
 
 
 class FieldColumns:
-    """The fields of lines of one template. Numbers that are not written as digits with a point are None."""
+    """Fields of lines of one template. Numbers other than digits with a point are None."""
 
     def __init__(self, text: str, fields: Fields, take: Any) -> None:
         """text: one of the lines. take: returns uint8[n, stop - start], the characters from start to stop."""
@@ -52,7 +52,7 @@ class FieldColumns:
         return self._fields.places.get(name) is not None
 
     def place(self, name: str) -> slice:
-        """Return the place of a field that the lines contain."""
+        """Return the position of a field in the lines."""
         place = self._fields.places[name]
         assert place is not None
         return place
@@ -68,7 +68,7 @@ class FieldColumns:
         return None if found is None or found[1] is not None else found[0]
 
     def decimal(self, place: slice) -> F64 | None:
-        """Return the numbers at a place, each the float64 that is nearest to what is written."""
+        """Return the numbers at a position, each the nearest float64 to the written value."""
         found = self._digits(place)
         if found is None:
             return None
@@ -90,7 +90,7 @@ class FieldColumns:
         return us_column(1.0 / values)
 
     def _digits(self, place: slice) -> tuple[I64, int | None] | None:
-        """Return the numbers without their points, and how many digits stand behind those; None: they have none."""
+        """Return the numbers without their points, and the number of digits after these; None without digits."""
         text = self.text[place]
         at = [column for column, char in enumerate(text) if char.isdigit()]
         if not text.isascii() or len(at) > _DIGITS or not _NUMBER.fullmatch(masked(text)):
@@ -113,16 +113,16 @@ class StepColumns:
 
     step: I64
     good: Mask
-    """Whether the rule reads a record in the line; all else of its row is only then of use."""
+    """True if the rule reads a record in the line; only then is the rest of its row valid."""
     step_time: I64 | None = None
     same: dict[str, I64] = field(default_factory=dict)
-    """The same in all records of a stretch: `total` (steps), `epochs`, `epoch`, `of` (steps of an epoch)."""
+    """Values common to all records of a stretch: `total` (steps), `epochs`, `epoch`, `of` (steps of an epoch)."""
     metrics: dict[str, F64] = field(default_factory=dict)
     """NaN where the line contains none."""
 
 
 class Kind(NamedTuple):
-    """What records of steps have in common that may stand in one stretch."""
+    """Common properties of step records in one stretch."""
 
     event: ParsedEvent
     stream: str
@@ -163,7 +163,7 @@ class Records:
 
 
 class _Shape(NamedTuple):
-    """How the lines of a template become records."""
+    """Conversion of the lines of a template to records."""
 
     template: Template
     prefix: bytes
@@ -182,7 +182,7 @@ class StepFinder:
         self._events: list[Kind] = []
 
     def find(self, block: Lines) -> Records | None:
-        """Return the records in a block, of lines that no carriage return parts; None if there are none."""
+        """Return the records in a block, in lines that no carriage return separates; None if there are none."""
         found: list[tuple[I64, int, StepColumns, I64]] = []
         for lines, shape in self._shapes.alike(block, block.is_alone):
             columns = self._columns(block, lines, shape)

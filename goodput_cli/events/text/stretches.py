@@ -1,6 +1,6 @@
-"""Stretches of records of steps: where they are in a block, and where they have to be log lines again.
+"""Stretches of step records: their location in a block, and their conversion back to log lines.
 
-The first and last few records of a stretch are log lines, so that what stands next to them is decided as usual.
+The first and last few records of a stretch are log lines, so that lines next to them are handled as usual.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from goodput_cli.events.text.step_columns import Records
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_MINUTE, NS_PER_SECOND
 
 EDGE = 3
-"""So many records at each end of a stretch are log lines."""
+"""Number of records at each end of a stretch that are log lines."""
 _FEWEST = 4
 """Fewer inner records are log lines, too."""
 _FARTHEST = 30 * NS_PER_DAY
@@ -105,7 +105,7 @@ def _has_any(values: F64) -> bool:
 
 
 def expanded(log_lines: Iterable[LogLine], chosen: Collection[int] | None = None) -> list[LogLine]:
-    """Return log lines with the records of stretches among them. chosen: the places of stretches; None for all."""
+    """Return log lines with the records of stretches among them. chosen: indexes of stretches; None for all."""
     found: list[LogLine] = []
     for at, log_line in enumerate(log_lines):
         if log_line.inner is None or (chosen is not None and at not in chosen):
@@ -121,7 +121,7 @@ def has_stretches(log_lines: Iterable[LogLine]) -> bool:
 
 
 def apart_from_lines(log_lines: list[LogLine], lines: Iterable[int]) -> list[LogLine]:
-    """Return log lines without the stretches in which one of some lines stands."""
+    """Return log lines without the stretches that contain one of some lines."""
     ordered = sorted(lines)
     chosen = {
         at

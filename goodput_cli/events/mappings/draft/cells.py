@@ -15,9 +15,9 @@ from goodput_cli.arrays import F64, I64, Characters, Mask, blocks
 from goodput_cli.events.values import clock_seconds, decimal
 
 _WIDEST = 32
-"""Longer texts are no number that is read with others."""
+"""Maximum length of a number that is read together with others."""
 _EXACT = 15
-"""Numbers of so many digits are exact as float64, and so is their quotient by a power of ten."""
+"""Numbers of this many digits are exact as float64, and so is their quotient by a power of ten."""
 _WHOLE = re.compile(r"\+?\d{1,15}(?:\.0+)?", re.ASCII)
 _ZERO, _COMMA, _DOT, _PLUS, _MINUS = map(ord, "0,.+-")
 
@@ -33,7 +33,7 @@ class Texts:
 
     @property
     def first(self) -> str:
-        """The first text."""
+        """Return the first text."""
         return self.texts[0]
 
     def take(self, rows: I64) -> Texts:
@@ -42,7 +42,7 @@ class Texts:
 
     @cached_property
     def whole(self) -> I64 | None:
-        """int64[n]: the texts as whole numbers; None if some are none."""
+        """Return the texts as integers, int64[n]; None if some are not."""
         found = [text.replace(",", "") for text in self.texts]
         if not all(map(_WHOLE.fullmatch, found)):
             return None
@@ -50,7 +50,7 @@ class Texts:
 
     @cached_property
     def numbers(self) -> F64:
-        """float64[n]: the texts as numbers, a clock such as 1:02:03 in seconds; nan for other texts."""
+        """Return the texts as numbers, float64[n], a clock such as 1:02:03 in seconds; nan for other texts."""
         return np.array([_number(text) for text in self.texts], dtype=np.float64)
 
 
@@ -68,12 +68,12 @@ class Cells(Texts):
 
     @property
     def first(self) -> str:
-        """The first text."""
+        """Return the first text."""
         return self._text(0)
 
     @cached_property
     def texts(self) -> Sequence[str]:  # type: ignore[override]
-        """All texts."""
+        """Return all texts."""
         return [self._text(row) for row in range(len(self))]
 
     def take(self, rows: I64) -> Cells:
@@ -82,7 +82,7 @@ class Cells(Texts):
 
     @cached_property
     def whole(self) -> I64 | None:
-        """int64[n]: the texts as whole numbers; None if some are none."""
+        """Return the texts as integers, int64[n]; None if some are not."""
         if not _WHOLE.fullmatch(self.first.replace(",", "")):
             return None
         parsed = self.parsed()
@@ -93,7 +93,7 @@ class Cells(Texts):
 
     @cached_property
     def numbers(self) -> F64:
-        """float64[n]: the texts as numbers, a clock such as 1:02:03 in seconds; nan for other texts."""
+        """Return the texts as numbers, float64[n], a clock such as 1:02:03 in seconds; nan for other texts."""
         if self.whole is not None:
             return self.whole.astype(np.float64)
         parsed = self.parsed()
@@ -104,7 +104,7 @@ class Cells(Texts):
         return found
 
     def parsed(self) -> ParsedDigits:
-        """The texts as digits."""
+        """Return the texts as digits."""
         return parse(self._data, self._begin, self._end)
 
 
@@ -117,12 +117,12 @@ def cells_of(texts: Sequence[str]) -> Cells:
 
 @dataclass(frozen=True)
 class ParsedDigits:
-    """Texts as decimal numbers: digits without the dot, how many of them are behind it, and the sign."""
+    """Texts as decimal numbers: digits without the dot, number of digits after it, and sign."""
 
     digits: I64
     scale: NDArray[np.int8]
     negative: Mask
-    """Whether a minus sign is before them."""
+    """True if a minus sign precedes them."""
     good: Mask
     """bool[n]: whether a text is such a number, and an exact one."""
 
@@ -133,7 +133,7 @@ class ParsedDigits:
 
 
 def parse(data: bytes, begin: I64, end: I64) -> ParsedDigits:
-    """Return the numbers between places of some bytes."""
+    """Return the numbers between positions of some bytes."""
     view = np.frombuffer(data, dtype=np.uint8)
     parts = [_parsed(view, begin[start:stop], end[start:stop]) for start, stop in blocks(len(begin))]
     parts = parts or [_parsed(view, begin, end)]

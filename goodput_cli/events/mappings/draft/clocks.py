@@ -25,7 +25,7 @@ UNIX_TIME = re.compile(r"(?<![\w.])1[4-9]\d{8}(?:\d{3})?(?:\.\d{1,9})?(?![\w.])"
 _MAY_HAVE_TIME = re.compile(r"\d:\d\d|\d{6}", re.ASCII)
 _TRIED, _BEFORE, _SHARE = 400, 40, 0.2
 _CLOSING = " \t])}>|."
-"""Behind a timestamp at the end of a text."""
+"""Closing characters after a timestamp at the end of a text."""
 _LEVEL = r"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE|[DIWE](?=[\] ]))"
 _LOGGER = (
     r"(?:[A-Za-z_]\w*(?:[.:][A-Za-z_<]\w*>?)+(?::\d+)?|[\w./-]+\.py(?::\d+|:\w+)*|__\w+__|root"

@@ -1,4 +1,4 @@
-"""What a mapping reads of steps, as columns: lines that differ in nothing but digits are read together."""
+"""Read the steps of a mapping as columns: lines that differ only in digits are read together."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from goodput_cli.events.values import epoch_column
 
 _STEPS = (EventType.STEP, EventType.STEP_START)
 _FEW = 4
-"""So many lines are read one by one sooner than together."""
+"""Minimum number of lines for which reading them together is faster."""
 _FIELDS = frozenset(("step", "epoch", "of", "each", "elapsed"))
 _LONGEST_DURATION = 1e9
 _S = 10**9
@@ -35,17 +35,17 @@ class StepColumns(NamedTuple):
     """Entries that are read as steps."""
 
     rows: I64
-    """int64[n]: their rows, ascending."""
+    """Their rows, ascending, int64[n]."""
     done: I64
-    """int64[n]: how many steps are done."""
+    """Number of completed steps, int64[n]."""
     has_done: Mask
-    """bool[n]: whether that is known."""
+    """True if that is known, bool[n]."""
     each: F64
-    """float64[n]: seconds of one step; nan: unknown."""
+    """Seconds per step, float64[n]; nan: unknown."""
     elapsed: I64
-    """int64[n]: ns since the clock in the line began; NO_TIME: it has none."""
+    """Time (ns) since the clock in the line began, int64[n]; NO_TIME if it has none."""
     of: I64
-    """int64[n]: of how many steps it is one; -1: unknown."""
+    """Total number of steps, int64[n]; -1: unknown."""
 
     def take(self, kept: Mask | Rows) -> StepColumns:
         """Return some of the entries."""
@@ -57,7 +57,7 @@ class StepColumns(NamedTuple):
 
 
 def step_columns(found: Iterable[tuple[int, ParsedEvent]]) -> StepColumns:
-    """Return what was read in single entries. found: the row of each."""
+    """Return the steps read in single entries. found: the row of each."""
     rows = [_columns_of(row, said) for row, said in found]
     kinds = (np.int64, np.int64, np.bool_, np.float64, np.int64, np.int64)
     columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
@@ -184,7 +184,7 @@ def _fields_of_records(rule: RecordRule, entries: Entries, rows: Rows) -> Mappin
 
 
 def _read_single(made: Mapped, entries: Entries, rows: Iterable[int]) -> Iterator[tuple[int, ParsedEvent]]:
-    """Yield what is read as steps, entry by entry. The time of an entry is known, and is not looked for again."""
+    """Yield the steps of entries one by one. The time of an entry is known and is not read again."""
     reader = FirstRule(made.lines)
     for row in rows:
         rule, said = _read_entry(made, reader, entries[row])
@@ -193,7 +193,7 @@ def _read_single(made: Mapped, entries: Entries, rows: Iterable[int]) -> Iterato
 
 
 def _read_entry(made: Mapped, reader: FirstRule[DeclaredLineRule], one: Entry) -> tuple[int, ParsedEvent | None]:
-    """Return the number of the rule that reads an entry, and what it says; (-1, None): none does."""
+    """Return the index of the rule that matches an entry, and its event; (-1, None) if none matches."""
     if not made.lines or len(one.text) < len(one.line):
         read = read_line(made, one.line)
         return (-1, None) if read is None else (read.rule, read.event)
@@ -231,7 +231,7 @@ def _read_together(declared: Declared, kind: _Kind, entries: Entries) -> tuple[S
 
 
 def _whole(cells: Cells, good: Mask) -> I64:
-    """int64[n]: whole numbers. good: False where a text is none."""
+    """Return integers, int64[n]. good: set to False for invalid texts."""
     parsed = cells.parsed()
     found, rest = np.divmod(parsed.digits, parsed.power)
     good &= parsed.good & ~parsed.negative & (rest == 0)
@@ -239,7 +239,7 @@ def _whole(cells: Cells, good: Mask) -> I64:
 
 
 def _duration(name: str, rule: DeclaredRule, cells: Cells, good: Mask) -> I64:
-    """int64[n]: durations in ns. good: False where a text is none."""
+    """Return durations in ns, int64[n]. good: set to False for invalid texts."""
     parsed = cells.parsed()
     unit = rule.seconds_a_unit(name)
     good &= parsed.good & ~parsed.negative & (unit > 0)

@@ -219,7 +219,7 @@ def are_whole_seconds(ns: I64) -> bool:
 
 
 def has_values(column: I64, least: int) -> bool:
-    """Return True if a column has so many different values at least. Mostly its begin shows it."""
+    """Return True if a column has at least `least` different values. Its begin mostly shows it."""
     return any(len(np.unique(some)) >= least for some in (column[:_FEW], column))
 
 
@@ -248,7 +248,7 @@ class Log:
 
     @cached_property
     def wordings(self) -> I64:
-        """int64[n]: the number of the group of each entry; -1 without one."""
+        """Return the index of the group of each entry, int64[n]; -1 without one."""
         found = np.full(len(self.entries), -1, dtype=np.int64)
         for number, group in enumerate(self.groups):
             found[group.rows] = number

@@ -15,7 +15,7 @@ from goodput_cli.sources.base import RawBatch, ReadContext, source_for
 
 _NEWLINE, _RETURN, _BLANK = ord("\n"), ord("\r"), ord(" ")
 HEAD_LINES = 100
-"""So many lines tell what a file is."""
+"""Number of lines that determine the type of a file."""
 
 
 class Spans(NamedTuple):

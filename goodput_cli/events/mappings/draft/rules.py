@@ -111,8 +111,8 @@ def step_rules(log: Log, guess: StepGuess, more: int) -> list[Rule]:
 
 
 def _totals(log: Log, guess: StepGuess) -> dict[int, str]:
-    """The columns of the lines of steps that state how many steps, or epochs, all of training takes, with the number of
-    the epoch where steps go on from one to the next."""
+    """Return the columns of step lines with the total of steps or epochs, and with the epoch if steps continue across
+    epochs."""
     if log.records:
         return {}
     columns, of = guess.group.columns, guess.column.of
@@ -132,19 +132,19 @@ def _totals(log: Log, guess: StepGuess) -> dict[int, str]:
 
 
 def numbered_epoch(group: Group) -> int | None:
-    """The column of the number of an epoch of how many: `Epoch 3/50`; None: there is none."""
+    """Return the column of an epoch with a total: `Epoch 3/50`; None if there is none."""
     of_epochs = (at for at, one in enumerate(group.columns) if names_epoch_in(one) and one.of is not None)
     return next((at for at in of_epochs if group.columns[group.columns[at].of or 0].whole is not None), None)
 
 
 def _first_epoch(group: Group, at: int) -> list[str]:
-    """The key of the number of the first epoch, unless it is 1."""
+    """Return the key for the number of the first epoch, unless it is 1."""
     whole = group.columns[at].whole
     return ["epoch = { first = 0 }"] if whole is not None and whole.min() == 0 else []
 
 
 def total_rule(log: Log, group: Group, at: int, words: int) -> Rule:
-    """The rule of other lines that state how many epochs there are. at: the column of the epoch."""
+    """Return the rule for other lines with the total of epochs. at: column of the epoch."""
     names = {at: "epoch:int", group.columns[at].of or 0: "epochs:int"}
     return line_rule(log, "alive", group, names, _first_epoch(group, at), words)
 

@@ -1,4 +1,4 @@
-"""The steps that an inferred rule reads over a whole log: records of one process, and what lies between them."""
+"""Collect the steps that an inferred rule reads from a whole log: records of one process, and the time between them."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from goodput_cli.events.mappings.rules import Mapped
 
 _S = 10**9
 _LONG_PACES, _LONG = 5, 10.0
-"""Silence is over so many paces, and seconds."""
+"""Ratio to the usual distance, and seconds, from which silence is long."""
 _TRACEBACK = re.compile(r"^Traceback \(most recent call last\)|\bcore dumped\b|^Segmentation fault")
 
 
 @dataclass(frozen=True)
 class Steps:
-    """The records of the process that has most of them. Of n records, arrays have what lies before each."""
+    """Records of the process with the most. For n records, arrays contain what precedes each."""
 
     entries: Entries
-    """Those of the log."""
+    """Entries of the log."""
     columns: StepColumns
-    """What the rule read in its records."""
+    """Columns of its records."""
     others: int
-    """Records of other processes."""
+    """Number of records of other processes."""
     read: I64
-    """int64: the places of all lines that the rule reads, ascending."""
+    """Indexes of all matched lines, ascending, int64."""
     by_lines: bool = False
-    """Whether lines say how long their steps took, as was proven."""
+    """True if lines contain proven step times."""
     ends: tuple[int, ...] = ()
-    """Places where a process ended, by a line that says so or a traceback, or where another one began."""
+    """Indexes where a process ended, according to a line or a traceback, or another one began."""
     heads: tuple[int, ...] = ()
     """Places of the first lines of processes, and of the last records of runs."""
     epochs: frozenset[int] = frozenset()
-    """The records, by number, with which an epoch begins, where lines count within epochs."""
+    """Indexes of records that begin an epoch, if lines count within epochs."""
 
     def __len__(self) -> int:
         return len(self.columns.rows)
@@ -53,64 +53,66 @@ class Steps:
 
     @cached_property
     def places(self) -> I64:
-        """int64[n]: the places of records."""
+        """Return the indexes of records, int64[n]."""
         return self.entries.places[self.columns.rows]
 
     @property
     def done(self) -> I64:
-        """int64[n]: how many steps are done."""
+        """Return the number of completed steps, int64[n]."""
         return self.columns.done
 
     @property
     def each(self) -> F64:
-        """float64[n]: seconds of one step, by its line; nan: it does not contain them."""
+        """Return the seconds per step in the lines, float64[n]; nan if not logged."""
         return self.columns.each
 
     @cached_property
     def stamps(self) -> I64:
-        """int64[n]: the times of records, by their timestamps."""
+        """Return the timestamps of records, int64[n]."""
         return self.entries.ns[self.columns.rows]
 
     @cached_property
     def ns(self) -> I64:
-        """int64[n]: when a record was, by its timestamp, or else since the clock in its line began."""
+        """Return the time of each record by timestamp, otherwise since the clock in its line began, int64[n]."""
         return np.where(self.stamps == NO_TIME, self.columns.elapsed, self.stamps)
 
     @cached_property
     def stride(self) -> tuple[int, int]:
-        """By how many steps records are mostly apart, and how often."""
+        """Return the usual number of steps between records, and its count."""
         return usual_stride(self.done)
 
     @cached_property
     def ahead(self) -> I64:
-        """int64[n]: by how many steps a record is above that before it; of the first 0."""
+        """Return the increase of each record over the previous one, int64[n]; 0 for the first."""
         return np.diff(self.done, prepend=self.done[:1])
 
     @cached_property
     def falls(self) -> list[int]:
-        """The records, by number, that are the first of a life: their step is below that before."""
+        """Return the indexes of records that begin an attempt: their step is below the previous one."""
         return [at for at in np.flatnonzero(self.ahead <= 0).tolist() if at]
 
     @cached_property
     def passed(self) -> F64:
-        """float64[n]: seconds between a record and that before it; nan where one has no time, or a clock fell."""
+        """Return the seconds between each record and the previous one, float64[n]; nan if one has no time, or a clock
+        fell."""
         times = np.where(self.ns == NO_TIME, -1, self.ns)
         before = np.append(-1, times[:-1])
         return np.where((times >= before) & (before >= 0), (times - before) / _S, math.nan)
 
     @cached_property
     def usual(self) -> float | None:
-        """Seconds that a step usually takes, by stamps or a clock."""
+        """Return the usual step time in seconds, by timestamps or a clock; None if unknown."""
         return usual_step(self.ns, self.done)
 
     @cached_property
     def coarse(self) -> bool:
-        """Whether stamps are known to the second only."""
+        """Return True if timestamps have a precision of seconds."""
         return are_whole_seconds(self.ns)
 
     @cached_property
     def gaps(self) -> F64:
-        """float64[n]: seconds between a record and that before it beyond what its steps take; nan between lives."""
+        """Return the seconds between each record and the previous one beyond its steps, float64[n]; nan between
+        attempts."""
         usual = math.nan if self.usual is None else self.usual
         each = np.where(np.isnan(self.each), usual, self.each) if self.by_lines else np.full(len(self), usual)
         of_one_process = (self.ahead > 0) & ~self.ended[:-1]
@@ -118,14 +120,14 @@ class Steps:
 
     @cached_property
     def ended(self) -> Mask:
-        """bool[n + 1]: whether a line before a record says that its process ended."""
+        """Return True for each record before which a line reports the end of its process, bool[n + 1]."""
         before = np.searchsorted(self.ends, self.places)
         return np.diff(before, prepend=before[:1], append=before[-1:]) > 0
 
     @cached_property
     def passages(self) -> Mask:
-        """bool[n + 1]: whether a process may have begun before a record: it is the first or none, steps fall, a process
-        ended, or nothing was recorded for long."""
+        """Return True for each record before which a process may have begun, bool[n + 1]: the first and after the last,
+        if steps fall, a process ended, or nothing was recorded for long."""
         pace = self.ahead * (math.nan if self.usual is None else self.usual)
         found = (self.ahead <= 0) | (self.passed > np.maximum(_LONG_PACES * pace, _LONG))
         return np.append(found, True) | self.ended
@@ -142,11 +144,11 @@ class Steps:
         return [int(self.places[at - 1]) for at in self.falls if int(self.done[at - 1]) in totals]
 
     def following(self, place: int) -> int:
-        """The record behind a place; n where there is none."""
+        """Return the index of the record after a line; n if there is none."""
         return int(np.searchsorted(self.places, place, side="right"))
 
     def after(self, group: Group) -> list[int]:
-        """Of each line of a group the record behind it."""
+        """Return the index of the record after each line of a group."""
         found: list[int] = np.searchsorted(self.places, group.places, side="right").tolist()
         return found
 
@@ -157,8 +159,8 @@ def no_steps(log: Log) -> Steps:
 
 
 def steps_of(made: Mapped, log: Log, guess: StepGuess) -> Steps:
-    """What a rule reads of steps, and how the number of an epoch that other lines name counts. A number that comes
-    again is the same state."""
+    """Return the steps that a rule reads, completed with epochs from other lines. A repeated number is the same
+    state."""
     found = read_columns(made, log.entries)
     places = log.entries.places[found.rows]
     if guess.carried is not None or guess.counts_epochs:
@@ -174,7 +176,7 @@ def steps_of(made: Mapped, log: Log, guess: StepGuess) -> Steps:
 
 
 def _epochs(records: StepColumns, entries: Entries, guess: StepGuess) -> frozenset[int]:
-    """The records, by number, with which an epoch begins."""
+    """Return the indexes of records that begin an epoch."""
     if guess.epoch is None and guess.carried is None:
         return frozenset()
     values = guess.column.whole
@@ -186,9 +188,11 @@ def _epochs(records: StepColumns, entries: Entries, guess: StepGuess) -> frozens
 
 
 def _no_echo(records: StepColumns, entries: Entries) -> Mask:
-    """bool[n]: whether a record is not the same state again: the number just before, or one that another rank, which no
-    prefix names, recorded sooner than two steps take before. Without stamps the same number is the same state if
-    nothing was said between the two."""
+    """Return True for records that are not a repeated state, bool[n].
+
+    A repetition has the same number, or one that another rank without prefix recorded within the time of two steps.
+    Without timestamps, the same number is a repetition if nothing was logged in between.
+    """
     kept = np.ones(len(records.rows), dtype=np.bool_)
     done, stamps = records.done, entries.ns[records.rows]
     below = np.append(False, done[1:] <= np.maximum.accumulate(done)[:-1])
@@ -218,7 +222,7 @@ def _no_echo(records: StepColumns, entries: Entries) -> Mask:
 
 
 def died_at(log: Log) -> Iterator[int]:
-    """The places of lines with which a traceback begins, or a process dies."""
+    """Return the indexes of lines that begin a traceback, or with which a process dies."""
     entries = log.entries
     if not isinstance(entries, TextEntries):
         return

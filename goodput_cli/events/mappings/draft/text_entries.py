@@ -1,5 +1,5 @@
-"""Lines of text as entries: those that differ in nothing but digits are looked at once, and their times and values are
-read at the same places."""
+"""Read lines of text as entries: lines that differ only in digits are analyzed once, and their times and values are
+read at the same positions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from goodput_cli.events.text.templates import prefix_length
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 LONGEST = 600
-"""Characters of a text that are looked at."""
+"""Maximum number of characters read from a text."""
 _MOST_TEMPLATES = 8192
 _MASK = bytes.maketrans(b"123456789", b"0" * 9)
 _COLLECTED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(?P<fraction>\d{1,9}))?Z ", re.ASCII)
@@ -39,9 +39,9 @@ class SourceTexts(NamedTuple):
     begin: I64
     end: I64
     source: I64
-    """int64[n]: a number for the source of each."""
+    """A number for the source of each, int64[n]."""
     line: Callable[[int], tuple[str, str]]
-    """Gives the whole line in which a text is, and its FILE:LINE."""
+    """Returns the whole line of a text, and its FILE:LINE."""
     key: str = ""
     """The key of the text in JSON objects or rows; "": it is a line."""
 
@@ -62,26 +62,26 @@ _NO_DATE = DateBytes(-1, 0, 0)
 
 @dataclass(eq=False, slots=True)
 class TextTemplate:
-    """Texts that differ in nothing but digits, or a text that digits decide."""
+    """Texts that differ only in digits, or a single text whose digits decide how it is read."""
 
     key: str
-    """What is the same in all texts that differ in their values only."""
+    """Common part of all texts that differ only in their values."""
     cut: int
     """Bytes of the prefixes before the text."""
     length: int
-    """Bytes of the text without blanks behind it."""
+    """Bytes of the text without trailing blanks."""
     begin: int
     """Characters before the message."""
     values: tuple[tuple[int, int], ...]
-    """The places of the values, in bytes from the begin of the text."""
+    """Positions of the values, in bytes from the begin of the text."""
     span: tuple[int, int] | None
-    """The place of the time."""
+    """Position of the time."""
     date: DateBytes | None
-    """The place of the date; None: the time of each text is looked for."""
+    """Position of the date; None: the time of each text is searched."""
     stream: str | None
-    """The ranks and pods that the prefixes name; None: each prefix is read."""
+    """Ranks and pods in the prefixes; None: each prefix is read."""
     stamp: Stamp | None = None
-    """The time of a text that digits decide."""
+    """Time of a text whose digits decide how it is read."""
     is_shared: bool = True
 
 
@@ -93,7 +93,7 @@ class TextEntries(Entries):
         self.texts, self.templates, self.template = texts, templates, template
         cut = np.array([one.cut for one in templates], dtype=np.int64)
         self.begin: I64 = texts.begin[places] + cut[template]
-        """int64[n]: where the text of each entry begins in the bytes."""
+        """Position in the bytes where the text of each entry begins, int64[n]."""
         self.is_long: Mask = np.zeros(len(places), dtype=np.bool_)
         """bool[n]: whether the end of the text was left out."""
 
@@ -108,7 +108,7 @@ class TextEntries(Entries):
         return Entry(place, line, where, self.text(row), template.begin, template.span)
 
     def containing(self, texts: Iterable[str]) -> I64:
-        """int64[n]: the rows of entries that contain one of some texts, and of those that were shortened."""
+        """Return the rows of entries that contain one of some texts, and of shortened entries, int64[n]."""
         found = self.is_long.copy()
         for text in texts:
             starts = (one.start() for one in re.finditer(re.escape(text.encode()), self.texts.data))
@@ -117,7 +117,7 @@ class TextEntries(Entries):
         return np.flatnonzero(found)
 
     def cells(self, rows: I64, spans: I64) -> Cells:
-        """Return parts of the texts of some entries. spans: int64[n, 2], the bytes of each text."""
+        """Return parts of the texts of some entries. spans: byte ranges in the texts, int64[n, 2]."""
         begin = self.begin[rows]
         return Cells(self.texts.data, begin + spans[:, 0], begin + spans[:, 1])
 
@@ -129,8 +129,8 @@ class TextEntries(Entries):
 
 
 def log_of_text(lines: LogLines, changed: int, *, split: bool) -> Log:
-    """Return a log of lines of text, none of which is blank. changed: when its file was last written to (ns). split:
-    whether what a carriage return overwrote counts too."""
+    """Return a log of lines of text, none of which is blank. changed: modification time of its file (ns). split: True
+    if text overwritten after a carriage return counts too."""
     states = lines.states(split)
 
     def text(at: int) -> str:
@@ -157,8 +157,7 @@ def texts_in_bytes(
 
 
 def text_entries(texts: SourceTexts, clock: str, changed: int) -> TextEntries:
-    """Return texts as entries, without those that are blank behind their prefixes. clock: how their times are
-    written."""
+    """Return texts as entries, without those that are blank after their prefixes. clock: format of their times."""
     return _Reader(texts, clock).entries(changed)
 
 
@@ -191,7 +190,7 @@ class _Reader:
         return self._texts.data[int(self._texts.begin[place]) : int(self._texts.end[place])]
 
     def _read_templates(self) -> I64:
-        """int64[n]: the template of each text; -1: it is blank."""
+        """Return the template of each text, int64[n]; -1 if it is blank."""
         texts, known = self._texts, self._known
         found: list[int] = []
         for start, stop in blocks(len(texts.begin)):
@@ -219,7 +218,7 @@ class _Reader:
         return len(self._templates) - 1
 
     def _template_of(self, place: int, *, alone: bool = False) -> TextTemplate | None:
-        """Return the template of a text; None if it is blank. alone: whether it is that of this text only."""
+        """Return the template of a text; None if it is blank. alone: True for a template of this text only."""
         raw = self._raw(place).decode()
         line = bare(raw)
         text = line.text.rstrip()
@@ -255,8 +254,8 @@ class _Reader:
         return DateBytes(cut + bytes_of(text[: place.at]), len(text[place.fraction]), 0)
 
     def _looked_for(self, places: I64, template: I64) -> tuple[dict[int, Stamp | None], list[int]]:
-        """Return the times of texts whose date has no place, by row, and the rows whose time is at another place than
-        that of their template."""
+        """Return the times of texts whose date has no fixed position, by row, and the rows whose time is at another
+        position than in their template."""
         found: dict[int, Stamp | None] = {}
         moved: list[int] = []
         without_place = np.array([one.date is None for one in self._templates], dtype=np.bool_)
@@ -272,7 +271,7 @@ class _Reader:
         return found, moved
 
     def _placed(self, places: I64, template: I64) -> tuple[I64, list[int]]:
-        """Return int64[n], the times of texts whose date has a place, and the rows at which the date is none."""
+        """Return the times of texts whose date has a fixed position, int64[n], and the rows with an invalid date."""
         ns = np.full(len(places), NO_TIME)
         dates = np.array([one.date or _NO_DATE for one in self._templates], dtype=np.int64).reshape(-1, 3)
         rows = np.flatnonzero(dates[template, 0] >= 0)
@@ -284,7 +283,7 @@ class _Reader:
         return ns, rows[~good].tolist()
 
     def _add_times(self, ns: I64, stamps: dict[int, Stamp | None], changed: int) -> None:
-        """Add the times that were looked for; those without a year or a day get one."""
+        """Add the searched times; those without a year or a day get one."""
         timed = {row: stamp for row, stamp in stamps.items() if stamp is not None}
         if any(one.zone in (Zone.YEARLESS, Zone.DAYLESS) for one in timed.values()):
             placed = np.flatnonzero(ns != NO_TIME).tolist()
@@ -297,7 +296,7 @@ class _Reader:
         ns[list(timed)] = [one.ns for one in timed.values()]
 
     def _processes(self, found: TextEntries) -> I64:
-        """int64[n]: a number for the source of each entry and the ranks and pods that its prefixes name."""
+        """Return a number for the source of each entry and the ranks and pods in its prefixes, int64[n]."""
         streams: dict[str | bytes, int] = {"": 0}
         numbers = [
             streams.setdefault(one.stream, len(streams)) if one.stream is not None else -1 for one in found.templates
@@ -317,8 +316,8 @@ class _Reader:
 
 
 def dates_at(data: bytes, begin: I64, fraction: I64) -> tuple[I64, Mask]:
-    """Return int64[n], the times (ns) that begin at some bytes, such as 2026-03-01 10:00:00.123, and bool[n], whether
-    they are times. fraction: int64[n], the digits behind the second; 0: none."""
+    """Return the times (ns) at positions of some bytes, such as 2026-03-01 10:00:00.123, int64[n], and True for valid
+    ones, bool[n]. fraction: number of digits after the second, int64[n]."""
     minute = np.zeros(len(begin), dtype=np.int64)
     digits = parse(data, begin + 17, begin + 19)
     named = [parse(data, begin + first, begin + last).digits for first, last in _PARTS_OF_MINUTE]
@@ -339,7 +338,7 @@ _PARTS_OF_MINUTE = ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16))
 
 
 def _shortened(texts: SourceTexts) -> SourceTexts:
-    """Return texts without what is beyond the longest that is looked at."""
+    """Return texts without the characters beyond the limit."""
     long = np.flatnonzero(texts.end - texts.begin > LONGEST)
     end = texts.end.copy() if len(long) else texts.end
     for at in long.tolist():
@@ -366,7 +365,7 @@ def _without_colors(texts: SourceTexts) -> SourceTexts:
 
 
 def text_groups(entries: TextEntries) -> list[Group]:
-    """Return entries that differ in their values only, together; the most frequent first."""
+    """Return groups of entries that differ only in their values, the most frequent first."""
     keys: dict[str, int] = {}
     of_template = np.array([keys.setdefault(one.key, len(keys)) for one in entries.templates], dtype=np.int64)
     groups = [TextGroup(entries, rows) for rows in alike(of_template[entries.template]).values()]
@@ -374,24 +373,24 @@ def text_groups(entries: TextEntries) -> list[Group]:
 
 
 class TextGroup(Group):
-    """Lines that differ in their values only."""
+    """Lines that differ only in their values."""
 
     entries: TextEntries
 
     @cached_property
     def tokens(self) -> tuple[re.Match[str], ...]:  # type: ignore[override]
-        """What differs in the first line."""
+        """Return the values in the first line."""
         return tuple(TOKEN.finditer(self.first.text, self.first.begin))
 
     @cached_property
     def columns(self) -> Sequence[ValueColumn]:
-        """The values in which they differ."""
+        """Return the values in which they differ."""
         places = range(len(self.tokens))
         return [column_of(self.first, self.tokens, at, self.entries.column(self.rows, at)) for at in places]
 
     @cached_property
     def about(self) -> str:
-        """The words of the first, in small letters."""
+        """Return the text of the first entry in lowercase."""
         return plain(self.first.message)
 
 

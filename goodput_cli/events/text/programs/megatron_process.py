@@ -284,7 +284,7 @@ def _without_first_counted_twice(records: Sequence[LogLine], interval: int | Non
     For example, with an interval of 10, a run that resumes from 500 prints 501, and then 510 with the mean of all ten.
     """
     for at in range(len(records) - 1):
-        if records[at].inner is not None:  # the next record is none of these two
+        if records[at].inner is not None:  # The next record is neither of these two.
             continue
         first, second = records[at].event, records[at + 1].event
         before = last_of(records[at - 1])[1] if at else None
