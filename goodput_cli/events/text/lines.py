@@ -1,4 +1,4 @@
-"""Find and compare the lines of a block of text, and hold the rules that read them."""
+"""Find and compare the lines of a block of text, and define the rules that read them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIKE_A_STEP = rb"(?im)(?:^|[^a-z\n])(?:step|iter(?:ation)?)s?[ \t:=#\[(/]{1,4}(\
 UNREAD_STEPS = 3
 """Number of lines like steps, with different numbers, that cannot be a coincidence."""
 OTHER_STEPS = 20
-"""So many of them before the first step that a rule reads are of another program."""
+"""Number of such lines, before the first step read by a rule, that reveal another program."""
 LONGEST = 1 << 16
 """Maximum length of a line; longer ones are noise."""
 _NEWLINE, _RETURN, _BLANK, _BRACE, _QUOTE, _COLON, _CLOSING, _BEFORE_TIME = (ord(one) for one in '\n\r {":]T')
@@ -37,8 +37,8 @@ _COLLECTED, _NAMED, _DATE = 20, 64, 10
 
 
 def text_behind_bars(data: bytes, view: NDArray[np.uint8], starts: I64) -> I64:
-    """Return int64[n]: where text begins behind the bracket that closes a progress bar. A bar does not end its line, so
-    what another stream prints next is a line of its own. view: the same bytes. starts: where lines begin."""
+    """Return the positions of text after the closing bracket of a progress bar, int64[n]. A bar does not end its line,
+    so text that another stream prints next is a separate line. view: the same bytes. starts: begins of lines."""
     if b"it/s" not in data and b"s/it" not in data:
         return np.empty(0, dtype=np.int64)
     closed = np.flatnonzero((view[:-1] == _CLOSING) & (view[1:] > _BLANK)) + 1
@@ -105,7 +105,7 @@ class Lines:
 
     @property
     def is_alone(self) -> Mask:
-        """bool[n]: whether no carriage return parts a line from another one."""
+        """Return True for lines that no carriage return separates from another one, bool[n]."""
         if not self.has_returns:
             return np.ones(len(self), dtype=np.bool_)
         alone: Mask = np.bincount(self.number, minlength=self.count)[self.number] == 1
@@ -135,22 +135,22 @@ class Lines:
             yield Hit(at, data[begin:end], masked[begin:end], number, first, overwritten)
 
     def columns(self, lines: I64, length: int, begin: int = 0) -> NDArray[np.uint8]:
-        """uint8[n, length]: so many bytes of lines, which all have them, from a column on."""
+        """Return bytes of lines from a column on, uint8[n, length]; all lines must have them."""
         return np.lib.stride_tricks.sliding_window_view(self._bytes, length)[self.start[lines] + begin]
 
     def masked_columns(self, lines: I64, length: int) -> NDArray[np.uint8]:
-        """uint8[n, length]: the bytes of lines that have this length, each digit replaced by 0."""
+        """Return the bytes of lines with this length, each digit replaced by 0, uint8[n, length]."""
         every = np.frombuffer(self.masked, dtype=np.uint8)
         return np.lib.stride_tricks.sliding_window_view(every, length)[self.start[lines]]
 
     @cached_property
     def masked(self) -> bytes:
-        """The block with each digit replaced by 0."""
+        """Return the block with each digit replaced by 0."""
         return self._data.translate(_MASK)
 
     @property
     def data(self) -> bytes:
-        """The bytes of the block."""
+        """Return the bytes of the block."""
         return self._data
 
     def find(self, text: bytes, begin: int, end: int) -> int:
@@ -158,15 +158,15 @@ class Lines:
         return self._data.find(text, begin, end)
 
     def texts(self, lines: I64, cut: int) -> Callable[[int], str]:
-        """Return what gives the text of each of some lines behind its first characters, which keeps no more of the
-        block than from the first to the last of them."""
+        """Return a function that gives the text of each line without its first characters; it keeps only the part of
+        the block from the first to the last line."""
         first = int(self.start[lines[0]])
         data = self._data[first : int(self.end[lines[-1]])]
         begins, ends = (self.start[lines] + cut - first).tolist(), (self.end[lines] - first).tolist()
         return lambda at: data[begins[at] : ends[at]].decode(errors="replace")
 
     def found(self, anchors: Any, without: I64 | None = None) -> I64:
-        """int64[n]: the lines, none too long, in which something is found. without: lines that are not looked at."""
+        """Return the lines that contain a match, int64[n], without too long ones. without: lines to skip."""
         pieces = [(0, len(self._data))] if without is None else self._pieces_without(without)
         starts = [match.start() for begin, end in pieces for match in anchors.finditer(self._data, begin, end)]
         places = np.array(starts, dtype=np.int64)

@@ -29,17 +29,17 @@ class _Writer:
     has_start: bool = False
     """True if a start line precedes the first record."""
     row: int = -1
-    """The place of the last record among the lines."""
+    """Index of the last record among the lines."""
     stride: int = 0
     """Steps between the last two records that rise."""
     loaded: bool = False
     """True if a checkpoint was loaded since the last record."""
     rollback: LogLine | None = None
-    """A line since the last record that names a rollback."""
+    """A line since the last record that reports a rollback."""
 
     def is_rollback(self, record: LogLine) -> bool:
-        """Return True if a record whose step does not rise belongs to the process of the last record: a line names a
-        rollback, the clock of the process continues, or a checkpoint is loaded without the start line of the first
+        """Return True if a record whose step does not rise belongs to the process of the last record: a rollback is
+        logged, the clock of the process continues, or a checkpoint is loaded without the start line of the first
         process."""
         last = self.last
         if last is None or (said(record).step or 0) > (said(last).step or 0):
@@ -50,9 +50,11 @@ class _Writer:
         return self.rollback is not None or goes_on or (self.loaded and self.has_start)
 
     def resumption(self, record: LogLine) -> LogLine | None:
-        """Return where a rollback that a line names led; None if no line does, or another one names the checkpoint.
+        """Return the step to which a logged rollback led; None if there is none, or another line contains the
+        checkpoint.
 
-        The step is known if the line names one from which the next record follows."""
+        The step is known if the line contains one from which the next record follows.
+        """
         line, last = self.rollback, self.last
         if line is None or last is None or self.loaded:
             return None
@@ -64,7 +66,7 @@ class _Writer:
         return LogLine(record.line, record.stream, None, event, time, time)
 
     def after(self, record: LogLine, row: int) -> _Writer:
-        """Return the state after a record at a place."""
+        """Return the state after a record at an index."""
         steps = (said(record).step or 0) - (0 if self.last is None else said(self.last).step or 0)
         return _Writer(record, self.has_start, row, steps if self.last is not None and steps > 0 else self.stride)
 
@@ -72,8 +74,9 @@ class _Writer:
 def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
     """Return the events of one source with two heartbeats of one process around each rollback.
 
-    Lines that name a rollback become heartbeats, too. A load after such a line takes the time since it. log_lines: in
-    order of time."""
+    Lines about a rollback become heartbeats, too. A load after such a line takes the time since it. log_lines: in order
+    of time.
+    """
     steps = next((said(one).format for one in log_lines if said(one).type is EventType.STEP), None)
     if steps is None:
         return [log_line for log_line in log_lines if said(log_line).type is not EventType.ROLLBACK]
@@ -82,7 +85,7 @@ def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
     signs: list[LogLine] = []
     latest = max(log_line.end for log_line in log_lines)
     rollback: LogLine | None = None
-    begun = -1  # the place of the last line with which a process began or ended
+    begun = -1  # Index of the last line with which a process began or ended.
     for row, log_line in enumerate(log_lines):
         one = said(log_line)
         writer = writers.setdefault((one.format, log_line.stream), _Writer())
@@ -108,7 +111,7 @@ def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
 
 
 def _since(rollback: LogLine, load: LogLine) -> LogLine:
-    """Return a load of which only a point is known, with the time since a line that names its rollback."""
+    """Return a load known only as a point, with the time since the line about its rollback."""
     is_point = said(load).edge is Edge.POINT and load.time == load.end and not said(load).took
     return replace(load, time=rollback.end) if is_point and not (load.odd or rollback.odd) else load
 
@@ -141,10 +144,11 @@ def stopped_after_saves(log_lines: Sequence[LogLine]) -> list[LogLine]:
 
 
 def without_starts_of_others(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """Return the events of one source, where a start that another process printed is only a sign of life.
+    """Return the events of one source, with starts printed by another process turned into activity.
 
-    The steps go on across it by their usual number, in their usual time: a process that began has to load and to
-    prepare first. log_lines: in order of time."""
+    Steps continue across such a start by their usual number, in their usual time: a new process would have to load and
+    prepare first. log_lines: in order of time.
+    """
     records: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     breaks = []
     for place, log_line in enumerate(log_lines):
@@ -193,15 +197,16 @@ def resumptions(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
 
 
 def unnamed_epochs(log_lines: Sequence[LogLine], formats: Collection[str]) -> Iterator[LogLine]:
-    """Yield a heartbeat at each record of some formats whose number begins again, at the next epoch or in another
-    process (accounting §7).
+    """Yield a heartbeat at each record of some formats whose count restarts, at the next epoch or in another process
+    (accounting §7).
 
-    No line shows which: nothing starts, ends or loads before it. Epochs end with the same number, so a number that is
-    exceeded elsewhere is none at which an epoch ended."""
+    The log does not show which: nothing starts, ends or loads before it. Epochs end with the same number, so a count
+    exceeded elsewhere is not the end of an epoch.
+    """
     counts: defaultdict[tuple[str, str], list[LogLine]] = defaultdict(list)
     falls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     last: dict[tuple[str, str], int] = {}
-    begun = -1  # the place of the last line with which a process began or ended
+    begun = -1  # Index of the last line with which a process began or ended.
     for place, log_line in enumerate(sorted(log_lines, key=lambda one: (one.end, one.line)) if formats else ()):
         one, key = said(log_line), (said(log_line).format, log_line.stream)
         if one.type is EventType.START or one.type in (*ENDS, *_LOADS):

@@ -71,7 +71,7 @@ class _Content:
     signs: list[UntimedRecoveryEvent] = field(default_factory=list)
     kinds: Mapping[int, Kind] = field(default_factory=dict)
     is_compared: bool = False
-    """Whether its lines were told apart by `kinds`."""
+    """True if its lines were compared by `kinds`."""
     losses: dict[int, float] = field(default_factory=dict)
     bars: CalmBars = field(default_factory=CalmBars)
 
@@ -82,7 +82,7 @@ class _Skipped(NamedTuple):
     records: Records
     inner: Inner
     lines: I64
-    """Those of the block."""
+    """Lines of the block."""
 
 
 class _Hits(NamedTuple):
@@ -101,7 +101,7 @@ class TextLines:
 
     by_line = True
     reads_columns = True
-    """Whether records of steps in a row are read as columns. False only in tests."""
+    """True to read consecutive step records as columns. False only in tests."""
 
     def __init__(self, rules: LineRules, source: str = "") -> None:
         self._rules = rules
@@ -182,7 +182,7 @@ class TextLines:
             read.placed += self._read_skipped(read, hit)
 
     def _read_states(self, read: _Content, found: _Hits, states: States, first: int) -> None:
-        """Read states of a bar, of which few have to be looked at one by one. first: the place of the first one."""
+        """Read states of a bar; only a few are read one by one. first: index of the first one."""
         at = 0
         while at < len(states.lines):
             ahead = self._skip_states(read, states, at)
@@ -192,7 +192,7 @@ class TextLines:
             at += ahead
 
     def _skip_states(self, read: _Content, states: States, at: int) -> int:
-        """Skip states of a bar from a place on; return how many were skipped."""
+        """Skip states of a bar from an index on; return the number of skipped ones."""
         if self._lost < _LOSSES or read.kinds:
             return 0
         ahead = read.bars.next_states(states.fields, states.done[at:], states.elapsed[at:])
@@ -217,7 +217,7 @@ class TextLines:
         return count
 
     def _read_each(self, read: _Content, found: _Hits, begin: int, end: int) -> None:
-        """Read the lines in which a literal was found from one place to another."""
+        """Read the lines with a literal, from one index to another."""
         hits = found.lines
         for place, hit in enumerate(read.block.hits(hits[begin:end]), begin):
             if self._worth >= BEGINS and not read.is_compared:
@@ -291,7 +291,7 @@ class TextLines:
         return without_records(TextPart(seen=self._observer.finish(), left_out=self._observer.dropped))
 
     def _unread_steps(self, block: Lines, first_line: int, said: dict[int, Sequence[ParsedEvent]]) -> dict[int, int]:
-        """The next few lines that look as if they were about steps, before the first that a rule reads."""
+        """Return the next few lines that look like steps, before the first one that a rule reads."""
         if self._unread is None:
             return {}
         read = [at for at, some in said.items() if any(counted_step(one) is not None for one in some)]

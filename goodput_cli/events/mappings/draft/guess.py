@@ -118,15 +118,15 @@ class StepGuess:
 
     @property
     def counted_alone(self) -> StepGuess:
-        """The same without epochs that no line names."""
+        """Return the guess without unnamed epochs."""
         values = self.column.whole
         if not self.counts_epochs or values is None:
             return self
         return replace(self, done=values, of=None, counts_epochs=False)
 
     def in_processes(self, begins: Sequence[int]) -> StepGuess:
-        """The same without epochs that no line names, if another process begins wherever its number falls. begins:
-        places of the first lines of processes."""
+        """Return the guess without unnamed epochs if another process begins at each fall of its number. begins: indexes
+        of the first lines of processes."""
         alone = self.counted_alone
         begun = np.diff(np.searchsorted(begins, self.group.places)) > 0
         return alone if begun[np.diff(alone.done) < 0].all() else self
@@ -146,7 +146,7 @@ class PhaseGuess:
 
 
 def may_count_steps(log: Log, group: Group) -> bool:
-    """Return True unless the lines of a group are plainly about something else."""
+    """Return True unless the lines of a group are clearly about something else."""
     return log.records or not is_no_step(group.first.text)
 
 
@@ -297,12 +297,12 @@ def _epochs_as_steps(group: Group) -> Iterator[StepGuess]:
 
 
 def names_epoch_in(column: ValueColumn) -> bool:
-    """Whether a column is the number of an epoch."""
+    """Return True if a column is the number of an epoch."""
     return EPOCH.search(column.name) is not None and not column.joined and column.whole is not None
 
 
 def names_epoch(group: Group) -> bool:
-    """Whether lines have the number of an epoch."""
+    """Return True if lines contain the number of an epoch."""
     return any(map(names_epoch_in, group.columns))
 
 
@@ -350,7 +350,7 @@ def _within_epochs(made: StepGuess, values: I64, elsewhere: tuple[Group, int] | 
 
 
 def _rises_in_epochs(made: StepGuess, values: I64) -> bool:
-    """Whether numbers that count within epochs rise in one of them; others are sizes, or the like."""
+    """Return True if numbers that count within epochs rise in any of them; others are sizes, for example."""
     if made.epoch is None and made.carried is None:
         return True
     ahead = np.diff(values)

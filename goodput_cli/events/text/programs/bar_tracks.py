@@ -70,7 +70,7 @@ class _Track:
         if second.until is not None and both > second.until - first.since + _BURST:
             return True
         if second.until is not None and first.since == second.since and second.end > second.until + _BURST:
-            return True  # behind all bars since the same line, which others name
+            return True  # It follows all bars since the same line, which others report.
         shorter = min(first.end - first.begin, second.end - second.begin)
         return 2 * (min(first.end, second.end) - max(first.begin, second.begin)) > shorter
 
