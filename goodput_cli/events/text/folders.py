@@ -62,7 +62,7 @@ class FolderOfLogs:
     stem: str
     """Common name of the files without counters; empty for several files with generic names."""
     name: str
-    """The same if it is specific to the job; empty if it is generic."""
+    """The stem if it is specific to the job; empty if it is generic."""
     begin: int
     end: int
     """Times of the first and last event, ns UTC."""

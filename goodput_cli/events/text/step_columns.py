@@ -131,7 +131,7 @@ class Kind(NamedTuple):
     cut: int
     """Characters before the text of a line."""
     has_time: bool
-    """Whether the records contain step times."""
+    """True if the records contain step times."""
     same: tuple[str, ...]
     """See `StepColumns`."""
 

@@ -128,7 +128,7 @@ class ParsedDigits:
 
     @property
     def power(self) -> I64:
-        """int64[n]: the power of ten by which the digits are divided."""
+        """Return the power of ten by which the digits are divided, int64[n]."""
         return 10 ** self.scale.astype(np.int64)
 
 

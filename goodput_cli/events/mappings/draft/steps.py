@@ -40,7 +40,7 @@ class Steps:
     ends: tuple[int, ...] = ()
     """Indexes where a process ended, according to a line or a traceback, or another one began."""
     heads: tuple[int, ...] = ()
-    """Places of the first lines of processes, and of the last records of runs."""
+    """Indexes of the first lines of processes, and of the last records of runs."""
     epochs: frozenset[int] = frozenset()
     """Indexes of records that begin an epoch, if lines count within epochs."""
 
@@ -134,13 +134,13 @@ class Steps:
 
     @cached_property
     def unexplained_falls(self) -> list[int]:
-        """The records, by number, at which steps fall without the end of a run or the first lines of a process before
-        them."""
+        """Return the indexes of records at which steps fall without the end of a run or the first lines of a process
+        before them."""
         begun = {self.following(place) for place in self.heads}
         return [at for at in self.falls if at not in begun]
 
     def ends_of_runs(self, totals: Collection[int]) -> list[int]:
-        """Return the places of the last records of runs: epochs come to their total there, and begin again."""
+        """Return the indexes of the last records of runs: epochs reach their total there, and restart."""
         return [int(self.places[at - 1]) for at in self.falls if int(self.done[at - 1]) in totals]
 
     def following(self, place: int) -> int:

@@ -47,14 +47,14 @@ class SourceTexts(NamedTuple):
 
 
 class DateBytes(NamedTuple):
-    """The place of a date, with its prefixes."""
+    """Position of a date with its prefixes."""
 
     begin: int
     """-1: no text has a date."""
     fraction: int
-    """Digits behind the second."""
+    """Number of digits after the second."""
     end_of_collected: int
-    """Where the time that a collector took the line ends; 0: the date is another one."""
+    """End of the collector's time; 0 if the date is another one."""
 
 
 _NO_DATE = DateBytes(-1, 0, 0)
@@ -239,7 +239,7 @@ class _Reader:
         )
 
     def _date_of(self, raw: str, line: Bare, text: str, cut: int) -> DateBytes | None:
-        """Return the place of the date in all texts of a template; None if it has to be looked for in each."""
+        """Return the position of the date in all texts of a template; None if each text has to be searched."""
         place = None if self._clock else place_of_date(text)
         if place is None:
             return None
