@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from goodput_cli.events.decode import Decoder
+from goodput_cli.events.documents import Documents
 from goodput_cli.events.read import decode_batches
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.text import line_shapes, stretches
@@ -281,6 +283,30 @@ def test_columns_change_nothing_where_writers_take_turns(seed: int) -> None:
             writer = random.choice(some)
             text += "".join(writer.record() for _ in range(random.choice((1, 1, 9, 40))))
         compare(text, HINTS)
+
+
+@pytest.mark.usefixtures("short_stretches")
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_change_nothing_in_growing_logs(seed: int) -> None:
+    for writer in writers(seed):
+        text = writer.log(200, 0.1)
+        assert _grown(text, columns=True) == _grown(text, columns=False)
+
+
+def _grown(text: str, *, columns: bool) -> list[Any]:
+    """Return what is read from a log whenever it has grown by some lines."""
+    TextLines.reads_columns = columns
+    try:
+        decoder, documents = Decoder(AUTO, HINTS), Documents(HINTS)
+        found = []
+        for batch in _batches("train.log", text.encode(), 1 << 13):
+            for part in documents.read(batch):
+                decoder.add(batch.source, part)
+            log = decoder.finish()
+            found.append([_plain(getattr(log.table, one)) for one in ("time", "end", "step", "step_time", "line")])
+        return found
+    finally:
+        TextLines.reads_columns = True
 
 
 @pytest.mark.usefixtures("short_stretches")

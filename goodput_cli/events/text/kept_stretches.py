@@ -33,9 +33,18 @@ def with_stretches(sources: Mapping[int, CollectedSource], is_text: bool) -> dic
 def _with_stretches(source: CollectedSource, keep: bool) -> CollectedSource:
     if not has_stretches(source.log_lines):
         return source
+    source = replace(source, log_lines=[_as_read(one) for one in source.log_lines])
     if keep and _keeps_stretches(source):
         return replace(source, log_lines=apart_from_lines(source.log_lines, [one.line for one in source.seen]))
     return replace(source, log_lines=expanded(source.log_lines))
+
+
+def _as_read(log_line: LogLine) -> LogLine:
+    """Return a log line whose stretch contains nothing that its lines do not: a growing log is settled again."""
+    inner = log_line.inner
+    if inner is None or not inner.event.usual:
+        return log_line
+    return replace(log_line, inner=replace(inner, step_time=None))
 
 
 def _is_compared_with_text(source: CollectedSource) -> bool:
