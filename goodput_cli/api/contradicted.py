@@ -15,8 +15,8 @@ from goodput_cli.analysis.goodput.analyse import kept_steps
 from goodput_cli.analysis.question import Question
 from goodput_cli.analysis.rolling import as_known_at
 from goodput_cli.analysis.timeline.rows import segment_rows
-from goodput_cli.api.draft import changed_at, is_local, names_of
 from goodput_cli.api.draft_lines import lines_of_job
+from goodput_cli.api.local_sources import changed_at, is_local, names_of
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.mappings.draft.contradicted import contradictions

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
+from goodput_cli.api.local_sources import changed_at, is_local, names_of
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 
 if TYPE_CHECKING:
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from goodput_cli.events.schema import EventLog
 
 _STDIN = "-"
-_LARGEST = 1 << 30
-"""Maximum size of a file in bytes for inferring rules without being asked."""
-_NO_TEXT = (".parquet", ".db", ".wandb")
-"""Suffixes of files without lines of text."""
 _KNOWN = frozenset({"bad_value", "rows_lost_at_kill", "tracker_runs_left_out"})
 _MOST_KEPT, _IN_MEMORY = 256 << 20, 16 << 20
 """Maximum number of bytes of standard input kept for reading again, and the part of it kept in memory."""
@@ -411,31 +407,3 @@ def _native(log: EventLog) -> Draft:
 
 def _stem(source: str) -> str:
     return "my-log" if source == _STDIN else source.rstrip("/").rpartition("/")[2].partition(".")[0]
-
-
-def names_of(sources: Any) -> list[str]:
-    """Return the names of the sources; empty if one has no name."""
-    from goodput_cli.api.options import addresses
-
-    try:
-        return addresses(sources)
-    except UsageError:
-        return []
-
-
-def is_local(name: str) -> bool:
-    """Return True for a directory, or a file small enough for inferring rules without being asked."""
-    path = Path(name)
-    try:
-        named = path.is_file() and path.suffix.lower() not in _NO_TEXT
-        return path.is_dir() or (named and path.stat().st_size <= _LARGEST)
-    except OSError:
-        return False
-
-
-def changed_at(names: Sequence[str]) -> int:
-    """Return the time of the last change of the files (ns); the current time if unknown."""
-    try:
-        return max(Path(one).stat().st_mtime_ns for one in names)
-    except (OSError, ValueError):
-        return time.time_ns()
