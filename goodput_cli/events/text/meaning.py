@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from operator import attrgetter
@@ -205,19 +205,19 @@ def _with_last_records(log_lines: Sequence[LogLine]) -> list[LogLine]:
 def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
     """Set the usual step time for records without step times, if their mapping requests it and the time since the
     previous record is more than half as long again: the excess is not training."""
-    before: dict[tuple[str, str], LogLine] = {}
+    before: defaultdict[tuple[str, str], deque[LogLine]] = defaultdict(lambda: deque(maxlen=_WRITERS))
     apart: defaultdict[tuple[str, str], list[tuple[LogLine, int, int, bool]]] = defaultdict(list)
     stretches: defaultdict[tuple[str, str], list[tuple[LogLine, Stretch]]] = defaultdict(list)
     for log_line in log_lines:
         one, key = said(log_line), (said(log_line).format, log_line.stream)
         if one.type is EventType.STEP and one.usual and one.step is not None:
-            last = before.get(key)
+            last = _continued_by(one.step, before[key])
             end, step = (0, None) if last is None else _last_record(last)
             steps = 0 if last is None else one.step - (step or 0)
             if last is not None and steps > 0 and log_line.end > end:
                 whole = any(_is_whole(each) for each in (last, log_line))
                 apart[key].append((log_line, log_line.end - end, steps, whole))
-            before[key] = log_line
+            before[key].append(log_line)
             if log_line.inner is not None:
                 stretches[key].append((log_line, log_line.inner))
         elif one.type is EventType.START:
@@ -230,6 +230,13 @@ def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
             first.inner = _with_usual_time(stretch, first.end, usual)
         for log_line, length, steps, whole in rows:
             log_line.event = _of_usual_time(said(log_line), length, steps, whole, usual)
+
+
+def _continued_by(step: int, records: Collection[LogLine]) -> LogLine | None:
+    """Return the record that a step continues most closely, of the last few: that of its own writer, if several copy
+    the steps of one job in turns. The last one if the step is above none."""
+    below = [record for record in records if (_last_record(record)[1] or 0) < step]
+    return max(reversed(below or list(records)[-1:]), key=lambda record: _last_record(record)[1] or 0, default=None)
 
 
 def _of_usual_time(one: ParsedEvent, length: int, steps: int, whole: bool, usual: int) -> ParsedEvent:
@@ -482,6 +489,8 @@ def _last_record(log_line: LogLine) -> tuple[int, int | None]:
 _UNITS = {"tflops": "TFLOP/s", "mfu": "%"}
 """Units of metrics defined by their names."""
 _FEW_PAIRS = 3
+_WRITERS = 4
+"""A writer of which none of so many records is has ended."""
 _TOGETHER = 5 * NS_PER_MINUTE
 """Maximum time between starts of processes of one launch."""
 _BEYOND_ALL = 2**62
