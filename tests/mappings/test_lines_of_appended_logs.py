@@ -112,3 +112,33 @@ def test_epochs_count_where_batches_have_no_number(tmp_path: Path) -> None:
     assert analysis.job.kept_range == (2, 10)
     assert seconds(analysis)["EVAL_STEP"] == pytest.approx(9 * 29, abs=10)
     assert analysis.goodput.seconds == pytest.approx(9 * 101, abs=10)
+
+
+def test_start_is_the_first_line_although_it_is_one_word(tmp_path: Path) -> None:
+    """The second process resumes 4000 s later at step 41: the silence is downtime, and settings come first."""
+    lines: list[str] = []
+    for begin, first, last in ((0, 1, 40), (4400, 41, 100)):
+        lines += [
+            at(begin, "Namespace(lr=0.1)"),
+            at(begin + 1, "Loading dataset"),
+            at(begin + 3, "model params: 11.2M"),
+        ]
+        lines += [at(begin + 4, f"Resumed from checkpoint ckpt/step_{first - 1}.pt")] if first > 1 else []
+        for step in range(first, last + 1):
+            second = begin + 5 + 10 * (step - first + 1)
+            lines += [at(second, f"step {step}/100 loss 0.{step}")]
+            lines += [at(second, f"Saved checkpoint ckpt/step_{step}.pt")] if step % 20 == 0 else []
+    analysis = analyzed(tmp_path, lines)
+    assert (analysis.job.attempts, analysis.job.kept_steps) == (2, 100)
+    assert seconds(analysis)["infrastructure_recovery_from_disruption"] == pytest.approx(3995, abs=5)
+
+
+def test_epochs_that_begin_again_are_attempts(tmp_path: Path) -> None:
+    """Four processes die within three epochs of ten, and the fifth does all of them."""
+    lines: list[str] = []
+    begin = 0
+    for epochs in (2, 3, 1, 2, 10):
+        lines += [at(begin + 100 * epoch, f"Epoch {epoch}/10 - loss: 1.{epoch}") for epoch in range(1, epochs + 1)]
+        begin += 100 * epochs + 600
+    analysis = analyzed(tmp_path, lines)
+    assert (analysis.job.attempts, analysis.job.kept_range) == (5, (2, 10))

@@ -30,7 +30,8 @@ _LONG_PACES, _LONG = 5, 10
 class Heads(NamedTuple):
     """The first lines of processes."""
 
-    group: Group
+    groups: Sequence[Group]
+    """Lines that each process prints at its begin, the first ones first."""
     places: tuple[int, ...]
     """Where processes begin, the first included."""
     by_ranks: bool
@@ -44,13 +45,15 @@ def process_heads(log: Log, guess: StepGuess) -> Heads | None:
         return None
     first_step = int(guess.group.places[0])
     tried = [one for one in log.groups if len(one) > 1 and int(one.places[0]) < first_step and one is not guess.group]
+    tried = sorted(tried, key=lambda one: int(one.places[0]))[:_MOST_TRIED]
     sides = _Sides.of(log, guess)
-    for group in sorted(tried, key=lambda one: int(one.places[0]))[:_MOST_TRIED]:
+    for group in tried:
         if any(EPOCH.search(one.name) and len(set(one.texts)) > 1 for one in group.columns):
             continue
         found = _Found.of(log, group, sides)
         if found.are_heads:
-            return Heads(group, found.begins, found.by_ranks)
+            alike = [one for one in tried if len(one) == len(group) and found.is_in_each(one)]
+            return Heads([group, *(one for one in alike if one is not group)], found.begins, found.by_ranks)
     return None
 
 
@@ -126,6 +129,11 @@ class _Found(NamedTuple):
             return False
         tops = {int(self.sides.done[self.sides.step_at(self.rows[at]) - 1]) for at in passages}
         return is_first or len(passages) < 2 or len(tops) > 1  # else they are those of epochs
+
+    def is_in_each(self, group: Group) -> bool:
+        """Return True if lines follow each of the first lines before a step."""
+        wording = int(self.log.wordings[group.rows[0]])
+        return all(wording in one for one in self.following)
 
     def _falls(self, row: int) -> bool:
         at = self.sides.step_at(row)

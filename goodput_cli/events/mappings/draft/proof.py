@@ -147,7 +147,8 @@ def _prefix(group: Group) -> str:
 
 
 def _rises(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
-    """S1: nine in ten records rise; and a number that falls where it has come to its end counts within epochs."""
+    """S1: nine in ten records rise, of epochs, which count within nothing, three in four; and a number that falls where
+    it has come to its end counts within epochs."""
     falls, totals = steps.unexplained_falls, guess.totals
     if not len(steps):
         return Contradiction("S4", f"no rule matches {_like(guess, steps)}", guess.group.first.where)
@@ -155,7 +156,7 @@ def _rises(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
     said = ""
     if ended > 1 and 2 * ended > len(falls):
         said = f"reach their end ({max(totals)}) {ended} times and start again"
-    elif len(falls) > min((1 - _RISING) * (len(steps) - 1), len(steps) / 4):
+    elif len(falls) > (1.0 if guess.is_epoch else 1 - _RISING) * (len(steps) - 1) or len(falls) > len(steps) / 4:
         said = f"go back {plural(len(falls), 'time')}"
     where = steps.where(falls[0] if falls else 0)
     return Contradiction("S1", f"{_like(guess, steps)} {said}, but no line contains the epoch", where) if said else None

@@ -320,13 +320,17 @@ class _Making:
     def _add_heads(self, heads: Heads) -> bool:
         """The first line of processes, of which there are several."""
         more = ["once = true"] if heads.by_ranks else []
-        variants = (rules.line_rule(self.log, "start", heads.group, {}, more, one) for one in _VARIANTS)
-        if not any(map(self._append, variants)):
+        for group in heads.groups:
+            first = [{0: "_"}] if group.tokens else []  # the words before its first number
+            variants = (rules.line_rule(self.log, "start", group, names, more) for names in ({}, *first))
+            if any(map(self._append, variants)):
+                break
+        else:
             return False
         self.starts = len(heads.places)
-        self.known |= set(self.steps.after(heads.group))
-        self.taken.append(heads.group)
-        self._add_resume_of_start(heads.group)
+        self.known |= set(self.steps.after(group))
+        self.taken.append(group)
+        self._add_resume_of_start(group)
         self._add_totals()
         return True
 
