@@ -408,13 +408,13 @@ class DeclaredCause(_Table, frozen=True):
             _check_cause(self.code, "code")
         if self.values and not self.by:
             raise Mistake("`values` belong to the field in `by`", "values")
-        for value, (code, _) in self.said.items():
+        for value, (code, _) in self.codes_by_value.items():
             _check_cause(code, "values", value)
         if (self.line is None) == (self.regex is None):
             raise Mistake("a cause needs one of `line` and `regex`")
 
     @property
-    def said(self) -> dict[str, tuple[str, RoleOfRow]]:
+    def codes_by_value(self) -> dict[str, tuple[str, RoleOfRow]]:
         """Return code and role by value of `by`."""
         return {value: (one, self.role) if isinstance(one, str) else one for value, one in self.values.items()}
 

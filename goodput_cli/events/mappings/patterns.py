@@ -195,7 +195,7 @@ def cause_row(name: str, cause: DeclaredCause) -> CauseRow:
     if anchor in TOO_COMMON and not cause.slow:
         raise Mistake(f"`{anchor}` appears in too many healthy lines; write more of the line, or `slow = true`", way)
     anchors = (anchor,) if len(anchor) >= LITERAL and anchor not in TOO_COMMON else ()
-    values = cause.said or shipped_values().get(cause.by, {})
+    values = cause.codes_by_value or shipped_values().get(cause.by, {})
     if cause.by and cause.by not in made.groupindex:
         named = sorted(made.groupindex)
         raise Mistake(f"the row has no field `{cause.by}`; {did_you_mean(cause.by, named, 'name one in it')}", "by")

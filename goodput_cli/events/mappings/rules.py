@@ -346,7 +346,7 @@ def step_columns(declared: Declared, rule: DeclaredRule, time: Time, found: Fiel
     works = ((name + _PER[one.per], one.field or name) for name, one in rule.works)
     for name, own in (*works, *rule.size.items()):
         if own in names:
-            values = found.decimal(found.place(own))
+            values = found.decimal(found.position(own))
             if values is None:
                 return None
             columns.metrics[name] = np.where(values > 0, values, np.nan)

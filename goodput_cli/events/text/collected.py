@@ -42,7 +42,7 @@ from goodput_cli.events.text.log_lines import EventType, LogLine
 from goodput_cli.events.text.meaning import formats_of, metrics_of, said
 from goodput_cli.events.text.neighbours import (
     completed,
-    died_behind,
+    has_died_after,
     last_steps,
     of_their_programs,
     times_beside,
@@ -281,7 +281,7 @@ class Texts:
             meaning += last_steps(code, meaning, self._every, names)
             if hints.mapping:
                 meaning += unnamed_epochs(meaning, hints.mappings.with_unknown_epochs(formats_of(meaning)))
-            died = partial(died_behind, code, sources=self._every, names=names)
+            died = partial(has_died_after, code, sources=self._every, names=names)
             meaning += list(ends_of_runs(meaning, died))
             found[code] = _InTime(source, placed, meaning, zone)
         self._settle_rows(found, names, output)

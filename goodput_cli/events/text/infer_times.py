@@ -81,16 +81,16 @@ def infer_times(
     lengths, missing = _lengths(log_lines, instants, [rows for rows, _ in stories])
     for rows, clocks in stories:
         until = modified_ns if start is None else start + sum(lengths[at] for at in rows)
-        back += _place_story(log_lines, instants, lengths, rows, clocks, until if no_clock else None)
+        back += _set_story_times(log_lines, instants, lengths, rows, clocks, until if no_clock else None)
     if not no_clock:
-        _ends_behind(log_lines, instants)
+        _fix_untimed_ends(log_lines, instants)
     for log_line in log_lines:
         if log_line.event is not None and log_line.event.at is not None:
             _own_time(log_line, year, local)
     return InferredTimes(no_clock, without_year, naive, tuple(back), tuple(missing), naive_count=count)
 
 
-def _place_story(
+def _set_story_times(
     log_lines: Sequence[LogLine], instants: Sequence[int | None], lengths: Sequence[int], rows: Sequence[int],
     clocks: Sequence[int], no_clock_until: int | None,
 ) -> list[int]:  # fmt: skip
@@ -105,10 +105,10 @@ def _place_story(
         [instants[at] for at in counted],
         [lengths[at] if at in mine else 0 for at in counted],
     )
-    return stream.place(no_clock_until)
+    return stream.set_times(no_clock_until)
 
 
-def _ends_behind(log_lines: Sequence[LogLine], instants: Sequence[int | None]) -> None:
+def _fix_untimed_ends(log_lines: Sequence[LogLine], instants: Sequence[int | None]) -> None:
     """Move an end without timestamp to the time of the last line before it in any stream, if it is earlier than that or
     later than the next timed line."""
     behind: list[int | None] = [None] * len(log_lines)
@@ -287,7 +287,7 @@ class _Stream:
     def __init__(self, log_lines: list[LogLine], instants: list[int | None], lengths: list[int]) -> None:
         self._marks, self._instants, self._lengths = log_lines, instants, lengths
 
-    def place(self, no_clock_until: int | None) -> list[int]:
+    def set_times(self, no_clock_until: int | None) -> list[int]:
         """Set the times of all log lines; return the lines where the clock goes back."""
         if no_clock_until is not None:
             self._lay(range(len(self._marks)), no_clock_until - sum(self._lengths))

@@ -36,7 +36,7 @@ _COLLECTED, _NAMED, _DATE = 20, 64, 10
 """Minimum length of a collector's timestamp, and number of prefix characters that are compared."""
 
 
-def text_behind_bars(data: bytes, view: NDArray[np.uint8], starts: I64) -> I64:
+def text_after_bars(data: bytes, view: NDArray[np.uint8], starts: I64) -> I64:
     """Return the positions of text after the closing bracket of a progress bar, int64[n]. A bar does not end its line,
     so text that another stream prints next is a separate line. view: the same bytes. starts: begins of lines."""
     if b"it/s" not in data and b"s/it" not in data:
@@ -76,7 +76,7 @@ class Lines:
             ends = np.append(ends, len(data))
         self.start = np.zeros(len(ends), dtype=np.int64)
         self.start[1:] = ends[:-1] + 1
-        behind = text_behind_bars(data, self._bytes, self.start)
+        behind = text_after_bars(data, self._bytes, self.start)
         if len(behind):
             returns = True
             self.start = merged(self.start, behind)

@@ -217,7 +217,7 @@ def last_steps(
             continue
         behind = [one for one in ordered[begin:end] if one.line >= last.line]
         until = ordered[end].line if end < len(ordered) else None
-        if not died_behind(code, last.line, until, sources, names):
+        if not has_died_after(code, last.line, until, sources, names):
             quiet = max(one.end for one in behind)
             finished = ParsedEvent(said(last).format, EventType.FINISHED, name=LAST_STEP, detail=OWN_END)
             found.append(LogLine(last.line, last.stream, last.stamp, finished, quiet, quiet, last.entry))
@@ -257,7 +257,7 @@ def _last_step(process: Sequence[LogLine]) -> LogLine | None:
     return max(reached, key=lambda one: one.line)
 
 
-def died_behind(
+def has_died_after(
     code: int, line: int, until: int | None, sources: Mapping[int, CollectedSource], names: Sequence[str]
 ) -> bool:
     """Return True if evidence of a death follows a line, up to the next process (at line `until`; None for the last

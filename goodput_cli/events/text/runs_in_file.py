@@ -146,7 +146,7 @@ def starts_of_saves(log_lines: Sequence[LogLine], shown: Sequence[LogLine]) -> I
         if one is None or one.type not in _SAVES or one.step is None:
             continue
         if one.step <= first.setdefault(one.type, one.step) and one.step < last.get(one.type, 0):
-            begin = _behind_silence(ordered[since : place + 1])
+            begin = _line_after_silence(ordered[since : place + 1])
             yield LogLine(begin.line, log_line.stream, begin.stamp, ParsedEvent(one.format, EventType.START),
                           begin.time, begin.time)  # fmt: skip
             first, last = {one.type: one.step}, {}
@@ -154,7 +154,7 @@ def starts_of_saves(log_lines: Sequence[LogLine], shown: Sequence[LogLine]) -> I
         since = place
 
 
-def _behind_silence(log_lines: Sequence[LogLine]) -> LogLine:
+def _line_after_silence(log_lines: Sequence[LogLine]) -> LogLine:
     """Return the line after the longest time between two timestamped lines."""
     stamped = [one for one in log_lines if one.stamp is not None]
     last = log_lines[-1]

@@ -394,13 +394,13 @@ class TextLines:
         line, said, known, reason, moments, _ = found
         collected = None if overwritten else first.collected
         try:
-            own = found.stamp()
+            own = found.timestamp()
         except StampError as error:
             # A rule defines the format of its times.
             if collected is None and not (said and all(one.at for one in said)):
                 return [], (reason or str(error)) if known else ""
             own = None
-        glued = own is not None and _is_behind_bar(line.text, said)
+        glued = own is not None and _follows_bar(line.text, said)
         own, next_line = (None, own) if glued else (own, None)
         every = [LogLine(number, first.stream, own or one.at, one) for one in (*said, *moments)]
         if collected is not None:
@@ -464,7 +464,7 @@ def _words(text: str) -> int:
     return crc32(_DIGITS.sub("", text[:_LONGEST_COMPARED]).encode(errors="replace"))
 
 
-def _is_behind_bar(text: str, said: Sequence[ParsedEvent]) -> bool:
+def _follows_bar(text: str, said: Sequence[ParsedEvent]) -> bool:
     """Return True if the timestamp follows a progress bar: a killed process does not end its line, and the output of
     the next one is appended to its bar."""
     if "%|" not in text or not any(counted_bar(one) for one in said):

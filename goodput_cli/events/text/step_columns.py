@@ -51,7 +51,7 @@ class FieldColumns:
         """Return True if the lines contain a field."""
         return self._fields.places.get(name) is not None
 
-    def place(self, name: str) -> slice:
+    def position(self, name: str) -> slice:
         """Return the position of a field in the lines."""
         place = self._fields.places[name]
         assert place is not None
@@ -59,12 +59,12 @@ class FieldColumns:
 
     def word(self, name: str) -> str | None:
         """Return the text of a field that is the same in all lines; None if it contains digits."""
-        text = self.text[self.place(name)]
+        text = self.text[self.position(name)]
         return None if any(char.isdigit() for char in text) else text
 
     def whole(self, name: str) -> I64 | None:
         """Return whole numbers of a field."""
-        found = self._digits(self.place(name))
+        found = self._digits(self.position(name))
         return None if found is None or found[1] is not None else found[0]
 
     def decimal(self, place: slice) -> F64 | None:
@@ -77,14 +77,14 @@ class FieldColumns:
 
     def duration(self, name: str, unit: float) -> I64 | None:
         """Return the durations of a field in ns. unit: s."""
-        values = self.decimal(self.place(name))
+        values = self.decimal(self.position(name))
         if values is None or not bool((values * unit < LONGEST_SECONDS).all()):
             return None
         return us_column(values * unit)
 
     def time_per(self, name: str) -> I64 | None:
         """Return the times of rates (1/s) of a field in ns."""
-        values = self.decimal(self.place(name))
+        values = self.decimal(self.position(name))
         if values is None or not bool((values > 1 / LONGEST_SECONDS).all()):
             return None
         return us_column(1.0 / values)

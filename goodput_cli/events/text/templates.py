@@ -66,7 +66,7 @@ class ReadLine(NamedTuple):
     moments: Sequence[ParsedEvent] = ()
     template: Template | None = None
 
-    def stamp(self) -> Stamp | None:
+    def timestamp(self) -> Stamp | None:
         """Return its timestamp. Raises StampError."""
         place = None if self.template is None else self.template.date
         return stamp_of(self.line.text) if place is None else place.read(self.line.text)
@@ -229,10 +229,10 @@ def _fields(rules: Iterable[LineRule], text: str, overwritten: bool) -> list[Fie
 def _placed(rule: LineRule, match: Any) -> Fields:
     names = tuple(match.groupdict())
     numbers = range(len(match.groups()) + 1) if isinstance(match, re.Match) else ()
-    return Fields(rule, {name: _place(*match.span(name)) for name in (*names, *numbers)}, names)
+    return Fields(rule, {name: _slice_of(*match.span(name)) for name in (*names, *numbers)}, names)
 
 
-def _place(begin: int, end: int) -> slice | None:
+def _slice_of(begin: int, end: int) -> slice | None:
     return None if begin < 0 else slice(begin, end)
 
 

@@ -290,7 +290,7 @@ def _epochs_as_steps(group: Group) -> Iterator[StepGuess]:
             values is not None
             and len(values) >= 2
             and values.max() <= _MOST
-            and _rising(_told(group, values)) >= _RISING
+            and _rising(_without_repeats(group, values)) >= _RISING
         ):
             made = StepGuess(group, at, 1.0 + math.log10(len(values)), values, is_epoch=True)
             yield _timed(replace(made, index=_is_index(made, values)))
@@ -407,7 +407,7 @@ def usual_stride(numbers: I64) -> tuple[int, int]:
     return int(strides[most]), int(counts[most])
 
 
-def _told(group: Group, values: I64) -> I64:
+def _without_repeats(group: Group, values: I64) -> I64:
     """Return numbers without those of repeated lines."""
     again = np.flatnonzero(values[1:] == values[:-1]) + 1
     twice = [row for row in again.tolist() if group.entry(row).line == group.entry(row - 1).line]

@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.text.lines import text_behind_bars
+from goodput_cli.events.text.lines import text_after_bars
 from goodput_cli.sources.base import RawBatch, ReadContext, source_for
 
 _NEWLINE, _RETURN, _BLANK = ord("\n"), ord("\r"), ord(" ")
@@ -139,7 +139,7 @@ class LinesCollector:
         begin = np.append(0, end[:-1] + 1)
         end = end - ((end > begin) & (view[end - 1] == _RETURN))
         number = np.arange(first, first + fitting)
-        behind = text_behind_bars(data[:size], view[:size], begin)
+        behind = text_after_bars(data[:size], view[:size], begin)
         if len(behind):
             starts = np.union1d(begin, behind)
             number = number[np.searchsorted(begin, starts, side="right") - 1]

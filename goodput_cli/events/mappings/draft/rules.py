@@ -185,11 +185,11 @@ def line_rule(
     line, time = template(group, names, words), []
     stamp = "" if example.span is None else example.text[slice(*example.span)]
     if UNIX_TIME.fullmatch(stamp):
-        line, time = _behind_epoch(example, line), [f'time = {{ format = "{epoch_format(stamp)}" }}']
+        line, time = _after_timestamp(example, line), [f'time = {{ format = "{epoch_format(stamp)}" }}']
     return Rule(event, (f"line = {quoted(line)}", *more, *time, *log.beside), example.line, count)
 
 
-def _behind_epoch(one: Entry, said: str) -> str:
+def _after_timestamp(one: Entry, said: str) -> str:
     """Return the template of a message after a field for its timestamp."""
     begin, end = one.span or (0, 0)
     before = re.sub(r"\w+", SKIPPED, literal(one.text[:begin].strip()))

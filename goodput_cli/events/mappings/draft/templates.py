@@ -34,7 +34,7 @@ def template(group: Group, names: Mapping[int, str], more: int = 0) -> str:
         if any(at == last for at, _ in inside):
             behind = 0
             if not more:
-                parts += _unit_behind(example.text, end)
+                parts += _unit_after(example.text, end)
     return _safe(_joined(parts))
 
 
@@ -61,7 +61,7 @@ def _phrase(one: Entry, tokens: Sequence[re.Match[str]]) -> str:
             runs[-1].append(text[begin:end])
     said = " ".join(runs[0])
     said = said if whole and len(runs) == 1 else said.rstrip(" .,:;=-|([")
-    if not (whole and len(runs) == 1) and not _tells(said):
+    if not (whole and len(runs) == 1) and not _is_distinctive(said):
         for run in runs[1:]:
             later = " ".join(run)
             if len(re.findall("[A-Za-z]", later)) >= 3 * _LEAST and len(re.findall("[A-Za-z]{2,}", later)) > 1:
@@ -75,7 +75,7 @@ def _phrase(one: Entry, tokens: Sequence[re.Match[str]]) -> str:
     return literal(said.strip())
 
 
-def _tells(said: str) -> bool:
+def _is_distinctive(said: str) -> bool:
     """Return True if few other lines contain these words."""
     letters = len(re.findall("[A-Za-z]", said))
     return letters >= 2 * _LEAST or (letters >= _LEAST and len(said.split()) > 1)
@@ -115,7 +115,7 @@ def _near(text: str) -> str:
     return SKIPPED + literal(text[cut + 1 :]) if cut > 0 else literal(text)
 
 
-def _unit_behind(text: str, end: int) -> list[str]:
+def _unit_after(text: str, end: int) -> list[str]:
     """Return the word after the last token if it is its unit."""
     found = re.match(r"\s(\(?(?:ms|us|s|sec|secs|seconds?|min|minutes?|it)\b(?:/\w+)?)", text[end:])
     of = re.match(r"\s(/|of)\s\d", text[end:])

@@ -96,7 +96,7 @@ def as_records(log_lines: Sequence[LogLine], trainer: bool, first: int = 0) -> l
             story.see_other(bar, log_line, len(told), bool(training))
             continue
         evaluations += story.ended_evaluation() if bar is not None else ()
-        told += _told(log_line, training, story)
+        told += _converted(log_line, training, story)
         bases += [story.base] * (len(told) - len(bases))
     evaluations += [one for story in stories.values() for one in story.ended_evaluation()]
     placed = ((place, 0, evaluation, 0) for place, evaluation in evaluations)
@@ -215,7 +215,7 @@ class _Story:
             yield other[0], replace(other[1], event=took)
 
 
-def _told(log_line: LogLine, counted: set[tuple[str, int]] | None, story: _Story) -> Iterator[LogLine]:
+def _converted(log_line: LogLine, counted: set[tuple[str, int]] | None, story: _Story) -> Iterator[LogLine]:
     """Yield the log lines that a line becomes. counted: the bars of training; None if another format counts."""
     bar, said = bar_of(log_line), log_line.event
     if counted is None:

@@ -58,7 +58,7 @@ class _Track:
         ahead, later = bar.done - self.last.done, bar.elapsed - self.last.elapsed
         return self.last.is_full, ahead == 0 < later, ahead, later
 
-    def beside(self, other: _Track) -> bool:
+    def is_parallel(self, other: _Track) -> bool:
         """Return True if another process drew a bar at the same time: the states alternate, in sequence they would take
         longer than the lines around them show, or the times overlap by over half of the shorter."""
         first, second = sorted((self, other), key=lambda one: one.rows[0])
@@ -86,7 +86,7 @@ def one_bar_each(log_lines: Sequence[LogLine]) -> list[LogLine]:
         tracks, clock = _tracks(log_lines, rows)
         others = [row for same in tracks.values() for track in _repeated(same) for row in track.rows]
         dropped.update(others)
-        dropped.update(_said_again(log_lines, [row for row in rows if row not in dropped], clock))
+        dropped.update(_duplicates(log_lines, [row for row in rows if row not in dropped], clock))
     return [
         replace(log_line, event=None) if row in dropped else log_line
         for row, log_line in enumerate(log_lines)
@@ -142,7 +142,7 @@ def _repeated(tracks: Sequence[_Track]) -> list[_Track]:
     """Return the bars, in order, that duplicate another one with more states."""
     groups: list[list[_Track]] = []
     for track in tracks:
-        group = next((group for group in groups[-_NODES:] if any(track.beside(one) for one in group)), None)
+        group = next((group for group in groups[-_NODES:] if any(track.is_parallel(one) for one in group)), None)
         if group is None:
             groups.append([track])
         else:
@@ -151,7 +151,7 @@ def _repeated(tracks: Sequence[_Track]) -> list[_Track]:
     return [track for track in tracks if id(track) not in best]
 
 
-def _said_again(log_lines: Sequence[LogLine], rows: Sequence[int], clock: dict[int, int]) -> set[int]:
+def _duplicates(log_lines: Sequence[LogLine], rows: Sequence[int], clock: dict[int, int]) -> set[int]:
     """Return duplicate lines of the Trainer on several nodes: all but the first start in a burst, the last end, and the
     longest of similar evaluations without a step in between."""
     again: set[int] = set()

@@ -75,7 +75,7 @@ def _iterations(found: FieldColumns) -> StepColumns | None:
     if step is None or total is None or each is None:
         return None
     good = (step > 0) & (step != total)
-    place = found.place("rest")
+    place = found.position("rest")
     metrics: dict[str, F64] = {}
     for name, size in _SIZES.items():
         said_size = size.search(found.text, place.start, place.stop)
