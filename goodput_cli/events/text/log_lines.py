@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from goodput_cli.events.signs import RecoveryEventText
 from goodput_cli.events.text.digit_values import depends_on_digits, has_digits, masked
 from goodput_cli.events.text.stamps import Stamp, StampError, Zone
 from goodput_cli.events.values import round_to_us
-
-if TYPE_CHECKING:
-    from goodput_cli.events.text.step_columns import FieldColumns, StepColumns
 
 
 class EventType(StrEnum):
@@ -301,8 +298,8 @@ class LineRule:
     """True if other rules may read the same line."""
     split: bool = True
     """True if it also reads text that a carriage return overwrote."""
-    columns: Callable[[FieldColumns], StepColumns | None] | None = None
-    """Reads step records as columns; None if lines are read one by one."""
+    columns: Callable[[Any], Any] | None = None
+    """Reads `FieldColumns` as `StepColumns` (step_columns.py), None for others; None if lines are read one by one."""
 
     @cached_property
     def depends_on_digits(self) -> bool:
