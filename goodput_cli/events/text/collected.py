@@ -1,4 +1,4 @@
-"""The log lines of all sources of text, and the rows that they become once everything has been read."""
+"""Convert the log lines of all text sources to rows after everything has been read."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ _NO_TIME = (
 
 _ABOUT_STEPS = frozenset({EventType.STEP, EventType.STEP_START, EventType.STEP_FINISHED})
 _OTHER_PROGRAM = 0.05
-"""Share of the time of a log, less of which is no training of another program."""
+"""Minimum share of a log's time for training of another program."""
 _STARTED_LATE = ("nemo2",)
-"""Formats whose programs say that they began half a minute after they did."""
+"""Formats whose programs log their start half a minute late."""
 
 
 def _note_phase(notes: DiagnosticCollector, code: int, line: int, reason: str) -> None:
@@ -101,48 +101,48 @@ def _note_phase(notes: DiagnosticCollector, code: int, line: int, reason: str) -
 
 
 class _InTime(NamedTuple):
-    """A source whose lines have their times."""
+    """A source whose lines have times."""
 
     source: CollectedSource
     placed: InferredTimes
-    """What was noticed on the way."""
+    """Observations made while times were inferred."""
     meaning: list[LogLine]
-    """What its lines say."""
+    """Log lines of its events."""
     zone: FoundZone | None
-    """Of its stamps without one, where lines show it."""
+    """Zone of its timestamps without one, if its lines reveal it."""
 
 
 class Texts:
-    """Makes rows of what was collected."""
+    """Converts collected text to rows."""
 
     def __init__(self, collected: Collector) -> None:
         self._every = collected.sources
         self._sources: dict[int, CollectedSource] = {}
-        """Those of them that say something about events; made by `rows`."""
+        """Sources with events; set by `rows`."""
         self.metrics: list[Metric] = []
-        """What was measured, of all jobs; made by `rows`."""
+        """Measurements of all jobs; set by `rows`."""
         self.inside: list[RankSteps] = []
-        """How long phases inside steps took, of all jobs; made by `rows`."""
+        """Times of phases inside steps, of all jobs; set by `rows`."""
         self.earlier: frozenset[str] = frozenset()
-        """Jobs that were runs before another one in their folder; made by `rows`."""
+        """Jobs that are earlier runs of another one in their folder; set by `rows`."""
         self._beside: dict[int, list[LogLine]] = {}
-        """By source, lines about the inside of steps, which are no events."""
+        """Lines about phases inside steps by source; they are not events."""
         self.jobs_of_runs: dict[str, str] = {}
-        """The job of each run of ML Diagnostics; made by `rows`."""
+        """Job of each run of ML Diagnostics; set by `rows`."""
         self.zones: dict[str, FoundZone] = {}
-        """The zone of each folder, where a collector's times beside stamps show it; made by `rows`."""
+        """Zone of each folder, from collectors' timestamps next to others; set by `rows`."""
         self.former: Mapping[str, str] = {}
-        """What jobs were called before 0.2; made by `rows`."""
+        """Names of jobs before 0.2; set by `rows`."""
         self._unread: dict[str, str] = {}
         self._several_runs: dict[str, str] = {}
         self._run_names: dict[str, str] = {}
         self._views: dict[int, str | None] = {}
         self._odd_rows: Mapping[int, RowClock] = {}
-        """By source, what is said of the times of a scheduler's rows."""
+        """Correction or warning for the times of a scheduler's rows, by source."""
         self._signs: list[RecoveryEvent] = []
-        """Of allocations, whose rows are of jobs of their own."""
+        """Signs of allocations, whose rows may be separate jobs."""
         self._jobs: dict[int, str] = {}
-        """The job of each source that says some event, and of what lies beside it in its folder."""
+        """Job of each source with events, and of its neighbors in the folder."""
 
     def rows(
         self,
@@ -152,8 +152,8 @@ class Texts:
         jobs: Interner[str],
         recorded: Mapping[str, Any],
     ) -> tuple[RowBuilder, dict[str, set[str]]]:
-        """The rows of all sources, and the formats of each job. names: of the sources. recorded: columns of the events
-        that are no text, of which a tracker may have the same run."""
+        """Return the rows of all sources, and the formats of each job. names: of the sources. recorded: columns of
+        non-text events, which may contain the same run as a tracker."""
         self._settle(names, hints, output, is_text=not len(recorded["time"]))
         sources = self._without_runs(names, hints, output.notes)
         parts, run_lines = self._parts(sources, names, hints, output)
@@ -201,32 +201,31 @@ class Texts:
         return builder, formats
 
     def _settle(self, names: Sequence[str], hints: ReadingOptions, output: Output, is_text: bool) -> None:
-        """What lines say, before any is placed: in order of lines, of programs that are there, and with days; and what
-        a run of Weights & Biases printed is no log of its own where its run is read. is_text: whether nothing but
-        text contains events."""
-        for one in self._every.values():  # records come grouped by their shape
+        """Prepare log lines before times are inferred: sort them, drop ambiguous programs, add days, and drop the
+        output of Weights & Biases runs that are read themselves. is_text: True if only text contains events."""
+        for one in self._every.values():  # Records are grouped by their keys.
             one.log_lines.sort(key=lambda log_line: log_line.line)
         every = of_their_programs(self._every, names)
         self._every = {code: on_days(code, one, hints, output) for code, one in with_traces(every, names).items()}
         if any(one.tracked for one in self._every.values()):
-            from goodput_cli.events.trackers.wandb import without_outputs  # few logs are of trackers
+            from goodput_cli.events.trackers.wandb import without_outputs  # imported late: few logs are from trackers
 
             self._every = without_outputs(self._every, names)
         self._every = with_stretches(self._every, is_text)
         self._sources = {code: one for code, one in self._every.items() if says_events(one)}
 
     def _keep_printed(self, runs: Sequence[TrackedRun]) -> None:
-        """What processes of trackers printed about deaths is of their jobs."""
+        """Assign evidence in the output of trackers' processes to their jobs."""
         for run in runs:
             for code, one in run.seen:
                 self._every[code].seen.append(replace(one, job=run.job))
 
     def _tracked(self, names: Sequence[str], hints: ReadingOptions, output: Output) -> list[TrackedRun]:
-        """The runs of experiment trackers."""
+        """Return the runs of experiment trackers."""
         tracked = {code: source.tracked for code, source in self._sources.items() if source.tracked}
         if not tracked:
             return []
-        from goodput_cli.events.trackers.registry import runs_of  # few logs are of trackers
+        from goodput_cli.events.trackers.registry import runs_of  # imported late: few logs are from trackers
 
         runs = runs_of(tracked, names, hints.job_name, hints.exact_run_name, output)
         self._run_names |= {run.job: run.name for run in runs if run.name}
@@ -235,8 +234,8 @@ class Texts:
     def observed(
         self, names: Sequence[str], hints: ReadingOptions, output: Output, entries: Sequence[Identity] = ()
     ) -> EvidenceOfLog:
-        """What was seen of deaths and recoveries, in all sources. After `rows`, which finds when things were. entries:
-        identities of entries of Cloud Logging, by their codes."""
+        """Return the evidence of failures and recoveries in all sources. Call after `rows`, which sets the times.
+        entries: identities of Cloud Logging entries, by code."""
         zones = zones_of(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._every, names)
 
@@ -257,7 +256,7 @@ class Texts:
     def _in_time(
         self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: ReadingOptions, output: Output
     ) -> dict[int, _InTime]:
-        """Each source with the times of its lines."""
+        """Return each source with the times of its lines."""
         zones = self.zones = zones_of(self._sources, names) if output.zones is not None else {}
         near = times_beside(self._sources, names)
         trainers = {stem_of(names[code]) for code, source in sources.items() if names_trainer(source.log_lines)}
@@ -288,7 +287,7 @@ class Texts:
         return found
 
     def _settle_rows(self, found: Mapping[int, _InTime], names: Sequence[str], output: Output) -> None:
-        """Rows of a scheduler in the zone of the text of their allocations, where the two show that they are not."""
+        """Move scheduler rows into the zone of the text of their allocations, if both show that the zones differ."""
         placed = {code: one.source.log_lines for code, one in found.items()}
         self._odd_rows = clocks_of_tables(placed, names, output.zones is not None)
         for code, clock in self._odd_rows.items():
@@ -301,8 +300,8 @@ class Texts:
     def _parts(
         self, sources: Mapping[int, CollectedSource], names: Sequence[str], hints: ReadingOptions, output: Output
     ) -> tuple[list[Part], list[tuple[int, LogLine]]]:
-        """What each source says, a part an allocation, placed in time; and the lines of runs of ML Diagnostics, which
-        do not name them."""
+        """Return the log lines of each source with times, a part per allocation; and lines of ML Diagnostics runs
+        without a run name."""
         in_time = self._in_time(sources, names, hints, output)
         of_events = [(code, one.meaning) for code, one in in_time.items() if one.source.events]
         unclocked = {code: one.meaning for code, one in in_time.items() if one.placed.no_clock}
@@ -339,7 +338,7 @@ class Texts:
     def _without_runs(
         self, names: Sequence[str], hints: ReadingOptions, notes: DiagnosticCollector
     ) -> dict[int, CollectedSource]:
-        """All sources with the log lines of their text and event files."""
+        """Return all sources with the log lines of their text and event files."""
         of_event_files = self._of_event_files(names, hints, notes)
         return {
             code: replace(
@@ -349,7 +348,7 @@ class Texts:
         }
 
     def _measure(self, job: str, parts: Sequence[Part], names: Sequence[str], notes: DiagnosticCollector) -> None:
-        """What was measured of a job, and how long phases inside its steps took."""
+        """Collect the measurements of a job, and the times of phases inside its steps."""
         beside = {code: self._beside.get(code, []) for code, _ in parts}
         every = [log_line for _, part in parts for log_line in part]
         self.metrics += metrics_of(job, [*every, *(log_line for lines in beside.values() for log_line in lines)])
@@ -365,13 +364,13 @@ class Texts:
     def _measure_run(
         self, job: str, code: int, log_lines: Sequence[LogLine], name: str, notes: DiagnosticCollector
     ) -> None:
-        """The same of a run of a tracker."""
+        """Collect the same for a run of a tracker."""
         if any(said(one).phases or said(one).metrics for one in log_lines):
             self.metrics += metrics_of(job, log_lines)
             self.inside += within_memory(inside_of(job, log_lines, name, partial(_note_phase, notes, code)))
 
     def _put_together(self, parts: Sequence[Part], names: Sequence[str], notes: DiagnosticCollector) -> None:
-        """What only all parts of a job tell: when it was started, and what its lines mean beside one another."""
+        """Adjust events that depend on all parts of a job: its starts, and lines that depend on others."""
         log_lines = [log_lines for _, log_lines in parts]
         for part, apart in zip(log_lines, parts_apart_in_time(log_lines), strict=True):
             part[:] = apart
@@ -403,7 +402,7 @@ class Texts:
         notes: DiagnosticCollector,
         lines: Sequence[tuple[int, LogLine]],
     ) -> list[tuple[int, str, list[LogLine]]]:
-        """(source, job, log lines) of runs of ML Diagnostics. lines: what their programs printed."""
+        """Return (source, job, log lines) of ML Diagnostics runs. lines: output of their programs."""
         log_lines = {
             code: [log_line for log_line in one.log_lines if _is_run(log_line)] for code, one in self._sources.items()
         }
@@ -436,7 +435,7 @@ class Texts:
     def _of_event_files(
         self, names: Sequence[str], hints: ReadingOptions, notes: DiagnosticCollector
     ) -> dict[int, list[LogLine]]:
-        """The log lines of event files, by source; files of one job share the tag whose steps count."""
+        """Return the log lines of event files by source; files of one job share the tag of its steps."""
         folders: defaultdict[str, list[int]] = defaultdict(list)
         for code, source in self._sources.items():
             note_damage(code, source, notes)
@@ -535,8 +534,8 @@ def _unread_steps(
 def _same_runs(
     tracked: Sequence[TrackedRun], parts: Sequence[Part], named: Sequence[str], notes: DiagnosticCollector
 ) -> list[str]:
-    """The job of each part, where some are of the run that a tracker has too."""
-    from goodput_cli.events.trackers.registry import same_runs  # few logs are of trackers
+    """Return the job of each part, merged with the same run in a tracker."""
+    from goodput_cli.events.trackers.registry import same_runs  # imported late: few logs are from trackers
 
     by_job: defaultdict[str, list[LogLine]] = defaultdict(list)
     for (_, log_lines), job in zip(parts, named, strict=True):
@@ -548,19 +547,19 @@ def _same_runs(
 def _without_recorded(
     tracked: Sequence[TrackedRun], recorded: Mapping[str, Any], jobs: Sequence[str], notes: DiagnosticCollector
 ) -> list[TrackedRun]:
-    from goodput_cli.events.trackers.registry import without_recorded  # few logs are of trackers
+    from goodput_cli.events.trackers.registry import without_recorded  # imported late: few logs are from trackers
 
     return without_recorded(tracked, recorded, jobs, notes)
 
 
 def _settled(log_lines: list[LogLine], of_trainer: bool, first: int, hints: ReadingOptions) -> list[LogLine]:
-    """The log lines of a text in the order in which things were, without those of which better ones tell. first: the
-    number of the first epoch of bars."""
-    if any(log_line.entry >= 0 for log_line in log_lines):  # entries come in any order
+    """Return the log lines of a text in order of time, without those that better ones replace. first: number of the
+    first epoch of bars."""
+    if any(log_line.entry >= 0 for log_line in log_lines):  # Entries may be in any order.
         log_lines = sorted(
             log_lines, key=lambda log_line: (0 if log_line.stamp is None else log_line.stamp.ns, log_line.line)
         )
-    elif any(b.line < a.line for a, b in pairwise(log_lines)):  # records come grouped by their keys
+    elif any(b.line < a.line for a, b in pairwise(log_lines)):  # Records are grouped by their keys.
         log_lines = sorted(log_lines, key=lambda log_line: log_line.line)
     stamped = [(log_line, log_line.stamp) for log_line in log_lines if log_line.stamp is not None]
     whole = without_invented_fraction([stamp for _, stamp in stamped])
@@ -579,7 +578,7 @@ def _named(
     hints: ReadingOptions,
     others: Collection[str],
 ) -> Named:
-    """The job of each part. others: the jobs of what is no text."""
+    """Return the job of each part. others: jobs in sources other than text."""
     codes = [code for code, _ in parts]
     own = {code: _own_job(sources[code].log_lines, names[code], hints) for code in codes}
     return name_jobs(
@@ -608,7 +607,7 @@ def _file(
                 steps.setdefault(step, time)
     times = [time for log_line in events for time in (log_line.time, log_line.end)]
     first = said(events[0])
-    by_scheduler = first.format == SACCT  # then all are: see `allocations`
+    by_scheduler = first.format == SACCT  # Then all are; see `allocations`.
     own, number = (first.job, first.name) if by_scheduler else (own_job, "")
     if first.format == mllog.NAME and first.job:
         own = f"{own}.{first.job}"
@@ -617,7 +616,7 @@ def _file(
 
 
 def _own_job(log_lines: Sequence[LogLine], source: str, hints: ReadingOptions) -> str:
-    """The name that the text of a source gives its job: that of an experiment rather than that of a folder."""
+    """Return the job name in the text of a source: that of an experiment before that of a folder."""
     of_mllog = [
         log_line for log_line in log_lines if log_line.event is not None and log_line.event.format == mllog.NAME
     ]
@@ -636,8 +635,8 @@ def _is_run(log_line: LogLine) -> bool:
 def _jobs_of_sources(
     sources: Mapping[int, CollectedSource], by_job: Mapping[str, Sequence[Part]], names: Sequence[str], jobs: set[str]
 ) -> dict[int, str]:
-    """The job of each source: that of its events, of the only job whose files lie in its folder, or the only one of the
-    log. jobs: all of the log. What several jobs may have written is left out."""
+    """Return the job of each source: that of its events, otherwise the only job in its folder, otherwise the only job
+    of the log. Sources that several jobs may have written are omitted. jobs: all of the log."""
     homes: defaultdict[str, set[str]] = defaultdict(set)
     own: defaultdict[int, set[str]] = defaultdict(set)
     for job, parts in by_job.items():

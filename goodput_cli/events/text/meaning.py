@@ -42,8 +42,8 @@ _ENDS = (EventType.STEP, EventType.STEP_START, *ENDS)
 def event_lines(
     log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = (), shown: Iterable[LogLine] = ()
 ) -> list[LogLine]:
-    """The log lines of one source, in order of time, as those that become events. seen: what it says of deaths; shown:
-    its other lines with a time."""
+    """Return the log lines of one source that become events, in order of time. seen: its evidence of failures. shown:
+    its other timed lines."""
     log_lines = apart_in_time([log_line for log_line in log_lines if log_line.event is not None])
     ordered = sorted(log_lines, key=_order)
     errors = [one for one in seen if one.raised or (one.role == "root" and one.ends)]
@@ -233,8 +233,8 @@ def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
 
 
 def _continued_by(step: int, records: Collection[LogLine]) -> LogLine | None:
-    """Return the record that a step continues most closely, of the last few: that of its own writer, if several copy
-    the steps of one job in turns. The last one if the step is above none."""
+    """Return the record that a step continues most closely, among the last few: that of its own writer, if copies of
+    one job's steps alternate. Return the last one if the step is above none."""
     below = [record for record in records if (_last_record(record)[1] or 0) < step]
     return max(reversed(below or list(records)[-1:]), key=lambda record: _last_record(record)[1] or 0, default=None)
 
@@ -251,10 +251,8 @@ def _of_usual_time(one: ParsedEvent, length: int, steps: int, whole: bool, usual
 
 
 def _with_usual_time(inner: Stretch, begin: int, usual: int) -> Stretch:
-    """Return a stretch in which records that took far longer than usual say that their steps took the usual time.
-
-    begin: the end of the record before it. usual: ns of a step.
-    """
+    """Return a stretch in which records that took far longer than usual have the usual step time. begin: end of the
+    record before it. usual: ns per step."""
     beyond = np.diff(inner.time, prepend=begin) - usual * inner.stride
     least = max(usual * inner.stride // 2, 2 * NS_PER_SECOND if inner.whole else 0)
     is_long = beyond > least
@@ -277,9 +275,11 @@ def _is_whole(log_line: LogLine) -> bool:
 
 
 def _with_gaps(log_lines: Sequence[LogLine], shown: Iterable[LogLine] = ()) -> Iterator[LogLine]:
-    """Yield log lines, where a save or evaluation of which only a point is known takes the gap between two records with
-    means, and a save also that beyond usual steps between two others, if nothing else is in it. log_lines: in order of
-    time; shown: other lines with a time."""
+    """Yield log lines, with untimed saves and evaluations extended to the gap between two records.
+
+    The gap is the time beyond step times between records that have them; for saves also the time beyond usual steps
+    between others, if nothing else is in it. log_lines: in order of time. shown: other timed lines.
+    """
     marked = _MarkedGaps.of(log_lines, shown)
     before: LogLine | None = None
     waiting: list[LogLine] = []
@@ -399,9 +399,9 @@ def _steps_between(before: LogLine, behind: LogLine) -> int:
 
 
 def _ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
-    """An evaluation of which only the end is known, with the step that it was made at, took what training did not take
-    since the last record, or save behind that; all time since then, if the next steps are trained behind it.
-    log_lines: in order of time."""
+    """Set the time of evaluations known only by their end and step: the time since the last record, or a save after it,
+    that training did not take; all of it if the next steps are trained after the evaluation. log_lines: in order of
+    time."""
     usual = _usual_step(log_lines) if any(said(one).type is EventType.EVAL for one in log_lines) else None
     record: LogLine | None = None
     since = 0
@@ -424,7 +424,7 @@ def _ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
 
 
 def _next_records(log_lines: Sequence[LogLine]) -> list[LogLine | None]:
-    """Return the next record of a step behind each log line, unless a process begins or ends before it."""
+    """Return the next record of a step after each log line; None if a process begins or ends before it."""
     found: list[LogLine | None] = []
     record: LogLine | None = None
     for log_line in reversed(log_lines):
@@ -437,8 +437,8 @@ def _next_records(log_lines: Sequence[LogLine]) -> list[LogLine | None]:
 
 
 def _took_of_evaluation(evaluation: LogLine, since: int, done: int, usual: float | None) -> int | None:
-    """Return what an evaluation took (ns) beside the steps before it; None if that is not longer than half a step.
-    done: the step of the last record."""
+    """Return the time (ns) of an evaluation after the steps before it; None if it is at most half a step. done: step of
+    the last record."""
     if usual is None:
         return None
     trained = min(max((said(evaluation).step or done) - done, 0), _BEYOND_ALL) * usual
@@ -447,7 +447,7 @@ def _took_of_evaluation(evaluation: LogLine, since: int, done: int, usual: float
 
 
 def _trains_behind(mark: LogLine, before: LogLine | None, behind: LogLine | None, usual: float | None) -> bool:
-    """Return True if the steps between two records are trained behind a mark: about their usual time passes there, or
+    """Return True if the steps between two records are trained after a mark: about their usual time passes there, or
     most of the time if that is unknown."""
     steps = 0 if before is None or behind is None else _steps_between(before, behind)
     if before is None or behind is None or mark.odd or not steps:
@@ -490,7 +490,7 @@ _UNITS = {"tflops": "TFLOP/s", "mfu": "%"}
 """Units of metrics defined by their names."""
 _FEW_PAIRS = 3
 _WRITERS = 4
-"""A writer of which none of so many records is has ended."""
+"""Number of records without one of a writer after which it has ended."""
 _TOGETHER = 5 * NS_PER_MINUTE
 """Maximum time between starts of processes of one launch."""
 _BEYOND_ALL = 2**62
@@ -618,9 +618,9 @@ class LineRun(NamedTuple):
     numbers: I64
     steps: I64
     line: Callable[[int], str]
-    """Returns one of the last lines, of which `REMEMBERED` are there."""
+    """Returns one of the last lines; `REMEMBERED` are kept."""
     head: str = ""
-    """What is put before each line."""
+    """Prefix of each line."""
 
     def remembered(self) -> Iterator[tuple[int, tuple[int, str]]]:
         """Yield the steps and lines that a lane keeps."""
@@ -628,7 +628,7 @@ class LineRun(NamedTuple):
             yield int(self.steps[at]), (int(self.numbers[at]), self.text(at))
 
     def text(self, at: int) -> str:
-        """Return the line at a place, counted from the first one."""
+        """Return a line by its index."""
         return self.head + self.line(at - max(len(self.numbers) - REMEMBERED, 0))
 
 
@@ -669,7 +669,7 @@ class _Lane:
             del lines[next(iter(lines))]
 
     def add_run(self, run: LineRun) -> None:
-        """Add lines that go on."""
+        """Add consecutive lines."""
         many = len(run.numbers)
         final = run.text(many - 1)
         self.first_of_step = final, run.text(many - 2) if many > 1 else self.final
@@ -679,7 +679,7 @@ class _Lane:
         self._hold(run)
 
     def _hold(self, run: LineRun) -> None:
-        """Let lines wait; drop the oldest, which are not remembered."""
+        """Queue lines; drop the oldest beyond the limit."""
         self.waiting.append(run)
         self.held += len(run.numbers)
         while self.held - len(self.waiting[0].numbers) >= REMEMBERED:
@@ -687,7 +687,7 @@ class _Lane:
             self.lines.clear()
 
     def settle(self) -> None:
-        """Let no line wait."""
+        """Process the queued lines."""
         for run in self.waiting:
             self.lines.update(run.remembered())
         self.waiting.clear()
@@ -748,7 +748,7 @@ class InTurns:
         return int(others[0]) if len(others) else len(steps)
 
     def take_run(self, run: LineRun) -> None:
-        """The next lines about steps, which go on."""
+        """Add the next consecutive lines about steps."""
         self._lanes[-1].add_run(run)
 
     def found(self) -> Interleaved | None:

@@ -1,8 +1,7 @@
-"""Log lines -> rows of the table of events.
+"""Convert log lines to rows of the event table.
 
-What the log lines of one source mean together: those of each program, and signs of life beside its steps.
-
-What objects of Kubernetes say beside the records of a job.
+Combine the log lines of one source per program, add activity next to its steps, and merge Kubernetes objects with the
+records of a job.
 """
 
 from __future__ import annotations
@@ -62,10 +61,10 @@ if TYPE_CHECKING:
     from goodput_cli.events.cluster_attempts import ApiObject, ClusterAttempt
 
 LEFT_OPEN = "left open"
-"""The name of a save or restore whose end no line says."""
+"""Name of a save or restore without an end line."""
 _BEGUN, _BLOCKING_DONE = save_detail(SaveState.BEGUN), save_detail(SaveState.BLOCKING_DONE)
 ONE_STORY = frozenset({megatron.NAME})
-"""Formats whose ranks print one story: lines of all ranks are one stream."""
+"""Formats whose ranks are read together: lines of all ranks are one stream."""
 _KINDS: dict[EventType, Kind] = {
     EventType.STEP: Kind.STEP,
     EventType.STEP_START: Kind.STEP,
@@ -93,10 +92,10 @@ _KINDS: dict[EventType, Kind] = {
 _PHASES = frozenset(
     {EventType.EVAL, EventType.CUSTOM, EventType.INIT, EventType.PREP, EventType.DATA, EventType.REINIT}
 )
-"""Kinds with a begin and an end; a point of one is only a sign of life."""
+"""Kinds with a begin and an end; a point is only activity."""
 _LATEST_NS = MAX_SECONDS * NS_PER_SECOND
 _DIGITS = 10
-"""Of a rank, which is a number of 32 bits."""
+"""Of a rank, a 32-bit number."""
 _LABELS = {EventType.EVAL: EVAL_LABEL}
 
 
@@ -151,7 +150,7 @@ def _columns_of(stretch: Stretch) -> dict[str, int | I64]:
 
 
 def _column(name: str, rows: Sequence[Mapping[str, int]], stretches: Sequence[tuple[int, Mapping[str, Any]]]) -> I64:
-    """Return a column of rows, with those of stretches behind so many of them."""
+    """Return a column of rows, with those of stretches inserted after the given numbers of rows."""
     column = np.array([row[name] for row in rows], dtype=np.int64)
     if not stretches:
         return column
@@ -164,7 +163,7 @@ def _column(name: str, rows: Sequence[Mapping[str, int]], stretches: Sequence[tu
 
 
 def _is_possible(log_line: LogLine) -> bool:
-    """Whether the instants and the number of a log line fit into the table."""
+    """Return True if the times and the step of a log line fit into the table."""
     one = said(log_line)
     took = one.took or 0
     inside = took <= log_line.time and max(log_line.time, log_line.end) + took < _LATEST_NS
@@ -187,17 +186,17 @@ def _place_of(log_line: LogLine) -> tuple[Kind, Edge, int, int]:
 
 
 def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, int]]:
-    """The rows of a log line: two of a phase of which begin and end are known."""
+    """Return the rows of a log line: two for a phase with known begin and end."""
     one = said(log_line)
     is_of_launcher = one.format == launcher.NAME and one.type is EventType.ALIVE
     if is_of_launcher and one.name not in (launcher.OUTLIVED, launcher.WAIT):
         return []
     kind, edge, time, end = _place_of(log_line)
     label = one.label or _LABELS.get(one.type, "") if kind in (Kind.CUSTOM,) else ""
-    # The detail of a step is mostly what its format measured.
+    # Details of steps are mostly measurements of their format.
     detail = one.detail if one.type is not EventType.STEP or one.detail == COUNTS_FROM_0 else ()
     if edge is Edge.INTERVAL and detail == _BEGUN:
-        detail = _BLOCKING_DONE  # the interval shows until when the save kept training waiting
+        detail = _BLOCKING_DONE  # The interval covers the time that the save blocked training.
     row = {
         "time": time,
         "end": end,
@@ -222,7 +221,7 @@ def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, i
 
 
 def _writer(log_line: LogLine, source: str) -> tuple[str, str]:
-    """(node, process): the node as far as the line names it; the processes of one story are one."""
+    """Return (node, process): the node in the line, if any; the processes of a jointly read format are one."""
     one = said(log_line)
     if one.process:
         return one.rank, one.process
@@ -238,7 +237,7 @@ TRANSLATORS: dict[str, Callable[[Sequence[LogLine]], list[LogLine]]] = {
     mllog.NAME: mllog.translate,
     nemo_rl.NAME: nemo_rl.translate,
 }
-"""By format: what its lines mean together, where a line alone does not say it."""
+"""Functions that combine lines, by format."""
 
 _ON_THE_WAY = (
     EventType.INIT,
@@ -253,8 +252,8 @@ _DEATHS = (EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED)
 
 
 def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = ()) -> list[LogLine]:
-    """What the log lines of one source mean, in order of lines within a format, then of time. seen: what it says of
-    deaths."""
+    """Return the events of one source, in line order within a format, then in order of time. seen: its evidence of
+    failures."""
     log_lines = launcher.begun_anew(apart_in_time([*log_lines]))
     by_format: defaultdict[str, list[LogLine]] = defaultdict(list)
     alive: defaultdict[str, list[LogLine]] = defaultdict(list)
@@ -284,8 +283,8 @@ def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = (
 
 
 def _without_totals_of_deaths(events: Sequence[LogLine], seen: Sequence[UntimedEvidence]) -> list[LogLine]:
-    """The events without lines of totals after which the same process ends by an exception: programs print totals on
-    every way out."""
+    """Return the events without totals that precede an exception of the same process: programs print totals on every
+    exit."""
     if not any(said(log_line).name == launcher.TOTALS for log_line in events):
         return list(events)
     raised = sorted(one.line for one in seen if one.raised)
@@ -298,14 +297,14 @@ def _without_totals_of_deaths(events: Sequence[LogLine], seen: Sequence[UntimedE
 
 
 def _next(lines: Sequence[int], line: int) -> float:
-    """The first of some lines after a line; infinity without one."""
+    """Return the first of some lines after a line; infinity if there is none."""
     at = bisect_right(lines, line)
     return lines[at] if at < len(lines) else math.inf
 
 
 def _closed(events: Sequence[LogLine], signs: Sequence[LogLine]) -> list[LogLine]:
-    """The events, where a save or restore that has no end lasts to the next line that says that its process died, else
-    to the last sign of life before the next start."""
+    """Return the events, with unfinished saves and restores extended to the next line about the death of the process,
+    otherwise to the last activity before the next start."""
     opened = [log_line for log_line in events if _is_open(log_line)]
     if not opened:
         return list(events)
@@ -341,7 +340,8 @@ def _end_of_open(log_line: LogLine, later: Sequence[LogLine]) -> int:
 
 
 def _done_before(events: Sequence[LogLine]) -> None:
-    """A record that stands before a start line of the same instant is of the life before: it is put right before."""
+    """Move a record right before a start of the same time if it precedes the start line, as it belongs to the previous
+    attempt."""
     starts: dict[tuple[str, int], int] = {}
     for log_line in events:
         if said(log_line).type is EventType.START:
@@ -356,9 +356,9 @@ def _done_before(events: Sequence[LogLine]) -> None:
 
 
 def _begun_before(events: Sequence[LogLine], log_lines: Sequence[LogLine]) -> None:
-    """A record of 0 steps starts nothing where a line said that its process started: then it is a sign of life. Where
-    none did, and nothing was before it, the process began with the first dated line: what it did since is start-up.
-    log_lines: of the source, those that only show what time it is among them."""
+    """Turn a record of 0 steps into activity if a process start is logged. Otherwise, if nothing precedes it, move it
+    to the first dated line, so that the time since is start-up. log_lines: of the source, including those with only a
+    timestamp."""
     if not any(said(log_line).name == NO_STEP_YET for log_line in events):
         return
     started, first = False, True
@@ -375,8 +375,8 @@ def _begun_before(events: Sequence[LogLine], log_lines: Sequence[LogLine]) -> No
 
 
 def end_with_time(log_lines: Sequence[LogLine]) -> None:
-    """A death whose line has no time is at the end with one that follows: a process dies, and then its launcher writes
-    that it did. log_lines: in the order in which they were said; only steps and starts stand between two lives."""
+    """Move an untimed death to the timed end after it: a process dies, and then its launcher logs the death. log_lines:
+    in the order in which they were written; only steps and starts separate attempts."""
     following: LogLine | None = None
     for log_line in reversed(log_lines):
         what = said(log_line).type
@@ -389,7 +389,7 @@ def end_with_time(log_lines: Sequence[LogLine]) -> None:
 
 
 def first_begin(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """In a text without a clock the job was alive when its first record began."""
+    """Return activity at the begin of the first record, for text without a clock."""
     first = next(
         (log_line for log_line in log_lines if log_line.event is not None and log_line.event.type is EventType.STEP),
         None,
@@ -404,7 +404,7 @@ def first_begin(log_lines: Sequence[LogLine]) -> list[LogLine]:
 
 
 def _signs_of_life(events: Sequence[LogLine], alive: dict[str, list[LogLine]]) -> list[LogLine]:
-    """Stamps beside step records, as heartbeats; not those of a process that is about to start."""
+    """Return timestamps next to step records as activity, except those of a process before its start."""
     steps = {log_line.stream: said(log_line).format for log_line in events if said(log_line).type is EventType.STEP}
     whole = next((name for name in steps.values() if name in ONE_STORY), None)
     by_stream: defaultdict[str, list[LogLine]] = defaultdict(list)
@@ -430,8 +430,8 @@ def _signs_of_life(events: Sequence[LogLine], alive: dict[str, list[LogLine]]) -
 
 
 def _starting(events: Iterable[LogLine], alive: Iterable[LogLine]) -> set[int]:
-    """What a process says on its way to its start line is no sign of the life before: lines before the first start, and
-    those before a later one of which the first is nearer to that start than to what was said before."""
+    """Return the lines of a process before its start line, which are not activity of the previous attempt: lines before
+    the first start, and before a later one if the first of them is nearer to that start than to the previous line."""
     quiet = sorted(alive, key=_end)
     times = [log_line.end for log_line in quiet]
     early: set[int] = set()
@@ -454,8 +454,8 @@ def _end(log_line: LogLine) -> tuple[int, int]:
 
 
 def without_preludes(parts: Sequence[list[LogLine]]) -> None:
-    """Leave out signs of life before the first event of a file, where a start in another file stands between them: the
-    file is of the process that started. parts: the log lines of one job by source."""
+    """Drop activity before the first event of a file if a start in another file is between them: the file belongs to
+    the started process. parts: log lines of one job by source."""
     starts = sorted(log_line.time for part in parts for log_line in part if said(log_line).type is EventType.START)
     for part in parts if starts else ():
         first = min((log_line.end for log_line in part if said(log_line).type not in _ON_THE_WAY), default=0)
@@ -471,26 +471,26 @@ def _says_nothing(log_line: LogLine) -> bool:
 
 KUBERNETES = "kubernetes"
 _SETTLED = 60 * NS_PER_SECOND
-"""So long the other processes of a job may write after the first container of it has failed."""
+"""Maximum time for which other processes of a job may write after its first container failed."""
 _NO_PROGRESS = (Kind.START, Kind.HEARTBEAT)
 
 
 @dataclass
 class Beside:
-    """What objects of Kubernetes add to the records of jobs."""
+    """Events that Kubernetes objects add to the records of jobs."""
 
     log_lines: defaultdict[tuple[int, int], list[LogLine]] = field(default_factory=lambda: defaultdict(list))
-    """By the codes of a source and of a job."""
+    """By source and job code."""
     begun: list[tuple[int, int, int, int]] = field(default_factory=list)
-    """(job, asked, begin, until): starts that records show in between are signs of life, since the cluster's start
-    counts; what the first pods say while others wait to be scheduled is no life of the job yet."""
+    """(job, requested, begin, until): starts of records in this time become activity, as the cluster's start counts;
+    output of the first pods before the others are scheduled is not part of an attempt."""
     jobs: dict[str, int] = field(default_factory=dict)
-    """The job of each object, by name."""
+    """Job of each object by name."""
 
 
 @dataclass(frozen=True)
 class _Records:
-    """When records of a job are, ns UTC, sorted."""
+    """Times of a job's records, ns UTC, sorted."""
 
     progress: I64
     starts: I64
@@ -507,7 +507,7 @@ class _Records:
 
     @staticmethod
     def last(times: I64, begin: int, end: int) -> int | None:
-        """The last of some times in [begin, end)."""
+        """Return the last time in [begin, end); None if there is none."""
         low, high = np.searchsorted(times, (begin, end)).tolist()
         return int(times[high - 1]) if low < high else None
 
@@ -516,9 +516,9 @@ def beside_cluster(
     objects: Sequence[tuple[int, ApiObject]], columns: Mapping[str, NDArray[Any]], jobs: Sequence[str],
     notes: DiagnosticCollector,
 ) -> Beside:  # fmt: skip
-    """What objects add: when a job was asked for and was scheduled, and how attempts ended, where records show the same
-    attempts. columns: of all records; jobs: the names behind their codes."""
-    from goodput_cli.events.cluster_attempts import attempts_of, merged  # few logs lie beside any
+    """Return what objects add: when a job was requested and scheduled, and how attempts ended, if records show the same
+    attempts. columns: of all records; jobs: names by code."""
+    from goodput_cli.events.cluster_attempts import attempts_of, merged  # imported late: few logs come with objects
 
     found = Beside()
     by_key: defaultdict[str, list[tuple[int, ApiObject]]] = defaultdict(list)
@@ -546,7 +546,8 @@ def beside_cluster(
 
 
 def _named_like(key: str, jobs: Mapping[int, str]) -> int | None:
-    """The job whose name is that of some objects, else the only one whose name holds it or stands in it."""
+    """Return the job with the same name as some objects, otherwise the only one whose name contains theirs or is
+    contained in it; None if there is none."""
     key = key.lower()
     same = [code for code, name in jobs.items() if name.lower() == key]
     alike = [code for code, name in jobs.items() if _stands_in(key, name.lower()) or _stands_in(name.lower(), key)]
@@ -561,11 +562,12 @@ def _stands_in(part: str, whole: str) -> bool:
 
 
 _SHORTEST = 2
-"""Shorter names are in others by chance."""
+"""Minimum length; shorter names are contained in others by chance."""
 
 
 def _holds_all(attempts: Sequence[ClusterAttempt], records: _Records) -> bool:
-    """Whether all progress lies within the attempts that objects tell of: names that differ are of one job then."""
+    """Return True if all progress is within the attempts of objects, which then are of the job despite different
+    names."""
     if not attempts or not len(records.progress):
         return False
     last = attempts[-1].end
@@ -573,7 +575,7 @@ def _holds_all(attempts: Sequence[ClusterAttempt], records: _Records) -> bool:
 
 
 def _place(attempts: Sequence[ClusterAttempt], records: _Records, key: tuple[int, int], found: Beside) -> bool:
-    """Add the attempts of which there are records; whether there are any."""
+    """Add the attempts that have records; return True if there are any."""
     placed = False
     for at, one in enumerate(attempts):
         following = attempts[at + 1].begin if at + 1 < len(attempts) else _LATEST_NS
@@ -594,8 +596,8 @@ def _place(attempts: Sequence[ClusterAttempt], records: _Records, key: tuple[int
 
 
 def _asked_at(one: ClusterAttempt, records: _Records) -> int:
-    """When an attempt was asked for, else when it began: with its Workload, before which no other attempt was, or with
-    its pods; never before the last progress of the attempt before."""
+    """Return when an attempt was requested, otherwise when it began: with its Workload if no other attempt was before
+    it, or with its pods; never before the last progress of the previous attempt."""
     first = records.every[0]
     asked = one.asked if one.asked is not None and one.asked <= first else one.created
     if asked is None or asked >= one.begin or records.last(records.progress, asked, one.begin) is not None:
@@ -604,8 +606,8 @@ def _asked_at(one: ClusterAttempt, records: _Records) -> int:
 
 
 def _end_of(one: ClusterAttempt, following: int, records: _Records) -> int | None:
-    """When an attempt ended: in the second that its object says, or when others of its processes made progress for the
-    last time; None where they went on for long."""
+    """Return when an attempt ended: at the time in its object, or at the last progress of its other processes; None if
+    these continued for long."""
     if one.end is None:
         return None
     later = records.starts[np.searchsorted(records.starts, one.end + NS_PER_SECOND) :]
@@ -621,7 +623,8 @@ def _of_cluster(line: int, time: int, what: EventType) -> LogLine:
 
 
 def _note_forgotten(objects: Sequence[ApiObject], shown: str, source: int, notes: DiagnosticCollector) -> None:
-    """What the API no longer tells: it keeps the last end of a container, and the last change of a condition."""
+    """Report facts that the API overwrote: it keeps only the last end of a container and the last change of a
+    condition."""
     lost = max((one.forgotten for one in objects if one.kind == "Pod"), default=0)
     if lost:
         message = f"a pod of {shown} restarted {lost} more times than it reports: how these attempts ended is unknown"

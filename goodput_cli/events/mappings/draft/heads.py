@@ -1,4 +1,4 @@
-"""Where processes begin in a log that several of them wrote: its first lines come again."""
+"""Find where processes begin in a log that several of them wrote: its first lines are repeated."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from goodput_cli.events.mappings.draft.words import EPOCH
 
 _S = 10**9
 _MOST_TRIED, _MOST_LINES = 20, 500
-"""So many wordings may be the first of a process, and so many lines of a process are compared."""
+"""Maximum number of wordings that are tried as the first line of a process, and of compared lines per process."""
 _ORDERED = 3
 """The first wordings of a log in their order are those of a process that died early."""
 _AT_ONCE = 60
 """Seconds: what all ranks print, they print within."""
 _ODD = 0.2
-"""At most this part of the first lines of processes may stand between steps that go on."""
+"""Maximum share of the first lines of processes between steps that continue."""
 _LONG_PACES, _LONG = 5, 10
-"""Silence is over so many usual distances of two records, and seconds."""
+"""Ratio to the usual distance of two records, and seconds, from which silence is long."""
 
 
 class Heads(NamedTuple):
@@ -33,14 +33,14 @@ class Heads(NamedTuple):
     groups: Sequence[Group]
     """Lines that each process prints at its begin, the first ones first."""
     places: tuple[int, ...]
-    """Where processes begin, the first included."""
+    """Indexes where processes begin, including the first."""
     by_ranks: bool
     """True if each rank of a process prints the line."""
 
 
 def process_heads(log: Log, guess: StepGuess) -> Heads | None:
-    """Return the first lines of the processes of a log, if there are several: a wording that precedes the first step
-    comes again, together with others like it. None for one process, and where steps go on."""
+    """Return the first lines of the processes of a log: a wording before the first step that is repeated together with
+    others like it. None for a single process, or if steps continue."""
     if log.records:
         return None
     first_step = int(guess.group.places[0])
@@ -78,7 +78,7 @@ class _Sides(NamedTuple):
         return cls(guess.group.rows, guess.counted_alone.done, pace, deaths, guess.counts_epochs)
 
     def step_at(self, row: int) -> int:
-        """Return the number of the first step at or behind a row."""
+        """Return the index of the first step at or after a row."""
         return int(np.searchsorted(self.rows, row))
 
     def next_row(self, row: int) -> int:
@@ -125,10 +125,10 @@ class _Found(NamedTuple):
         odd = [at for at in passages if not self._falls(self.rows[at]) and not self._is_passage(at)]
         if self.sides.may_be_epochs and not all(map(self._is_passage, passages)):
             return False
-        if len(odd) > _ODD * len(others):  # a few, where the process before goes on for a while
+        if len(odd) > _ODD * len(others):  # A few, if the previous process continues for a while.
             return False
         tops = {int(self.sides.done[self.sides.step_at(self.rows[at]) - 1]) for at in passages}
-        return is_first or len(passages) < 2 or len(tops) > 1  # else they are those of epochs
+        return is_first or len(passages) < 2 or len(tops) > 1  # Otherwise they are lines of epochs.
 
     def is_in_each(self, group: Group) -> bool:
         """Return True if lines follow each of the first lines before a step."""
@@ -150,13 +150,13 @@ class _Found(NamedTuple):
 
     @property
     def begins(self) -> tuple[int, ...]:
-        """The places of the first lines of processes; of several ranks the first."""
+        """Return the indexes of the first lines of processes; of several ranks, the first."""
         rows = [0, *(row for at, row in enumerate(self.rows) if at and not self._is_of_rank(at))]
         return tuple(self.log.entries.places[rows].tolist())
 
     @property
     def by_ranks(self) -> bool:
-        """True if several ranks of a process print a line."""
+        """Return True if several ranks of a process print a line."""
         return any(map(self._is_of_rank, range(1, len(self.rows))))
 
     def _is_of_rank(self, at: int) -> bool:
@@ -178,8 +178,8 @@ class _Found(NamedTuple):
 
 
 def _is_alike(first: Sequence[int], other: Sequence[int], is_first: bool) -> bool:
-    """Return True if lines are like the first ones of the log: half of their wordings are the same, or, behind one of
-    the first lines, the first few in their order."""
+    """Return True if lines are like the first ones of the log: half of their wordings are equal, or, after one of the
+    first lines, the first few in the same order."""
     own, others = list(dict.fromkeys(first)), list(dict.fromkeys(other))
     shared = len({*own} & {*others})
     if shared >= 2 and 2 * shared >= len(own):

@@ -174,8 +174,8 @@ def lines_of_texts(lines: Iterable[tuple[str, int, str]]) -> LogLines:
 def batches_of(
     sources: Iterable[str], is_log: Callable[[bytes], bool] | None = None, stdin: BinaryIO | None = None
 ) -> Iterator[RawBatch]:
-    """The lines of sources as bytes, some at a time. is_log: whether a file of a folder that begins like
-    this is read; all are by default. stdin: the stream of `-`. Raises SourceError."""
+    """Yield the lines of sources as bytes, some at a time. is_log: decides from its beginning if a file of a folder is
+    read; default: all. stdin: the stream for `-`. Raises SourceError."""
     context = ReadContext(lambda _: None, stdin, is_log=is_log or (lambda _: True))
     for source in sources:
         yield from (batch for batch in source_for(source).read(source, context) if isinstance(batch, RawBatch))

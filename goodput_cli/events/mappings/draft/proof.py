@@ -1,4 +1,4 @@
-"""What speaks against a drafted rule: each test reads the whole log with it, and says what contradicts it, where."""
+"""Test drafted rules on the whole log, and report the location of each contradiction."""
 
 from __future__ import annotations
 
@@ -35,23 +35,24 @@ _RISING, _MOSTLY, _FITTING = 0.9, 0.8, 0.9
 _MOST_MISSED = 0.2
 """At most this part of lines with the words of a rule, and with its number, is not read."""
 _SLOWEST, _FASTEST = 86_400.0, 1e-4
-"""Seconds: no step takes more, or less."""
+"""Longest and shortest time of a step in seconds."""
 _AT_ONCE = 60.0
-"""What all ranks print, they print within so many seconds."""
+"""Maximum time (s) in which all ranks print the same line."""
 _MOST_ATTEMPTS = 50
 _MOST_OVER = 1.05
-"""Times of steps that add up to more of what passed between them hold something else, as means since a start do."""
+"""Maximum ratio between the sum of step times and the elapsed time; a larger one means that they include something
+else, for example a mean since the start."""
 _CUT = 20
-"""So many times the usual distance between two records, and what lay between is not in the log."""
+"""Ratio to the usual distance of two records from which the log between them is missing."""
 _HALF, _LEAST_GOODPUT = 0.5, 1.0
 _LEAST_PART = 0.3
 UNEXPLAINED = 0.05
-"""Of the window: less time beyond what steps usually take needs no words."""
+"""Share of the window: less time beyond usual steps needs no warning."""
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Why a rule is left out, or a draft refused."""
+    """Reason why a rule is dropped or a draft refused."""
 
     test: str
     reason: str
@@ -66,7 +67,7 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class Whole:
-    """What the accounting makes of a log with a drafted mapping."""
+    """Result of the accounting with a drafted mapping."""
 
     attempts: int
     kept: float
@@ -75,13 +76,13 @@ class Whole:
     window: int
     """ns."""
     trained: bool = True
-    """Whether any training shows."""
+    """True if it contains training."""
     longest: tuple[str, int] = ("", 0)
-    """The longest save, evaluation, restore or data load, and its ns."""
+    """The longest save, evaluation, restore or data load, and its time in ns."""
     begin: int | None = None
     """ns of its begin, if it is only the last of several runs; None: all of the log."""
     launches: int = 0
-    """How many launches the paths of its files name: each is an attempt, also where steps go on."""
+    """Number of launches in the paths of its files; each is an attempt even if steps continue."""
 
 
 Test = Callable[[StepGuess, Steps, Log], Contradiction | None]
@@ -90,13 +91,13 @@ Test = Callable[[StepGuess, Steps, Log], Contradiction | None]
 def step_contradiction(
     guess: StepGuess, steps: Steps, log: Log, tests: Sequence[Test] | None = None
 ) -> Contradiction | None:  # fmt: skip
-    """The first test of the step rule that fails. tests: all of them, if none are named."""
+    """Return the first test of the step rule that fails; None if all pass. tests: default: all."""
     found = (test(guess, steps, log) for test in tests or _OF_STEPS)
     return next((one for one in found if one is not None), None)
 
 
 def _like(guess: StepGuess, steps: Steps) -> str:
-    """`412 lines like "batch 3/38"`."""
+    """Describe the matched lines: `412 lines like "batch 3/38"`."""
     example = guess.group.entry(min(1, len(guess.group) - 1)).message.strip()[:80]
     return f'{plural(len(steps) + steps.others, "line")} like "{example}"'
 
@@ -130,7 +131,7 @@ _BEGUN = re.compile(r"\[[\d:]+<\?, +\?")
 
 
 def _reads_one_kind(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
-    """S4: steps whose epoch other lines name are those of one wording."""
+    """S4: steps with an epoch from other lines have one wording."""
     others = np.setdiff1d(steps.read, guess.group.places) if guess.carried is not None else steps.read[:0]
     others = others[[_BEGUN.search(log.entries[log.entries.row_of(at)].message) is None for at in others.tolist()]]
     if len(others) <= 0.02 * len(steps):
@@ -142,7 +143,7 @@ def _reads_one_kind(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
 
 
 def _prefix(group: Group) -> str:
-    """The text before the first number."""
+    """Return the text before the first number."""
     return group.first.text[group.first.begin : group.tokens[0].start()].strip()
 
 
@@ -163,7 +164,7 @@ def _rises(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
 
 
 def _is_spread(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
-    """S2: enough records, and not all of them at once."""
+    """S2: there are enough records, and not all at one time."""
     numbered = guess.epoch is not None or guess.carried is not None or len(guess.totals) == 1
     named = guess.is_named or numbered
     said = ""
@@ -178,8 +179,8 @@ def _is_spread(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None
 
 
 def _window_of_processes(steps: Steps, log: Log) -> int:
-    """ns from the begin of the first process that trains to the end of the last one; of all, if no lines show where
-    processes begin."""
+    """Return the time (ns) from the begin of the first process that trains to the end of the last one; of the whole log
+    if no lines show where processes begin."""
     first, last = steps.places[[0, -1]].tolist()
     begin = max((place for place in steps.heads if place <= first), default=-1)
     end = min((place for place in steps.heads if place > last), default=int(log.entries.places[-1]) + 1)
@@ -189,7 +190,7 @@ def _window_of_processes(steps: Steps, log: Log) -> int:
 
 
 def _begins_low(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
-    """S3: it begins at its beginning, or it is plain that the log was cut."""
+    """S3: the count begins at its beginning, or the log is clearly truncated."""
     first = int(steps.done[0])
     stride, same = steps.stride
     is_cut = same >= 20 and same >= _RISING * (len(steps) - 1)
@@ -200,8 +201,8 @@ def _begins_low(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
 
 
 def _takes_a_time(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
-    """C2: something says how long a step took; without stamps it says so in its name, or something else agrees, and
-    (C3) all steps fit between the stamps of other lines."""
+    """C2: step times are known. Without timestamps, the name of the time or another value confirms it, and (C3) all
+    steps fit between the timestamps of other lines."""
     where, like = guess.group.first.where, _like(guess, steps)
     if (steps.stamps != NO_TIME).sum() > len(steps) / 2:
         if steps.usual is None or _FASTEST <= steps.usual <= _SLOWEST:
@@ -232,8 +233,8 @@ def _takes_a_time(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
 
 
 def _times_around(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
-    """Whether other lines have times enough between the records. A time before steps begin again is that of a start: it
-    does not show when the steps before it ended."""
+    """Check that other lines have enough times between the records. A time before steps restart is that of a start and
+    does not show when the previous steps ended."""
     places, ns = log.entries.places, log.entries.ns
     before = np.searchsorted(steps.places, places) - 1
     last = len(steps) - 1
@@ -249,7 +250,7 @@ def _times_around(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
 
 
 def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
-    """S6: that something speaks of training, where the number has no name that says so."""
+    """S6: something refers to training if the name of the number does not."""
     groups = log.groups if log.records else [guess.group]
     words = [*(column.name for group in groups for column in group.columns), *(group.about for group in groups)]
     of_how_many = guess.column.of is not None and not guess.column.name
@@ -261,7 +262,7 @@ def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
 
 
 def _is_of_one_stage(guess: StepGuess, _: Steps, log: Log) -> Contradiction | None:
-    """S1: steps that begin anew where another key changes are those of another stage or run: nothing was restarted."""
+    """S1: steps that restart when another key changes belong to another stage or run, not to a restart."""
     falls = (np.flatnonzero(np.diff(guess.done) <= 0) + 1).tolist()
     if not falls or not log.records or (guess.done[falls] > guess.done[0]).any():
         return None
@@ -279,7 +280,7 @@ def _is_of_one_stage(guess: StepGuess, _: Steps, log: Log) -> Contradiction | No
 
 
 def _has_one_size(guess: StepGuess, steps: Steps, _: Log) -> Contradiction | None:
-    """S1: epochs whose number of steps no line names end with the same number each."""
+    """S1: epochs without a logged number of steps end with the same number."""
     values = np.zeros(0, dtype=np.int64) if guess.column.whole is None else guess.column.whole
     tops = values[:-1][np.diff(values) < 0]
     alike = 5 * (tops == tops.max(initial=0)).sum() >= 4 * len(tops) - 5 * len(steps.falls)
@@ -298,12 +299,12 @@ _OF_STEPS: tuple[Test, ...] = (
     _is_of_one_stage, _has_one_size,
 )  # fmt: skip
 OF_A_MAPPING: tuple[Test, ...] = (_rises, _is_spread)
-"""What is asked of a rule that somebody wrote: what its number means is known."""
+"""Tests of a user's rule, whose number has a known meaning."""
 
 
 def each_contradiction(guess: StepGuess, steps: Steps, beside: Mapping[int, float]) -> Contradiction | None:
-    """C2: the time of a step agrees with the stamps between records within a factor of two, nine in ten times, and a
-    quarter as a rule. beside: seconds that other lines name in the gap before a record."""
+    """C2: step times agree with the timestamps of records: within a factor of two for nine in ten, and within a quarter
+    in the median. beside: seconds of other events in the gap before a record."""
     if guess.each is None or steps.usual is None:
         return None
     at, unit, of = guess.each
@@ -311,12 +312,12 @@ def each_contradiction(guess: StepGuess, steps: Steps, beside: Mapping[int, floa
     each = np.where(values > 0, in_seconds(values, unit), 0.0)
     took = each * (1 if of == "all" else steps.ahead)
     passed = steps.passed - _by_record(beside, len(each))
-    alone = np.diff(steps.places, prepend=math.nan) == 1  # nothing was said between them
+    alone = np.diff(steps.places, prepend=math.nan) == 1  # Nothing was logged between them.
     known = (steps.ahead > 0) & (took > 0) & (passed > 0) & (alone if alone.sum() > 2 else True)
     took, passed = took[known], passed[known]
     ratios = np.where(np.abs(passed - took) <= (1.0 if steps.coarse else 0.0), 1.0, took / passed)
     fitting = int(((ratios >= 0.5) & (ratios <= 2)).sum())
-    near = ratios >= 0.5  # no save or evaluation between
+    near = ratios >= 0.5  # There was no save or evaluation in between.
     name = guess.group.columns[at].name or "its time"
     if len(ratios) and fitting >= _FITTING * len(ratios) and 0.75 <= np.median(ratios) <= 1.33:
         over = float(took[near].sum() / passed[near].sum())
@@ -329,7 +330,7 @@ def each_contradiction(guess: StepGuess, steps: Steps, beside: Mapping[int, floa
 
 
 def _of_records(guess: StepGuess, steps: Steps, values: F64) -> F64:
-    """float64[n]: of each record the value of its line; 0: its line is of another group."""
+    """Return the value in the line of each record, float64[n]; 0 if its line is in another group."""
     places = guess.group.places
     at = np.searchsorted(places, steps.places)
     found: F64 = np.where(np.append(places, -1)[at] == steps.places, np.append(values, 0.0)[at], 0.0)
@@ -337,7 +338,7 @@ def _of_records(guess: StepGuess, steps: Steps, values: F64) -> F64:
 
 
 def _by_record(seconds: Mapping[int, float], size: int) -> F64:
-    """float64[n]: seconds before each record."""
+    """Return the seconds before each record, float64[n]."""
     found = np.zeros(size)
     own = [at for at in seconds if at < size]
     found[own] = [seconds[at] for at in own]
@@ -345,7 +346,7 @@ def _by_record(seconds: Mapping[int, float], size: int) -> F64:
 
 
 def _took(steps: Steps) -> F64:
-    """float64[n]: seconds of the steps before each record, by the times that their lines name."""
+    """Return the seconds of the steps before each record according to the times in their lines, float64[n]."""
     found: F64 = np.maximum(0, steps.ahead) * np.nan_to_num(steps.each)
     return found
 
@@ -353,9 +354,12 @@ def _took(steps: Steps) -> F64:
 def start_contradiction(
     group: Group, steps: Steps, living: Collection[int] = (), *, named: bool
 ) -> Contradiction | None:
-    """A1, A2: lines of a start stand before the first record or where a process may have begun, and in every place
-    where steps fall, but where the process went on. living: the records before which it did. named: whether their words
-    say that something starts; others stand where steps fall alone."""
+    """A1, A2: start lines are before the first record or where a process may have begun, and at every fall of the step
+    except rollbacks.
+
+    living: records before which the process continued. named: True if the words are about a start; other lines must be
+    only where steps fall.
+    """
     behind, falls = steps.after(group), frozenset(steps.falls)
     edges = falls | {0, len(steps)}
     for row, at in enumerate(behind):
@@ -377,12 +381,12 @@ def start_contradiction(
 
 
 def _numbers_epochs(group: Group, behind: Sequence[int]) -> bool:
-    """Whether lines name epochs, and not always the same."""
+    """Return True if lines contain different epochs."""
     return any(EPOCH.search(one.name) and len(set(one.texts)) > 1 for one in group.columns) and len(set(behind)) > 1
 
 
 def repeats_at_once(group: Group, steps: Steps) -> bool:
-    """Whether lines of a start come again with no step, no end and no minute between them: those of ranks."""
+    """Return True if start lines are repeated without a step, an end or a minute in between, as by ranks."""
     behind, places = np.array(steps.after(group)), group.places
     ended = np.searchsorted(steps.ends, places[1:]) > np.searchsorted(steps.ends, places[:-1], side="right")
     untimed = (group.ns[:-1] == NO_TIME) | (group.ns[1:] == NO_TIME)
@@ -391,7 +395,8 @@ def repeats_at_once(group: Group, steps: Steps) -> bool:
 
 
 def resume_number(group: Group, steps: Steps, guess: StepGuess) -> tuple[int, int] | Contradiction:
-    """R1: the column from which the next record follows, and what is added to it; else why there is none."""
+    """R1: return the column from which the next record follows, and its offset; otherwise the reason why there is
+    none."""
     behind = np.array(steps.after(group))
     inside = behind < len(steps)
     done = steps.done[behind[inside]]
@@ -409,7 +414,7 @@ def resume_number(group: Group, steps: Steps, guess: StepGuess) -> tuple[int, in
 
 
 def save_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
-    """The column that names the step that was saved: one recorded just before."""
+    """Return the column with the saved step, which was recorded just before; None if there is none."""
     for at, column in sorted(enumerate(group.columns), key=lambda pair: pair[1].joined):
         named = likeness(column.name) > 0 or any(word in column.name for word in ("checkpoint", "ckpt"))
         values = column.whole if named and column.unit is None else None
@@ -419,8 +424,8 @@ def save_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
 
 
 def summary_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
-    """The column of other lines that has the name of the step, and in each line a number above the record before it and
-    not above the one behind it; None: there is none."""
+    """Return the column of other lines with the name of the step whose values are above the record before each line and
+    not above the one after it; None if there is none."""
     behind = np.array(steps.after(group))
     inside = (behind < len(steps)) & ~np.isin(behind, steps.falls)
     for at, column in enumerate(group.columns):
@@ -434,8 +439,8 @@ def summary_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
 
 
 def ended_epoch(group: Group, steps: Steps, guess: StepGuess) -> int | None:
-    """The column of lines that stand behind the last record of each epoch and number it, and whose words say that it
-    ended; None: there is none."""
+    """Return the epoch column of lines about the end of an epoch that follow the last record of each epoch; None if
+    there is none."""
     if not OF_AN_END.search(group.about) or guess.epoch is None:
         return None
     named = guess.group.columns[guess.epoch].whole
@@ -452,8 +457,7 @@ def ended_epoch(group: Group, steps: Steps, guess: StepGuess) -> int | None:
 
 
 def end_contradiction(group: Group, steps: Steps, starts: Collection[int]) -> Contradiction | None:
-    """E1: behind an end no record of its process follows, and there is one an attempt. starts: records behind lines of
-    starts."""
+    """E1: no record of the same process follows an end, and each attempt has one. starts: records after start lines."""
     seen: dict[int, int] = {}
     falls = frozenset(steps.falls)
     for row, (ns, at) in enumerate(zip(group.ns.tolist(), steps.after(group), strict=True)):
@@ -463,7 +467,7 @@ def end_contradiction(group: Group, steps: Steps, starts: Collection[int]) -> Co
             said = "an end line is before the first step"
         elif at < len(steps) and at not in starts and at not in falls and not steps.ended[at]:
             said = "steps of the same process follow it"
-        elif NO_TIME not in (ns, before) and ns - before >= _AT_ONCE * _S:  # else ranks end together
+        elif NO_TIME not in (ns, before) and ns - before >= _AT_ONCE * _S:  # Otherwise ranks end together.
             said = "it reports the end of one process twice"
         if said:
             return Contradiction("E1", said, group.entry(row).where)
@@ -473,8 +477,8 @@ def end_contradiction(group: Group, steps: Steps, starts: Collection[int]) -> Co
 def phase_contradiction(
     phase: PhaseGuess, took: tuple[int, str] | None, steps: Steps, beside: Mapping[int, float]
 ) -> Contradiction | None:
-    """F1 of a phase with its length, F2 of one without: it stands in gaps, and fits them. beside: seconds that others
-    take in the gap before a record."""
+    """F1 for a phase with a duration, F2 without: it is in gaps and fits them. beside: seconds of other phases in the
+    gap before a record."""
     word = {"eval": "evaluations"}.get(phase.event, f"{phase.event}s")
     behind, group = steps.after(phase.group), phase.group
     if phase.event in ("init", "prep"):
@@ -512,8 +516,7 @@ def phase_contradiction(
 
 
 def has_others_before(group: Group, steps: Steps, log: Log) -> bool:
-    """Return True if most lines of saves stand behind a line with a time that is about something else, and that follows
-    the record before."""
+    """Return True if most save lines follow a timed line about something else, which follows the previous record."""
     entries, behind = log.entries, np.array(steps.after(group))
     seen = np.flatnonzero(entries.timed | np.isin(entries.places, steps.read))
     last = np.searchsorted(seen, group.rows) - 1
@@ -525,7 +528,7 @@ def has_others_before(group: Group, steps: Steps, log: Log) -> bool:
 
 
 def _holds_steps(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> bool:
-    """Whether a phase mostly takes as long as all steps since it was last said, by the times that their lines name."""
+    """Return True if a phase mostly takes as long as all steps since its previous line, according to the step times."""
     so_far = np.append(0.0, np.cumsum(_took(steps)))[steps.after(phase.group)]
     since = np.diff(so_far, prepend=0.0)
     lengths = in_seconds(phase.group.columns[took[0]].numbers, took[1])
@@ -541,15 +544,15 @@ def _fits(steps: Steps, at: int, length: float | None, beside: float) -> bool:
 
 
 def _trains_behind(steps: Steps, at: int, ns: int) -> bool:
-    """Whether most of the time before a record, or the usual time of its steps, passes behind a line: they are trained
-    there. ns: the time of the line."""
+    """Return True if most of the time before a record, or the usual time of its steps, passes after a line, so that
+    they are trained there. ns: time of the line."""
     record = int(steps.stamps[at])
     least = min(_HALF * float(steps.passed[at]), _MOSTLY * (steps.usual or math.inf) * int(steps.ahead[at]))
     return NO_TIME not in (record, ns) and (record - ns) / _S > least
 
 
 def lengths_by_gap(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> dict[int, float]:
-    """Seconds that lines of a phase name, by the record behind them."""
+    """Return the seconds in lines of a phase, by the record after them."""
     found: defaultdict[int, float] = defaultdict(float)
     lengths = in_seconds(phase.group.columns[took[0]].numbers, took[1])
     for at, length in zip(steps.after(phase.group), lengths.tolist(), strict=True):
@@ -559,7 +562,7 @@ def lengths_by_gap(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> di
 
 
 def added(lengths: Iterable[Mapping[int, float]]) -> dict[int, float]:
-    """Seconds before records, of all together."""
+    """Return the total seconds before each record."""
     total: defaultdict[int, float] = defaultdict(float)
     for one in lengths:
         for at, length in one.items():
@@ -568,8 +571,8 @@ def added(lengths: Iterable[Mapping[int, float]]) -> dict[int, float]:
 
 
 def unexplained(steps: Steps, beside: Mapping[int, float], starts: Collection[int], since: int | None = None) -> float:
-    """Seconds between records of one life beyond what their steps usually take and what phases say. starts: records
-    before which a process began; since: ns of the first records that count."""
+    """Return the seconds between records of one attempt beyond usual steps and phases. starts: records before which a
+    process began. since: time (ns) of the first records that count."""
     over = steps.gaps - _by_record(beside, len(steps))
     over[[at for at in starts if at < len(steps)]] = math.nan
     if since is not None:
@@ -579,8 +582,8 @@ def unexplained(steps: Steps, beside: Mapping[int, float], starts: Collection[in
 
 
 def steps_before(steps: Steps, entries: Entries) -> float:
-    """Seconds of the steps below the first record, where no line says that the log was cut, and they fit between its
-    begin and that record."""
+    """Return the seconds of the steps before the first record if they fit between the begin of the log and that record,
+    unless the log is known to be truncated; otherwise 0."""
     first, ns, (stride, _) = int(steps.done[0]), int(steps.stamps[0]), steps.stride
     took = (first - stride) * (steps.usual or 0.0)
     if ns == NO_TIME or first <= 2 * stride or took > (ns - int(entries.ns[entries.timed.argmax()])) / _S:
@@ -589,8 +592,8 @@ def steps_before(steps: Steps, entries: Entries) -> float:
 
 
 def named_part(guess: StepGuess, steps: Steps) -> tuple[str, float] | None:
-    """The time that lines of steps name of all steps since the last one, where it is far less than what passed, with
-    its share of that; None: they name none."""
+    """Return the name and share of a time in step lines that covers all steps since the previous line but is far less
+    than the elapsed time; None if there is none."""
     for column in guess.group.columns:
         if column.joined or not OF_A_RECORD.search(column.name):
             continue
@@ -604,22 +607,23 @@ def named_part(guess: StepGuess, steps: Steps) -> tuple[str, float] | None:
 
 
 def kept_seconds(steps: Steps) -> float | None:
-    """Seconds of the steps that no later life redid, by the times that their lines name; None: they name none."""
+    """Return the seconds of steps that no later attempt repeated, according to the times in their lines; None if these
+    have none."""
     if not steps.by_lines or steps.others:
         return None
     (stride, _), first, each = steps.stride, int(steps.done[0]), np.nan_to_num(steps.each)
     each = np.where(
         steps.passages[:-1], np.minimum(each, np.median(each)), each
-    )  # the first step of a process compiles
+    )  # The first step of a process compiles.
     least = np.minimum.accumulate(steps.done[::-1])[::-1]
-    kept = np.append(steps.done[:-1] < least[1:], True)  # no later record is at or below it
+    kept = np.append(steps.done[:-1] < least[1:], True)  # No later record is at or below it.
     done = steps.done[kept]
     ahead = np.diff(done, prepend=0 if first <= 2 * stride else first - stride)
     return float((np.where(ahead < _CUT * stride, ahead, stride) * each[kept]).sum())
 
 
 def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | None) -> Iterable[Contradiction]:
-    """W1 to W3: why the answer of a draft cannot be."""
+    """W1 to W4: yield reasons why the result with a draft is implausible."""
     where = steps.where(steps.falls[0] if steps.falls else 0)
     anew = [at for at in steps.falls if steps.done[at] <= steps.done[0] and not steps.ended[at]]
     end, same = Counter(int(steps.done[at - 1]) for at in anew).most_common(1)[0] if anew else (0, 0)
@@ -629,9 +633,10 @@ def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | N
         )
     times = steps.stamps[steps.stamps != NO_TIME]
     begins = max(starts, whole.launches)
-    of_starts = min(sum(bool(steps.ended[at]) for at in steps.falls), max(0, begins - 1))  # the same restarts
+    # These are the same restarts.
+    of_starts = min(sum(bool(steps.ended[at]) for at in steps.falls), max(0, begins - 1))
     restarts = len(steps.falls) + max(0, begins - 1) - of_starts
-    most = 1 + restarts + int((np.diff(times) < 0).sum())  # a clock that is set
+    most = 1 + restarts + int((np.diff(times) < 0).sum())  # The clock was set.
     if whole.attempts > min(most, 1 + len(steps) / 4 + begins, _MOST_ATTEMPTS):
         falls = plural(len(steps.falls), "time")
         said = f"with this rule, the job has {whole.attempts} attempts, but steps go back only {falls}"

@@ -1,4 +1,4 @@
-"""Makes a draft: proves the rule of the steps, then one by one what goes on beside them, then the whole answer."""
+"""Write a draft: prove the rule for steps, then each rule for other lines, then the result as a whole."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import duration, plural, safe
 
 _VARIANTS = (0, 1, 2, 3, 5, 8)
-"""So many words behind the last field are tried, until a rule reads the lines that it was made of and no others."""
+"""Numbers of words after the last field that are tried until a rule matches its own lines and no others."""
 _STEP = "line = 'step {step:int} took {each:float}s'"
 _BEFORE = ["step = { add = -1 }     # the number is that of the next step"]
 _MOST_GROUPS = 400
@@ -40,7 +40,7 @@ class LeftOut:
     line: int | None
     reason: str
     test: str
-    """Which test it fails (`proof`)."""
+    """The failed test (`proof`)."""
 
 
 @dataclass(frozen=True)
@@ -48,25 +48,26 @@ class Draft:
     """A drafted mapping."""
 
     text: str
-    """TOML: rules that read the log, what was left out and why, and samples of its lines. Of comments alone where no
-    rule could be proven, or none is needed."""
+    """TOML with rules that match the log, rejected rules with reasons, and sample lines; only comments if no rule could
+    be proven or none is needed."""
     rules: int = 0
     lines: int = 0
-    """How many lines it was made of."""
+    """Number of lines that it was made from."""
     left_out: tuple[LeftOut, ...] = ()
     refused: tuple[str, ...] = ()
-    """Why it would answer wrongly, and what to do."""
+    """Why its result would be wrong, and what to do."""
     refused_by: str = ""
-    """The test that the likeliest rule of the steps fails, or its answer (`proof`); "": no number may count steps."""
+    """The test that the likeliest step rule or its result fails (`proof`); empty if no number may count steps."""
     doubts: tuple[str, ...] = ()
-    """What stands beside its answer."""
+    """Warnings about its result."""
 
 
 def draft(lines: LogLines, name: str, changed: int, account: Callable[[str], Whole | str]) -> Draft:
-    """A mapping of a log that no format reads: each of its rules was read over the whole log, and tested.
+    """Return a mapping for a log in an unknown format, whose rules were tested on the whole log.
 
-    changed: when the log was last written to (ns). account: what the accounting makes
-    of the log with a mapping, or why it makes nothing."""
+    changed: modification time of the log (ns). account: returns the result of the accounting with a mapping, or why
+    there is none.
+    """
     name = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-._") or "my-log"
     if name in (*RESERVED, *SHIPPED, *SHIPPED_OF_RECORDS):
         name = f"{name}-log"
@@ -88,7 +89,8 @@ def draft(lines: LogLines, name: str, changed: int, account: Callable[[str], Who
 
 
 def _guessed(lines: LogLines, changed: int) -> tuple[Log, list[StepGuess]]:
-    """A log with what may count its steps; by each state of its bars where these show far more of them."""
+    """Return a log and the guesses for its steps; each state of a progress bar is an entry if that gives far more
+    steps."""
     log = taken_apart(lines, changed)
     guesses = step_guesses(log)
     if lines.have_states:
@@ -101,8 +103,8 @@ def _guessed(lines: LogLines, changed: int) -> tuple[Log, list[StepGuess]]:
 
 
 def _first_variant(log: Log, name: str, guess: StepGuess) -> _Making | Contradiction:
-    """A draft with the first way to write the rule of the steps that nothing contradicts, of those first that read no
-    line about a save or an evaluation; else what contradicts the first."""
+    """Return a draft with the first step rule that passes all tests, with preference for rules that match no save or
+    evaluation line; otherwise the contradiction of the first."""
     heads = process_heads(log, guess)
     guess = guess if heads is None else guess.in_processes(heads.places)
     first: Contradiction | None = None
@@ -119,7 +121,7 @@ def _first_variant(log: Log, name: str, guess: StepGuess) -> _Making | Contradic
 
 
 def _variants(log: Log, name: str, guess: StepGuess) -> Iterator[tuple[int, _Making, Mapped]]:
-    """Yield the ways to write the rule of the steps, each with the words behind its last field; last those that read
+    """Yield the variants of the step rule, each with the number of words after its last field; last those that match
     lines about a save or an evaluation."""
     tried: list[list[Rule]] = []
     read_others = []
@@ -137,19 +139,19 @@ def _variants(log: Log, name: str, guess: StepGuess) -> Iterator[tuple[int, _Mak
 
 
 def _reads_others(mapped: Mapped, log: Log, guess: StepGuess) -> bool:
-    """Whether a rule for steps reads lines about a save or an evaluation."""
+    """Return True if a step rule matches lines about a save or an evaluation."""
     others = (one for one in log.groups[:_MOST_GROUPS] if one is not guess.group and words.is_other(one.about))
     return any(_reads_step(mapped, group.first) for group in others)
 
 
 def _reads_step(mapped: Mapped, one: Entry) -> bool:
-    """Whether rules read a line as a step."""
+    """Return True if rules read a line as a step."""
     read = read_line(mapped, one.line)
     return read is not None and mapped.declared.rule[read.rule].event in (EventType.STEP, EventType.STEP_START)
 
 
 class _Making:
-    """A draft, as far as it is made."""
+    """A draft in progress."""
 
     def __init__(self, log: Log, name: str, guess: StepGuess, steps: Sequence[Rule]) -> None:
         self.log, self.name, self.guess, self.rules = log, name, guess, list(steps)
@@ -157,19 +159,19 @@ class _Making:
         self.heads: Heads | None = None
         """The first lines of processes, if there are several."""
         self.last: list[Rule] = []
-        """The rule of what no other reads."""
+        """Rule for lines that no other rule matches."""
         self.left_out: list[tuple[str, Contradiction]] = []
         self.beside: dict[int, float] = {}
-        """Seconds that phases name in the gap before a record."""
+        """Seconds of phases in the gap before a record."""
         self.known: set[int] = set()
-        """Records behind starts, and behind gaps that phases take which name no length."""
+        """Records after starts, and after gaps of phases without a duration."""
         self.starts = 0
-        """Lines of starts."""
+        """Number of start lines."""
         self.taken = [guess.group, *((guess.carried[0],) if guess.carried is not None else ())]
-        """The lines that are read as something."""
+        """Groups that rules match."""
 
     def with_proven_time(self, more: int) -> _Making | Contradiction:
-        """The same without the time of a step in its lines, where it is none. more: words behind the last field."""
+        """Return the draft without the step time in its lines if that is wrong. more: words after the last field."""
         without = replace(self.guess, each=None)
         wrong = proof.each_contradiction(self.guess, self.steps, {}) or self._lines_without_it(without, more)
         if wrong is not None:
@@ -182,7 +184,7 @@ class _Making:
         return self
 
     def _lines_without_it(self, without: StepGuess, more: int) -> Contradiction | None:
-        """C2: the time of a step stands in nearly all lines of steps, where stamps say the time of the others too."""
+        """C2: the step time is in nearly all step lines, if timestamps show the time of the others too."""
         name = "" if self.guess.each is None else self.guess.group.columns[self.guess.each[0]].name or "its time"
         mine, other = self.loaded(self.rules), self.loaded(rules.step_rules(self.log, without, more))
         if not name or self.steps.usual is None or mine is None or other is None:
@@ -195,7 +197,7 @@ class _Making:
         return Contradiction("C2", f"`{name}` is missing in {plural(lines, 'similar line')}", missed[0].first.where)
 
     def add_what_is_beside(self) -> None:
-        """The rules of what goes on beside the steps, one by one."""
+        """Add the rules for other events, one by one."""
         natively = Mappings().ruleset
 
         def is_native(group: Group) -> bool:
@@ -226,7 +228,7 @@ class _Making:
         self._add_times()
 
     def _add_times(self) -> None:
-        """Other lines that show what time it is, where the lines of steps do not and the clock is one of this log."""
+        """Add a rule for other lines with times if step lines have none and the clock is specific to this log."""
         if self.log.records or self.guess.group.has_times(0) or not any("time = " in key for key in self.log.top):
             return
         timed = (group for group in self.log.groups[:_MOST_GROUPS] if group.has_all_times and group not in self.taken)
@@ -234,8 +236,8 @@ class _Making:
             self._append(self._rule("alive", group))
 
     def _restarts(self, resumes: Sequence[Group]) -> Iterator[int]:
-        """The places of lines that show that a process began, though no step falls there: a checkpoint is loaded after
-        a long silence, or the first line of the log comes again."""
+        """Yield the indexes of lines that show a process begin without a fall of the step: a checkpoint load after a
+        long silence, or a repetition of the log's first line."""
         steps = self.steps
         first = next((group for group in self.log.groups if group.first.place == 0), None)
         again = [] if first is None or first in self.taken or words.is_other(first.about) else [first]
@@ -246,8 +248,8 @@ class _Making:
                     yield place
 
     def _add_summaries(self) -> None:
-        """Other lines that state how many steps are done: the summary, or the end, of an epoch. They show the steps
-        after the last record of a process."""
+        """Add rules for lines with the number of completed steps at the end of an epoch, which show steps after the
+        last record of a process."""
         guess, names, more = self.guess, "step:int", list[str]()
         if guess.steps is not None and guess.carried is None:
             names = "epoch:int"
@@ -264,12 +266,12 @@ class _Making:
                 self.taken.append(group)
 
     def _is_read_as_step(self, one: Entry) -> bool:
-        """Whether the rule of the steps reads a line of another group, whose words say nothing else."""
+        """Return True if the step rule matches a line of another group whose words have no other meaning."""
         mapped = None if words.is_other(" ".join(one.message.lower().split())) else self.loaded(self.rules)
         return mapped is not None and _reads_step(mapped, one)
 
     def _add_rollbacks(self, groups: Sequence[Group]) -> None:
-        """Lines in which the program says that it goes back to an earlier step itself."""
+        """Add rules for lines in which the program reports a rollback."""
         steps = self.steps
         for group in groups:
             if all(at in steps.falls and not steps.ended[at] for at in steps.after(group)):
@@ -279,8 +281,8 @@ class _Making:
                 self.taken.append(group)
 
     def _loaded_only(self, loads: Sequence[Group]) -> set[int]:
-        """The records where steps fall behind the load of a checkpoint, if none of the lines from before the first
-        record comes again where steps fall: these processes went on."""
+        """Return the records where steps fall after a checkpoint load, if no line from before the first record is
+        repeated at a fall: these processes continued."""
         steps = self.steps
         falls = set(steps.falls)
         before = [group for group in self.log.groups if group.first.place < steps.places[0]]
@@ -289,8 +291,8 @@ class _Making:
         return falls.intersection(at for group in loads for at in steps.after(group))
 
     def _add_start(self, worded: Sequence[Group], loads: Sequence[Group], is_native: Callable[[Group], bool]) -> None:
-        """The line with which a process begins: the first of the log whose words or places say so. loads: lines that
-        may say that a checkpoint is loaded."""
+        """Add the rule for the line with which a process begins: the first in the log with fitting words or locations.
+        loads: possible checkpoint load lines."""
         if self.heads is not None and self._add_heads(self.heads):
             return
         living = self._loaded_only(loads)
@@ -309,7 +311,7 @@ class _Making:
             variants = (rules.line_rule(self.log, "start", group, {}, more, one) for one in _VARIANTS)
             if wrong is None and any(map(self._append, variants)):
                 behind = set(self.steps.after(group))
-                self.starts = (len(behind) if once else len(group)) + (0 not in behind)  # a head that was cut
+                self.starts = (len(behind) if once else len(group)) + (0 not in behind)  # The head was truncated.
                 self.known |= behind
                 self.taken.append(group)
                 self._add_resume_of_start(group)
@@ -318,7 +320,7 @@ class _Making:
         self.left_out += [("start", one) for one in failed[:1]]
 
     def _add_heads(self, heads: Heads) -> bool:
-        """The first line of processes, of which there are several."""
+        """Add the rule for the first line of processes if there are several."""
         more = ["once = true"] if heads.by_ranks else []
         for group in heads.groups:
             first = [{0: "_"}] if group.tokens else []  # the words before its first number
@@ -335,7 +337,7 @@ class _Making:
         return True
 
     def _add_totals(self) -> None:
-        """Other lines that state how many epochs training takes, which tells runs apart."""
+        """Add rules for other lines with the total of epochs, which distinguishes runs."""
         if any("epochs:int" in key for rule in self.rules for key in rule.keys):
             return
         for group in self.log.groups[:_MOST_GROUPS]:
@@ -345,7 +347,7 @@ class _Making:
                 return
 
     def _add_resume_of_start(self, group: Group) -> None:
-        """A start line that names the step from which it goes on is read twice."""
+        """Add a second rule for a start line that contains the step from which it continues."""
         number = proof.resume_number(group, self.steps, self.guess)
         if isinstance(number, Contradiction) or len(group) < 2 or group.columns[number[0]].joined:
             return
@@ -355,7 +357,7 @@ class _Making:
         self.rules = self.rules if self.loaded(both) is None else both
 
     def _add_once(self, phase: PhaseGuess) -> None:
-        """An end, a resume or a preparation."""
+        """Add a rule for an end, a resume or a preparation."""
         if phase.event == "resume":
             self._add_resume(phase)
             return
@@ -384,7 +386,7 @@ class _Making:
             self.left_out.append(("resume", number))
 
     def _add_phases(self, phases: Sequence[PhaseGuess]) -> None:
-        """Saves and evaluations: those with a length first, then pairs, then single lines in gaps."""
+        """Add rules for saves and evaluations: first those with a duration, then pairs, then single lines in gaps."""
         lengths = {
             one.group.first.place: proof.lengths_by_gap(one, one.took[0], self.steps)
             for one in phases if one.took and one.edge != "begin"
@@ -407,7 +409,7 @@ class _Making:
                     told.add(one.event)
 
     def _add_untimed(self, one: PhaseGuess, phases: Sequence[PhaseGuess], wrong: Contradiction | None) -> bool:
-        """A pair of lines, or a line that stands alone in gaps. wrong: why its length is none."""
+        """Add a pair of lines, or a single line in gaps; return True if added. wrong: why its duration is invalid."""
         others = [two for two in phases if two.event == one.event and {one.edge, two.edge} == {"begin", "end"}]
         other = min(others, key=lambda two: abs(len(two.group) - len(one.group)), default=None)
         if other is not None and self._add_pair(*sorted([one, other], key=lambda phase: phase.edge)):
@@ -424,7 +426,7 @@ class _Making:
         return True
 
     def _add_pair(self, begin: PhaseGuess, end: PhaseGuess) -> bool:
-        """The lines with which a phase begins and ends, most ends in the gap of their begin."""
+        """Add the begin and end lines of a phase if most ends are in the gap of their begin; return True if added."""
         begun = dict(zip(self.steps.after(begin.group), _moments(begin.group), strict=True))
         behind = self.steps.after(end.group)
         pairs = [(at, begun.get(at), moment) for at, moment in zip(behind, _moments(end.group), strict=True)]
@@ -459,7 +461,8 @@ class _Making:
         return self._rule(phase.event, phase.group, names, more)
 
     def _append(self, rule: Rule) -> bool:
-        """Add a rule; False: it cannot be read, reads far more lines than it was made of, or another reads its line."""
+        """Add a rule; return False if it cannot be loaded, matches far more lines than its own, or another one matches
+        its line."""
         alone, mapped = self.loaded([rule]), self.loaded([*self.rules, rule])
         if alone is None or mapped is None:
             return False
@@ -471,11 +474,11 @@ class _Making:
         return True
 
     def loaded(self, drafted: Sequence[Rule]) -> Mapped | None:
-        """Rules as what reads lines; None if they cannot be loaded."""
+        """Load rules; None if they are invalid."""
         return rules.loaded(self._head(), drafted)
 
     def contradictions(self, whole: Whole | str) -> list[Contradiction]:
-        """W: why its answer cannot be."""
+        """W: return the reasons why its result is implausible."""
         if isinstance(whole, str):
             where = self.steps.where(0)
             return [Contradiction("W", f"with this rule, the log cannot be analyzed: {whole}", where)]
@@ -496,7 +499,7 @@ class _Making:
         return repeated + 1 if repeated else 0  # the first process began at none of them
 
     def finished(self, whole: Whole) -> Draft:
-        """The draft, with what stands beside its answer."""
+        """Return the draft with the warnings about its result."""
         told = {rule.event for rule in self.rules}
         left = tuple(LeftOut(event, wrong.line, _shown(wrong.reason), wrong.test) for event, wrong in self.left_out)
         unread = [one.reason for one in left if one.event in ("save", "eval") and one.event not in told]
@@ -524,7 +527,7 @@ class _Making:
         return Draft(self.text(), len(self.rules), lines, left, doubts=tuple(doubts))
 
     def text(self) -> str:
-        """The mapping as TOML."""
+        """Return the mapping as TOML."""
         parts = self._head()
         for event, wrong in self.left_out:
             line = f" (line {wrong.line})" if wrong.line is not None else ""
@@ -545,7 +548,7 @@ class _Making:
         return [*head, *epochs] if self._may_count_within_epochs() else head
 
     def _may_count_within_epochs(self) -> bool:
-        """Return True if steps begin again and no line names an epoch or a total."""
+        """Return True if steps restart and no line contains an epoch or a total."""
         guess, stride = self.guess, self.guess.stride
         is_whole = "global" in guess.name or guess.is_epoch or guess.elapsed is not None or guess.column.of is not None
         if is_whole or guess.epoch is not None or guess.carried is not None or guess.counts_epochs or guess.totals:
@@ -554,7 +557,7 @@ class _Making:
 
 
 def _moments(group: Group) -> list[tuple[int, int]]:
-    """The place and the time of each entry of a group."""
+    """Return the index and time of each entry of a group."""
     return list(zip(group.places.tolist(), group.ns.tolist(), strict=True))
 
 
@@ -564,7 +567,7 @@ def _reads_own(mapped: Mapped, at: int, rule: Rule) -> bool:
 
 
 def _assumptions(guess: StepGuess) -> Iterator[str]:
-    """What the answers of a draft rest on, and the log does not prove."""
+    """Yield the assumptions of a draft that the log does not prove."""
     name = without_secrets(guess.name)
     unnamed = not guess.is_named and guess.stride > 1
     samples = ", and does not count samples" if unnamed else ""
@@ -583,7 +586,7 @@ def _assumptions(guess: StepGuess) -> Iterator[str]:
 
 
 def _refused(log: Log, name: str, guesses: Sequence[StepGuess], failed: Sequence[Contradiction]) -> Draft:
-    """Why no rule could be proven, with the best candidate and the rule to write by hand."""
+    """Return a draft without rules: why none could be proven, with the best candidate and the rule to write by hand."""
     step, reason = _STEP, _without_steps(log)
     for best in failed[:1]:
         step = rules.step_rules(log, guesses[0], 0)[-1].keys[0]
@@ -595,7 +598,7 @@ def _refused(log: Log, name: str, guesses: Sequence[StepGuess], failed: Sequence
 
 
 def _without_steps(log: Log) -> str:
-    """What to say of a log in which no number may count steps."""
+    """Describe a log without a number that may count steps."""
     many = [group for group in log.groups if len(group) >= 3 and may_count_steps(log, group)]
     rising = [
         f"`{column.name}`" for group in many for column in group.columns
@@ -612,5 +615,5 @@ def _without_steps(log: Log) -> str:
 
 
 def _shown(sentence: str) -> str:
-    """A sentence that names what the log says."""
+    """Return a sentence with text from the log, made safe to show."""
     return safe(without_secrets(sentence))
