@@ -415,7 +415,7 @@ def _ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
             done = None if record is None else said(record).step
             if done is not None and (took := _took_of_evaluation(log_line, since, done, usual)) is not None:
                 log_line = replace(log_line, event=replace(one, took=took))
-            elif log_line.time > since and _trains_behind(log_line, record, behind, usual):
+            elif log_line.time > since and _trains_after(log_line, record, behind, usual):
                 log_line = replace(log_line, event=replace(one, took=log_line.time - since))
             since = log_line.time
         elif one.type is not EventType.ALIVE:
@@ -446,7 +446,7 @@ def _took_of_evaluation(evaluation: LogLine, since: int, done: int, usual: float
     return took if took > usual / 2 else None
 
 
-def _trains_behind(mark: LogLine, before: LogLine | None, behind: LogLine | None, usual: float | None) -> bool:
+def _trains_after(mark: LogLine, before: LogLine | None, behind: LogLine | None, usual: float | None) -> bool:
     """Return True if the steps between two records are trained after a mark: about their usual time passes there, or
     most of the time if that is unknown."""
     steps = 0 if before is None or behind is None else _steps_between(before, behind)
@@ -606,7 +606,7 @@ class Interleaved(NamedTuple):
         )
 
 
-class _Said(NamedTuple):
+class _StepLine(NamedTuple):
     line: int
     step: int
     text: str
@@ -661,7 +661,7 @@ class _Lane:
         self.first_of_step = text, self.final
         self.stride, self.last, self.final = step - self.last, step, text
         if self.waiting:
-            self._hold(LineRun(np.array([line]), np.array([step]), lambda _: text))
+            self._queue(LineRun(np.array([line]), np.array([step]), lambda _: text))
             return
         lines = self.lines
         lines[step] = line, text
@@ -676,9 +676,9 @@ class _Lane:
         before = int(run.steps[-2]) if many > 1 else self.last
         self.last, self.final = int(run.steps[-1]), final
         self.stride = self.last - before
-        self._hold(run)
+        self._queue(run)
 
-    def _hold(self, run: LineRun) -> None:
+    def _queue(self, run: LineRun) -> None:
         """Queue lines; drop the oldest beyond the limit."""
         self.waiting.append(run)
         self.held += len(run.numbers)
@@ -706,8 +706,8 @@ class InTurns:
     def __init__(self) -> None:
         self._lanes: list[_Lane] = []  # The last one is the most recently used.
         self._same, self._other = 0, 0  # Numbers of equal steps with the same and with a different loss.
-        self._apart: list[tuple[_Said, _Said]] = []
-        self._pairs: list[tuple[_Said, _Said]] = []
+        self._apart: list[tuple[_StepLine, _StepLine]] = []
+        self._pairs: list[tuple[_StepLine, _StepLine]] = []
         self._most = 1
 
     def restart(self) -> None:
@@ -721,7 +721,7 @@ class InTurns:
         if current is not None and step - current.last == current.stride > 0:
             current.add(line, step, text)
             return
-        if current is not None and step == current.last and (rounded or self._drawn_anew(current, text, bar)):
+        if current is not None and step == current.last and (rounded or self._is_redrawn(current, text, bar)):
             current.final = text
             return
         lane = self._lane_of(step)
@@ -731,7 +731,7 @@ class InTurns:
             self._most = max(self._most, len(self._lanes))
             return
         if lane is not current and current is not None:
-            self._compare(current, lane, _Said(line, step, text))
+            self._compare(current, lane, _StepLine(line, step, text))
             self._lanes.remove(lane)
             self._lanes.append(lane)
         lane.add(line, step, text)
@@ -753,7 +753,7 @@ class InTurns:
 
     def found(self) -> Interleaved | None:
         """Return an example if several runs seem to print; None otherwise."""
-        if self._other >= max(_TURNS, self._same + 1) and not _told_apart(self._pairs, self._most):
+        if self._other >= max(_TURNS, self._same + 1) and not _are_parts_of_one_run(self._pairs, self._most):
             one, other = self._pairs[-1]
             losses = loss_in(one.text), loss_in(other.text)
             assert losses[0] is not None
@@ -762,7 +762,7 @@ class InTurns:
             shown = losses[0], losses[1]
             return Interleaved((one.line, other.line), (one.step, other.step), shown, is_question)
         rare = len(self._apart) > self._same + self._other
-        if len(self._apart) >= _APART and rare and not _told_apart(self._apart, self._most):
+        if len(self._apart) >= _APART and rare and not _are_parts_of_one_run(self._apart, self._most):
             one, other = self._apart[-1]
             return Interleaved((one.line, other.line), (one.step, other.step), None, _draw(one, other))
         return None
@@ -778,16 +778,16 @@ class InTurns:
             return exact[0] if exact[0] is self._lanes[-1] else exact[-1]
         return min(below, key=lambda lane: step - lane.last, default=None)
 
-    def _drawn_anew(self, lane: _Lane, text: str, bar: bool) -> bool:
+    def _is_redrawn(self, lane: _Lane, text: str, bar: bool) -> bool:
         return lane.is_carried(bar) or (bar and loss_in(text) == loss_in(lane.final))
 
-    def _compare(self, left: _Lane, lane: _Lane, said: _Said) -> None:
+    def _compare(self, left: _Lane, lane: _Lane, said: _StepLine) -> None:
         """Record the result when another lane is continued."""
         left.settle()
         other = left.lines.get(said.step)
         if other is None:
             if said.step < left.first and lane.last < left.first and len(self._apart) < _PAIRS:
-                self._apart.append((_Said(left.lines[left.last][0], left.last, left.lines[left.last][1]), said))
+                self._apart.append((_StepLine(left.lines[left.last][0], left.last, left.lines[left.last][1]), said))
             return
         line, text = other
         losses = loss_in(text), loss_in(said.text)
@@ -796,10 +796,10 @@ class InTurns:
         elif None not in losses:
             self._other += 1
             if len(self._pairs) < _PAIRS:
-                self._pairs.append((_Said(line, said.step, text), said))
+                self._pairs.append((_StepLine(line, said.step, text), said))
 
 
-def _keep_step(pairs: Sequence[tuple[_Said, _Said]]) -> bool:
+def _keep_step(pairs: Sequence[tuple[_StepLine, _StepLine]]) -> bool:
     """Return True if the lines of nearly all pairs were written in the same second, and differ in nothing but decimal
     numbers: as those of ranks, which wait for one another."""
     same = sum(_second_and_words(one.text) == _second_and_words(other.text) for one, other in pairs)
@@ -810,11 +810,11 @@ def _second_and_words(text: str) -> tuple[list[str], list[str]]:
     return _CLOCKS.findall(text), [word for word in _words(text) if "." not in word]
 
 
-def _draw(*said: _Said) -> bool:
+def _draw(*said: _StepLine) -> bool:
     return any(_DRAWN.search(one.text) for one in said)
 
 
-def _told_apart(pairs: Sequence[tuple[_Said, _Said]], lanes: int) -> bool:
+def _are_parts_of_one_run(pairs: Sequence[tuple[_StepLine, _StepLine]], lanes: int) -> bool:
     """Return True if the words or numbers of such lines show that they are of ranks, micro-batches, an evaluation
     during training, or another part of one run."""
     rows = [(_words(one.text), _words(other.text)) for one, other in pairs]

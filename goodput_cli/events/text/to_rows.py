@@ -170,7 +170,7 @@ def _is_possible(log_line: LogLine) -> bool:
     return inside and (one.step is None or one.step <= MAX_STEP)
 
 
-def _place_of(log_line: LogLine) -> tuple[Kind, Edge, int, int]:
+def _position_of(log_line: LogLine) -> tuple[Kind, Edge, int, int]:
     """Return the kind of a row, its edge, and its begin and end (ns)."""
     one = said(log_line)
     kind, edge, time, end = _KINDS[one.type], one.edge, log_line.time, log_line.end
@@ -191,7 +191,7 @@ def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, i
     is_of_launcher = one.format == launcher.NAME and one.type is EventType.ALIVE
     if is_of_launcher and one.name not in (launcher.OUTLIVED, launcher.WAIT):
         return []
-    kind, edge, time, end = _place_of(log_line)
+    kind, edge, time, end = _position_of(log_line)
     label = one.label or _LABELS.get(one.type, "") if kind in (Kind.CUSTOM,) else ""
     # Details of steps are mostly measurements of their format.
     detail = one.detail if one.type is not EventType.STEP or one.detail == COUNTS_FROM_0 else ()
@@ -278,7 +278,7 @@ def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = (
     events = sorted(events, key=lambda log_line: (log_line.end, log_line.line))
     events = without_starts_of_others(stopped_after_saves(events))
     events = [*with_living_processes(events), *resumptions(events)]
-    signs = _signs_of_life(events, alive)
+    signs = _activity(events, alive)
     return [*_closed(events, signs), *signs]
 
 
@@ -403,7 +403,7 @@ def first_begin(log_lines: Sequence[LogLine]) -> list[LogLine]:
     ]
 
 
-def _signs_of_life(events: Sequence[LogLine], alive: dict[str, list[LogLine]]) -> list[LogLine]:
+def _activity(events: Sequence[LogLine], alive: dict[str, list[LogLine]]) -> list[LogLine]:
     """Return timestamps next to step records as activity, except those of a process before its start."""
     steps = {log_line.stream: said(log_line).format for log_line in events if said(log_line).type is EventType.STEP}
     whole = next((name for name in steps.values() if name in ONE_STORY), None)
@@ -462,10 +462,10 @@ def without_preludes(parts: Sequence[list[LogLine]]) -> None:
         before = bisect_right(starts, first)
         if before:
             start = starts[before - 1]
-            part[:] = [log_line for log_line in part if log_line.time >= start or not _says_nothing(log_line)]
+            part[:] = [log_line for log_line in part if log_line.time >= start or not _is_plain_activity(log_line)]
 
 
-def _says_nothing(log_line: LogLine) -> bool:
+def _is_plain_activity(log_line: LogLine) -> bool:
     return said(log_line).type is EventType.ALIVE and not said(log_line).name
 
 
@@ -531,13 +531,13 @@ def beside_cluster(
         job = named if named is not None else alone
         attempts = attempts_of([one for _, one in group])
         source, shown = group[0][0], notes.bounded("cluster_objects_unused", key)
-        if job is None or (named is None and not _holds_all(attempts, records[job])):
+        if job is None or (named is None and not _covers_all(attempts, records[job])):
             why = "no job of the log has this name" if job is None or records else "they have no log next to them"
             message = f"Kubernetes objects of {shown}: {why}, or their time differs; select the job with -j"
             notes.add("cluster_objects_unused", message, source, [group[0][1].line])
             continue
         found.jobs.update((one.name, job) for _, one in group)
-        if not _place(attempts, records[job], (source, job), found):
+        if not _add_attempts(attempts, records[job], (source, job), found):
             message = f"Kubernetes objects of {shown} are from another time than the log: they are not used"
             notes.add("cluster_objects_unused", message, source, [group[0][1].line])
             continue
@@ -550,12 +550,12 @@ def _named_like(key: str, jobs: Mapping[int, str]) -> int | None:
     contained in it; None if there is none."""
     key = key.lower()
     same = [code for code, name in jobs.items() if name.lower() == key]
-    alike = [code for code, name in jobs.items() if _stands_in(key, name.lower()) or _stands_in(name.lower(), key)]
+    alike = [code for code, name in jobs.items() if _is_part_of(key, name.lower()) or _is_part_of(name.lower(), key)]
     found = same or alike
     return found[0] if len(found) == 1 else None
 
 
-def _stands_in(part: str, whole: str) -> bool:
+def _is_part_of(part: str, whole: str) -> bool:
     at = whole.find(part) if len(part) > _SHORTEST else -1
     around = whole[max(at - 1, 0) : at] + whole[at + len(part) : at + len(part) + 1] if at >= 0 else "x"
     return not any(char.isalnum() for char in around)
@@ -565,7 +565,7 @@ _SHORTEST = 2
 """Minimum length; shorter names are contained in others by chance."""
 
 
-def _holds_all(attempts: Sequence[ClusterAttempt], records: _Records) -> bool:
+def _covers_all(attempts: Sequence[ClusterAttempt], records: _Records) -> bool:
     """Return True if all progress is within the attempts of objects, which then are of the job despite different
     names."""
     if not attempts or not len(records.progress):
@@ -574,7 +574,7 @@ def _holds_all(attempts: Sequence[ClusterAttempt], records: _Records) -> bool:
     return attempts[0].begin <= records.progress[0] and (last is None or records.progress[-1] <= last + _SETTLED)
 
 
-def _place(attempts: Sequence[ClusterAttempt], records: _Records, key: tuple[int, int], found: Beside) -> bool:
+def _add_attempts(attempts: Sequence[ClusterAttempt], records: _Records, key: tuple[int, int], found: Beside) -> bool:
     """Add the attempts that have records; return True if there are any."""
     placed = False
     for at, one in enumerate(attempts):

@@ -496,7 +496,7 @@ def phase_contradiction(
         elif at and took is not None:
             before = int(steps.stamps[at - 1])
             fits_behind &= NO_TIME in (before, ns) or (ns - before) / _S >= 0.8 * length - 1
-    if not by_gap and took is not None and steps.usual is None and _holds_steps(phase, took, steps):
+    if not by_gap and took is not None and steps.usual is None and _includes_steps(phase, took, steps):
         said = f"{word}: they take as long as the steps before them and may include these"
         return Contradiction("F1", said, group.first.where)
     if not by_gap:
@@ -506,7 +506,7 @@ def phase_contradiction(
     unfit = [
         at for at, length in by_gap.items()
         if not _fits(steps, at, length if took else None, beside.get(at, 0.0))
-        and not (took is None and phase.event == "eval" and _trains_behind(steps, at, int(group.ns[rows[at]])))
+        and not (took is None and phase.event == "eval" and _trains_after(steps, at, int(group.ns[rows[at]])))
     ]  # fmt: skip
     if len(unfit) > (1 - _MOSTLY) * len(by_gap):
         what = "durations do not fit" if took else "have no time"
@@ -527,7 +527,7 @@ def has_others_before(group: Group, steps: Steps, log: Log) -> bool:
     return bool(len(apart)) and bool(apart.mean() > _MOSTLY)
 
 
-def _holds_steps(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> bool:
+def _includes_steps(phase: PhaseGuess, took: tuple[int, str], steps: Steps) -> bool:
     """Return True if a phase mostly takes as long as all steps since its previous line, according to the step times."""
     so_far = np.append(0.0, np.cumsum(_took(steps)))[steps.after(phase.group)]
     since = np.diff(so_far, prepend=0.0)
@@ -543,7 +543,7 @@ def _fits(steps: Steps, at: int, length: float | None, beside: float) -> bool:
     return abs(gap - length) <= tolerance or abs(gap - beside - length) <= tolerance
 
 
-def _trains_behind(steps: Steps, at: int, ns: int) -> bool:
+def _trains_after(steps: Steps, at: int, ns: int) -> bool:
     """Return True if most of the time before a record, or the usual time of its steps, passes after a line, so that
     they are trained there. ns: time of the line."""
     record = int(steps.stamps[at])

@@ -79,7 +79,7 @@ def draft(lines: LogLines, name: str, changed: int, account: Callable[[str], Who
             if isinstance(made, Contradiction):
                 failed.append(made)
                 continue
-            made.add_what_is_beside()
+            made.add_other_rules()
             whole = account(made.text())
             wrong = made.contradictions(whole)
             if not wrong and isinstance(whole, Whole):
@@ -196,7 +196,7 @@ class _Making:
             return None
         return Contradiction("C2", f"`{name}` is missing in {plural(lines, 'similar line')}", missed[0].first.where)
 
-    def add_what_is_beside(self) -> None:
+    def add_other_rules(self) -> None:
         """Add the rules for other events, one by one."""
         natively = Mappings().ruleset
 
