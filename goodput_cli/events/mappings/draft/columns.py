@@ -114,7 +114,7 @@ def _kinds_of_texts(made: Mapped, entries: TextEntries) -> tuple[list[_Kind], li
     may_read = may_read[~entries.is_long[may_read]]
     for places in alike(entries.template[may_read]).values():
         rows = may_read[places]
-        found = reader.fields_of(entries.text(int(rows[0])))
+        found = reader.fields_of(entries.text(int(rows[0]))) if len(rows) > _FEW else None
         if found is None:
             single += rows.tolist()
         elif found:
