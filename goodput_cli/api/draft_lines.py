@@ -16,7 +16,7 @@ from goodput_cli.events.schema import EventLog, Kind
 from goodput_cli.events.text.digit_values import masked
 from goodput_cli.events.text.log_lines import linear
 from goodput_cli.events.text.programs import progress_bars
-from goodput_cli.events.text.stamps import bare, is_kernel_log
+from goodput_cli.events.text.stamps import is_kernel_log, strip_prefixes
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import plural, safe
 
@@ -80,7 +80,7 @@ def saves_in_bars(
     known: dict[str, bool] = {}
     saves = []
     for at in _saving_between_bars(lines):
-        text = bare(lines.text(at)).text.strip()
+        text = strip_prefixes(lines.text(at)).text.strip()
         key = masked(text)
         if key not in known:
             known[key] = tells_save(plain(text))

@@ -26,7 +26,7 @@ def log(*parts: Lines) -> str:
     return "".join(pytorch(second, text) for second, text in sorted(line for part in parts for line in part))
 
 
-def bare(*parts: Lines) -> str:
+def strip_prefixes(*parts: Lines) -> str:
     """Return the same with step lines without timestamps."""
     lines = sorted(line for part in parts for line in part)
     return "".join(f"{text}\n" if text.startswith("step") else pytorch(second, text) for second, text in lines)
@@ -62,8 +62,8 @@ REFUSED: dict[str, tuple[str, str]] = {
     "S6": (log(steps(1, 40, text="request {} served")), log(steps(1, 40, text="request {} served, loss 1.1"))),
     "C2": ("".join(f"step {n} loss 0.1\n" for n in range(1, 31)), log(steps(1, 30))),
     "C3": (
-        bare([(0, "Preparing"), (400, "Bye")], steps(1, 30, text="step {} dt 90.0s")),
-        bare([(0, "Preparing"), (400, "Bye")], steps(1, 30, text="step {} dt 9.0s")),
+        strip_prefixes([(0, "Preparing"), (400, "Bye")], steps(1, 30, text="step {} dt 90.0s")),
+        strip_prefixes([(0, "Preparing"), (400, "Bye")], steps(1, 30, text="step {} dt 9.0s")),
     ),
     "W1": (log(attempts(60, 20)), log(attempts(6, 20))),
     "W2": (log(steps(1, 60, text="step {}/40 loss 1.1")), log(steps(1, 60, text="step {}/400 loss 1.1"))),

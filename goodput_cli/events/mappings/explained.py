@@ -32,7 +32,7 @@ from goodput_cli.events.text.evidence_reader import Observer
 from goodput_cli.events.text.lines import LONGEST
 from goodput_cli.events.text.log_lines import EventType, ParsedEvent, asked_of, line_readings
 from goodput_cli.events.text.looked_at import Line as Observed
-from goodput_cli.events.text.stamps import StampError, bare, stamp_of
+from goodput_cli.events.text.stamps import StampError, stamp_of, strip_prefixes
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.vocabulary.text import seconds_text
 
@@ -181,7 +181,7 @@ def matches(mappings: Sequence[Mapped], lines: Iterable[Line]) -> tuple[list[Mat
 def explain(line: Line, mappings: Mappings, above: Sequence[Line] = (), below: Sequence[Line] = ()) -> Iterator[str]:
     """Yield all about one line, a sentence each. above, below: lines around it, which may be part of its block."""
     written = line.text
-    taken = bare(written)
+    taken = strip_prefixes(written)
     yield f"line: {taken.text[:LONGEST]}"
     if taken.text != written:
         before = written[: -len(taken.text)] if taken.text and written.endswith(taken.text) else written
@@ -203,13 +203,13 @@ def explain(line: Line, mappings: Mappings, above: Sequence[Line] = (), below: S
 def _explain_printed(written: str, mappings: Mappings) -> Iterator[str]:
     for part, overwritten in _parts(written, "\r" in written):
         if overwritten:
-            yield f"before a carriage return: {bare(part).text[:200]}"
+            yield f"before a carriage return: {strip_prefixes(part).text[:200]}"
         yield from _explain_text(part, overwritten, mappings)
 
 
 def _words(line: Line) -> str | None:
     """Return the printed text: the line, or the text in a collector's record; None for other records and rows."""
-    record = None if line.row is not None else record_of(bare(line.text).text)
+    record = None if line.row is not None else record_of(strip_prefixes(line.text).text)
     if record is None:
         return None if line.row is not None else line.text
     wrapped = wrapped_line(frozenset(record))
@@ -248,7 +248,7 @@ def _fields(one: UntimedEvidence) -> Iterator[str]:
 
 
 def _explain_text(line: str, overwritten: bool, mappings: Mappings) -> Iterator[str]:
-    text = bare(line).text
+    text = strip_prefixes(line).text
     asked = [*asked_of(mappings.ruleset.rules, text, overwritten)]
     read = [*line_readings(asked, text, overwritten)]
     for rule, said, refused in (*read, *line_readings(mappings.ruleset.signs, text, overwritten)):

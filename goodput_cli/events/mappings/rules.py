@@ -63,7 +63,7 @@ from goodput_cli.events.text.log_lines import (
 )
 from goodput_cli.events.text.meaning import InTurns
 from goodput_cli.events.text.sign_lines import rank_of, sign, signs_in
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare
+from goodput_cli.events.text.stamps import Stamp, StampError, Zone, strip_prefixes
 from goodput_cli.events.text.step_columns import FieldColumns, StepColumns
 from goodput_cli.events.values import clock_seconds, number, round_to_us
 from goodput_cli.vocabulary.text import safe
@@ -168,7 +168,7 @@ class RecordRule:
         text = next((value for path in self.paths["text"] if isinstance(value := value_at(record, path), str)), "")
         if self.pattern is None or self.anchor not in text:
             return None
-        return self.pattern.search(bare(text[:_LONGEST]).text)
+        return self.pattern.search(strip_prefixes(text[:_LONGEST]).text)
 
     def _values(self, record: Record) -> Sequence[tuple[str, Any]]:
         paths = {**self.paths}

@@ -27,7 +27,7 @@ from goodput_cli.events.mappings.toml import TomlLocation
 from goodput_cli.events.schema import SAVE_STATE
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.log_lines import EventType, ParsedEvent, Reading, line_readings
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, stamp_of
+from goodput_cli.events.text.stamps import Stamp, StampError, Zone, stamp_of, strip_prefixes
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
@@ -53,7 +53,7 @@ def read_line(made: Mapped, line: str, overwritten: bool = False) -> Read | None
     """Return the result of a mapping for a line; None if no rule matches. overwritten: see `Ruleset.read`."""
     if not _may_read(made, line):
         return None
-    text = bare(line).text
+    text = strip_prefixes(line).text
     first = next(line_readings(made.lines, text, overwritten), None)
     if first is not None:
         return _read(first, text)
@@ -74,7 +74,7 @@ def _may_read(made: Mapped, line: str) -> bool:
 
 def read_sign(made: Mapped, line: str, overwritten: bool = False) -> Read | None:
     """Return the moment of a recovery that a mapping finds in a line; None if no rule matches."""
-    text = bare(line).text
+    text = strip_prefixes(line).text
     first = next(line_readings(made.signs, text, overwritten), None)
     if first is not None:
         return _read(first, text)
@@ -132,7 +132,7 @@ def _check_sample(made: Mapped, number: int) -> None:
 
 def _check_evidence(made: Mapped, sample: DeclaredSample, place: TomlLocation) -> None:
     """Raise SampleFailed if a sample of evidence has unexpected values."""
-    found = CauseRows((*made.causes, *shipped_rows().rows)).read(bare(sample.line).text)
+    found = CauseRows((*made.causes, *shipped_rows().rows)).read(strip_prefixes(sample.line).text)
     if found is None:
         raise place.error("sample failed: no row of evidence matches this line", SampleFailed)
     values = {"cause": found.code, "role": found.role, **found.fields}

@@ -39,7 +39,7 @@ from goodput_cli.events.text.lines import LONGEST, LineRules
 from goodput_cli.events.text.log_lines import BadValueError, EventType, LineRule, LogLine, ParsedEvent, pattern, timed
 from goodput_cli.events.text.looked_at import Line
 from goodput_cli.events.text.sign_lines import sign, signs_in
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, bare, read_dated, stamp_or_none
+from goodput_cli.events.text.stamps import Stamp, StampError, Zone, read_dated, stamp_or_none, strip_prefixes
 from goodput_cli.events.values import NOT_FINITE, number, whole_number
 from goodput_cli.sources.cloud_logging_pages import SYSTEM_METRICS
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
@@ -139,7 +139,7 @@ def said_of_line(line: str, rules: LineRules) -> list[tuple[Stamp | None, Parsed
     """Return the events of a line with its own timestamp."""
     if not rules.reads_all and not rules.anchors.search(line.encode(errors="replace")):
         return []
-    text = bare(line).text
+    text = strip_prefixes(line).text
     found, _, _ = rules.read(text)
     own = stamp_or_none(text) if found else None
     return [(own, said) for said in found if said.type is not EventType.IGNORE]
@@ -149,7 +149,7 @@ def moments_of_line(line: str, rules: LineRules) -> list[tuple[Stamp | None, Par
     """Return the moments of a recovery in a line without other events, with its own timestamp."""
     if not rules.reads_all and not rules.anchors.search(line.encode(errors="replace")):
         return []
-    text = bare(line).text
+    text = strip_prefixes(line).text
     found = rules.signs_in(text)
     own = stamp_or_none(text) if found else None
     return [(own, said) for said in found]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from goodput_cli.arrays import I64, Mask, distinct, merged
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
 from goodput_cli.events.text.log_lines import LineRule, ParsedEvent, any_of, line_readings
-from goodput_cli.events.text.stamps import LONGEST_PREFIX, bare, candidates, is_kernel_log
+from goodput_cli.events.text.stamps import LONGEST_PREFIX, candidates, is_kernel_log, strip_prefixes
 from goodput_cli.events.values import DIGITS, KEEP_FIRST, WORD
 
 LIKE_A_STEP = rb"(?im)(?:^|[^a-z\n])(?:step|iter(?:ation)?)s?[ \t:=#\[(/]{1,4}(\d{1,9})(?:\D|$)"
@@ -265,7 +265,7 @@ class LineRules:
             return False
         lines = {head.count(b"\n", 0, found.start()) for found in self.causes.expression.finditer(head)}
         rows = head.decode(errors="replace").split("\n") if lines else []
-        read = any(self.causes.read(bare(rows[at]).text) is not None for at in lines if at < len(rows))
+        read = any(self.causes.read(strip_prefixes(rows[at]).text) is not None for at in lines if at < len(rows))
         return read or is_kernel_log(head.decode(errors="replace"))
 
     def knows(self, head: bytes) -> bool:
@@ -274,7 +274,7 @@ class LineRules:
         rows = head.split(b"\n")
         lines = {head.count(b"\n", 0, found.start()) for found in self.anchors.finditer(head)}
         lines = set(range(len(rows))) if self.reads_all else lines
-        texts = (bare(rows[at][:LONGEST].decode(errors="replace")).text for at in lines)
+        texts = (strip_prefixes(rows[at][:LONGEST].decode(errors="replace")).text for at in lines)
         return any(self.read(text)[1] or self.signs_in(text) for text in texts)
 
     def read(self, text: str, overwritten: bool = False) -> tuple[list[ParsedEvent], bool, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from goodput_cli.events.text.stamps import Stamp, bare, stamp_or_none
+from goodput_cli.events.text.stamps import Stamp, stamp_or_none, strip_prefixes
 
 _RAY = re.compile(r"\((?P<name>raylet|\w[^\s()]{0,80})(?: pid=(?P<pid>\d{1,9}))?(?:, ip=(?P<host>[\w.:]+))?\) ")
 """Prefix that Ray adds to lines of its processes."""
@@ -36,7 +36,7 @@ class Line:
     @classmethod
     def of(cls, raw: str, number: int) -> Line:
         """Return a line of a document. A timestamp in brackets may precede the rank."""
-        found = bare(raw)
+        found = strip_prefixes(raw)
         entry = _ENTRY.search(raw) if not found.text.strip() else None
         if entry is not None:  # This is an entry of an agent's block, not a rank.
             return cls(number, entry[0], raw, found.stream.rpartition("/")[0], found.collected)
@@ -48,7 +48,7 @@ class Line:
         nested = _NESTED.match(found.text)
         if nested is None:
             return cls(number, found.text, raw, found.stream, found.collected)
-        inner = bare(found.text[nested.end() :])
+        inner = strip_prefixes(found.text[nested.end() :])
         stream = "/".join(part for part in (found.stream, inner.stream) if part)
         return cls(number, inner.text, raw, stream, found.collected)
 
@@ -57,7 +57,7 @@ class Line:
         """Return the timestamp of the line; None if it has none."""
         if self.collected is not None:
             return self.collected
-        return stamp_or_none(_RAY.sub("", bare(self.raw).text, count=1))
+        return stamp_or_none(_RAY.sub("", strip_prefixes(self.raw).text, count=1))
 
 
 def abort_reason(text: str) -> str:

@@ -29,7 +29,15 @@ from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEv
 from goodput_cli.events.text.meaning import REMEMBERED, Interleaved, InTurns, LineRun, loss_in
 from goodput_cli.events.text.programs.progress_bars import NAME, counted_bar, counted_step, thinned
 from goodput_cli.events.text.sign_lines import signs_in
-from goodput_cli.events.text.stamps import Bare, Stamp, StampError, bare, is_kernel_log, placed_stamp, stamp_or_none
+from goodput_cli.events.text.stamps import (
+    PlainLine,
+    Stamp,
+    StampError,
+    is_kernel_log,
+    placed_stamp,
+    stamp_or_none,
+    strip_prefixes,
+)
 from goodput_cli.events.text.step_columns import Records, StepFinder
 from goodput_cli.events.text.stretches import EDGE, Inner, inner_records, stretch_of
 from goodput_cli.events.text.templates import LineReader, ReadLine
@@ -107,7 +115,9 @@ class TextLines:
         self._rules = rules
         self._asked = (*rules.rules, *rules.signs)
         self._reader = LineReader(rules)
-        self._begin: tuple[int, Bare] | None = None  # The first line of the block's last line with carriage returns.
+        self._begin: tuple[int, PlainLine] | None = (
+            None  # The first line of the block's last line with carriage returns.
+        )
         self._observer = DocumentObserver(rules.causes, source)
         self._storms = Storms(rules)
         self._worth = 0  # Number of lines read for evidence so far.
@@ -375,10 +385,10 @@ class TextLines:
         begin = found.line if hit.first == hit.at else self._begin_of(block, hit.first)
         return found, *self._log_lines(found, hit.overwritten, begin, first_line + hit.number, signs)
 
-    def _begin_of(self, block: Lines, first: int) -> Bare:
+    def _begin_of(self, block: Lines, first: int) -> PlainLine:
         """Return the first of the lines separated by carriage returns."""
         if self._begin is None or self._begin[0] != first:
-            self._begin = first, bare(block.text(first))
+            self._begin = first, strip_prefixes(block.text(first))
         return self._begin[1]
 
     def _may_report(self, found: ReadLine, hit: Hit) -> bool:
@@ -387,7 +397,7 @@ class TextLines:
         return self._rules.causes.may_read(hit.raw) if worth is None else worth
 
     def _log_lines(
-        self, found: ReadLine, overwritten: bool, first: Bare, number: int, signs: list[UntimedRecoveryEvent]
+        self, found: ReadLine, overwritten: bool, first: PlainLine, number: int, signs: list[UntimedRecoveryEvent]
     ) -> tuple[list[LogLine], str]:
         """Return the log lines of a line, and its error. first: the first line before a carriage return. signs:
         receives the signs in it."""
@@ -426,7 +436,7 @@ class TextLines:
         _, last = np.unique(keys[::-1], return_index=True)
         for at in merged(first, len(keys) - 1 - last).tolist():
             row = int(lines[at])
-            line = bare(block.text(row))
+            line = strip_prefixes(block.text(row))
             stream, stamp = names[int(streams[at])], stamp_or_none(line.text)
             clock = LogLine(first_line + int(block.number[row]), stream, stamp, words=_words(line.text))
             log_line = timed(clock, line.collected)
@@ -455,8 +465,8 @@ class TextLines:
     def _stream(self, block: Lines, at: int, column: int) -> str:
         """Return the stream of a line whose date begins at a column."""
         if column > 1:
-            return bare(block.bytes_of(at, column).decode(errors="replace") + "2000-01-01").stream
-        return bare(block.text(at)[:_PREFIXED]).stream
+            return strip_prefixes(block.bytes_of(at, column).decode(errors="replace") + "2000-01-01").stream
+        return strip_prefixes(block.text(at)[:_PREFIXED]).stream
 
 
 def _words(text: str) -> int:

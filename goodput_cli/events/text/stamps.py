@@ -381,7 +381,7 @@ _PREFIX = re.compile(
 )
 
 
-class Bare(NamedTuple):
+class PlainLine(NamedTuple):
     """A line without its prefixes."""
 
     text: str
@@ -391,7 +391,7 @@ class Bare(NamedTuple):
     """Exact time of collection (`kubectl logs --timestamps`)."""
 
 
-def bare(line: str) -> Bare:
+def strip_prefixes(line: str) -> PlainLine:
     """Remove colors, text overwritten after a carriage return, and prefixes in any order."""
     if "\x1b" in line:
         line = _ANSI.sub("", line)
@@ -414,7 +414,7 @@ def bare(line: str) -> Bare:
         if name:
             streams.append(name)
         place = found.end()
-    return Bare(line[place:] if place else line, "/".join(streams), collected)
+    return PlainLine(line[place:] if place else line, "/".join(streams), collected)
 
 
 def is_kernel_log(head: str) -> bool:

@@ -14,7 +14,7 @@ from goodput_cli.events.text.date_places import DatePlace, place_of_date
 from goodput_cli.events.text.digit_values import masked
 from goodput_cli.events.text.lines import Hit, LineRules
 from goodput_cli.events.text.log_lines import BadValueError, LineRule, ParsedEvent, Reading, RuleOfLines, line_readings
-from goodput_cli.events.text.stamps import Bare, Stamp, StampError, bare, stamp_of
+from goodput_cli.events.text.stamps import PlainLine, Stamp, StampError, stamp_of, strip_prefixes
 
 _MOST = 8192
 """Maximum number of templates of one document that are stored."""
@@ -56,7 +56,7 @@ class Fields(NamedTuple):
 class ReadLine(NamedTuple):
     """Content of a line."""
 
-    line: Bare
+    line: PlainLine
     """The line without prefixes."""
     said: Sequence[ParsedEvent] = ()
     known: bool = False
@@ -77,7 +77,7 @@ class Template:
 
     __slots__ = ("cut", "date", "is_plain", "is_silent", "rules", "signs", "silent", "streams", "worth")
 
-    def __init__(self, raw: str, line: Bare, rules: list[Fields], signs: list[Fields], worth: bool | None) -> None:
+    def __init__(self, raw: str, line: PlainLine, rules: list[Fields], signs: list[Fields], worth: bool | None) -> None:
         self.rules, self.signs, self.is_silent = rules, signs, not rules and not signs
         self.date: DatePlace | None = place_of_date(line.text)
         self.cut = prefix_length(raw, line)
@@ -89,23 +89,23 @@ class Template:
         has_time = self.date is None or self.date.at >= 0
         self.is_plain = self.cut == 0 and not has_time and not signs and worth is False
         """True if a line contains only fields of its rules: no prefix, timestamp or death."""
-        self.silent = ReadLine(Bare("", "", None), template=self)
+        self.silent = ReadLine(PlainLine("", "", None), template=self)
 
-    def bare(self, raw: str) -> Bare:
+    def bare(self, raw: str) -> PlainLine:
         """Return a line without prefixes."""
         cut = self.cut
         if cut == 0:
-            return Bare(raw, "", None)
+            return PlainLine(raw, "", None)
         stream = self.streams.get(raw[:cut]) if cut > 0 else None
         if stream is not None:
-            return Bare(raw[cut:], stream, None)
-        line = bare(raw)
+            return PlainLine(raw[cut:], stream, None)
+        line = strip_prefixes(raw)
         if cut > 0 and len(self.streams) < _MOST_STREAMS:
             self.streams[raw[:cut]] = line.stream
         return line
 
 
-def prefix_length(raw: str, line: Bare) -> int:
+def prefix_length(raw: str, line: PlainLine) -> int:
     """Return the length of the prefixes of a line; -1 if it varies within its template."""
     cut = len(raw) - len(line.text)
     return -1 if _CHANGED.search(raw) or line.collected is not None or _COLLECTED.search(raw, 0, cut) else cut
@@ -159,14 +159,14 @@ class LineReader:
         return ReadLine(line, [] if reason else said, bool(template.rules), reason, moments, template)
 
     def _read_alone(self, raw: str, overwritten: bool) -> ReadLine:
-        line = bare(raw)
+        line = strip_prefixes(raw)
         said, known, reason = self._rules.read(line.text, overwritten)
         moments = self._rules.signs_in(line.text, overwritten) if self._rules.signs else []
         return ReadLine(line, said, known, reason, moments)
 
     def _template(self, raw: str, key: bytes, overwritten: bool) -> Template | None:
         """Return the template of a line; None if digits decide how it is read."""
-        line = bare(raw)
+        line = strip_prefixes(raw)
         rules, signs = (_fields(each, line.text, overwritten) for each in (self._rules.rules, self._rules.signs))
         if rules is None or signs is None:
             return None

@@ -20,7 +20,7 @@ from goodput_cli.events.mappings.draft.tokens import OF_DIGITS, TOKEN, column_of
 from goodput_cli.events.mappings.draft.words import plain
 from goodput_cli.events.text.date_places import minute_of, place_of_date
 from goodput_cli.events.text.digit_values import has_digits
-from goodput_cli.events.text.stamps import Bare, Stamp, Zone, bare, with_days, with_years
+from goodput_cli.events.text.stamps import PlainLine, Stamp, Zone, strip_prefixes, with_days, with_years
 from goodput_cli.events.text.templates import prefix_length
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -134,7 +134,7 @@ def log_of_text(lines: LogLines, changed: int, *, split: bool) -> Log:
     states = lines.states(split)
 
     def text(at: int) -> str:
-        return bare(lines.data[int(states.begin[at]) : int(states.end[at])].decode()).text
+        return strip_prefixes(lines.data[int(states.begin[at]) : int(states.end[at])].decode()).text
 
     def line(at: int) -> tuple[str, str]:
         return lines.data[int(states.begin[at]) : int(states.end[at])].decode(), lines.where(int(states.line[at]))
@@ -220,7 +220,7 @@ class _Reader:
     def _template_of(self, place: int, *, alone: bool = False) -> TextTemplate | None:
         """Return the template of a text; None if it is blank. alone: True for a template of this text only."""
         raw = self._raw(place).decode()
-        line = bare(raw)
+        line = strip_prefixes(raw)
         text = line.text.rstrip()
         if not text:
             return None
@@ -238,7 +238,7 @@ class _Reader:
             key, cut, bytes_of(text), begin, values, span, date if is_shared else None, stream, stamp, is_shared
         )
 
-    def _date_of(self, raw: str, line: Bare, text: str, cut: int) -> DateBytes | None:
+    def _date_of(self, raw: str, line: PlainLine, text: str, cut: int) -> DateBytes | None:
         """Return the position of the date in all texts of a template; None if each text has to be searched."""
         place = None if self._clock else place_of_date(text)
         if place is None:
@@ -309,7 +309,7 @@ class _Reader:
             begin = int(texts.begin[place]) + (0 if date is None else date.end_of_collected)
             prefix = texts.data[begin : int(found.begin[row])]
             if prefix not in streams:
-                stream = bare(self._raw(place).decode()).stream
+                stream = strip_prefixes(self._raw(place).decode()).stream
                 streams[prefix] = streams.setdefault(stream, len(streams))
             number[row] = streams[prefix]
         return texts.source[found.places] * (len(streams) + 1) + number
