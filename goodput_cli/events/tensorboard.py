@@ -15,7 +15,7 @@ from goodput_cli.events.event_files import BrokenFrameError, FileEvent, frames, 
 from goodput_cli.events.formats.base import ParsedPart, without_records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import event_of
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, counts_from_0, round_to_us
 from goodput_cli.sources.base import RawBatch
@@ -193,9 +193,9 @@ def _one_evaluation_each(log_lines: list[LogLine]) -> list[LogLine]:
     """Keep one scalar of each evaluation: the one with its duration, otherwise the last."""
     out: list[LogLine] = []
     for log_line in log_lines:
-        if not out or not said(out[-1]).type is said(log_line).type is EventType.EVAL:
+        if not out or not event_of(out[-1]).type is event_of(log_line).type is EventType.EVAL:
             out.append(log_line)
-        elif said(log_line).took is not None or said(out[-1]).took is None:
+        elif event_of(log_line).took is not None or event_of(out[-1]).took is None:
             out[-1] = log_line
     return out
 
@@ -203,17 +203,17 @@ def _one_evaluation_each(log_lines: list[LogLine]) -> list[LogLine]:
 def one_start_each(parts: Sequence[list[LogLine]]) -> None:
     """Merge the starts of a process that opened several files: within ten minutes and without a step in between."""
     log_lines = sorted(
-        (log_line for part in parts for log_line in part if said(log_line).format == NAME),
+        (log_line for part in parts for log_line in part if event_of(log_line).format == NAME),
         key=lambda log_line: (log_line.time, log_line.line),
     )
     begun: dict[str, int] = {}
     for log_line in log_lines:
-        if said(log_line).type is EventType.STEP:
+        if event_of(log_line).type is EventType.STEP:
             begun.pop(log_line.stream, None)
-        elif said(log_line).type is EventType.START:
+        elif event_of(log_line).type is EventType.START:
             first = begun.get(log_line.stream)
             if first is not None and log_line.time - first <= _ONE_START:
-                log_line.event = replace(said(log_line), type=EventType.ALIVE)
+                log_line.event = replace(event_of(log_line), type=EventType.ALIVE)
             else:
                 begun[log_line.stream] = log_line.time
 
@@ -243,4 +243,4 @@ def may_lose_tails(parts: Sequence[list[LogLine]]) -> bool:
 
 
 def _is(log_line: LogLine, what: EventType) -> bool:
-    return said(log_line).format == NAME and said(log_line).type is what
+    return event_of(log_line).format == NAME and event_of(log_line).type is what

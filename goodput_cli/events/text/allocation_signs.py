@@ -10,7 +10,7 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import SACCT
 from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase, plain
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import event_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _STARTED_AGAIN = frozenset({"NODE_FAIL", "PREEMPTED", "REQUEUED"})
@@ -65,7 +65,7 @@ def _rows_of(parts: Sequence[tuple[int, Sequence[LogLine]]]) -> list[_Row]:
     rows: dict[tuple[int, int], _Row] = {}
     for code, log_lines in parts:
         for log_line in log_lines:
-            one = said(log_line)
+            one = event_of(log_line)
             if one.format != SACCT:
                 continue
             state = str(dict(one.detail).get("state", ""))
@@ -103,7 +103,9 @@ def _note_hidden(
     numbers = {row.number for row in rows}
     if begin is None or len(numbers) < len(rows):
         return
-    steps = [log_line.end for _, log_lines in parts for log_line in log_lines if said(log_line).type is EventType.STEP]
+    steps = [
+        log_line.end for _, log_lines in parts for log_line in log_lines if event_of(log_line).type is EventType.STEP
+    ]
     if steps and min(steps) < begin - _BEFORE:
         message = (
             f"steps were trained before {notes.bounded('requeues_hidden', rows[0].number)} was allocated: its first "

@@ -39,7 +39,7 @@ from goodput_cli.events.text.kept_stretches import with_stretches
 from goodput_cli.events.text.lines import OTHER_STEPS, UNREAD_STEPS
 from goodput_cli.events.text.living_processes import unnamed_epochs, with_untimed_restarts
 from goodput_cli.events.text.log_lines import EventType, LogLine
-from goodput_cli.events.text.meaning import formats_of, metrics_of, said
+from goodput_cli.events.text.meaning import event_of, formats_of, metrics_of
 from goodput_cli.events.text.neighbours import (
     completed,
     has_died_after,
@@ -187,7 +187,7 @@ class Texts:
         formats: defaultdict[str, set[str]] = defaultdict(set)
         for (code, log_lines), job in zip(parts, named, strict=True):
             add_rows(builder, code, jobs.code(job), log_lines, output, names[code])
-            formats[job] |= {said(log_line).format for log_line in log_lines}
+            formats[job] |= {event_of(log_line).format for log_line in log_lines}
         for code, job, log_lines in runs:
             add_rows(builder, code, jobs.code(job), log_lines, output, names[code])
             formats[job].add(RUNS)
@@ -328,10 +328,10 @@ class Texts:
                 found = source.interleaved
                 output.notes.add("several_runs_in_file", found.sentence, code, list(found.lines))
             note_open(code, meaning, output.notes)
-            run_lines += [(code, log_line) for log_line in meaning if said(log_line).format == RUN_LINES]
-            meaning = [log_line for log_line in meaning if said(log_line).format != RUN_LINES]
-            self._beside[code] = [log_line for log_line in meaning if said(log_line).type is EventType.PHASE]
-            meaning = [log_line for log_line in meaning if said(log_line).type is not EventType.PHASE]
+            run_lines += [(code, log_line) for log_line in meaning if event_of(log_line).format == RUN_LINES]
+            meaning = [log_line for log_line in meaning if event_of(log_line).format != RUN_LINES]
+            self._beside[code] = [log_line for log_line in meaning if event_of(log_line).type is EventType.PHASE]
+            meaning = [log_line for log_line in meaning if event_of(log_line).type is not EventType.PHASE]
             parts += [(code, part) for part in allocations(meaning) if part]
         return parts, run_lines
 
@@ -365,7 +365,7 @@ class Texts:
         self, job: str, code: int, log_lines: Sequence[LogLine], name: str, notes: DiagnosticCollector
     ) -> None:
         """Collect the same for a run of a tracker."""
-        if any(said(one).phases or said(one).metrics for one in log_lines):
+        if any(event_of(one).phases or event_of(one).metrics for one in log_lines):
             self.metrics += metrics_of(job, log_lines)
             self.inside += within_memory(inside_of(job, log_lines, name, partial(_note_phase, notes, code)))
 
@@ -418,12 +418,12 @@ class Texts:
         by_job: defaultdict[str, list[LogLine]] = defaultdict(list)
         source_of = {id(log_line): code for code, part in log_lines.items() for log_line in part}
         for log_line in every:
-            by_job[grouped.jobs[said(log_line).job]].append(log_line)
+            by_job[grouped.jobs[event_of(log_line).job]].append(log_line)
         found: list[tuple[int, str, list[LogLine]]] = []
         for job, part in by_job.items():
             self.metrics += metrics_of(job, part)
-            several = len({said(log_line).job for log_line in part}) > 1
-            events = [log_line for log_line in part if said(log_line).type is not EventType.PHASE]
+            several = len({event_of(log_line).job for log_line in part}) > 1
+            events = [log_line for log_line in part if event_of(log_line).type is not EventType.PHASE]
             meaning = run_events(events, several, job in jobs)
             by_source: defaultdict[int, list[LogLine]] = defaultdict(list)
             places = {(log_line.line, log_line.entry, log_line.time): source_of[id(log_line)] for log_line in part}
@@ -490,7 +490,7 @@ def _several_runs(
             if (
                 turns is not None
                 and not turns.is_question
-                and any(said(log_line).type in _ABOUT_STEPS for log_line in log_lines)
+                and any(event_of(log_line).type in _ABOUT_STEPS for log_line in log_lines)
             ):
                 found.setdefault(job, f"several runs seem to print into one file ({names[code]}:{turns.lines[1]})")
     return found
@@ -523,7 +523,7 @@ def _unread_steps(
     for job, parts in by_job.items() if unread else ():
         first_line = next((unread[home] for code, _ in parts if (home := beside(names[code])) in unread), "")
         if first_line and not any(
-            said(log_line).type in _ABOUT_STEPS for _, log_lines in parts for log_line in log_lines
+            event_of(log_line).type in _ABOUT_STEPS for _, log_lines in parts for log_line in log_lines
         ):
             found[job] = first_line
     if unread and not by_job:
@@ -599,19 +599,19 @@ def _file(
     """Return what a file shows of its job. several: whether its steps are compared with those of others."""
     steps: dict[int, int] = {}
     for log_line in events:
-        one = said(log_line)
+        one = event_of(log_line)
         if one.type is EventType.STEP and one.step is not None:
             steps.setdefault(one.step, log_line.end)
         if log_line.inner is not None and several:
             for step, time in zip(log_line.inner.steps.tolist(), log_line.inner.time.tolist(), strict=True):
                 steps.setdefault(step, time)
     times = [time for log_line in events for time in (log_line.time, log_line.end)]
-    first = said(events[0])
+    first = event_of(events[0])
     by_scheduler = first.format == SACCT  # Then all are; see `allocations`.
     own, number = (first.job, first.name) if by_scheduler else (own_job, "")
     if first.format == mllog.NAME and first.job:
         own = f"{own}.{first.job}"
-    restores = any(said(one).type is EventType.RESTORE and said(one).step != 0 for one in events)
+    restores = any(event_of(one).type is EventType.RESTORE and event_of(one).step != 0 for one in events)
     return TextFile(name, own, min(times), max(times), steps, number, restores, losses)
 
 
@@ -642,7 +642,7 @@ def _jobs_of_sources(
     for job, parts in by_job.items():
         for code, log_lines in parts:
             homes[beside(names[code])].add(job)
-            if any(said(log_line).format != SACCT for log_line in log_lines):
+            if any(event_of(log_line).format != SACCT for log_line in log_lines):
                 own[code].add(job)
     found: dict[int, str] = {}
     for code in sources:

@@ -18,7 +18,7 @@ from goodput_cli.events.inside import (
     few_names,
 )
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import event_of
 from goodput_cli.vocabulary.text import safe
 
 _FAR = 2
@@ -46,18 +46,18 @@ Report = Callable[[int, str], None]
 def inside_of(job: str, log_lines: Sequence[LogLine], source: str, report: Report) -> list[RankSteps]:
     """Return the time by phase in the log lines of one part of a job, which are in order of time."""
     for log_line in log_lines:
-        for reason in said(log_line).bad_phases:
+        for reason in event_of(log_line).bad_phases:
             report(log_line.line, reason)
-    records = [one for one in log_lines if said(one).type in _RECORDS and said(one).phases]
+    records = [one for one in log_lines if event_of(one).type in _RECORDS and event_of(one).phases]
     if not records:
         return []
     by_rank: defaultdict[str, list[LogLine]] = defaultdict(list)  # Each rank logs its own steps.
     for log_line in log_lines:
-        by_rank[said(log_line).rank if said(log_line).type is EventType.PHASE else ""].append(log_line)
+        by_rank[event_of(log_line).rank if event_of(log_line).type is EventType.PHASE else ""].append(log_line)
     counts = {row: count for some in by_rank.values() for row, count in _steps_of(some).items()}
     found: defaultdict[tuple[int, str], _Records] = defaultdict(_Records)
     for log_line in records:
-        step = said(log_line).step
+        step = event_of(log_line).step
         if step is not None:
             _add(found, log_line, step, counts[id(log_line)], report)
     return [_columns(job, rank, host, one, source) for (rank, host), one in sorted(found.items())]
@@ -67,7 +67,7 @@ def _add(
     found: defaultdict[tuple[int, str], _Records], log_line: LogLine, step: int, count: int, report: Report
 ) -> None:
     """Add the phases of one line. Equal lines count once."""
-    one = said(log_line)
+    one = event_of(log_line)
     by_rank: defaultdict[tuple[int, str], dict[PhaseName, int]] = defaultdict(dict)
     for part in one.phases:
         ns = part.ns if part.of == "all" else part.ns * count
@@ -110,7 +110,7 @@ def _steps_of(log_lines: Sequence[LogLine]) -> dict[int, int]:
     distances: list[int] = []
     before: int | None = None
     for log_line in sorted(log_lines, key=lambda one: (one.end, one.line)):
-        one = said(log_line)
+        one = event_of(log_line)
         if one.type in (EventType.RESUME, EventType.RESTORE) and one.step is not None:
             before = one.step
         elif one.type is EventType.START or one.type in ENDS:
@@ -127,7 +127,7 @@ def _steps_of(log_lines: Sequence[LogLine]) -> dict[int, int]:
                 before = log_line.inner.last
     usual = round(median(distances)) if distances else 1
     for log_line in firsts:
-        step = said(log_line).step or 0
+        step = event_of(log_line).step or 0
         counts[id(log_line)] = step if 0 < step < _FAR * usual else usual
     return counts
 

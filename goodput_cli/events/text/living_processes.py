@@ -13,7 +13,7 @@ import numpy as np
 from goodput_cli.arrays import I64
 from goodput_cli.events.schema import NEXT_EPOCH, UNTIMED_RESTART, Edge
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import event_of
 from goodput_cli.events.text.stretches import last_of, steps_and_ends
 
 _FEW_RECORDS, _USUAL_TIME = 4, 1.1
@@ -42,9 +42,9 @@ class _Writer:
         logged, the clock of the process continues, or a checkpoint is loaded without the start line of the first
         process."""
         last = self.last
-        if last is None or (said(record).step or 0) > (said(last).step or 0):
+        if last is None or (event_of(record).step or 0) > (event_of(last).step or 0):
             return False
-        before, now = said(last).running, said(record).running
+        before, now = event_of(last).running, event_of(record).running
         clocks = (None if before is None else before.elapsed, None if now is None else now.elapsed)
         goes_on = clocks[0] is not None and clocks[1] is not None and clocks[0] < clocks[1]
         return self.rollback is not None or goes_on or (self.loaded and self.has_start)
@@ -58,8 +58,8 @@ class _Writer:
         line, last = self.rollback, self.last
         if line is None or last is None or self.loaded:
             return None
-        step, first = said(line).step, said(record).step or 0
-        event = ParsedEvent(said(record).format, EventType.RESUME, counted=False)
+        step, first = event_of(line).step, event_of(record).step or 0
+        event = ParsedEvent(event_of(record).format, EventType.RESUME, counted=False)
         if step is not None and step < first <= step + self.stride:
             return LogLine(line.line, record.stream, None, replace(event, step=step), line.end, line.end)
         time = max(last.end + 1, record.end - 1)
@@ -67,7 +67,7 @@ class _Writer:
 
     def after(self, record: LogLine, row: int) -> _Writer:
         """Return the state after a record at an index."""
-        steps = (said(record).step or 0) - (0 if self.last is None else said(self.last).step or 0)
+        steps = (event_of(record).step or 0) - (0 if self.last is None else event_of(self.last).step or 0)
         return _Writer(record, self.has_start, row, steps if self.last is not None and steps > 0 else self.stride)
 
 
@@ -77,9 +77,9 @@ def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
     Lines about a rollback become heartbeats, too. A load after such a line takes the time since it. log_lines: in order
     of time.
     """
-    steps = next((said(one).format for one in log_lines if said(one).type is EventType.STEP), None)
+    steps = next((event_of(one).format for one in log_lines if event_of(one).type is EventType.STEP), None)
     if steps is None:
-        return [log_line for log_line in log_lines if said(log_line).type is not EventType.ROLLBACK]
+        return [log_line for log_line in log_lines if event_of(log_line).type is not EventType.ROLLBACK]
     writers: dict[tuple[str, str], _Writer] = {}
     found: list[LogLine] = []
     signs: list[LogLine] = []
@@ -87,7 +87,7 @@ def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
     rollback: LogLine | None = None
     begun = -1  # Index of the last line with which a process began or ended.
     for row, log_line in enumerate(log_lines):
-        one = said(log_line)
+        one = event_of(log_line)
         writer = writers.setdefault((one.format, log_line.stream), _Writer())
         if one.type is EventType.ROLLBACK:
             rollback = log_line
@@ -112,7 +112,7 @@ def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
 
 def _since(rollback: LogLine, load: LogLine) -> LogLine:
     """Return a load known only as a point, with the time since the line about its rollback."""
-    is_point = said(load).edge is Edge.POINT and load.time == load.end and not said(load).took
+    is_point = event_of(load).edge is Edge.POINT and load.time == load.end and not event_of(load).took
     return replace(load, time=rollback.end) if is_point and not (load.odd or rollback.odd) else load
 
 
@@ -120,7 +120,7 @@ def _around(before: LogLine, behind: LogLine, process: str, latest: int) -> Iter
     """Yield a heartbeat of a process just before one record and just after another. latest: the last time of the source
     (ns)."""
     for record, time in ((before, before.end - 1), (behind, min(behind.end + 1, latest))):
-        event = ParsedEvent(said(record).format, EventType.ALIVE, process=process)
+        event = ParsedEvent(event_of(record).format, EventType.ALIVE, process=process)
         yield LogLine(record.line, record.stream, None, event, time, time)
 
 
@@ -131,7 +131,7 @@ def stopped_after_saves(log_lines: Sequence[LogLine]) -> list[LogLine]:
     found = list(log_lines)
     announced: dict[str, int] = {}
     for place, log_line in enumerate(log_lines):
-        one = said(log_line)
+        one = event_of(log_line)
         if one.type is EventType.STOPPED:
             announced[log_line.stream] = place
         elif one.type in (EventType.STEP, EventType.START, *ENDS):
@@ -152,12 +152,12 @@ def without_starts_of_others(log_lines: Sequence[LogLine]) -> list[LogLine]:
     records: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     breaks = []
     for place, log_line in enumerate(log_lines):
-        if said(log_line).type is EventType.STEP and said(log_line).step is not None:
-            records[said(log_line).format, log_line.stream].append(place)
-        elif said(log_line).type in (EventType.START, *_LOADS, *ENDS):
+        if event_of(log_line).type is EventType.STEP and event_of(log_line).step is not None:
+            records[event_of(log_line).format, log_line.stream].append(place)
+        elif event_of(log_line).type in (EventType.START, *_LOADS, *ENDS):
             breaks.append(place)
     others: set[int] = set()
-    for places in records.values() if any(said(log_lines[one]).type is EventType.START for one in breaks) else ():
+    for places in records.values() if any(event_of(log_lines[one]).type is EventType.START for one in breaks) else ():
         steps, ends = steps_and_ends([log_lines[at] for at in places])
         ahead, apart = np.diff(steps), np.diff(ends)
         stride = _median_low(ahead[ahead > 0], 0)
@@ -167,11 +167,13 @@ def without_starts_of_others(log_lines: Sequence[LogLine]) -> list[LogLine]:
             end, step = last_of(log_lines[a])
             between = breaks[bisect_left(breaks, a) : bisect_left(breaks, b)]
             if _step_of(log_lines[b]) - step == stride and 0 < log_lines[b].end - end <= most:
-                begun = [at for at in between if said(log_lines[at]).type is EventType.START and not log_lines[at].odd]
+                begun = [
+                    at for at in between if event_of(log_lines[at]).type is EventType.START and not log_lines[at].odd
+                ]
                 others.update(begun if len(begun) == len(between) else ())
     alive = EventType.ALIVE
     return [
-        replace(one, event=replace(said(one), type=alive)) if place in others else one
+        replace(one, event=replace(event_of(one), type=alive)) if place in others else one
         for place, one in enumerate(log_lines)
     ]
 
@@ -182,7 +184,7 @@ def resumptions(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     stepped: set[tuple[str, str]] = set()
     is_first = False
     for log_line in log_lines:
-        one, key = said(log_line), (said(log_line).format, log_line.stream)
+        one, key = event_of(log_line), (event_of(log_line).format, log_line.stream)
         if one.type is EventType.START:
             is_first = True
         elif one.type in _LOADS and one.step is not None:
@@ -208,7 +210,7 @@ def unnamed_epochs(log_lines: Sequence[LogLine], formats: Collection[str]) -> It
     last: dict[tuple[str, str], int] = {}
     begun = -1  # Index of the last line with which a process began or ended.
     for place, log_line in enumerate(sorted(log_lines, key=lambda one: (one.end, one.line)) if formats else ()):
-        one, key = said(log_line), (said(log_line).format, log_line.stream)
+        one, key = event_of(log_line), (event_of(log_line).format, log_line.stream)
         if one.type is EventType.START or one.type in (*ENDS, *_LOADS):
             begun = place
         elif one.type is EventType.STEP and one.step is not None and one.format in formats:
@@ -224,7 +226,7 @@ def unnamed_epochs(log_lines: Sequence[LogLine], formats: Collection[str]) -> It
         for at in places:
             if steps[at] <= stride and steps[at - 1] >= max(steps) - stride:
                 record = counts[key][at]
-                event = ParsedEvent(key[0], EventType.ALIVE, rank=said(record).rank, detail=NEXT_EPOCH)
+                event = ParsedEvent(key[0], EventType.ALIVE, rank=event_of(record).rank, detail=NEXT_EPOCH)
                 yield LogLine(record.line, record.stream, None, event, record.end, record.end)
 
 
@@ -234,7 +236,7 @@ def _median_low(values: I64, default: int) -> int:
 
 
 def _step_of(log_line: LogLine) -> int:
-    return said(log_line).step or 0
+    return event_of(log_line).step or 0
 
 
 def with_untimed_restarts(log_lines: Sequence[LogLine]) -> list[LogLine]:
@@ -243,7 +245,7 @@ def with_untimed_restarts(log_lines: Sequence[LogLine]) -> list[LogLine]:
     found: list[LogLine] = []
     steps: dict[tuple[str, str], int] = {}
     for log_line in sorted(log_lines, key=lambda one: (one.time, one.line)):
-        one = said(log_line)
+        one = event_of(log_line)
         key = one.format, log_line.stream
         step = steps.get(key)
         is_step = one.type is EventType.STEP and one.step is not None

@@ -54,14 +54,14 @@ def event_lines(
     return list(_ended_evaluations(sorted(_with_gaps(ordered, shown), key=_order)))
 
 
-def said(log_line: LogLine) -> ParsedEvent:
+def event_of(log_line: LogLine) -> ParsedEvent:
     """Return the event of a log line that has one."""
     assert log_line.event is not None
     return log_line.event
 
 
 def _order(log_line: LogLine) -> tuple[int, int]:
-    return log_line.end if said(log_line).type is EventType.STEP else log_line.time, log_line.line
+    return log_line.end if event_of(log_line).type is EventType.STEP else log_line.time, log_line.line
 
 
 def _once(log_lines: Iterable[LogLine], errors: Sequence[UntimedEvidence]) -> Iterator[LogLine]:
@@ -70,7 +70,7 @@ def _once(log_lines: Iterable[LogLine], errors: Sequence[UntimedEvidence]) -> It
     begun: dict[tuple[str, str], LogLine] = {}
     lines = [error.line for error in errors]
     for log_line in log_lines:
-        one = said(log_line)
+        one = event_of(log_line)
         key = (one.format, log_line.stream)
         if one.type is EventType.START and one.once:
             before, begun[key] = begun.get(key), log_line
@@ -103,7 +103,7 @@ def _drawn_once(log_lines: Iterable[LogLine]) -> Iterator[LogLine]:
     """Drop redrawn states of a progress bar, with a different value, and the first state of the next epoch's bar."""
     drawn: dict[tuple[str, str], tuple[int | None, int]] = {}
     for log_line in log_lines:
-        one = said(log_line)
+        one = event_of(log_line)
         if one.type is EventType.STEP and one.running is not None and one.running.elapsed is not None:
             step, elapsed = drawn.get((one.format, log_line.stream), (None, 0))
             drawn[one.format, log_line.stream] = one.step, one.running.elapsed
@@ -117,7 +117,7 @@ def _paired(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     begin."""
     begun_by: dict[tuple[str, str, EventType], LogLine] = {}
     for log_line in log_lines:
-        one = said(log_line)
+        one = event_of(log_line)
         key = (one.format, log_line.stream, one.type)
         if (
             one.type not in (EventType.SAVE, EventType.RESTORE)
@@ -132,7 +132,7 @@ def _paired(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
         else:
             begun = begun_by.pop(key, None)
             exact = begun is not None and not begun.odd and not log_line.odd
-            step = one.step if one.step is not None or begun is None else said(begun).step
+            step = one.step if one.step is not None or begun is None else event_of(begun).step
             start = begun.time if begun is not None and exact else log_line.time
             yield replace(log_line, time=start, end=log_line.time, event=replace(one, edge=Edge.POINT, step=step))
     yield from (_point(begun) if _is_passed(begun, log_lines) else begun for begun in begun_by.values())
@@ -142,14 +142,14 @@ def _is_passed(begun: LogLine, log_lines: Sequence[LogLine]) -> bool:
     """Return True if a process made a step after a begin without an end, which must have ended before."""
     later = (log_line for log_line in log_lines if log_line.stream == begun.stream and log_line.time > begun.time)
     following = next(
-        (log_line for log_line in later if said(log_line).type in (EventType.STEP, EventType.START, *ENDS)), None
+        (log_line for log_line in later if event_of(log_line).type in (EventType.STEP, EventType.START, *ENDS)), None
     )
-    return following is not None and said(following).type is EventType.STEP
+    return following is not None and event_of(following).type is EventType.STEP
 
 
 def _point(log_line: LogLine) -> LogLine:
     """Return an unfinished begin as a point."""
-    one = said(log_line)
+    one = event_of(log_line)
     detail = one.detail or (save_detail(SaveState.BEGUN) if one.type is EventType.SAVE else ())
     return replace(log_line, event=replace(one, edge=Edge.POINT, detail=detail))
 
@@ -158,16 +158,16 @@ def _recorded_once(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     """Merge a step printed by two formats into one record: one with a duration, otherwise the first."""
     records: defaultdict[int, list[LogLine]] = defaultdict(list)
     for log_line in log_lines:
-        if said(log_line).type is EventType.STEP and said(log_line).step is not None:
-            records[int(said(log_line).step or 0)].append(log_line)
+        if event_of(log_line).type is EventType.STEP and event_of(log_line).step is not None:
+            records[int(event_of(log_line).step or 0)].append(log_line)
     dropped: set[int] = set()
     for same in records.values():
-        if len({said(log_line).format for log_line in same}) < 2:
+        if len({event_of(log_line).format for log_line in same}) < 2:
             continue
-        same = sorted(same, key=lambda log_line: said(log_line).step_time is None)
+        same = sorted(same, key=lambda log_line: event_of(log_line).step_time is None)
         kept: list[LogLine] = []
         for log_line in same:
-            others = (one for one in kept if said(one).format != said(log_line).format)
+            others = (one for one in kept if event_of(one).format != event_of(log_line).format)
             if any(abs(one.end - log_line.end) <= _SAME_RECORD for one in others):
                 dropped.add(id(log_line))
             else:
@@ -182,7 +182,7 @@ def _with_last_records(log_lines: Sequence[LogLine]) -> list[LogLine]:
     stated: dict[tuple[str, str], int] = {}
     records: set[int] = set()
     for row, log_line in enumerate(log_lines):
-        one = said(log_line)
+        one = event_of(log_line)
         key = one.format, log_line.stream
         if one.type is EventType.STEP:
             last[key] = one
@@ -195,7 +195,7 @@ def _with_last_records(log_lines: Sequence[LogLine]) -> list[LogLine]:
             last, stated = {}, {}
     records.update(stated.values())
     return [
-        replace(one, event=replace(said(one), type=EventType.STEP, usual=True, edge=Edge.POINT))
+        replace(one, event=replace(event_of(one), type=EventType.STEP, usual=True, edge=Edge.POINT))
         if row in records
         else one
         for row, one in enumerate(log_lines)
@@ -209,7 +209,7 @@ def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
     apart: defaultdict[tuple[str, str], list[tuple[LogLine, int, int, bool]]] = defaultdict(list)
     stretches: defaultdict[tuple[str, str], list[tuple[LogLine, Stretch]]] = defaultdict(list)
     for log_line in log_lines:
-        one, key = said(log_line), (said(log_line).format, log_line.stream)
+        one, key = event_of(log_line), (event_of(log_line).format, log_line.stream)
         if one.type is EventType.STEP and one.usual and one.step is not None:
             last = _continued_by(one.step, before[key])
             end, step = (0, None) if last is None else _last_record(last)
@@ -229,7 +229,7 @@ def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
         for first, stretch in stretches[key]:
             first.inner = _with_usual_time(stretch, first.end, usual)
         for log_line, length, steps, whole in rows:
-            log_line.event = _of_usual_time(said(log_line), length, steps, whole, usual)
+            log_line.event = _of_usual_time(event_of(log_line), length, steps, whole, usual)
 
 
 def _continued_by(step: int, records: Collection[LogLine]) -> LogLine | None:
@@ -268,7 +268,7 @@ def _since_begin(one: ParsedEvent) -> int | None:
 
 def _is_whole(log_line: LogLine) -> bool:
     """Return True if its time has a precision of seconds, by its timestamp or clock."""
-    running = said(log_line).running
+    running = event_of(log_line).running
     if log_line.stamp is not None or running is None or running.elapsed is None:
         return log_line.stamp is not None and log_line.stamp.whole
     return running.elapsed % NS_PER_SECOND == 0
@@ -285,7 +285,7 @@ def _with_gaps(log_lines: Sequence[LogLine], shown: Iterable[LogLine] = ()) -> I
     waiting: list[LogLine] = []
     claimed = False
     for log_line in log_lines:
-        one = said(log_line)
+        one = event_of(log_line)
         if one.type in _GAP_KINDS and one.edge is Edge.POINT:
             timed = log_line.end > log_line.time or bool(one.took)
             claimed |= timed
@@ -307,7 +307,7 @@ def _gap(
 ) -> Iterator[LogLine]:
     """Yield the log lines between two records: one kind takes the whole gap; of two kinds, a save takes it from its
     timestamp on."""
-    kinds = {said(log_line).type for log_line in waiting}
+    kinds = {event_of(log_line).type for log_line in waiting}
     gap = None if before is None else _gap_between(before, behind)
     if before is not None and gap is None and len(kinds) == 1 and all(map(_is_mark, waiting)):
         gap = marked.gap_between(before, behind)
@@ -317,10 +317,10 @@ def _gap(
     if len(kinds) == 1:
         first, *rest = waiting
         begin = gap[0]
-        if said(first).since_line:
+        if event_of(first).since_line:
             begin = min(max(begin, marked.shown_before(first, before)), gap[1])
     else:
-        first, *rest = sorted(waiting, key=lambda log_line: said(log_line).type is not EventType.SAVE)
+        first, *rest = sorted(waiting, key=lambda log_line: event_of(log_line).type is not EventType.SAVE)
         begin = first.time if not first.odd and gap[0] <= first.time <= gap[1] else (gap[0] + gap[1]) // 2
     yield replace(first, time=begin, end=gap[1])
     yield from rest
@@ -329,7 +329,7 @@ def _gap(
 def _gap_between(before: LogLine, behind: LogLine) -> tuple[int, int] | None:
     """Return [begin, end) of the time without training between two records, if the second one has a step time; None if
     there is none."""
-    one, other = said(before), said(behind)
+    one, other = event_of(before), event_of(behind)
     if other.step_time is None or one.step is None or other.step is None or other.step <= one.step:
         return None
     trained = (other.step - one.step) * other.step_time
@@ -363,18 +363,18 @@ class _MarkedGaps(NamedTuple):
         for log_line in log_lines:
             if _is_mark(log_line):
                 has_mark = True
-            elif said(log_line).type is EventType.STEP:
+            elif event_of(log_line).type is EventType.STEP:
                 if has_mark and before is not None and (steps := _steps_between(before, log_line)):
                     found.append(max(log_line.end - before.end - steps * usual, 0))
                 before, has_mark = log_line, False
-            elif said(log_line).type in (EventType.START, *ENDS):
+            elif event_of(log_line).type in (EventType.START, *ENDS):
                 before = None
         return cls(usual, median(found) if found else 0, times)
 
     def gap_between(self, before: LogLine, behind: LogLine) -> tuple[int, int] | None:
         """Return [begin, end) of the gap of a mark between two records; None if there is none, or if it is far longer
         than other gaps with a mark."""
-        steps = 0 if said(behind).step_time is not None else _steps_between(before, behind)
+        steps = 0 if event_of(behind).step_time is not None else _steps_between(before, behind)
         beyond = behind.end - before.end - steps * self.usual
         if not steps or not self.usual or not self.usual / 2 < beyond <= _FAR_LONGER * self.beyond:
             return None
@@ -388,13 +388,13 @@ class _MarkedGaps(NamedTuple):
 
 def _is_mark(log_line: LogLine) -> bool:
     """Return True for a save known only as a point, or an evaluation without a timestamp; with one, it ends there."""
-    one = said(log_line)
+    one = event_of(log_line)
     has_place = one.type is EventType.SAVE or (one.type is EventType.EVAL and log_line.odd)
     return has_place and one.edge is Edge.POINT and log_line.end == log_line.time and not one.took
 
 
 def _steps_between(before: LogLine, behind: LogLine) -> int:
-    first, last = said(before).step, said(behind).step
+    first, last = event_of(before).step, event_of(behind).step
     return 0 if first is None or last is None else min(max(last - first, 0), _BEYOND_ALL)
 
 
@@ -402,17 +402,17 @@ def _ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     """Set the time of evaluations known only by their end and step: the time since the last record, or a save after it,
     that training did not take; all of it if the next steps are trained after the evaluation. log_lines: in order of
     time."""
-    usual = _usual_step(log_lines) if any(said(one).type is EventType.EVAL for one in log_lines) else None
+    usual = _usual_step(log_lines) if any(event_of(one).type is EventType.EVAL for one in log_lines) else None
     record: LogLine | None = None
     since = 0
     for log_line, behind in zip(log_lines, _next_records(log_lines), strict=True):
-        one = said(log_line)
+        one = event_of(log_line)
         if one.type is EventType.STEP:
             record, since = log_line, log_line.end
         elif one.type in (EventType.START, *ENDS):
             record = None
         elif one.type is EventType.EVAL and one.edge is Edge.POINT and log_line.end == log_line.time and not one.took:
-            done = None if record is None else said(record).step
+            done = None if record is None else event_of(record).step
             if done is not None and (took := _took_of_evaluation(log_line, since, done, usual)) is not None:
                 log_line = replace(log_line, event=replace(one, took=took))
             elif log_line.time > since and _trains_after(log_line, record, behind, usual):
@@ -429,9 +429,9 @@ def _next_records(log_lines: Sequence[LogLine]) -> list[LogLine | None]:
     record: LogLine | None = None
     for log_line in reversed(log_lines):
         found.append(record)
-        if said(log_line).type is EventType.STEP:
+        if event_of(log_line).type is EventType.STEP:
             record = log_line
-        elif said(log_line).type in (EventType.START, *ENDS):
+        elif event_of(log_line).type in (EventType.START, *ENDS):
             record = None
     return found[::-1]
 
@@ -441,7 +441,7 @@ def _took_of_evaluation(evaluation: LogLine, since: int, done: int, usual: float
     the last record."""
     if usual is None:
         return None
-    trained = min(max((said(evaluation).step or done) - done, 0), _BEYOND_ALL) * usual
+    trained = min(max((event_of(evaluation).step or done) - done, 0), _BEYOND_ALL) * usual
     took = round(evaluation.time - since - trained)
     return took if took > usual / 2 else None
 
@@ -463,7 +463,7 @@ def _usual_step(log_lines: Sequence[LogLine]) -> float | None:
     before: LogLine | None = None
     other = 0
     for log_line in log_lines:
-        one = said(log_line)
+        one = event_of(log_line)
         if one.type is EventType.STEP:
             end, done = (0, None) if before is None else _last_record(before)
             took = 0 if before is None else log_line.end - end - other
@@ -483,7 +483,7 @@ def _usual_step(log_lines: Sequence[LogLine]) -> float | None:
 
 def _last_record(log_line: LogLine) -> tuple[int, int | None]:
     """Return the end of a record, or of the last one of the stretch that it begins, and its step."""
-    return (log_line.end, said(log_line).step) if log_line.inner is None else last_of(log_line)
+    return (log_line.end, event_of(log_line).step) if log_line.inner is None else last_of(log_line)
 
 
 _UNITS = {"tflops": "TFLOP/s", "mfu": "%"}
@@ -503,7 +503,7 @@ def metrics_of(job: str, log_lines: Sequence[LogLine]) -> list[Metric]:
     units: defaultdict[str, Counter[str]] = defaultdict(Counter)
     inner: defaultdict[str, list[tuple[I64, I64, F64]]] = defaultdict(list)
     for log_line in log_lines:
-        one = said(log_line)
+        one = event_of(log_line)
         if abs(log_line.time) >= _BEYOND_ALL:
             continue
         if log_line.inner is not None:

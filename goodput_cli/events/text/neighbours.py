@@ -19,7 +19,7 @@ from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.folders import launch_of, stem_of
 from goodput_cli.events.text.jobs import beside
 from goodput_cli.events.text.log_lines import ENDS, NO_STEP_YET, EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.meaning import formats_of, said
+from goodput_cli.events.text.meaning import event_of, formats_of
 from goodput_cli.events.text.programs import torchtitan
 from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
 from goodput_cli.events.text.programs.progress_bars import NAME as BARS
@@ -219,7 +219,7 @@ def last_steps(
         until = ordered[end].line if end < len(ordered) else None
         if not has_died_after(code, last.line, until, sources, names):
             quiet = max(one.end for one in behind)
-            finished = ParsedEvent(said(last).format, EventType.FINISHED, name=LAST_STEP, detail=OWN_END)
+            finished = ParsedEvent(event_of(last).format, EventType.FINISHED, name=LAST_STEP, detail=OWN_END)
             found.append(LogLine(last.line, last.stream, last.stamp, finished, quiet, quiet, last.entry))
     return found
 
@@ -231,7 +231,7 @@ def _is_last(log_line: LogLine) -> bool:
 
 def _starts_process(log_line: LogLine, stepped: Collection[int]) -> bool:
     """Return True for an explicit start of a process: a progress bar that restarts may be that of the next epoch."""
-    one = said(log_line)
+    one = event_of(log_line)
     of_steps = one.name == NO_STEP_YET or (one.format == BARS and not one.name) or log_line.line in stepped
     return one.type is EventType.START and not of_steps
 
@@ -246,13 +246,13 @@ def _last_step(process: Sequence[LogLine]) -> LogLine | None:
     reached: list[LogLine] = []
     for steps in streams.values():
         numbers = [
-            said(one).step or 0 for one in steps[next((at for at, one in enumerate(steps) if _is_last(one)), 0) :]
+            event_of(one).step or 0 for one in steps[next((at for at, one in enumerate(steps) if _is_last(one)), 0) :]
         ]
         if not _is_last(steps[-1]) or any(later < step for step, later in pairwise(numbers)):
             return None
-        reached += [one for one in steps if said(one).step == numbers[-1] and _is_last(one)]
+        reached += [one for one in steps if event_of(one).step == numbers[-1] and _is_last(one)]
     since = min((one.line for one in reached), default=0)
-    if not reached or any(said(one).type in ENDS for one in process if one.line >= since):
+    if not reached or any(event_of(one).type in ENDS for one in process if one.line >= since):
         return None
     return max(reached, key=lambda one: one.line)
 

@@ -13,7 +13,7 @@ from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.infer_times import FoundZone, InferredTimes, begun_again
 from goodput_cli.events.text.jobs import Named
 from goodput_cli.events.text.log_lines import EventType, LogLine
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import event_of
 from goodput_cli.events.text.programs import mllog
 from goodput_cli.events.text.programs.runs import Grouped, silent_hosts
 from goodput_cli.events.text.to_rows import LEFT_OPEN
@@ -89,7 +89,7 @@ def note_assumed(code: int, meaning: Sequence[LogLine], hints: ReadingOptions, n
     """Report the assumptions of the drafted mapping that read these lines."""
     first: dict[str, int] = {}
     for log_line in meaning:
-        first.setdefault(said(log_line).format, log_line.line)
+        first.setdefault(event_of(log_line).format, log_line.line)
     for name, sentence in hints.mappings.assumed_of(first):
         message = f"the inferred rules ({name}) assume: {notes.bounded('drafted_mapping', sentence)}"
         notes.add("drafted_mapping", message, code, [first[name]])
@@ -101,9 +101,9 @@ def note_few(parts: Sequence[Part], notes: DiagnosticCollector) -> None:
         (code, log_line)
         for code, log_lines in parts
         for log_line in log_lines
-        if said(log_line).type in (EventType.STEP, EventType.STEP_START)
+        if event_of(log_line).type in (EventType.STEP, EventType.STEP_START)
     ]
-    if 0 < len({said(log_line).step for _, log_line in records}) < _FEW and not _state_intervals(parts):
+    if 0 < len({event_of(log_line).step for _, log_line in records}) < _FEW and not _state_intervals(parts):
         message = (
             "only one step record: the step time is unknown"
             if len(records) == 1
@@ -122,7 +122,7 @@ def _state_intervals(parts: Sequence[Part]) -> bool:
     first: LogLine | None = None
     began: int | None = None
     for log_line in (log_line for _, log_lines in parts for log_line in log_lines):
-        one = said(log_line)
+        one = event_of(log_line)
         if one.type is EventType.RESUME and one.step is not None:
             began = log_line.time if began is None else min(began, log_line.time)
         elif one.type in (EventType.STEP, EventType.STEP_START):
@@ -134,7 +134,7 @@ def _state_intervals(parts: Sequence[Part]) -> bool:
 
 def note_open(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollector) -> None:
     """Report saves and restores without an end line."""
-    lines = [log_line.line for log_line in meaning if said(log_line).name == LEFT_OPEN]
+    lines = [log_line.line for log_line in meaning if event_of(log_line).name == LEFT_OPEN]
     if lines:
         message = "a save or restore without an end line; it is assumed to last until its process ended"
         notes.add("open_interval", message, code, lines, (), len(lines))

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from goodput_cli.events.schema import OWN_END
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import event_of
 from goodput_cli.events.text.programs.progress_bars import NAME as BARS
 from goodput_cli.events.text.stretches import count_of
 
@@ -34,7 +34,7 @@ class _Run:
     """The last epoch that a line names, from 0."""
 
     def add(self, log_line: LogLine) -> None:
-        one = said(log_line)
+        one = event_of(log_line)
         self.rows.append(log_line)
         if one.epochs:
             self.totals["epochs"].add(one.epochs)
@@ -51,7 +51,7 @@ class _Run:
         """Return True if its last step, or its last epoch, is the last of all."""
         if self.last is None:
             return False
-        last, epochs = said(self.last), max(self.totals["epochs"], default=0)
+        last, epochs = event_of(self.last), max(self.totals["epochs"], default=0)
         return ((last.total or 0) > 1 and last.step == last.total) or (epochs > 1 and self.epoch == epochs - 1)
 
     @property
@@ -78,12 +78,12 @@ def ends_of_runs(log_lines: Sequence[LogLine], died: Callable[[int, int], bool])
             continue
         complete = run.is_complete and not died(run.last.line, runs[at + 1].rows[0].line)
         behind = [one for one in run.rows if one.line >= run.last.line]
-        stated = any(said(one).type in _CLEAN for one in behind)
+        stated = any(event_of(one).type in _CLEAN for one in behind)
         if stated or not (complete or run.has_other_total(following)):
             continue
         what = EventType.FINISHED if complete else EventType.STOPPED
         last = max(behind, key=lambda one: (one.end, one.line))
-        event = ParsedEvent(said(run.last).format, what, name=OTHER_RUN, detail=OWN_END)
+        event = ParsedEvent(event_of(run.last).format, what, name=OTHER_RUN, detail=OWN_END)
         yield LogLine(last.line, run.last.stream, last.stamp, event, last.end, last.end, last.entry)
 
 
@@ -92,7 +92,7 @@ def _runs(log_lines: Sequence[LogLine]) -> Sequence[_Run]:
     writer = _main_writer(log_lines)
     runs, loaded, started = [_Run()], False, list[LogLine]()
     for log_line in log_lines:
-        one, run = said(log_line), runs[-1]
+        one, run = event_of(log_line), runs[-1]
         loaded |= one.type in _LOADS
         if (one.format, log_line.stream) == writer and one.type is EventType.STEP and one.step is not None:
             if run.last is not None and run.first is not None and not loaded and one.step <= run.first:
@@ -121,7 +121,7 @@ def _main_writer(log_lines: Sequence[LogLine]) -> tuple[str, str] | None:
     """Return the format and stream with most records of steps whose number is that of all training."""
     counts: Counter[tuple[str, str]] = Counter()
     for log_line in log_lines:
-        one = said(log_line)
+        one = event_of(log_line)
         is_whole = one.running is None or one.running.of is None or one.running.epoch is not None
         if one.type is EventType.STEP and one.format != BARS and is_whole:
             counts[one.format, log_line.stream] += count_of([log_line])
@@ -135,7 +135,7 @@ def starts_of_saves(log_lines: Sequence[LogLine], shown: Sequence[LogLine]) -> I
     """Yield a start for each process that saves again from the first saved step, in a source without step records. The
     process began after the longest silence before that save. log_lines: events of one source. shown: its other timed
     lines."""
-    if any(said(one).type in (EventType.STEP, EventType.STEP_START) for one in log_lines):
+    if any(event_of(one).type in (EventType.STEP, EventType.STEP_START) for one in log_lines):
         return
     first: dict[EventType, int] = {}
     last: dict[EventType, int] = {}

@@ -49,7 +49,7 @@ from goodput_cli.events.text.log_lines import (
     Stretch,
     save_detail,
 )
-from goodput_cli.events.text.meaning import event_lines, said
+from goodput_cli.events.text.meaning import event_lines, event_of
 from goodput_cli.events.text.programs import launcher, megatron, megatron_process, mllog, nemo_rl
 from goodput_cli.events.text.runs_in_file import starts_of_saves
 from goodput_cli.events.text.stamps import Stamp, Zone
@@ -164,7 +164,7 @@ def _column(name: str, rows: Sequence[Mapping[str, int]], stretches: Sequence[tu
 
 def _is_possible(log_line: LogLine) -> bool:
     """Return True if the times and the step of a log line fit into the table."""
-    one = said(log_line)
+    one = event_of(log_line)
     took = one.took or 0
     inside = took <= log_line.time and max(log_line.time, log_line.end) + took < _LATEST_NS
     return inside and (one.step is None or one.step <= MAX_STEP)
@@ -172,7 +172,7 @@ def _is_possible(log_line: LogLine) -> bool:
 
 def _position_of(log_line: LogLine) -> tuple[Kind, Edge, int, int]:
     """Return the kind of a row, its edge, and its begin and end (ns)."""
-    one = said(log_line)
+    one = event_of(log_line)
     kind, edge, time, end = _KINDS[one.type], one.edge, log_line.time, log_line.end
     if one.type is EventType.STEP:
         return kind, Edge.END, end, end
@@ -187,7 +187,7 @@ def _position_of(log_line: LogLine) -> tuple[Kind, Edge, int, int]:
 
 def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, int]]:
     """Return the rows of a log line: two for a phase with known begin and end."""
-    one = said(log_line)
+    one = event_of(log_line)
     is_of_launcher = one.format == launcher.NAME and one.type is EventType.ALIVE
     if is_of_launcher and one.name not in (launcher.OUTLIVED, launcher.WAIT):
         return []
@@ -222,7 +222,7 @@ def _rows_of(log_line: LogLine, output: Output, source: str) -> list[dict[str, i
 
 def _writer(log_line: LogLine, source: str) -> tuple[str, str]:
     """Return (node, process): the node in the line, if any; the processes of a jointly read format are one."""
-    one = said(log_line)
+    one = event_of(log_line)
     if one.process:
         return one.rank, one.process
     if one.format in ONE_STORY:
@@ -269,7 +269,7 @@ def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = (
     end_with_time(sorted(translated, key=lambda log_line: log_line.line))
     shown = [log_line for own in alive.values() for log_line in own]
     events = [
-        log_line for log_line in event_lines(translated, seen, shown) if said(log_line).type is not EventType.IGNORE
+        log_line for log_line in event_lines(translated, seen, shown) if event_of(log_line).type is not EventType.IGNORE
     ]
     events = _without_totals_of_deaths([log_line for log_line in events if not log_line.borrowed], seen)
     events += starts_of_saves(events, shown)
@@ -285,14 +285,14 @@ def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = (
 def _without_totals_of_deaths(events: Sequence[LogLine], seen: Sequence[UntimedEvidence]) -> list[LogLine]:
     """Return the events without totals that precede an exception of the same process: programs print totals on every
     exit."""
-    if not any(said(log_line).name == launcher.TOTALS for log_line in events):
+    if not any(event_of(log_line).name == launcher.TOTALS for log_line in events):
         return list(events)
     raised = sorted(one.line for one in seen if one.raised)
-    starts = sorted(log_line.line for log_line in events if said(log_line).type is EventType.START)
+    starts = sorted(log_line.line for log_line in events if event_of(log_line).type is EventType.START)
     return [
         log_line
         for log_line in events
-        if said(log_line).name != launcher.TOTALS or _next(raised, log_line.line) >= _next(starts, log_line.line)
+        if event_of(log_line).name != launcher.TOTALS or _next(raised, log_line.line) >= _next(starts, log_line.line)
     ]
 
 
@@ -317,13 +317,13 @@ def _closed(events: Sequence[LogLine], signs: Sequence[LogLine]) -> list[LogLine
 
 
 def _left_open(log_line: LogLine) -> LogLine:
-    one = said(log_line)
+    one = event_of(log_line)
     detail = LEFT_OPEN_SAVE if one.type is EventType.SAVE else one.detail
     return replace(log_line, event=replace(one, edge=Edge.POINT, name=LEFT_OPEN, detail=detail))
 
 
 def _is_open(log_line: LogLine) -> bool:
-    return said(log_line).type in (EventType.SAVE, EventType.RESTORE) and said(log_line).edge is Edge.BEGIN
+    return event_of(log_line).type in (EventType.SAVE, EventType.RESTORE) and event_of(log_line).edge is Edge.BEGIN
 
 
 def _end_of_open(log_line: LogLine, later: Sequence[LogLine]) -> int:
@@ -331,9 +331,9 @@ def _end_of_open(log_line: LogLine, later: Sequence[LogLine]) -> int:
     for other in later:
         if other is log_line or other.time < log_line.time or other.stream not in (log_line.stream, ""):
             continue
-        if said(other).type in ENDS:
+        if event_of(other).type in ENDS:
             return other.time
-        if said(other).type is EventType.START and other.time > log_line.time:
+        if event_of(other).type is EventType.START and other.time > log_line.time:
             break
         end = max(end, other.end)
     return end
@@ -344,11 +344,11 @@ def _done_before(events: Sequence[LogLine]) -> None:
     attempt."""
     starts: dict[tuple[str, int], int] = {}
     for log_line in events:
-        if said(log_line).type is EventType.START:
+        if event_of(log_line).type is EventType.START:
             key = log_line.stream, log_line.time
             starts[key] = max(log_line.line, starts.get(key, log_line.line))
     for log_line in events if starts else ():
-        if said(log_line).type is EventType.STEP and log_line.line < starts.get(
+        if event_of(log_line).type is EventType.STEP and log_line.line < starts.get(
             (log_line.stream, log_line.end), log_line.line
         ):
             log_line.end -= 1
@@ -359,11 +359,11 @@ def _begun_before(events: Sequence[LogLine], log_lines: Sequence[LogLine]) -> No
     """Turn a record of 0 steps into activity if a process start is logged. Otherwise, if nothing precedes it, move it
     to the first dated line, so that the time since is start-up. log_lines: of the source, including those with only a
     timestamp."""
-    if not any(said(log_line).name == NO_STEP_YET for log_line in events):
+    if not any(event_of(log_line).name == NO_STEP_YET for log_line in events):
         return
     started, first = False, True
     for log_line in sorted(events, key=lambda log_line: (log_line.time, log_line.line)):
-        one = said(log_line)
+        one = event_of(log_line)
         if one.name == NO_STEP_YET and one.type is EventType.START:
             if started:
                 log_line.event = replace(one, type=EventType.ALIVE)
@@ -379,7 +379,7 @@ def end_with_time(log_lines: Sequence[LogLine]) -> None:
     in the order in which they were written; only steps and starts separate attempts."""
     following: LogLine | None = None
     for log_line in reversed(log_lines):
-        what = said(log_line).type
+        what = event_of(log_line).type
         if what in ENDS and not log_line.odd:
             following = log_line
         elif what in _DEATHS and following is not None:
@@ -398,14 +398,16 @@ def first_begin(log_lines: Sequence[LogLine]) -> list[LogLine]:
         return []
     return [
         LogLine(
-            first.line, first.stream, None, ParsedEvent(said(first).format, EventType.ALIVE), first.time, first.time
+            first.line, first.stream, None, ParsedEvent(event_of(first).format, EventType.ALIVE), first.time, first.time
         )
     ]
 
 
 def _activity(events: Sequence[LogLine], alive: dict[str, list[LogLine]]) -> list[LogLine]:
     """Return timestamps next to step records as activity, except those of a process before its start."""
-    steps = {log_line.stream: said(log_line).format for log_line in events if said(log_line).type is EventType.STEP}
+    steps = {
+        log_line.stream: event_of(log_line).format for log_line in events if event_of(log_line).type is EventType.STEP
+    }
     whole = next((name for name in steps.values() if name in ONE_STORY), None)
     by_stream: defaultdict[str, list[LogLine]] = defaultdict(list)
     for log_line in events:
@@ -437,7 +439,7 @@ def _starting(events: Iterable[LogLine], alive: Iterable[LogLine]) -> set[int]:
     early: set[int] = set()
     before, highest = -1, -1
     for log_line in sorted(events, key=_end):
-        one = said(log_line)
+        one = event_of(log_line)
         step = one.step if one.type is EventType.STEP and one.step is not None else None
         if one.type is EventType.START or (step is not None and step <= highest):
             low, high = bisect_right(times, before), bisect_left(times, log_line.time)
@@ -456,9 +458,9 @@ def _end(log_line: LogLine) -> tuple[int, int]:
 def without_preludes(parts: Sequence[list[LogLine]]) -> None:
     """Drop activity before the first event of a file if a start in another file is between them: the file belongs to
     the started process. parts: log lines of one job by source."""
-    starts = sorted(log_line.time for part in parts for log_line in part if said(log_line).type is EventType.START)
+    starts = sorted(log_line.time for part in parts for log_line in part if event_of(log_line).type is EventType.START)
     for part in parts if starts else ():
-        first = min((log_line.end for log_line in part if said(log_line).type not in _ON_THE_WAY), default=0)
+        first = min((log_line.end for log_line in part if event_of(log_line).type not in _ON_THE_WAY), default=0)
         before = bisect_right(starts, first)
         if before:
             start = starts[before - 1]
@@ -466,7 +468,7 @@ def without_preludes(parts: Sequence[list[LogLine]]) -> None:
 
 
 def _is_plain_activity(log_line: LogLine) -> bool:
-    return said(log_line).type is EventType.ALIVE and not said(log_line).name
+    return event_of(log_line).type is EventType.ALIVE and not event_of(log_line).name
 
 
 KUBERNETES = "kubernetes"

@@ -20,7 +20,7 @@ from goodput_cli.events.schema import Kind
 from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text.jobs import beside
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import event_of
 from goodput_cli.sources.blocks import is_event_file
 
 _OF_TRACKERS = frozenset("runs tb tensorboard tb_logs tensorboard_logs lightning_logs logs events summaries".split())
@@ -42,7 +42,7 @@ class _Process:
 
     @classmethod
     def of(cls, lines: list[LogLine]) -> _Process:
-        return cls(lines, {said(one).step or 0: one.end for one in lines if said(one).type is EventType.STEP})
+        return cls(lines, {event_of(one).step or 0: one.end for one in lines if event_of(one).type is EventType.STEP})
 
     @property
     def begin(self) -> int:
@@ -104,7 +104,7 @@ def _processes(lines: Sequence[LogLine]) -> list[_Process]:
     """Return the processes with steps in a text."""
     found: list[list[LogLine]] = [[]]
     for one in sorted(lines, key=lambda log_line: log_line.line):
-        if said(one).type is EventType.START and any(said(other).type is EventType.STEP for other in found[-1]):
+        if event_of(one).type is EventType.START and any(event_of(other).type is EventType.STEP for other in found[-1]):
             found.append([])
         found[-1].append(one)
     processes = [_Process.of(one) for one in found if one]
@@ -126,7 +126,7 @@ def _set_times(own: _Process, other: _Process, following: int | None) -> None:
     moved = other.begin - own.begin
     latest = other.end if following is None else following - 1
     for one in own.lines:
-        event = said(one)
+        event = event_of(one)
         one.time = min(max(one.time + moved, other.begin), latest)
         if event.type in _KEPT or (event.type is EventType.STEP and (event.step or 0) > other.last):
             one.time = min(max(one.time, other.end + 1), max(latest, other.end + 1))
@@ -190,13 +190,13 @@ _OF_VIEW = frozenset(EventType) - {
 
 def _starts_to_keep(lines: Iterable[LogLine]) -> frozenset[EventType]:
     """Return the start event if text has none, so that starts in event files count."""
-    return frozenset() if any(said(one).type is EventType.START for one in lines) else frozenset({EventType.START})
+    return frozenset() if any(event_of(one).type is EventType.START for one in lines) else frozenset({EventType.START})
 
 
 def _turn_into_activity(lines: Iterable[LogLine], kept: frozenset[EventType]) -> None:
     """Keep the given event types of lines; turn others into activity."""
     for one in lines:
-        event = said(one)
+        event = event_of(one)
         if event.type not in kept:
             one.event = replace(event, type=EventType.ALIVE, step=None, step_time=None)
 
@@ -250,8 +250,8 @@ def recorded_steps(recorded: Mapping[str, Any], jobs: Sequence[str]) -> dict[str
 def steps_of(lines: Iterable[LogLine]) -> dict[int, int]:
     """Return the time (ns UTC) of the first record of each step."""
     steps: dict[int, int] = {}
-    for one in sorted((one for one in lines if said(one).type is EventType.STEP), key=lambda one: one.end):
-        steps.setdefault(said(one).step or 0, one.end)
+    for one in sorted((one for one in lines if event_of(one).type is EventType.STEP), key=lambda one: one.end):
+        steps.setdefault(event_of(one).step or 0, one.end)
     return steps
 
 

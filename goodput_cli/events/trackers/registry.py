@@ -9,7 +9,7 @@ from typing import Any
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import RAY, Output
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import event_of
 from goodput_cli.events.text.views import are_same, recorded_steps, steps_of
 from goodput_cli.events.trackers import mlflow, tables, wandb
 from goodput_cli.events.trackers.runs import TrackedRun, with_marks
@@ -84,13 +84,13 @@ def _steps_of(run: TrackedRun) -> dict[int, int]:
 def _give_up_steps(run: TrackedRun, steps: Mapping[int, int]) -> None:
     """Keep only starts, ends and activity of a run whose steps (their times, ns) are in another log. An end of Ray,
     which has whole seconds, is not before the last step in its second."""
-    for log_line in (log_line for _, log_line in run.log_lines if run.tool == RAY and said(log_line).type in ENDS):
+    for log_line in (log_line for _, log_line in run.log_lines if run.tool == RAY and event_of(log_line).type in ENDS):
         second = log_line.time - log_line.time % NS_PER_SECOND
         within = [time for time in steps.values() if second <= time < second + NS_PER_SECOND]
         log_line.time = log_line.end = max(within, default=log_line.time)
     run.log_lines = [
-        (code, replace(log_line, event=replace(said(log_line), type=EventType.ALIVE, step=None, step_time=None)))
-        if said(log_line).type not in _KEPT
+        (code, replace(log_line, event=replace(event_of(log_line), type=EventType.ALIVE, step=None, step_time=None)))
+        if event_of(log_line).type not in _KEPT
         else (code, log_line)
         for code, log_line in run.log_lines
     ]

@@ -13,7 +13,7 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.text.counted_steps import counted_steps
 from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import event_of
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.text.to_rows import meaning_of
 from goodput_cli.events.trackers.inside import phases_of, work_of
@@ -157,8 +157,10 @@ _PRINTED = frozenset(
 def _prints_more(run: TrackedRun) -> bool:
     """Return True if the printed output contains more steps than the logged rows."""
     logged = sum(len({row.steps.get(run.step_key) for row in life.rows} - {None}) for life in run.lives)
-    printed = sum(len({said(log_line).step for _, log_line in life.printed if said(log_line).type is EventType.STEP})
-                  for life in run.lives)  # fmt: skip
+    printed = sum(
+        len({event_of(one).step for _, one in life.printed if event_of(one).type is EventType.STEP})
+        for life in run.lives
+    )
     return printed > max(logged, 1)
 
 
@@ -176,7 +178,7 @@ def _as_printed(run: TrackedRun) -> TrackedRun:
         for code, log_lines in by_source.items():
             rank = life.host or run.job  # the process that logged
             for log_line in meaning_of(counted_steps(log_lines)):
-                one = said(log_line)
+                one = event_of(log_line)
                 if one.type in _PRINTED:
                     own = replace(log_line, stream="", event=replace(one, format=run.tool, rank=rank, job=run.job))
                     run.log_lines.append((code, own))
@@ -264,7 +266,7 @@ def _marks(run: TrackedRun, life: ProcessOfRun, one_more: bool) -> Iterable[tupl
         before = number
         code, log_line = _mark(run, life, row.at, EventType.STEP, step=number + one_more, step_time=row.step_time)
         if row.logged:
-            spoken = said(log_line)
+            spoken = event_of(log_line)
             spoken.phases, spoken.metrics = phases_of(row.logged), work_of(row.logged)
         yield code, log_line
     for place in life.alive:

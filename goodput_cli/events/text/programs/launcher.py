@@ -14,7 +14,7 @@ from typing import Any
 from goodput_cli.events.schema import Edge
 from goodput_cli.events.signs import RecoveryEventText, RecoveryPhase
 from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, duration, pattern
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import event_of
 from goodput_cli.events.text.programs import mllog
 from goodput_cli.events.text.sign_lines import rank_of, sign
 from goodput_cli.events.text.stamps import Zone, read_dated, with_year, year_of
@@ -116,10 +116,12 @@ def longest_waits(log_lines: list[LogLine]) -> list[LogLine]:
 def _longest_wait(log_lines: Sequence[LogLine], rows: Sequence[int], *, is_over: bool) -> dict[int, LogLine]:
     """Return the lines of some waits without their events, except the longest. is_over: it ended its process."""
     untimed = [row for row in rows if log_lines[row].stamp is None]
-    longest = max(untimed, key=lambda row: said(log_lines[row]).took or 0, default=-1)
+    longest = max(untimed, key=lambda row: event_of(log_lines[row]).took or 0, default=-1)
     found = {row: replace(log_lines[row], event=None) for row in rows if row != longest}
     if longest >= 0 and is_over:
-        found[longest] = replace(log_lines[longest], event=replace(said(log_lines[longest]), type=EventType.CRASHED))
+        found[longest] = replace(
+            log_lines[longest], event=replace(event_of(log_lines[longest]), type=EventType.CRASHED)
+        )
     return found
 
 
@@ -359,12 +361,12 @@ def began_before(parts: Sequence[list[LogLine]]) -> None:
     """Add a start right before a launcher's log that begins with the end of workers, so that the time until the next
     start counts. parts: as for `outlive`."""
     every = _in_order(parts)
-    if any(said(log_line).format != NAME for log_line, _ in every):
+    if any(event_of(log_line).format != NAME for log_line, _ in every):
         return
-    lives = [said(log_line).type for log_line, _ in every if said(log_line).type in (EventType.START, *ENDS)]
+    lives = [event_of(log_line).type for log_line, _ in every if event_of(log_line).type in (EventType.START, *ENDS)]
     if EventType.START in lives and lives[0] is not EventType.START:
         first, part = every[0]
-        start = ParsedEvent(NAME, EventType.START, name="before", rank=said(first).rank)
+        start = ParsedEvent(NAME, EventType.START, name="before", rank=event_of(first).rank)
         part.append(LogLine(first.line, first.stream, None, start, first.time - 1, first.time - 1))
 
 
@@ -380,7 +382,7 @@ def started_by_launcher(parts: Sequence[list[LogLine]], late: Container[str]) ->
     launched = False
     drop: set[int] = set()
     for log_line, _ in _in_order(parts):
-        one = said(log_line)
+        one = event_of(log_line)
         if one.type not in (EventType.START, EventType.STEP, *ENDS):
             continue
         if one.format == NAME:
@@ -399,7 +401,7 @@ def outlive(parts: Sequence[list[LogLine]]) -> None:
     launched: list[tuple[LogLine, list[LogLine]]] = []
     joined: list[tuple[LogLine, list[LogLine]]] = []
     for log_line, part in _in_order(parts):
-        one = said(log_line)
+        one = event_of(log_line)
         if one.type is EventType.ALIVE and one.format == NAME:
             continue
         if one.format == NAME and one.type is EventType.START:
@@ -410,7 +412,7 @@ def outlive(parts: Sequence[list[LogLine]]) -> None:
             joined, launched = joined + launched, []
         elif joined and log_line.time > joined[-1][0].time:
             for start, of in joined:
-                beat = ParsedEvent(NAME, EventType.ALIVE, name=OUTLIVED, rank=said(start).rank)
+                beat = ParsedEvent(NAME, EventType.ALIVE, name=OUTLIVED, rank=event_of(start).rank)
                 of.append(LogLine(start.line, start.stream, None, beat, log_line.end, log_line.end))
             launched, joined = [], []
         elif one.type is EventType.STEP and not joined:
@@ -425,7 +427,7 @@ def translate(log_lines: Sequence[LogLine]) -> list[LogLine]:
     kept: list[LogLine] = []
     agents: Counter[str] = Counter()
     for log_line in log_lines:
-        name, stream = said(log_line).name, log_line.stream
+        name, stream = event_of(log_line).name, log_line.stream
         if name == "workers" and agents[stream]:
             agents[stream] -= 1
             continue
@@ -450,17 +452,17 @@ def start_each(parts: Sequence[tuple[str, list[LogLine]]]) -> None:
     launches: defaultdict[str, list[list[LogLine]]] = defaultdict(list)
     for launch, log_lines in parts:
         launches[launch].append(log_lines)
-    starts = [one.time for _, part in parts for one in part if said(one).type in _STARTS]
+    starts = [one.time for _, part in parts for one in part if event_of(one).type in _STARTS]
     begins = {launch: min(one.time for part in of_launch for one in part) for launch, of_launch in launches.items()}
     before: int | None = None
     for launch in sorted(filter(None, begins), key=lambda launch: begins[launch]):
         lines = [one for part in launches[launch] for one in part]
-        steps = [one.time for one in lines if said(one).type is EventType.STEP]
+        steps = [one.time for one in lines if event_of(one).type is EventType.STEP]
         if before is not None and steps and not any(before <= time <= min(steps) for time in starts):
             part = min(launches[launch], key=lambda part: part[0].time)
             first = part[0]
-            begin = first.time - (said(first).step_time or 0)  # A record is written when its step is completed.
-            event = ParsedEvent(said(first).format, EventType.START)
+            begin = first.time - (event_of(first).step_time or 0)  # A record is written when its step is completed.
+            event = ParsedEvent(event_of(first).format, EventType.START)
             part.insert(0, LogLine(first.line, first.stream, None, event, begin, begin))
         before = max(one.end for one in lines)
 
@@ -473,10 +475,10 @@ def allocations(log_lines: Sequence[LogLine]) -> list[list[LogLine]]:
     by_number: defaultdict[tuple[str, str], list[LogLine]] = defaultdict(list)
     others = []
     for log_line in log_lines:
-        if said(log_line).format == SACCT:
-            by_number[said(log_line).job, said(log_line).name].append(log_line)
-        elif said(log_line).format == mllog.NAME and said(log_line).job:
-            by_number[mllog.NAME, said(log_line).job].append(log_line)
+        if event_of(log_line).format == SACCT:
+            by_number[event_of(log_line).job, event_of(log_line).name].append(log_line)
+        elif event_of(log_line).format == mllog.NAME and event_of(log_line).job:
+            by_number[mllog.NAME, event_of(log_line).job].append(log_line)
         else:
             others.append(log_line)
     return [others, *by_number.values()]
@@ -485,22 +487,22 @@ def allocations(log_lines: Sequence[LogLine]) -> list[list[LogLine]]:
 def started_by_scheduler(parts: Sequence[list[LogLine]]) -> None:
     """Keep the scheduler's start of an allocation; turn starts in its text into activity, so that the time between is
     start-up of the first step."""
-    scheduled = [log_line for part in parts for log_line in part if said(log_line).format == SACCT]
+    scheduled = [log_line for part in parts for log_line in part if event_of(log_line).format == SACCT]
     if not scheduled:
         return
     ends = {
-        said(log_line).name: log_line.time
+        event_of(log_line).name: log_line.time
         for log_line in scheduled
-        if said(log_line).type not in (EventType.START, EventType.SCHEDULED)
+        if event_of(log_line).type not in (EventType.START, EventType.SCHEDULED)
     }
     downs = sorted(
         log_line.end
         for part in parts
         for log_line in part
-        if said(log_line).type in _DOWN and said(log_line).format != SACCT
+        if event_of(log_line).type in _DOWN and event_of(log_line).format != SACCT
     )
-    for start in [log_line for log_line in scheduled if said(log_line).type is EventType.START]:
-        until = min([ends.get(said(start).name, 1 << 62), *[time for time in downs if time > start.time][:1]])
+    for start in [log_line for log_line in scheduled if event_of(log_line).type is EventType.START]:
+        until = min([ends.get(event_of(start).name, 1 << 62), *[time for time in downs if time > start.time][:1]])
         for part in parts:
             part[:] = [_alive(log_line) if _is_start(log_line, start.time, until) else log_line for log_line in part]
 
@@ -510,22 +512,26 @@ def ends_in_their_second(parts: Sequence[list[LogLine]]) -> None:
     one job by source."""
     every = sorted((log_line for part in parts for log_line in part), key=lambda log_line: log_line.time)
     times = [log_line.time for log_line in every]
-    for log_line in [log_line for log_line in every if said(log_line).type in ENDS and _in_whole_seconds(log_line)]:
+    for log_line in [log_line for log_line in every if event_of(log_line).type in ENDS and _in_whole_seconds(log_line)]:
         for other in every[bisect_right(times, log_line.time) : bisect_left(times, log_line.time + NS_PER_SECOND)]:
-            if said(other).type is EventType.START:
+            if event_of(other).type is EventType.START:
                 break
-            if said(other).type not in ENDS:
+            if event_of(other).type not in ENDS:
                 log_line.time = log_line.end = other.time
 
 
 def _in_whole_seconds(log_line: LogLine) -> bool:
-    stamp = said(log_line).at or log_line.stamp
+    stamp = event_of(log_line).at or log_line.stamp
     return stamp is not None and stamp.whole
 
 
 def _is_start(log_line: LogLine, begin: int, end: int) -> bool:
-    return said(log_line).format != SACCT and said(log_line).type is EventType.START and begin <= log_line.time < end
+    return (
+        event_of(log_line).format != SACCT
+        and event_of(log_line).type is EventType.START
+        and begin <= log_line.time < end
+    )
 
 
 def _alive(log_line: LogLine) -> LogLine:
-    return replace(log_line, event=replace(said(log_line), type=EventType.ALIVE))
+    return replace(log_line, event=replace(event_of(log_line), type=EventType.ALIVE))

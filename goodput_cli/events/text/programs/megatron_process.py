@@ -9,7 +9,7 @@ from typing import Any
 from goodput_cli.events.inside import PhaseName
 from goodput_cli.events.schema import EVAL_LABEL, OWN_END, Edge, SaveState
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, changed, save_detail
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import event_of
 from goodput_cli.events.text.programs.megatron import LEFT, NAME, phase_of
 from goodput_cli.events.text.stretches import last_of
 
@@ -44,14 +44,14 @@ class _Process:
 
     def read(self, log_lines: Sequence[LogLine]) -> list[LogLine]:
         for log_line in log_lines:
-            reader = getattr(self, f"_on_{said(log_line).name}", None)
+            reader = getattr(self, f"_on_{event_of(log_line).name}", None)
             if reader is not None:
                 reader(log_line)
-            elif said(log_line).type is not EventType.IGNORE:
+            elif event_of(log_line).type is not EventType.IGNORE:
                 self._out.append(log_line)
         self._flush_load(None)
         self._leave_open(Edge.BEGIN)
-        _without_first_counted_twice([one for one in self._out if said(one).name == "iteration"], self._interval)
+        _without_first_counted_twice([one for one in self._out if event_of(one).name == "iteration"], self._interval)
         return self._out
 
     def _add(self, log_line: LogLine, what: EventType, time: int, end: int | None = None, **more: Any) -> None:
@@ -74,16 +74,16 @@ class _Process:
         """Add a save without an end line: a begin if the process ended there, otherwise a point."""
         begun, self._saving = self._saving, None
         if begun is not None:
-            detail, step = save_detail(SaveState.BEGUN), said(begun).step
+            detail, step = save_detail(SaveState.BEGUN), event_of(begun).step
             if edge is Edge.POINT and step is not None:
                 self._in_background.add(step)
             self._add(begun, EventType.SAVE, begun.time, edge=edge, step=step, detail=detail)
 
     def _on_world(self, log_line: LogLine) -> None:
-        self._size = said(log_line).metrics
+        self._size = event_of(log_line).metrics
 
     def _on_log_interval(self, log_line: LogLine) -> None:
-        interval = said(log_line).job
+        interval = event_of(log_line).job
         self._interval = int(interval) if interval.isdecimal() else None
 
     def _on_launched(self, log_line: LogLine) -> None:
@@ -92,7 +92,7 @@ class _Process:
             self._add(log_line, EventType.INIT, log_line.time, edge=Edge.BEGIN)
 
     def _on_took_to_initialize(self, log_line: LogLine) -> None:
-        self._initialising = said(log_line).took
+        self._initialising = event_of(log_line).took
 
     def _on_initialized(self, log_line: LogLine) -> None:
         launched = self._stage == 1
@@ -139,24 +139,24 @@ class _Process:
         """Add a load, which ends when the model is built."""
         if not self._loading:
             return
-        loaded = next((log_line for log_line in self._loading if said(log_line).name == "loaded"), None)
-        took = next((said(log_line).took for log_line in self._loading if said(log_line).name == "timer"), None)
+        loaded = next((log_line for log_line in self._loading if event_of(log_line).name == "loaded"), None)
+        took = next((event_of(log_line).took for log_line in self._loading if event_of(log_line).name == "timer"), None)
         self._loading = []
         if loaded is None:
             return
         if built is None or not took:
             self._out.append(loaded)
             return
-        self._add(loaded, EventType.RESTORE, built.time - took, built.time, step=said(loaded).step)
+        self._add(loaded, EventType.RESTORE, built.time - took, built.time, step=event_of(loaded).step)
 
     def _on_timer(self, log_line: LogLine) -> None:
-        what, took = said(log_line).type, said(log_line).took or 0
+        what, took = event_of(log_line).type, event_of(log_line).took or 0
         if what is EventType.RESTORE:
             self._loading.append(log_line)
             return
         if what is EventType.SAVE and self._stamped_save():
             return
-        step = None if self._iteration is None else said(self._iteration).step
+        step = None if self._iteration is None else event_of(self._iteration).step
         if what is EventType.SAVE:
             self._saving, step = None, step if self._saved is None else self._saved
         begin = log_line.time if log_line.odd else log_line.time - took
@@ -164,13 +164,13 @@ class _Process:
         first = self._first_since_iteration()
         marks = [one for one in self._out[first:] if self._marks_same(one, what)]
         self._out[first:] = [one for one in self._out[first:] if not self._marks_same(one, what)]
-        detail = said(marks[-1]).detail if marks else ()
+        detail = event_of(marks[-1]).detail if marks else ()
         label = EVAL_LABEL if what is EventType.EVAL else ""
         self._add(log_line, what, begin, end, step=step, label=label, detail=detail)
 
     def _stamped_save(self) -> bool:
         """Return True if the log contains the save of this timer with its own times."""
-        last = next((one for one in reversed(self._out) if said(one).type is EventType.SAVE), None)
+        last = next((one for one in reversed(self._out) if event_of(one).type is EventType.SAVE), None)
         if last is None or self._iteration is None:
             return False
         return last.end > last.time and last.line > self._iteration.line
@@ -183,13 +183,13 @@ class _Process:
     def _marks_same(self, one: LogLine, what: EventType) -> bool:
         """Return True if an earlier log line only reports the event that a timer now measures."""
         since = -1 if self._iteration is None else self._iteration.line
-        return said(one).type is what and one.line > since and one.end == one.time
+        return event_of(one).type is what and one.line > since and one.end == one.time
 
     def _on_saving(self, log_line: LogLine) -> None:
-        self._saving, self._saved = log_line, said(log_line).step
+        self._saving, self._saved = log_line, event_of(log_line).step
 
     def _on_saved(self, log_line: LogLine) -> None:
-        step = said(log_line).step
+        step = event_of(log_line).step
         if step in self._in_background:
             self._add(log_line, EventType.SAVED, log_line.time, step=step)
             return
@@ -197,7 +197,7 @@ class _Process:
         self._add_save(log_line, self._save_begun(log_line, step), step, SaveState.COMPLETE)
 
     def _on_scheduled(self, log_line: LogLine) -> None:
-        self._saved = step = said(log_line).step
+        self._saved = step = event_of(log_line).step
         if step is not None:
             self._in_background.add(step)
         self._add_save(log_line, self._save_begun(log_line, step), step, SaveState.BLOCKING_DONE)
@@ -205,7 +205,12 @@ class _Process:
     def _save_begun(self, log_line: LogLine, step: int | None) -> int:
         """Return when (ns) a completed save began; the line's own time if no begin line with a timestamp matches."""
         begun, self._saving = self._saving, None
-        if begun is not None and said(begun).step == step and begun.stamp is not None and log_line.stamp is not None:
+        if (
+            begun is not None
+            and event_of(begun).step == step
+            and begun.stamp is not None
+            and log_line.stamp is not None
+        ):
             return begun.time
         return log_line.time
 
@@ -215,14 +220,14 @@ class _Process:
     def _on_validation(self, log_line: LogLine) -> None:
         since = -1 if self._iteration is None else self._iteration.line
         behind = self._out[self._first_since_iteration() :]
-        if not any(said(one).type is EventType.EVAL and one.line > since for one in behind):
-            self._add(log_line, EventType.EVAL, log_line.time, step=said(log_line).step, label=EVAL_LABEL)
+        if not any(event_of(one).type is EventType.EVAL and one.line > since for one in behind):
+            self._add(log_line, EventType.EVAL, log_line.time, step=event_of(log_line).step, label=EVAL_LABEL)
 
     def _on_iteration(self, log_line: LogLine) -> None:
         self._stage, self._saved, self._logged = 0, None, self._logged + 1
         self._leave_open(Edge.POINT)
         self._timer = None
-        one = said(log_line)
+        one = event_of(log_line)
         # Phases of timers are added to it.
         event = changed(one, phases=(), metrics={**self._size, **one.metrics})
         self._iteration = replace(log_line, event=event)
@@ -232,38 +237,38 @@ class _Process:
 
     def _on_timing(self, log_line: LogLine) -> None:
         if self._iteration is not None:
-            iteration = said(self._iteration)
-            iteration.phases += said(log_line).phases
+            iteration = event_of(self._iteration)
+            iteration.phases += event_of(log_line).phases
 
     def _on_timed(self, log_line: LogLine) -> None:
-        self._timer = phase_of(said(log_line).label)
+        self._timer = phase_of(event_of(log_line).label)
 
     def _on_timed_rank(self, log_line: LogLine) -> None:
         if self._iteration is not None and self._timer is not None:
-            iteration = said(self._iteration)
-            iteration.phases += tuple(one._replace(name=self._timer) for one in said(log_line).phases)
+            iteration = event_of(self._iteration)
+            iteration.phases += tuple(one._replace(name=self._timer) for one in event_of(log_line).phases)
 
     def _on_exit(self, log_line: LogLine) -> None:
         """Handle an exit by time limit or at an iteration: a planned end if it has saved."""
         since = -1 if self._iteration is None else self._iteration.line
         saved = any(
-            said(one).type is EventType.SAVE and one.line > since and said(one).edge is not Edge.BEGIN
+            event_of(one).type is EventType.SAVE and one.line > since and event_of(one).edge is not Edge.BEGIN
             for one in self._out
         )
         self._trained_until(log_line)
         what = EventType.STOPPED if saved else EventType.TERMINATED
-        self._add(log_line, what, log_line.time, name="exit", at=said(log_line).at, detail=OWN_END if saved else ())
+        self._add(log_line, what, log_line.time, name="exit", at=event_of(log_line).at, detail=OWN_END if saved else ())
 
     def _trained_until(self, log_line: LogLine) -> None:
         """Add the steps between the last logged iteration and a save after it, with the step time of that iteration.
         log_line: the exit."""
-        last = None if self._iteration is None else said(self._iteration)
+        last = None if self._iteration is None else event_of(self._iteration)
         if last is None or self._iteration is None or last.step is None or self._saved is None or not last.step_time:
             return
         if self._logged < _FEWEST:
             return
         since = [one for one in self._out if one.line > self._iteration.line]
-        paused = sum(one.end - one.time for one in since if said(one).type in (EventType.SAVE, EventType.EVAL))
+        paused = sum(one.end - one.time for one in since if event_of(one).type in (EventType.SAVE, EventType.EVAL))
         steps, room = self._saved - last.step, log_line.time - self._iteration.end - paused
         if steps > 0 and steps * last.step_time <= room * _ABOUT:
             each = min(last.step_time, room // steps)
@@ -272,8 +277,8 @@ class _Process:
 
     def _on_done(self, log_line: LogLine) -> None:
         self._trained_until(log_line)
-        last = None if self._iteration is None else said(self._iteration)
-        exited = next((said(one).type for one in self._out[-4:] if said(one).name in LEFT), None)
+        last = None if self._iteration is None else event_of(self._iteration)
+        exited = next((event_of(one).type for one in self._out[-4:] if event_of(one).name in LEFT), None)
         short = last is not None and last.step is not None and last.total is not None and last.step < last.total
         self._add(log_line, exited if exited is not None and short else EventType.FINISHED, log_line.time)
 

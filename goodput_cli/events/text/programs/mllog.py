@@ -25,7 +25,7 @@ from goodput_cli.events.text.log_lines import (
     ParsedEvent,
     pattern,
 )
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import event_of
 from goodput_cli.events.text.stamps import Stamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, number, round_to_us, whole_number
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -146,10 +146,10 @@ def alone(log_lines: Sequence[LogLine]) -> list[LogLine]:
     """Drop other log lines of a source with an MLPerf run, whose times are exact while theirs are mostly local; keep a
     death during a run, at its last line. log_lines: in line order, without times."""
     own = [log_line for log_line in log_lines if log_line.event is not None and log_line.event.format == NAME]
-    if not any(said(log_line).name in ("run_start", "run_stop") for log_line in own):
+    if not any(event_of(log_line).name in ("run_start", "run_stop") for log_line in own):
         return list(log_lines)
     kept: list[LogLine] = []
-    stops = [log_line.line for log_line in own if said(log_line).name == "run_stop"]
+    stops = [log_line.line for log_line in own if event_of(log_line).name == "run_stop"]
     last: LogLine | None = None
     for log_line in log_lines:
         if log_line.event is None:
@@ -158,7 +158,7 @@ def alone(log_lines: Sequence[LogLine]) -> list[LogLine]:
             last = log_line
             kept.append(log_line)
         elif log_line.event.type in ENDS and last is not None and all(line < last.line for line in stops):
-            kept.append(replace(log_line, stamp=said(last).at))
+            kept.append(replace(log_line, stamp=event_of(last).at))
     return kept
 
 
@@ -178,7 +178,7 @@ def _dated(log_lines: Sequence[LogLine]) -> list[LogLine]:
 
 def job_of(log_lines: Sequence[LogLine], source: str) -> str:
     """Return `benchmark/platform` or the file name, and the number of the result: each file is a separate run."""
-    settings = {one.name: dict(one.detail).get("value") for one in map(said, log_lines) if one.name in _SETTINGS}
+    settings = {one.name: dict(one.detail).get("value") for one in map(event_of, log_lines) if one.name in _SETTINGS}
     names = [settings.get(f"submission_{part}") for part in ("benchmark", "platform")]
     stem = source.rpartition("/")[2].partition(".")[0]
     number_ = re.search(r"(?<!\d)(\d+)$", stem)
@@ -191,7 +191,7 @@ def _runs(ordered: Sequence[LogLine]) -> list[list[LogLine]]:
     runs: list[list[LogLine]] = [[]]
     stopped = False
     for log_line in ordered:
-        key = said(log_line).name
+        key = event_of(log_line).name
         if stopped and key in _BEGINS[:3]:
             runs.append([])
             stopped = False
@@ -205,16 +205,16 @@ def _run(ordered: Sequence[LogLine], job: str) -> Iterator[LogLine]:
     """Return the events of one run. Its first line is not a start, because the begin of training is logged; otherwise a
     slow first block would count as start-up. job: suffix of the run within its file."""
     records = list(_records(ordered, job))
-    begin = next((log_line for log_line in ordered if said(log_line).name in _BEGINS), ordered[0])
+    begin = next((log_line for log_line in ordered if event_of(log_line).name in _BEGINS), ordered[0])
     first = next(log_line for log_line in ordered if log_line.time >= begin.time - _LONG_BEFORE)
-    whole = said(begin).name in _BEGINS[:3]
+    whole = event_of(begin).name in _BEGINS[:3]
     yield _made(
         first, EventType.ALIVE if records else EventType.START, job, detail=BEGINS_RUN if records and whole else ()
     )
     yield from _phase(ordered, "init", EventType.PREP, job)
     yield from _phase(ordered, "eval", EventType.EVAL, job)
     yield from records
-    stops = [log_line for log_line in ordered if said(log_line).name == "run_stop"]
+    stops = [log_line for log_line in ordered if event_of(log_line).name == "run_stop"]
     if stops:
         aborted = _values(stops[-1]).get("status") == "aborted"
         yield _made(stops[-1], EventType.STOPPED if aborted else EventType.FINISHED, job)
@@ -229,7 +229,7 @@ def _records(ordered: Sequence[LogLine], job: str) -> Iterator[LogLine]:
     found: list[LogLine] = []
     highest, measured = 0, {} if name == SAMPLES else _sizes(ordered)
     for log_line in ordered:
-        key = said(log_line).name
+        key = event_of(log_line).name
         if key in _BLOCKS:
             block = block or log_line
         rate = _values(log_line).get(_THROUGHPUT)
@@ -240,7 +240,7 @@ def _records(ordered: Sequence[LogLine], job: str) -> Iterator[LogLine]:
         if step is not None and highest < step <= MAX_STEP:
             at = log_line if evaluating is None else evaluating  # No step is completed during an evaluation.
             mean = None
-            if block is not None and said(at).name in _ENDS_BLOCK:
+            if block is not None and event_of(at).name in _ENDS_BLOCK:
                 mean = ceil(max(at.time - block.time, 0) / (step - highest))
             found.append(_made(at, EventType.STEP, job, step=step, step_time=mean, name=name, metrics=measured))
             highest, measured, block = step, {}, None
@@ -259,20 +259,20 @@ def _sizes(ordered: Sequence[LogLine]) -> dict[str, float]:
 
 def _begin(ordered: Sequence[LogLine], first: LogLine, count: Count, job: str) -> LogLine:
     """Return the begin of training: the first block or epoch, or the begin of the run if a record precedes them."""
-    starts = {name: [log_line for log_line in ordered if said(log_line).name == name] for name in _NO_PROGRESS}
+    starts = {name: [log_line for log_line in ordered if event_of(log_line).name == name] for name in _NO_PROGRESS}
     blocks = sorted([*starts["block_start"], *starts["epoch_start"]], key=lambda log_line: log_line.time)
     begin = blocks[0] if blocks and blocks[0].time < first.time else next(iter(starts["run_start"]), ordered[0])
     step = 0
     if _values(begin).get("first_epoch_num") and first.event is not None:
         step = round(count(begin) or 0)  # Of a run that continues from a checkpoint.
-    return _made(begin, EventType.RESUME, job, step=step if step < (said(first).step or 0) else 0)
+    return _made(begin, EventType.RESUME, job, step=step if step < (event_of(first).step or 0) else 0)
 
 
 def _counted(ordered: Sequence[LogLine]) -> tuple[Count, str]:
     """Return the counter of completed steps, and `SAMPLES` if it counts these: the first rising counter in an order
     that suits the results of many submitters."""
     batch = _setting(ordered, "global_batch_size")
-    blocks = [_values(log_line) for log_line in ordered if said(log_line).name == "block_start"]
+    blocks = [_values(log_line) for log_line in ordered if event_of(log_line).name == "block_start"]
     plain = ["step_num", "curr_global_step", *(["step"] if any("step" in one for one in blocks) else [])]
     kinds: list[tuple[Count, str]] = [(_value_of(key), "") for key in plain]
     kinds += [_samples(ordered, batch, "step" not in plain), _epochs(ordered, batch)]
@@ -282,7 +282,7 @@ def _counted(ordered: Sequence[LogLine]) -> tuple[Count, str]:
 
 
 def _distinct(ordered: Sequence[LogLine], count: Count) -> set[float]:
-    values = (count(log_line) for log_line in ordered if said(log_line).name not in _NO_PROGRESS)
+    values = (count(log_line) for log_line in ordered if event_of(log_line).name not in _NO_PROGRESS)
     return {value for value in values if value}
 
 
@@ -311,7 +311,7 @@ def _other_counts(ordered: Sequence[LogLine]) -> set[int]:
     wrong: set[int] = set()
     following: LogLine | None = None
     for log_line in reversed(ordered):
-        key, samples = said(log_line).name, _values(log_line).get("samples_count")
+        key, samples = event_of(log_line).name, _values(log_line).get("samples_count")
         if key in ("eval_start", "eval_accuracy", "eval_stop"):
             following = log_line if samples is not None or following is None else following
         elif key == "block_stop" and following is not None:
@@ -337,7 +337,7 @@ def _epochs(ordered: Sequence[LogLine], batch: int | None) -> tuple[Count, str]:
         if values.get("epoch_num") is not None or values.get("first_epoch_num") is None:
             return values.get("epoch_num")
         first, length = values["first_epoch_num"], values.get("epoch_count")
-        if said(log_line).name in _NO_PROGRESS:
+        if event_of(log_line).name in _NO_PROGRESS:
             return float(first - base)
         return None if length is None or (length == 1 and first >= _MOST_EPOCHS) else float(first - base + length)
 
@@ -368,7 +368,7 @@ def _divided(value: float | None, by: float) -> float | None:
 
 
 def _setting(ordered: Sequence[LogLine], name: str) -> int | None:
-    values = (whole_number(_values(log_line).get("value")) for log_line in ordered if said(log_line).name == name)
+    values = (whole_number(_values(log_line).get("value")) for log_line in ordered if event_of(log_line).name == name)
     return next((value for value in values if value), None)
 
 
@@ -378,7 +378,7 @@ def _phase(ordered: Sequence[LogLine], name: str, what: EventType, job: str) -> 
     begin: LogLine | None = None
     end: LogLine | None = None
     for log_line in [*ordered, None]:
-        key = None if log_line is None else said(log_line).name
+        key = None if log_line is None else event_of(log_line).name
         if begin is not None and (log_line is None or (key == f"{name}_start" and end is not None)):
             out.append(_made(begin, what, job, edge=Edge.BEGIN))
             out += [_made(end, what, job, edge=Edge.END)] if end is not None else []
@@ -397,4 +397,4 @@ def _made(log_line: LogLine, what: EventType, job: str, **more: Any) -> LogLine:
 
 
 def _values(log_line: LogLine) -> dict[str, Any]:
-    return dict(said(log_line).detail)
+    return dict(event_of(log_line).detail)

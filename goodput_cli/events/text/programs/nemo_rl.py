@@ -12,7 +12,7 @@ from typing import Any
 
 from goodput_cli.events.inside import PhaseName, PhaseTime
 from goodput_cli.events.text.log_lines import EventType, LineRule, LogLine, ParsedEvent, duration, pattern, whole
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import event_of
 
 NAME = "nemo-rl"
 _PHASES = {
@@ -89,7 +89,7 @@ class _Process:
 
     def read(self, log_lines: Sequence[LogLine]) -> list[LogLine]:
         for log_line in log_lines:
-            getattr(self, f"_on_{said(log_line).name}")(log_line)
+            getattr(self, f"_on_{event_of(log_line).name}")(log_line)
         return self._out
 
     def _add(self, log_line: LogLine, what: EventType, took: int = 0, **more: Any) -> LogLine:
@@ -105,11 +105,11 @@ class _Process:
         self._out.append(log_line)
 
     def _on_epoch(self, log_line: LogLine) -> None:
-        self._epoch = said(log_line).step or 1
+        self._epoch = event_of(log_line).step or 1
 
     def _on_step(self, log_line: LogLine) -> None:
         """Begin a step; step numbers restart with each epoch."""
-        one = said(log_line)
+        one = event_of(log_line)
         self._step = (self._epoch - 1) * dict(one.detail)["of"] + (one.step or 0)
         self._record, self._validation = None, 0
         if self._done is None and self._step > 1:
@@ -118,7 +118,7 @@ class _Process:
             self._add(log_line, EventType.ALIVE)
 
     def _on_validation(self, log_line: LogLine) -> None:
-        took = said(log_line).took or 0
+        took = event_of(log_line).took or 0
         if self._step is None or self._record is not None:
             self._add(log_line, EventType.EVAL, took)
         else:
@@ -127,21 +127,21 @@ class _Process:
     def _on_total(self, log_line: LogLine) -> None:
         if self._step is None:
             return
-        took = said(log_line).took
+        took = event_of(log_line).took
         self._done = self._step
         self._record = self._add(log_line, EventType.STEP, step=self._step, step_time=took)
         if self._validation:
             name = PhaseName("validation", "evaluation")
-            said(self._record).phases = (PhaseTime(name, self._validation),)
+            event_of(self._record).phases = (PhaseTime(name, self._validation),)
             self._add(log_line, EventType.EVAL, self._validation, step=self._step)
 
     def _on_part(self, log_line: LogLine) -> None:
         """Add a part of the step; a save also has its own category."""
         if self._record is None:
             return
-        (part,) = said(log_line).phases
-        record = said(self._record)
+        (part,) = event_of(log_line).phases
+        record = event_of(self._record)
         record.phases += (part,)
-        if said(log_line).label == _SAVE and part.ns:
+        if event_of(log_line).label == _SAVE and part.ns:
             behind = replace(self._record, end=self._record.end - self._validation)
             self._add(behind, EventType.SAVE, part.ns, step=self._step)

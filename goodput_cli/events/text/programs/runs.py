@@ -14,7 +14,7 @@ from goodput_cli.events.formats.base import RUNS as NAME
 from goodput_cli.events.schema import COUNTS_FROM_0, PROFILING
 from goodput_cli.events.text.entries import RUN_NAME, STEP_TIME
 from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, pattern
-from goodput_cli.events.text.meaning import said
+from goodput_cli.events.text.meaning import event_of
 from goodput_cli.events.values import counts_from_0
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -73,18 +73,24 @@ def of_their_runs(
 ) -> Iterator[tuple[int, LogLine]]:
     """Yield printed lines as log lines of their run: the only run of the source, or of all sources. lines, log_lines:
     by source code."""
-    everywhere = {said(log_line).job for of_source in log_lines.values() for log_line in of_source}
+    everywhere = {event_of(log_line).job for of_source in log_lines.values() for log_line in of_source}
     for code, log_line in lines:
-        runs = {said(one).job for one in log_lines.get(code, ())} or everywhere
-        run = said(log_line).job if said(log_line).job in everywhere else next(iter(runs)) if len(runs) == 1 else ""
-        if run and not (said(log_line).type is EventType.START and _has_started(log_line, run, log_lines)):
-            yield code, replace(log_line, event=replace(said(log_line), format=NAME, job=run))
+        runs = {event_of(one).job for one in log_lines.get(code, ())} or everywhere
+        run = (
+            event_of(log_line).job
+            if event_of(log_line).job in everywhere
+            else next(iter(runs))
+            if len(runs) == 1
+            else ""
+        )
+        if run and not (event_of(log_line).type is EventType.START and _has_started(log_line, run, log_lines)):
+            yield code, replace(log_line, event=replace(event_of(log_line), format=NAME, job=run))
 
 
 def _has_started(log_line: LogLine, run: str, log_lines: Mapping[int, Sequence[LogLine]]) -> bool:
     """Return True if the configuration of a run is the same start."""
-    starts = (one for of_source in log_lines.values() for one in of_source if said(one).type is EventType.START)
-    return any(said(one).job == run and abs(one.time - log_line.time) <= _ONE_START_NS for one in starts)
+    starts = (one for of_source in log_lines.values() for one in of_source if event_of(one).type is EventType.START)
+    return any(event_of(one).job == run and abs(one.time - log_line.time) <= _ONE_START_NS for one in starts)
 
 
 def plain_name(name: str) -> str:
@@ -97,7 +103,7 @@ def group_runs(
 ) -> Grouped:
     """Return the job of each run. job_name: the requested one. jobs: names of jobs in other lines. exact: True if each
     run is a separate job."""
-    runs = dict.fromkeys(said(log_line).job for log_line in log_lines)
+    runs = dict.fromkeys(event_of(log_line).job for log_line in log_lines)
     apart, shown = {run: run for run in runs}, names_shown(log_lines)
     if exact:
         return Grouped(apart, together=False, likely=False, apart=False, names=shown)
@@ -136,9 +142,9 @@ def _stated(log_lines: Iterable[LogLine], what: str) -> dict[str, str]:
     """Return the first value in the configuration of each run. what: a key of the detail of starts."""
     found: dict[str, str] = {}
     for log_line in log_lines:
-        value = dict(said(log_line).detail).get(what) if said(log_line).type is EventType.START else None
+        value = dict(event_of(log_line).detail).get(what) if event_of(log_line).type is EventType.START else None
         if value is not None:
-            found.setdefault(said(log_line).job, value)
+            found.setdefault(event_of(log_line).job, value)
     return found
 
 
@@ -147,15 +153,15 @@ def _continued_runs(log_lines: Sequence[LogLine]) -> dict[str, str]:
     configs = _stated(log_lines, CONFIGS)
     of_run: defaultdict[str, list[LogLine]] = defaultdict(list)
     for log_line in log_lines:
-        if said(log_line).job in configs and _HASH.fullmatch(said(log_line).job):
-            of_run[said(log_line).job].append(log_line)
+        if event_of(log_line).job in configs and _HASH.fullmatch(event_of(log_line).job):
+            of_run[event_of(log_line).job].append(log_line)
     return find_continued_runs(
         RunExtent(
             run,
             configs[run],
             min(log_line.time for log_line in lines),
             max(log_line.time for log_line in lines),
-            sorted({step for log_line in lines if (step := said(log_line).step) is not None}),
+            sorted({step for log_line in lines if (step := event_of(log_line).step) is not None}),
         )
         for run, lines in of_run.items()
     )
@@ -174,8 +180,8 @@ def run_events(log_lines: Sequence[LogLine], several: bool, other_steps: bool) -
     if other_steps:
         ordered = [
             log_line
-            if said(log_line).type in ENDS
-            else replace(log_line, event=replace(said(log_line), type=EventType.ALIVE))
+            if event_of(log_line).type in ENDS
+            else replace(log_line, event=replace(event_of(log_line), type=EventType.ALIVE))
             for log_line in ordered
         ]
     return ordered
@@ -183,10 +189,10 @@ def run_events(log_lines: Sequence[LogLine], several: bool, other_steps: bool) -
 
 def _starts_of_runs(ordered: Sequence[LogLine]) -> list[LogLine]:
     """Return a start at the first entry of each run without a configuration entry."""
-    with_start = {said(log_line).job for log_line in ordered if said(log_line).type is EventType.START}
+    with_start = {event_of(log_line).job for log_line in ordered if event_of(log_line).type is EventType.START}
     first: dict[str, LogLine] = {}
     for log_line in ordered:
-        first.setdefault(said(log_line).job, log_line)
+        first.setdefault(event_of(log_line).job, log_line)
     return [
         replace(log_line, event=ParsedEvent(NAME, EventType.START, job=run))
         for run, log_line in first.items()
@@ -196,13 +202,17 @@ def _starts_of_runs(ordered: Sequence[LogLine]) -> list[LogLine]:
 
 def _records(ordered: Sequence[LogLine]) -> list[LogLine]:
     """Return one record per step: the measured step time if there is one, otherwise the earliest of another metric."""
-    timed = {(said(log_line).job, said(log_line).step) for log_line in ordered if said(log_line).name == STEP_TIME}
-    steps = [said(log_line).step for log_line in ordered if said(log_line).type is EventType.STEP]
+    timed = {
+        (event_of(log_line).job, event_of(log_line).step)
+        for log_line in ordered
+        if event_of(log_line).name == STEP_TIME
+    }
+    steps = [event_of(log_line).step for log_line in ordered if event_of(log_line).type is EventType.STEP]
     from_0 = counts_from_0(step for step in steps if step is not None)
     out: list[LogLine] = []
     last: dict[str, int] = {}
     for log_line in ordered:
-        one = said(log_line)
+        one = event_of(log_line)
         if one.type is EventType.START:
             last.pop(one.job, None)
             log_line = replace(log_line, event=replace(one, detail=()))
@@ -224,7 +234,7 @@ def silent_hosts(log_lines: Sequence[LogLine]) -> list[tuple[str, LogLine]]:
     """Return hosts whose activity stops while others of their run continue, each with its last line."""
     last: defaultdict[str, dict[str, LogLine]] = defaultdict(dict)
     for log_line in sorted(log_lines, key=lambda log_line: log_line.time):
-        one = said(log_line)
+        one = event_of(log_line)
         if one.format == NAME and one.type is EventType.ALIVE and one.rank:
             last[one.job][one.rank] = log_line
     found = []
