@@ -23,7 +23,7 @@ from goodput_cli.events.text.blocks import cause_of_exception, exception_in
 from goodput_cli.events.text.causes import CauseRows, by_exit, shipped_rows
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType
-from goodput_cli.events.text.stamps import Stamp, Zone, read_or_none
+from goodput_cli.events.text.stamps import Timestamp, Zone, read_or_none
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.causes import CAUSES, KILLED, UNKNOWN_CAUSE, Role
 
@@ -38,7 +38,7 @@ def recorded(reason: str, line: int, ns: int, rank: int | None, host: str, job: 
     if not reason:
         return None
     code, role, before = _meaning(reason)
-    one = UntimedEvidence(code, role, quoted(reason), RECORDED, "process", line, "", Stamp(ns, Zone.EXACT, False))
+    one = UntimedEvidence(code, role, quoted(reason), RECORDED, "process", line, "", Timestamp(ns, Zone.EXACT, False))
     one.rank, one.host, one.job = rank, host, job
     one.before_steps, one.last_line, one.unhandled = before, line, True
     return one
@@ -203,7 +203,7 @@ def _pod(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
     job = next((str(labels[key]) for key in _JOBS if labels.get(key)), "")
     index = next((str(one) for one in (labels.get(key) or notes.get(key) for key in _INDEX) if one), "")
 
-    def seen(code: str, role: Role, text: str, stamp: Stamp | None) -> UntimedEvidence:
+    def seen(code: str, role: Role, text: str, stamp: Timestamp | None) -> UntimedEvidence:
         name = str(about.get("name", ""))
         one = UntimedEvidence(code, role, quoted(f"{name}: {text}" if name else text), "pod", "pod", line, "", stamp)
         one.host, one.identity, one.job, one.last_line = host, name, job, line
@@ -275,7 +275,7 @@ def _error_file(record: Mapping[str, Any], line: int, rows: CauseRows) -> Iterat
     else:
         return
     seconds = number(more.get("timestamp"))
-    stamp = Stamp(int(seconds) * 10**9, Zone.EXACT, True) if seconds and 0 < seconds < 9e9 else None
+    stamp = Timestamp(int(seconds) * 10**9, Zone.EXACT, True) if seconds and 0 < seconds < 9e9 else None
     one = UntimedEvidence(code, role, quoted(text or last), "error.json", "process", line, "", stamp)
     one.unhandled, one.before_steps, one.last_line = True, before, line
     one.device = found.fields.get("device", "") if found is not None else ""
@@ -286,11 +286,11 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _time(value: object) -> Stamp | None:
+def _time(value: object) -> Timestamp | None:
     return read_or_none(value) if isinstance(value, str) else None
 
 
-def _first_time(values: Iterable[object]) -> Stamp | None:
+def _first_time(values: Iterable[object]) -> Timestamp | None:
     return next((stamp for stamp in map(_time, values) if stamp), None)
 
 

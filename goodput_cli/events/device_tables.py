@@ -13,13 +13,13 @@ import numpy as np
 from goodput_cli.events.devices import Device, DevicePart, Quantity
 from goodput_cli.events.formats.base import NOTHING, ParsedPart
 from goodput_cli.events.text.stamps import (
-    Stamp,
+    Timestamp,
     Zone,
+    find_timestamp,
     in_latest_year,
-    kernel_stamp,
-    placed_stamp,
+    kernel_timestamp,
     read_or_none,
-    stamp_or_none,
+    timestamp_or_none,
 )
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.layouts import ENTITY, device_heads, is_headless_row
@@ -84,7 +84,7 @@ class DeviceTable:
 
     def __init__(self) -> None:
         self._columns: _ColumnPositions | None = None
-        self._before: Stamp | None = None
+        self._before: Timestamp | None = None
         """The timestamp of the last line that contains only a timestamp, as loops around a tool print it."""
         self._naive: bool | None = None
         """True for local times; None before the first row."""
@@ -155,7 +155,7 @@ class DeviceTable:
             return ""
         return reason
 
-    def _timestamp(self, cells: list[str], before: str) -> Stamp | str:
+    def _timestamp(self, cells: list[str], before: str) -> Timestamp | str:
         """Return the timestamp of a row, or why it has none. cells: the cells with the timestamp; before: the text in
         front of the columns."""
         if len(cells) == 2:
@@ -175,16 +175,16 @@ class DeviceTable:
 
 
 @lru_cache(maxsize=16)
-def _leading_timestamp(text: str) -> Stamp | None:
+def _leading_timestamp(text: str) -> Timestamp | None:
     """Return the timestamp at the start of a text. It is cached: neighboring lines mostly share it."""
     if (found := _EPOCH.fullmatch(text)) is not None:
-        return Stamp(int(text[:10]) * NS_PER_SECOND + int((found[1] or "").ljust(9, "0")), Zone.EXACT, False)
-    return read_or_none(text) or stamp_or_none(f"{text} ") or kernel_stamp(text)
+        return Timestamp(int(text[:10]) * NS_PER_SECOND + int((found[1] or "").ljust(9, "0")), Zone.EXACT, False)
+    return read_or_none(text) or timestamp_or_none(f"{text} ") or kernel_timestamp(text)
 
 
 def _is_only_timestamp(text: str) -> bool:
     """Return True if a line contains only a timestamp."""
-    found = None if _EPOCH.fullmatch(text) else placed_stamp(f"{text} ")
+    found = None if _EPOCH.fullmatch(text) else find_timestamp(f"{text} ")
     return found is None or found[1][1] >= len(text)
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from goodput_cli.events.signs import Cycle, RecoveryEvent
-from goodput_cli.events.text.stamps import Stamp
+from goodput_cli.events.text.stamps import Timestamp
 from goodput_cli.vocabulary.causes import CANCELLED, Role, group_of
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -264,9 +264,9 @@ class UntimedEvidence:
     speaker: Speaker
     line: int
     stream: str
-    stamp: Stamp | None = None
-    before: Stamp | None = None
-    behind: Stamp | None = None
+    stamp: Timestamp | None = None
+    before: Timestamp | None = None
+    behind: Timestamp | None = None
     rank: int | None = None
     local_rank: int | None = None
     host: str = ""
@@ -289,7 +289,7 @@ class UntimedEvidence:
     beside: bool = False
     ends: bool = False
     ordinary: int | None = None
-    late: Stamp | None = None
+    late: Timestamp | None = None
     first: bool = False
     before_steps: str = ""
     process: str = ""

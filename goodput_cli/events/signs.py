@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
-from goodput_cli.events.text.stamps import Stamp
+from goodput_cli.events.text.stamps import Timestamp
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
@@ -126,7 +126,7 @@ class UntimedRecoveryEvent:
     said: RecoveryEventText
     line: int
     """From 1; 0 if it has no line."""
-    stamp: Stamp
+    stamp: Timestamp
     entry: int = -1
     """The code of the Cloud Logging entry that contains it; -1: none."""
     allocation: str = ""

@@ -16,7 +16,7 @@ from goodput_cli.events.formats.base import ParsedPart, without_records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import event_of
-from goodput_cli.events.text.stamps import Stamp, Zone
+from goodput_cli.events.text.stamps import Timestamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, counts_from_0, round_to_us
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.vocabulary.text import safe
@@ -137,9 +137,9 @@ def marks_of(events: Sequence[tuple[int, FileEvent]], name: str, tag: str | None
     for number, event in events:
         if not 0 <= event.wall_time < MAX_SECONDS:
             continue
-        stamp = Stamp(round_to_us(event.wall_time), Zone.EXACT, False)
+        stamp = Timestamp(round_to_us(event.wall_time), Zone.EXACT, False)
 
-        def add(what: EventType, at: int = number, when: Stamp = stamp, **more: object) -> None:
+        def add(what: EventType, at: int = number, when: Timestamp = stamp, **more: object) -> None:
             out.append(LogLine(at, process, when, ParsedEvent(NAME, what, **more)))  # type: ignore[arg-type]
 
         if event.opens:

@@ -32,7 +32,7 @@ from goodput_cli.events.text.evidence_reader import Observer
 from goodput_cli.events.text.lines import LONGEST
 from goodput_cli.events.text.log_lines import EventType, ParsedEvent, asked_of, line_readings
 from goodput_cli.events.text.looked_at import Line as Observed
-from goodput_cli.events.text.stamps import StampError, stamp_of, strip_prefixes
+from goodput_cli.events.text.stamps import TimestampError, strip_prefixes, timestamp_of
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.vocabulary.text import seconds_text
 
@@ -189,9 +189,9 @@ def explain(line: Line, mappings: Mappings, above: Sequence[Line] = (), below: S
     if taken.stream:
         yield f"written by: {taken.stream}"
     try:
-        stamp = taken.collected or stamp_of(taken.text)
+        stamp = taken.collected or timestamp_of(taken.text)
         yield f"its time: {shown(ParsedEvent('', EventType.ALIVE), stamp)['time'] or 'unknown'}"
-    except StampError as error:
+    except TimestampError as error:
         yield f"its time: {error}"
     record = line.row if line.row is not None else record_of(taken.text)
     said = [*(_explain_printed(written, mappings) if record is None else _explain_record(record, mappings))]
@@ -254,8 +254,8 @@ def _explain_text(line: str, overwritten: bool, mappings: Mappings) -> Iterator[
     for rule, said, refused in (*read, *line_readings(mappings.ruleset.signs, text, overwritten)):
         yield f"read by: {rule.format}, rule {rule.name!r}"
         try:
-            stamp = None if said is None else said.at or stamp_of(text)
-        except StampError as error:
+            stamp = None if said is None else said.at or timestamp_of(text)
+        except TimestampError as error:
             refused = error
         if refused is not None:
             yield f"refused: {refused}"

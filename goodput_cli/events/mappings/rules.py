@@ -63,7 +63,7 @@ from goodput_cli.events.text.log_lines import (
 )
 from goodput_cli.events.text.meaning import InTurns
 from goodput_cli.events.text.sign_lines import rank_of, sign, signs_in
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, strip_prefixes
+from goodput_cli.events.text.stamps import Timestamp, TimestampError, Zone, strip_prefixes
 from goodput_cli.events.text.step_columns import FieldColumns, StepColumns
 from goodput_cli.events.values import clock_seconds, number, round_to_us
 from goodput_cli.vocabulary.text import safe
@@ -412,7 +412,7 @@ class MappedRecords(CollectedFormat):
                 elif reading.event is not None:
                     stamp, reading.event.at = reading.event.at, None  # It is the time of the log line.
                     if stamp is None and records.stamp[at] >= 0:
-                        stamp = Stamp(int(records.stamp[at]), Zone.EXACT, False)
+                        stamp = Timestamp(int(records.stamp[at]), Zone.EXACT, False)
                     log_line = LogLine(int(records.origin.line[at]), "", stamp, reading.event)
                     signs += signs_in([log_line])
                     if reading.event.type is not EventType.SIGN:
@@ -661,13 +661,13 @@ def _amount(field: str, fields: Mapping[str, str], rule: DeclaredRule) -> int:
     return round_to_us(1.0 / rate)
 
 
-def _time(field: str, time: Time, text: str | None, line: str) -> Stamp | None:
+def _time(field: str, time: Time, text: str | None, line: str) -> Timestamp | None:
     """Return the time in the text of a field, otherwise in a line; None if there is none."""
     try:
         if text is not None:
-            stamp: Stamp | None = read_time(text, time.format)
+            stamp: Timestamp | None = read_time(text, time.format)
         else:
             stamp = find_time(line, time.format) if line and is_searched(time.format) else None
-    except (BadValueError, StampError) as error:
+    except (BadValueError, TimestampError) as error:
         raise BadFieldError(field, str(error)) from None
     return None if stamp is None else stamp._replace(ns=stamp.ns + round(time.seconds * NS_PER_SECOND))

@@ -27,7 +27,7 @@ from goodput_cli.events.mappings.toml import TomlLocation
 from goodput_cli.events.schema import SAVE_STATE
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.log_lines import EventType, ParsedEvent, Reading, line_readings
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, stamp_of, strip_prefixes
+from goodput_cli.events.text.stamps import Timestamp, TimestampError, Zone, strip_prefixes, timestamp_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
@@ -42,7 +42,7 @@ class Read(NamedTuple):
     """Index of the rule that reads it."""
     event: ParsedEvent | None
     """None: the line is ignored, or its values are wrong."""
-    stamp: Stamp | None = None
+    stamp: Timestamp | None = None
     refused: str = ""
     """Reason why its values are wrong."""
     field: str = ""
@@ -173,7 +173,7 @@ def _shadowed(made: Mapped, rule: int, earlier: int) -> UsageError:
     )
 
 
-def shown(said: ParsedEvent, stamp: Stamp | None) -> dict[str, Any]:
+def shown(said: ParsedEvent, stamp: Timestamp | None) -> dict[str, Any]:
     """Return the values of a line by the names used in samples; seconds and ISO times."""
     time = None
     if stamp is not None:
@@ -229,9 +229,9 @@ def _read(reading: Reading[DeclaredLineRule] | Reading[RecordRule], text: str = 
     said, error = reading.event, reading.refused
     try:
         if error is None:
-            stamp = None if said is None else said.at or (stamp_of(text) if text else None)
+            stamp = None if said is None else said.at or (timestamp_of(text) if text else None)
             return Read(reading.rule.number, said, stamp)
-    except StampError as no_time:
+    except TimestampError as no_time:
         error = no_time
     return Read(reading.rule.number, None, None, str(error), error.field if isinstance(error, BadFieldError) else "")
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cache
 
 from goodput_cli.events.text.log_lines import BadValueError
-from goodput_cli.events.text.stamps import HEAD, PLACEHOLDER_YEAR, Stamp, Zone, read_dated
+from goodput_cli.events.text.stamps import HEAD, PLACEHOLDER_YEAR, Timestamp, Zone, read_dated
 from goodput_cli.events.values import number, round_to_us
 from goodput_cli.vocabulary.text import likeliest
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -53,8 +53,8 @@ def check_format(written: str) -> None:
         raise ClockError(f"`{written}` cannot be read as a time: {error}") from None
 
 
-def read_time(text: str, written: str) -> Stamp:
-    """Return a time in the given format. Raises BadValueError or StampError."""
+def read_time(text: str, written: str) -> Timestamp:
+    """Return a time in the given format. Raises BadValueError or TimestampError."""
     if written in EPOCHS or (not written and number(text) is not None):
         return _of_epoch(text, EPOCHS.get(written, 1.0))
     if written in ("", "iso"):
@@ -64,7 +64,7 @@ def read_time(text: str, written: str) -> Stamp:
     return _parsed(text.strip(), written)
 
 
-def find_time(line: str, written: str) -> Stamp | None:
+def find_time(line: str, written: str) -> Timestamp | None:
     """Return the time in a `strptime` format at the beginning of a line; None if there is none. Raises BadValueError
     for a month 13."""
     found = pattern_of(written).search(line, 0, HEAD + _LONGEST)
@@ -86,15 +86,15 @@ def pattern_of(written: str) -> re.Pattern[str]:
     return re.compile(r"(?<!\d)" + "".join(parts) + r"(?!\d)", re.ASCII)
 
 
-def _of_epoch(text: str, unit: float) -> Stamp:
+def _of_epoch(text: str, unit: float) -> Timestamp:
     seconds = number(text)
     if seconds is None or not 0 <= seconds < _MAX_EPOCH / unit:  # An integer may have thousands of digits.
         raise BadValueError(f"{text[:40]} is not a time between 1970 and 2255")
     ns = int(seconds) * round(unit * 1e9) if seconds == int(seconds) else round_to_us(seconds * unit)
-    return Stamp(ns, Zone.EXACT, False)
+    return Timestamp(ns, Zone.EXACT, False)
 
 
-def _parsed(text: str, written: str) -> Stamp:
+def _parsed(text: str, written: str) -> Timestamp:
     """Return a time in a `strptime` format; without a year, it has the placeholder year."""
     directives = _DIRECTIVE.findall(written.replace("%%", ""))
     dayless = not _DAYS.intersection(directives)
@@ -121,4 +121,4 @@ def _parsed(text: str, written: str) -> Stamp:
     ns = (since.days * 86_400 + since.seconds) * NS_PER_SECOND + since.microseconds * 1000
     if ns < 0:
         raise BadValueError(f"{text[:40]} is not a time between 1970 and 2255")
-    return Stamp(ns, zone, "f" not in directives)
+    return Timestamp(ns, zone, "f" not in directives)

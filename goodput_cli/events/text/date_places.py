@@ -7,18 +7,18 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from goodput_cli.events.text.stamps import (
-    AMERICAN_STAMP,
+    AMERICAN_TIMESTAMP,
     AT_BEGIN,
     CLOCK_AT_BEGIN,
     DATE_LINE,
     DATED,
     HEAD,
-    LONGEST_STAMP,
-    Stamp,
-    StampError,
+    LONGEST_TIMESTAMP,
+    Timestamp,
+    TimestampError,
     Zone,
     read_dated,
-    stamp_of,
+    timestamp_of,
 )
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -31,7 +31,7 @@ def _of_any_digits(pattern: re.Pattern[str]) -> str:
 
 
 _DATED = re.compile(_of_any_digits(DATED), re.ASCII)
-_AMERICAN = re.compile(_of_any_digits(AMERICAN_STAMP), re.ASCII)
+_AMERICAN = re.compile(_of_any_digits(AMERICAN_TIMESTAMP), re.ASCII)
 _DATE_LINE = re.compile(_of_any_digits(DATE_LINE), re.ASCII)
 _RICH = re.compile(r"\[\d\d/\d\d/\d\d \d\d:", re.ASCII)
 
@@ -47,11 +47,11 @@ class DatePlace(NamedTuple):
     end: int
     """Column after the date and its zone."""
 
-    def read(self, line: str) -> Stamp | None:
-        """Return what `stamp_of` returns. Raises StampError."""
-        return None if self.at < 0 else self.read_here(line) or stamp_of(line)
+    def read(self, line: str) -> Timestamp | None:
+        """Return what `timestamp_of` returns. Raises TimestampError."""
+        return None if self.at < 0 else self.read_here(line) or timestamp_of(line)
 
-    def read_here(self, line: str) -> Stamp | None:
+    def read_here(self, line: str) -> Timestamp | None:
         """Return the date at the position; None for invalid digits."""
         at = self.at
         minute = minute_of(line[at : at + 16])
@@ -60,7 +60,7 @@ class DatePlace(NamedTuple):
             return None
         digits = line[self.fraction]
         ns = minute + second * NS_PER_SECOND
-        return Stamp(ns + int(digits.ljust(9, "0")) if digits else ns, self.zone, not digits)
+        return Timestamp(ns + int(digits.ljust(9, "0")) if digits else ns, self.zone, not digits)
 
 
 def place_of_date(line: str) -> DatePlace | None:
@@ -68,7 +68,7 @@ def place_of_date(line: str) -> DatePlace | None:
     to be searched."""
     if any(one.match(line) for one in AT_BEGIN):
         return None
-    found = _DATED.search(line, 0, HEAD + LONGEST_STAMP)
+    found = _DATED.search(line, 0, HEAD + LONGEST_TIMESTAMP)
     if found is not None and found.start() < HEAD:
         zone = (found["z"] or "").strip()
         is_value = line[found.start() - 1 : found.start()] == "="
@@ -76,7 +76,7 @@ def place_of_date(line: str) -> DatePlace | None:
             return None
         fraction = slice(*found.span("f")) if found["f"] else slice(0)
         return DatePlace(found.start(), fraction, Zone.EXACT if zone else Zone.NAIVE, found.end())
-    others = (_AMERICAN.search(line, 0, HEAD + LONGEST_STAMP), _DATE_LINE.match(line), _RICH.match(line))
+    others = (_AMERICAN.search(line, 0, HEAD + LONGEST_TIMESTAMP), _DATE_LINE.match(line), _RICH.match(line))
     if any(others) or "datetime: " in line or CLOCK_AT_BEGIN.match(line):
         return None
     return DatePlace(-1, slice(0), Zone.NAIVE, -1)
@@ -89,5 +89,5 @@ def minute_of(text: str) -> int | None:
         return None
     try:
         return read_dated(f"{text}:00").ns
-    except StampError:
+    except TimestampError:
         return None

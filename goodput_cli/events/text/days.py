@@ -16,7 +16,7 @@ from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.infer_times import FoundZone
 from goodput_cli.events.text.log_lines import LogLine
 from goodput_cli.events.text.meaning import formats_of
-from goodput_cli.events.text.stamps import Stamp, Zone, with_days
+from goodput_cli.events.text.stamps import Timestamp, Zone, with_days
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.vocabulary.when import load_zone
 
@@ -57,7 +57,7 @@ def _with_days_of_signs(source: CollectedSource, hints: ReadingOptions) -> Colle
     lines = [(one.line, one.stamp) for one in source.log_lines if one.stamp is not None]
     if not lines:
         return replace(source, signs=[one for one in source.signs if one.stamp.zone is not Zone.DAYLESS])
-    places: list[tuple[int, Stamp, UntimedRecoveryEvent | None]] = [(line, stamp, None) for line, stamp in lines]
+    places: list[tuple[int, Timestamp, UntimedRecoveryEvent | None]] = [(line, stamp, None) for line, stamp in lines]
     places = sorted([*places, *((one.line, one.stamp, one) for one in source.signs)], key=itemgetter(0))
     stamps, _ = with_days([stamp for _, stamp, _ in places], source.modified_ns or hints.now_ns, None, hints.year)
     signs = [replace(one, stamp=stamp) for (_, _, one), stamp in zip(places, stamps, strict=True) if one is not None]

@@ -39,7 +39,14 @@ from goodput_cli.events.text.lines import LONGEST, LineRules
 from goodput_cli.events.text.log_lines import BadValueError, EventType, LineRule, LogLine, ParsedEvent, pattern, timed
 from goodput_cli.events.text.looked_at import Line
 from goodput_cli.events.text.sign_lines import sign, signs_in
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone, read_dated, stamp_or_none, strip_prefixes
+from goodput_cli.events.text.stamps import (
+    Timestamp,
+    TimestampError,
+    Zone,
+    read_dated,
+    strip_prefixes,
+    timestamp_or_none,
+)
 from goodput_cli.events.values import NOT_FINITE, number, whole_number
 from goodput_cli.sources.cloud_logging_pages import SYSTEM_METRICS
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
@@ -69,7 +76,7 @@ def collect(
         if not isinstance(text, str) or stamp < 0:
             continue
         line, stream, job = int(records.origin.line[at]), _stream(entry), _job(entry)
-        collected = Stamp(stamp, Zone.EXACT, False)
+        collected = Timestamp(stamp, Zone.EXACT, False)
         lines = text[:LONGEST].split("\n")
         parts = [(part, said_of_line(part, rules)) for part in lines]
         found = [one for _, read in parts for one in read]
@@ -97,7 +104,7 @@ def collect(
     return used
 
 
-def _line(raw: str, number: int, stream: str, collected: Stamp, entry: int, job: str, host: str) -> Line:
+def _line(raw: str, number: int, stream: str, collected: Timestamp, entry: int, job: str, host: str) -> Line:
     inner = Line.of(raw, number)
     streams = "/".join(part for part in (stream, inner.stream) if part)
     return Line(number, inner.text, raw, streams, inner.collected or collected, entry, job, host)
@@ -135,23 +142,23 @@ def _time(log_line: LogLine) -> int:
     return -1 if log_line.stamp is None else log_line.stamp.ns
 
 
-def said_of_line(line: str, rules: LineRules) -> list[tuple[Stamp | None, ParsedEvent]]:
+def said_of_line(line: str, rules: LineRules) -> list[tuple[Timestamp | None, ParsedEvent]]:
     """Return the events of a line with its own timestamp."""
     if not rules.reads_all and not rules.anchors.search(line.encode(errors="replace")):
         return []
     text = strip_prefixes(line).text
     found, _, _ = rules.read(text)
-    own = stamp_or_none(text) if found else None
+    own = timestamp_or_none(text) if found else None
     return [(own, said) for said in found if said.type is not EventType.IGNORE]
 
 
-def moments_of_line(line: str, rules: LineRules) -> list[tuple[Stamp | None, ParsedEvent]]:
+def moments_of_line(line: str, rules: LineRules) -> list[tuple[Timestamp | None, ParsedEvent]]:
     """Return the moments of a recovery in a line without other events, with its own timestamp."""
     if not rules.reads_all and not rules.anchors.search(line.encode(errors="replace")):
         return []
     text = strip_prefixes(line).text
     found = rules.signs_in(text)
-    own = stamp_or_none(text) if found else None
+    own = timestamp_or_none(text) if found else None
     return [(own, said) for said in found]
 
 
@@ -219,7 +226,7 @@ def _not_finite(record: Mapping[str, Any], said: ParsedEvent, stamp: int, line: 
         return None
     text = f"{said.name} {record[VALUES][0]} at step {said.step}"
     one = UntimedEvidence(
-        "not_finite", "root", quoted(text), _NO_NUMBER, "process", line, "", Stamp(stamp, Zone.EXACT, False)
+        "not_finite", "root", quoted(text), _NO_NUMBER, "process", line, "", Timestamp(stamp, Zone.EXACT, False)
     )
     one.last_line = line
     return one
@@ -257,7 +264,7 @@ def collect_metrics(records: Records, output: Output, alive: dict[tuple[str, str
             output.report("bad_value", reason, records, [at])
         elif said is not None:
             line, of = int(records.origin.line[at]), int(records.origin.entry[at])
-            log_lines.append(LogLine(line, said.job, Stamp(stamp, Zone.EXACT, False), said, stamp, stamp, entry=of))
+            log_lines.append(LogLine(line, said.job, Timestamp(stamp, Zone.EXACT, False), said, stamp, stamp, entry=of))
     output.texts.add(records.origin.source, TextPart(log_lines, seen=seen))
     output.take_devices(records.origin.source, devices)
     return used
@@ -396,7 +403,7 @@ def nodes_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found)) if len(found) <= _MOST_NODES else ()
 
 
-def nodes_of_allocation(record: Mapping[str, Any], line: int, started: Stamp | None) -> UntimedEvidence | None:
+def nodes_of_allocation(record: Mapping[str, Any], line: int, started: Timestamp | None) -> UntimedEvidence | None:
     """Return the hosts of a Slurm allocation, as evidence of location only; None if unknown."""
     hosts = nodes_in(str(record.get("NodeList", "")))
     if not hosts or started is None or hosts[0].lower() in ("none", "unknown"):
@@ -411,7 +418,7 @@ def state_of(record: Mapping[str, Any]) -> str:
     return str(record.get("State", "")).upper().split(" ", 1)[0].rstrip("+")
 
 
-def of_allocation(record: Mapping[str, Any], line: int, ended: Stamp | None) -> UntimedEvidence | None:
+def of_allocation(record: Mapping[str, Any], line: int, ended: Timestamp | None) -> UntimedEvidence | None:
     """Return why a Slurm allocation ended: its state, otherwise the signal in its exit code; None if neither shows
     it."""
     state = str(record.get("State", "")).upper()
@@ -447,7 +454,7 @@ def collect_allocations(records: Records, output: Output) -> None:
             hosts = nodes_of_allocation(record, line, _time_allocations(record, "Start"))
             why = of_allocation(record, line, _time_allocations(record, "End"))
             seen += [one for one in (hosts, why) if one is not None]
-        except StampError as error:
+        except TimestampError as error:
             output.report("bad_value", f"{output.notes.bounded('bad_value', str(error))}; dropped", records, [at])
     output.texts.add(records.origin.source, TextPart(log_lines, seen=seen))
 
@@ -479,10 +486,10 @@ _EPOCH = re.compile(r"[1-9]\d{8,9}", re.ASCII)
 _CANCELLED_BY = re.compile(r"CANCELLED by (\d{1,20})", re.ASCII)
 
 
-def _time_allocations(record: Mapping[str, Any], key: str) -> Stamp | None:
+def _time_allocations(record: Mapping[str, Any], key: str) -> Timestamp | None:
     text = str(record.get(key, "")).strip()
     if _EPOCH.fullmatch(text):  # SLURM_TIME_FORMAT=%s
-        return Stamp(int(text) * NS_PER_SECOND, Zone.EXACT, whole=True)
+        return Timestamp(int(text) * NS_PER_SECOND, Zone.EXACT, whole=True)
     return None if text in _NO_TIME else read_dated(text)
 
 

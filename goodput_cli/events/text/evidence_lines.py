@@ -24,7 +24,7 @@ from goodput_cli.events.text.evidence_reader import Observer
 from goodput_cli.events.text.log_lines import ENDS, EventType, ParsedEvent
 from goodput_cli.events.text.looked_at import Line
 from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step
-from goodput_cli.events.text.stamps import Stamp
+from goodput_cli.events.text.stamps import Timestamp
 from goodput_cli.events.text.survived import is_ordinary
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -190,9 +190,9 @@ class _Passages:
 
     _drawn: dict[tuple[str, int | None, int], int | None] = field(default_factory=dict)
     """By name, epoch and total of a progress bar: its position."""
-    _died: Stamp | None = None
+    _died: Timestamp | None = None
 
-    def passes(self, said: Sequence[ParsedEvent], written: Callable[[], Stamp | None]) -> bool:
+    def passes(self, said: Sequence[ParsedEvent], written: Callable[[], Timestamp | None]) -> bool:
         """Return True if a line separates evidence. Repeated drawings of a bar do not, nor does a second death soon
         after one.
 
@@ -219,7 +219,7 @@ class DocumentObserver:
 
     def __init__(self, rows: CauseRows, source: str) -> None:
         self._observer = Observer(rows, source)
-        self._last_stamp: Stamp | None = None
+        self._last_stamp: Timestamp | None = None
         self._passages = _Passages()
         self._open: list[UntimedEvidence] = []  # No timestamp was found after them yet.
         self._watches: list[_Watch] = []
@@ -424,19 +424,19 @@ class _Timestamps:
 
     def __init__(self, block: Lines, stamped: I64) -> None:
         self._block, self._rows = block, stamped
-        self._latest: dict[tuple[int, int], Stamp | None] = {}
+        self._latest: dict[tuple[int, int], Timestamp | None] = {}
 
-    def before(self, at: int) -> Stamp | None:
+    def before(self, at: int) -> Timestamp | None:
         """Return the last timestamp before a line."""
         place = int(np.searchsorted(self._rows, at))
         return self._first(range(place - 1, -1, -1))
 
-    def after(self, at: int) -> Stamp | None:
+    def after(self, at: int) -> Timestamp | None:
         """Return the first timestamp after a line."""
         place = int(np.searchsorted(self._rows, at, side="right"))
         return self._first(range(place, len(self._rows)))
 
-    def last_ordinary(self, begin: int, stop: int, consumed: set[int]) -> Stamp | None:
+    def last_ordinary(self, begin: int, stop: int, consumed: set[int]) -> Timestamp | None:
         """Return the last timestamp of an ordinary line in [begin, stop)."""
         if (begin, stop) not in self._latest:
             low, high = np.searchsorted(self._rows, (begin, stop)).tolist()
@@ -450,7 +450,7 @@ class _Timestamps:
                     break
         return self._latest[begin, stop]
 
-    def _first(self, places: range) -> Stamp | None:
+    def _first(self, places: range) -> Timestamp | None:
         for place in places[:_TRIES]:
             stamp = Line.of(self._block.text(int(self._rows[place])), 0).stamp
             if stamp is not None:

@@ -28,7 +28,7 @@ from goodput_cli.events.text.blocks import (
 from goodput_cli.events.text.causes import AGENT, CauseMatch, CauseRows, ranks_in
 from goodput_cli.events.text.lines_behind import FOLLOWED_BY, of_actor, of_tasks
 from goodput_cli.events.text.looked_at import Line, abort_reason
-from goodput_cli.events.text.stamps import kernel_stamp, read_or_none, strip_prefixes
+from goodput_cli.events.text.stamps import kernel_timestamp, read_or_none, strip_prefixes
 from goodput_cli.events.text.survived import ends_nothing, goes_on
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
 from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_MS
@@ -449,7 +449,7 @@ class Observer:
             plain = strip_prefixes(line.raw).text if line.collected is None else line.text
             syslog = _SYSLOG.match(line.raw) or _SYSLOG.match(plain)
             one.host = one.host or (syslog["host"] if syslog and syslog["host"] != "kernel" else "")
-            one.stamp = one.stamp or kernel_stamp(line.raw)
+            one.stamp = one.stamp or kernel_timestamp(line.raw)
             one.rank = one.local_rank = None
         return one
 

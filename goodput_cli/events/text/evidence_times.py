@@ -12,7 +12,7 @@ from goodput_cli.events.signs import RecoveryEvent
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.evidence_reader import OF_PATH
 from goodput_cli.events.text.sign_lines import by_source, signs_of_evidence, timed_signs
-from goodput_cli.events.text.stamps import Stamp, Zone, in_latest_year, with_year, year_of
+from goodput_cli.events.text.stamps import Timestamp, Zone, in_latest_year, with_year, year_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _AGREE = 2 * NS_PER_SECOND
@@ -90,7 +90,7 @@ class _Clock:
         self._near = near[0] if near else None
         self.modified = source.modified_ns if source.modified_ns is not None else now_ns
 
-    def ns(self, stamp: Stamp, line: int) -> int:
+    def ns(self, stamp: Timestamp, line: int) -> int:
         """Return the time of a timestamp, ns UTC."""
         if stamp.zone is Zone.YEARLESS:
             stamp = self._with_year(stamp, line)
@@ -102,7 +102,7 @@ class _Clock:
         before = self._dated[at - 1][1] if at else None
         return before, self._dated[at][1] if at < len(self._dated) else None
 
-    def _with_year(self, stamp: Stamp, line: int) -> Stamp:
+    def _with_year(self, stamp: Timestamp, line: int) -> Timestamp:
         if self._year is not None:
             return with_year(stamp, self._year, None)
         near = self._nearest(line)

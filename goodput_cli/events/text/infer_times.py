@@ -20,7 +20,7 @@ import numpy as np
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.diagnostics.diagnostic import FEW_PLACES
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
-from goodput_cli.events.text.stamps import Stamp, Zone, with_year, with_years, year_of
+from goodput_cli.events.text.stamps import Timestamp, Zone, with_year, with_years, year_of
 from goodput_cli.events.text.stretches import column_of, count_of, steps_and_ends
 from goodput_cli.events.timestamps import QUARTER_NS, offset_of_day, offset_text
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
@@ -130,7 +130,7 @@ def _fix_untimed_ends(log_lines: Sequence[LogLine], instants: Sequence[int | Non
             log_line.time = log_line.end = last
 
 
-def _naive(log_lines: Sequence[LogLine], dated: Sequence[Stamp | None]) -> tuple[tuple[int, ...], int]:
+def _naive(log_lines: Sequence[LogLine], dated: Sequence[Timestamp | None]) -> tuple[tuple[int, ...], int]:
     """Return the first lines without a zone, and their number: lines with an event, otherwise one of those that bound
     untimed events."""
     local = [
@@ -153,7 +153,7 @@ def _numbers(log_lines: Iterable[LogLine]) -> Iterator[int]:
             yield from log_line.inner.line.tolist()
 
 
-def _is_exact(stamp: Stamp | None) -> bool:
+def _is_exact(stamp: Timestamp | None) -> bool:
     return stamp is not None and stamp.zone is Zone.EXACT
 
 
@@ -180,7 +180,7 @@ def _of_whole_source(
 
 def _with_years(
     log_lines: Sequence[LogLine], modified_ns: int, year: int | None, others: Sequence[int]
-) -> list[Stamp | None]:
+) -> list[Timestamp | None]:
     """Return the timestamps of log lines with years. others: times of other sources."""
     dated = iter(with_years([one.stamp for one in log_lines if one.stamp is not None], modified_ns, year, others))
     return [None if one.stamp is None else next(dated) for one in log_lines]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from goodput_cli.events.evidence import UntimedEvidence, quoted
 from goodput_cli.events.text.causes import by_exit
-from goodput_cli.events.text.stamps import described_stamp
+from goodput_cli.events.text.stamps import described_timestamp
 
 _TASK = re.compile(r"\s*/job:\w+/replica:\d+/task:(\d+)\s*$")
 _RAY_NODE = re.compile(r"Memory on the node \(IP: (?P<host>[\w.:-]+),.{0,1000}?pid=(?P<pid>\d{1,9})")
@@ -33,7 +33,7 @@ def _of_state(one: UntimedEvidence, text: str) -> bool:
     """Add the end time in a container's state, from the lines after its reason in `kubectl describe`."""
     key, _, value = text.strip().partition(":")
     if key == "Finished":
-        one.stamp = described_stamp(value.strip())
+        one.stamp = described_timestamp(value.strip())
     return key in ("Exit Code", "Started", "Message", "Signal")
 
 

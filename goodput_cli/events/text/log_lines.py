@@ -20,7 +20,7 @@ from goodput_cli.events.inside import PhaseTime
 from goodput_cli.events.schema import NONE, SAVE_STATE, Edge, SaveState
 from goodput_cli.events.signs import RecoveryEventText
 from goodput_cli.events.text.digit_values import depends_on_digits, has_digits, masked
-from goodput_cli.events.text.stamps import Stamp, StampError, Zone
+from goodput_cli.events.text.stamps import Timestamp, TimestampError, Zone
 from goodput_cli.events.values import round_to_us
 
 
@@ -96,7 +96,7 @@ class ParsedEvent:
     """Time (ns) of the whole; it ends with the line, or begins with it (`begins`)."""
     begins: bool = False
     edge: Edge = Edge.POINT
-    at: Stamp | None = None
+    at: Timestamp | None = None
     """Time of the event, if it differs from that of the line."""
     earlier: bool = False
     """True if `at` is before the line was printed, so a collector's time does not apply to it."""
@@ -176,7 +176,7 @@ class LogLine:
     line: int
     stream: str
     """Rank or process in the prefix of the line; empty if none."""
-    stamp: Stamp | None
+    stamp: Timestamp | None
     event: ParsedEvent | None = None
     time: int = 0
     """ns since 1970 UTC; set when the time of the line is known."""
@@ -187,7 +187,7 @@ class LogLine:
     """True if the time was not written but counted from other lines."""
     borrowed: bool = False
     """True for a copy from another file, which only gives context to the lines around it."""
-    local: Stamp | None = None
+    local: Timestamp | None = None
     """Timestamp of the line itself if `stamp` is a collector's: their difference is the zone offset."""
     words: int = 0
     """For a line with only a timestamp: a number shared by lines with the same words, digits aside; 0 if unknown."""
@@ -245,10 +245,10 @@ class Stretch:
         for at, (line, ns, step, step_time, time) in enumerate(columns):
             metrics = {name: values[at] for name, values in measured.items() if not math.isnan(values[at])}
             event = changed(self.event, step=step, step_time=step_time, metrics=metrics)
-            yield LogLine(line, self.stream, Stamp(ns, self.zone, self.whole), event, time, time)
+            yield LogLine(line, self.stream, Timestamp(ns, self.zone, self.whole), event, time, time)
 
 
-def timed(log_line: LogLine, collected: Stamp | None) -> LogLine:
+def timed(log_line: LogLine, collected: Timestamp | None) -> LogLine:
     """Return a log line with the exact time of its collector; unchanged for None. Events in the past, or with an
     explicit zone, keep their time."""
     if collected is None:
@@ -321,7 +321,7 @@ class AnyRule(Protocol):
 
     @property
     def read(self) -> Callable[[Any], ParsedEvent | None]:
-        """Return the function that reads a match: the event, or None to ignore it. Raises BadValueError, StampError."""
+        """Return the function that reads a match: the event, or None to ignore it. Raises BadValueError, TimestampError."""
 
 
 OneRule = TypeVar("OneRule", bound=AnyRule)
@@ -346,7 +346,7 @@ def readings(found: Iterable[tuple[OneRule, Any]]) -> Iterator[Reading[OneRule]]
     for rule, match in found:
         try:
             yield Reading(rule, rule.read(match))
-        except (BadValueError, StampError) as error:
+        except (BadValueError, TimestampError) as error:
             yield Reading(rule, None, error)
             return
         if not rule.also:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from goodput_cli.events.text.stamps import Stamp, stamp_or_none, strip_prefixes
+from goodput_cli.events.text.stamps import Timestamp, strip_prefixes, timestamp_or_none
 
 _RAY = re.compile(r"\((?P<name>raylet|\w[^\s()]{0,80})(?: pid=(?P<pid>\d{1,9}))?(?:, ip=(?P<host>[\w.:]+))?\) ")
 """Prefix that Ray adds to lines of its processes."""
@@ -27,7 +27,7 @@ class Line:
     """Text without prefixes of launchers and collectors."""
     raw: str
     stream: str
-    collected: Stamp | None
+    collected: Timestamp | None
     entry: int = -1
     job: str = ""
     host: str = ""
@@ -53,11 +53,11 @@ class Line:
         return cls(number, inner.text, raw, stream, found.collected)
 
     @property
-    def stamp(self) -> Stamp | None:
+    def stamp(self) -> Timestamp | None:
         """Return the timestamp of the line; None if it has none."""
         if self.collected is not None:
             return self.collected
-        return stamp_or_none(_RAY.sub("", strip_prefixes(self.raw).text, count=1))
+        return timestamp_or_none(_RAY.sub("", strip_prefixes(self.raw).text, count=1))
 
 
 def abort_reason(text: str) -> str:

@@ -23,7 +23,7 @@ from goodput_cli.events.text.meaning import event_of, formats_of
 from goodput_cli.events.text.programs import torchtitan
 from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
 from goodput_cli.events.text.programs.progress_bars import NAME as BARS
-from goodput_cli.events.text.stamps import Stamp, Zone, with_year, year_of
+from goodput_cli.events.text.stamps import Timestamp, Zone, with_year, year_of
 
 if TYPE_CHECKING:
     from goodput_cli.events.text.traces import TracedProcess
@@ -100,7 +100,7 @@ def _with_ends(log_lines: Sequence[LogLine], same: Sequence[CollectedSource]) ->
     last = [source.log_lines[-1].stamp for source in same if source.log_lines[-1].stamp is not None]
     timed = max((log_line.line for log_line in log_lines if _is_end(log_line) and not _is_open(log_line)), default=-1)
     found: list[LogLine] = []
-    before: Stamp | None = None
+    before: Timestamp | None = None
     for log_line in log_lines:
         before = log_line.stamp or before
         if not _is_open(log_line) or log_line.line < timed:
@@ -110,7 +110,7 @@ def _with_ends(log_lines: Sequence[LogLine], same: Sequence[CollectedSource]) ->
     return found
 
 
-def _is_after(stamp: Stamp | None, other: Stamp) -> bool:
+def _is_after(stamp: Timestamp | None, other: Timestamp) -> bool:
     if stamp is not None and stamp.zone is Zone.YEARLESS:
         stamp = with_year(stamp, year_of(other.ns), other.ns)
     return stamp is not None and stamp.ns >= other.ns
@@ -148,7 +148,7 @@ def _with_iterations(log_lines: Sequence[LogLine], iterations: Mapping[int, Sequ
     if not numbers:
         return list(log_lines)
     found: list[LogLine] = []
-    last: Stamp | None = None
+    last: Timestamp | None = None
     current: int | None = None
     for at, log_line in enumerate(log_lines):
         last = log_line.stamp or last
@@ -161,7 +161,7 @@ def _with_iterations(log_lines: Sequence[LogLine], iterations: Mapping[int, Sequ
     return found
 
 
-def _borrowed(log_line: LogLine, iterations: Sequence[LogLine], last: Stamp | None) -> list[LogLine]:
+def _borrowed(log_line: LogLine, iterations: Sequence[LogLine], last: Timestamp | None) -> list[LogLine]:
     """Return a copy of the first line of an iteration that is not before a time, at the position of a log line."""
     for one in iterations:
         if one.stamp is not None and (last is None or one.stamp.ns >= last.ns):

@@ -31,12 +31,12 @@ from goodput_cli.events.text.programs.progress_bars import NAME, counted_bar, co
 from goodput_cli.events.text.sign_lines import signs_in
 from goodput_cli.events.text.stamps import (
     PlainLine,
-    Stamp,
-    StampError,
+    Timestamp,
+    TimestampError,
+    find_timestamp,
     is_kernel_log,
-    placed_stamp,
-    stamp_or_none,
     strip_prefixes,
+    timestamp_or_none,
 )
 from goodput_cli.events.text.step_columns import Records, StepFinder
 from goodput_cli.events.text.stretches import EDGE, Inner, inner_records, stretch_of
@@ -257,7 +257,7 @@ class TextLines:
         next_line = int(read.first_line + read.block.number[records.at[end]])
         stretch = stretch_of(records, skipped.inner, number, next_line)
         follows = (before.stream, before.event.step) == (kind.stream, stretch.first - stride)
-        if not follows or before.stamp != Stamp(int(records.ns[begin - 1]), kind.zone, kind.whole):
+        if not follows or before.stamp != Timestamp(int(records.ns[begin - 1]), kind.zone, kind.whole):
             return False
         turns = [(self._turn((kind.event.format, kind.stream, "", None, False)), "")]
         group = _NUMBERED.sub("", kind.stream)
@@ -405,7 +405,7 @@ class TextLines:
         collected = None if overwritten else first.collected
         try:
             own = found.timestamp()
-        except StampError as error:
+        except TimestampError as error:
             # A rule defines the format of its times.
             if collected is None and not (said and all(one.at for one in said)):
                 return [], (reason or str(error)) if known else ""
@@ -437,7 +437,7 @@ class TextLines:
         for at in merged(first, len(keys) - 1 - last).tolist():
             row = int(lines[at])
             line = strip_prefixes(block.text(row))
-            stream, stamp = names[int(streams[at])], stamp_or_none(line.text)
+            stream, stamp = names[int(streams[at])], timestamp_or_none(line.text)
             clock = LogLine(first_line + int(block.number[row]), stream, stamp, words=_words(line.text))
             log_line = timed(clock, line.collected)
             if log_line.stamp is not None:
@@ -479,7 +479,7 @@ def _follows_bar(text: str, said: Sequence[ParsedEvent]) -> bool:
     the next one is appended to its bar."""
     if "%|" not in text or not any(counted_bar(one) for one in said):
         return False
-    found = placed_stamp(text)
+    found = find_timestamp(text)
     return found is not None and found[1][0] > text.find("%|") >= 0
 
 

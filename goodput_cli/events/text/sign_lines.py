@@ -20,7 +20,7 @@ from goodput_cli.events.signs import (
 )
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.log_lines import LogLine, ParsedEvent
-from goodput_cli.events.text.stamps import Stamp
+from goodput_cli.events.text.stamps import Timestamp
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -40,14 +40,14 @@ def signs_in(log_lines: Iterable[LogLine]) -> list[UntimedRecoveryEvent]:
     ]
 
 
-def _signs_of(log_line: LogLine, event: ParsedEvent, stamp: Stamp | None) -> Iterable[UntimedRecoveryEvent]:
+def _signs_of(log_line: LogLine, event: ParsedEvent, stamp: Timestamp | None) -> Iterable[UntimedRecoveryEvent]:
     if stamp is not None:
         for said in event.signs:
             yield UntimedRecoveryEvent(said, log_line.line, stamp, log_line.entry)
 
 
 def timed_signs(
-    source: CollectedSource, job: str, ns: Callable[[Stamp, int], int], name: str, entries: Sequence[Identity]
+    source: CollectedSource, job: str, ns: Callable[[Timestamp, int], int], name: str, entries: Sequence[Identity]
 ) -> list[RecoveryEvent]:
     """Return the signs of one source with times. job: of the source. ns: converts the timestamp of a line. name: of the
     source. entries: identities of Cloud Logging entries, by code."""

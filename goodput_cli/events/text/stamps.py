@@ -47,7 +47,7 @@ class Zone(IntEnum):
     """Local time of an unknown day, on the first day of 1970; `with_days` finds the day."""
 
 
-class Stamp(NamedTuple):
+class Timestamp(NamedTuple):
     """A timestamp as written."""
 
     ns: int
@@ -57,7 +57,7 @@ class Stamp(NamedTuple):
     """True if written in whole seconds."""
 
 
-class StampError(ValueError):
+class TimestampError(ValueError):
     """Raised for text that looks like a timestamp but is invalid."""
 
 
@@ -67,7 +67,7 @@ _DATED = (
     r"(?P<z> ?(?:Z\b|UTC\b)|[+-]\d\d:?\d\d(?!\d))?"
 )
 DATED = re.compile(_DATED, re.ASCII)
-AMERICAN_STAMP = re.compile(
+AMERICAN_TIMESTAMP = re.compile(
     r"(?P<mo>\d\d)/(?P<d>\d\d)/(?P<y>20\d\d)[ ,]+(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?"
     r"(?P<noon> ?[AaPp][Mm]\b)?(?P<z>)",
     re.ASCII,
@@ -95,7 +95,7 @@ CLOCK_AT_BEGIN = re.compile(
     r"\[?(?P<h>\d\d):(?P<mi>\d\d):(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?(?P<end>\]|(?=[ \t|]))", re.ASCII
 )
 """A time of day at the beginning of a line."""
-LONGEST_STAMP = 40
+LONGEST_TIMESTAMP = 40
 _COLON, _NEWLINE = ord(":"), ord("\n")
 _AROUND, _DIGITS_OF_CLOCK = 12, (4, 5, 7, 8, 10, 11)
 """Characters around a timestamp such as `1-02 03:04:05`, from the sixth before its first colon to the fifth after it;
@@ -107,19 +107,19 @@ _MANY = 10
 _HALF_A_DAY = NS_PER_DAY // 2
 
 
-def stamp_of(line: str) -> Stamp | None:
-    """Return the timestamp of a line without prefixes. Raises StampError for a month 13."""
-    found = placed_stamp(line)
+def timestamp_of(line: str) -> Timestamp | None:
+    """Return the timestamp of a line without prefixes. Raises TimestampError for a month 13."""
+    found = find_timestamp(line)
     return None if found is None else found[0]
 
 
-def placed_stamp(line: str) -> tuple[Stamp, tuple[int, int]] | None:
-    """Return the timestamp of a line without prefixes, and its begin and end. Raises StampError for a month 13."""
+def find_timestamp(line: str) -> tuple[Timestamp, tuple[int, int]] | None:
+    """Return the timestamp of a line without prefixes, and its begin and end. Raises TimestampError for a month 13."""
     found = next((found for shape in AT_BEGIN if (found := shape.match(line)) is not None), None)
     if found is not None:
         return _read(found, PLACEHOLDER_YEAR, Zone.YEARLESS), found.span()
-    for shape in (DATED, AMERICAN_STAMP):
-        found = shape.search(line, 0, HEAD + LONGEST_STAMP)
+    for shape in (DATED, AMERICAN_TIMESTAMP):
+        found = shape.search(line, 0, HEAD + LONGEST_TIMESTAMP)
         if found is not None and found.start() < HEAD and not _is_value(line, found.start()):
             return dated(found), found.span()
     found = DATE_LINE.match(line)
@@ -145,7 +145,7 @@ def have_one_fraction(times: Iterable[int]) -> bool:
     return first is not None and all(one == first for one in fractions)
 
 
-def without_invented_fraction(stamps: Sequence[Stamp]) -> Sequence[Stamp]:
+def without_invented_fraction(stamps: Sequence[Timestamp]) -> Sequence[Timestamp]:
     """Return timestamps in whole seconds if many have the same fraction other than 0, which is not a measured one."""
     if len(stamps) < _MANY or stamps[0].ns % NS_PER_SECOND == 0 or not have_one_fraction(one.ns for one in stamps):
         return stamps
@@ -158,15 +158,15 @@ def _is_value(line: str, begin: int) -> bool:
     return line[begin - 1 : begin] == "=" and CLOCK_AT_BEGIN.match(line) is not None
 
 
-def stamp_or_none(line: str) -> Stamp | None:
+def timestamp_or_none(line: str) -> Timestamp | None:
     """Return the timestamp of a line without prefixes; None if there is none or it is invalid."""
     try:
-        return stamp_of(line)
-    except StampError:
+        return timestamp_of(line)
+    except TimestampError:
         return None
 
 
-def _of_date_line(found: re.Match[str]) -> Stamp:
+def _of_date_line(found: re.Match[str]) -> Timestamp:
     """Read the output of `date`; of named zones, only UTC is known."""
     month, zone = _MONTHS.index(found["month"]) + 1, found["z"] or ""
     known = "Z" if zone in ("UTC", "GMT") else zone.ljust(5, "0") if zone[:1] in ("+", "-") else ""
@@ -175,19 +175,19 @@ def _of_date_line(found: re.Match[str]) -> Stamp:
     return read_dated(f"{found['y']}-{month:02d}-{day:02d} {clock}{noon}{known}")
 
 
-def _time_of_day(found: re.Match[str]) -> Stamp | None:
+def _time_of_day(found: re.Match[str]) -> Timestamp | None:
     if bool(found["end"]) != found[0].startswith("["):
         return None
     hour, minute, second, fraction = int(found["h"]), int(found["mi"]), int(found["s"]), found["f"]
     if hour > 23 or minute > 59 or second > 60:
         return None
     ns = ((hour * 60 + minute) * 60 + second) * NS_PER_SECOND
-    return Stamp(ns + int((fraction or "").ljust(9, "0")), Zone.DAYLESS, fraction is None)
+    return Timestamp(ns + int((fraction or "").ljust(9, "0")), Zone.DAYLESS, fraction is None)
 
 
 def with_days(
-    stamps: Sequence[Stamp], last_change: int, begin: int | None, year: int | None
-) -> tuple[list[Stamp], bool]:
+    stamps: Sequence[Timestamp], last_change: int, begin: int | None, year: int | None
+) -> tuple[list[Timestamp], bool]:
     """Return the timestamps of a document, in line order, with days.
 
     A timestamp without a day gets that of the nearest dated one: a fall of more than 12 h is midnight, a smaller one is
@@ -209,15 +209,15 @@ def with_days(
 
 
 def with_years(
-    stamps: Sequence[Stamp], last_change: int, year: int | None = None, others: Sequence[int] = ()
-) -> list[Stamp]:
+    stamps: Sequence[Timestamp], last_change: int, year: int | None = None, others: Sequence[int] = ()
+) -> list[Timestamp]:
     """Return the timestamps of a document with years: those without one get the year of the nearest that has one,
     before it rather than after it, otherwise that of the nearest in `others`, otherwise the latest in which they are
     not after `last_change` (ns). year: the year to use for all of them, if it was given."""
     near = next((one.ns for one in stamps if one.zone not in (Zone.YEARLESS, Zone.DAYLESS)), None)
     if near is None and stamps and others:
         near = min(others, key=lambda ns: abs(with_year(stamps[0], year_of(ns), ns).ns - ns))
-    dated: list[Stamp] = []
+    dated: list[Timestamp] = []
     for one in stamps:
         if one.zone is Zone.YEARLESS:
             if near is None and year is None:
@@ -230,7 +230,7 @@ def with_years(
     return dated
 
 
-def _count_days(stamps: list[Stamp], places: range) -> None:
+def _count_days(stamps: list[Timestamp], places: range) -> None:
     """Set the days at these positions, each within half a day of the timestamp before."""
     before: int | None = None
     for at in places:
@@ -238,20 +238,20 @@ def _count_days(stamps: list[Stamp], places: range) -> None:
             ns = stamps[at].ns
             if before is not None:
                 ns += (before - ns + _HALF_A_DAY) // NS_PER_DAY * NS_PER_DAY
-            stamps[at] = Stamp(ns, Zone.NAIVE, stamps[at].whole)
+            stamps[at] = Timestamp(ns, Zone.NAIVE, stamps[at].whole)
         before = stamps[at].ns
 
 
-def read_dated(text: str) -> Stamp:
-    """Return the timestamp of a text. Raises StampError."""
+def read_dated(text: str) -> Timestamp:
+    """Return the timestamp of a text. Raises TimestampError."""
     found = DATED.fullmatch(text.strip())
     if found is None:
-        raise StampError(f"{text.strip()[:40]} is not a time")
+        raise TimestampError(f"{text.strip()[:40]} is not a time")
     return dated(found)
 
 
-def dated(found: re.Match[str]) -> Stamp:
-    """Return the timestamp of a match. Raises StampError."""
+def dated(found: re.Match[str]) -> Timestamp:
+    """Return the timestamp of a match. Raises TimestampError."""
     zone = (found["z"] or "").strip()
     if not zone:
         return _read(found, int(found["y"]), Zone.NAIVE)
@@ -263,15 +263,15 @@ def dated(found: re.Match[str]) -> Stamp:
     return stamp._replace(ns=stamp.ns + (east if zone[0] == "-" else -east))
 
 
-def _read(found: re.Match[str], year: int, zone: Zone) -> Stamp:
+def _read(found: re.Match[str], year: int, zone: Zone) -> Timestamp:
     month, day = int(found["mo"]), int(found["d"])
     hour, minute, second = _hour(found), int(found["mi"]), int(found["s"])
     midnight = _midnight(year, month, day)
     if midnight is None or hour > 23 or minute > 59 or second > 60:
-        raise StampError(f"{found[0][:30].strip()} is not a time")
+        raise TimestampError(f"{found[0][:30].strip()} is not a time")
     ns = midnight + ((hour * 60 + minute) * 60 + second) * NS_PER_SECOND
     fraction = found["f"]
-    return Stamp(ns + int(fraction.ljust(9, "0")) if fraction else ns, zone, fraction is None)
+    return Timestamp(ns + int(fraction.ljust(9, "0")) if fraction else ns, zone, fraction is None)
 
 
 @lru_cache(maxsize=4096)
@@ -332,7 +332,7 @@ def year_of(ns: int) -> int:
     return int(np.datetime64(ns, "ns").astype("datetime64[Y]").astype(int)) + 1970
 
 
-def with_year(stamp: Stamp, year: int, near: int | None, latest: bool = False) -> Stamp:
+def with_year(stamp: Timestamp, year: int, near: int | None, latest: bool = False) -> Timestamp:
     """Return a timestamp with the year that brings it nearest to `near`; with `latest`, the latest year in which it is
     not after `near`; without `near`, with `year`. 29 February moves to the previous leap year."""
     years = [year] if near is None else [year + 1, year, year - 1]
@@ -344,17 +344,17 @@ def with_year(stamp: Stamp, year: int, near: int | None, latest: bool = False) -
             dates.sort(reverse=True)
         else:
             dates.sort(key=lambda ns: abs(ns - near))
-    return Stamp(dates[0], Zone.NAIVE, stamp.whole)
+    return Timestamp(dates[0], Zone.NAIVE, stamp.whole)
 
 
-def in_latest_year(stamp: Stamp, last_change: int) -> Stamp:
+def in_latest_year(stamp: Timestamp, last_change: int) -> Timestamp:
     """Return a timestamp with the latest year in which it is at most a day (a zone) after the last change of its file
     (ns)."""
     latest = last_change + NS_PER_DAY
     return with_year(stamp, year_of(latest), latest, latest=True)
 
 
-def _moved(stamp: Stamp, year: int) -> int | None:
+def _moved(stamp: Timestamp, year: int) -> int | None:
     days, rest = divmod(stamp.ns, NS_PER_DAY)
     month, day = str(np.datetime64(days, "D"))[5:].split("-")
     try:
@@ -387,7 +387,7 @@ class PlainLine(NamedTuple):
     text: str
     stream: str
     """Ranks and pods in the prefixes, joined by `/`."""
-    collected: Stamp | None
+    collected: Timestamp | None
     """Exact time of collection (`kubectl logs --timestamps`)."""
 
 
@@ -400,7 +400,7 @@ def strip_prefixes(line: str) -> PlainLine:
     if "\r" in line:
         line = next((part for part in reversed(line.split("\r")) if part.strip()), "")
     streams: list[str] = []
-    collected: Stamp | None = None
+    collected: Timestamp | None = None
     place = 0
     for _ in range(_MOST):
         found = _PREFIX.match(line, place)
@@ -424,7 +424,7 @@ def is_kernel_log(head: str) -> bool:
     return bool(lines) and 3 * kernel >= len(lines)
 
 
-def kernel_stamp(line: str) -> Stamp | None:
+def kernel_timestamp(line: str) -> Timestamp | None:
     """Return the timestamp of a kernel line in one of its formats: `Mar  1 10:10:05` or `[Sun Mar  1 10:10:05 2026]`.
     Seconds since boot give none."""
     match = _SHORT.match(line)
@@ -439,7 +439,7 @@ def kernel_stamp(line: str) -> Stamp | None:
 _DESCRIBED = re.compile(r"\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d:\d\d:\d\d) ([+-]\d\d)(\d\d)$")
 
 
-def described_stamp(text: str) -> Stamp | None:
+def described_timestamp(text: str) -> Timestamp | None:
     """Return the timestamp that `kubectl describe` writes: `Sun, 01 Mar 2026 10:10:05 +0000`."""
     match = _DESCRIBED.match(text)
     if match is None or match[2] not in _MONTHS:
@@ -448,9 +448,9 @@ def described_stamp(text: str) -> Stamp | None:
     return read_or_none(f"{year}-{_MONTHS.index(month) + 1:02d}-{day} {clock}{hours}:{minutes}")
 
 
-def read_or_none(text: str) -> Stamp | None:
+def read_or_none(text: str) -> Timestamp | None:
     """Return the timestamp of a text; None if it is not one."""
     try:
         return read_dated(text)
-    except StampError:
+    except TimestampError:
         return None

@@ -18,7 +18,7 @@ from goodput_cli.events.text.digit_values import masked
 from goodput_cli.events.text.line_shapes import MASK, LineShapes
 from goodput_cli.events.text.lines import LineRules, Lines
 from goodput_cli.events.text.log_lines import LONGEST_SECONDS, BadValueError, EventType, ParsedEvent, Running, changed
-from goodput_cli.events.text.stamps import StampError, Zone
+from goodput_cli.events.text.stamps import TimestampError, Zone
 from goodput_cli.events.text.templates import Fields, LineReader, Template, TextMatch
 from goodput_cli.events.values import us_column
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -209,7 +209,7 @@ class StepFinder:
         try:
             event = fields.rule.read(TextMatch(line.text, fields.places, fields.names))
             stamp = date.read_here(line.text)
-        except (BadValueError, StampError):
+        except (BadValueError, TimestampError):
             return None
         if event is None or stamp is None or event.type is not EventType.STEP or event.step is None:
             return None

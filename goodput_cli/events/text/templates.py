@@ -14,7 +14,7 @@ from goodput_cli.events.text.date_places import DatePlace, place_of_date
 from goodput_cli.events.text.digit_values import masked
 from goodput_cli.events.text.lines import Hit, LineRules
 from goodput_cli.events.text.log_lines import BadValueError, LineRule, ParsedEvent, Reading, RuleOfLines, line_readings
-from goodput_cli.events.text.stamps import PlainLine, Stamp, StampError, stamp_of, strip_prefixes
+from goodput_cli.events.text.stamps import PlainLine, Timestamp, TimestampError, strip_prefixes, timestamp_of
 
 _MOST = 8192
 """Maximum number of templates of one document that are stored."""
@@ -66,10 +66,10 @@ class ReadLine(NamedTuple):
     moments: Sequence[ParsedEvent] = ()
     template: Template | None = None
 
-    def timestamp(self) -> Stamp | None:
-        """Return its timestamp. Raises StampError."""
+    def timestamp(self) -> Timestamp | None:
+        """Return its timestamp. Raises TimestampError."""
         place = None if self.template is None else self.template.date
-        return stamp_of(self.line.text) if place is None else place.read(self.line.text)
+        return timestamp_of(self.line.text) if place is None else place.read(self.line.text)
 
 
 class Template:
@@ -200,7 +200,7 @@ class FirstRule(Generic[RuleOfLines]):
         rule = cast(RuleOfLines, found[0].rule)
         try:
             return Reading(rule, rule.read(TextMatch(text, found[0].places, found[0].names)))
-        except (BadValueError, StampError) as error:
+        except (BadValueError, TimestampError) as error:
             return Reading(rule, None, error)
 
 
@@ -243,7 +243,7 @@ def _events(rules: Iterable[Fields], text: str) -> tuple[list[ParsedEvent], str]
     for rule, places, names in rules:
         try:
             event = rule.read(TextMatch(text, places, names))
-        except (BadValueError, StampError) as error:
+        except (BadValueError, TimestampError) as error:
             return events, str(error)
         if event is not None:
             events.append(event)

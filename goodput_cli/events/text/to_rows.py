@@ -52,7 +52,7 @@ from goodput_cli.events.text.log_lines import (
 from goodput_cli.events.text.meaning import event_lines, event_of
 from goodput_cli.events.text.programs import launcher, megatron, megatron_process, mllog, nemo_rl
 from goodput_cli.events.text.runs_in_file import starts_of_saves
-from goodput_cli.events.text.stamps import Stamp, Zone
+from goodput_cli.events.text.stamps import Timestamp, Zone
 from goodput_cli.events.text.stretches import apart_in_time
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -621,7 +621,7 @@ def _end_of(one: ClusterAttempt, following: int, records: _Records) -> int | Non
 
 
 def _of_cluster(line: int, time: int, what: EventType) -> LogLine:
-    return LogLine(line, "", Stamp(time, Zone.EXACT, False), ParsedEvent(KUBERNETES, what), time, time)
+    return LogLine(line, "", Timestamp(time, Zone.EXACT, False), ParsedEvent(KUBERNETES, what), time, time)
 
 
 def _note_forgotten(objects: Sequence[ApiObject], shown: str, source: int, notes: DiagnosticCollector) -> None:

@@ -14,7 +14,7 @@ from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.text.counted_steps import counted_steps
 from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import event_of
-from goodput_cli.events.text.stamps import Stamp, Zone
+from goodput_cli.events.text.stamps import Timestamp, Zone
 from goodput_cli.events.text.to_rows import meaning_of
 from goodput_cli.events.trackers.inside import phases_of, work_of
 from goodput_cli.events.values import counts_from_0
@@ -337,7 +337,7 @@ def _mark(
     step_time: int | None = None,
 ) -> tuple[int, LogLine]:
     spoken = ParsedEvent(run.tool, what, step=step, step_time=step_time, rank=life.host or run.job, job=run.job)
-    stamp = Stamp(place.time, Zone.EXACT, False)
+    stamp = Timestamp(place.time, Zone.EXACT, False)
     return place.source, LogLine(place.line, "", stamp, spoken, place.time, place.time)
 
 

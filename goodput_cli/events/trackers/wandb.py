@@ -28,7 +28,7 @@ from goodput_cli.events.text.evidence_lines import EntryObserver, may_say
 from goodput_cli.events.text.lines import LONGEST, LineRules
 from goodput_cli.events.text.log_lines import EventType, LogLine, timed
 from goodput_cli.events.text.looked_at import Line
-from goodput_cli.events.text.stamps import Stamp, Zone, read_or_none, stamp_or_none
+from goodput_cli.events.text.stamps import Timestamp, Zone, read_or_none, timestamp_or_none
 from goodput_cli.events.trackers.inside import logged_of
 from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedTime, ProcessOfRun, Row, TrackedRun
 from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, ITEM, OUTPUT, RUN, Frames, parse
@@ -167,7 +167,7 @@ class _OutputLines:
 
     def _marks(self) -> Iterator[LogLine]:
         line = self._text.rpartition("\r")[2] or self._text
-        read, stamp = said_of_line(line, self._rules), Stamp(self._time, Zone.EXACT, False)
+        read, stamp = said_of_line(line, self._rules), Timestamp(self._time, Zone.EXACT, False)
         said = [one for _, one in read]
         worth = self._rules.causes.may_read(line.encode(errors="replace")) and may_say(said, bool(said))
         self._observer.take(replace(Line.of(line, self._number), collected=stamp), worth, said)
@@ -265,7 +265,7 @@ def _time_of_json(line: bytes) -> int | None:
 
 
 def _time_of_text(line: bytes) -> int | None:
-    stamp = stamp_or_none(line[:64].decode(errors="replace")) if line[:4].isdigit() else None
+    stamp = timestamp_or_none(line[:64].decode(errors="replace")) if line[:4].isdigit() else None
     return stamp.ns if stamp is not None and stamp.zone is Zone.NAIVE else None
 
 
@@ -393,7 +393,7 @@ def _seen(folder: _Folder, life: ProcessOfRun) -> Iterator[tuple[int, UntimedEvi
     code, printed = (folder.printout[0], folder.printout[1].seen) if folder.printout is not None else (0, ())
     for one in printed:
         same = recorded[one.row, one.text]
-        stamp = same[0].stamp if same else Stamp(life.last, Zone.EXACT, False)
+        stamp = same[0].stamp if same else Timestamp(life.last, Zone.EXACT, False)
         went_on = same.pop(0).ordinary if same else _continued_line(one, 0)
         own = replace(one, stamp=stamp, before=None, behind=None, late=None)
         yield code, replace(own, host=one.host or life.host, ordinary=went_on)

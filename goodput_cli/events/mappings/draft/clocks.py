@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from goodput_cli.events.mappings.times import pattern_of, read_time
 from goodput_cli.events.text.log_lines import BadValueError
-from goodput_cli.events.text.stamps import AMERICAN_STAMP, HEAD, Stamp, StampError, placed_stamp
+from goodput_cli.events.text.stamps import AMERICAN_TIMESTAMP, HEAD, Timestamp, TimestampError, find_timestamp
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 _FORMATS = (
@@ -47,18 +47,18 @@ def message_begin(text: str, span: tuple[int, int] | None) -> int:
     return begin - (text[begin - 1 : begin] == "[" and text[begin].isdigit())
 
 
-def read_clock(text: str, clock: str) -> tuple[Stamp, tuple[int, int]] | None:
+def read_clock(text: str, clock: str) -> tuple[Timestamp, tuple[int, int]] | None:
     """Return the timestamp of a text and its position; None if there is none. clock: its format; empty: any format that
     is detected in logs."""
     try:
         if not clock:
-            return placed_stamp(text)
+            return find_timestamp(text)
         pattern, head = (UNIX_TIME, _BEFORE) if clock == "epoch" else (pattern_of(clock), HEAD)
         found = pattern.search(text, 0, head)
         if found is None:
             return None
         stamp = read_time(found[0], epoch_format(found[0]) if clock == "epoch" else clock)
-    except (StampError, BadValueError):
+    except (TimestampError, BadValueError):
         return None
     return None if "%y" in clock and stamp.ns < _SINCE else (stamp, found.span())
 
@@ -75,7 +75,7 @@ def clock_of(text: Callable[[int], str], count: int, changed: int) -> str:
     texts = list(map(text, places))
     tried = texts[:_TRIED]
     may_have = [one for one in tried if _MAY_HAVE_TIME.search(one)]
-    is_plain = not any(AMERICAN_STAMP.search(one, 0, _BEFORE) for one in may_have)
+    is_plain = not any(AMERICAN_TIMESTAMP.search(one, 0, _BEFORE) for one in may_have)
     counts = {"": sum(read_clock(one, "") is not None for one in may_have)}
     if is_plain and counts[""] == len(may_have):
         return ""

@@ -26,7 +26,7 @@ from goodput_cli.events.mappings.draft.words import plain, unit_of_key
 from goodput_cli.events.mappings.samples import record_of
 from goodput_cli.events.mappings.times import read_time
 from goodput_cli.events.text.log_lines import BadValueError
-from goodput_cli.events.text.stamps import StampError
+from goodput_cli.events.text.stamps import TimestampError
 from goodput_cli.events.values import number
 
 _DELIMITERS = ",\t;|"
@@ -137,7 +137,7 @@ def _table(lines: LogLines) -> tuple[list[str], list[Entry]] | None:
 def _ns(value: Any, written: str) -> int:
     try:
         return NO_TIME if value is None else read_time(str(value), written).ns
-    except (BadValueError, StampError):
+    except (BadValueError, TimestampError):
         return NO_TIME
 
 

@@ -20,7 +20,7 @@ from goodput_cli.events.mappings.draft.tokens import OF_DIGITS, TOKEN, column_of
 from goodput_cli.events.mappings.draft.words import plain
 from goodput_cli.events.text.date_places import minute_of, place_of_date
 from goodput_cli.events.text.digit_values import has_digits
-from goodput_cli.events.text.stamps import PlainLine, Stamp, Zone, strip_prefixes, with_days, with_years
+from goodput_cli.events.text.stamps import PlainLine, Timestamp, Zone, strip_prefixes, with_days, with_years
 from goodput_cli.events.text.templates import prefix_length
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -80,7 +80,7 @@ class TextTemplate:
     """Position of the date; None: the time of each text is searched."""
     stream: str | None
     """Ranks and pods in the prefixes; None: each prefix is read."""
-    stamp: Stamp | None = None
+    stamp: Timestamp | None = None
     """Time of a text whose digits decide how it is read."""
     is_shared: bool = True
 
@@ -253,10 +253,10 @@ class _Reader:
             return _NO_DATE
         return DateBytes(cut + bytes_of(text[: place.at]), len(text[place.fraction]), 0)
 
-    def _looked_for(self, places: I64, template: I64) -> tuple[dict[int, Stamp | None], list[int]]:
+    def _looked_for(self, places: I64, template: I64) -> tuple[dict[int, Timestamp | None], list[int]]:
         """Return the times of texts whose date has no fixed position, by row, and the rows whose time is at another
         position than in their template."""
-        found: dict[int, Stamp | None] = {}
+        found: dict[int, Timestamp | None] = {}
         moved: list[int] = []
         without_place = np.array([one.date is None for one in self._templates], dtype=np.bool_)
         for row in np.flatnonzero(without_place[template]).tolist():
@@ -282,14 +282,14 @@ class _Reader:
         ns[rows] = found
         return ns, rows[~good].tolist()
 
-    def _add_times(self, ns: I64, stamps: dict[int, Stamp | None], changed: int) -> None:
+    def _add_times(self, ns: I64, stamps: dict[int, Timestamp | None], changed: int) -> None:
         """Add the searched times; those without a year or a day get one."""
         timed = {row: stamp for row, stamp in stamps.items() if stamp is not None}
         if any(one.zone in (Zone.YEARLESS, Zone.DAYLESS) for one in timed.values()):
             placed = np.flatnonzero(ns != NO_TIME).tolist()
-            timed |= {row: Stamp(int(ns[row]), Zone.NAIVE, False) for row in placed if row not in timed}
+            timed |= {row: Timestamp(int(ns[row]), Zone.NAIVE, False) for row in placed if row not in timed}
             order = sorted(timed)
-            dated: Sequence[Stamp] = with_years([timed[row] for row in order], changed)
+            dated: Sequence[Timestamp] = with_years([timed[row] for row in order], changed)
             if any(one.zone is Zone.DAYLESS for one in dated):
                 dated, _ = with_days(dated, changed, None, None)
             timed = dict(zip(order, dated, strict=True))

@@ -26,7 +26,7 @@ from goodput_cli.events.text.log_lines import (
     pattern,
 )
 from goodput_cli.events.text.meaning import event_of
-from goodput_cli.events.text.stamps import Stamp, Zone
+from goodput_cli.events.text.stamps import Timestamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, number, round_to_us, whole_number
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -81,7 +81,7 @@ def _read(found: Any) -> ParsedEvent | None:
 def _event_at(ns: int, key: str, detail: list[tuple[str, Any]]) -> ParsedEvent:
     if key == "epoch_stop":
         detail += [(_ENDED_EPOCH, value) for name, value in detail if name == "epoch_num"]
-    return ParsedEvent(NAME, EventType.ALIVE, at=Stamp(ns, Zone.EXACT, False), name=key, detail=tuple(detail))
+    return ParsedEvent(NAME, EventType.ALIVE, at=Timestamp(ns, Zone.EXACT, False), name=key, detail=tuple(detail))
 
 
 def _read_second_year(found: Any) -> ParsedEvent | None:

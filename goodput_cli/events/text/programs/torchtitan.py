@@ -18,7 +18,7 @@ from goodput_cli.events.inside import LONGEST_NAME, MOST_RANKS, PhaseName, RankS
 from goodput_cli.events.schema import SaveState
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, ParsedEvent, save_detail
-from goodput_cli.events.text.stamps import Stamp, Zone
+from goodput_cli.events.text.stamps import Timestamp, Zone
 from goodput_cli.events.text.traces import (
     ALIVE_NS,
     BEGAN,
@@ -219,7 +219,7 @@ def _has_steps(process: TracedProcess) -> bool:
 
 
 def _line(one: Traced, us: int, line: int, what: EventType, **more: Any) -> LogLine:
-    stamp = Stamp(us * 1000, Zone.EXACT, False)
+    stamp = Timestamp(us * 1000, Zone.EXACT, False)
     event = ParsedEvent(NAME, what, rank=one.process.host, **more)
     return LogLine(line, "", stamp, event)
 
