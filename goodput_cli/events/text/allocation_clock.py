@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from goodput_cli.events.formats.base import SACCT
 from goodput_cli.events.text.collector import CollectedSource
-from goodput_cli.events.text.jobs import beside, numbers_of_file
+from goodput_cli.events.text.jobs import numbers_of_file, reading_folder
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
 from goodput_cli.events.text.stamps import Zone
 from goodput_cli.events.timestamps import QUARTER_NS, SHIFTS
@@ -134,11 +134,11 @@ def clocks_of_tables(
     tables = {code for code, log_lines in sources.items() if is_table(log_lines)}
     found: dict[int, RowClock] = {}
     for code in tables:
-        home = beside(names[code])
+        home = reading_folder(names[code])
         texts = [
             (names[at], log_lines)
             for at, log_lines in sources.items()
-            if at not in tables and beside(names[at]) == home
+            if at not in tables and reading_folder(names[at]) == home
         ]  # fmt: skip
         clock = clock_of_rows(sources[code], texts, may_move)
         if clock is not None:

@@ -34,7 +34,7 @@ from goodput_cli.events.text.infer_times import (
     jumps,
 )
 from goodput_cli.events.text.inside_lines import inside_of
-from goodput_cli.events.text.jobs import Named, TextFile, beside, name_jobs
+from goodput_cli.events.text.jobs import Named, TextFile, name_jobs, reading_folder
 from goodput_cli.events.text.kept_stretches import with_stretches
 from goodput_cli.events.text.lines import OTHER_STEPS, UNREAD_STEPS
 from goodput_cli.events.text.living_processes import unnamed_epochs, with_untimed_restarts
@@ -45,8 +45,8 @@ from goodput_cli.events.text.neighbours import (
     has_died_after,
     last_steps,
     of_their_programs,
-    times_beside,
-    with_text_beside,
+    scalars_with_text,
+    times_of_neighbors,
     with_traces,
 )
 from goodput_cli.events.text.notes import (
@@ -237,7 +237,7 @@ class Texts:
         """Return the evidence of failures and recoveries in all sources. Call after `rows`, which sets the times.
         entries: identities of Cloud Logging entries, by code."""
         zones = zones_of(self._sources, names) if output.zones is not None else {}
-        near = times_beside(self._every, names)
+        near = times_of_neighbors(self._every, names)
 
         def local(code: int) -> Callable[[int], int]:
             return local_clock(self._every[code].log_lines, hints, output, zones.get(folder_of(names[code])))[0]
@@ -258,11 +258,11 @@ class Texts:
     ) -> dict[int, _InTime]:
         """Return each source with the times of its lines."""
         zones = self.zones = zones_of(self._sources, names) if output.zones is not None else {}
-        near = times_beside(self._sources, names)
+        near = times_of_neighbors(self._sources, names)
         trainers = {stem_of(names[code]) for code, source in sources.items() if names_trainer(source.log_lines)}
         found: dict[int, _InTime] = {}
         first = first_epoch(source.log_lines for source in sources.values())
-        twins = with_text_beside(sources, names)
+        twins = scalars_with_text(sources, names)
         for code, source in completed(sources, names).items():
             if code in twins:
                 message = "scalars without a time of day, next to the log output of their run: not read"
@@ -518,10 +518,10 @@ def _unread_steps(
     unread: dict[str, str] = {}
     for code, one in sources.items():
         if len(one.unread_steps) >= UNREAD_STEPS:
-            unread.setdefault(beside(names[code]), f"{names[code]}:{min(one.unread_steps)}")
+            unread.setdefault(reading_folder(names[code]), f"{names[code]}:{min(one.unread_steps)}")
     found: dict[str, str] = {}
     for job, parts in by_job.items() if unread else ():
-        first_line = next((unread[home] for code, _ in parts if (home := beside(names[code])) in unread), "")
+        first_line = next((unread[home] for code, _ in parts if (home := reading_folder(names[code])) in unread), "")
         if first_line and not any(
             event_of(log_line).type in _ABOUT_STEPS for _, log_lines in parts for log_line in log_lines
         ):
@@ -641,12 +641,12 @@ def _jobs_of_sources(
     own: defaultdict[int, set[str]] = defaultdict(set)
     for job, parts in by_job.items():
         for code, log_lines in parts:
-            homes[beside(names[code])].add(job)
+            homes[reading_folder(names[code])].add(job)
             if any(event_of(log_line).format != SACCT for log_line in log_lines):
                 own[code].add(job)
     found: dict[int, str] = {}
     for code in sources:
-        named = next((some for some in (own[code], homes[beside(names[code])], jobs) if some), set())
+        named = next((some for some in (own[code], homes[reading_folder(names[code])], jobs) if some), set())
         if len(named) == 1:
             found[code] = next(iter(named))
     return found

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.signs import Cycle, CycleFile, RecoveryEvent, RecoveryPhase
-from goodput_cli.events.text.jobs import beside
+from goodput_cli.events.text.jobs import reading_folder
 from goodput_cli.vocabulary.when import NS_PER_MINUTE
 
 _SAME_NS = 5 * NS_PER_MINUTE
@@ -58,7 +58,7 @@ def _homes(
     homes: defaultdict[str, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     pairs = np.unique(np.stack((columns["source"], columns["job"])).astype(np.int64), axis=1).T.tolist()
     for source, job in pairs:
-        homes[beside(names[source])][jobs[job]].add(names[source])
+        homes[reading_folder(names[source])][jobs[job]].add(names[source])
     return {folder: dict(found) for folder, found in homes.items()}
 
 
@@ -66,7 +66,7 @@ def _job_of(one: CycleFile, homes: Mapping[str, Mapping[str, Collection[str]]], 
     """Return the job of a cycle: the only one of its folder or of the log, otherwise the only one with its number;
     empty if unknown."""
     every = {job: some for of_folder in homes.values() for job, some in of_folder.items()}
-    for jobs in (homes.get(beside(names[one.source]), {}), every):
+    for jobs in (homes.get(reading_folder(names[one.source]), {}), every):
         if len(jobs) == 1:
             return next(iter(jobs))
         number = one.cycle.allocation

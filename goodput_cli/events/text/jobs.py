@@ -104,7 +104,7 @@ def name_jobs(
     """
     folders: defaultdict[str, list[int]] = defaultdict(list)
     for at, file in enumerate(files):
-        folders[beside(file.name)].append(at)
+        folders[reading_folder(file.name)].append(at)
     naming = _Naming(files, join, _shared_levels(folders) if shared is None else shared, [""] * len(files))
     for folder, rows in folders.items():
         # The scheduler's files come last.
@@ -236,7 +236,7 @@ def numbers_of_file(name: str) -> set[str]:
     return set(re.findall(r"\d+(?:_\d+)?", name.rpartition("/")[2]))
 
 
-def beside(name: str) -> str:
+def reading_folder(name: str) -> str:
     """Return the folder whose files are read together with this one. name: of the file."""
     if is_event_file(name):
         return folder_of(name)
@@ -296,7 +296,7 @@ def stem_of_text(name: str) -> str:
     names."""
     base = _base(name)
     plain = _TAIL.sub("", base)
-    return plain or os.path.basename(os.path.abspath(beside(name))) or base
+    return plain or os.path.basename(os.path.abspath(reading_folder(name))) or base
 
 
 def _base(name: str) -> str:

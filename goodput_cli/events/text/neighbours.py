@@ -17,7 +17,7 @@ from goodput_cli.events.schema import OWN_END
 from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.folders import launch_of, stem_of
-from goodput_cli.events.text.jobs import beside
+from goodput_cli.events.text.jobs import reading_folder
 from goodput_cli.events.text.log_lines import ENDS, NO_STEP_YET, EventType, LogLine, ParsedEvent
 from goodput_cli.events.text.meaning import event_of, formats_of
 from goodput_cli.events.text.programs import torchtitan
@@ -46,7 +46,7 @@ class _Neighbors:
         return cls(stems, folders)
 
 
-def times_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, list[int]]:
+def times_of_neighbors(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> dict[int, list[int]]:
     """Return, for sources without years, the times in the file of the same name with another ending, otherwise in the
     folder: `slurm-812.err` and `slurm-812.out` are of one year."""
     beside = _Neighbors.of(list(sources), names)
@@ -267,7 +267,7 @@ def has_died_after(
         return True
     launch = launch_of(names[code])
     for other, source in sources.items() if until is None else ():
-        if other == code or beside(names[other]) != beside(names[code]):
+        if other == code or reading_folder(names[other]) != reading_folder(names[code]):
             continue
         if launch and launch_of(names[other]) not in ("", launch):
             continue
@@ -292,7 +292,7 @@ def of_their_programs(sources: Mapping[int, CollectedSource], names: Sequence[st
     if not common:
         return dict(sources)
     shown = {
-        (beside(names[code]), log_line.event.format)
+        (reading_folder(names[code]), log_line.event.format)
         for code, one in sources.items()
         for log_line in one.log_lines
         if log_line.event is not None and not log_line.event.common
@@ -300,7 +300,7 @@ def of_their_programs(sources: Mapping[int, CollectedSource], names: Sequence[st
 
     def counts(code: int, log_line: LogLine) -> bool:
         event = log_line.event
-        return event is None or not event.common or (beside(names[code]), event.format) in shown
+        return event is None or not event.common or (reading_folder(names[code]), event.format) in shown
 
     found = dict(sources)
     for code in common:
@@ -314,10 +314,10 @@ _TEXT_OF = {"detectron2": "detectron2-text", "mmengine": "mmengine-text"}
 """Formats of scalars without a time of day, and the formats of the same program's text."""
 
 
-def with_text_beside(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> frozenset[int]:
+def scalars_with_text(sources: Mapping[int, CollectedSource], names: Sequence[str]) -> frozenset[int]:
     """Return the sources of scalars in whose folder text of the same program has steps with times."""
     told = {
-        (beside(names[code]), one.event.format)
+        (reading_folder(names[code]), one.event.format)
         for code, source in sources.items()
         for one in source.log_lines
         if one.event is not None and one.event.type is EventType.STEP and one.event.format in _TEXT_OF.values()
@@ -326,7 +326,7 @@ def with_text_beside(sources: Mapping[int, CollectedSource], names: Sequence[str
     return frozenset(
         code
         for code, some in formats.items()
-        if some and all((beside(names[code]), _TEXT_OF.get(one, "")) in told for one in some)
+        if some and all((reading_folder(names[code]), _TEXT_OF.get(one, "")) in told for one in some)
     )
 
 
@@ -334,7 +334,7 @@ def with_traces(sources: Mapping[int, CollectedSource], names: Sequence[str]) ->
     """Return the sources with the events in torchtitan traces, for each launch those of its lowest rank."""
     folders: defaultdict[str, list[tuple[int, TracedProcess]]] = defaultdict(list)
     for code, one in sources.items():
-        folders[beside(names[code])] += [(code, process) for process in one.processes.values()]
+        folders[reading_folder(names[code])] += [(code, process) for process in one.processes.values()]
     found = dict(sources)
     for of_folder in folders.values():
         for code, log_lines in torchtitan.log_lines_of(of_folder).items() if of_folder else ():

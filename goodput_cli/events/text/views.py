@@ -18,7 +18,7 @@ from goodput_cli.arrays import I64, alike
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.schema import Kind
 from goodput_cli.events.tensorboard import folder_of
-from goodput_cli.events.text.jobs import beside
+from goodput_cli.events.text.jobs import reading_folder
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
 from goodput_cli.events.text.meaning import event_of
 from goodput_cli.sources.blocks import is_event_file
@@ -63,7 +63,7 @@ class _Process:
         return int(median(b - a for a, b in pairwise(numbers))) if len(numbers) > 1 else 1
 
 
-def places_of_output(name: str) -> tuple[str, ...]:
+def output_folders(name: str) -> tuple[str, ...]:
     """Return the folders that may contain the output of the processes of an event file: its own folder and the
     tracker's parent folder. name: of the file."""
     folder = folder_of(name)
@@ -86,7 +86,7 @@ def placed_by_steps(
         near: defaultdict[str, list[_Process]] = defaultdict(list)
         for other, one in parts:
             process = _Process.of(sorted(one, key=lambda log_line: (log_line.time, log_line.line)))
-            if len(process.steps) > 1 and beside(names[code]) in places_of_output(names[other]):
+            if len(process.steps) > 1 and reading_folder(names[code]) in output_folders(names[other]):
                 near[folder_of(names[other])].append(process)
         if not ours or len(near) != 1:
             continue

@@ -35,8 +35,8 @@ from goodput_cli.events.read import decode_batches
 from goodput_cli.events.rows import Interner
 from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, EventLog, EventTable, Kind, LogFormat
 from goodput_cli.events.text.folders import FolderOfLogs, jobs_of_folders, name_of_folder, says_nothing
-from goodput_cli.events.text.jobs import beside, is_of_node, stem_of_text
-from goodput_cli.events.text.views import places_of_output
+from goodput_cli.events.text.jobs import is_of_node, reading_folder, stem_of_text
+from goodput_cli.events.text.views import output_folders
 from goodput_cli.fleet.passes.work import DocumentRow, JobPart, LocalObjects, Origin, Task
 from goodput_cli.sources.base import Progress, ReadContext, SourceDocument, read_document
 from goodput_cli.sources.blocks import PACKED_ENDINGS, is_event_file
@@ -195,7 +195,7 @@ def group_documents(
     Documents that cannot be read twice stay separate."""
     folders: defaultdict[str, list[SourceDocument]] = defaultdict(list)
     homes = {home for one in documents if (home := home_of(one.name)) is not None}
-    printed = {beside(one.name) for one in documents if rows[one.uri].has_text and not is_event_file(one.name)}
+    printed = {reading_folder(one.name) for one in documents if rows[one.uri].has_text and not is_event_file(one.name)}
     for one in documents:
         folder = _folder_read_with(one.name, homes, printed)
         if one.version and (rows[one.uri].has_text or folder in homes):
@@ -307,11 +307,11 @@ def _folder_read_with(name: str, homes: Collection[str], printed: Collection[str
     """Return the folder with which a document is read. Event files may be of the run that also has a tracker next to
     their folder, or that printed into it. homes: the folders that contain folders of trackers; printed: those of text.
     """
-    folder = beside(name)
+    folder = reading_folder(name)
     if not is_event_file(name) or folder in printed:
         return folder
     above = folder.rpartition("/")[0]
-    return above if above in homes or (above in printed and above in places_of_output(name)) else folder
+    return above if above in homes or (above in printed and above in output_folders(name)) else folder
 
 
 def origin_of(job: str, holders: Sequence[DocumentRow]) -> Origin:
