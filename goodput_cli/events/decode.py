@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.envelope import (
+    GENERIC_NAMES,
     INSERT_ID,
     MESSAGE,
     NO_STAMP,
     PAYLOAD,
-    SAYS_NOTHING,
     TEXT_PAYLOAD,
     Identity,
     Writer,
@@ -385,7 +385,7 @@ class Decoder:
             if log_format is None:
                 if self._decode_wrapped_lines(records):
                     continue
-                unknown = np.full(len(records), not records.keys & SAYS_NOTHING)
+                unknown = np.full(len(records), not records.keys & GENERIC_NAMES)
                 if records.entries is not None and MESSAGE in records.keys:
                     codes = records.origin.entry
                     unknown &= ~self._decode_lines(records, records.entries, MESSAGE, records.stamp, codes)

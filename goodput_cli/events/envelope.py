@@ -15,7 +15,7 @@ from goodput_cli.events.timestamps import ParsedTimestamps, TimestampReader
 PAYLOAD, TIMESTAMP, INSERT_ID, LOG_NAME = "jsonPayload", "timestamp", "insertId", "logName"
 TEXT_PAYLOAD, MESSAGE = "textPayload", "message"
 """Keys with a line of text: an entry's own payload, or the message that a logger wrote as JSON."""
-SAYS_NOTHING = frozenset({"logging.googleapis.com/diagnostic"})
+GENERIC_NAMES = frozenset({"logging.googleapis.com/diagnostic"})
 """Keys of records that a writer's own library adds without information about a job: Google's client library writes its
 name and version once per process."""
 PRINTED_AS_YAML = "an entry printed as YAML"

@@ -16,7 +16,7 @@ import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.envelope import PAYLOAD, SAYS_NOTHING
+from goodput_cli.events.envelope import GENERIC_NAMES, PAYLOAD
 from goodput_cli.events.formats.base import EVENT_TYPE, JOB_NAME, Entry, Format, FormatOptions, Records
 from goodput_cli.events.formats.collected import TRACKED, MlDiagnostics, Sacct, TimelessMetricsFormat, Torchtitan
 from goodput_cli.events.formats.native import NativeFormat
@@ -112,7 +112,7 @@ class FormatDispatcher:
 
     @cached_property
     def _known_keys(self) -> frozenset[str]:
-        return frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE, *SAYS_NOTHING, *WRAPPED}).union(
+        return frozenset({PAYLOAD, JOB_NAME, EVENT_TYPE, *GENERIC_NAMES, *WRAPPED}).union(
             *(one.keys for one in self._formats)
         )
 

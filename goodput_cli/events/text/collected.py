@@ -25,7 +25,7 @@ from goodput_cli.events.text.allocation_signs import signs_of_allocations
 from goodput_cli.events.text.collector import CollectedSource, Collector
 from goodput_cli.events.text.counted_steps import by_elapsed, counted_steps
 from goodput_cli.events.text.days import local_clock, on_days, zones_of
-from goodput_cli.events.text.evidence_times import observations_of, says_events
+from goodput_cli.events.text.evidence_times import has_events, observations_of
 from goodput_cli.events.text.folders import launch_of, stem_of
 from goodput_cli.events.text.infer_times import (
     FoundZone,
@@ -212,7 +212,7 @@ class Texts:
 
             self._every = without_outputs(self._every, names)
         self._every = with_stretches(self._every, is_text)
-        self._sources = {code: one for code, one in self._every.items() if says_events(one)}
+        self._sources = {code: one for code, one in self._every.items() if has_events(one)}
 
     def _keep_printed(self, runs: Sequence[TrackedRun]) -> None:
         """Assign evidence in the output of trackers' processes to their jobs."""

@@ -34,7 +34,7 @@ from goodput_cli.events.schema import ACCELERATORS, BATCH_SIZE, SAMPLES, SIZES
 from goodput_cli.events.signs import RecoveryPhase, UntimedRecoveryEvent
 from goodput_cli.events.text.causes import by_exit
 from goodput_cli.events.text.collector import TextPart
-from goodput_cli.events.text.evidence_lines import EntryObserver, may_say
+from goodput_cli.events.text.evidence_lines import EntryObserver, may_contain_evidence
 from goodput_cli.events.text.lines import LONGEST, LineRules
 from goodput_cli.events.text.log_lines import BadValueError, EventType, LineRule, LogLine, ParsedEvent, pattern, timed
 from goodput_cli.events.text.looked_at import Line
@@ -78,7 +78,7 @@ def collect(
         line, stream, job = int(records.origin.line[at]), _stream(entry), _job(entry)
         collected = Timestamp(stamp, Zone.EXACT, False)
         lines = text[:LONGEST].split("\n")
-        parts = [(part, said_of_line(part, rules)) for part in lines]
+        parts = [(part, events_in_line(part, rules)) for part in lines]
         found = [one for _, read in parts for one in read]
         about = (line, stream, collected, int(codes[at]), job, _host(entry))
         printed += [(_line(part, *about), [said for _, said in read]) for part, read in parts]
@@ -128,7 +128,7 @@ def _observed(
 
     for at in sorted(range(len(printed)), key=order):
         line, said = printed[at]
-        observer.take(line, worth[at] and may_say(said, bool(said)), said)
+        observer.take(line, worth[at] and may_contain_evidence(said, bool(said)), said)
     return observer.fresh()
 
 
@@ -142,7 +142,7 @@ def _time(log_line: LogLine) -> int:
     return -1 if log_line.stamp is None else log_line.stamp.ns
 
 
-def said_of_line(line: str, rules: LineRules) -> list[tuple[Timestamp | None, ParsedEvent]]:
+def events_in_line(line: str, rules: LineRules) -> list[tuple[Timestamp | None, ParsedEvent]]:
     """Return the events of a line with its own timestamp."""
     if not rules.reads_all and not rules.anchors.search(line.encode(errors="replace")):
         return []

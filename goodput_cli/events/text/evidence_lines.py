@@ -163,7 +163,7 @@ _TRIES = 20
 _NEEDLE = re.compile(r"\[(?:default|rank)?\d+\]:")
 
 
-def may_say(said: Sequence[ParsedEvent], known: bool) -> bool:
+def may_contain_evidence(said: Sequence[ParsedEvent], known: bool) -> bool:
     """Return True if a line with these events may contain evidence; lines of steps do not."""
     return not known or not _REPORTING.isdisjoint([one.type for one in said])
 

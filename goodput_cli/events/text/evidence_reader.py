@@ -29,7 +29,7 @@ from goodput_cli.events.text.causes import AGENT, CauseMatch, CauseRows, ranks_i
 from goodput_cli.events.text.lines_behind import FOLLOWED_BY, of_actor, of_tasks
 from goodput_cli.events.text.looked_at import Line, abort_reason
 from goodput_cli.events.text.stamps import kernel_timestamp, read_or_none, strip_prefixes
-from goodput_cli.events.text.survived import ends_nothing, goes_on
+from goodput_cli.events.text.survived import goes_on, is_survived
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE, Role
 from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_MS
 
@@ -197,7 +197,7 @@ class Observer:
             found = self._match_words(line, of_message) or found
         if found is None:
             return None, of_message
-        if found.role in ("root", "exit") and ends_nothing(line.text, found):
+        if found.role in ("root", "exit") and is_survived(line.text, found):
             found = replace(found, role="context")
         if of_message and self._raised[line.stream].is_extended_by(found):
             self._replace_cause(line, self._raised[line.stream], found, line.text)

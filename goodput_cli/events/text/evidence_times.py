@@ -161,7 +161,7 @@ def _bounds(one: UntimedEvidence, clock: _Clock) -> tuple[int | None, int | None
     return before, behind, False
 
 
-def says_events(source: CollectedSource) -> bool:
+def has_events(source: CollectedSource) -> bool:
     """Return True if a text source contains events of a job, not only failures of a host."""
     if (
         source.events

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
-SAYS_NOTHING = frozenset("train training trainer main job run log logs out output stdout stderr console all".split())
+GENERIC_NAMES = frozenset("train training trainer main job run log logs out output stdout stderr console all".split())
 """Generic names of files and log folders."""
 _COUNTER = re.compile(
     r"[a-z]{0,10}[-_.]?\d+(?:[-_T.]\d+)*|(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
@@ -76,7 +76,7 @@ class FolderOfLogs:
     def home(self) -> str:
         """Return the nearest parent folder whose name is not a counter, a date or generic."""
         parts = self.folder.split("/")
-        while parts and says_nothing(parts[-1]):
+        while parts and is_generic(parts[-1]):
             parts.pop()
         return "/".join(parts)
 
@@ -85,9 +85,9 @@ class FolderOfLogs:
         return self.folder.rpartition("/")[0]
 
 
-def says_nothing(part: str) -> bool:
+def is_generic(part: str) -> bool:
     """Return True if the name of a folder is a counter, a date or generic."""
-    return part.lower() in SAYS_NOTHING or _COUNTER.fullmatch(part) is not None
+    return part.lower() in GENERIC_NAMES or _COUNTER.fullmatch(part) is not None
 
 
 def name_of_folder(folder: str, shared: int, *, counters: bool = False) -> str:
@@ -97,13 +97,13 @@ def name_of_folder(folder: str, shared: int, *, counters: bool = False) -> str:
     counters: True if counters count as well, with the name before them if that is not a word.
     """
     parts = folder.split("/")
-    telling = [part for part in parts[shared:] if part and not says_nothing(part)]
+    telling = [part for part in parts[shared:] if part and not is_generic(part)]
     if telling or not counters:
         return telling[-1] if telling else ""
-    counted = [part for part in parts[shared:] if part and part.lower() not in SAYS_NOTHING]
+    counted = [part for part in parts[shared:] if part and part.lower() not in GENERIC_NAMES]
     if not counted or any(any(map(str.isalpha, part)) for part in counted):
         return "/".join(counted)
-    words = [part for part in parts[:shared] if part and not says_nothing(part)]
+    words = [part for part in parts[:shared] if part and not is_generic(part)]
     return "/".join([*words[-1:], *counted])
 
 

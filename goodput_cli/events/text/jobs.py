@@ -14,11 +14,11 @@ from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text.folders import (
     APART,
     AT_ONCE,
-    SAYS_NOTHING,
+    GENERIC_NAMES,
     FolderOfLogs,
+    is_generic,
     job_of_folders,
     jobs_of_folders,
-    says_nothing,
 )
 from goodput_cli.sources.blocks import is_event_file
 from goodput_cli.sources.layouts import home_of, shared_levels
@@ -255,7 +255,7 @@ def is_of_node(name: str) -> bool:
 
 def _is_of_folder(name: str, folder: str) -> bool:
     """Return True if the name of a job is generic, or that of a folder that only counts."""
-    return name.lower() in SAYS_NOTHING or (name == folder.rpartition("/")[2] and says_nothing(name))
+    return name.lower() in GENERIC_NAMES or (name == folder.rpartition("/")[2] and is_generic(name))
 
 
 def _of_folder(folder: str, name: str, files: Sequence[TextFile]) -> FolderOfLogs:

@@ -23,7 +23,7 @@ from goodput_cli.events.signs import UntimedRecoveryEvent
 from goodput_cli.events.text.bar_columns import BarFinder, States
 from goodput_cli.events.text.calm_bars import CalmBars
 from goodput_cli.events.text.collector import TextPart
-from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_say
+from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_contain_evidence
 from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, OTHER_STEPS, Hit, LineRules, Lines
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
 from goodput_cli.events.text.meaning import REMEMBERED, Interleaved, InTurns, LineRun, loss_in
@@ -277,7 +277,7 @@ class TextLines:
         said = read.said[hit.at] = [log_line.event for log_line in more if log_line.event is not None]
         if more:
             self._follow(found.line.text, more[0], read.losses)
-        if may_say(said, bool(more or reason)) and self._may_report(found, hit):
+        if may_contain_evidence(said, bool(more or reason)) and self._may_report(found, hit):
             read.worth.append(hit.at)
             self._worth += 1
             if kind is not None:

@@ -48,7 +48,7 @@ def goes_on(text: str) -> bool:
     return not _GIVEN_UP.search(text) and bool(_SURVIVED.search(text) or _GOES_ON.search(text))
 
 
-def ends_nothing(text: str, found: CauseMatch) -> bool:
+def is_survived(text: str, found: CauseMatch) -> bool:
     """Return True if a line only warns of its error, quotes it, or reports that it was survived (docs/causes.md). A
     scheduler's reason counts at any log level."""
     before = text[: found.at]

@@ -254,7 +254,7 @@ _DEATHS = (EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED)
 def meaning_of(log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = ()) -> list[LogLine]:
     """Return the events of one source, in line order within a format, then in order of time. seen: its evidence of
     failures."""
-    log_lines = launcher.begun_anew(apart_in_time([*log_lines]))
+    log_lines = launcher.add_restarts(apart_in_time([*log_lines]))
     by_format: defaultdict[str, list[LogLine]] = defaultdict(list)
     alive: defaultdict[str, list[LogLine]] = defaultdict(list)
     for log_line in log_lines:

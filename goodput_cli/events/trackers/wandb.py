@@ -23,8 +23,8 @@ from goodput_cli.events.devices import DevicePart
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.formats.base import ParsedPart, without_records
 from goodput_cli.events.text.collector import CollectedSource, TextPart
-from goodput_cli.events.text.entries import said_of_line
-from goodput_cli.events.text.evidence_lines import EntryObserver, may_say
+from goodput_cli.events.text.entries import events_in_line
+from goodput_cli.events.text.evidence_lines import EntryObserver, may_contain_evidence
 from goodput_cli.events.text.lines import LONGEST, LineRules
 from goodput_cli.events.text.log_lines import EventType, LogLine, timed
 from goodput_cli.events.text.looked_at import Line
@@ -167,9 +167,9 @@ class _OutputLines:
 
     def _marks(self) -> Iterator[LogLine]:
         line = self._text.rpartition("\r")[2] or self._text
-        read, stamp = said_of_line(line, self._rules), Timestamp(self._time, Zone.EXACT, False)
+        read, stamp = events_in_line(line, self._rules), Timestamp(self._time, Zone.EXACT, False)
         said = [one for _, one in read]
-        worth = self._rules.causes.may_read(line.encode(errors="replace")) and may_say(said, bool(said))
+        worth = self._rules.causes.may_read(line.encode(errors="replace")) and may_contain_evidence(said, bool(said))
         self._observer.take(replace(Line.of(line, self._number), collected=stamp), worth, said)
         for own, one in read:
             yield timed(LogLine(self._number, "", own, one), stamp)

@@ -34,7 +34,7 @@ from goodput_cli.events.documents import is_known_table_or_text
 from goodput_cli.events.read import decode_batches
 from goodput_cli.events.rows import Interner
 from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, EventLog, EventTable, Kind, LogFormat
-from goodput_cli.events.text.folders import FolderOfLogs, jobs_of_folders, name_of_folder, says_nothing
+from goodput_cli.events.text.folders import FolderOfLogs, is_generic, jobs_of_folders, name_of_folder
 from goodput_cli.events.text.jobs import is_of_node, reading_folder, stem_of_text
 from goodput_cli.events.text.views import output_folders
 from goodput_cli.fleet.passes.work import DocumentRow, JobPart, LocalObjects, Origin, Task
@@ -290,7 +290,7 @@ def _jobs_of_folder(
     for part in (part for one in some for part in rows[one.uri].jobs):
         by_job[part.job].append(part)
     own, base = name_of_folder(folder, shared, counters=True), folder.rpartition("/")[2]
-    if by_job and by_job.keys() <= {own, base, stem} and (len(some) == 1 or says_nothing(base)):
+    if by_job and by_job.keys() <= {own, base, stem} and (len(some) == 1 or is_generic(base)):
         called = {"": [part for parts in by_job.values() for part in parts]}
     else:
         stems = {stem_of_text(one.name) for one in some}

@@ -183,7 +183,7 @@ def _soon(ended: LogLine, behind: LogLine) -> bool:
     return stamp.ns - at.ns <= _DYING
 
 
-def begun_anew(log_lines: Sequence[LogLine]) -> list[LogLine]:
+def add_restarts(log_lines: Sequence[LogLine]) -> list[LogLine]:
     """Add starts where a program that died before training began again without a start line.
 
     log_lines: of one source, with times. The sign is a line with the words of a line before all steps, later after a
