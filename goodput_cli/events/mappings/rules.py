@@ -61,7 +61,7 @@ from goodput_cli.events.text.log_lines import (
     save_detail,
     whole,
 )
-from goodput_cli.events.text.meaning import InTurns
+from goodput_cli.events.text.meaning import InterleavedRunDetector
 from goodput_cli.events.text.sign_lines import rank_of, sign, signs_in
 from goodput_cli.events.text.stamps import Timestamp, TimestampError, Zone, strip_prefixes
 from goodput_cli.events.text.step_columns import FieldColumns, StepColumns
@@ -401,7 +401,7 @@ class MappedRecords(CollectedFormat):
         used = np.zeros(len(records), dtype=np.bool_)
         log_lines: list[LogLine] = []
         signs: list[UntimedRecoveryEvent] = []
-        turns = output.texts.turns.setdefault((records.origin.source, self.name), InTurns())
+        turns = output.texts.turns.setdefault((records.origin.source, self.name), InterleavedRunDetector())
         for at, record in enumerate(records.records):
             found = [*record_readings(self._rules, record), *record_readings(self._signs, record)]
             for reading in found:
@@ -422,7 +422,7 @@ class MappedRecords(CollectedFormat):
         return used
 
 
-def _follow(turns: InTurns, record: Record, line: int, said: ParsedEvent) -> None:
+def _follow(turns: InterleavedRunDetector, record: Record, line: int, said: ParsedEvent) -> None:
     """Follow the writers of step records."""
     if said.type is EventType.STEP and said.step is not None and not said.rank:
         turns.take(line, said.step, " ".join(f"{key}={value}" for key, value in record.items()))

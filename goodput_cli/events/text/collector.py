@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from goodput_cli.events.signs import CycleFile, RecordedRecoveryEvent, UntimedRecoveryEvent
     from goodput_cli.events.text.evidence_lines import EntryObserver
     from goodput_cli.events.text.log_lines import LogLine
-    from goodput_cli.events.text.meaning import Interleaved, InTurns
+    from goodput_cli.events.text.meaning import Interleaved, InterleavedRunDetector
     from goodput_cli.events.text.traces import ProcessKey, TracedProcess
 
 
@@ -80,7 +80,7 @@ class Collector:
         """Moments of recoveries from recorders."""
         self.observers: dict[int, EntryObserver] = {}
         """Observers of sources that are read entry by entry."""
-        self.turns: dict[tuple[int, str], InTurns] = {}
+        self.turns: dict[tuple[int, str], InterleavedRunDetector] = {}
         """Order of writers of step records, by source and format."""
         self._written: dict[int, int] = {}
 

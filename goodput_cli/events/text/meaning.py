@@ -696,7 +696,7 @@ class _Lane:
             del self.lines[step]
 
 
-class InTurns:
+class InterleavedRunDetector:
     """Follows the steps in lines of one stream and program, and detects several runs.
 
     There are several if one repeatedly continues after another one printed steps that do not follow it, with different

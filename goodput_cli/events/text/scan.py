@@ -26,7 +26,7 @@ from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_contain_evidence
 from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, OTHER_STEPS, Hit, LineRules, Lines
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
-from goodput_cli.events.text.meaning import REMEMBERED, Interleaved, InTurns, LineRun, loss_in
+from goodput_cli.events.text.meaning import REMEMBERED, Interleaved, InterleavedRunDetector, LineRun, loss_in
 from goodput_cli.events.text.programs.progress_bars import NAME, counted_bar, counted_step, thinned
 from goodput_cli.events.text.sign_lines import signs_in
 from goodput_cli.events.text.stamps import (
@@ -124,7 +124,9 @@ class TextLines:
         self._by_host = False
         self._unread: dict[int, int] | None = {}  # Lines that look like steps; None once a rule reads a step.
         self._lost = 0  # Number of step lines read for their loss.
-        self._turns: dict[tuple[object, ...], InTurns] = {}  # Writers of steps, by format, stream and bar.
+        self._turns: dict[
+            tuple[object, ...], InterleavedRunDetector
+        ] = {}  # Writers of steps, by format, stream and bar.
         self._groups: dict[str, str] = {}  # The first of the streams whose names differ only in numbers.
         self._interleaved: Interleaved | None = None  # Result of streams that are no longer followed.
         self._steps = StepFinder(rules, self._reader) if self.reads_columns else None
@@ -344,13 +346,13 @@ class TextLines:
             if self._groups.setdefault(group, log_line.stream) == log_line.stream:
                 self._turn((said.format, bar)).take(log_line.line, step, f"{group} {text}", bar is not None)
 
-    def _turn(self, key: tuple[object, ...]) -> InTurns:
+    def _turn(self, key: tuple[object, ...]) -> InterleavedRunDetector:
         turns = self._turns.get(key)
         if turns is None:
             if len(self._turns) >= _FOLLOWED:
                 oldest = self._turns.pop(next(iter(self._turns)))
                 self._interleaved = self._interleaved or oldest.found()
-            turns = self._turns[key] = InTurns()
+            turns = self._turns[key] = InterleavedRunDetector()
         return turns
 
     def _skips(self, read: _Content, hit: Hit) -> bool:
