@@ -250,10 +250,10 @@ class Decoder:
         """Return the columns with the events of Kubernetes objects, and the observations with their jobs."""
         from goodput_cli.events.cluster_attempts import merged  # imported late: few logs contain objects
         from goodput_cli.events.cluster_signs import signs_of_objects
-        from goodput_cli.events.text.to_rows import KUBERNETES, add_rows, beside_cluster
+        from goodput_cli.events.text.to_rows import KUBERNETES, add_rows, cluster_events
 
         output, jobs = replace(self._output, notes=notes), self._jobs.values()
-        beside = beside_cluster(self._output.texts.objects, columns, jobs, notes)
+        beside = cluster_events(self._output.texts.objects, columns, jobs, notes)
         kind, time, end = (np.array(columns[name]) for name in ("kind", "time", "end"))
         rows = RowBuilder()
         for job, asked, begin, until in beside.begun:

@@ -478,7 +478,7 @@ _NO_PROGRESS = (Kind.START, Kind.HEARTBEAT)
 
 
 @dataclass
-class Beside:
+class ClusterEvents:
     """Events that Kubernetes objects add to the records of jobs."""
 
     log_lines: defaultdict[tuple[int, int], list[LogLine]] = field(default_factory=lambda: defaultdict(list))
@@ -514,15 +514,15 @@ class _Records:
         return int(times[high - 1]) if low < high else None
 
 
-def beside_cluster(
+def cluster_events(
     objects: Sequence[tuple[int, ApiObject]], columns: Mapping[str, NDArray[Any]], jobs: Sequence[str],
     notes: DiagnosticCollector,
-) -> Beside:  # fmt: skip
+) -> ClusterEvents:  # fmt: skip
     """Return what objects add: when a job was requested and scheduled, and how attempts ended, if records show the same
     attempts. columns: of all records; jobs: names by code."""
     from goodput_cli.events.cluster_attempts import attempts_of, merged  # imported late: few logs come with objects
 
-    found = Beside()
+    found = ClusterEvents()
     by_key: defaultdict[str, list[tuple[int, ApiObject]]] = defaultdict(list)
     for source, one in merged(objects):
         by_key[one.job].append((source, one))
@@ -576,7 +576,9 @@ def _covers_all(attempts: Sequence[ClusterAttempt], records: _Records) -> bool:
     return attempts[0].begin <= records.progress[0] and (last is None or records.progress[-1] <= last + _SETTLED)
 
 
-def _add_attempts(attempts: Sequence[ClusterAttempt], records: _Records, key: tuple[int, int], found: Beside) -> bool:
+def _add_attempts(
+    attempts: Sequence[ClusterAttempt], records: _Records, key: tuple[int, int], found: ClusterEvents
+) -> bool:
     """Add the attempts that have records; return True if there are any."""
     placed = False
     for at, one in enumerate(attempts):
