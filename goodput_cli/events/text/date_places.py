@@ -36,7 +36,7 @@ _DATE_LINE = re.compile(_of_any_digits(DATE_LINE), re.ASCII)
 _RICH = re.compile(r"\[\d\d/\d\d/\d\d \d\d:", re.ASCII)
 
 
-class DatePlace(NamedTuple):
+class DatePosition(NamedTuple):
     """Position of the date in the lines of a template."""
 
     at: int
@@ -63,7 +63,7 @@ class DatePlace(NamedTuple):
         return Timestamp(ns + int(digits.ljust(9, "0")) if digits else ns, self.zone, not digits)
 
 
-def place_of_date(line: str) -> DatePlace | None:
+def find_date(line: str) -> DatePosition | None:
     """Return the position of the date in a line, and in all lines that differ from it in digits; None if each line has
     to be searched."""
     if any(one.match(line) for one in AT_BEGIN):
@@ -75,11 +75,11 @@ def place_of_date(line: str) -> DatePlace | None:
         if is_value or found["noon"] or zone not in ("", "Z", "UTC") or found["y"][:2] not in _CENTURIES:
             return None
         fraction = slice(*found.span("f")) if found["f"] else slice(0)
-        return DatePlace(found.start(), fraction, Zone.EXACT if zone else Zone.NAIVE, found.end())
+        return DatePosition(found.start(), fraction, Zone.EXACT if zone else Zone.NAIVE, found.end())
     others = (_AMERICAN.search(line, 0, HEAD + LONGEST_TIMESTAMP), _DATE_LINE.match(line), _RICH.match(line))
     if any(others) or "datetime: " in line or CLOCK_AT_BEGIN.match(line):
         return None
-    return DatePlace(-1, slice(0), Zone.NAIVE, -1)
+    return DatePosition(-1, slice(0), Zone.NAIVE, -1)
 
 
 @lru_cache(maxsize=4096)

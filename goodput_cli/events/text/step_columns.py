@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from goodput_cli.arrays import F64, I64, Characters, Mask
-from goodput_cli.events.text.date_places import DatePlace, minute_of
+from goodput_cli.events.text.date_places import DatePosition, minute_of
 from goodput_cli.events.text.digit_values import masked
 from goodput_cli.events.text.line_shapes import MASK, LineShapes
 from goodput_cli.events.text.lines import LineRules, Lines
@@ -168,7 +168,7 @@ class _Shape(NamedTuple):
     template: Template
     prefix: bytes
     text: str
-    date: DatePlace
+    date: DatePosition
     kind: int
 
 
@@ -289,7 +289,7 @@ def _in_common(same: Mapping[str, int]) -> dict[str, Any]:
     return {"total": same.get("total"), "epochs": same.get("epochs"), "running": running}
 
 
-def _dates(date: DatePlace, text: str, take: Any) -> tuple[I64, Mask]:
+def _dates(date: DatePosition, text: str, take: Any) -> tuple[I64, Mask]:
     """Return the timestamps of lines, and which of them are times."""
     characters = take(date.at, date.at + _CLOCK)
     minute = number_in(characters, _MINUTE_DIGITS)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, NamedTuple, cast
 
-from goodput_cli.events.text.date_places import DatePlace, place_of_date
+from goodput_cli.events.text.date_places import DatePosition, find_date
 from goodput_cli.events.text.digit_values import masked
 from goodput_cli.events.text.lines import Hit, LineRules
 from goodput_cli.events.text.log_lines import BadValueError, LineRule, ParsedEvent, Reading, RuleOfLines, line_readings
@@ -79,7 +79,7 @@ class Template:
 
     def __init__(self, raw: str, line: PlainLine, rules: list[Fields], signs: list[Fields], worth: bool | None) -> None:
         self.rules, self.signs, self.is_silent = rules, signs, not rules and not signs
-        self.date: DatePlace | None = place_of_date(line.text)
+        self.date: DatePosition | None = find_date(line.text)
         self.cut = prefix_length(raw, line)
         """Length of the prefixes; -1 if it varies."""
         self.streams: dict[str, str] = {}

@@ -18,7 +18,7 @@ from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, G
 from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.tokens import OF_DIGITS, TOKEN, column_of, shape
 from goodput_cli.events.mappings.draft.words import plain
-from goodput_cli.events.text.date_places import minute_of, place_of_date
+from goodput_cli.events.text.date_places import find_date, minute_of
 from goodput_cli.events.text.digit_values import has_digits
 from goodput_cli.events.text.stamps import PlainLine, Timestamp, Zone, strip_prefixes, with_days, with_years
 from goodput_cli.events.text.templates import prefix_length
@@ -240,7 +240,7 @@ class _Reader:
 
     def _date_of(self, raw: str, line: PlainLine, text: str, cut: int) -> DateBytes | None:
         """Return the position of the date in all texts of a template; None if each text has to be searched."""
-        place = None if self._clock else place_of_date(text)
+        place = None if self._clock else find_date(text)
         if place is None:
             return None
         if line.collected is not None:
