@@ -11,7 +11,7 @@ import numpy as np
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.events.formats.collected import SACCT_HEADER
 from goodput_cli.events.mappings.draft.lines import HEAD_LINES, LinesCollector, LogLines, batches_of
-from goodput_cli.events.mappings.draft.words import plain, tells_save
+from goodput_cli.events.mappings.draft.words import plain, reports_save
 from goodput_cli.events.schema import EventLog, Kind
 from goodput_cli.events.text.digit_values import masked
 from goodput_cli.events.text.log_lines import linear
@@ -83,7 +83,7 @@ def saves_in_bars(
         text = strip_prefixes(lines.text(at)).text.strip()
         key = masked(text)
         if key not in known:
-            known[key] = tells_save(plain(text))
+            known[key] = reports_save(plain(text))
         saves += [(at, text)] if known[key] else []
     if not saves:
         return None

@@ -40,7 +40,7 @@ from goodput_cli.events.mappings.draft.words import (
     SAVE,
     START,
     STOPPED,
-    is_no_step,
+    is_not_step,
     is_other,
     likeness,
     names_no_step,
@@ -147,7 +147,7 @@ class PhaseGuess:
 
 def may_count_steps(log: Log, group: Group) -> bool:
     """Return True unless the lines of a group are clearly about something else."""
-    return log.records or not is_no_step(group.first.text)
+    return log.records or not is_not_step(group.first.text)
 
 
 def step_guesses(log: Log) -> list[StepGuess]:

@@ -24,7 +24,7 @@ from goodput_cli.events.mappings.draft.words import (
     is_other,
     likeness,
     names_no_step,
-    tells_save,
+    reports_save,
 )
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.text import duration, plural
@@ -109,7 +109,7 @@ def _reads_its_wording(guess: StepGuess, steps: Steps, log: Log) -> Contradictio
     prefix = _prefix(guess.group)
     if sum(map(str.isalpha, prefix)) < 4:
         return None
-    alike = [one for one in log.groups if one.tokens and _prefix(one) == prefix and not tells_save(one.about)]
+    alike = [one for one in log.groups if one.tokens and _prefix(one) == prefix and not reports_save(one.about)]
     known = sum(map(len, alike))
     read = sum(int(np.isin(group.places, steps.read).sum()) for group in alike)
     same = [
@@ -522,7 +522,7 @@ def has_others_before(group: Group, steps: Steps, log: Log) -> bool:
     last = np.searchsorted(seen, group.rows) - 1
     known = (behind > 0) & (last >= 0)
     other = seen[last[known]]
-    is_save = np.array([tells_save(one.about) for one in log.groups] + [False])
+    is_save = np.array([reports_save(one.about) for one in log.groups] + [False])
     apart = (entries.places[other] > steps.places[behind[known] - 1]) & ~is_save[log.wordings[other]]
     return bool(len(apart)) and bool(apart.mean() > _MOSTLY)
 

@@ -154,7 +154,7 @@ def names_no_step(name: str) -> bool:
     return _NO_STEP.fullmatch(last) is not None and EPOCH.fullmatch(last) is None
 
 
-def is_no_step(text: str) -> bool:
+def is_not_step(text: str) -> bool:
     """Return True if a line is of a launcher about processes, is one member of a printed JSON object, or contains no
     letter."""
     if not any(char.isalnum() for char in text) or _JSON_MEMBER.fullmatch(text.strip()) is not None:
@@ -170,11 +170,11 @@ def is_other(about: str) -> bool:
     return found is not None and not of_both
 
 
-def tells_save(about: str) -> bool:
+def reports_save(about: str) -> bool:
     """Return True if words report a save."""
     return re.search(SAVE, about[:200]) is not None
 
 
-def tells_end(about: str) -> bool:
+def reports_end(about: str) -> bool:
     """Return True if words report an end, a failure or a save, which do not begin a launch."""
     return re.search(rf"{CRASHED}|{FINISHED}|{STOPPED}|{SAVE}|\bwarn(?:ing)?\b", about[:200]) is not None
