@@ -336,7 +336,7 @@ class DeclaredRule(_Table, frozen=True):
         return 1.0 if declared is None else UNITS[declared.unit]
 
 
-class Gives(_Table, frozen=True):
+class SampleValues(_Table, frozen=True):
     """Expected values of a sample; amounts in seconds."""
 
     event: EventType | None = None
@@ -375,7 +375,7 @@ class DeclaredSample(_Table, frozen=True):
     """A `[[sample]]`."""
 
     line: Annotated[str, Meta(description="a sample needs a `line` (a string) and what it `gives`")]
-    gives: Gives = Gives()
+    gives: SampleValues = SampleValues()
 
 
 RoleOfRow = Annotated[

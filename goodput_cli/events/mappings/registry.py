@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from goodput_cli.errors import UsageError
 from goodput_cli.events.mappings.declared import DeclaredAt, JobOf, mappings_in
 from goodput_cli.events.mappings.patterns import TemplateError, job_pattern
-from goodput_cli.events.mappings.rules import Mapped, MappedRecords, RecordRule, made_of
+from goodput_cli.events.mappings.rules import Mapped, MappedRecords, RecordRule, compile_mapping
 from goodput_cli.events.mappings.samples import check_shadows, failed_samples
 from goodput_cli.events.mappings.times import is_searched
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
@@ -172,7 +172,7 @@ def load_mappings(mapping_files: Iterable[MappingFile], *, samples: bool = True)
 
 def load_mapping(mapping: DeclaredAt, *, samples: bool = True) -> Mapped:
     """Return the checked rules of one mapping."""
-    made = made_of(mapping)
+    made = compile_mapping(mapping)
     if isinstance(mapping.declared.job, JobOf) and mapping.declared.job.path:
         try:
             job_pattern(mapping.declared.job.path)

@@ -254,7 +254,7 @@ class Mapped:
         return self.place.of("rule", rule)
 
 
-def made_of(mapping: DeclaredAt) -> Mapped:
+def compile_mapping(mapping: DeclaredAt) -> Mapped:
     """Return the rules of a mapping without checking its samples. Raises UsageError with the location of a mistake."""
     declared, place = mapping
     lines: list[DeclaredLineRule] = []

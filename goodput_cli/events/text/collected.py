@@ -34,7 +34,7 @@ from goodput_cli.events.text.infer_times import (
     jumps,
 )
 from goodput_cli.events.text.inside_lines import inside_of
-from goodput_cli.events.text.jobs import Named, TextFile, name_jobs, reading_folder
+from goodput_cli.events.text.jobs import NamedJobs, TextFile, name_jobs, reading_folder
 from goodput_cli.events.text.kept_stretches import with_stretches
 from goodput_cli.events.text.lines import OTHER_STEPS, UNREAD_STEPS
 from goodput_cli.events.text.living_processes import unnamed_epochs, with_untimed_restarts
@@ -577,7 +577,7 @@ def _named(
     names: Sequence[str],
     hints: ReadingOptions,
     others: Collection[str],
-) -> Named:
+) -> NamedJobs:
     """Return the job of each part. others: jobs in sources other than text."""
     codes = [code for code, _ in parts]
     own = {code: _own_job(sources[code].log_lines, names[code], hints) for code in codes}

@@ -65,7 +65,7 @@ class TextFile:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedJobs:
     """Job of each file, and the assumptions made."""
 
     jobs: tuple[str, ...]
@@ -95,7 +95,7 @@ def name_jobs(
     join: bool = False,
     shared: int | None = None,
     others: Collection[str] = (),
-) -> Named:
+) -> NamedJobs:
     """Assign text files to jobs.
 
     job_name: the requested job; the text of a single job gets this name, with join all text if no job has it. join:
@@ -112,11 +112,11 @@ def name_jobs(
     naming.name_by_folders(job_name)
     if job_name is not None and _takes_name(naming, job_name, others):
         own = next((file.own_job for file in files if file.own_job not in ("", job_name)), "")
-        return Named((job_name,) * len(files), (), (), own_name=own)
+        return NamedJobs((job_name,) * len(files), (), (), own_name=own)
     asked = tuple(naming.alike), tuple(naming.unlike)
     assumed = tuple(dict.fromkeys(naming.assumed))
     names = tuple(naming.jobs), assumed, tuple(naming.disagreeing)
-    return Named(*names, *asked, naming.earlier, naming.former, tuple(naming.asked))
+    return NamedJobs(*names, *asked, naming.earlier, naming.former, tuple(naming.asked))
 
 
 def _takes_name(naming: _Naming, asked: str, others: Collection[str]) -> bool:

@@ -11,11 +11,11 @@ from goodput_cli.events.formats.base import Output
 from goodput_cli.events.text.allocation_clock import is_table
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.infer_times import FoundZone, InferredTimes, begun_again
-from goodput_cli.events.text.jobs import Named
+from goodput_cli.events.text.jobs import NamedJobs
 from goodput_cli.events.text.log_lines import EventType, LogLine
 from goodput_cli.events.text.meaning import event_of
 from goodput_cli.events.text.programs import mllog
-from goodput_cli.events.text.programs.runs import Grouped, silent_hosts
+from goodput_cli.events.text.programs.runs import GroupedRuns, silent_hosts
 from goodput_cli.events.text.to_rows import LEFT_OPEN
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def note_open(code: int, meaning: Sequence[LogLine], notes: DiagnosticCollector)
         notes.add("open_interval", message, code, lines, (), len(lines))
 
 
-def note_runs(grouped: Grouped, log_lines: Sequence[LogLine], code: int, notes: DiagnosticCollector) -> None:
+def note_runs(grouped: GroupedRuns, log_lines: Sequence[LogLine], code: int, notes: DiagnosticCollector) -> None:
     first = [log_lines[0].line], [log_lines[0].entry]
     apart = "--exact-run-name separates them"
     if grouped.together:
@@ -172,7 +172,7 @@ def note_damage(code: int, source: CollectedSource, notes: DiagnosticCollector) 
 
 
 def note_jobs(
-    named: Named, names: Sequence[str], notes: DiagnosticCollector, codes: Sequence[int], asked: str | None
+    named: NamedJobs, names: Sequence[str], notes: DiagnosticCollector, codes: Sequence[int], asked: str | None
 ) -> None:
     """Report the assumptions made when files were grouped into jobs. asked: the requested job."""
     if named.asked and asked is not None:

@@ -27,7 +27,7 @@ _ONE_START_NS = 600 * NS_PER_SECOND
 
 
 @dataclass(frozen=True)
-class Grouped:
+class GroupedRuns:
     """Runs by job."""
 
     jobs: dict[str, str]
@@ -100,13 +100,13 @@ def plain_name(name: str) -> str:
 
 def group_runs(
     log_lines: Sequence[LogLine], job_name: str | None, jobs: Collection[str], exact: bool = False
-) -> Grouped:
+) -> GroupedRuns:
     """Return the job of each run. job_name: the requested one. jobs: names of jobs in other lines. exact: True if each
     run is a separate job."""
     runs = dict.fromkeys(event_of(log_line).job for log_line in log_lines)
     apart, shown = {run: run for run in runs}, names_shown(log_lines)
     if exact:
-        return Grouped(apart, together=False, likely=False, apart=False, names=shown)
+        return GroupedRuns(apart, together=False, likely=False, apart=False, names=shown)
     first_of = apart | _continued_runs(log_lines)
     named = set() if job_name is None else {first_of[run] for run in runs if job_name in (run, shown.get(run))}
     found: dict[str, str] = {}
@@ -124,7 +124,7 @@ def group_runs(
         else:
             found[run] = _STARTED.sub("", run)
             by_name.append(found[run])
-    return Grouped(
+    return GroupedRuns(
         found,
         together=len(set(by_name)) < len(by_name),
         likely=(job_name is None or bool(named)) and any(first != run for run, first in first_of.items()),
