@@ -102,7 +102,9 @@ class Matches:
     def of(made: Mapped) -> Matches:
         """Return empty counts."""
         rules = enumerate(made.declared.rule)
-        return Matches(made, [RuleMatches(rule.name, made.place_of(at).line, rule.event.value) for at, rule in rules])
+        return Matches(
+            made, [RuleMatches(rule.name, made.location_of(at).line, rule.event.value) for at, rule in rules]
+        )
 
     @property
     def lines(self) -> int:

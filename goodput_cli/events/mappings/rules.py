@@ -249,7 +249,7 @@ class Mapped:
         """Return the name of the format."""
         return self.declared.name
 
-    def place_of(self, rule: int) -> TomlLocation:
+    def location_of(self, rule: int) -> TomlLocation:
         """Return the location of a rule. rule: its index."""
         return self.place.of("rule", rule)
 

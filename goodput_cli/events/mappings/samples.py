@@ -167,7 +167,7 @@ def _check_lines(made: Mapped, rules: Sequence[DeclaredLineRule]) -> None:
 
 def _shadowed(made: Mapped, rule: int, earlier: int) -> UsageError:
     """Return the error for a rule that is never used."""
-    return made.place_of(rule).error(
+    return made.location_of(rule).error(
         f"this rule is never used: the rule in line {made.place_of(earlier).line} matches its lines first; move this "
         "rule above it, or write `also = true` there"
     )
