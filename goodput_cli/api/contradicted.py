@@ -54,9 +54,8 @@ def contradicted(
     lines = lines_of_job(lines_of_texts(texts))
     for made in mappings:
         for number, wrong in contradictions(made, lines, changed_at(names), whole):
-            rule = (
-                f"the {made.declared.rule[number].event.value} rule of {made.name} in line {made.place_of(number).line}"
-            )
+            event, line = made.declared.rule[number].event.value, made.location_of(number).line
+            rule = f"the {event} rule of {made.name} in line {line}"
             where = (wrong.where,) if wrong.where else ()
             yield Diagnostic.of("mapping_contradicted", safe(f"{rule}: {wrong.reason}"), 1, where)
 

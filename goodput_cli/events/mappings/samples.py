@@ -123,7 +123,7 @@ def _check_sample(made: Mapped, number: int) -> None:
     if wrong is None or (read.event is None and "event" not in gives):
         return
     _check_shadow(made, sample, read)
-    rule = f"the rule in line {made.place_of(read.rule).line}"
+    rule = f"the rule in line {made.location_of(read.rule).line}"
     if read.event is None:
         raise place.error(f"sample failed: {rule} ignores it", SampleFailed)
     told, found = _as_written(gives[wrong]), _as_written(values.get(wrong))
@@ -168,8 +168,8 @@ def _check_lines(made: Mapped, rules: Sequence[DeclaredLineRule]) -> None:
 def _shadowed(made: Mapped, rule: int, earlier: int) -> UsageError:
     """Return the error for a rule that is never used."""
     return made.location_of(rule).error(
-        f"this rule is never used: the rule in line {made.place_of(earlier).line} matches its lines first; move this "
-        "rule above it, or write `also = true` there"
+        f"this rule is never used: the rule in line {made.location_of(earlier).line} matches its lines first; move "
+        "this rule above it, or write `also = true` there"
     )
 
 

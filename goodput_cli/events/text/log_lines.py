@@ -321,7 +321,7 @@ class AnyRule(Protocol):
 
     @property
     def read(self) -> Callable[[Any], ParsedEvent | None]:
-        """Return the function that reads a match: the event, or None to ignore it. Raises BadValueError, TimestampError."""
+        """Return the reader of a match: the event, or None to ignore it. Raises BadValueError, TimestampError."""
 
 
 OneRule = TypeVar("OneRule", bound=AnyRule)
