@@ -17,6 +17,8 @@ from goodput_cli.events.mappings.draft.words import EPOCH
 _S = 10**9
 _MOST_TRIED, _MOST_LINES = 20, 500
 """Maximum number of wordings that are tried as the first line of a process, and of compared lines per process."""
+_MOST_PROCESSES = 1000
+"""A more frequent line is not the first line of a process."""
 _ORDERED = 3
 """The first wordings of a log in their order are those of a process that died early."""
 _AT_ONCE = 60
@@ -44,7 +46,10 @@ def process_heads(log: Log, guess: StepGuess) -> Heads | None:
     if log.records:
         return None
     first_step = int(guess.group.places[0])
-    tried = [one for one in log.groups if len(one) > 1 and int(one.places[0]) < first_step and one is not guess.group]
+    tried = [
+        one for one in log.groups
+        if 1 < len(one) <= _MOST_PROCESSES and int(one.places[0]) < first_step and one is not guess.group
+    ]  # fmt: skip
     tried = sorted(tried, key=lambda one: int(one.places[0]))[:_MOST_TRIED]
     sides = _Sides.of(log, guess)
     for group in tried:
