@@ -26,7 +26,7 @@ from goodput_cli.events.values import epoch_column
 _STEPS = (EventType.STEP, EventType.STEP_START)
 _FEW = 4
 """Minimum number of lines for which reading them together is faster."""
-_FIELDS = frozenset(("step", "epoch", "of", "each", "elapsed"))
+_FIELDS = frozenset(("step", "epoch", "of", "each", "elapsed", "total", "epochs"))
 _LONGEST_DURATION = 1e9
 _S = 10**9
 
