@@ -15,7 +15,7 @@ from goodput_cli.events.text import scan
 from goodput_cli.events.text.causes import shipped_rows
 from goodput_cli.events.text.evidence_reader import Observer
 from goodput_cli.events.text.log_lines import any_of
-from goodput_cli.events.text.looked_at import Line
+from goodput_cli.events.text.observed_line import Line
 from tests.causes.wordings import attempt_lines, wordings
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from goodput_cli.events.text.causes import shipped_rows
 from goodput_cli.events.text.evidence_reader import Observer
-from goodput_cli.events.text.looked_at import Line
+from goodput_cli.events.text.observed_line import Line
 from tests.causes import wordings
 
 WHERE: list[dict[str, Any]] = tomllib.loads((wordings.HERE / "exceptions.toml").read_text("utf-8"))["where"]

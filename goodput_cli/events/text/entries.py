@@ -37,7 +37,7 @@ from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import EntryObserver, may_contain_evidence
 from goodput_cli.events.text.lines import LONGEST, LineRules
 from goodput_cli.events.text.log_lines import BadValueError, EventType, LineRule, LogLine, ParsedEvent, pattern, timed
-from goodput_cli.events.text.looked_at import Line
+from goodput_cli.events.text.observed_line import Line
 from goodput_cli.events.text.sign_lines import sign, signs_in
 from goodput_cli.events.text.stamps import (
     Timestamp,

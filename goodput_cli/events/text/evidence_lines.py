@@ -22,7 +22,7 @@ from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.text.causes import CauseRows
 from goodput_cli.events.text.evidence_reader import Observer
 from goodput_cli.events.text.log_lines import ENDS, EventType, ParsedEvent
-from goodput_cli.events.text.looked_at import Line
+from goodput_cli.events.text.observed_line import Line
 from goodput_cli.events.text.programs.progress_bars import counted_bar, counted_step
 from goodput_cli.events.text.stamps import Timestamp
 from goodput_cli.events.text.survived import is_ordinary

@@ -27,7 +27,7 @@ from goodput_cli.events.text.entries import events_in_line
 from goodput_cli.events.text.evidence_lines import EntryObserver, may_contain_evidence
 from goodput_cli.events.text.lines import LONGEST, LineRules
 from goodput_cli.events.text.log_lines import EventType, LogLine, timed
-from goodput_cli.events.text.looked_at import Line
+from goodput_cli.events.text.observed_line import Line
 from goodput_cli.events.text.stamps import Timestamp, Zone, read_or_none, timestamp_or_none
 from goodput_cli.events.trackers.inside import logged_of
 from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedTime, ProcessOfRun, Row, TrackedRun
