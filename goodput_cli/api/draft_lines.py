@@ -14,9 +14,9 @@ from goodput_cli.events.mappings.draft.lines import HEAD_LINES, LinesCollector, 
 from goodput_cli.events.mappings.draft.words import plain, reports_save
 from goodput_cli.events.schema import EventLog, Kind
 from goodput_cli.events.text.digit_values import masked
+from goodput_cli.events.text.line_timestamps import is_kernel_log, strip_prefixes
 from goodput_cli.events.text.log_lines import linear
 from goodput_cli.events.text.programs import progress_bars
-from goodput_cli.events.text.stamps import is_kernel_log, strip_prefixes
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import plural, safe
 

@@ -22,8 +22,8 @@ from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.text.blocks import cause_of_exception, exception_in
 from goodput_cli.events.text.causes import CauseRows, by_exit, shipped_rows
 from goodput_cli.events.text.collector import TextPart
+from goodput_cli.events.text.line_timestamps import Timestamp, Zone, read_or_none
 from goodput_cli.events.text.log_lines import EventType
-from goodput_cli.events.text.stamps import Timestamp, Zone, read_or_none
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.causes import CAUSES, KILLED, UNKNOWN_CAUSE, Role
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from goodput_cli.events.cluster_attempts import ApiObject
 from goodput_cli.events.signs import RecoveryEvent, RecoveryEventText, RecoveryPhase
+from goodput_cli.events.text.line_timestamps import Zone, read_or_none
 from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.events.text.sign_lines import rank_of, sign
-from goodput_cli.events.text.stamps import Zone, read_or_none
 
 _RESTARTED = "jobset.sigs.k8s.io/restart-attempt"
 """The label or annotation of a pod with the restart number of its JobSet."""

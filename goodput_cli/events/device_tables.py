@@ -12,7 +12,7 @@ import numpy as np
 
 from goodput_cli.events.devices import Device, DevicePart, Quantity
 from goodput_cli.events.formats.base import NOTHING, ParsedPart
-from goodput_cli.events.text.stamps import (
+from goodput_cli.events.text.line_timestamps import (
     Timestamp,
     Zone,
     find_timestamp,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
-from goodput_cli.events.text.stamps import Timestamp
+from goodput_cli.events.text.line_timestamps import Timestamp
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 

@@ -55,8 +55,8 @@ def _number(value: object) -> int | None:
 
 def _time_ns(value: object, output: Output) -> int | None:
     """Return a time in a file, ns UTC; None if it is not set yet or impossible."""
+    from goodput_cli.events.text.line_timestamps import Zone, read_or_none
     from goodput_cli.events.text.sign_lines import is_possible  # imported late: few logs contain any
-    from goodput_cli.events.text.stamps import Zone, read_or_none
 
     stamp = read_or_none(value) if isinstance(value, str) and value else None
     if stamp is None or stamp.zone not in (Zone.EXACT, Zone.NAIVE):

@@ -29,10 +29,10 @@ from goodput_cli.events.mappings.samples import (
     shown,
 )
 from goodput_cli.events.text.evidence_reader import Observer
+from goodput_cli.events.text.line_timestamps import TimestampError, strip_prefixes, timestamp_of
 from goodput_cli.events.text.lines import LONGEST
 from goodput_cli.events.text.log_lines import EventType, ParsedEvent, asked_of, line_readings
 from goodput_cli.events.text.observed_line import Line as Observed
-from goodput_cli.events.text.stamps import TimestampError, strip_prefixes, timestamp_of
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.vocabulary.text import seconds_text
 

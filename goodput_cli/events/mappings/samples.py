@@ -26,8 +26,8 @@ from goodput_cli.events.mappings.rules import (
 from goodput_cli.events.mappings.toml import TomlLocation
 from goodput_cli.events.schema import SAVE_STATE
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
+from goodput_cli.events.text.line_timestamps import Timestamp, TimestampError, Zone, strip_prefixes, timestamp_of
 from goodput_cli.events.text.log_lines import EventType, ParsedEvent, Reading, line_readings
-from goodput_cli.events.text.stamps import Timestamp, TimestampError, Zone, strip_prefixes, timestamp_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 

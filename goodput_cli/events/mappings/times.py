@@ -6,8 +6,8 @@ import re
 from datetime import UTC, datetime
 from functools import cache
 
+from goodput_cli.events.text.line_timestamps import HEAD, PLACEHOLDER_YEAR, Timestamp, Zone, read_dated
 from goodput_cli.events.text.log_lines import BadValueError
-from goodput_cli.events.text.stamps import HEAD, PLACEHOLDER_YEAR, Timestamp, Zone, read_dated
 from goodput_cli.events.values import number, round_to_us
 from goodput_cli.vocabulary.text import likeliest
 from goodput_cli.vocabulary.when import NS_PER_SECOND

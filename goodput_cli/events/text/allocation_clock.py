@@ -16,8 +16,8 @@ from typing import NamedTuple
 from goodput_cli.events.formats.base import SACCT
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.jobs import numbers_of_file, reading_folder
+from goodput_cli.events.text.line_timestamps import Zone
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
-from goodput_cli.events.text.stamps import Zone
 from goodput_cli.events.timestamps import QUARTER_NS, SHIFTS
 from goodput_cli.vocabulary.text import duration
 from goodput_cli.vocabulary.when import NS_PER_SECOND

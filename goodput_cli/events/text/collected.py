@@ -36,6 +36,7 @@ from goodput_cli.events.text.infer_times import (
 from goodput_cli.events.text.inside_lines import inside_of
 from goodput_cli.events.text.jobs import NamedJobs, TextFile, name_jobs, reading_folder
 from goodput_cli.events.text.kept_stretches import with_stretches
+from goodput_cli.events.text.line_timestamps import without_invented_fraction
 from goodput_cli.events.text.lines import OTHER_STEPS, UNREAD_STEPS
 from goodput_cli.events.text.living_processes import unnamed_epochs, with_untimed_restarts
 from goodput_cli.events.text.log_lines import EventType, LogLine
@@ -66,7 +67,6 @@ from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_i
 from goodput_cli.events.text.programs.progress_bars import counted_step, names_trainer
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
 from goodput_cli.events.text.runs_in_file import ends_of_runs
-from goodput_cli.events.text.stamps import without_invented_fraction
 from goodput_cli.events.text.stretches import parts_apart_in_time, placed_stretches
 from goodput_cli.events.text.to_rows import (
     ONE_STORY,

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from goodput_cli.events.text.stamps import (
+from goodput_cli.events.text.line_timestamps import (
     AMERICAN_TIMESTAMP,
     AT_BEGIN,
     CLOCK_AT_BEGIN,

@@ -11,8 +11,8 @@ from goodput_cli.events.evidence import CHANGED_WITH_TIME, EvidenceOfLog, Failur
 from goodput_cli.events.signs import RecoveryEvent
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.evidence_reader import OF_PATH
+from goodput_cli.events.text.line_timestamps import Timestamp, Zone, in_latest_year, with_year, year_of
 from goodput_cli.events.text.sign_lines import by_source, signs_of_evidence, timed_signs
-from goodput_cli.events.text.stamps import Timestamp, Zone, in_latest_year, with_year, year_of
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _AGREE = 2 * NS_PER_SECOND

@@ -19,8 +19,8 @@ import numpy as np
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.diagnostics.diagnostic import FEW_PLACES
+from goodput_cli.events.text.line_timestamps import Timestamp, Zone, with_year, with_years, year_of
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
-from goodput_cli.events.text.stamps import Timestamp, Zone, with_year, with_years, year_of
 from goodput_cli.events.text.stretches import column_of, count_of, steps_and_ends
 from goodput_cli.events.timestamps import QUARTER_NS, offset_of_day, offset_text
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from goodput_cli.events.formats.base import RUNS
 from goodput_cli.events.text.collector import CollectedSource
+from goodput_cli.events.text.line_timestamps import have_one_fraction
 from goodput_cli.events.text.log_lines import EventType, LogLine, Running
 from goodput_cli.events.text.programs import mllog
 from goodput_cli.events.text.programs.launcher import SACCT
 from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
 from goodput_cli.events.text.programs.progress_bars import bar_of
 from goodput_cli.events.text.programs.runs import RUN_LINES
-from goodput_cli.events.text.stamps import have_one_fraction
 from goodput_cli.events.text.stretches import apart_from_lines, expanded, has_stretches
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 

@@ -20,7 +20,7 @@ from goodput_cli.events.inside import PhaseTime
 from goodput_cli.events.schema import NONE, SAVE_STATE, Edge, SaveState
 from goodput_cli.events.signs import RecoveryEventText
 from goodput_cli.events.text.digit_values import depends_on_digits, has_digits, masked
-from goodput_cli.events.text.stamps import Timestamp, TimestampError, Zone
+from goodput_cli.events.text.line_timestamps import Timestamp, TimestampError, Zone
 from goodput_cli.events.values import round_to_us
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from goodput_cli.events.text.stamps import Timestamp, strip_prefixes, timestamp_or_none
+from goodput_cli.events.text.line_timestamps import Timestamp, strip_prefixes, timestamp_or_none
 
 _RAY = re.compile(r"\((?P<name>raylet|\w[^\s()]{0,80})(?: pid=(?P<pid>\d{1,9}))?(?:, ip=(?P<host>[\w.:]+))?\) ")
 """Prefix that Ray adds to lines of its processes."""

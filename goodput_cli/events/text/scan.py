@@ -24,12 +24,7 @@ from goodput_cli.events.text.bar_columns import BarFinder, States
 from goodput_cli.events.text.calm_bars import CalmBars
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_contain_evidence
-from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, OTHER_STEPS, Hit, LineRules, Lines
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
-from goodput_cli.events.text.meaning import REMEMBERED, Interleaved, InterleavedRunDetector, LineRun, loss_in
-from goodput_cli.events.text.programs.progress_bars import NAME, counted_bar, counted_step, thinned
-from goodput_cli.events.text.sign_lines import signs_in
-from goodput_cli.events.text.stamps import (
+from goodput_cli.events.text.line_timestamps import (
     PlainLine,
     Timestamp,
     TimestampError,
@@ -38,6 +33,11 @@ from goodput_cli.events.text.stamps import (
     strip_prefixes,
     timestamp_or_none,
 )
+from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, OTHER_STEPS, Hit, LineRules, Lines
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
+from goodput_cli.events.text.meaning import REMEMBERED, Interleaved, InterleavedRunDetector, LineRun, loss_in
+from goodput_cli.events.text.programs.progress_bars import NAME, counted_bar, counted_step, thinned
+from goodput_cli.events.text.sign_lines import signs_in
 from goodput_cli.events.text.step_columns import Records, StepFinder
 from goodput_cli.events.text.stretches import EDGE, Inner, inner_records, stretch_of
 from goodput_cli.events.text.templates import LineReader, ReadLine

@@ -19,8 +19,8 @@ from goodput_cli.events.signs import (
     thin_out,
 )
 from goodput_cli.events.text.collector import CollectedSource
+from goodput_cli.events.text.line_timestamps import Timestamp
 from goodput_cli.events.text.log_lines import LogLine, ParsedEvent
-from goodput_cli.events.text.stamps import Timestamp
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask
+from goodput_cli.events.text.line_timestamps import Zone
 from goodput_cli.events.text.log_lines import ENDS, LogLine, Stretch
-from goodput_cli.events.text.stamps import Zone
 from goodput_cli.events.text.step_columns import Records
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_MINUTE, NS_PER_SECOND
 

@@ -12,9 +12,9 @@ from typing import Any, Generic, NamedTuple, cast
 
 from goodput_cli.events.text.date_places import DatePosition, find_date
 from goodput_cli.events.text.digit_values import masked
+from goodput_cli.events.text.line_timestamps import PlainLine, Timestamp, TimestampError, strip_prefixes, timestamp_of
 from goodput_cli.events.text.lines import Hit, LineRules
 from goodput_cli.events.text.log_lines import BadValueError, LineRule, ParsedEvent, Reading, RuleOfLines, line_readings
-from goodput_cli.events.text.stamps import PlainLine, Timestamp, TimestampError, strip_prefixes, timestamp_of
 
 _MOST = 8192
 """Maximum number of templates of one document that are stored."""

@@ -33,6 +33,7 @@ from goodput_cli.events.schema import (
     Kind,
     SaveState,
 )
+from goodput_cli.events.text.line_timestamps import Timestamp, Zone
 from goodput_cli.events.text.living_processes import (
     resumptions,
     stopped_after_saves,
@@ -52,7 +53,6 @@ from goodput_cli.events.text.log_lines import (
 from goodput_cli.events.text.meaning import event_lines, event_of
 from goodput_cli.events.text.programs import launcher, megatron, megatron_process, mllog, nemo_rl
 from goodput_cli.events.text.runs_in_file import starts_of_saves
-from goodput_cli.events.text.stamps import Timestamp, Zone
 from goodput_cli.events.text.stretches import apart_in_time
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.vocabulary.when import NS_PER_SECOND

@@ -25,10 +25,10 @@ from goodput_cli.events.formats.base import ParsedPart, without_records
 from goodput_cli.events.text.collector import CollectedSource, TextPart
 from goodput_cli.events.text.entries import events_in_line
 from goodput_cli.events.text.evidence_lines import EntryObserver, may_contain_evidence
+from goodput_cli.events.text.line_timestamps import Timestamp, Zone, read_or_none, timestamp_or_none
 from goodput_cli.events.text.lines import LONGEST, LineRules
 from goodput_cli.events.text.log_lines import EventType, LogLine, timed
 from goodput_cli.events.text.observed_line import Line
-from goodput_cli.events.text.stamps import Timestamp, Zone, read_or_none, timestamp_or_none
 from goodput_cli.events.trackers.inside import logged_of
 from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedTime, ProcessOfRun, Row, TrackedRun
 from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, ITEM, OUTPUT, RUN, Frames, parse

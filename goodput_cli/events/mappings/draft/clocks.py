@@ -7,8 +7,8 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from goodput_cli.events.mappings.times import pattern_of, read_time
+from goodput_cli.events.text.line_timestamps import AMERICAN_TIMESTAMP, HEAD, Timestamp, TimestampError, find_timestamp
 from goodput_cli.events.text.log_lines import BadValueError
-from goodput_cli.events.text.stamps import AMERICAN_TIMESTAMP, HEAD, Timestamp, TimestampError, find_timestamp
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 _FORMATS = (

@@ -25,8 +25,8 @@ from goodput_cli.events.mappings.draft.text_entries import (
 from goodput_cli.events.mappings.draft.words import plain, unit_of_key
 from goodput_cli.events.mappings.samples import record_of
 from goodput_cli.events.mappings.times import read_time
+from goodput_cli.events.text.line_timestamps import TimestampError
 from goodput_cli.events.text.log_lines import BadValueError
-from goodput_cli.events.text.stamps import TimestampError
 from goodput_cli.events.values import number
 
 _DELIMITERS = ",\t;|"

@@ -20,7 +20,7 @@ from goodput_cli.events.mappings.draft.tokens import OF_DIGITS, TOKEN, column_of
 from goodput_cli.events.mappings.draft.words import plain
 from goodput_cli.events.text.date_places import find_date, minute_of
 from goodput_cli.events.text.digit_values import has_digits
-from goodput_cli.events.text.stamps import PlainLine, Timestamp, Zone, strip_prefixes, with_days, with_years
+from goodput_cli.events.text.line_timestamps import PlainLine, Timestamp, Zone, strip_prefixes, with_days, with_years
 from goodput_cli.events.text.templates import prefix_length
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from goodput_cli.events.mappings.draft.cells import Texts
 from goodput_cli.events.mappings.draft.entries import Entry, ValueColumn
 from goodput_cli.events.mappings.draft.words import EPOCH, STEP, unit_of
-from goodput_cli.events.text.stamps import DATED
+from goodput_cli.events.text.line_timestamps import DATED
 from goodput_cli.vocabulary.secrets import without_secrets
 
 TOKEN = re.compile(

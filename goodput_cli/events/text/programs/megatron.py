@@ -15,6 +15,7 @@ import numpy as np
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import FEWEST, MOST, MOST_RANKS, PhaseName, PhaseTime
 from goodput_cli.events.schema import ASYNCHRONOUS, BATCH_SIZE, Edge
+from goodput_cli.events.text.line_timestamps import read_dated
 from goodput_cli.events.text.log_lines import (
     ENDS,
     BadValueError,
@@ -26,7 +27,6 @@ from goodput_cli.events.text.log_lines import (
     pattern,
     whole,
 )
-from goodput_cli.events.text.stamps import read_dated
 from goodput_cli.events.text.step_columns import FieldColumns, StepColumns
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.when import NS_PER_SECOND

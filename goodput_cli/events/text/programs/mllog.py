@@ -15,6 +15,7 @@ from math import ceil
 from typing import Any
 
 from goodput_cli.events.schema import BEGINS_RUN, Edge
+from goodput_cli.events.text.line_timestamps import Timestamp, Zone
 from goodput_cli.events.text.log_lines import (
     ENDS,
     MAX_STEP,
@@ -26,7 +27,6 @@ from goodput_cli.events.text.log_lines import (
     pattern,
 )
 from goodput_cli.events.text.meaning import event_of
-from goodput_cli.events.text.stamps import Timestamp, Zone
 from goodput_cli.events.values import MAX_SECONDS, number, round_to_us, whole_number
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 

@@ -17,8 +17,8 @@ from goodput_cli.events.formats.base import Output, Records
 from goodput_cli.events.inside import LONGEST_NAME, MOST_RANKS, PhaseName, RankSteps
 from goodput_cli.events.schema import SaveState
 from goodput_cli.events.text.collector import TextPart
+from goodput_cli.events.text.line_timestamps import Timestamp, Zone
 from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, ParsedEvent, save_detail
-from goodput_cli.events.text.stamps import Timestamp, Zone
 from goodput_cli.events.text.traces import (
     ALIVE_NS,
     BEGAN,
