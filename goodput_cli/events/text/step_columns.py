@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from goodput_cli.arrays import F64, I64, Characters, Mask
-from goodput_cli.events.text.date_places import DatePosition, minute_of
+from goodput_cli.events.text.date_positions import DatePosition, minute_of
 from goodput_cli.events.text.digit_values import masked
 from goodput_cli.events.text.line_shapes import MASK, LineShapes
 from goodput_cli.events.text.line_timestamps import TimestampError, Zone

@@ -18,7 +18,7 @@ from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, G
 from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.tokens import OF_DIGITS, TOKEN, column_of, shape
 from goodput_cli.events.mappings.draft.words import plain
-from goodput_cli.events.text.date_places import find_date, minute_of
+from goodput_cli.events.text.date_positions import find_date, minute_of
 from goodput_cli.events.text.digit_values import has_digits
 from goodput_cli.events.text.line_timestamps import PlainLine, Timestamp, Zone, strip_prefixes, with_days, with_years
 from goodput_cli.events.text.templates import prefix_length
