@@ -127,7 +127,7 @@ class Lines:
         return self._data[start : min(int(self.end[at]), start + most)]
 
     def hits(self, lines: I64) -> Iterator[Hit]:
-        """Yield the given lines, none of which is too long."""
+        """Yield the given lines, which are not too long."""
         data, masked = self._data, self.masked
         columns = (lines, self.start[lines], self.end[lines], self.number[lines], self.first[lines])
         every = zip(*(column.tolist() for column in columns), self.overwritten[lines].tolist(), strict=True)

@@ -132,9 +132,9 @@ def apart_from_lines(log_lines: list[LogLine], lines: Iterable[int]) -> list[Log
 
 
 def placed_stretches(log_lines: list[LogLine], local: Callable[[int], int]) -> list[LogLine]:
-    """Return log lines whose stretches have their times. A stretch in which clocks change is left out.
+    """Return log lines with times for their stretches, without stretches in which clocks change.
 
-    local: what a local time is in ns UTC.
+    local: converts local time to ns UTC.
     """
     offsets: dict[int, int] = {}
     chosen: set[int] = set()

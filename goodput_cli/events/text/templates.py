@@ -183,7 +183,7 @@ class FirstRule(Generic[RuleOfLines]):
         self._known: dict[str, list[Fields] | None] = {}
 
     def fields_of(self, text: str) -> list[Fields] | None:
-        """Return the rules for the texts of a template, the first of which counts; None if digits decide."""
+        """Return the rules for the texts of a template, in order of precedence; None if digits decide."""
         key = masked(text)
         if key not in self._known:
             _bound(self._known)

@@ -22,7 +22,7 @@ _MOST_PROCESSES = 1000
 _ORDERED = 3
 """The first wordings of a log in their order are those of a process that died early."""
 _AT_ONCE = 60
-"""Seconds: what all ranks print, they print within."""
+"""Maximum time (s) in which all ranks print the same line."""
 _ODD = 0.2
 """Maximum share of the first lines of processes between steps that continue."""
 _LONG_PACES, _LONG = 5, 10

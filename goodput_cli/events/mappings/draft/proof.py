@@ -317,7 +317,7 @@ def each_contradiction(guess: StepGuess, steps: Steps, beside: Mapping[int, floa
     took, passed = took[known], passed[known]
     ratios = np.where(np.abs(passed - took) <= (1.0 if steps.coarse else 0.0), 1.0, took / passed)
     fitting = int(((ratios >= 0.5) & (ratios <= 2)).sum())
-    near = ratios >= 0.5  # There was no save or evaluation in between.
+    near = ratios >= 0.5  # No save or evaluation was in between.
     name = guess.group.columns[at].name or "its time"
     if len(ratios) and fitting >= _FITTING * len(ratios) and 0.75 <= np.median(ratios) <= 1.33:
         over = float(took[near].sum() / passed[near].sum())
