@@ -160,9 +160,9 @@ class RecordRule:
         if self.pattern is not None:
             found = self._match(record)
             fields |= {name: value for name, value in found.groupdict().items() if value is not None}
-        said = meaning(self.mapping, self.declared, self.time, fields)
-        said.common = _is_common(self.mapping, self.declared)
-        return said
+        event = meaning(self.mapping, self.declared, self.time, fields)
+        event.common = _is_common(self.mapping, self.declared)
+        return event
 
     def _match(self, record: Record) -> Any:
         text = next((value for path in self.paths["text"] if isinstance(value := value_at(record, path), str)), "")
@@ -304,9 +304,9 @@ def _line_rule(row: int, declared: Declared, rule: DeclaredRule) -> DeclaredLine
         if rule.event is EventType.IGNORE:
             return None
         fields = {name: value for name, value in found.groupdict().items() if value is not None}
-        said = meaning(declared, rule, time, fields, found.string)
-        said.common = common
-        return said
+        event = meaning(declared, rule, time, fields, found.string)
+        event.common = common
+        return event
 
     pattern, anchor = compiled(rule, time)
     split = declared.split is not None
@@ -422,11 +422,11 @@ class MappedRecords(CollectedFormat):
         return used
 
 
-def _follow(turns: InterleavedRunDetector, record: Record, line: int, said: ParsedEvent) -> None:
+def _follow(turns: InterleavedRunDetector, record: Record, line: int, event: ParsedEvent) -> None:
     """Follow the writers of step records."""
-    if said.type is EventType.STEP and said.step is not None and not said.rank:
-        turns.take(line, said.step, " ".join(f"{key}={value}" for key, value in record.items()))
-    elif said.type in (EventType.START, EventType.RESUME, EventType.RESTORE, *ENDS):
+    if event.type is EventType.STEP and event.step is not None and not event.rank:
+        turns.take(line, event.step, " ".join(f"{key}={value}" for key, value in record.items()))
+    elif event.type in (EventType.START, EventType.RESUME, EventType.RESTORE, *ENDS):
         turns.restart()
 
 
@@ -445,50 +445,50 @@ def meaning(
 
     time: its format. line: text that may contain it; empty if none. Raises BadFieldError.
     """
-    said = ParsedEvent(declared.name, rule.event, edge=_EDGES[rule.edge], begins=rule.begins, once=rule.once)
-    said.label, said.rank = rule.label or fields.get("label", ""), fields.get("rank", "")
+    event = ParsedEvent(declared.name, rule.event, edge=_EDGES[rule.edge], begins=rule.begins, once=rule.once)
+    event.label, event.rank = rule.label or fields.get("label", ""), fields.get("rank", "")
     if isinstance(declared.job, str):
-        said.job = fields.get("job", "") or declared.job
+        event.job = fields.get("job", "") or declared.job
     else:
-        said.job = fields.get(declared.job.field or "job", "")
-    said.running = _running(rule, fields)
+        event.job = fields.get(declared.job.field or "job", "")
+    event.running = _running(rule, fields)
     if "step" in fields:
-        said.step = _step(declared, rule, fields, said.running)
-    elif rule.event is EventType.ALIVE and rule.edge == "end" and said.running is not None:
-        epoch, of = said.running.epoch, said.running.of
-        said.step = None if epoch is None or of is None else (epoch + 1) * of
-    said.epochs = _total(fields["epochs"]) if "epochs" in fields else None
-    said.total = _total_steps(said, fields) if said.type is EventType.STEP else None
+        event.step = _step(declared, rule, fields, event.running)
+    elif rule.event is EventType.ALIVE and rule.edge == "end" and event.running is not None:
+        epoch, of = event.running.epoch, event.running.of
+        event.step = None if epoch is None or of is None else (epoch + 1) * of
+    event.epochs = _total(fields["epochs"]) if "epochs" in fields else None
+    event.total = _total_steps(event, fields) if event.type is EventType.STEP else None
     if declared.steps == "start" and rule.event is EventType.STEP:
-        said.type = EventType.STEP_START
-    elif said.type is EventType.STEP and said.step == 0 and (said.running is None or said.running.of is None):
-        said.type, said.step, said.once, said.name = EventType.START, None, True, NO_STEP_YET
+        event.type = EventType.STEP_START
+    elif event.type is EventType.STEP and event.step == 0 and (event.running is None or event.running.of is None):
+        event.type, event.step, event.once, event.name = EventType.START, None, True, NO_STEP_YET
     if "each" in fields and not _is_of_some(rule):
-        said.step_time = _amount("each", fields, rule)
-    said.usual = rule.each is not None and rule.each.of == "usual"
-    said.since_line = rule.took is not None and rule.took.since is not None
-    said.detail = save_detail(None if rule.state is None else SaveState(rule.state))
+        event.step_time = _amount("each", fields, rule)
+    event.usual = rule.each is not None and rule.each.of == "usual"
+    event.since_line = rule.took is not None and rule.took.since is not None
+    event.detail = save_detail(None if rule.state is None else SaveState(rule.state))
     if "took" in fields:
-        said.took = _amount("took", fields, rule)
-    _look_inside(said, rule, fields, line)
-    said.signs = _signs(rule, fields)
-    said.at = _time("time", time, fields.get(time.field), line)
-    if said.at is not None and "end" in fields:
+        event.took = _amount("took", fields, rule)
+    _look_inside(event, rule, fields, line)
+    event.signs = _signs(rule, fields)
+    event.at = _time("time", time, fields.get(time.field), line)
+    if event.at is not None and "end" in fields:
         end = _time("end", time, fields["end"], "")
         assert end is not None
-        said.took, said.begins = max(end.ns - said.at.ns, 0), True
-    return said
+        event.took, event.begins = max(end.ns - event.at.ns, 0), True
+    return event
 
 
-def _look_inside(said: ParsedEvent, rule: DeclaredRule, fields: Mapping[str, str], line: str) -> None:
+def _look_inside(event: ParsedEvent, rule: DeclaredRule, fields: Mapping[str, str], line: str) -> None:
     """Set the phases inside steps, work and sizes from fields and the line."""
     if rule.phases or rule.phase_pattern is not None:
         found = [*_phases(rule, fields, line)]
-        said.phases = tuple(one for one in found if not isinstance(one, str))
-        said.bad_phases = tuple(one for one in found if isinstance(one, str))
-    said.metrics = {**_work(rule, fields), **_sizes(rule, fields)} if rule.work or rule.size else {}
-    if said.metrics and said.took:  # The time of its rates.
-        said.metrics[RATE_SECONDS] = said.took / NS_PER_SECOND
+        event.phases = tuple(one for one in found if not isinstance(one, str))
+        event.bad_phases = tuple(one for one in found if isinstance(one, str))
+    event.metrics = {**_work(rule, fields), **_sizes(rule, fields)} if rule.work or rule.size else {}
+    if event.metrics and event.took:  # The time of its rates.
+        event.metrics[RATE_SECONDS] = event.took / NS_PER_SECOND
 
 
 def _signs(rule: DeclaredRule, fields: Mapping[str, str]) -> tuple[RecoveryEventText, ...]:
@@ -501,11 +501,11 @@ def _signs(rule: DeclaredRule, fields: Mapping[str, str]) -> tuple[RecoveryEvent
         of = left + used
     timeout = found.get("timeout")
     waited = None if timeout is None else _phase_ns(timeout, 1.0)
-    said = sign(
+    event = sign(
         RecoveryPhase[rule.point.upper()], host=fields.get("host", ""), rank=fields.get("rank"), by=rule.by,
         left=left, of=of, used=used, timeout_ns=waited, allocation=found.get("allocation"),
     )  # fmt: skip
-    return (said,)
+    return (event,)
 
 
 def _phases(rule: DeclaredRule, fields: Mapping[str, str], line: str) -> Iterator[PhaseTime | str]:
@@ -610,12 +610,12 @@ def _step(declared: Declared, rule: DeclaredRule, fields: Mapping[str, str], run
     return step
 
 
-def _total_steps(said: ParsedEvent, fields: Mapping[str, str]) -> int | None:
+def _total_steps(event: ParsedEvent, fields: Mapping[str, str]) -> int | None:
     """Return the total number of steps of the training, if a line contains it."""
-    epoch, of = (None, None) if said.running is None else (said.running.epoch, said.running.of)
+    epoch, of = (None, None) if event.running is None else (event.running.epoch, event.running.of)
     if (epoch, of) == (None, None):
         return _total(fields["total"]) if "total" in fields else None
-    return None if epoch is None or of is None or said.epochs is None else of * said.epochs
+    return None if epoch is None or of is None or event.epochs is None else of * event.epochs
 
 
 def _total(text: str) -> int | None:

@@ -111,13 +111,13 @@ def _set_story_times(
 def _fix_untimed_ends(log_lines: Sequence[LogLine], instants: Sequence[int | None]) -> None:
     """Move an end without timestamp to the time of the last line before it in any stream, if it is earlier than that or
     later than the next timed line."""
-    behind: list[int | None] = [None] * len(log_lines)
+    after: list[int | None] = [None] * len(log_lines)
     following: int | None = None
     for at in range(len(log_lines) - 1, -1, -1):
         following = following if instants[at] is None else instants[at]
-        behind[at] = following
+        after[at] = following
     last: int | None = None
-    for log_line, ns, latest in zip(log_lines, instants, behind, strict=True):
+    for log_line, ns, latest in zip(log_lines, instants, after, strict=True):
         last = (
             ns
             if ns is not None
@@ -199,26 +199,26 @@ def _lengths(
         latest = ("", -1)
         strides = _strides([log_lines[at] for at in rows])
         for at in rows:
-            log_line, said = log_lines[at], log_lines[at].event
-            if said is None or not said.counted:
+            log_line, event = log_lines[at], log_lines[at].event
+            if event is None or not event.counted:
                 continue
-            if said.type is not EventType.STEP or said.step is None:
-                lengths[at] = said.took or 0
+            if event.type is not EventType.STEP or event.step is None:
+                lengths[at] = event.took or 0
                 continue
-            last = before.get(said.format)
-            before[said.format] = said.step if log_line.inner is None else log_line.inner.last
-            told_before, latest = latest, (said.format, said.step)
-            if told_before[1] == said.step and told_before[0] != said.format:
+            last = before.get(event.format)
+            before[event.format] = event.step if log_line.inner is None else log_line.inner.last
+            told_before, latest = latest, (event.format, event.step)
+            if told_before[1] == event.step and told_before[0] != event.format:
                 continue  # Two programs print the same step in different formats.
-            if said.took is not None:
-                lengths[at] = said.took
+            if event.took is not None:
+                lengths[at] = event.took
                 continue
-            stride = strides[said.format]
-            steps = said.step - last if last is not None and said.step > last else min(stride, max(said.step, 1))
+            stride = strides[event.format]
+            steps = event.step - last if last is not None and event.step > last else min(stride, max(event.step, 1))
             if steps > 2 * stride:
                 missing += [log_line.line] * (instants[at] is None)
                 steps = 2 * stride
-            lengths[at] = steps * (said.step_time or 0)
+            lengths[at] = steps * (event.step_time or 0)
             if _is_untimed(log_line):
                 untimed[at] = steps
         _spread(untimed, rows, instants, lengths)
@@ -227,10 +227,10 @@ def _lengths(
 
 def _is_untimed(log_line: LogLine) -> bool:
     """Return True for a step record with neither a timestamp nor a step time, whose steps take the usual time."""
-    said = log_line.event
-    if said is None or log_line.stamp is not None or said.at is not None:
+    event = log_line.event
+    if event is None or log_line.stamp is not None or event.at is not None:
         return False
-    return said.usual and not said.step_time and said.took is None
+    return event.usual and not event.step_time and event.took is None
 
 
 def _spread(untimed: dict[int, int], rows: Sequence[int], instants: Sequence[int | None], lengths: list[int]) -> None:
@@ -258,16 +258,16 @@ def _strides(log_lines: Sequence[LogLine]) -> dict[str, int]:
     ahead: defaultdict[str, Counter[int]] = defaultdict(Counter)
     before: dict[str, int] = {}
     for log_line in log_lines:
-        said = log_line.event
-        if said is None or said.type is not EventType.STEP or said.step is None:
+        event = log_line.event
+        if event is None or event.type is not EventType.STEP or event.step is None:
             continue
-        last = before.get(said.format)
-        before[said.format] = said.step
-        if last is not None and said.step > last:
-            ahead[said.format][said.step - last] += 1
+        last = before.get(event.format)
+        before[event.format] = event.step
+        if last is not None and event.step > last:
+            ahead[event.format][event.step - last] += 1
         if log_line.inner is not None:
-            ahead[said.format][log_line.inner.stride] += len(log_line.inner)
-            before[said.format] = log_line.inner.last
+            ahead[event.format][log_line.inner.stride] += len(log_line.inner)
+            before[event.format] = log_line.inner.last
     return {name: _lower_median(ahead[name]) if ahead[name] else 1 for name in before}
 
 
@@ -355,12 +355,12 @@ class _Stream:
         return next(starts, len(rows))
 
     def _is_start(self, at: int) -> bool:
-        said = self._marks[at].event
-        return said is not None and said.type is EventType.START
+        event = self._marks[at].event
+        return event is not None and event.type is EventType.START
 
     def _is_step(self, at: int) -> bool:
-        said = self._marks[at].event
-        return said is not None and said.type is EventType.STEP
+        event = self._marks[at].event
+        return event is not None and event.type is EventType.STEP
 
     def _is_whole(self, at: int) -> bool:
         stamp = self._marks[at].stamp
@@ -408,16 +408,16 @@ def begun_again(log_lines: Sequence[LogLine]) -> tuple[int, ...]:
     again: list[int] = []
     before: dict[tuple[str, str], int | None] = {}
     for log_line in log_lines:
-        said = log_line.event
+        event = log_line.event
         # `by_elapsed` appends these after all others.
-        if said is None or (said.type is EventType.START and log_line.odd):
+        if event is None or (event.type is EventType.START and log_line.odd):
             continue
-        stream = said.format, log_line.stream
+        stream = event.format, log_line.stream
         last = before.get(stream)
-        if said.type is EventType.STEP and said.step is not None:
-            again += [log_line.line] * (last is not None and said.step < last)
-            before[stream] = said.step
-        elif said.type is EventType.START and last is not None:
+        if event.type is EventType.STEP and event.step is not None:
+            again += [log_line.line] * (last is not None and event.step < last)
+            before[stream] = event.step
+        elif event.type is EventType.START and last is not None:
             again.append(log_line.line)
             before[stream] = None
     return tuple(again)

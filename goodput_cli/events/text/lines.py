@@ -76,11 +76,11 @@ class Lines:
             ends = np.append(ends, len(data))
         self.start = np.zeros(len(ends), dtype=np.int64)
         self.start[1:] = ends[:-1] + 1
-        behind = text_after_bars(data, self._bytes, self.start)
-        if len(behind):
+        after = text_after_bars(data, self._bytes, self.start)
+        if len(after):
             returns = True
-            self.start = merged(self.start, behind)
-            ends = merged(ends, behind)
+            self.start = merged(self.start, after)
+            ends = merged(ends, after)
         self.end: I64 = ends
         self.number = np.arange(len(ends), dtype=np.int64)
         """Number of line ends before each line."""
@@ -92,7 +92,7 @@ class Lines:
         """First line that no line end separates from each."""
         self.has_returns = returns
         self.overwritten: Mask = self._overwritten() if returns else np.zeros(len(ends), dtype=np.bool_)
-        self.overwritten[np.searchsorted(ends, behind)] = False
+        self.overwritten[np.searchsorted(ends, after)] = False
         """True for each line replaced by a later one that is not blank."""
 
     def _overwritten(self) -> Mask:

@@ -97,8 +97,8 @@ def contradictions(
     ]
     begun = set(map(steps.following, starts))
     for rule, read in by_rule.items():
-        beside = proof.added(one for other, one in lengths.items() if other != rule)
-        wrong = _of_rule(made, rule, read, guess, steps, beside, begun)
+        others = proof.added(one for other, one in lengths.items() if other != rule)
+        wrong = _of_rule(made, rule, read, guess, steps, others, begun)
         found += [] if wrong is None else [(rule, wrong)]
     yield from found
     if whole is not None and not found:
@@ -153,14 +153,14 @@ def _of_rule(
     read: _Read,
     guess: StepGuess,
     steps: Steps,
-    beside: dict[int, float],
+    others: dict[int, float],
     begun: Collection[int],
 ) -> Contradiction | None:
     """Return the contradiction of a rule other than that of the steps. begun: records after start lines."""
     event = made.declared.rule[number].event
     phase = _phase(made, number, read)
     if phase is not None:
-        wrong = proof.phase_contradiction(phase, _TOOK, steps, beside)
+        wrong = proof.phase_contradiction(phase, _TOOK, steps, others)
         return None if wrong is None or wrong.test == "F0" else wrong
     if event is EventType.START:
         return proof.start_contradiction(read.group(lambda _: None, ""), steps, named=True)

@@ -270,9 +270,9 @@ def _is_of_one_stage(guess: StepGuess, _: Steps, log: Log) -> Contradiction | No
         texts = column.texts
         changes = [at for at, (a, b) in enumerate(pairwise(texts), 1) if a != b]
         if changes == falls and number(texts[0]) is None and not OF_A_PROCESS.search(column.name):
-            before, behind = (texts[at][:80] for at in (falls[0] - 1, falls[0]))
+            before, after = (texts[at][:80] for at in (falls[0] - 1, falls[0]))
             said = (
-                f"steps start again where `{column.name}` changes from {before} to {behind}: these are separate "
+                f"steps start again where `{column.name}` changes from {before} to {after}: these are separate "
                 f"stages or runs, not restarts; to read one, write `where = {{ {column.name} = {quoted(before)} }}`"
             )
             return Contradiction("S1", said, guess.group.entry(falls[0]).where)
@@ -360,46 +360,46 @@ def start_contradiction(
     living: records before which the process continued. named: True if the words are about a start; other lines must be
     only where steps fall.
     """
-    behind, falls = steps.after(group), frozenset(steps.falls)
+    after, falls = steps.after(group), frozenset(steps.falls)
     edges = falls | {0, len(steps)}
-    for row, at in enumerate(behind):
+    for row, at in enumerate(after):
         if not (steps.passages[at] if named else at in edges or steps.ended[at]):
             return Contradiction("A1", "a start line is between two steps of one process", group.entry(row).where)
-    between = [at for at in behind if at not in edges and not steps.ended[at]]
-    if between and (_numbers_epochs(group, behind) or len(steps.epochs & set(between)) == len(set(between)) > 1):
+    between = [at for at in after if at not in edges and not steps.ended[at]]
+    if between and (_numbers_epochs(group, after) or len(steps.epochs & set(between)) == len(set(between)) > 1):
         return Contradiction("A1", "it appears at the start of epochs", steps.where(between[0]))
-    missing = sorted(falls.difference(behind, living))
+    missing = sorted(falls.difference(after, living))
     first, (stride, _) = int(steps.done[0]), steps.stride
     is_cut = named and first > 2 * stride
-    if missing or (0 not in behind and len(set(behind)) > 1 and not is_cut):
+    if missing or (0 not in after and len(set(after)) > 1 and not is_cut):
         at = missing[0] if missing else 0
         return Contradiction("A1", "steps go back without such a line", steps.where(at))
     alone = not falls and len(group) == 1 and first <= 2 * stride
-    if not named and len(set(behind)) < 2 and not alone:
+    if not named and len(set(after)) < 2 and not alone:
         return Contradiction("A2", "nothing identifies it as a start", group.first.where)
     return None
 
 
-def _numbers_epochs(group: Group, behind: Sequence[int]) -> bool:
+def _numbers_epochs(group: Group, after: Sequence[int]) -> bool:
     """Return True if lines contain different epochs."""
-    return any(EPOCH.search(one.name) and len(set(one.texts)) > 1 for one in group.columns) and len(set(behind)) > 1
+    return any(EPOCH.search(one.name) and len(set(one.texts)) > 1 for one in group.columns) and len(set(after)) > 1
 
 
 def repeats_at_once(group: Group, steps: Steps) -> bool:
     """Return True if start lines are repeated without a step, an end or a minute in between, as by ranks."""
-    behind, places = np.array(steps.after(group)), group.places
+    after, places = np.array(steps.after(group)), group.places
     ended = np.searchsorted(steps.ends, places[1:]) > np.searchsorted(steps.ends, places[:-1], side="right")
     untimed = (group.ns[:-1] == NO_TIME) | (group.ns[1:] == NO_TIME)
     soon = untimed | (group.ns[1:] - group.ns[:-1] < _AT_ONCE * _S)
-    return bool(((behind[1:] == behind[:-1]) & ~ended & soon).any())
+    return bool(((after[1:] == after[:-1]) & ~ended & soon).any())
 
 
 def resume_number(group: Group, steps: Steps, guess: StepGuess) -> tuple[int, int] | Contradiction:
     """R1: return the column from which the next record follows, and its offset; otherwise the reason why there is
     none."""
-    behind = np.array(steps.after(group))
-    inside = behind < len(steps)
-    done = steps.done[behind[inside]]
+    after = np.array(steps.after(group))
+    inside = after < len(steps)
+    done = steps.done[after[inside]]
     for at, column in sorted(enumerate(group.columns), key=lambda pair: pair[1].joined):
         other = column.unit is not None or names_no_step(column.name)
         other = other or (not guess.is_epoch and EPOCH.search(column.name) is not None)
@@ -426,14 +426,14 @@ def save_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
 def summary_number(group: Group, steps: Steps, guess: StepGuess) -> int | None:
     """Return the column of other lines with the name of the step whose values are above the record before each line and
     not above the one after it; None if there is none."""
-    behind = np.array(steps.after(group))
-    inside = (behind < len(steps)) & ~np.isin(behind, steps.falls)
+    after = np.array(steps.after(group))
+    inside = (after < len(steps)) & ~np.isin(after, steps.falls)
     for at, column in enumerate(group.columns):
         if column.joined or not f" {column.name}".endswith(f" {guess.name}") or column.whole is None:
             continue
         done = column.whole + guess.index
-        above = behind.all() and (steps.done[behind - 1] < done).all()
-        if above and (done[inside] < steps.done[behind[inside]]).all():
+        above = after.all() and (steps.done[after - 1] < done).all()
+        if above and (done[inside] < steps.done[after[inside]]).all():
             return at
     return None
 
@@ -480,16 +480,16 @@ def phase_contradiction(
     """F1 for a phase with a duration, F2 without: it is in gaps and fits them. beside: seconds of other phases in the
     gap before a record."""
     word = {"eval": "evaluations"}.get(phase.event, f"{phase.event}s")
-    behind, group = steps.after(phase.group), phase.group
+    after, group = steps.after(phase.group), phase.group
     if phase.event in ("init", "prep"):
-        inside = next((row for row, at in enumerate(behind) if not steps.passages[at]), None)
+        inside = next((row for row, at in enumerate(after) if not steps.passages[at]), None)
         where = "" if inside is None else group.entry(inside).where
         return Contradiction("F1", "preparations: some are between steps", where) if where else None
     by_gap: defaultdict[int, float] = defaultdict(float)
     rows: dict[int, int] = {}
     fits_behind = True
     lengths = np.zeros(len(group)) if took is None else in_seconds(group.columns[took[0]].numbers, took[1])
-    for row, (length, ns, at) in enumerate(zip(lengths.tolist(), group.ns.tolist(), behind, strict=True)):
+    for row, (length, ns, at) in enumerate(zip(lengths.tolist(), group.ns.tolist(), after, strict=True)):
         if at < len(steps) and not math.isnan(steps.gaps[at]):
             by_gap[at] += length
             rows.setdefault(at, row)
@@ -500,7 +500,7 @@ def phase_contradiction(
         said = f"{word}: they take as long as the steps before them and may include these"
         return Contradiction("F1", said, group.first.where)
     if not by_gap:
-        if fits_behind and any(behind) and (took is not None or steps.usual is None):
+        if fits_behind and any(after) and (took is not None or steps.usual is None):
             return None
         return Contradiction("F0", f"{word}: none is between two steps", group.first.where)
     unfit = [
@@ -517,13 +517,13 @@ def phase_contradiction(
 
 def has_others_before(group: Group, steps: Steps, log: Log) -> bool:
     """Return True if most save lines follow a timed line about something else, which follows the previous record."""
-    entries, behind = log.entries, np.array(steps.after(group))
+    entries, after = log.entries, np.array(steps.after(group))
     seen = np.flatnonzero(entries.timed | np.isin(entries.places, steps.read))
     last = np.searchsorted(seen, group.rows) - 1
-    known = (behind > 0) & (last >= 0)
+    known = (after > 0) & (last >= 0)
     other = seen[last[known]]
     is_save = np.array([reports_save(one.about) for one in log.groups] + [False])
-    apart = (entries.places[other] > steps.places[behind[known] - 1]) & ~is_save[log.wordings[other]]
+    apart = (entries.places[other] > steps.places[after[known] - 1]) & ~is_save[log.wordings[other]]
     return bool(len(apart)) and bool(apart.mean() > _MOSTLY)
 
 

@@ -24,15 +24,15 @@ def template(group: Group, names: Mapping[int, str], more: int = 0) -> str:
         return _safe(_phrase(example, tokens))
     last = max(names)
     parts: list[str] = []
-    behind = -1
+    after = -1
     for begin, end in _words(example.text, example.begin):
-        if behind >= more:
+        if after >= more:
             break
         inside = [(at, one) for at, one in enumerate(tokens) if one.start() < end and begin < one.end()]
         parts.append(_word(example.text, begin, end, inside, names, last if not more else len(tokens)))
-        behind += behind >= 0
+        after += after >= 0
         if any(at == last for at, _ in inside):
-            behind = 0
+            after = 0
             if not more:
                 parts += _unit_after(example.text, end)
     return _safe(_joined(parts))

@@ -217,7 +217,7 @@ class _Story:
 
 def _converted(log_line: LogLine, counted: set[tuple[str, int]] | None, story: _Story) -> Iterator[LogLine]:
     """Yield the log lines that a line becomes. counted: the bars of training; None if another format counts."""
-    bar, said = bar_of(log_line), log_line.event
+    bar, event = bar_of(log_line), log_line.event
     if counted is None:
         yield from _clocks_of([log_line])
     elif bar is not None:
@@ -226,14 +226,14 @@ def _converted(log_line: LogLine, counted: set[tuple[str, int]] | None, story: _
         story.header = header
         yield from _clocks_of([log_line])
     else:
-        if said is not None and said.format == NAME and said.type is EventType.EVAL:
-            story.evaluated += said.took or 0
-        story.started |= said is not None and said.type is EventType.START
-        loads = said is not None and said.type in (EventType.RESTORE, EventType.RESUME)
+        if event is not None and event.format == NAME and event.type is EventType.EVAL:
+            story.evaluated += event.took or 0
+        story.started |= event is not None and event.type is EventType.START
+        loads = event is not None and event.type in (EventType.RESTORE, EventType.RESUME)
         story.restored |= loads
         # Other programs may count from 0 in checkpoint names: the bar shows where its process continues.
-        is_named = loads and said is not None and said.format != NAME and said.step is not None
-        yield replace(log_line, event=replace(said, step=None)) if is_named and said is not None else log_line
+        is_named = loads and event is not None and event.format != NAME and event.step is not None
+        yield replace(log_line, event=replace(event, step=None)) if is_named and event is not None else log_line
 
 
 def _count_epochs(bar: Bar, story: _Story, *, new: bool) -> None:

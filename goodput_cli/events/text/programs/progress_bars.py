@@ -148,39 +148,39 @@ def is_bar_rule(rule: LineRule) -> bool:
 
 
 def bar_of(log_line: LogLine) -> Bar | None:
-    said = log_line.event
-    return said.detail[0][1] if said is not None and said.format == NAME and said.name == "bar" else None
+    event = log_line.event
+    return event.detail[0][1] if event is not None and event.format == NAME and event.name == "bar" else None
 
 
 def header_of(log_line: LogLine) -> int | None:
     """Return the epoch that a line announces; None for other lines."""
-    said = log_line.event
+    event = log_line.event
     found: int | None = None
-    if said is not None and said.format == NAME and said.name == _HEADER:
-        found = said.detail[0][1]
+    if event is not None and event.format == NAME and event.name == _HEADER:
+        found = event.detail[0][1]
     return found
 
 
 _EPOCH_OF_TRAINER = re.compile(r"'epoch': '?(\d+(?:\.\d+)?)")
 
 
-def counted_step(said: ParsedEvent) -> int | None:
+def counted_step(event: ParsedEvent) -> int | None:
     """Return the step in a line, including bars; None if it has none. For the Trainer's lines with a loss, which
     contain no step, return the epoch in millionths."""
-    if said.type is EventType.STEP:
-        return said.step
-    if said.format != NAME or said.name == _HEADER:
+    if event.type is EventType.STEP:
+        return event.step
+    if event.format != NAME or event.name == _HEADER:
         return None
-    bar_or_epoch = said.detail[0][1] if said.detail else None
+    bar_or_epoch = event.detail[0][1] if event.detail else None
     found: int | None = bar_or_epoch.done if isinstance(bar_or_epoch, Bar) else bar_or_epoch
     return found
 
 
-def counted_bar(said: ParsedEvent) -> tuple[str, int | None, int] | None:
+def counted_bar(event: ParsedEvent) -> tuple[str, int | None, int] | None:
     """Return name, epoch and total of the bar in a line; None if there is none."""
-    if said.format != NAME or said.name != "bar":
+    if event.format != NAME or event.name != "bar":
         return None
-    return said.detail[0][1].name, said.detail[0][1].epoch, said.detail[0][1].total
+    return event.detail[0][1].name, event.detail[0][1].epoch, event.detail[0][1].total
 
 
 @dataclass
