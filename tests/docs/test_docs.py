@@ -321,5 +321,7 @@ def test_files_named_in_documents_exist(path: Path) -> None:
 def test_documents_are_readable_as_plain_text(path: Path) -> None:
     """Tables and generated parts may be wide; prose may not."""
     for number, line in enumerate(read(path).splitlines(), 1):
-        assert len(line) <= LONGEST_LINE or line.startswith(("|", "Environment: ")), f"{path.name}:{number}"
+        assert len(line) <= LONGEST_LINE or line.startswith(("|", "Environment: ", "read by: ")), (
+            f"{path.name}:{number}"
+        )
         assert "\t" not in line, f"{path.name}:{number}"

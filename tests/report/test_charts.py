@@ -17,6 +17,7 @@ from altair.vegalite.v6.schema.core import load_schema
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.picture import NUMBERED, WORST, picture_of
 from goodput_cli.cli.main import run
+from goodput_cli.report.html import drawing_process
 from goodput_cli.report.html.charts import main_chart
 from goodput_cli.report.html.columns import DISRUPTIONS, _labels, _worst_labels, chart_columns
 from goodput_cli.report.html.drawing import drawn, field, finished, marks, shortened, texts
@@ -57,6 +58,7 @@ def test_charts_agree_with_the_schema_of_vega_lite(
         return "<svg></svg>"
 
     monkeypatch.setattr(vl_convert, "vegalite_to_svg", draw)
+    monkeypatch.setattr(drawing_process, "_drawn", vars(drawing_process)["_drawn"].__wrapped__)
     words, charts = COMMANDS[command]
     assert run([*words, "-q", "-o", str(tmp_path / "page.html")]) == 0
     assert len(made) == charts
