@@ -11,8 +11,8 @@ import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.events.text.calm_bars import FIELDS, MOST_DIGITS, plain_bar
-from goodput_cli.events.text.line_shapes import MASK, LineShapes
-from goodput_cli.events.text.lines import LineRules, Lines
+from goodput_cli.events.text.line_shapes import LineShapes
+from goodput_cli.events.text.lines import MASK, LineRules, Lines
 from goodput_cli.events.text.step_columns import number_in
 from goodput_cli.events.text.templates import LineReader
 

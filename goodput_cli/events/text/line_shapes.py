@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from goodput_cli.arrays import I64, Characters, Mask
-from goodput_cli.events.text.lines import Lines
+from goodput_cli.events.text.lines import MASK, Lines
 
 FEWEST = 4
 """Fewer lines of one length are read one by one."""
@@ -19,7 +19,6 @@ _SAMPLES = 3
 """Number of lines of one length that are tested to find a relevant one."""
 _LONGEST = 1024
 _MOST = 8192
-MASK = bytes.maketrans(b"123456789", b"000000000")
 
 
 class Shape(Protocol):

@@ -30,7 +30,7 @@ _BAR_BEFORE = re.compile(rb"\[\d[\d:]*<[^\[\]\r\n]*(?:it/s|s/it)[^\[\]\r\n]*\]\Z
 """Time, rate and other values of a progress bar, up to the closing bracket."""
 _LONGEST_RATE = 512
 """Maximum length of these values."""
-_MASK = bytes.maketrans(b"123456789", b"000000000")
+MASK = bytes.maketrans(b"123456789", b"000000000")
 _PRIME = np.uint64(0x100000001B3)
 _COLLECTED, _NAMED, _DATE = 20, 64, 10
 """Minimum length of a collector's timestamp, and number of prefix characters that are compared."""
@@ -146,7 +146,7 @@ class Lines:
     @cached_property
     def masked(self) -> bytes:
         """Return the block with each digit replaced by 0."""
-        return self._data.translate(_MASK)
+        return self._data.translate(MASK)
 
     @property
     def data(self) -> bytes:

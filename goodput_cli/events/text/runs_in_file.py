@@ -97,8 +97,6 @@ def _runs(log_lines: Sequence[LogLine]) -> Sequence[_Run]:
         if (one.format, log_line.stream) == writer and one.type is EventType.STEP and one.step is not None:
             if run.last is not None and run.first is not None and not loaded and one.step <= run.first:
                 runs.append(_Run())
-            else:
-                _move(started, run)
             loaded = False
             _move(started, runs[-1])
             runs[-1].add(log_line)

@@ -15,9 +15,9 @@ import numpy as np
 from goodput_cli.arrays import F64, I64, Characters, Mask
 from goodput_cli.events.text.date_positions import DatePosition, minute_of
 from goodput_cli.events.text.digit_values import masked
-from goodput_cli.events.text.line_shapes import MASK, LineShapes
+from goodput_cli.events.text.line_shapes import LineShapes
 from goodput_cli.events.text.line_timestamps import TimestampError, Zone
-from goodput_cli.events.text.lines import LineRules, Lines
+from goodput_cli.events.text.lines import MASK, LineRules, Lines
 from goodput_cli.events.text.log_lines import LONGEST_SECONDS, BadValueError, EventType, ParsedEvent, Running, changed
 from goodput_cli.events.text.templates import Fields, LineReader, Template, TextMatch
 from goodput_cli.events.values import us_column

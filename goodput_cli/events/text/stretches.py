@@ -17,7 +17,8 @@ from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.text.line_timestamps import Zone
 from goodput_cli.events.text.log_lines import ENDS, LogLine, Stretch
 from goodput_cli.events.text.step_columns import Records
-from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_MINUTE, NS_PER_SECOND
+from goodput_cli.events.timestamps import QUARTER_NS
+from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
 EDGE = 3
 """Number of records at each end of a stretch that are log lines."""
@@ -153,15 +154,12 @@ def _offset(inner: Stretch, known: dict[int, int], local: Callable[[int], int]) 
     """Return how far (ns) the timestamps of a stretch are ahead of UTC; None if that changes."""
     if inner.zone is Zone.EXACT:
         return 0
-    quarters = range(int(inner.ns[0]) // _QUARTER - 1, int(inner.ns[-1]) // _QUARTER + 2)
+    quarters = range(int(inner.ns[0]) // QUARTER_NS - 1, int(inner.ns[-1]) // QUARTER_NS + 2)
     for quarter in quarters:
         if quarter not in known:
-            known[quarter] = quarter * _QUARTER - local(quarter * _QUARTER)
+            known[quarter] = quarter * QUARTER_NS - local(quarter * QUARTER_NS)
     every = {known[quarter] for quarter in quarters}
     return every.pop() if len(every) == 1 else None
-
-
-_QUARTER = 15 * NS_PER_MINUTE
 
 
 def apart_in_time(log_lines: list[LogLine]) -> list[LogLine]:

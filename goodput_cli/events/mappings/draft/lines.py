@@ -139,11 +139,11 @@ class LinesCollector:
         begin = np.append(0, end[:-1] + 1)
         end = end - ((end > begin) & (view[end - 1] == _RETURN))
         number = np.arange(first, first + fitting)
-        behind = text_after_bars(data[:size], view[:size], begin)
-        if len(behind):
-            starts = np.union1d(begin, behind)
+        after = text_after_bars(data[:size], view[:size], begin)
+        if len(after):
+            starts = np.union1d(begin, after)
             number = number[np.searchsorted(begin, starts, side="right") - 1]
-            begin, end = starts, np.union1d(end, behind)
+            begin, end = starts, np.union1d(end, after)
         code = np.full(len(begin), self._sources.setdefault(source, len(self._sources)), dtype=np.int64)
         self._columns.append((begin + self._size, end + self._size, code, number))
         self._pieces.append(data[:size])

@@ -21,13 +21,13 @@ from goodput_cli.events.mappings.draft.words import plain
 from goodput_cli.events.text.date_positions import find_date, minute_of
 from goodput_cli.events.text.digit_values import has_digits
 from goodput_cli.events.text.line_timestamps import PlainLine, Timestamp, Zone, strip_prefixes, with_days, with_years
+from goodput_cli.events.text.lines import MASK
 from goodput_cli.events.text.templates import prefix_length
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 LONGEST = 600
 """Maximum number of characters read from a text."""
 _MOST_TEMPLATES = 8192
-_MASK = bytes.maketrans(b"123456789", b"0" * 9)
 _COLLECTED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(?P<fraction>\d{1,9}))?Z ", re.ASCII)
 _COLORS = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 
@@ -195,7 +195,7 @@ class _Reader:
         found: list[int] = []
         for start, stop in blocks(len(texts.begin)):
             base = int(texts.begin[start])
-            masked = texts.data[base : int(texts.end[stop - 1])].translate(_MASK)
+            masked = texts.data[base : int(texts.end[stop - 1])].translate(MASK)
             places = zip(
                 (texts.begin[start:stop] - base).tolist(), (texts.end[start:stop] - base).tolist(), strict=True
             )
