@@ -15,8 +15,7 @@ from goodput_cli.events.event_files import BrokenFrameError, FileEvent, frames, 
 from goodput_cli.events.formats.base import ParsedPart, without_records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.line_timestamps import Timestamp, Zone
-from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.meaning import event_of
+from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, event_of
 from goodput_cli.events.values import MAX_SECONDS, counts_from_0, round_to_us
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.vocabulary.text import safe

@@ -44,6 +44,7 @@ from goodput_cli.events.schema import RATE_SECONDS, Edge, SaveState
 from goodput_cli.events.signs import RecoveryEventText, RecoveryPhase, UntimedRecoveryEvent
 from goodput_cli.events.text.causes import CauseRow
 from goodput_cli.events.text.collector import TextPart
+from goodput_cli.events.text.interleaved_runs import InterleavedRunDetector
 from goodput_cli.events.text.line_timestamps import Timestamp, TimestampError, Zone, strip_prefixes
 from goodput_cli.events.text.log_lines import (
     ENDS,
@@ -62,7 +63,6 @@ from goodput_cli.events.text.log_lines import (
     save_detail,
     whole,
 )
-from goodput_cli.events.text.meaning import InterleavedRunDetector
 from goodput_cli.events.text.sign_lines import rank_of, sign, signs_in
 from goodput_cli.events.text.step_columns import FieldColumns, StepColumns
 from goodput_cli.events.values import clock_seconds, number, round_to_us

@@ -39,8 +39,8 @@ from goodput_cli.events.text.kept_stretches import with_stretches
 from goodput_cli.events.text.line_timestamps import without_invented_fraction
 from goodput_cli.events.text.lines import OTHER_STEPS, UNREAD_STEPS
 from goodput_cli.events.text.living_processes import unnamed_epochs, with_untimed_restarts
-from goodput_cli.events.text.log_lines import EventType, LogLine
-from goodput_cli.events.text.meaning import event_of, formats_of, metrics_of
+from goodput_cli.events.text.log_lines import EventType, LogLine, event_of, formats_of
+from goodput_cli.events.text.metrics import metrics_of
 from goodput_cli.events.text.neighbor_files import (
     completed,
     has_died_after,

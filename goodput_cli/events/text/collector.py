@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from goodput_cli.events.evidence import UntimedEvidence
     from goodput_cli.events.signs import CycleFile, RecordedRecoveryEvent, UntimedRecoveryEvent
     from goodput_cli.events.text.evidence_lines import EntryObserver
+    from goodput_cli.events.text.interleaved_runs import Interleaved, InterleavedRunDetector
     from goodput_cli.events.text.log_lines import LogLine
-    from goodput_cli.events.text.meaning import Interleaved, InterleavedRunDetector
     from goodput_cli.events.text.traces import ProcessKey, TracedProcess
 
 

@@ -17,8 +17,7 @@ from goodput_cli.events.inside import (
     RankSteps,
     few_names,
 )
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.meaning import event_of
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, event_of
 from goodput_cli.vocabulary.text import safe
 
 _FAR = 2

@@ -12,8 +12,7 @@ import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.events.schema import NEXT_EPOCH, UNTIMED_RESTART, Edge
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.meaning import event_of
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, event_of
 from goodput_cli.events.text.stretches import last_of, steps_and_ends
 
 _FEW_RECORDS, _USUAL_TIME = 4, 1.1

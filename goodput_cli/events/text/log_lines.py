@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -417,3 +417,18 @@ def _compile_any(literals: frozenset[str], others: tuple[str, ...]) -> Any:
     options.max_mem = _MOST_STATES
     ordered = map(re.escape, sorted(literals, key=lambda one: (-len(one), one)))
     return re2.compile("|".join((*ordered, *others)).encode(), options)
+
+
+def event_of(log_line: LogLine) -> ParsedEvent:
+    """Return the event of a log line that has one."""
+    assert log_line.event is not None
+    return log_line.event
+
+
+def formats_of(log_lines: Sequence[LogLine]) -> frozenset[str]:
+    """Return the formats of log lines."""
+    return frozenset(one.format for one in (log_line.event for log_line in log_lines) if one is not None)
+
+
+BEYOND_ALL = 2**62
+"""Value larger than any time or step."""

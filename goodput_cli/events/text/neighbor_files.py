@@ -19,8 +19,7 @@ from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.folders import launch_of, stem_of
 from goodput_cli.events.text.jobs import reading_folder
 from goodput_cli.events.text.line_timestamps import Timestamp, Zone, with_year, year_of
-from goodput_cli.events.text.log_lines import ENDS, NO_STEP_YET, EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.meaning import event_of, formats_of
+from goodput_cli.events.text.log_lines import ENDS, NO_STEP_YET, EventType, LogLine, ParsedEvent, event_of, formats_of
 from goodput_cli.events.text.programs import torchtitan
 from goodput_cli.events.text.programs.megatron import NAME as MEGATRON
 from goodput_cli.events.text.programs.progress_bars import NAME as BARS

@@ -12,8 +12,7 @@ from goodput_cli.events.text.allocation_clock import is_table
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.infer_times import FoundZone, InferredTimes, begun_again
 from goodput_cli.events.text.jobs import NamedJobs
-from goodput_cli.events.text.log_lines import EventType, LogLine
-from goodput_cli.events.text.meaning import event_of
+from goodput_cli.events.text.log_lines import EventType, LogLine, event_of
 from goodput_cli.events.text.programs import mllog
 from goodput_cli.events.text.programs.runs import GroupedRuns, silent_hosts
 from goodput_cli.events.text.to_rows import LEFT_OPEN

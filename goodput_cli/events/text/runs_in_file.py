@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from goodput_cli.events.schema import OWN_END
-from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.meaning import event_of
+from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, event_of
 from goodput_cli.events.text.programs.progress_bars import NAME as BARS
 from goodput_cli.events.text.stretches import count_of
 

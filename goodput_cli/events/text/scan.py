@@ -24,6 +24,7 @@ from goodput_cli.events.text.bar_columns import BarFinder, States
 from goodput_cli.events.text.calm_bars import CalmBars
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_contain_evidence
+from goodput_cli.events.text.interleaved_runs import REMEMBERED, Interleaved, InterleavedRunDetector, LineRun, loss_in
 from goodput_cli.events.text.line_timestamps import (
     PlainLine,
     Timestamp,
@@ -35,7 +36,6 @@ from goodput_cli.events.text.line_timestamps import (
 )
 from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, OTHER_STEPS, Hit, LineRules, Lines
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
-from goodput_cli.events.text.meaning import REMEMBERED, Interleaved, InterleavedRunDetector, LineRun, loss_in
 from goodput_cli.events.text.programs.progress_bars import NAME, counted_bar, counted_step, thinned
 from goodput_cli.events.text.sign_lines import signs_in
 from goodput_cli.events.text.step_columns import Records, StepFinder

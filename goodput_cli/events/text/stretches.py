@@ -15,7 +15,7 @@ import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.text.line_timestamps import Zone
-from goodput_cli.events.text.log_lines import ENDS, LogLine, Stretch
+from goodput_cli.events.text.log_lines import ENDS, LogLine, Stretch, event_of
 from goodput_cli.events.text.step_columns import Records
 from goodput_cli.events.timestamps import QUARTER_NS
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
@@ -226,3 +226,8 @@ def steps_and_ends(records: Sequence[LogLine]) -> tuple[I64, I64]:
 def count_of(log_lines: Sequence[LogLine]) -> int:
     """Return how many log lines there are, with the records of stretches."""
     return len(log_lines) + sum(len(one.inner) for one in log_lines if one.inner is not None)
+
+
+def last_record(log_line: LogLine) -> tuple[int, int | None]:
+    """Return the end of a record, or of the last one of the stretch that it begins, and its step."""
+    return (log_line.end, event_of(log_line).step) if log_line.inner is None else last_of(log_line)

@@ -48,9 +48,10 @@ from goodput_cli.events.text.log_lines import (
     LogLine,
     ParsedEvent,
     Stretch,
+    event_of,
     save_detail,
 )
-from goodput_cli.events.text.meaning import event_lines, event_of
+from goodput_cli.events.text.meaning import event_lines
 from goodput_cli.events.text.programs import launcher, megatron, megatron_process, mllog, nemo_rl
 from goodput_cli.events.text.runs_in_file import starts_of_saves
 from goodput_cli.events.text.stretches import apart_in_time

@@ -19,8 +19,7 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.schema import Kind
 from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text.jobs import reading_folder
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
-from goodput_cli.events.text.meaning import event_of
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, event_of
 from goodput_cli.sources.blocks import is_event_file
 
 _OF_TRACKERS = frozenset("runs tb tensorboard tb_logs tensorboard_logs lightning_logs logs events summaries".split())

@@ -8,8 +8,7 @@ from typing import Any
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import RAY, Output
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
-from goodput_cli.events.text.meaning import event_of
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, event_of
 from goodput_cli.events.text.views import are_same, recorded_steps, steps_of
 from goodput_cli.events.trackers import mlflow, tables, wandb
 from goodput_cli.events.trackers.runs import TrackedRun, with_marks

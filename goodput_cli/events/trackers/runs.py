@@ -13,8 +13,7 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.text.counted_steps import counted_steps
 from goodput_cli.events.text.line_timestamps import Timestamp, Zone
-from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, ParsedEvent
-from goodput_cli.events.text.meaning import event_of
+from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, ParsedEvent, event_of
 from goodput_cli.events.text.to_rows import meaning_of
 from goodput_cli.events.trackers.inside import phases_of, work_of
 from goodput_cli.events.values import counts_from_0

@@ -14,8 +14,16 @@ from typing import Any
 from goodput_cli.events.schema import Edge
 from goodput_cli.events.signs import RecoveryEventText, RecoveryPhase
 from goodput_cli.events.text.line_timestamps import Zone, read_dated, with_year, year_of
-from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, duration, pattern
-from goodput_cli.events.text.meaning import event_of
+from goodput_cli.events.text.log_lines import (
+    ENDS,
+    EventType,
+    LineRule,
+    LogLine,
+    ParsedEvent,
+    duration,
+    event_of,
+    pattern,
+)
 from goodput_cli.events.text.programs import mllog
 from goodput_cli.events.text.sign_lines import rank_of, sign
 from goodput_cli.vocabulary.when import NS_PER_SECOND

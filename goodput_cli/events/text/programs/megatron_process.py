@@ -8,8 +8,7 @@ from typing import Any
 
 from goodput_cli.events.inside import PhaseName
 from goodput_cli.events.schema import EVAL_LABEL, OWN_END, Edge, SaveState
-from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, changed, save_detail
-from goodput_cli.events.text.meaning import event_of
+from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, changed, event_of, save_detail
 from goodput_cli.events.text.programs.megatron import LEFT, NAME, phase_of
 from goodput_cli.events.text.stretches import last_of
 

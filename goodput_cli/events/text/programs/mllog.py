@@ -24,9 +24,9 @@ from goodput_cli.events.text.log_lines import (
     LineRule,
     LogLine,
     ParsedEvent,
+    event_of,
     pattern,
 )
-from goodput_cli.events.text.meaning import event_of
 from goodput_cli.events.values import MAX_SECONDS, number, round_to_us, whole_number
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 

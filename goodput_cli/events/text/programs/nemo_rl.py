@@ -11,8 +11,16 @@ from dataclasses import replace
 from typing import Any
 
 from goodput_cli.events.inside import PhaseName, PhaseTime
-from goodput_cli.events.text.log_lines import EventType, LineRule, LogLine, ParsedEvent, duration, pattern, whole
-from goodput_cli.events.text.meaning import event_of
+from goodput_cli.events.text.log_lines import (
+    EventType,
+    LineRule,
+    LogLine,
+    ParsedEvent,
+    duration,
+    event_of,
+    pattern,
+    whole,
+)
 
 NAME = "nemo-rl"
 _PHASES = {

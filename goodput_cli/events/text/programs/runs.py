@@ -13,8 +13,7 @@ from goodput_cli.events.formats.base import CONFIGS
 from goodput_cli.events.formats.base import RUNS as NAME
 from goodput_cli.events.schema import COUNTS_FROM_0, PROFILING
 from goodput_cli.events.text.entries import RUN_NAME, STEP_TIME
-from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, pattern
-from goodput_cli.events.text.meaning import event_of
+from goodput_cli.events.text.log_lines import ENDS, EventType, LineRule, LogLine, ParsedEvent, event_of, pattern
 from goodput_cli.events.values import counts_from_0
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 

@@ -1,0 +1,233 @@
+"""Time saves and evaluations without a duration: the gap between the step records around them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+from goodput_cli.arrays import F64
+from goodput_cli.events.schema import Edge
+from goodput_cli.events.text.log_lines import BEYOND_ALL, ENDS, EventType, LogLine, event_of
+from goodput_cli.events.text.stretches import last_record
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+_TOLERANCE = 100
+"""A gap is at least this fraction of the time of the steps after it."""
+_GAP_KINDS = (EventType.SAVE, EventType.EVAL)
+_ALL_BUT = 0.8
+"""At least this part of the usual time of steps is all of it."""
+_FAR_LONGER = 5
+"""Ratio to the usual step time from which a step hangs."""
+_FEW_PAIRS = 3
+
+
+def with_gaps(log_lines: Sequence[LogLine], shown: Iterable[LogLine] = ()) -> Iterator[LogLine]:
+    """Yield log lines, with untimed saves and evaluations extended to the gap between two records.
+
+    The gap is the time beyond step times between records that have them; for saves also the time beyond usual steps
+    between others, if nothing else is in it. log_lines: in order of time. shown: other timed lines.
+    """
+    marked = _MarkedGaps.of(log_lines, shown)
+    before: LogLine | None = None
+    waiting: list[LogLine] = []
+    claimed = False
+    for log_line in log_lines:
+        one = event_of(log_line)
+        if one.type in _GAP_KINDS and one.edge is Edge.POINT:
+            timed = log_line.end > log_line.time or bool(one.took)
+            claimed |= timed
+            if not timed:
+                waiting.append(log_line)
+                continue
+        elif one.type is EventType.STEP:
+            yield from _gap(before, log_line, waiting, claimed, marked)
+            before, waiting, claimed = log_line, [], False
+        elif one.type in (EventType.START, EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED):
+            yield from waiting
+            before, waiting, claimed = None, [], False
+        yield log_line
+    yield from waiting
+
+
+def _gap(
+    before: LogLine | None, behind: LogLine, waiting: Sequence[LogLine], claimed: bool, marked: _MarkedGaps
+) -> Iterator[LogLine]:
+    """Yield the log lines between two records: one kind takes the whole gap; of two kinds, a save takes it from its
+    timestamp on."""
+    kinds = {event_of(log_line).type for log_line in waiting}
+    gap = None if before is None else _gap_between(before, behind)
+    if before is not None and gap is None and len(kinds) == 1 and all(map(_is_mark, waiting)):
+        gap = marked.gap_between(before, behind)
+    if gap is None or claimed or not kinds:
+        yield from waiting
+        return
+    if len(kinds) == 1:
+        first, *rest = waiting
+        begin = gap[0]
+        if event_of(first).since_line:
+            begin = min(max(begin, marked.shown_before(first, before)), gap[1])
+    else:
+        first, *rest = sorted(waiting, key=lambda log_line: event_of(log_line).type is not EventType.SAVE)
+        begin = first.time if not first.odd and gap[0] <= first.time <= gap[1] else (gap[0] + gap[1]) // 2
+    yield replace(first, time=begin, end=gap[1])
+    yield from rest
+
+
+def _gap_between(before: LogLine, behind: LogLine) -> tuple[int, int] | None:
+    """Return [begin, end) of the time without training between two records, if the second one has a step time; None if
+    there is none."""
+    one, other = event_of(before), event_of(behind)
+    if other.step_time is None or one.step is None or other.step is None or other.step <= one.step:
+        return None
+    trained = (other.step - one.step) * other.step_time
+    begin, end = before.end, behind.end - trained
+    whole = any(log_line.stamp is not None and log_line.stamp.whole for log_line in (before, behind))
+    if end - begin <= trained // _TOLERANCE + (2 * NS_PER_SECOND if whole else 0):
+        return None
+    return begin, end
+
+
+class _MarkedGaps(NamedTuple):
+    """Gaps for saves without duration between records without step times."""
+
+    usual: float
+    """Usual step time (ns); 0 if unknown."""
+    beyond: float
+    """Median time (ns) of gaps with a mark beyond usual steps."""
+    shown: Sequence[tuple[int, int]] = ()
+    """Line and time (ns) of other lines, in order of lines."""
+
+    @classmethod
+    def of(cls, log_lines: Sequence[LogLine], shown: Iterable[LogLine] = ()) -> _MarkedGaps:
+        """Return those of log lines in order of time. shown: other lines with a time."""
+        times = sorted((one.line, one.time) for one in shown if one.stamp is not None)
+        usual = _usual_step(log_lines) if any(map(_is_mark, log_lines)) else None
+        if not usual or usual <= 0:
+            return cls(0, 0, times)
+        found: list[float] = []
+        before: LogLine | None = None
+        has_mark = False
+        for log_line in log_lines:
+            if _is_mark(log_line):
+                has_mark = True
+            elif event_of(log_line).type is EventType.STEP:
+                if has_mark and before is not None and (steps := _steps_between(before, log_line)):
+                    found.append(max(log_line.end - before.end - steps * usual, 0))
+                before, has_mark = log_line, False
+            elif event_of(log_line).type in (EventType.START, *ENDS):
+                before = None
+        return cls(usual, median(found) if found else 0, times)
+
+    def gap_between(self, before: LogLine, behind: LogLine) -> tuple[int, int] | None:
+        """Return [begin, end) of the gap of a mark between two records; None if there is none, or if it is far longer
+        than other gaps with a mark."""
+        steps = 0 if event_of(behind).step_time is not None else _steps_between(before, behind)
+        beyond = behind.end - before.end - steps * self.usual
+        if not steps or not self.usual or not self.usual / 2 < beyond <= _FAR_LONGER * self.beyond:
+            return None
+        return before.end, before.end + round(beyond)
+
+    def shown_before(self, mark: LogLine, record: LogLine | None) -> int:
+        """Return the time (ns) of the last line between a record and a mark; 0 without one."""
+        row = bisect_left(self.shown, (mark.line, 0)) - 1
+        return self.shown[row][1] if row >= 0 and record is not None and self.shown[row][0] > record.line else 0
+
+
+def _is_mark(log_line: LogLine) -> bool:
+    """Return True for a save known only as a point, or an evaluation without a timestamp; with one, it ends there."""
+    one = event_of(log_line)
+    has_place = one.type is EventType.SAVE or (one.type is EventType.EVAL and log_line.odd)
+    return has_place and one.edge is Edge.POINT and log_line.end == log_line.time and not one.took
+
+
+def _steps_between(before: LogLine, behind: LogLine) -> int:
+    first, last = event_of(before).step, event_of(behind).step
+    return 0 if first is None or last is None else min(max(last - first, 0), BEYOND_ALL)
+
+
+def with_ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
+    """Set the time of evaluations known only by their end and step: the time since the last record, or a save after it,
+    that training did not take; all of it if the next steps are trained after the evaluation. log_lines: in order of
+    time."""
+    usual = _usual_step(log_lines) if any(event_of(one).type is EventType.EVAL for one in log_lines) else None
+    record: LogLine | None = None
+    since = 0
+    for log_line, behind in zip(log_lines, _next_records(log_lines), strict=True):
+        one = event_of(log_line)
+        if one.type is EventType.STEP:
+            record, since = log_line, log_line.end
+        elif one.type in (EventType.START, *ENDS):
+            record = None
+        elif one.type is EventType.EVAL and one.edge is Edge.POINT and log_line.end == log_line.time and not one.took:
+            done = None if record is None else event_of(record).step
+            if done is not None and (took := _took_of_evaluation(log_line, since, done, usual)) is not None:
+                log_line = replace(log_line, event=replace(one, took=took))
+            elif log_line.time > since and _trains_after(log_line, record, behind, usual):
+                log_line = replace(log_line, event=replace(one, took=log_line.time - since))
+            since = log_line.time
+        elif one.type is not EventType.ALIVE:
+            since = max(since, log_line.end)
+        yield log_line
+
+
+def _next_records(log_lines: Sequence[LogLine]) -> list[LogLine | None]:
+    """Return the next record of a step after each log line; None if a process begins or ends before it."""
+    found: list[LogLine | None] = []
+    record: LogLine | None = None
+    for log_line in reversed(log_lines):
+        found.append(record)
+        if event_of(log_line).type is EventType.STEP:
+            record = log_line
+        elif event_of(log_line).type in (EventType.START, *ENDS):
+            record = None
+    return found[::-1]
+
+
+def _took_of_evaluation(evaluation: LogLine, since: int, done: int, usual: float | None) -> int | None:
+    """Return the time (ns) of an evaluation after the steps before it; None if it is at most half a step. done: step of
+    the last record."""
+    if usual is None:
+        return None
+    trained = min(max((event_of(evaluation).step or done) - done, 0), BEYOND_ALL) * usual
+    took = round(evaluation.time - since - trained)
+    return took if took > usual / 2 else None
+
+
+def _trains_after(mark: LogLine, before: LogLine | None, behind: LogLine | None, usual: float | None) -> bool:
+    """Return True if the steps between two records are trained after a mark: about their usual time passes there, or
+    most of the time if that is unknown."""
+    steps = 0 if before is None or behind is None else _steps_between(before, behind)
+    if before is None or behind is None or mark.odd or not steps:
+        return False
+    least = (behind.end - before.end) / 2 if usual is None else _ALL_BUT * steps * usual
+    return behind.end - mark.end > least
+
+
+def _usual_step(log_lines: Sequence[LogLine]) -> float | None:
+    """Return the usual step time (ns) without known events between records; None if there are too few."""
+    found: list[float] = []
+    inner: list[F64] = []
+    before: LogLine | None = None
+    other = 0
+    for log_line in log_lines:
+        one = event_of(log_line)
+        if one.type is EventType.STEP:
+            end, done = (0, None) if before is None else last_record(before)
+            took = 0 if before is None else log_line.end - end - other
+            if done is not None and one.step is not None and done < one.step and abs(took) < BEYOND_ALL:
+                found.append(took / min(one.step - done, BEYOND_ALL))
+            before, other = log_line, 0
+            if log_line.inner is not None:
+                inner.append(np.diff(log_line.inner.time, prepend=log_line.end) / log_line.inner.stride)
+        elif one.type is EventType.SAVE and (took := one.took or log_line.end - log_line.time):
+            other += took
+        elif one.type is not EventType.ALIVE:
+            before = None
+    if inner:
+        return float(np.median(np.concatenate([np.array(found), *inner])))
+    return median(found) if len(found) >= _FEW_PAIRS else None
