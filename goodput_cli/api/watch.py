@@ -26,6 +26,7 @@ from goodput_cli.api.options import (
     split,
     takes,
 )
+from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NeedsMapping, NotEnoughData, SourceError
 from goodput_cli.events.decode import Decoder
@@ -107,6 +108,7 @@ class WatchedLog:
         """Return True if the last look could not read a source."""
         return bool(self._failing)
 
+    @garbage_collection_paused()
     def log(self) -> EventLog:
         """Return all events so far, with their diagnostics."""
         log = self._decoder.finish()
@@ -125,6 +127,7 @@ class WatchedLog:
         for follower in (*self._once, *self._followers):
             follower.close()
 
+    @garbage_collection_paused()
     def _read(self, follower: Follower) -> None:
         """Decode new lines."""
         for batch in follower.look():

@@ -42,9 +42,10 @@ def metrics_of(job: str, log_lines: Sequence[LogLine]) -> list[Metric]:
 def _measured(inner: Stretch) -> Iterator[tuple[str, tuple[I64, I64, F64]]]:
     """Yield the metrics of the records of a stretch, each with its times, steps and values."""
     sizes = {} if not inner.event.total else {"total_steps": np.full(len(inner), float(inner.event.total))}
+    steps = inner.steps
     for name, values in {**sizes, **inner.metrics}.items():
         some = ~np.isnan(values)
-        yield name, (inner.time[some], inner.steps[some], values[some])
+        yield name, (inner.time, steps, values) if some.all() else (inner.time[some], steps[some], values[some])
 
 
 def _columns(rows: Sequence[tuple[int, int, float]], inner: Sequence[tuple[I64, I64, F64]]) -> tuple[I64, I64, F64]:
@@ -54,7 +55,16 @@ def _columns(rows: Sequence[tuple[int, int, float]], inner: Sequence[tuple[I64, 
     if not inner:
         return whole
     times, steps, values = (np.concatenate(columns) for columns in zip(whole, *inner, strict=True))
-    order = np.lexsort((values, steps, times))
+    order = np.argsort(times, kind="stable")  # Quick for few stretches, each in order.
+    if not _is_rising(times[order]):
+        order = np.lexsort((values, steps, times))
     columns = times[order], steps[order], values[order]
+    if _is_rising(columns[0]):
+        return columns
     first = np.append(True, np.any([one[1:] != one[:-1] for one in columns], axis=0))
     return columns[0][first], columns[1][first], columns[2][first]
+
+
+def _is_rising(times: I64) -> bool:
+    """Return True if no time occurs twice and none is after a later one."""
+    return bool((times[1:] > times[:-1]).all())

@@ -106,14 +106,14 @@ def add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[LogLin
         lines = sorted({log_line.line for log_line in events if not _is_possible(log_line)})
         output.notes.add("bad_value", "a time outside 1970 to 2255, or a step out of range; dropped", source, lines)
     rows: list[dict[str, int]] = []
-    stretches: list[tuple[int, dict[str, int | I64]]] = []
+    stretches: list[tuple[int, Stretch]] = []
     for log_line in kept:
         rows += _rows_of(log_line, output, name)
         if log_line.inner is not None:
-            stretches.append((len(rows), {**rows[-1], **_columns_of(log_line.inner)}))
+            stretches.append((len(rows), log_line.inner))
     if not rows:
         return
-    whole = {column: _column(column, rows, stretches) for column in _COLUMNS}
+    whole = _whole_columns(rows, stretches)
     size = len(whole["time"])
     origin = Origin(
         source,
@@ -142,25 +142,31 @@ def add_rows(builder: RowBuilder, source: int, job: int, events: Sequence[LogLin
 _COLUMNS = ("time", "end", "kind", "edge", "step", "step_time", "rank", "label", "detail", "line", "entry", "writer")
 
 
-def _columns_of(stretch: Stretch) -> dict[str, int | I64]:
-    """Return the values of the records of a stretch that differ from those of the record before it."""
-    each = NONE if stretch.step_time is None else stretch.step_time
-    return {
-        "time": stretch.time, "end": stretch.time, "step": stretch.steps, "step_time": each, "line": stretch.line,
-    }  # fmt: skip
+_OF_RECORDS: dict[str, Callable[[Stretch], I64 | int]] = {
+    "time": lambda stretch: stretch.time,
+    "end": lambda stretch: stretch.time,
+    "step": lambda stretch: stretch.steps,
+    "step_time": lambda stretch: NONE if stretch.step_time is None else stretch.step_time,
+    "line": lambda stretch: stretch.line,
+}
+"""Columns in which the records of a stretch differ from the record before it."""
 
 
-def _column(name: str, rows: Sequence[Mapping[str, int]], stretches: Sequence[tuple[int, Mapping[str, Any]]]) -> I64:
-    """Return a column of rows, with those of stretches inserted after the given numbers of rows."""
-    column = np.array([row[name] for row in rows], dtype=np.int64)
+def _whole_columns(rows: Sequence[Mapping[str, int]], stretches: Sequence[tuple[int, Stretch]]) -> dict[str, I64]:
+    """Return the columns of rows, with those of stretches inserted after the given numbers of rows."""
+    columns = {name: np.array([row[name] for row in rows], dtype=np.int64) for name in _COLUMNS}
     if not stretches:
-        return column
-    pieces: list[I64] = []
-    at = 0
-    for begin, stretch in stretches:
-        pieces += [column[at:begin], np.broadcast_to(np.int64(stretch[name]), len(stretch["time"]))]
-        at = begin
-    return np.concatenate([*pieces, column[at:]])
+        return columns
+    counts = np.ones(len(rows), dtype=np.int64)
+    for after, stretch in stretches:
+        counts[after - 1] += len(stretch)
+    ends = np.cumsum(counts)
+    whole = {name: np.repeat(column, counts) for name, column in columns.items()}
+    for name, values_of in _OF_RECORDS.items():
+        column = whole[name]
+        for after, stretch in stretches:
+            column[ends[after - 1] - len(stretch) : ends[after - 1]] = values_of(stretch)
+    return whole
 
 
 def _is_possible(log_line: LogLine) -> bool:
