@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goodput_cli.events.mappings.draft import columns
-from goodput_cli.events.mappings.draft.cells import Cells, Texts
+from goodput_cli.events.mappings.draft import columns, text_entries
+from goodput_cli.events.mappings.draft.cells import Texts
 from goodput_cli.events.mappings.draft.lines import LinesCollector, lines_of_texts
 from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.draft.rules import Rule, loaded
+from goodput_cli.events.mappings.draft.text_entries import texts_in_bytes
 
 NUMBERS = [
     ["7", "30412", "007"], ["1,250", "12", "1,000,000"], ["+3", "4"], ["-3", "4"], ["1.0", "2.00"], ["1.0", "2.50"],
@@ -20,13 +21,19 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize("texts", NUMBERS, ids="-".join)
-def test_cells_are_the_numbers_of_their_texts(texts: list[str]) -> None:
-    ends = np.cumsum([0, *(len(text.encode()) for text in texts)])
-    cells, plain = Cells("".join(texts).encode(), ends[:-1], ends[1:]), Texts(texts)
-    assert list(cells.texts) == texts
-    assert np.array_equal(cells.numbers, plain.numbers, equal_nan=True)
-    assert (cells.whole is None) == (plain.whole is None)
-    assert plain.whole is None or np.array_equal(np.asarray(cells.whole), plain.whole)
+@pytest.mark.parametrize("few", [1, 100])
+def test_columns_are_the_numbers_of_their_texts(texts: list[str], few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_entries, "_FEW", few)
+    lines = [f"loss {text} word\u00e9" for text in texts]
+    source = np.zeros(len(lines), dtype=np.int64)
+    entries = text_entries.text_entries(texts_in_bytes(lines, source, lambda at: (lines[at], "")), "", 0)
+    for one in entries.templates:
+        one.values = ((5, 5 + one.length - len(" word\u00e9".encode()) - 5),)
+    values, plain = entries.column(np.arange(len(lines)), 0), Texts(texts)
+    assert list(values.texts) == texts
+    assert np.array_equal(values.numbers, plain.numbers, equal_nan=True)
+    assert (values.whole is None) == (plain.whole is None)
+    assert plain.whole is None or np.array_equal(np.asarray(values.whole), plain.whole)
 
 
 STEPS = {

@@ -64,7 +64,7 @@ from goodput_cli.events.text.log_lines import (
     whole,
 )
 from goodput_cli.events.text.sign_lines import rank_of, sign, signs_in
-from goodput_cli.events.text.step_columns import FieldColumns, StepColumns
+from goodput_cli.events.text.step_columns import AnyFields, StepColumns
 from goodput_cli.events.values import clock_seconds, number, round_to_us
 from goodput_cli.vocabulary.text import safe
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -310,7 +310,7 @@ def _line_rule(row: int, declared: Declared, rule: DeclaredRule) -> DeclaredLine
 
     pattern, anchor = compiled(rule, time)
     split = declared.split is not None
-    columns = partial(step_columns, declared, rule, time) if _is_plain_step(declared, rule, time) else None
+    columns = partial(_record_columns, declared, rule, time) if _is_plain_step(declared, rule, time) else None
     return DeclaredLineRule(declared.name, anchor, pattern, read, rule.text, rule.also, split, columns, row)
 
 
@@ -325,35 +325,46 @@ def _is_plain_step(declared: Declared, rule: DeclaredRule, time: Time) -> bool:
 
 _OF_OTHER_LINES = frozenset({"label", "rank", "job", "elapsed", "took", "end", "host", "time"})
 """Fields of lines that are read one by one."""
+_COUNTS = ("step", "total", "epochs", "epoch", "of")
 _MOST_EPOCHS = 1 << 31
 """Lines with more epochs, or more steps of one, are read one by one."""
 
 
-def step_columns(declared: Declared, rule: DeclaredRule, time: Time, found: FieldColumns) -> StepColumns | None:
+def _record_columns(declared: Declared, rule: DeclaredRule, time: Time, found: AnyFields) -> StepColumns | None:
     """Return what `meaning` makes of lines of one template, as columns; None if they are read one by one."""
-    names = {name for name in found.names if found.has(name)}
     own_job = {declared.job.field} if isinstance(declared.job, JobOf) else set()
-    if not names.isdisjoint(_OF_OTHER_LINES | {time.field} | own_job) or "step" not in names:
+    is_plain = found.names.isdisjoint(_OF_OTHER_LINES | {time.field} | own_job)
+    return step_columns(declared, rule, found) if is_plain else None
+
+
+def step_columns(declared: Declared, rule: DeclaredRule, found: AnyFields) -> StepColumns | None:
+    """Return the steps and amounts in lines or records with the same fields, as columns; None if these are not plain
+    numbers."""
+    names = found.names
+    if "step" not in names:
         return None
     columns = _counted_columns(declared, rule, {name: found.whole(name) for name in _COUNTS if name in names})
     if columns is None:
         return None
-    if "each" in names:
-        unit = rule.seconds_a_unit("each")
-        columns.step_time = found.duration("each", unit) if unit > 0 else found.time_per("each")
-        if columns.step_time is None:
-            return None
+    times = {name: _amounts(rule, name, found) for name in ("each", "elapsed") if name in names}
+    if any(one is None for one in times.values()):
+        return None
+    columns.elapsed = times.get("elapsed")
+    columns.step_time = None if _is_of_some(rule) else times.get("each")
     works = ((name + _PER[one.per], one.field or name) for name, one in rule.works)
     for name, own in (*works, *rule.size.items()):
         if own in names:
-            values = found.decimal(found.position(own))
+            values = found.decimal(own)
             if values is None:
                 return None
             columns.metrics[name] = np.where(values > 0, values, np.nan)
     return columns
 
 
-_COUNTS = ("step", "total", "epochs", "epoch", "of")
+def _amounts(rule: DeclaredRule, name: str, found: AnyFields) -> I64 | None:
+    """Return durations in ns, or the times of rates."""
+    unit = rule.seconds_a_unit(name)
+    return found.duration(name, unit) if unit > 0 else found.time_per(name)
 
 
 def _counted_columns(declared: Declared, rule: DeclaredRule, numbers: Mapping[str, I64 | None]) -> StepColumns | None:
@@ -361,7 +372,8 @@ def _counted_columns(declared: Declared, rule: DeclaredRule, numbers: Mapping[st
     same = {name: values for name, values in numbers.items() if values is not None}
     if len(same) < len(numbers):
         return None
-    step = same.pop("step") + (0 if rule.step is None else rule.step.add) + (declared.steps == "index")
+    step = same.pop("step") + (0 if rule.step is None else rule.step.add)
+    step = step + (declared.steps == "index" and rule.event in STEPPED)
     if rule.epoch is not None and rule.epoch.steps is not None:
         same.setdefault("of", np.full(len(step), rule.epoch.steps))
     good = np.ones(len(step), dtype=np.bool_)
@@ -374,8 +386,6 @@ def _counted_columns(declared: Declared, rule: DeclaredRule, numbers: Mapping[st
             step = step + np.where(good, same["epoch"] * same["of"], 0)
         if "of" in same and "epochs" in same:
             same["total"] = np.where(good, same["of"] * same["epochs"], 0)
-    elif "of" in same:
-        return None  # The lines before each one determine its epoch.
     good &= (step > 0) & (step <= MAX_STEP)
     if "total" in same:
         good &= step != same["total"]

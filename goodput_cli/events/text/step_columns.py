@@ -6,7 +6,8 @@ A template is tested once with one of its lines, whose columns must equal the re
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -31,25 +32,55 @@ _CLOCK = 19
 """Characters of `2026-03-01 10:00:00`."""
 _MINUTE_DIGITS = (0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15)
 _LAST_SECOND = 60
+Take = Callable[[int, int], Characters]
+"""Returns uint8[n, stop - start], the characters of lines from start to stop."""
 
 
-class FieldColumns:
+class AnyFields(ABC):
+    """Fields of lines of one template, or of records with the same keys, as columns."""
+
+    @property
+    @abstractmethod
+    def names(self) -> Set[str]:
+        """Return the names of the fields that have a value."""
+
+    @abstractmethod
+    def whole(self, name: str) -> I64 | None:
+        """Return whole numbers of a field; None if they are something else."""
+
+    @abstractmethod
+    def decimal(self, name: str) -> F64 | None:
+        """Return the numbers of a field, each the nearest float64 to the written value; None if they are something
+        else."""
+
+    def duration(self, name: str, unit: float) -> I64 | None:
+        """Return the durations of a field in ns. unit: s."""
+        values = self.decimal(name)
+        if values is None or not bool((values * unit < LONGEST_SECONDS).all()):
+            return None
+        return us_column(values * unit)
+
+    def time_per(self, name: str) -> I64 | None:
+        """Return the times of rates (1/s) of a field in ns."""
+        values = self.decimal(name)
+        if values is None or not bool((values > 1 / LONGEST_SECONDS).all()):
+            return None
+        return us_column(1.0 / values)
+
+
+class FieldColumns(AnyFields):
     """Fields of lines of one template. Numbers other than digits with a point are None."""
 
-    def __init__(self, text: str, fields: Fields, take: Any) -> None:
-        """text: one of the lines. take: returns uint8[n, stop - start], the characters from start to stop."""
+    def __init__(self, text: str, fields: Fields, take: Take) -> None:
+        """text: one of the lines."""
         self.text = text
         """One of the lines."""
         self._fields, self._take = fields, take
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Return the names of the fields."""
-        return self._fields.names
-
-    def has(self, name: str) -> bool:
-        """Return True if the lines contain a field."""
-        return self._fields.places.get(name) is not None
+    def names(self) -> Set[str]:
+        """Return the names of the fields that have a value."""
+        return {name for name in self._fields.names if self._fields.places.get(name) is not None}
 
     def position(self, name: str) -> slice:
         """Return the position of a field in the lines."""
@@ -63,47 +94,52 @@ class FieldColumns:
         return None if any(char.isdigit() for char in text) else text
 
     def whole(self, name: str) -> I64 | None:
-        """Return whole numbers of a field."""
-        found = self._digits(self.position(name))
-        return None if found is None or found[1] is not None else found[0]
+        """Return whole numbers of a field; None if they are something else."""
+        found = numbers_at(self.text, self.position(name), self._take)
+        return None if found is None or found.after_point is not None else found.digits
 
-    def decimal(self, place: slice) -> F64 | None:
-        """Return the numbers at a position, each the nearest float64 to the written value."""
-        found = self._digits(place)
-        if found is None:
-            return None
-        values = found[0].astype(np.float64)
-        return values if not found[1] else values / 10.0 ** found[1]
+    def decimal(self, name: str) -> F64 | None:
+        """Return the numbers of a field; None if they are something else."""
+        return self.decimal_at(self.position(name))
 
-    def duration(self, name: str, unit: float) -> I64 | None:
-        """Return the durations of a field in ns. unit: s."""
-        values = self.decimal(self.position(name))
-        if values is None or not bool((values * unit < LONGEST_SECONDS).all()):
-            return None
-        return us_column(values * unit)
-
-    def time_per(self, name: str) -> I64 | None:
-        """Return the times of rates (1/s) of a field in ns."""
-        values = self.decimal(self.position(name))
-        if values is None or not bool((values > 1 / LONGEST_SECONDS).all()):
-            return None
-        return us_column(1.0 / values)
-
-    def _digits(self, place: slice) -> tuple[I64, int | None] | None:
-        """Return the numbers without their points, and the number of digits after these; None without digits."""
-        text = self.text[place]
-        at = [column for column, char in enumerate(text) if char.isdigit()]
-        if not text.isascii() or len(at) > _DIGITS or not _NUMBER.fullmatch(masked(text)):
-            return None
-        point = text.find(".")
-        return number_in(self._take(place.start, place.stop), at), None if point < 0 else sum(one > point for one in at)
+    def decimal_at(self, place: slice) -> F64 | None:
+        """Return the numbers at a position; None if they are something else."""
+        found = numbers_at(self.text, place, self._take)
+        return None if found is None else found.decimal()
 
 
-def number_in(characters: Characters, columns: Any) -> I64:
-    """Return the numbers that digits in some columns spell."""
-    values = (characters[:, columns] - np.uint8(_ZERO)).astype(np.float64)
-    powers = 10.0 ** np.arange(len(columns) - 1, -1, -1)
-    whole: I64 = (values @ powers).astype(np.int64)  # each sum is below 2^53
+class NumberColumn(NamedTuple):
+    """Numbers at one position of lines that differ only in digits."""
+
+    digits: I64
+    """The numbers without their points."""
+    after_point: int | None
+    """Number of digits after the point; None without a point."""
+
+    def decimal(self) -> F64:
+        """Return the numbers, each the nearest float64 to the written value."""
+        values = self.digits.astype(np.float64)
+        return values if not self.after_point else values / 10.0**self.after_point
+
+
+def numbers_at(text: str, place: slice, take: Take) -> NumberColumn | None:
+    """Return the numbers at a position of lines; None if they are not digits with a point. text: one of the lines."""
+    text = text[place]
+    at = [column for column, char in enumerate(text) if char.isdigit()]
+    if not text.isascii() or len(at) > _DIGITS or not _NUMBER.fullmatch(masked(text)):
+        return None
+    point = text.find(".")
+    after = None if point < 0 else sum(one > point for one in at)
+    return NumberColumn(number_in(take(place.start, place.stop), at), after)
+
+
+def number_in(characters: Characters, columns: Sequence[int]) -> I64:
+    """Return the numbers that at most 18 digits in some columns spell."""
+    whole = np.zeros(len(characters), dtype=np.int64)
+    for column in columns:
+        whole *= 10
+        whole += characters[:, column]
+    whole -= _ZERO * ((10 ** len(columns) - 1) // 9)
     return whole
 
 
@@ -115,6 +151,8 @@ class StepColumns:
     good: Mask
     """True if the rule reads a record in the line; only then is the rest of its row valid."""
     step_time: I64 | None = None
+    elapsed: I64 | None = None
+    """Time (ns) since the clock in the line began."""
     same: dict[str, I64] = field(default_factory=dict)
     """Values common to all records of a stretch: `total` (steps), `epochs`, `epoch`, `of` (steps of an epoch)."""
     metrics: dict[str, F64] = field(default_factory=dict)
@@ -247,7 +285,7 @@ class StepFinder:
         columns = fields.rule.columns(FieldColumns(shape.text, fields, take))
         if columns is None:
             return None
-        ns, good = _dates(shape.date, shape.text, take)
+        ns, good = dates_at(shape.date, shape.text, take)
         columns.good = columns.good & good
         return columns, ns
 
@@ -289,7 +327,7 @@ def _in_common(same: Mapping[str, int]) -> dict[str, Any]:
     return {"total": same.get("total"), "epochs": same.get("epochs"), "running": running}
 
 
-def _dates(date: DatePosition, text: str, take: Any) -> tuple[I64, Mask]:
+def dates_at(date: DatePosition, text: str, take: Take) -> tuple[I64, Mask]:
     """Return the timestamps of lines, and which of them are times."""
     characters = take(date.at, date.at + _CLOCK)
     minute = number_in(characters, _MINUTE_DIGITS)

@@ -4,30 +4,29 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
 
-from goodput_cli.arrays import F64, I64, Mask, Rows, alike
-from goodput_cli.events.mappings.declared import Declared, DeclaredRule
-from goodput_cli.events.mappings.draft.cells import Cells, cells_of
+from goodput_cli.arrays import F64, I64, Mask, Rows
+from goodput_cli.events.mappings.declared import Declared
+from goodput_cli.events.mappings.draft.cells import Texts
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry
 from goodput_cli.events.mappings.draft.records import DEPTH
-from goodput_cli.events.mappings.draft.text_entries import TextEntries, bytes_of
-from goodput_cli.events.mappings.rules import STEPPED, DeclaredLineRule, Mapped, RecordRule
+from goodput_cli.events.mappings.draft.text_entries import TextEntries
+from goodput_cli.events.mappings.rules import DeclaredLineRule, Mapped, RecordRule
+from goodput_cli.events.mappings.rules import step_columns as columns_of_rule
 from goodput_cli.events.mappings.samples import read_line
 from goodput_cli.events.mappings.times import is_searched
-from goodput_cli.events.text.log_lines import MAX_STEP, EventType, ParsedEvent
-from goodput_cli.events.text.templates import Fields, FirstRule
-from goodput_cli.events.values import epoch_column
+from goodput_cli.events.text.log_lines import EventType, ParsedEvent
+from goodput_cli.events.text.step_columns import AnyFields
+from goodput_cli.events.text.templates import FirstRule
 
 _STEPS = (EventType.STEP, EventType.STEP_START)
 _FEW = 4
 """Minimum number of lines for which reading them together is faster."""
 _FIELDS = frozenset(("step", "epoch", "of", "each", "elapsed", "total", "epochs"))
-_LONGEST_DURATION = 1e9
 _S = 10**9
 
 
@@ -81,12 +80,9 @@ def read_columns(made: Mapped, entries: Entries) -> StepColumns:
     for kind in kinds:
         if made.declared.rule[kind.rule].event not in _STEPS:
             continue
-        if len(kind.rows) > _FEW:
-            read, good = _read_together(made.declared, kind, entries)
-            parts.append(read.take(good))
-            single += kind.rows[~good].tolist()
-        else:
-            single += kind.rows.tolist()
+        read, alone = _read_together(made.declared, kind, entries)
+        parts.append(read)
+        single += alone.tolist()
     parts.append(step_columns(_read_single(made, entries, single)))
     found = StepColumns(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     return found if (np.diff(found.rows) > 0).all() else found.take(np.argsort(found.rows, kind="stable"))
@@ -97,8 +93,8 @@ class _Kind(NamedTuple):
 
     rule: int
     rows: Rows
-    fields: Callable[[], Mapping[str, Cells]]
-    """Gives the fields of the rule."""
+    fields: AnyFields
+    """The fields of the rule."""
 
 
 def _kinds_of_texts(made: Mapped, entries: TextEntries) -> tuple[list[_Kind], list[int]]:
@@ -109,17 +105,21 @@ def _kinds_of_texts(made: Mapped, entries: TextEntries) -> tuple[list[_Kind], li
     reader = FirstRule(rules)
     kinds: list[_Kind] = []
     single: list[int] = []
-    may_read = entries.containing({rule.anchor for rule in rules})
-    single += may_read[entries.is_long[may_read]].tolist()
-    may_read = may_read[~entries.is_long[may_read]]
-    for places in alike(entries.template[may_read]).values():
-        rows = may_read[places]
-        found = reader.fields_of(entries.text(int(rows[0]))) if len(rows) > _FEW else None
+    for rows in entries.rows_of_templates.values():
+        is_long = entries.is_long[rows]
+        single += rows[is_long].tolist()
+        rows = rows[~is_long]
+        if not len(rows):
+            continue
+        text = entries.text(int(rows[0]))
+        if not any(rule.anchor in text for rule in rules):
+            continue
+        found = reader.fields_of(text) if len(rows) > _FEW else None
         if found is None:
             single += rows.tolist()
         elif found:
             assert isinstance(found[0].rule, DeclaredLineRule)
-            kinds.append(_Kind(found[0].rule.number, rows, partial(_fields_of_texts, found[0], entries, rows)))
+            kinds.append(_Kind(found[0].rule.number, rows, entries.fields(found[0], rows)))
     return kinds, single
 
 
@@ -137,15 +137,6 @@ def _rules_of_texts(made: Mapped, key: str) -> Sequence[DeclaredLineRule]:
         for one in made.records
         if one.pattern is not None
     ]
-
-
-def _fields_of_texts(found: Fields, entries: TextEntries, rows: Rows) -> Mapping[str, Cells]:
-    text = entries.text(int(rows[0]))
-    spans = {
-        str(name): np.array([[bytes_of(text[: place.start]), bytes_of(text[: place.stop])]])
-        for name, place in found.places.items() if place is not None
-    }  # fmt: skip
-    return {name: entries.cells(rows, span) for name, span in spans.items()}
 
 
 def _kinds_of_records(made: Mapped, entries: Entries) -> tuple[list[_Kind], list[int]]:
@@ -166,7 +157,7 @@ def _kinds_of_records(made: Mapped, entries: Entries) -> tuple[list[_Kind], list
         first, rows = entries[some[0]].values, np.array(some, dtype=np.int64)
         rule = next((rule for rule in made.records if rule.recognises(first)), None)
         if rule is not None:
-            kinds.append(_Kind(rule.number, rows, partial(_fields_of_records, rule, entries, rows)))
+            kinds.append(_Kind(rule.number, rows, _fields_of_records(rule, entries, rows)))
     return kinds, []
 
 
@@ -175,12 +166,33 @@ def _is_flat(path: str) -> bool:
     return "[" not in path and path.count(".") < DEPTH
 
 
-def _fields_of_records(rule: RecordRule, entries: Entries, rows: Rows) -> Mapping[str, Cells]:
+def _fields_of_records(rule: RecordRule, entries: Entries, rows: Rows) -> RecordFields:
     records = [entries[row].values for row in rows.tolist()]
     own = rule.time.field
     paths = {**rule.paths, own: rule.paths.get(own) or (own,)} if "time" not in rule.paths else rule.paths
     named = {name: next((path for path in of if records[0].get(path, "") != ""), "") for name, of in paths.items()}
-    return {name: cells_of([str(one[path]) for one in records]) for name, path in named.items() if path}
+    return RecordFields({name: Texts([str(one[path]) for one in records]) for name, path in named.items() if path})
+
+
+class RecordFields(AnyFields):
+    """Fields of records with the same keys."""
+
+    def __init__(self, fields: Mapping[str, Texts]) -> None:
+        self._fields = fields
+
+    @property
+    def names(self) -> Set[str]:
+        """Return the names of the fields."""
+        return self._fields.keys()
+
+    def whole(self, name: str) -> I64 | None:
+        """Return whole numbers of a field; None if they are something else."""
+        return self._fields[name].whole
+
+    def decimal(self, name: str) -> F64 | None:
+        """Return the numbers of a field; None if they are something else."""
+        numbers = self._fields[name].plain_numbers
+        return numbers if numbers is not None and (numbers >= 0).all() else None
 
 
 def _read_single(made: Mapped, entries: Entries, rows: Iterable[int]) -> Iterator[tuple[int, ParsedEvent]]:
@@ -201,49 +213,19 @@ def _read_entry(made: Mapped, reader: FirstRule[DeclaredLineRule], one: Entry) -
     return (-1, None) if reading is None else (reading.rule.number, reading.event)
 
 
-def _read_together(declared: Declared, kind: _Kind, entries: Entries) -> tuple[StepColumns, Mask]:
-    """Return what a rule reads in entries, and bool[n], whether an entry could be read together with others."""
-    rule, rows, count = declared.rule[kind.rule], kind.rows, len(kind.rows)
-    cells = kind.fields()
+def _read_together(declared: Declared, kind: _Kind, entries: Entries) -> tuple[StepColumns, Rows]:
+    """Return what a rule reads in entries, and the rows of entries that have to be read one by one."""
+    rule, rows = declared.rule[kind.rule], kind.rows
     time = declared.time_of(rule)
-    good = np.full(count, "step" in cells and (_FIELDS | {time.field}).issuperset(cells))
-    if is_searched(time.format) or time.field in cells:
+    is_plain = (_FIELDS | {time.field}).issuperset(kind.fields.names)
+    read = columns_of_rule(declared, rule, kind.fields) if is_plain and len(rows) > _FEW else None
+    if read is None:
+        return step_columns([]), rows
+    good = read.good
+    if is_searched(time.format) or time.field in kind.fields.names:
         good &= entries.timed[rows]
-    none, zero = np.full(count, -1), np.zeros(count, dtype=np.int64)
-    epoch, of, done = none, none, zero
-    if good.any():
-        done = _whole(cells["step"], good) + (0 if rule.step is None else rule.step.add)
-        done += declared.steps == "index" and rule.event in STEPPED
-    if "epoch" in cells:
-        epoch = np.maximum(0, _whole(cells["epoch"], good) - (1 if rule.epoch is None else rule.epoch.first))
-    if "of" in cells:
-        of = _whole(cells["of"], good)
-    elif rule.epoch is not None and rule.epoch.steps is not None:
-        of = np.full(count, rule.epoch.steps)
-    done = np.where((epoch >= 0) & (of >= 0), done + epoch * of, done)
-    good &= (done >= 0) & (done <= MAX_STEP)
-    elapsed = _duration("elapsed", rule, cells["elapsed"], good) if "elapsed" in cells else np.full(count, NO_TIME)
-    each = np.full(count, math.nan)
-    if "each" in cells:
-        took = _duration("each", rule, cells["each"], good)
-        each = each if rule.each is not None and rule.each.of in ("last", "all") else took / _S
-    return StepColumns(rows, done, np.ones(count, dtype=np.bool_), each, elapsed, of), good
-
-
-def _whole(cells: Cells, good: Mask) -> I64:
-    """Return integers, int64[n]. good: set to False for invalid texts."""
-    parsed = cells.parsed()
-    found, rest = np.divmod(parsed.digits, parsed.power)
-    good &= parsed.good & ~parsed.negative & (rest == 0)
-    return found
-
-
-def _duration(name: str, rule: DeclaredRule, cells: Cells, good: Mask) -> I64:
-    """Return durations in ns, int64[n]. good: set to False for invalid texts."""
-    parsed = cells.parsed()
-    unit = rule.seconds_a_unit(name)
-    good &= parsed.good & ~parsed.negative & (unit > 0)
-    seconds = np.where(good, parsed.digits / parsed.power * unit, 0.0)
-    good &= seconds < _LONGEST_DURATION
-    ns, _ = epoch_column(np.where(good, seconds, 0.0).tolist())
-    return ns
+    each = np.full(len(rows), math.nan) if read.step_time is None else read.step_time / _S
+    elapsed = np.full(len(rows), NO_TIME) if read.elapsed is None else read.elapsed
+    of = read.same.get("of", np.full(len(rows), -1))
+    found = StepColumns(rows, read.step, np.ones(len(rows), dtype=np.bool_), each, elapsed, of)
+    return found.take(good), rows[~good]

@@ -4,30 +4,32 @@ read at the same positions."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from goodput_cli.arrays import I64, Mask, alike, blocks
-from goodput_cli.events.mappings.draft.cells import Cells, parse
+from goodput_cli.arrays import F64, I64, Mask, Rows, alike, blocks
+from goodput_cli.events.mappings.draft.cells import Texts
 from goodput_cli.events.mappings.draft.clocks import clock_of, message_begin, read_clock
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, Group, Log, ValueColumn, quoted
 from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.tokens import OF_DIGITS, TOKEN, column_of, shape
 from goodput_cli.events.mappings.draft.words import plain
-from goodput_cli.events.text.date_positions import find_date, minute_of
+from goodput_cli.events.text.date_positions import DatePosition, find_date
 from goodput_cli.events.text.digit_values import has_digits
 from goodput_cli.events.text.line_timestamps import PlainLine, Timestamp, Zone, strip_prefixes, with_days, with_years
 from goodput_cli.events.text.lines import MASK
-from goodput_cli.events.text.templates import prefix_length
-from goodput_cli.vocabulary.when import NS_PER_SECOND
+from goodput_cli.events.text.step_columns import FieldColumns, NumberColumn, Take, dates_at, numbers_at
+from goodput_cli.events.text.templates import Fields, prefix_length
 
 LONGEST = 600
 """Maximum number of characters read from a text."""
 _MOST_TEMPLATES = 8192
+_FEW = 4
+"""Fewer values are read one by one."""
 _COLLECTED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(?P<fraction>\d{1,9}))?Z ", re.ASCII)
 _COLORS = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 
@@ -46,20 +48,6 @@ class SourceTexts(NamedTuple):
     """The key of the text in JSON objects or rows; "": it is a line."""
 
 
-class DateBytes(NamedTuple):
-    """Position of a date with its prefixes."""
-
-    begin: int
-    """-1: no text has a date."""
-    fraction: int
-    """Number of digits after the second."""
-    end_of_collected: int
-    """End of the collector's time; 0 if the date is another one."""
-
-
-_NO_DATE = DateBytes(-1, 0, 0)
-
-
 @dataclass(eq=False, slots=True)
 class TextTemplate:
     """Texts that differ only in digits, or a single text whose digits decide how it is read."""
@@ -76,8 +64,10 @@ class TextTemplate:
     """Positions of the values, in bytes from the begin of the text."""
     span: tuple[int, int] | None
     """Position of the time."""
-    date: DateBytes | None
-    """Position of the date; None: the time of each text is searched."""
+    date: DatePosition | None
+    """Position of the date in the bytes of a line with its prefixes; None: the time of each text is searched."""
+    end_of_collected: int
+    """End of the collector's time, which is the date; 0 if there is none."""
     stream: str | None
     """Ranks and pods in the prefixes; None: each prefix is read."""
     stamp: Timestamp | None = None
@@ -107,25 +97,91 @@ class TextEntries(Entries):
         line, where = self.texts.line(place)
         return Entry(place, line, where, self.text(row), template.begin, template.span)
 
-    def containing(self, texts: Iterable[str]) -> I64:
-        """Return the rows of entries that contain one of some texts, and of shortened entries, int64[n]."""
-        found = self.is_long.copy()
-        for text in texts:
-            starts = (one.start() for one in re.finditer(re.escape(text.encode()), self.texts.data))
-            places = np.fromiter(starts, dtype=np.int64)
-            found[np.maximum(np.searchsorted(self.begin, places, side="right") - 1, 0)] = True
-        return np.flatnonzero(found)
+    @cached_property
+    def rows_of_templates(self) -> dict[int, Rows]:
+        """Return the rows of the entries of each template."""
+        return alike(self.template)
 
-    def cells(self, rows: I64, spans: I64) -> Cells:
-        """Return parts of the texts of some entries. spans: byte ranges in the texts, int64[n, 2]."""
-        begin = self.begin[rows]
-        return Cells(self.texts.data, begin + spans[:, 0], begin + spans[:, 1])
+    def fields(self, found: Fields, rows: Rows) -> FieldColumns:
+        """Return the fields of entries of one template. found: their positions in its text."""
+        text = self.text(int(rows[0]))
+        places = {
+            name: place if place is None else slice(bytes_of(text[: place.start]), bytes_of(text[: place.stop]))
+            for name, place in found.places.items()
+        }
+        return FieldColumns(_as_bytes(text), found._replace(places=places), self.take(rows))
 
-    def column(self, rows: I64, at: int) -> Cells:
+    def take(self, rows: Rows) -> Take:
+        """Return a function that gives bytes of the texts of some entries."""
+        return characters_at(self.texts.data, self.begin[rows])
+
+    def column(self, rows: I64, at: int) -> TextColumn:
         """Return one of the values of some entries."""
-        each, inverse = np.unique(self.template[rows], return_inverse=True)
-        spans = np.array([self.templates[one].values[at] for one in each.tolist()], dtype=np.int64)
-        return self.cells(rows, spans[inverse])
+        return TextColumn(self, rows, at)
+
+
+class TextColumn(Texts):
+    """Values at one position of similar entries."""
+
+    def __init__(self, entries: TextEntries, rows: I64, at: int) -> None:
+        self._entries, self._rows, self._at = entries, rows, at
+
+    def _text(self, row: int) -> str:
+        begin, end = self._entries.templates[int(self._entries.template[row])].values[self._at]
+        start = int(self._entries.begin[row])
+        return self._entries.texts.data[start + begin : start + end].decode()
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """Return all texts."""
+        return list(map(self._text, self._rows.tolist()))
+
+    @property
+    def first(self) -> str:
+        """Return the first text."""
+        return self._text(int(self._rows[0]))
+
+    def take(self, rows: I64) -> TextColumn:
+        """Return some of the texts."""
+        return TextColumn(self._entries, self._rows[rows], self._at)
+
+    @cached_property
+    def whole(self) -> I64 | None:
+        """Return the texts as integers, int64[n]; None if some are not."""
+        if Texts([self.first]).whole is None:
+            return None
+        whole = np.zeros(len(self._rows), dtype=np.int64)
+        for places, found, others in self._parts():
+            if found is None:
+                values = others.whole
+            elif not found.after_point:
+                values = found.digits
+            else:
+                values, rest = np.divmod(found.digits, 10**found.after_point)
+                values = None if rest.any() else values
+            if values is None:
+                return None
+            whole[places] = values
+        return whole
+
+    @cached_property
+    def numbers(self) -> F64:
+        """Return the texts as numbers, float64[n], a clock such as 1:02:03 in seconds; nan for other texts."""
+        numbers = np.zeros(len(self._rows))
+        for places, found, others in self._parts():
+            numbers[places] = others.numbers if found is None else found.decimal()
+        return numbers
+
+    def _parts(self) -> Iterator[tuple[Rows, NumberColumn | None, Texts]]:
+        """Yield the places of values of one template, the values as numbers, and otherwise as texts."""
+        for template, places in alike(self._entries.template[self._rows]).items():
+            rows = self._rows[places]
+            one = self._entries.templates[template]
+            found = None
+            if len(rows) >= _FEW:
+                text = _as_bytes(self._entries.text(int(rows[0])))
+                found = numbers_at(text, slice(*one.values[self._at]), self._entries.take(rows))
+            yield places, found, Texts(() if found is not None else list(map(self._text, rows.tolist())))
 
 
 def log_of_text(lines: LogLines, changed: int, *, split: bool) -> Log:
@@ -229,29 +285,33 @@ class _Reader:
         key, spans = shape(text, begin)
         cut = bytes_of(raw[: raw.rfind(line.text)])
         values = tuple((bytes_of(text[:at]), bytes_of(text[:end])) for at, end in spans)
-        date = None if alone else self._date_of(raw, line, text, cut)
+        date, end = (None, 0) if alone else self._date_of(raw, line, text, cut)
         known = prefix_length(raw, line) >= 0 or (line.collected is not None and date is not None)
         is_shared = known and not (alone or has_digits(key) or OF_DIGITS.search(text, begin))
         stream = None if is_shared and cut else line.stream
         stamp = line.collected or stamp
         return TextTemplate(
-            key, cut, bytes_of(text), begin, values, span, date if is_shared else None, stream, stamp, is_shared
+            key, cut, bytes_of(text), begin, values, span, date if is_shared else None, end, stream, stamp, is_shared
         )
 
-    def _date_of(self, raw: str, line: PlainLine, text: str, cut: int) -> DateBytes | None:
-        """Return the position of the date in all texts of a template; None if each text has to be searched."""
+    def _date_of(self, raw: str, line: PlainLine, text: str, cut: int) -> tuple[DatePosition | None, int]:
+        """Return the position of the date in all texts of a template, None if each text has to be searched; and the end
+        of the collector's time, if it is that."""
         place = None if self._clock else find_date(text)
         if place is None:
-            return None
+            return None, 0
         if line.collected is not None:
             found = _COLLECTED.search(raw, 0, len(raw) - len(line.text))
             if found is None:
-                return None
-            begin, end = (bytes_of(raw[:at]) for at in found.span())
-            return DateBytes(begin, len(found["fraction"] or ""), end)
-        if place.at < 0:
-            return _NO_DATE
-        return DateBytes(cut + bytes_of(text[: place.at]), len(text[place.fraction]), 0)
+                return None, 0
+            ahead = bytes_of(raw[: found.start()]) - found.start()
+            place = DatePosition(found.start(), slice(*found.span("fraction")), Zone.EXACT, found.end())
+        elif place.at < 0:
+            return place, 0
+        else:
+            ahead = cut + bytes_of(text[: place.at]) - place.at
+        moved = DatePosition(place.at + ahead, _moved(place.fraction, ahead), place.zone, place.end + ahead)
+        return moved, moved.end if line.collected is not None else 0
 
     def _looked_for(self, places: I64, template: I64) -> tuple[dict[int, Timestamp | None], list[int]]:
         """Return the times of texts whose date has no fixed position, by row, and the rows whose time is at another
@@ -273,14 +333,16 @@ class _Reader:
     def _placed(self, places: I64, template: I64) -> tuple[I64, list[int]]:
         """Return the times of texts whose date has a fixed position, int64[n], and the rows with an invalid date."""
         ns = np.full(len(places), NO_TIME)
-        dates = np.array([one.date or _NO_DATE for one in self._templates], dtype=np.int64).reshape(-1, 3)
-        rows = np.flatnonzero(dates[template, 0] >= 0)
-        if not len(rows):
-            return ns, []
-        begin = self._texts.begin[places[rows]] + dates[template[rows], 0]
-        found, good = dates_at(self._texts.data, begin, dates[template[rows], 1])
-        ns[rows] = found
-        return ns, rows[~good].tolist()
+        bad: list[int] = []
+        for number, rows in alike(template).items():
+            date = self._templates[number].date
+            if date is None or date.at < 0:
+                continue
+            text = _as_bytes(self._raw(int(places[rows[0]])).decode())
+            take = characters_at(self._texts.data, self._texts.begin[places[rows]])
+            ns[rows], good = dates_at(date, text, take)
+            bad += rows[~good].tolist()
+        return ns, bad
 
     def _add_times(self, ns: I64, stamps: dict[int, Timestamp | None], changed: int) -> None:
         """Add the searched times; those without a year or a day get one."""
@@ -305,8 +367,7 @@ class _Reader:
         texts = self._texts
         for row in np.flatnonzero(number < 0).tolist():
             place = int(found.places[row])
-            date = found.templates[int(found.template[row])].date
-            begin = int(texts.begin[place]) + (0 if date is None else date.end_of_collected)
+            begin = int(texts.begin[place]) + found.templates[int(found.template[row])].end_of_collected
             prefix = texts.data[begin : int(found.begin[row])]
             if prefix not in streams:
                 stream = strip_prefixes(self._raw(place).decode()).stream
@@ -315,26 +376,19 @@ class _Reader:
         return texts.source[found.places] * (len(streams) + 1) + number
 
 
-def dates_at(data: bytes, begin: I64, fraction: I64) -> tuple[I64, Mask]:
-    """Return the times (ns) at positions of some bytes, such as 2026-03-01 10:00:00.123, int64[n], and True for valid
-    ones, bool[n]. fraction: number of digits after the second, int64[n]."""
-    minute = np.zeros(len(begin), dtype=np.int64)
-    digits = parse(data, begin + 17, begin + 19)
-    named = [parse(data, begin + first, begin + last).digits for first, last in _PARTS_OF_MINUTE]
-    code = named[0]
-    for part in named[1:]:
-        code = code * 100 + part
-    heads = np.flatnonzero(np.append(True, code[1:] != code[:-1]))
-    minutes = [minute_of(data[at : at + 16].decode()) for at in begin[heads].tolist()]
-    known = np.array([one is not None for one in minutes], dtype=np.bool_)
-    lengths = np.diff(np.append(heads, len(begin)))
-    minute = np.repeat(np.array([one or 0 for one in minutes], dtype=np.int64), lengths)
-    after = parse(data, begin + 20, begin + 20 + fraction)
-    ns = minute + digits.digits * NS_PER_SECOND + np.where(fraction > 0, after.digits * 10 ** (9 - fraction), 0)
-    return ns, np.repeat(known, lengths) & (digits.digits <= 60)
+def characters_at(data: bytes, begin: I64) -> Take:
+    """Return a function that gives the bytes at some distance from each of some positions."""
+    view = np.frombuffer(data, dtype=np.uint8)
+    return lambda start, stop: np.lib.stride_tricks.sliding_window_view(view, stop - start)[begin + start]
 
 
-_PARTS_OF_MINUTE = ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16))
+def _as_bytes(text: str) -> str:
+    """Return a text in which each byte of another one is a character."""
+    return text if text.isascii() else text.encode().decode("latin-1")
+
+
+def _moved(place: slice, ahead: int) -> slice:
+    return slice((place.start or 0) + ahead, place.stop + ahead)
 
 
 def _shortened(texts: SourceTexts) -> SourceTexts:

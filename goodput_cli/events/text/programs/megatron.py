@@ -81,11 +81,11 @@ def _iterations(found: FieldColumns) -> StepColumns | None:
         said_size = size.search(found.text, place.start, place.stop)
         if said_size is None:
             continue
-        values = found.decimal(slice(*said_size.span("value")))
+        values = found.decimal_at(slice(*said_size.span("value")))
         if values is None:
             return None
         metrics[name] = np.where(values > 0, values, np.nan)
-    return StepColumns(step, good, each, {"total": total}, metrics)
+    return StepColumns(step, good, each, same={"total": total}, metrics=metrics)
 
 
 def _moment(found: Any) -> ParsedEvent:
