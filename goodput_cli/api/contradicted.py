@@ -94,9 +94,10 @@ def most_trained(log: EventLog) -> str | None:
 def _longest(timeline: Timeline, start: int, end: int) -> tuple[str, int]:
     """Return the longest segment that should be short, with its length in ns."""
     rows = segment_rows(timeline, start, end)
-    found = ("", 0)
-    for at, (category, begin, end) in enumerate(zip(rows.category, rows.start, rows.end, strict=True)):
-        between = at + 1 < len(rows.category) and rows.attempt[at + 1] != rows.attempt[at]
-        if category in _SHORT and end - begin > found[1] and not between:
-            found = (_SHORT[Category(category)], int(end - begin))
-    return found
+    is_short = np.isin(rows.category, [*_SHORT])
+    is_short[:-1] &= rows.attempt[1:] == rows.attempt[:-1]  # The last one of an attempt is between two of them.
+    length = np.where(is_short, rows.end - rows.start, 0)
+    if not length.any():
+        return "", 0
+    at = int(length.argmax())
+    return _SHORT[Category(rows.category[at])], int(length[at])

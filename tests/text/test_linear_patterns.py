@@ -45,7 +45,6 @@ MADE_OF_VALUES = {
     "accounting.attempts.evidence_of_attempts": "around a literal",
     "events.json_documents": "around a literal",
     "events.mappings.draft.guess": "its own words, asked about 600 characters",
-    "events.mappings.draft.text_entries": "a literal",
     "events.mappings.toml": "around a literal, asked about a mapping",
     "events.mappings.times": "a layout of times, asked about the head of a line",
     "events.text.log_lines": "rules, which test_patterns.py attacks",

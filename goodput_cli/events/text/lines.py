@@ -39,9 +39,9 @@ _COLLECTED, _NAMED, _DATE = 20, 64, 10
 def text_after_bars(data: bytes, view: NDArray[np.uint8], starts: I64) -> I64:
     """Return the positions of text after the closing bracket of a progress bar, int64[n]. A bar does not end its line,
     so text that another stream prints next is a separate line. view: the same bytes. starts: begins of lines."""
-    if b"it/s" not in data and b"s/it" not in data:
-        return np.empty(0, dtype=np.int64)
     closed = np.flatnonzero((view[:-1] == _CLOSING) & (view[1:] > _BLANK)) + 1
+    if not len(closed) or (b"it/s" not in data and b"s/it" not in data):
+        return np.empty(0, dtype=np.int64)
     begins = starts[np.searchsorted(starts, closed, side="right") - 1].tolist()
     found = [
         place for place, begin in zip(closed.tolist(), begins, strict=True)

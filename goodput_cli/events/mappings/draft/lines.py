@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
@@ -116,7 +117,7 @@ class LinesCollector:
 
     def __init__(self, most_bytes: int, most_lines: int) -> None:
         self._left, self._lines_left = most_bytes, most_lines
-        self._pieces: list[bytes] = []
+        self._data = BytesIO()
         self._columns: list[tuple[I64, I64, I64, I64]] = []
         self._sources: dict[str, int] = {}
         self._size = 0
@@ -146,7 +147,7 @@ class LinesCollector:
             begin, end = starts, np.union1d(end, after)
         code = np.full(len(begin), self._sources.setdefault(source, len(self._sources)), dtype=np.int64)
         self._columns.append((begin + self._size, end + self._size, code, number))
-        self._pieces.append(data[:size])
+        self._data.write(memoryview(data)[:size])
         self._size, self._left, self._lines_left = self._size + size, self._left - size, self._lines_left - fitting
 
     def lines(self) -> LogLines:
@@ -154,7 +155,7 @@ class LinesCollector:
         empty = (np.zeros(0, dtype=np.int64),) * 4
         columns = [np.concatenate(one) for one in zip(empty, *self._columns, strict=True)]
         begin, end, code, number = columns
-        return LogLines(b"".join(self._pieces), begin, end, list(self._sources), code, number, self.whole)
+        return LogLines(self._data.getvalue(), begin, end, list(self._sources), code, number, self.whole)
 
 
 def lines_of_texts(lines: Iterable[tuple[str, int, str]]) -> LogLines:
