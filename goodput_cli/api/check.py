@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING, BinaryIO, Unpack
 
-from goodput_cli.api.options import JOB, Source, command_line_of, split, takes
+from goodput_cli.api.options import JOB, Reading, Source, command_line_of, split, takes
 from goodput_cli.errors import GoodputError, UsageError
 from goodput_cli.vocabulary.secrets import without_secrets
 
@@ -88,16 +89,17 @@ def draft_mapping(source: str) -> Draft:
 
 
 def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
-    """Explain how the line `FILE:LINE` is read: its prefix, its rule, its values and its evidence (docs/causes.md)."""
+    """Explain how the line `FILE:LINE` is read: its prefix, its rule, its values, what each pass made of it
+    (docs/text-engine.md), and its evidence (docs/causes.md)."""
     from goodput_cli.events.mappings.explained import AROUND, explain, lines_of
-    from goodput_cli.events.mappings.registry import load_mappings, read_files
 
     file, _, number = place.rpartition(":")
     if not file or not (number.isascii() and number.isdecimal()) or int(number) < 1:
         raise UsageError(f"--explain {place}: not a location", tip="use FILE:LINE, such as train.log:120")
-    mappings = load_mappings(read_files(mapping), samples=False)
-    readers = (*mappings.named, *mappings.shipped_of_records)
-    lines = lines_of([file], readers)
+    reading, question = split({"mapping": tuple(mapping)})
+    reading = replace(reading, hints=replace(reading.hints, samples=False))
+    mappings = reading.hints.mappings
+    lines = lines_of([file], (*mappings.named, *mappings.shipped_of_records))
     before: deque[Line] = deque(maxlen=AROUND)
     line = next(lines, None)
     while line is not None and line.number != int(number):
@@ -107,12 +109,33 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
         raise UsageError(f"--explain {place}: {file} has no line {number}, or this line is a table header")
     own = [one for one in before if one.source == line.source]
     behind = list(takewhile(lambda one: one.source == line.source, islice(lines, AROUND)))
+    reading = _with_inferred_rules(file, reading, question.timezone)
     said: list[str] = []
-    for sentence in explain(line, mappings, own, behind):
+    for sentence in explain(line, reading.hints.mappings, own, behind):
         said.append(without_secrets(sentence))
         if sentence.startswith("evidence: row"):
             said.append(f"used for: {_used_for(file, line.number, mapping)}")
-    return "".join(f"{sentence}\n" for sentence in said)
+    passes = _passes(file, line.number, reading, question.timezone)
+    at = next((at for at, sentence in enumerate(said) if sentence.startswith("evidence:")), len(said))
+    return "".join(f"{sentence}\n" for sentence in (*said[:at], *passes, *said[at:]))
+
+
+def _with_inferred_rules(file: str, reading: Reading, timezone: str) -> Reading:
+    """Return how a log is read: with inferred rules if no format gives its steps."""
+    from goodput_cli.api.draft import infer_rules
+
+    inferred = infer_rules([file], reading, timezone)
+    return reading if inferred is None else replace(reading, hints=reading.hints.with_draft(inferred[0]))
+
+
+def _passes(file: str, line: int, reading: Reading, timezone: str) -> list[str]:
+    """Return what each pass over text made of a line, a sentence each."""
+    from goodput_cli.events.text.pass_trace import LineTrace
+
+    trace = LineTrace(line)
+    with suppress(GoodputError):
+        replace(reading, trace=trace).read([file], timezone)
+    return [f"after {name}: {what}" for name, what in trace.changes]
 
 
 def _used_for(file: str, line: int, mapping: Sequence[str]) -> str:

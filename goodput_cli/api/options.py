@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.threshold import Expression
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.schema import EventLog
+    from goodput_cli.events.text.passes import Trace
     from goodput_cli.sources.base import Progress, RawBatch, SourceFilter
 
 Source = str | os.PathLike[str]
@@ -107,6 +108,8 @@ class Reading:
     stdin: BinaryIO | None = argument(None, "Stream for the source `-`. None: standard input.")
     progress: Progress | None = argument(None, "Callback that receives reading progress.")
     notice: Callable[[str], None] | None = argument(None, "Callback for status messages.")
+    trace: Trace | None = None
+    """Follows the passes over text."""
     settings_of: str | None = None
     """The job whose settings are used, if they contain its name from before 0.2."""
 
@@ -136,6 +139,7 @@ class Reading:
             wanted=self.wanted,
             notice=self.notice,
             hints=self.hints.checked(),
+            trace=self.trace,
         )
         noticed = self.renamed_settings(log.former, log.table.jobs) if self.settings_of is not None else ()
         return replace(log, diagnostics=(*log.diagnostics, *noticed)) if noticed else log

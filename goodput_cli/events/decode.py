@@ -47,6 +47,7 @@ from goodput_cli.vocabulary.when import AUTO, load_zone
 
 if TYPE_CHECKING:
     from goodput_cli.events.text.infer_times import FoundZone
+    from goodput_cli.events.text.passes import Trace
 
 
 def without_nulls(records: Sequence[Record], nulls: bool) -> Sequence[Record]:
@@ -78,9 +79,10 @@ _OTHER = ("other_output", "JSON objects in a text log that match no log format")
 class Decoder:
     """Decoder of blocks of records in order of arrival; `finish` returns the log."""
 
-    def __init__(self, timezone: str, hints: ReadingOptions | None = None) -> None:
+    def __init__(self, timezone: str, hints: ReadingOptions | None = None, trace: Trace | None = None) -> None:
         """timezone: of timestamps without a zone; `AUTO` infers it from the surrounding entries, with UTC as the
-        default."""
+        default. trace: follows the passes over text."""
+        self._trace = trace
         self._hints = hints or ReadingOptions()
         self._earlier: frozenset[str] = frozenset()
         self._former: Mapping[str, str] = {}
@@ -227,30 +229,28 @@ class Decoder:
     ) -> tuple[dict[str, NDArray[Any]], tuple[Metric, ...], tuple[RankSteps, ...], EvidenceOfLog]:
         """Return the columns of text sources, their metrics and their observations of failures. recorded: the columns
         of all other lines."""
-        from goodput_cli.events.text.collected import Texts  # imported late: few logs contain text
+        from goodput_cli.events.text.passes import evidence_of, rows_of, run_passes  # imported late: few logs have text
+        from goodput_cli.events.text.text_log import TextLog
 
-        texts = Texts(self._output.texts)
-        output = replace(self._output, notes=notes)
-        rows, formats = texts.rows(sources, self._hints, output, self._jobs, recorded)
-        self._earlier, self._former = texts.earlier, texts.former
-        self._runs, self._found_zones = texts.jobs_of_runs, texts.zones
+        output, texts = replace(self._output, notes=notes), self._output.texts
+        log = TextLog(sources, self._hints, output, self._jobs, recorded, texts.sources)
+        run_passes(log, self._trace)
+        rows, formats = rows_of(log)
+        self._earlier, self._former = log.earlier, log.former
+        self._runs, self._found_zones = log.jobs_of_runs, log.zones
         for job, names in formats.items():
             for name in names:
                 self._formats_of_job[job].setdefault(name, LogFormat(name))
-        return (
-            rows.columns(),
-            tuple(texts.metrics),
-            tuple(texts.inside),
-            texts.observed(sources, self._hints, output, self._entries.values()),
-        )
+        return rows.columns(), tuple(log.metrics), tuple(log.inside), evidence_of(log, self._entries.values())
 
     def _add_cluster_events(
         self, columns: dict[str, NDArray[Any]], observed: EvidenceOfLog, notes: DiagnosticCollector
     ) -> tuple[dict[str, NDArray[Any]], EvidenceOfLog]:
         """Return the columns with the events of Kubernetes objects, and the observations with their jobs."""
         from goodput_cli.events.cluster_attempts import merged  # imported late: few logs contain objects
+        from goodput_cli.events.cluster_rows import KUBERNETES, cluster_events
         from goodput_cli.events.cluster_signs import signs_of_objects
-        from goodput_cli.events.text.to_rows import KUBERNETES, add_rows, cluster_events
+        from goodput_cli.events.text.to_rows import add_rows
 
         output, jobs = replace(self._output, notes=notes), self._jobs.values()
         beside = cluster_events(self._output.texts.objects, columns, jobs, notes)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.schema import EventLog, Kind
 from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, SourceFilter, source_for
 from goodput_cli.vocabulary.when import AUTO, load_zone
+
+if TYPE_CHECKING:
+    from goodput_cli.events.text.passes import Trace
 
 NAME = "records"
 """Replaces the file name in `file:line`; the line is the number of the record, from 1."""
@@ -95,6 +98,7 @@ def read_events(
     wanted: SourceFilter | None = None,
     notice: Callable[[str], None] | None = None,
     hints: ReadingOptions | None = None,
+    trace: Trace | None = None,
 ) -> EventLog:
     """Read the logs at `uris` (files, globs, folders, `-`, or kinds from plug-ins; lines in memory as a batch) into one
     table.
@@ -102,7 +106,7 @@ def read_events(
     The rows of all jobs are in order of arrival, with duplicates. `timezone` is the zone of timestamps without one,
     `stdin` the stream behind `-` (default: the standard input of the process). Errors in a line are diagnostics of the
     result, never exceptions. `wanted` selects a part of the sources that support it; `notice` is called with status
-    messages. `hints` contains information that the log lacks.
+    messages. `hints` contains information that the log lacks. `trace` follows the passes over text.
 
     Raises SourceError if one of the sources cannot be read, UsageError for an unknown time zone or kind of source.
     """
@@ -120,7 +124,7 @@ def read_events(
     )
     batches = [iter([uri]) if isinstance(uri, RawBatch) else source_for(uri).read(uri, context) for uri in uris]
     context.begin(len(batches))
-    return decode_batches(batches, timezone, context, notices, hints)
+    return decode_batches(batches, timezone, context, notices, hints, trace)
 
 
 def is_log(hints: ReadingOptions | None) -> Callable[[bytes], bool]:
@@ -145,11 +149,12 @@ def decode_batches(
     context: ReadContext,
     notices: list[Diagnostic],
     hints: ReadingOptions | None = None,
+    trace: Trace | None = None,
 ) -> EventLog:
     """Return the events in the batches of some sources. timezone: of timestamps without one. notices: messages that the
-    sources report to `context` during reading."""
+    sources report to `context` during reading. trace: follows the passes over text."""
     hints = (hints or ReadingOptions()).about(context.wanted.job_name)
-    decoder = Decoder(timezone, hints)
+    decoder = Decoder(timezone, hints, trace)
     with garbage_collection_paused():
         for batches in found:
             for source, parsed in Documents(hints).read_all(batches):

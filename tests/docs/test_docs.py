@@ -40,6 +40,7 @@ from tests.support.generated_docs import (
     commands,
     folders,
     insight_sections,
+    pass_tables,
     verdict_table,
     word_table,
 )
@@ -150,6 +151,10 @@ def test_list_of_commands_is_up_to_date() -> None:
 
 def test_folders_of_the_architecture_are_the_import_contract() -> None:
     replace_generated(DOCS / "architecture.md", "folders", folders())
+
+
+def test_passes_over_text_are_those_of_the_code() -> None:
+    replace_generated(DOCS / "text-engine.md", "passes", pass_tables())
 
 
 def test_glossary_has_each_term_once_and_in_order() -> None:

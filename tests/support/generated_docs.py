@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import textwrap
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from goodput_cli.analysis.advice.results import SHOWN
 from goodput_cli.analysis.insights.kinds import BY_CODE, InsightKind
 from goodput_cli.cli.main import goodput
 from goodput_cli.diagnostics.diagnostic import CODES, SEVERITIES, DiagnosticCode
+from goodput_cli.events.text.passes import EVENT_PASSES, JOB_PASSES, LOG_PASSES, TIME_PASSES
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.words import words
 from tests.support.markdown_docs import ROOT
@@ -249,3 +251,22 @@ def cause_table() -> str:
         items = [_wrapped(f"- `{code}`: {row.says}. *Do:* {row.advice}.", "  ") for code, row in rows]
         sections.append("\n".join([f"**{group}**\n", *items, ""]))
     return "\n".join(sections)
+
+
+def pass_tables() -> str:
+    """Return a table for each list of passes over text: their names, and the first sentences of their docstrings."""
+    lists: dict[str, tuple[Sequence[tuple[str, Callable[..., object]]], str]] = {
+        "Times": (TIME_PASSES, "All sources: from lines to lines with times."),
+        "Events": (EVENT_PASSES, "One source: from lines with times to events."),
+        "Jobs": (LOG_PASSES, "All sources: from events to jobs."),
+        "Events of a job": (JOB_PASSES, "All files of one job."),
+    }
+    parts = []
+    for title, (passes, about) in lists.items():
+        rows = [f"| `{name}` | {_purpose(run)} |" for name, run in passes]
+        parts += [f"### {title}", "", about, "", "| pass | what it does |", "| --- | --- |", *rows, ""]
+    return "\n".join(parts)
+
+
+def _purpose(function: Callable[..., object]) -> str:
+    return " ".join((inspect.getdoc(function) or "").split()).partition(". ")[0].removesuffix(".")

@@ -10,6 +10,7 @@ from goodput_cli.events.text.living_processes import (
     without_starts_of_others,
 )
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, Running
+from goodput_cli.events.text.text_log import SourceText
 
 S = 10**9
 
@@ -74,7 +75,8 @@ def test_load_after_a_named_rollback_takes_the_time_since_it() -> None:
     ],
 )
 def test_start_inside_usual_steps_is_of_another_process(later: list[LogLine], *, is_start: bool) -> None:
-    found = without_starts_of_others([line(0, START), *STEPS, line(50, STEP, 50), *later])
+    lines = [line(0, START), *STEPS, line(50, STEP, 50), *later]
+    found = without_starts_of_others(lines, SourceText(lines))
     starts = [one for one in found if one.event is not None and one.event.type is START]
     assert len(starts) == 1 + is_start
 
@@ -83,5 +85,6 @@ def test_stop_that_is_announced_comes_after_its_save() -> None:
     stop = line(41, EventType.STOPPED)
     save = LogLine(44, "", None, ParsedEvent("mine", EventType.SAVE, 40), 42 * S, 44 * S)
     late = LogLine(90, "", None, ParsedEvent("mine", EventType.SAVE, 40), 88 * S, 90 * S)
-    found = stopped_after_saves([*STEPS, stop, save, line(60, START), late])
+    lines = [*STEPS, stop, save, line(60, START), late]
+    found = stopped_after_saves(lines, SourceText(lines))
     assert [one.end // S for one in found if one.event is not None and one.event.type is EventType.STOPPED] == [44]

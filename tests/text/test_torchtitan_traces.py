@@ -238,7 +238,7 @@ def test_memory_is_bounded_by_summing_blocks_and_sums_stay_exact(
     for one in slow_loader():
         one.write(tmp_path)
     exact = analysed(tmp_path).step_phases[0]
-    monkeypatch.setattr("goodput_cli.events.text.collected.within_memory", _bounded)
+    monkeypatch.setattr("goodput_cli.events.text.job_passes.within_memory", _bounded)
     summed = analysed(tmp_path).step_phases[0]
     assert summed.at_least
     for name in ("data", "optimizer"):

@@ -14,6 +14,7 @@ from goodput_cli.arrays import F64
 from goodput_cli.events.schema import Edge
 from goodput_cli.events.text.log_lines import BEYOND_ALL, ENDS, EventType, LogLine, event_of
 from goodput_cli.events.text.stretches import last_record
+from goodput_cli.events.text.text_log import SourceText
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _TOLERANCE = 100
@@ -26,13 +27,13 @@ _FAR_LONGER = 5
 _FEW_PAIRS = 3
 
 
-def with_gaps(log_lines: Sequence[LogLine], shown: Iterable[LogLine] = ()) -> Iterator[LogLine]:
-    """Yield log lines, with untimed saves and evaluations extended to the gap between two records.
+def with_gaps(log_lines: Sequence[LogLine], of: SourceText) -> Iterator[LogLine]:
+    """Extend saves and evaluations without a time to the gap between two records.
 
     The gap is the time beyond step times between records that have them; for saves also the time beyond usual steps
-    between others, if nothing else is in it. log_lines: in order of time. shown: other timed lines.
+    between others, if nothing else is in it. log_lines: in order of time.
     """
-    marked = _MarkedGaps.of(log_lines, shown)
+    marked = _MarkedGaps.of(log_lines, of.shown)
     before: LogLine | None = None
     waiting: list[LogLine] = []
     claimed = False
@@ -150,10 +151,11 @@ def _steps_between(before: LogLine, behind: LogLine) -> int:
     return 0 if first is None or last is None else min(max(last - first, 0), BEYOND_ALL)
 
 
-def with_ended_evaluations(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
-    """Set the time of evaluations known only by their end and step: the time since the last record, or a save after it,
-    that training did not take; all of it if the next steps are trained after the evaluation. log_lines: in order of
-    time."""
+def with_ended_evaluations(log_lines: Sequence[LogLine], _: SourceText) -> Iterator[LogLine]:
+    """Time evaluations that log only their end: they begin after the last record and the steps trained since.
+
+    If the next steps are trained after the evaluation, it takes all time since the record. log_lines: in order of time.
+    """
     usual = _usual_step(log_lines) if any(event_of(one).type is EventType.EVAL for one in log_lines) else None
     record: LogLine | None = None
     since = 0

@@ -14,6 +14,7 @@ from goodput_cli.arrays import I64
 from goodput_cli.events.schema import NEXT_EPOCH, UNTIMED_RESTART, Edge
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, event_of
 from goodput_cli.events.text.stretches import last_of, steps_and_ends
+from goodput_cli.events.text.text_log import SourceText
 
 _FEW_RECORDS, _USUAL_TIME = 4, 1.1
 _LOADS = (EventType.RESTORE, EventType.RESUME)
@@ -70,6 +71,11 @@ class _Writer:
         return _Writer(record, self.has_start, row, steps if self.last is not None and steps > 0 else self.stride)
 
 
+def with_continued_processes(log_lines: Sequence[LogLine], _: SourceText) -> list[LogLine]:
+    """Keep a process alive across rollbacks, and add where a restarted process resumed."""
+    return [*with_living_processes(log_lines), *resumptions(log_lines)]
+
+
 def with_living_processes(log_lines: Sequence[LogLine]) -> list[LogLine]:
     """Return the events of one source with two heartbeats of one process around each rollback.
 
@@ -123,10 +129,8 @@ def _around(before: LogLine, behind: LogLine, process: str, latest: int) -> Iter
         yield LogLine(record.line, record.stream, None, event, time, time)
 
 
-def stopped_after_saves(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """Return the events of one source, where a stop that a program announces comes after the save that follows it.
-
-    log_lines: in order of time."""
+def stopped_after_saves(log_lines: Sequence[LogLine], _: SourceText) -> list[LogLine]:
+    """Move a stop that a program announces after the save that follows it. log_lines: in order of time."""
     found = list(log_lines)
     announced: dict[str, int] = {}
     for place, log_line in enumerate(log_lines):
@@ -142,12 +146,9 @@ def stopped_after_saves(log_lines: Sequence[LogLine]) -> list[LogLine]:
     return sorted(found, key=lambda one: (one.end, one.line))
 
 
-def without_starts_of_others(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """Return the events of one source, with starts printed by another process turned into activity.
-
-    Steps continue across such a start by their usual number, in their usual time: a new process would have to load and
-    prepare first. log_lines: in order of time.
-    """
+def without_starts_of_others(log_lines: Sequence[LogLine], _: SourceText) -> list[LogLine]:
+    """Turn starts that another process printed into activity. Steps continue across such a start by their usual number,
+    in their usual time: a new process would have to load and prepare first. log_lines: in order of time."""
     records: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     breaks = []
     for place, log_line in enumerate(log_lines):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector, renamed
 from goodput_cli.events.formats.base import Output
+from goodput_cli.events.text.activity import LEFT_OPEN
 from goodput_cli.events.text.allocation_clock import is_table
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.infer_times import FoundZone, InferredTimes, begun_again
@@ -15,13 +16,11 @@ from goodput_cli.events.text.jobs import NamedJobs
 from goodput_cli.events.text.log_lines import EventType, LogLine, event_of
 from goodput_cli.events.text.programs import mllog
 from goodput_cli.events.text.programs.runs import GroupedRuns, silent_hosts
-from goodput_cli.events.text.to_rows import LEFT_OPEN
+from goodput_cli.events.text.text_log import Part
 
 if TYPE_CHECKING:
     from goodput_cli.events.reading_options import ReadingOptions
 
-Part = tuple[int, list[LogLine]]
-"""A source, and its log lines of one allocation."""
 _NAMED = 3
 """Maximum number of files in a message."""
 _FEW = 3

@@ -11,6 +11,7 @@ from goodput_cli.events.schema import OWN_END
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, event_of
 from goodput_cli.events.text.programs.progress_bars import NAME as BARS
 from goodput_cli.events.text.stretches import count_of
+from goodput_cli.events.text.text_log import SourceText
 
 OTHER_RUN = "other run"
 """The name of an end that no line states, but steps that begin again as those of another run."""
@@ -128,7 +129,12 @@ def _main_writer(log_lines: Sequence[LogLine]) -> tuple[str, str] | None:
 _SAVES = (EventType.SAVE, EventType.SAVED)
 
 
-def starts_of_saves(log_lines: Sequence[LogLine], shown: Sequence[LogLine]) -> Iterator[LogLine]:
+def with_starts_of_saves(log_lines: Sequence[LogLine], of: SourceText) -> list[LogLine]:
+    """Add a start for each process that saves again from the first saved step, in a source without step records."""
+    return [*log_lines, *_starts_of_saves(log_lines, of.shown)]
+
+
+def _starts_of_saves(log_lines: Sequence[LogLine], shown: Sequence[LogLine]) -> Iterator[LogLine]:
     """Yield a start for each process that saves again from the first saved step, in a source without step records. The
     process began after the longest silence before that save. log_lines: events of one source. shown: its other timed
     lines."""

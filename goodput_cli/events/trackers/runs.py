@@ -14,7 +14,7 @@ from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.text.counted_steps import counted_steps
 from goodput_cli.events.text.line_timestamps import Timestamp, Zone
 from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, ParsedEvent, event_of
-from goodput_cli.events.text.to_rows import meaning_of
+from goodput_cli.events.text.passes import events_of
 from goodput_cli.events.trackers.inside import phases_of, work_of
 from goodput_cli.events.values import counts_from_0
 
@@ -176,7 +176,7 @@ def _as_printed(run: TrackedRun) -> TrackedRun:
                 by_source[code].append(log_line)
         for code, log_lines in by_source.items():
             rank = life.host or run.job  # the process that logged
-            for log_line in meaning_of(counted_steps(log_lines)):
+            for log_line in events_of(counted_steps(log_lines)):
                 one = event_of(log_line)
                 if one.type in _PRINTED:
                     own = replace(log_line, stream="", event=replace(one, format=run.tool, rank=rank, job=run.job))

@@ -26,6 +26,7 @@ from goodput_cli.events.text.log_lines import (
 )
 from goodput_cli.events.text.programs import mllog
 from goodput_cli.events.text.sign_lines import rank_of, sign
+from goodput_cli.events.text.text_log import SourceText
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NAME = "launcher"
@@ -191,11 +192,12 @@ def _soon(ended: LogLine, behind: LogLine) -> bool:
     return stamp.ns - at.ns <= _DYING
 
 
-def add_restarts(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """Add starts where a program that died before training began again without a start line.
+def with_restarts(log_lines: Sequence[LogLine], _: SourceText) -> list[LogLine]:
+    """Add starts where a program that died before training began again without a start line. log_lines: of one source,
+    with times.
 
-    log_lines: of one source, with times. The sign is a line with the words of a line before all steps, later after a
-    death than processes take to die, if another death follows without training in between.
+    The sign is a line with the words of a line before all steps, later after a death than processes take to die, if
+    another death follows without training in between.
     """
     first: set[int] = set()
     starts: dict[int, LogLine] = {}

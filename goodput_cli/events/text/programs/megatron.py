@@ -32,6 +32,8 @@ from goodput_cli.events.values import number
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NAME = "megatron"
+JOINT_FORMATS = frozenset({NAME})
+"""Formats whose ranks are read together: lines of all ranks are one stream."""
 PROGRESS = "megatron-progress"
 _TIME = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?"
 _LATE_NS = 300 * NS_PER_SECOND

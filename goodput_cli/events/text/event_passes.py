@@ -1,14 +1,15 @@
 """Interpret log lines with times for a job: step ends, saves, evaluations, starts, ends.
 
 Rules for all text formats: a start counts once per process, a save or evaluation without duration takes the gap between
-two step records, and a step printed by two formats is one record.
+two step records, and a step printed by two formats is one record. `passes.EVENT_PASSES` has them in order.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import math
+from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
@@ -16,7 +17,6 @@ import numpy as np
 
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.schema import NONE, Edge, SaveState
-from goodput_cli.events.text.gaps import with_ended_evaluations, with_gaps
 from goodput_cli.events.text.log_lines import (
     ENDS,
     EventType,
@@ -27,7 +27,9 @@ from goodput_cli.events.text.log_lines import (
     event_of,
     save_detail,
 )
+from goodput_cli.events.text.programs import launcher, megatron, megatron_process, mllog, nemo_rl
 from goodput_cli.events.text.stretches import apart_in_time, last_record
+from goodput_cli.events.text.text_log import SourceText
 from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_SECOND
 
 _SAME_RECORD = 2 * NS_PER_SECOND
@@ -38,28 +40,25 @@ _TOGETHER = 5 * NS_PER_MINUTE
 _ENDS = (EventType.STEP, EventType.STEP_START, *ENDS)
 
 
-def event_lines(
-    log_lines: Sequence[LogLine], seen: Sequence[UntimedEvidence] = (), shown: Iterable[LogLine] = ()
-) -> list[LogLine]:
-    """Return the log lines of one source that become events, in order of time. seen: its evidence of failures. shown:
-    its other timed lines."""
-    log_lines = apart_in_time([log_line for log_line in log_lines if log_line.event is not None])
-    ordered = sorted(log_lines, key=_order)
-    errors = [one for one in seen if one.raised or (one.role == "root" and one.ends)]
-    ordered = list(_drawn_once(_once(ordered, sorted(errors, key=attrgetter("line")))))
-    ordered = list(_paired(ordered))
-    ordered = _with_last_records(list(_recorded_once(ordered)))
-    _take_usual_time(ordered)
-    return list(with_ended_evaluations(sorted(with_gaps(ordered, shown), key=_order)))
+def with_columns_apart(log_lines: Iterable[LogLine], _: SourceText) -> list[LogLine]:
+    """Sort the lines by time, a record by its end; turn columns into lines where another line is between them."""
+    return sorted(apart_in_time(list(log_lines)), key=_order)
+
+
+def in_order_of_time(log_lines: Iterable[LogLine], _: SourceText) -> list[LogLine]:
+    """Sort the lines by time again."""
+    return sorted(log_lines, key=_order)
 
 
 def _order(log_line: LogLine) -> tuple[int, int]:
     return log_line.end if event_of(log_line).type is EventType.STEP else log_line.time, log_line.line
 
 
-def _once(log_lines: Iterable[LogLine], errors: Sequence[UntimedEvidence]) -> Iterator[LogLine]:
-    """Keep the first of consecutive starts of one format without progress in between; after an end in a launcher's log,
-    or an error that ended the process, the next start counts. errors: in line order."""
+def with_one_start_each(log_lines: Iterable[LogLine], of: SourceText) -> Iterator[LogLine]:
+    """Keep the first of several starts of a process. A start counts again after progress, after an end in a launcher's
+    log, and after an error that ended the process."""
+    errors = [one for one in of.seen if one.raised or (one.role == "root" and one.ends)]
+    errors.sort(key=attrgetter("line"))
     begun: dict[tuple[str, str], LogLine] = {}
     lines = [error.line for error in errors]
     for log_line in log_lines:
@@ -92,8 +91,8 @@ def _ended_before(start: LogLine, one: UntimedEvidence, later: bool) -> bool:
     )
 
 
-def _drawn_once(log_lines: Iterable[LogLine]) -> Iterator[LogLine]:
-    """Drop redrawn states of a progress bar, with a different value, and the first state of the next epoch's bar."""
+def without_redraws(log_lines: Iterable[LogLine], _: SourceText) -> Iterator[LogLine]:
+    """Drop states of a bar that were drawn again with another value, and the first state of the next epoch's bar."""
     drawn: dict[tuple[str, str], tuple[int | None, int]] = {}
     for log_line in log_lines:
         one = event_of(log_line)
@@ -105,9 +104,8 @@ def _drawn_once(log_lines: Iterable[LogLine]) -> Iterator[LogLine]:
         yield log_line
 
 
-def _paired(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
-    """Join begin and end lines of saves and restores to intervals; an unfinished one without a later step stays a
-    begin."""
+def with_pairs(log_lines: Sequence[LogLine], _: SourceText) -> Iterator[LogLine]:
+    """Join begin and end of saves and restores to intervals; a begin without an end and a later step stays one."""
     begun_by: dict[tuple[str, str, EventType], LogLine] = {}
     for log_line in log_lines:
         one = event_of(log_line)
@@ -147,8 +145,8 @@ def _point(log_line: LogLine) -> LogLine:
     return replace(log_line, event=replace(one, edge=Edge.POINT, detail=detail))
 
 
-def _recorded_once(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
-    """Merge a step printed by two formats into one record: one with a duration, otherwise the first."""
+def without_second_records(log_lines: Sequence[LogLine], _: SourceText) -> Iterator[LogLine]:
+    """Merge a step that two formats printed into one record: one with a duration, otherwise the first."""
     records: defaultdict[int, list[LogLine]] = defaultdict(list)
     for log_line in log_lines:
         if event_of(log_line).type is EventType.STEP and event_of(log_line).step is not None:
@@ -168,9 +166,9 @@ def _recorded_once(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
     return (log_line for log_line in log_lines if id(log_line) not in dropped)
 
 
-def _with_last_records(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """Return log lines, with a final line of a process that contains a higher number of steps, such as a summary of an
-    epoch, turned into a record. log_lines: in order of time."""
+def with_last_records(log_lines: Sequence[LogLine], _: SourceText) -> list[LogLine]:
+    """Turn a final line with a higher number of steps, such as the summary of an epoch, into a record. log_lines: in
+    order of time."""
     last: dict[tuple[str, str], ParsedEvent] = {}
     stated: dict[tuple[str, str], int] = {}
     records: set[int] = set()
@@ -195,9 +193,9 @@ def _with_last_records(log_lines: Sequence[LogLine]) -> list[LogLine]:
     ]
 
 
-def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
-    """Set the usual step time for records without step times, if their mapping requests it and the time since the
-    previous record is more than half as long again: the excess is not training."""
+def with_usual_times(log_lines: Sequence[LogLine], _: SourceText) -> Sequence[LogLine]:
+    """Set the usual step time of records without one, if their mapping requests it and the time since the record before
+    is more than half as long again. The excess is not training."""
     before: defaultdict[tuple[str, str], deque[LogLine]] = defaultdict(lambda: deque(maxlen=_WRITERS))
     apart: defaultdict[tuple[str, str], list[tuple[LogLine, int, int, bool]]] = defaultdict(list)
     stretches: defaultdict[tuple[str, str], list[tuple[LogLine, Stretch]]] = defaultdict(list)
@@ -223,6 +221,7 @@ def _take_usual_time(log_lines: Sequence[LogLine]) -> None:
             first.inner = _with_usual_time(stretch, first.end, usual)
         for log_line, length, steps, whole in rows:
             log_line.event = _of_usual_time(event_of(log_line), length, steps, whole, usual)
+    return log_lines
 
 
 def _continued_by(step: int, records: Collection[LogLine]) -> LogLine | None:
@@ -265,3 +264,46 @@ def _is_whole(log_line: LogLine) -> bool:
     if log_line.stamp is not None or running is None or running.elapsed is None:
         return log_line.stamp is not None and log_line.stamp.whole
     return running.elapsed % NS_PER_SECOND == 0
+
+
+TRANSLATORS: dict[str, Callable[[Sequence[LogLine]], list[LogLine]]] = {
+    megatron.NAME: megatron_process.translate,
+    megatron.PROGRESS: megatron.translate_progress,
+    launcher.NAME: launcher.translate,
+    mllog.NAME: mllog.translate,
+    nemo_rl.NAME: nemo_rl.translate,
+}
+"""Functions that combine lines, by format."""
+
+
+def of_programs(log_lines: Sequence[LogLine], _: SourceText) -> list[LogLine]:
+    """Combine lines of programs whose events several lines describe; drop the lines without an event."""
+    by_format: defaultdict[str, list[LogLine]] = defaultdict(list)
+    for log_line in log_lines:
+        if log_line.event is not None:
+            by_format[log_line.event.format].append(log_line)
+    return [one for name, own in by_format.items() for one in TRANSLATORS.get(name, list)(own)]
+
+
+def without_notes(log_lines: Iterable[LogLine], _: SourceText) -> list[LogLine]:
+    """Drop lines that only other lines needed, such as copies from other files."""
+    return [one for one in log_lines if event_of(one).type is not EventType.IGNORE and not one.borrowed]
+
+
+def without_totals_of_deaths(events: Sequence[LogLine], of: SourceText) -> list[LogLine]:
+    """Drop totals that precede an exception of the same process: programs print totals on every exit."""
+    if not any(event_of(log_line).name == launcher.TOTALS for log_line in events):
+        return list(events)
+    raised = sorted(one.line for one in of.seen if one.raised)
+    starts = sorted(log_line.line for log_line in events if event_of(log_line).type is EventType.START)
+    return [
+        log_line
+        for log_line in events
+        if event_of(log_line).name != launcher.TOTALS or _next(raised, log_line.line) >= _next(starts, log_line.line)
+    ]
+
+
+def _next(lines: Sequence[int], line: int) -> float:
+    """Return the first of some lines after a line; infinity if there is none."""
+    at = bisect_right(lines, line)
+    return lines[at] if at < len(lines) else math.inf

@@ -1,0 +1,189 @@
+"""Merge Kubernetes objects with the records of a job."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from goodput_cli.arrays import I64
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.schema import Kind
+from goodput_cli.events.text.line_timestamps import Timestamp, Zone
+from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
+from goodput_cli.events.values import MAX_SECONDS
+from goodput_cli.vocabulary.when import NS_PER_SECOND
+
+if TYPE_CHECKING:
+    from goodput_cli.events.cluster_attempts import ApiObject, ClusterAttempt
+
+_LATEST_NS = MAX_SECONDS * NS_PER_SECOND
+KUBERNETES = "kubernetes"
+_SETTLED = 60 * NS_PER_SECOND
+"""Maximum time for which other processes of a job may write after its first container failed."""
+_NO_PROGRESS = (Kind.START, Kind.HEARTBEAT)
+
+
+@dataclass
+class ClusterEvents:
+    """Events that Kubernetes objects add to the records of jobs."""
+
+    log_lines: defaultdict[tuple[int, int], list[LogLine]] = field(default_factory=lambda: defaultdict(list))
+    """By source and job code."""
+    begun: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """(job, requested, begin, until): starts of records in this time become activity, as the cluster's start counts;
+    output of the first pods before the others are scheduled is not part of an attempt."""
+    jobs: dict[str, int] = field(default_factory=dict)
+    """Job of each object by name."""
+
+
+@dataclass(frozen=True)
+class _Records:
+    """Times of a job's records, ns UTC, sorted."""
+
+    progress: I64
+    starts: I64
+    every: I64
+
+    @classmethod
+    def of(cls, columns: Mapping[str, NDArray[Any]], job: int) -> _Records:
+        rows = np.flatnonzero(columns["job"] == job)
+        kind, time = np.asarray(columns["kind"])[rows], np.asarray(columns["time"])[rows]
+        hard = ~np.isin(kind, _NO_PROGRESS)
+        ends = np.asarray(columns["end"])[rows]
+        both = np.unique(np.concatenate((time[hard], ends[hard])))
+        return cls(both, np.sort(time[kind == Kind.START]), np.unique(np.concatenate((both, time))))
+
+    @staticmethod
+    def last(times: I64, begin: int, end: int) -> int | None:
+        """Return the last time in [begin, end); None if there is none."""
+        low, high = np.searchsorted(times, (begin, end)).tolist()
+        return int(times[high - 1]) if low < high else None
+
+
+def cluster_events(
+    objects: Sequence[tuple[int, ApiObject]], columns: Mapping[str, NDArray[Any]], jobs: Sequence[str],
+    notes: DiagnosticCollector,
+) -> ClusterEvents:  # fmt: skip
+    """Return what objects add: when a job was requested and scheduled, and how attempts ended, if records show the same
+    attempts. columns: of all records; jobs: names by code."""
+    from goodput_cli.events.cluster_attempts import attempts_of, merged  # imported late: few logs come with objects
+
+    found = ClusterEvents()
+    by_key: defaultdict[str, list[tuple[int, ApiObject]]] = defaultdict(list)
+    for source, one in merged(objects):
+        by_key[one.job].append((source, one))
+    records = {int(code): _Records.of(columns, int(code)) for code in np.unique(columns["job"])}
+    for key, group in by_key.items():
+        named = _named_like(key, {code: jobs[code] for code in records})
+        alone = next(iter(records)) if len(records) == len(by_key) == 1 else None
+        job = named if named is not None else alone
+        attempts = attempts_of([one for _, one in group])
+        source, shown = group[0][0], notes.bounded("cluster_objects_unused", key)
+        if job is None or (named is None and not _covers_all(attempts, records[job])):
+            why = "no job of the log has this name" if job is None or records else "they have no log next to them"
+            message = f"Kubernetes objects of {shown}: {why}, or their time differs; select the job with -j"
+            notes.add("cluster_objects_unused", message, source, [group[0][1].line])
+            continue
+        found.jobs.update((one.name, job) for _, one in group)
+        if not _add_attempts(attempts, records[job], (source, job), found):
+            message = f"Kubernetes objects of {shown} are from another time than the log: they are not used"
+            notes.add("cluster_objects_unused", message, source, [group[0][1].line])
+            continue
+        _note_forgotten([one for _, one in group], shown, source, notes)
+    return found
+
+
+def _named_like(key: str, jobs: Mapping[int, str]) -> int | None:
+    """Return the job with the same name as some objects, otherwise the only one whose name contains theirs or is
+    contained in it; None if there is none."""
+    key = key.lower()
+    same = [code for code, name in jobs.items() if name.lower() == key]
+    alike = [code for code, name in jobs.items() if _is_part_of(key, name.lower()) or _is_part_of(name.lower(), key)]
+    found = same or alike
+    return found[0] if len(found) == 1 else None
+
+
+def _is_part_of(part: str, whole: str) -> bool:
+    at = whole.find(part) if len(part) > _SHORTEST else -1
+    around = whole[max(at - 1, 0) : at] + whole[at + len(part) : at + len(part) + 1] if at >= 0 else "x"
+    return not any(char.isalnum() for char in around)
+
+
+_SHORTEST = 2
+"""Minimum length; shorter names are contained in others by chance."""
+
+
+def _covers_all(attempts: Sequence[ClusterAttempt], records: _Records) -> bool:
+    """Return True if all progress is within the attempts of objects, which then are of the job despite different
+    names."""
+    if not attempts or not len(records.progress):
+        return False
+    last = attempts[-1].end
+    return attempts[0].begin <= records.progress[0] and (last is None or records.progress[-1] <= last + _SETTLED)
+
+
+def _add_attempts(
+    attempts: Sequence[ClusterAttempt], records: _Records, key: tuple[int, int], found: ClusterEvents
+) -> bool:
+    """Add the attempts that have records; return True if there are any."""
+    placed = False
+    for at, one in enumerate(attempts):
+        following = attempts[at + 1].begin if at + 1 < len(attempts) else _LATEST_NS
+        until = min(following, _LATEST_NS if one.end is None else one.end + NS_PER_SECOND)
+        if records.last(records.progress, one.begin, until) is None:
+            continue
+        placed = True
+        asked = _asked_at(one, records)
+        if asked < one.begin:
+            found.log_lines[key].append(_of_cluster(one.line, asked, EventType.SCHEDULED))
+        found.log_lines[key].append(_of_cluster(one.line, one.begin, EventType.START))
+        first = records.progress[np.searchsorted(records.progress, one.begin)]
+        found.begun.append((key[1], asked, one.begin, int(first)))
+        end = _end_of(one, following, records)
+        if end is not None and one.how is not None:
+            found.log_lines[key].append(_of_cluster(one.line, end, one.how))
+    return placed
+
+
+def _asked_at(one: ClusterAttempt, records: _Records) -> int:
+    """Return when an attempt was requested, otherwise when it began: with its Workload if no other attempt was before
+    it, or with its pods; never before the last progress of the previous attempt."""
+    first = records.every[0]
+    asked = one.asked if one.asked is not None and one.asked <= first else one.created
+    if asked is None or asked >= one.begin or records.last(records.progress, asked, one.begin) is not None:
+        return one.begin
+    return asked
+
+
+def _end_of(one: ClusterAttempt, following: int, records: _Records) -> int | None:
+    """Return when an attempt ended: at the time in its object, or at the last progress of its other processes; None if
+    these continued for long."""
+    if one.end is None:
+        return None
+    later = records.starts[np.searchsorted(records.starts, one.end + NS_PER_SECOND) :]
+    until = min([following, *later[:1].tolist()])
+    last = records.last(records.progress, one.end, until)
+    if last is None:
+        return one.end
+    return last if last < one.end + _SETTLED else None
+
+
+def _of_cluster(line: int, time: int, what: EventType) -> LogLine:
+    return LogLine(line, "", Timestamp(time, Zone.EXACT, False), ParsedEvent(KUBERNETES, what), time, time)
+
+
+def _note_forgotten(objects: Sequence[ApiObject], shown: str, source: int, notes: DiagnosticCollector) -> None:
+    """Report facts that the API overwrote: it keeps only the last end of a container and the last change of a
+    condition."""
+    lost = max((one.forgotten for one in objects if one.kind == "Pod"), default=0)
+    if lost:
+        message = f"a pod of {shown} restarted {lost} more times than it reports: how these attempts ended is unknown"
+        notes.add("cluster_forgets", message, source, [objects[0].line])
+    if any(one.again for one in objects):
+        message = f"{shown} was admitted or set up several times, and only the last is known: queue times"
+        notes.add("cluster_forgets", f"{message} of earlier attempts are unknown", source, [objects[0].line])

@@ -1,0 +1,212 @@
+"""Find what a process did without a record of its own: lines before its first step, activity, its open intervals."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from goodput_cli.events.schema import LEFT_OPEN_SAVE, Edge
+from goodput_cli.events.text.log_lines import ENDS, NO_STEP_YET, EventType, LogLine, ParsedEvent, event_of
+from goodput_cli.events.text.programs.megatron import JOINT_FORMATS
+from goodput_cli.events.text.text_log import SourceText
+
+LEFT_OPEN = "left open"
+"""Name of a save or restore without an end line."""
+_ON_THE_WAY = (
+    EventType.INIT,
+    EventType.PREP,
+    EventType.DATA,
+    EventType.RESTORE,
+    EventType.RESUME,
+    EventType.REINIT,
+    EventType.ALIVE,
+)
+_DEATHS = (EventType.CRASHED, EventType.TERMINATED, EventType.PREEMPTED)
+
+
+def with_open_intervals(events: Sequence[LogLine], _: SourceText) -> list[LogLine]:
+    """End unfinished saves and restores at the next line about the death of the process, otherwise at the last activity
+    before the next start."""
+    opened = [log_line for log_line in events if _is_open(log_line)]
+    if not opened:
+        return list(events)
+    later = sorted(events, key=lambda log_line: (log_line.time, log_line.line))
+    ends = {id(log_line): _end_of_open(log_line, later) for log_line in opened}
+    return [
+        log_line if id(log_line) not in ends else replace(_left_open(log_line), end=ends[id(log_line)])
+        for log_line in events
+    ]
+
+
+def _left_open(log_line: LogLine) -> LogLine:
+    one = event_of(log_line)
+    detail = LEFT_OPEN_SAVE if one.type is EventType.SAVE else one.detail
+    return replace(log_line, event=replace(one, edge=Edge.POINT, name=LEFT_OPEN, detail=detail))
+
+
+def _is_open(log_line: LogLine) -> bool:
+    return event_of(log_line).type in (EventType.SAVE, EventType.RESTORE) and event_of(log_line).edge is Edge.BEGIN
+
+
+def _end_of_open(log_line: LogLine, later: Sequence[LogLine]) -> int:
+    end = log_line.time
+    for other in later:
+        if other is log_line or other.time < log_line.time or other.stream not in (log_line.stream, ""):
+            continue
+        if event_of(other).type in ENDS:
+            return other.time
+        if event_of(other).type is EventType.START and other.time > log_line.time:
+            break
+        end = max(end, other.end)
+    return end
+
+
+def with_records_before_starts(events: Sequence[LogLine], _: SourceText) -> Sequence[LogLine]:
+    """Move a record before a start of the same time if its line precedes it: it is of the attempt before."""
+    starts: dict[tuple[str, int], int] = {}
+    for log_line in events:
+        if event_of(log_line).type is EventType.START:
+            key = log_line.stream, log_line.time
+            starts[key] = max(log_line.line, starts.get(key, log_line.line))
+    for log_line in events if starts else ():
+        if event_of(log_line).type is EventType.STEP and log_line.line < starts.get(
+            (log_line.stream, log_line.end), log_line.line
+        ):
+            log_line.end -= 1
+            log_line.time = min(log_line.time, log_line.end)
+    return events
+
+
+def with_records_of_no_step(events: Sequence[LogLine], of: SourceText) -> Sequence[LogLine]:
+    """Turn a record of 0 steps into activity after a start; without one, move it to the first dated line, so that the
+    time since is start-up."""
+    if not any(event_of(log_line).name == NO_STEP_YET for log_line in events):
+        return events
+    started, first = False, True
+    for log_line in sorted(events, key=lambda log_line: (log_line.time, log_line.line)):
+        one = event_of(log_line)
+        if one.name == NO_STEP_YET and one.type is EventType.START:
+            if started:
+                log_line.event = replace(one, type=EventType.ALIVE)
+            elif first and log_line.stamp is not None:
+                dated = (other.time for other in of.lines if other.stamp is not None and not other.borrowed)
+                log_line.time = log_line.end = min(dated)
+        started = one.type is EventType.START or (started and one.type not in ENDS and one.type is not EventType.STEP)
+        first = first and one.type in _ON_THE_WAY
+    return events
+
+
+def in_order_of_ends(events: Sequence[LogLine], _: SourceText) -> list[LogLine]:
+    """Sort the events by their ends."""
+    return sorted(events, key=_end)
+
+
+def with_timed_deaths(log_lines: Sequence[LogLine], _: SourceText) -> Sequence[LogLine]:
+    """Move a death without a time to the timed end after it: a process dies, and then its launcher logs the death."""
+    end_with_time(sorted(log_lines, key=lambda log_line: log_line.line))
+    return log_lines
+
+
+def end_with_time(log_lines: Sequence[LogLine]) -> None:
+    """Move an untimed death to the timed end after it: a process dies, and then its launcher logs the death. log_lines:
+    in the order in which they were written; only steps and starts separate attempts."""
+    following: LogLine | None = None
+    for log_line in reversed(log_lines):
+        what = event_of(log_line).type
+        if what in ENDS and not log_line.odd:
+            following = log_line
+        elif what in _DEATHS and following is not None:
+            log_line.time = log_line.end = max(log_line.time, following.time)
+        elif what in (EventType.START, EventType.STEP, EventType.STEP_START):
+            following = None
+
+
+def first_begin(log_lines: Sequence[LogLine]) -> list[LogLine]:
+    """Return activity at the begin of the first record, for text without a clock."""
+    first = next(
+        (log_line for log_line in log_lines if log_line.event is not None and log_line.event.type is EventType.STEP),
+        None,
+    )
+    if first is None or first.time == first.end:
+        return []
+    return [
+        LogLine(
+            first.line, first.stream, None, ParsedEvent(event_of(first).format, EventType.ALIVE), first.time, first.time
+        )
+    ]
+
+
+def with_activity(events: Sequence[LogLine], of: SourceText) -> list[LogLine]:
+    """Add timestamps next to step records as activity, except those of a process before its start."""
+    alive: defaultdict[str, list[LogLine]] = defaultdict(list)
+    for log_line in of.shown:
+        alive[log_line.stream].append(log_line)
+    steps = {
+        log_line.stream: event_of(log_line).format for log_line in events if event_of(log_line).type is EventType.STEP
+    }
+    whole = next((name for name in steps.values() if name in JOINT_FORMATS), None)
+    by_stream: defaultdict[str, list[LogLine]] = defaultdict(list)
+    for log_line in events:
+        by_stream[log_line.stream].append(log_line)
+    told = [log_line for stream in alive if whole or stream in steps for log_line in alive[stream]]
+    early = _starting(events, told) if whole else set()
+    for stream, log_lines in alive.items():
+        if stream in by_stream and (whole is None or len(by_stream) > 1):
+            early |= _starting(by_stream[stream], log_lines)
+    return [
+        *events,
+        *(
+            LogLine(
+                log_line.line,
+                log_line.stream,
+                log_line.stamp,
+                ParsedEvent(whole or steps[log_line.stream], EventType.ALIVE),
+                log_line.time,
+                log_line.time,
+            )
+            for log_line in told
+            if id(log_line) not in early
+        ),
+    ]
+
+
+def _starting(events: Iterable[LogLine], alive: Iterable[LogLine]) -> set[int]:
+    """Return the lines of a process before its start line, which are not activity of the previous attempt: lines before
+    the first start, and before a later one if the first of them is nearer to that start than to the previous line."""
+    quiet = sorted(alive, key=_end)
+    times = [log_line.end for log_line in quiet]
+    early: set[int] = set()
+    before, highest = -1, -1
+    for log_line in sorted(events, key=_end):
+        one = event_of(log_line)
+        step = one.step if one.type is EventType.STEP and one.step is not None else None
+        if one.type is EventType.START or (step is not None and step <= highest):
+            low, high = bisect_right(times, before), bisect_left(times, log_line.time)
+            if low < high and (before < 0 or 2 * times[low] > before + log_line.time):
+                early.update(map(id, quiet[low:high]))
+            highest = -1
+        highest = highest if step is None else max(highest, step)
+        before = before if one.type in _ON_THE_WAY else log_line.end
+    return early
+
+
+def _end(log_line: LogLine) -> tuple[int, int]:
+    return log_line.end, log_line.line
+
+
+def without_preludes(parts: Sequence[list[LogLine]]) -> None:
+    """Drop activity before the first event of a file if a start in another file is between them: the file belongs to
+    the started process. parts: log lines of one job by source."""
+    starts = sorted(log_line.time for part in parts for log_line in part if event_of(log_line).type is EventType.START)
+    for part in parts if starts else ():
+        first = min((log_line.end for log_line in part if event_of(log_line).type not in _ON_THE_WAY), default=0)
+        before = bisect_right(starts, first)
+        if before:
+            start = starts[before - 1]
+            part[:] = [log_line for log_line in part if log_line.time >= start or not _is_plain_activity(log_line)]
+
+
+def _is_plain_activity(log_line: LogLine) -> bool:
+    return event_of(log_line).type is EventType.ALIVE and not event_of(log_line).name

@@ -1,0 +1,217 @@
+"""The passes over text: what is done, in order, to make events of the log lines of all sources.
+
+Readers (`scan`, `entries`) find the lines that contain something. Each pass then decides one question for all sources,
+for one source, or for one job. The lists are the documentation: docs/text-engine.md is made from them, and
+`goodput check --explain FILE:LINE` shows what each pass did to a line.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple, Protocol
+
+from goodput_cli.events.envelope import Identity
+from goodput_cli.events.evidence import EvidenceOfLog
+from goodput_cli.events.formats.base import RUNS
+from goodput_cli.events.rows import RowBuilder
+from goodput_cli.events.tensorboard import folder_of
+from goodput_cli.events.text import activity, event_passes, gaps, job_passes, source_passes
+from goodput_cli.events.text.days import local_clock, zones_of
+from goodput_cli.events.text.evidence_times import observations_of
+from goodput_cli.events.text.living_processes import (
+    stopped_after_saves,
+    with_continued_processes,
+    without_starts_of_others,
+)
+from goodput_cli.events.text.log_lines import LogLine, event_of
+from goodput_cli.events.text.neighbor_files import times_of_neighbors
+from goodput_cli.events.text.programs import launcher
+from goodput_cli.events.text.runs_in_file import with_starts_of_saves
+from goodput_cli.events.text.stretches import apart_in_time
+from goodput_cli.events.text.text_log import Part, SourceText, TextLog
+from goodput_cli.events.text.to_rows import add_rows
+
+
+class Trace(Protocol):
+    """Follows the passes."""
+
+    def __call__(self, name: str, lines_of: Callable[[int], Iterable[LogLine]]) -> None:
+        """Take the log lines after a pass. lines_of: returns those of a source, by its code."""
+
+
+READ = "read"
+"""Name of the state before all passes."""
+
+
+class LogPass(NamedTuple):
+    """A pass over all sources."""
+
+    name: str
+    run: Callable[[TextLog], None]
+
+
+class SourcePass(NamedTuple):
+    """A pass over the lines of one source, in which each line has a time."""
+
+    name: str
+    run: Callable[[Sequence[LogLine], SourceText], Iterable[LogLine]]
+
+
+class JobPass(NamedTuple):
+    """A pass over the events of one job: it changes its parts."""
+
+    name: str
+    run: Callable[[Sequence[Part], TextLog], None]
+
+
+TIME_PASSES = (
+    LogPass("order", source_passes.sort_lines),
+    LogPass("programs", source_passes.drop_ambiguous_lines),
+    LogPass("traces", source_passes.add_traces),
+    LogPass("days", source_passes.add_days),
+    LogPass("tracker_outputs", source_passes.drop_tracker_outputs),
+    LogPass("columns", source_passes.expand_columns),
+    LogPass("event_files", source_passes.read_event_files),
+    LogPass("neighbors", source_passes.complete_from_neighbors),
+    LogPass("counters", source_passes.count_steps),
+    LogPass("times", source_passes.set_times),
+)
+"""From the lines that were read to lines with times."""
+
+EVENT_PASSES = (
+    SourcePass("silent_restarts", launcher.with_restarts),
+    SourcePass("program_lines", event_passes.of_programs),
+    SourcePass("untimed_deaths", activity.with_timed_deaths),
+    SourcePass("time_order", event_passes.with_columns_apart),
+    SourcePass("starts", event_passes.with_one_start_each),
+    SourcePass("redraws", event_passes.without_redraws),
+    SourcePass("pairs", event_passes.with_pairs),
+    SourcePass("second_records", event_passes.without_second_records),
+    SourcePass("last_records", event_passes.with_last_records),
+    SourcePass("usual_times", event_passes.with_usual_times),
+    SourcePass("gaps", gaps.with_gaps),
+    SourcePass("gap_order", event_passes.in_order_of_time),
+    SourcePass("evaluations", gaps.with_ended_evaluations),
+    SourcePass("notes", event_passes.without_notes),
+    SourcePass("totals", event_passes.without_totals_of_deaths),
+    SourcePass("saves_again", with_starts_of_saves),
+    SourcePass("records_before_starts", activity.with_records_before_starts),
+    SourcePass("records_of_no_step", activity.with_records_of_no_step),
+    SourcePass("end_order", activity.in_order_of_ends),
+    SourcePass("stops_after_saves", stopped_after_saves),
+    SourcePass("other_starts", without_starts_of_others),
+    SourcePass("living_processes", with_continued_processes),
+    SourcePass("activity", activity.with_activity),
+    SourcePass("open_intervals", activity.with_open_intervals),
+)
+"""From the lines of one source to its events."""
+
+LOG_PASSES = (
+    LogPass("first_begin", job_passes.add_first_begins),
+    LogPass("last_steps", job_passes.add_last_steps),
+    LogPass("unnamed_epochs", job_passes.add_unnamed_epochs),
+    LogPass("runs_in_file", job_passes.add_ends_of_runs),
+    LogPass("scheduler_clock", source_passes.move_scheduler_rows),
+    LogPass("views", job_passes.match_event_files),
+    LogPass("untimed_restarts", job_passes.separate_untimed_restarts),
+    LogPass("report", job_passes.report_sources),
+    LogPass("allocations", job_passes.split_allocations),
+    LogPass("trackers", job_passes.find_tracked_runs),
+    LogPass("identity", job_passes.name_parts),
+    LogPass("diagnostics_runs", job_passes.group_diagnostics_runs),
+    LogPass("measures", job_passes.measure),
+)
+"""From the events of all sources to jobs."""
+
+JOB_PASSES = (
+    JobPass("job_columns", job_passes.expand_overlapping_columns),
+    JobPass("deaths", job_passes.time_deaths),
+    JobPass("job_starts", job_passes.join_starts),
+    JobPass("launcher_activity", job_passes.add_launcher_activity),
+    JobPass("launches", job_passes.start_launches),
+    JobPass("second_starts", job_passes.drop_second_starts),
+)
+"""From the events of one job's files to the events of the job."""
+
+
+def events_of(log_lines: Sequence[LogLine]) -> list[LogLine]:
+    """Return the events of one source. log_lines: with times."""
+    of = SourceText(apart_in_time([*log_lines]))
+    lines = list(of.lines)
+    for one in EVENT_PASSES:
+        lines = list(one.run(lines, of))
+    return lines
+
+
+def run_passes(log: TextLog, trace: Trace | None = None) -> None:
+    """Run all passes in order. trace: is called after each."""
+    if trace is not None:
+        trace(READ, log.log_lines)
+    _run_on_log(TIME_PASSES, log, trace)
+    texts = {code: SourceText(apart_in_time([*one.log_lines]), one.seen) for code, one in log.texts.items()}
+    log.events = {code: list(of.lines) for code, of in texts.items()}
+    for each in EVENT_PASSES:
+        log.events = {code: list(each.run(log.events[code], of)) for code, of in texts.items()}
+        if trace is not None:
+            trace(each.name, log.log_lines)
+    _run_on_log(LOG_PASSES, log, trace)
+    by_job = log.by_job()
+    for one in JOB_PASSES:
+        for parts in by_job.values():
+            one.run(parts, log)
+        if trace is not None:
+            trace(one.name, log.log_lines)
+    job_passes.find_unread_steps(log)
+
+
+def _run_on_log(passes: Iterable[LogPass], log: TextLog, trace: Trace | None) -> None:
+    for one in passes:
+        one.run(log)
+        if trace is not None:
+            trace(one.name, log.log_lines)
+
+
+def rows_of(log: TextLog) -> tuple[RowBuilder, dict[str, set[str]]]:
+    """Return the rows of all events, and the formats of each job."""
+    builder = RowBuilder()
+    formats: defaultdict[str, set[str]] = defaultdict(set)
+
+    def add(code: int, job: str, log_lines: Sequence[LogLine]) -> None:
+        add_rows(builder, code, log.jobs.code(job), log_lines, log.output, log.names[code])
+
+    for (code, log_lines), job in zip(log.parts, log.named, strict=True):
+        add(code, job, log_lines)
+        formats[job] |= {event_of(log_line).format for log_line in log_lines}
+    for code, job, log_lines in log.runs:
+        add(code, job, log_lines)
+        formats[job].add(RUNS)
+    for run in log.tracked:
+        for code, log_lines in run.by_source().items():
+            add(code, run.job, log_lines)
+            job_passes.measure_tracked_run(log, run.job, code, log_lines)
+        formats[run.job].add(run.tool)
+    return builder, formats
+
+
+def evidence_of(log: TextLog, entries: Sequence[Identity] = ()) -> EvidenceOfLog:
+    """Return the evidence of failures and recoveries in all sources. entries: identities of Cloud Logging entries, by
+    code. Call it after the passes, which set the times."""
+    zones = zones_of(log.sources, log.names) if log.output.zones is not None else {}
+    near = times_of_neighbors(log.every, log.names)
+
+    def local(code: int) -> Callable[[int], int]:
+        return local_clock(log.every[code].log_lines, log.hints, log.output, zones.get(folder_of(log.names[code])))[0]
+
+    year, now_ns = log.hints.year, log.hints.now_ns
+    found = observations_of(log.every, log.names, local, near, year, now_ns, log.job_of_source, entries)
+    return replace(
+        found,
+        signs=(*found.signs, *log.signs),
+        hosts_of_job=log.hints.hosts_of_job,
+        quotes=log.hints.quotes,
+        unread_steps=log.unread,
+        several_runs=log.several_runs,
+        run_names=log.run_names,
+    )
