@@ -19,7 +19,8 @@ from goodput_cli.analysis.advice.results import SHOWN
 from goodput_cli.analysis.insights.kinds import BY_CODE, InsightKind
 from goodput_cli.cli.main import goodput
 from goodput_cli.diagnostics.diagnostic import CODES, SEVERITIES, DiagnosticCode
-from goodput_cli.events.text.passes import EVENT_PASSES, JOB_PASSES, LOG_PASSES, TIME_PASSES
+from goodput_cli.events.text.event_passes import EVENT_PASSES
+from goodput_cli.events.text.passes import JOB_PASSES, LOG_PASSES, TIME_PASSES
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.words import words
 from tests.support.markdown_docs import ROOT

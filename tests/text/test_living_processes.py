@@ -9,8 +9,7 @@ from goodput_cli.events.text.living_processes import (
     with_living_processes,
     without_starts_of_others,
 )
-from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, Running
-from goodput_cli.events.text.text_log import SourceText
+from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, Running, SourceText
 
 S = 10**9
 

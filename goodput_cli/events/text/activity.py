@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from goodput_cli.events.schema import LEFT_OPEN_SAVE, Edge
-from goodput_cli.events.text.log_lines import ENDS, NO_STEP_YET, EventType, LogLine, ParsedEvent, event_of
+from goodput_cli.events.text.log_lines import ENDS, NO_STEP_YET, EventType, LogLine, ParsedEvent, SourceText, event_of
 from goodput_cli.events.text.programs.megatron import JOINT_FORMATS
-from goodput_cli.events.text.text_log import SourceText
 
 LEFT_OPEN = "left open"
 """Name of a save or restore without an end line."""

@@ -1,7 +1,7 @@
 """Interpret log lines with times for a job: step ends, saves, evaluations, starts, ends.
 
 Rules for all text formats: a start counts once per process, a save or evaluation without duration takes the gap between
-two step records, and a step printed by two formats is one record. `passes.EVENT_PASSES` has them in order.
+two step records, and a step printed by two formats is one record. `EVENT_PASSES` has them in order.
 """
 
 from __future__ import annotations
@@ -12,24 +12,32 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.schema import NONE, Edge, SaveState
+from goodput_cli.events.text import activity, gaps
+from goodput_cli.events.text.living_processes import (
+    stopped_after_saves,
+    with_continued_processes,
+    without_starts_of_others,
+)
 from goodput_cli.events.text.log_lines import (
     ENDS,
     EventType,
     LogLine,
     ParsedEvent,
+    SourceText,
     Stretch,
     changed,
     event_of,
     save_detail,
 )
 from goodput_cli.events.text.programs import launcher, megatron, megatron_process, mllog, nemo_rl
+from goodput_cli.events.text.runs_in_file import with_starts_of_saves
 from goodput_cli.events.text.stretches import apart_in_time, last_record
-from goodput_cli.events.text.text_log import SourceText
 from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_SECOND
 
 _SAME_RECORD = 2 * NS_PER_SECOND
@@ -307,3 +315,48 @@ def _next(lines: Sequence[int], line: int) -> float:
     """Return the first of some lines after a line; infinity if there is none."""
     at = bisect_right(lines, line)
     return lines[at] if at < len(lines) else math.inf
+
+
+class SourcePass(NamedTuple):
+    """A pass over the lines of one source, in which each line has a time."""
+
+    name: str
+    run: Callable[[Sequence[LogLine], SourceText], Iterable[LogLine]]
+
+
+EVENT_PASSES = (
+    SourcePass("silent_restarts", launcher.with_restarts),
+    SourcePass("program_lines", of_programs),
+    SourcePass("untimed_deaths", activity.with_timed_deaths),
+    SourcePass("time_order", with_columns_apart),
+    SourcePass("starts", with_one_start_each),
+    SourcePass("redraws", without_redraws),
+    SourcePass("pairs", with_pairs),
+    SourcePass("second_records", without_second_records),
+    SourcePass("last_records", with_last_records),
+    SourcePass("usual_times", with_usual_times),
+    SourcePass("gaps", gaps.with_gaps),
+    SourcePass("gap_order", in_order_of_time),
+    SourcePass("evaluations", gaps.with_ended_evaluations),
+    SourcePass("notes", without_notes),
+    SourcePass("totals", without_totals_of_deaths),
+    SourcePass("saves_again", with_starts_of_saves),
+    SourcePass("records_before_starts", activity.with_records_before_starts),
+    SourcePass("records_of_no_step", activity.with_records_of_no_step),
+    SourcePass("end_order", activity.in_order_of_ends),
+    SourcePass("stops_after_saves", stopped_after_saves),
+    SourcePass("other_starts", without_starts_of_others),
+    SourcePass("living_processes", with_continued_processes),
+    SourcePass("activity", activity.with_activity),
+    SourcePass("open_intervals", activity.with_open_intervals),
+)
+"""From the lines of one source to its events."""
+
+
+def events_of(log_lines: Sequence[LogLine]) -> list[LogLine]:
+    """Return the events of one source. log_lines: with times."""
+    of = SourceText(apart_in_time([*log_lines]))
+    lines = list(of.lines)
+    for one in EVENT_PASSES:
+        lines = list(one.run(lines, of))
+    return lines

@@ -12,9 +12,8 @@ import numpy as np
 
 from goodput_cli.arrays import F64
 from goodput_cli.events.schema import Edge
-from goodput_cli.events.text.log_lines import BEYOND_ALL, ENDS, EventType, LogLine, event_of
+from goodput_cli.events.text.log_lines import BEYOND_ALL, ENDS, EventType, LogLine, SourceText, event_of
 from goodput_cli.events.text.stretches import last_record
-from goodput_cli.events.text.text_log import SourceText
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _TOLERANCE = 100

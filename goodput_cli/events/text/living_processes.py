@@ -12,9 +12,8 @@ import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.events.schema import NEXT_EPOCH, UNTIMED_RESTART, Edge
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, event_of
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, SourceText, event_of
 from goodput_cli.events.text.stretches import last_of, steps_and_ends
-from goodput_cli.events.text.text_log import SourceText
 
 _FEW_RECORDS, _USUAL_TIME = 4, 1.1
 _LOADS = (EventType.RESTORE, EventType.RESUME)

@@ -16,6 +16,7 @@ import numpy as np
 
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import SourceError
+from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.inside import PhaseTime
 from goodput_cli.events.schema import NONE, SAVE_STATE, Edge, SaveState
 from goodput_cli.events.signs import RecoveryEventText
@@ -432,3 +433,18 @@ def formats_of(log_lines: Sequence[LogLine]) -> frozenset[str]:
 
 BEYOND_ALL = 2**62
 """Value larger than any time or step."""
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """The lines of one source with times, for the passes that find its events."""
+
+    lines: Sequence[LogLine]
+    """All lines, with and without an event."""
+    seen: Sequence[UntimedEvidence] = ()
+    """Evidence of failures."""
+
+    @cached_property
+    def shown(self) -> list[LogLine]:
+        """Return the lines with nothing but a time."""
+        return [one for one in self.lines if one.event is None]

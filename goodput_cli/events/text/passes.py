@@ -17,20 +17,14 @@ from goodput_cli.events.evidence import EvidenceOfLog
 from goodput_cli.events.formats.base import RUNS
 from goodput_cli.events.rows import RowBuilder
 from goodput_cli.events.tensorboard import folder_of
-from goodput_cli.events.text import activity, event_passes, gaps, job_passes, source_passes
+from goodput_cli.events.text import job_passes, source_passes
 from goodput_cli.events.text.days import local_clock, zones_of
+from goodput_cli.events.text.event_passes import EVENT_PASSES
 from goodput_cli.events.text.evidence_times import observations_of
-from goodput_cli.events.text.living_processes import (
-    stopped_after_saves,
-    with_continued_processes,
-    without_starts_of_others,
-)
-from goodput_cli.events.text.log_lines import LogLine, event_of
+from goodput_cli.events.text.log_lines import LogLine, SourceText, event_of
 from goodput_cli.events.text.neighbor_files import times_of_neighbors
-from goodput_cli.events.text.programs import launcher
-from goodput_cli.events.text.runs_in_file import with_starts_of_saves
 from goodput_cli.events.text.stretches import apart_in_time
-from goodput_cli.events.text.text_log import Part, SourceText, TextLog
+from goodput_cli.events.text.text_log import Part, TextLog
 from goodput_cli.events.text.to_rows import add_rows
 
 
@@ -50,13 +44,6 @@ class LogPass(NamedTuple):
 
     name: str
     run: Callable[[TextLog], None]
-
-
-class SourcePass(NamedTuple):
-    """A pass over the lines of one source, in which each line has a time."""
-
-    name: str
-    run: Callable[[Sequence[LogLine], SourceText], Iterable[LogLine]]
 
 
 class JobPass(NamedTuple):
@@ -79,34 +66,6 @@ TIME_PASSES = (
     LogPass("times", source_passes.set_times),
 )
 """From the lines that were read to lines with times."""
-
-EVENT_PASSES = (
-    SourcePass("silent_restarts", launcher.with_restarts),
-    SourcePass("program_lines", event_passes.of_programs),
-    SourcePass("untimed_deaths", activity.with_timed_deaths),
-    SourcePass("time_order", event_passes.with_columns_apart),
-    SourcePass("starts", event_passes.with_one_start_each),
-    SourcePass("redraws", event_passes.without_redraws),
-    SourcePass("pairs", event_passes.with_pairs),
-    SourcePass("second_records", event_passes.without_second_records),
-    SourcePass("last_records", event_passes.with_last_records),
-    SourcePass("usual_times", event_passes.with_usual_times),
-    SourcePass("gaps", gaps.with_gaps),
-    SourcePass("gap_order", event_passes.in_order_of_time),
-    SourcePass("evaluations", gaps.with_ended_evaluations),
-    SourcePass("notes", event_passes.without_notes),
-    SourcePass("totals", event_passes.without_totals_of_deaths),
-    SourcePass("saves_again", with_starts_of_saves),
-    SourcePass("records_before_starts", activity.with_records_before_starts),
-    SourcePass("records_of_no_step", activity.with_records_of_no_step),
-    SourcePass("end_order", activity.in_order_of_ends),
-    SourcePass("stops_after_saves", stopped_after_saves),
-    SourcePass("other_starts", without_starts_of_others),
-    SourcePass("living_processes", with_continued_processes),
-    SourcePass("activity", activity.with_activity),
-    SourcePass("open_intervals", activity.with_open_intervals),
-)
-"""From the lines of one source to its events."""
 
 LOG_PASSES = (
     LogPass("first_begin", job_passes.add_first_begins),
@@ -134,15 +93,6 @@ JOB_PASSES = (
     JobPass("second_starts", job_passes.drop_second_starts),
 )
 """From the events of one job's files to the events of the job."""
-
-
-def events_of(log_lines: Sequence[LogLine]) -> list[LogLine]:
-    """Return the events of one source. log_lines: with times."""
-    of = SourceText(apart_in_time([*log_lines]))
-    lines = list(of.lines)
-    for one in EVENT_PASSES:
-        lines = list(one.run(lines, of))
-    return lines
 
 
 def run_passes(log: TextLog, trace: Trace | None = None) -> None:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from goodput_cli.events.schema import OWN_END
-from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, event_of
+from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, SourceText, event_of
 from goodput_cli.events.text.programs.progress_bars import NAME as BARS
 from goodput_cli.events.text.stretches import count_of
-from goodput_cli.events.text.text_log import SourceText
 
 OTHER_RUN = "other run"
 """The name of an end that no line states, but steps that begin again as those of another run."""

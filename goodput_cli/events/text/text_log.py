@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.formats.base import Output
 from goodput_cli.events.inside import RankSteps
 from goodput_cli.events.rows import Interner
@@ -25,21 +23,6 @@ if TYPE_CHECKING:
 
 Part = tuple[int, list[LogLine]]
 """A source, and its log lines of one allocation."""
-
-
-@dataclass(frozen=True)
-class SourceText:
-    """The lines of one source with times, for the passes that find its events."""
-
-    lines: Sequence[LogLine]
-    """All lines, with and without an event."""
-    seen: Sequence[UntimedEvidence] = ()
-    """Evidence of failures."""
-
-    @cached_property
-    def shown(self) -> list[LogLine]:
-        """Return the lines with nothing but a time."""
-        return [one for one in self.lines if one.event is None]
 
 
 @dataclass

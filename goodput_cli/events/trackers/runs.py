@@ -12,9 +12,9 @@ from typing import NamedTuple
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.text.counted_steps import counted_steps
+from goodput_cli.events.text.event_passes import events_of
 from goodput_cli.events.text.line_timestamps import Timestamp, Zone
 from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, ParsedEvent, event_of
-from goodput_cli.events.text.passes import events_of
 from goodput_cli.events.trackers.inside import phases_of, work_of
 from goodput_cli.events.values import counts_from_0
 

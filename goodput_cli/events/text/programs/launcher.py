@@ -20,13 +20,13 @@ from goodput_cli.events.text.log_lines import (
     LineRule,
     LogLine,
     ParsedEvent,
+    SourceText,
     duration,
     event_of,
     pattern,
 )
 from goodput_cli.events.text.programs import mllog
 from goodput_cli.events.text.sign_lines import rank_of, sign
-from goodput_cli.events.text.text_log import SourceText
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 NAME = "launcher"
