@@ -79,6 +79,7 @@ __all__ = ["__version__", *_PLACES]
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import_module(f"{__name__}.report.base")  # registers the renderers with which results display themselves
     value = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
     globals()[name] = value
     return value

@@ -14,10 +14,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag
-from importlib import import_module
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 
+from goodput_cli.analysis.renderers import render_sheet
 from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -309,7 +309,7 @@ class Displayable(ABC):
         """Return all rows as a DataFrame with the columns of the Parquet file: exact values, times in UTC."""
         import pandas as pd
 
-        return pd.read_parquet(BytesIO(_written(self.rows_sheet(), "parquet")))
+        return pd.read_parquet(BytesIO(cast(bytes, render_sheet(self.rows_sheet(), "parquet", _WIDTH))))
 
     def rows_sheet(self) -> Sheet:
         """Return the table of which `to_frame` makes a DataFrame."""
@@ -319,7 +319,7 @@ class Displayable(ABC):
         return "and its attributes"
 
     def _text(self, most: int) -> str:
-        lines = str(_written(self.sheet(), "table")).strip("\n").splitlines()
+        lines = str(render_sheet(self.sheet(), "table", _WIDTH)).strip("\n").splitlines()
         rest = len(lines) - most
         return "\n".join(lines if rest <= 1 else [*lines[:most], f" ({rest} more lines)"])
 
@@ -329,14 +329,8 @@ class DisplayableAnswer(Displayable):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as `--format json` writes it (docs/schema.json)."""
-        answer: dict[str, Any] = json.loads(_written(self.sheet(), "json"))
+        answer: dict[str, Any] = json.loads(render_sheet(self.sheet(), "json", _WIDTH))
         return answer
 
     def _more(self) -> str:
         return ".to_dict()"
-
-
-def _written(sheet: Sheet, format_name: str) -> Any:
-    """Render the sheet. The renderer is looked up by name, like a plug-in: results do not import renderers."""
-    registry = import_module("goodput_cli.report.base")
-    return registry.load_sheet_renderer(format_name)(sheet, registry.Page(width=_WIDTH))

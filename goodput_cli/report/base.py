@@ -7,7 +7,6 @@ their format is used.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +14,7 @@ from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from goodput_cli.analysis.renderers import register_renderers
 from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -258,6 +258,8 @@ def _loaded_plug_in(name: str) -> OutputFormat:
 
 def _taking_a_page(function: Callable[..., str | bytes]) -> Renderer:
     """Return the function of a plug-in as a `Renderer`. It may accept the analysis alone."""
+    import inspect  # few programs have plug-ins
+
     try:
         inspect.signature(function).bind(None, None)
     except TypeError:
@@ -272,3 +274,14 @@ def _plug_ins() -> dict[str, EntryPoint]:
     from importlib.metadata import entry_points  # slow to import and to search: only if needed
 
     return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
+
+
+def _render_analysis(analysis: Analysis, format_name: str) -> str:
+    return str(load_renderer(format_name)(analysis, Page()))
+
+
+def _render_sheet(sheet: Sheet, format_name: str, width: int) -> str | bytes:
+    return load_sheet_renderer(format_name)(sheet, Page(width=width))
+
+
+register_renderers(_render_analysis, _render_sheet)

@@ -73,6 +73,12 @@ def test_imports_have_no_cycle() -> None:
     assert find_cycle(imports()) is None
 
 
+def test_no_module_imports_another_of_ours_by_a_whole_name() -> None:
+    """Such an import is in no contract. Registries name the modules of their own folder only."""
+    said = {name for name, path in modules().items() if 'import_module("goodput_cli' in path.read_text("utf-8")}
+    assert said == set()
+
+
 def test_import_cycle_is_found() -> None:
     """This includes cycles in functions, or among types."""
     hidden = "def f():\n    from goodput_cli.errors import UsageError\n"

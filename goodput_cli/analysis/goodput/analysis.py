@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.costs import costs_of, costs_of_attempts
 from goodput_cli.analysis.goodput import phrases as facts
+from goodput_cli.analysis.renderers import render_analysis
 from goodput_cli.analysis.results import AnalysisData, CategoryTimes
 from goodput_cli.analysis.timeline.rows import EDGES, KINDS, evidence, segment_rows
 from goodput_cli.errors import UsageError
@@ -74,17 +74,12 @@ class Analysis(AnalysisData):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as `--format json` writes it (docs/schema.json)."""
-        answer: dict[str, Any] = json.loads(self._rendered("json"))
+        answer: dict[str, Any] = json.loads(render_analysis(self, "json"))
         return answer
 
     def to_html(self) -> str:
         """Return the report: a single-file page that needs no network."""
-        return self._rendered("html")
-
-    def _rendered(self, format_name: str) -> str:
-        """Render the analysis. The renderer is looked up by name, like a plug-in: results do not import renderers."""
-        registry = import_module("goodput_cli.report.base")
-        return str(registry.load_renderer(format_name)(self, registry.Page()))
+        return render_analysis(self, "html")
 
     @cached_property
     def insights(self) -> tuple[Insight, ...]:
