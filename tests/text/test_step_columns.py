@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from random import Random
@@ -258,6 +259,51 @@ def writers(seed: int) -> Iterator[Writer]:
         )
 
 
+_STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[,.]\d+)?(?: INFO)? ?")
+
+
+def _collected(text: str, zeros: str, *, own: bool) -> str:
+    """Return a log as a collector prints it. own: True to keep the timestamps of the lines."""
+    found, last = [], "2026-03-28T23:29:00.5Z"
+    for number, line in enumerate(text.split("\n")[:-1]):
+        stamp = _STAMP.search(line)
+        last = last if stamp is None else f"{stamp[1]}T{stamp[2]}.{number % 900 + 100}{zeros}Z"
+        found.append(f"{last} {line if own or stamp is None else line[: stamp.start()] + line[stamp.end() :]}\n")
+    return "".join(found)
+
+
+def _without_stamps(text: str, *, of_all: bool) -> str:
+    """Return a log without timestamps in the lines of records, or in all lines."""
+    lines = text.split("\n")
+    return "\n".join(_STAMP.sub("", line) if of_all or "loss=" in line else line for line in lines)
+
+
+CLOCKS: dict[str, Callable[[str], str]] = {
+    "collected": lambda text: _collected(text, "", own=False),
+    "collected-twice": lambda text: _collected(text, "000001", own=True),
+    "untimed": lambda text: _without_stamps(text, of_all=True),
+    "untimed-records": lambda text: _without_stamps(text, of_all=False),
+}
+
+
+@pytest.mark.parametrize("clock", CLOCKS)
+@pytest.mark.parametrize("seed", range(2))
+def test_columns_change_nothing_with_other_clocks(clock: str, seed: int) -> None:
+    for writer in writers(seed):
+        compare(CLOCKS[clock](writer.log(400, 0.02)), HINTS, "Europe/Berlin")
+
+
+@pytest.mark.usefixtures("short_stretches")
+@pytest.mark.parametrize("clock", CLOCKS)
+@pytest.mark.parametrize("seed", range(3))
+def test_columns_change_nothing_in_restless_logs_with_other_clocks(clock: str, seed: int) -> None:
+    for writer in writers(seed):
+        text = CLOCKS[clock](writer.log(150, 0.2))
+        compare(text, HINTS)
+        assert _grown(text, columns=True) == _grown(text, columns=False)
+        compare({"run/rank0.log": text, "run/rank1.log": CLOCKS[clock](writer.log(90, 0.05))}, HINTS)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_columns_change_nothing_in_long_logs(seed: int) -> None:
     for writer in writers(seed):
@@ -335,7 +381,8 @@ _RECORDED = """{"job_name": "job", "job_start_time": 1774740600}
 """
 
 
-def test_most_records_of_a_calm_log_are_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("clock", [*CLOCKS, ""])
+def test_most_records_of_a_calm_log_are_columns(clock: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
     init = Stretch.__init__
 
@@ -346,6 +393,6 @@ def test_most_records_of_a_calm_log_are_columns(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Stretch, "__init__", noted)
     for writer in writers(0):
         kept.clear()
-        text = writer.log(4000, 0)
+        text = CLOCKS.get(clock, str)(writer.log(4000, 0))
         events_of({"train.log": text}, 1 << 20, columns=True, hints=HINTS)
         assert sum(kept) / 2 > 0.8 * 4000, writer.program  # each is made again when it is placed

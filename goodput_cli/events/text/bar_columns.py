@@ -11,7 +11,7 @@ import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.events.text.calm_bars import FIELDS, MOST_DIGITS, plain_bar
-from goodput_cli.events.text.line_shapes import LineShapes
+from goodput_cli.events.text.line_shapes import LineShapes, digits_in
 from goodput_cli.events.text.lines import MASK, LineRules, Lines
 from goodput_cli.events.text.step_columns import number_in
 from goodput_cli.events.text.templates import LineReader
@@ -60,7 +60,6 @@ class Drawn:
 class _Shape:
     """Positions at which the lines of a template contain the state of a bar."""
 
-    prefix: bytes
     bar: int
     where: slice
     """Position of its total."""
@@ -81,7 +80,7 @@ class BarFinder:
 
     def _shapes_of(self, overwritten: bool) -> LineShapes[_Shape]:
         return LineShapes(
-            lambda raw, key: self._prefix_of(raw, key, overwritten), lambda raw: self._made(raw, overwritten)
+            lambda raw, key: self._fixed_in(raw, key, overwritten), lambda raw: self._made(raw, overwritten)
         )
 
     def find(self, block: Lines) -> Drawn | None:
@@ -98,8 +97,8 @@ class BarFinder:
         order = np.argsort(columns[0], kind="stable")
         return Drawn(self._names, *(column[order] for column in columns))
 
-    def _prefix_of(self, raw: bytes, key: bytes, overwritten: bool) -> int | None:
-        """Return the length of the name of a bar; None for lines that contain more or something else."""
+    def _fixed_in(self, raw: bytes, key: bytes, overwritten: bool) -> list[int] | None:
+        """Return the columns of digits in the name of a bar; None for lines that contain more or something else."""
         text = _text(raw)
         if text is None or "%|" not in text or "global_step=" in text:
             return None
@@ -108,7 +107,7 @@ class BarFinder:
         if fields is None:
             return None
         name = fields.places["name"]
-        return len(text[: 0 if name is None else name.stop].encode())
+        return digits_in(raw, 0, len(text[: 0 if name is None else name.stop].encode()))
 
     def _made(self, raw: bytes, overwritten: bool) -> _Shape | None:
         text = raw.decode()
@@ -137,8 +136,7 @@ class BarFinder:
             return slice(begin, begin + place.stop - place.start)
 
         where = of_bytes(total)
-        prefix = text[: name.stop].encode()
-        return _Shape(prefix, bar, where, raw[where], of_bytes(done), [of_bytes(part) for part in parts])
+        return _Shape(bar, where, raw[where], of_bytes(done), [of_bytes(part) for part in parts])
 
 
 def _text(raw: bytes) -> str | None:

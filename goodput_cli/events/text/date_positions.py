@@ -33,6 +33,7 @@ def _of_any_digits(pattern: re.Pattern[str]) -> str:
 _DATED = re.compile(_of_any_digits(DATED), re.ASCII)
 _AMERICAN = re.compile(_of_any_digits(AMERICAN_TIMESTAMP), re.ASCII)
 _DATE_LINE = re.compile(_of_any_digits(DATE_LINE), re.ASCII)
+_COLLECTED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(?P<fraction>\d{1,9}))?Z ", re.ASCII)
 _RICH = re.compile(r"\[\d\d/\d\d/\d\d \d\d:", re.ASCII)
 
 
@@ -61,6 +62,16 @@ class DatePosition(NamedTuple):
         digits = line[self.fraction]
         ns = minute + second * NS_PER_SECOND
         return Timestamp(ns + int(digits.ljust(9, "0")) if digits else ns, self.zone, not digits)
+
+
+def collected_position(line: str, cut: int) -> DatePosition | None:
+    """Return the position of a collector's time in the prefixes of a line; None if there is none in UTC. cut: length of
+    the prefixes."""
+    found = _COLLECTED.search(line, 0, cut)
+    if found is None:
+        return None
+    fraction = slice(*found.span("fraction")) if found["fraction"] else slice(0)
+    return DatePosition(found.start(), fraction, Zone.EXACT, found.end())
 
 
 def find_date(line: str) -> DatePosition | None:

@@ -254,7 +254,7 @@ def _with_usual_time(inner: Stretch, begin: int, usual: int) -> Stretch:
     """Return a stretch in which records that took far longer than usual have the usual step time. begin: end of the
     record before it. usual: ns per step."""
     beyond = np.diff(inner.time, prepend=begin) - usual * inner.stride
-    least = max(usual * inner.stride // 2, 2 * NS_PER_SECOND if inner.whole else 0)
+    least = max(usual * inner.stride // 2, 2 * NS_PER_SECOND if inner.stamps is not None and inner.stamps.whole else 0)
     is_long = beyond > least
     return replace(inner, step_time=np.where(is_long, usual, NONE) if bool(is_long.any()) else None)
 

@@ -14,14 +14,15 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from itertools import islice
 from statistics import median_low
+from typing import NamedTuple
 
 import numpy as np
 
-from goodput_cli.arrays import I64, Mask
+from goodput_cli.arrays import I64, Mask, alike
 from goodput_cli.diagnostics.diagnostic import FEW_PLACES
 from goodput_cli.events.text.line_timestamps import Timestamp, Zone, with_year, with_years, year_of
-from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine
-from goodput_cli.events.text.stretches import column_of, count_of, steps_and_ends
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, Stamps, Stretch
+from goodput_cli.events.text.stretches import column_of, count_of, last_of, steps_and_ends
 from goodput_cli.events.timestamps import QUARTER_NS, offset_of_day, offset_text
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
 
@@ -80,7 +81,7 @@ def infer_times(
     stories += [([at for at in range(len(log_lines)) if whole_source[at]], list(range(len(log_lines))))]
     lengths, missing = _lengths(log_lines, instants, [rows for rows, _ in stories])
     for rows, clocks in stories:
-        until = modified_ns if start is None else start + sum(lengths[at] for at in rows)
+        until = modified_ns if start is None else start + sum(lengths[at].whole for at in rows)
         back += _set_story_times(log_lines, instants, lengths, rows, clocks, until if no_clock else None)
     if not no_clock:
         _fix_untimed_ends(log_lines, instants)
@@ -91,7 +92,7 @@ def infer_times(
 
 
 def _set_story_times(
-    log_lines: Sequence[LogLine], instants: Sequence[int | None], lengths: Sequence[int], rows: Sequence[int],
+    log_lines: Sequence[LogLine], instants: Sequence[int | None], lengths: Sequence[_Length], rows: Sequence[int],
     clocks: Sequence[int], no_clock_until: int | None,
 ) -> list[int]:  # fmt: skip
     """Set the times of some log lines from their timestamps and those around them; return lines where the clock goes
@@ -103,7 +104,7 @@ def _set_story_times(
     stream = _Stream(
         [log_lines[at] if at in mine else replace(log_lines[at]) for at in counted],
         [instants[at] for at in counted],
-        [lengths[at] if at in mine else 0 for at in counted],
+        [lengths[at] if at in mine else _Length() for at in counted],
     )
     return stream.set_times(no_clock_until)
 
@@ -121,7 +122,7 @@ def _fix_untimed_ends(log_lines: Sequence[LogLine], instants: Sequence[int | Non
         last = (
             ns
             if ns is not None
-            else max(last or 0, log_line.end)
+            else max(last or 0, last_of(log_line)[0])
             if log_line.event and log_line.event.type is EventType.STEP
             else last
         )
@@ -186,15 +187,43 @@ def _with_years(
     return [None if one.stamp is None else next(dated) for one in log_lines]
 
 
+class _Length(NamedTuple):
+    """Time (ns) that a log line and the records of its stretch take."""
+
+    own: int = 0
+    inner: I64 | None = None
+    """Of each record without a timestamp."""
+
+    @property
+    def whole(self) -> int:
+        """Return the time of all of them."""
+        return self.own + (0 if self.inner is None else int(self.inner.sum()))
+
+
+class _Untimed(NamedTuple):
+    """Steps of records with neither a timestamp nor a step time."""
+
+    own: int
+    inner: int = 0
+    """Of each record of a stretch."""
+    records: int = 0
+    """Number of these records."""
+
+    @property
+    def whole(self) -> int:
+        """Return all steps."""
+        return self.own + self.inner * self.records
+
+
 def _lengths(
     log_lines: Sequence[LogLine], instants: Sequence[int | None], streams: Sequence[Sequence[int]]
-) -> tuple[list[int], list[int]]:
-    """Return the time (ns) that each log line without timestamp takes (for a step record, its steps at their mean), and
-    the lines of records that cover more steps than fit since the previous one."""
-    lengths = [0] * len(log_lines)
+) -> tuple[list[_Length], list[int]]:
+    """Return the time that each log line without timestamp takes (for a step record, its steps at their mean), and the
+    lines of records that cover more steps than fit since the previous one."""
+    lengths = [_Length()] * len(log_lines)
     missing: list[int] = []
     for rows in streams:
-        untimed: dict[int, int] = {}
+        untimed: dict[int, _Untimed] = {}
         before: dict[str, int] = {}
         latest = ("", -1)
         strides = _strides([log_lines[at] for at in rows])
@@ -203,7 +232,7 @@ def _lengths(
             if event is None or not event.counted:
                 continue
             if event.type is not EventType.STEP or event.step is None:
-                lengths[at] = event.took or 0
+                lengths[at] = _Length(event.took or 0)
                 continue
             last = before.get(event.format)
             before[event.format] = event.step if log_line.inner is None else log_line.inner.last
@@ -211,16 +240,22 @@ def _lengths(
             if told_before[1] == event.step and told_before[0] != event.format:
                 continue  # Two programs print the same step in different formats.
             if event.took is not None:
-                lengths[at] = event.took
+                lengths[at] = _Length(event.took)
                 continue
             stride = strides[event.format]
             steps = event.step - last if last is not None and event.step > last else min(stride, max(event.step, 1))
             if steps > 2 * stride:
                 missing += [log_line.line] * (instants[at] is None)
                 steps = 2 * stride
-            lengths[at] = steps * (event.step_time or 0)
+            lengths[at] = _Length(steps * (event.step_time or 0))
+            inner = None if log_line.inner is None or log_line.inner.stamps is not None else log_line.inner
+            inside = 0 if inner is None else min(inner.stride, 2 * stride)
+            if inner is not None:
+                missing += inner.line.tolist() if inner.stride > inside else []
+                each = np.zeros(len(inner), dtype=np.int64) if inner.step_time is None else inner.step_time
+                lengths[at] = lengths[at]._replace(inner=inside * each)
             if _is_untimed(log_line):
-                untimed[at] = steps
+                untimed[at] = _Untimed(steps, inside, 0 if inner is None else len(inner))
         _spread(untimed, rows, instants, lengths)
     return lengths, missing
 
@@ -233,9 +268,10 @@ def _is_untimed(log_line: LogLine) -> bool:
     return event.usual and not event.step_time and event.took is None
 
 
-def _spread(untimed: dict[int, int], rows: Sequence[int], instants: Sequence[int | None], lengths: list[int]) -> None:
-    """Set the lengths of untimed records to the median time of steps between two timestamps. untimed: steps by
-    index."""
+def _spread(
+    untimed: dict[int, _Untimed], rows: Sequence[int], instants: Sequence[int | None], lengths: list[_Length]
+) -> None:
+    """Set the lengths of untimed records to the median time of steps between two timestamps. untimed: by index."""
     if not untimed:
         return
     each: list[float] = []
@@ -243,14 +279,15 @@ def _spread(untimed: dict[int, int], rows: Sequence[int], instants: Sequence[int
     for at in rows:
         ns = instants[at]
         if ns is None:
-            steps, other = steps + untimed.get(at, 0), other + lengths[at]
+            steps += untimed[at].whole if at in untimed else 0
+            other += lengths[at].whole
             continue
         if last is not None and steps and ns - last > other:
             each.append((ns - last - other) / steps)
         last, steps, other = ns, 0, 0
     usual = median_low(each) if each else 0
-    for at, count in untimed.items():
-        lengths[at] = round(count * usual)
+    for at, (own, inner, records) in untimed.items():
+        lengths[at] = _Length(round(own * usual), np.full(records, round(inner * usual)) if records else None)
 
 
 def _strides(log_lines: Sequence[LogLine]) -> dict[str, int]:
@@ -284,13 +321,13 @@ def _lower_median(counts: Mapping[int, int]) -> int:
 class _Stream:
     """Log lines of one stream in line order."""
 
-    def __init__(self, log_lines: list[LogLine], instants: list[int | None], lengths: list[int]) -> None:
+    def __init__(self, log_lines: list[LogLine], instants: list[int | None], lengths: list[_Length]) -> None:
         self._marks, self._instants, self._lengths = log_lines, instants, lengths
 
     def set_times(self, no_clock_until: int | None) -> list[int]:
         """Set the times of all log lines; return the lines where the clock goes back."""
         if no_clock_until is not None:
-            self._lay(range(len(self._marks)), no_clock_until - sum(self._lengths))
+            self._lay(range(len(self._marks)), no_clock_until - sum(one.whole for one in self._lengths))
             return []
         back: list[int] = []
         waiting: list[int] = []
@@ -318,7 +355,7 @@ class _Stream:
         """Set the times of log lines between two timestamps."""
         if not rows:
             return
-        total = sum(self._lengths[row] for row in rows)
+        total = sum(self._lengths[row].whole for row in rows)
         if last is None:
             assert following is not None
             self._lay(rows, following - total)
@@ -328,7 +365,7 @@ class _Stream:
             return
         records = any(self._is_step(row) for row in rows)
         if records and at is not None and self._is_step(at):
-            following -= self._lengths[at]  # They were completed when the steps of this record began.
+            following -= self._lengths[at].own  # They were completed when the steps of this record began.
         room = following - last - total
         whole = at is not None and self._is_whole(at)
         if room < 0:
@@ -339,7 +376,7 @@ class _Stream:
         else:
             begin = self._last_begin(rows, at)
             self._lay(rows[:begin], last)
-            self._lay(rows[begin:], following - sum(self._lengths[row] for row in rows[begin:]))
+            self._lay(rows[begin:], following - sum(self._lengths[row].whole for row in rows[begin:]))
 
     def _last_begin(self, rows: Sequence[int], at: int | None) -> int:
         """Return the index at which the last process in some rows begins after steps of another one; their number if
@@ -370,12 +407,17 @@ class _Stream:
         """Set consecutive times of log lines from a time on; times before `at_least` are cut."""
         cursor = start
         for row in rows:
-            log_line = self._marks[row]
+            log_line, length = self._marks[row], self._lengths[row]
             log_line.odd = True
-            begin, cursor = cursor, cursor + self._lengths[row]
+            begin, cursor = cursor, cursor + length.own
             log_line.time, log_line.end = begin, cursor
             if at_least is not None:
                 log_line.time, log_line.end = max(begin, at_least), max(cursor, at_least)
+            if log_line.inner is not None and length.inner is not None:
+                time = cursor + np.cumsum(length.inner)
+                cursor = int(time[-1])
+                time = time if at_least is None else np.maximum(time, at_least)
+                log_line.inner = replace(log_line.inner, time=time, next_time=int(time[-1]))
 
 
 class FoundZone:
@@ -383,11 +425,14 @@ class FoundZone:
 
     def __init__(self, log_lines: Sequence[LogLine]) -> None:
         """log_lines: of the sources written by one cluster."""
-        ahead: defaultdict[int, list[int]] = defaultdict(list)
-        for log_line in log_lines:
-            if log_line.local is not None and log_line.stamp is not None and log_line.local.zone is Zone.NAIVE:
-                ahead[log_line.stamp.ns // NS_PER_DAY].append(log_line.local.ns - log_line.stamp.ns)
-        self._quarters = {day: offset_of_day(np.array(found)) for day, found in sorted(ahead.items())}
+        both = [
+            one for one in log_lines
+            if one.local is not None and one.stamp is not None and one.local.zone is Zone.NAIVE
+        ]  # fmt: skip
+        stamps = column_of(both, lambda one: one.stamp.ns if one.stamp else 0, lambda inner: _ns_of(inner.stamps))
+        local = column_of(both, lambda one: one.local.ns if one.local else 0, lambda inner: _ns_of(inner.local))
+        ahead, rows = local - stamps, alike(stamps // NS_PER_DAY)
+        self._quarters = {day: offset_of_day(ahead[own]) for day, own in rows.items()}
 
     def __bool__(self) -> bool:
         return any(self._quarters.values())
@@ -400,6 +445,10 @@ class FoundZone:
         """Return the time of a local time, with the offset of its day or of the nearest known day."""
         day = min(self._quarters, key=lambda one: abs(one - ns // NS_PER_DAY))
         return ns - self._quarters[day] * QUARTER_NS
+
+
+def _ns_of(stamps: Stamps | None) -> I64:
+    return np.zeros(0, dtype=np.int64) if stamps is None else stamps.ns
 
 
 def begun_again(log_lines: Sequence[LogLine]) -> tuple[int, ...]:
@@ -463,13 +512,17 @@ def jumps(log_lines: Sequence[LogLine]) -> tuple[int, str] | None:
     hours = pairs[np.abs(gaps - usual - _HOUR) <= room]
     if not len(hours):
         return None
-    naive = column_of(steps, _is_naive, lambda inner: np.full(len(inner), inner.zone is Zone.NAIVE))
-    stamps = column_of(steps, lambda one: 0 if one.stamp is None else one.stamp.ns, lambda inner: inner.ns)
+    naive = column_of(steps, _is_naive, lambda inner: np.full(len(inner), _has_no_zone(inner)))
+    stamps = column_of(steps, lambda one: 0 if one.stamp is None else one.stamp.ns, lambda inner: _ns_of(inner.stamps))
     return int(lines[hours[0] + 1]), _forward(bool(naive[hours[0]]), int(stamps[hours[0]]))
 
 
 def _is_naive(log_line: LogLine) -> bool:
     return log_line.stamp is not None and log_line.stamp.zone is Zone.NAIVE
+
+
+def _has_no_zone(inner: Stretch) -> bool:
+    return inner.stamps is not None and inner.stamps.zone is Zone.NAIVE
 
 
 def _are_quarters(ns: I64, room: int) -> Mask:

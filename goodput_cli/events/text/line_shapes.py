@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,15 +21,7 @@ _LONGEST = 1024
 _MOST = 8192
 
 
-class Shape(Protocol):
-    """A class of lines that differ only in digits."""
-
-    @property
-    def prefix(self) -> bytes:
-        """Return the characters at their beginning that are equal, including digits."""
-
-
-OneShape = TypeVar("OneShape", bound=Shape)
+OneShape = TypeVar("OneShape")
 
 
 class Alike(NamedTuple, Generic[OneShape]):
@@ -39,19 +31,31 @@ class Alike(NamedTuple, Generic[OneShape]):
     shape: OneShape
 
 
+class _Sample(NamedTuple, Generic[OneShape]):
+    """What the lines of a shape have in common."""
+
+    masked: bytes
+    """The lines with their digits masked."""
+    fixed: Sequence[int]
+    """Columns of digits that are the same in all lines."""
+    digits: bytes
+    """These digits."""
+    shape: OneShape
+
+
 class LineShapes(Generic[OneShape]):
-    """The shapes of the lines of a document."""
+    """The shapes of the lines of a document: classes of lines that differ only in digits."""
 
     def __init__(
-        self, prefix_of: Callable[[bytes, bytes], int | None], make: Callable[[bytes], OneShape | None]
+        self, fixed_in: Callable[[bytes, bytes], Sequence[int] | None], make: Callable[[bytes], OneShape | None]
     ) -> None:
-        """prefix_of: returns the length of the prefix of a line; None for irrelevant lines. Its second argument is the
-        line with its digits masked. make: returns the shape of a line."""
-        self._prefix_of, self._make = prefix_of, make
-        self._prefixes: dict[bytes, int | None] = {}
+        """fixed_in: returns the columns of digits that are the same in all lines of a shape; None for irrelevant lines.
+        Its second argument is the line with its digits masked. make: returns the shape of a line."""
+        self._fixed_in, self._make = fixed_in, make
+        self._fixed: dict[bytes, Sequence[int] | None] = {}
         """By the line with its digits masked."""
         self._shapes: dict[tuple[bytes, bytes], OneShape | None] = {}
-        """By that and the prefix of the line as it is."""
+        """By that and the digits that are the same."""
 
     def alike(self, block: Lines, chosen: Mask) -> Iterator[Alike[OneShape]]:
         """Yield the lines of each shape, of some lines of a block."""
@@ -61,44 +65,48 @@ class LineShapes(Generic[OneShape]):
     def _of_length(self, block: Lines, lines: I64, length: int) -> Iterator[Alike[OneShape]]:
         rows: Characters | None = None
         for _ in range(_SHAPES):
-            key, shape = self._sampled(block, lines)
-            if shape is None:
+            sample = self._sampled(block, lines)
+            if sample is None:
                 return
             rows = block.masked_columns(lines, length) if rows is None else rows
-            same: Mask = (rows == np.frombuffer(key, dtype=np.uint8)).all(axis=1)
-            if shape.prefix:
-                begins = block.columns(lines, len(shape.prefix))
-                same &= (begins == np.frombuffer(shape.prefix, dtype=np.uint8)).all(axis=1)
+            same: Mask = (rows == np.frombuffer(sample.masked, dtype=np.uint8)).all(axis=1)
+            for column, digit in zip(sample.fixed, sample.digits, strict=True):
+                same &= block.columns(lines, 1, column)[:, 0] == digit
             if np.count_nonzero(same) >= FEWEST:
-                yield Alike(lines[same], shape)
+                yield Alike(lines[same], sample.shape)
             lines, rows = lines[~same], rows[~same]
             if len(lines) < FEWEST:
                 return
 
-    def _sampled(self, block: Lines, lines: I64) -> tuple[bytes, OneShape | None]:
-        """Return the shape of one of some lines of a length, None if none of a few matters, and its masked line."""
+    def _sampled(self, block: Lines, lines: I64) -> _Sample[OneShape] | None:
+        """Return the shape of one of some lines of a length; None if none of a few matters."""
         for part in range(1, _SAMPLES + 1):
             raw = block.bytes_of(int(lines[len(lines) * part // (_SAMPLES + 1)]), _LONGEST)
-            key = raw.translate(MASK)
-            shape = self._shape(raw, key)
-            if shape is not None:
-                return key, shape
-        return b"", None
+            found = self._sample(raw, raw.translate(MASK))
+            if found is not None:
+                return found
+        return None
 
-    def _shape(self, raw: bytes, key: bytes) -> OneShape | None:
-        if key not in self._prefixes:
-            if len(self._prefixes) >= _MOST:
-                self._prefixes.clear()
-            self._prefixes[key] = self._prefix_of(raw, key)
-        length = self._prefixes[key]
-        if length is None:
+    def _sample(self, raw: bytes, masked: bytes) -> _Sample[OneShape] | None:
+        if masked not in self._fixed:
+            if len(self._fixed) >= _MOST:
+                self._fixed.clear()
+            self._fixed[masked] = self._fixed_in(raw, masked)
+        fixed = self._fixed[masked]
+        if fixed is None:
             return None
-        known = key, raw[:length]
-        if known not in self._shapes:
+        digits = bytes(raw[column] for column in fixed)
+        if (masked, digits) not in self._shapes:
             if len(self._shapes) >= _MOST:
                 self._shapes.clear()
-            self._shapes[known] = self._make(raw)
-        return self._shapes[known]
+            self._shapes[masked, digits] = self._make(raw)
+        shape = self._shapes[masked, digits]
+        return None if shape is None else _Sample(masked, fixed, digits, shape)
+
+
+def digits_in(raw: bytes, begin: int, end: int) -> list[int]:
+    """Return the columns of ASCII digits in a part of a line."""
+    return [column for column in range(begin, end) if 48 <= raw[column] < 58]
 
 
 def _by_length(block: Lines, chosen: Mask) -> Iterator[tuple[I64, int]]:

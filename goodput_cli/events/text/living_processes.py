@@ -254,5 +254,5 @@ def with_untimed_restarts(log_lines: Sequence[LogLine]) -> list[LogLine]:
             found.append(LogLine(log_line.line, log_line.stream, None, event, log_line.time, log_line.time))
             steps.clear()
         if is_step:
-            steps[key] = one.step or 0
+            steps[key] = last_of(log_line)[1]
     return [*log_lines, *found]

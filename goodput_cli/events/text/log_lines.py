@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, lru_cache
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -196,20 +197,31 @@ class LogLine:
     """Records of steps like this one that follow it, up to the next log line."""
 
 
+class Stamps(NamedTuple):
+    """Timestamps of records, as written."""
+
+    ns: I64
+    zone: Zone
+    whole: bool
+
+    def each(self) -> Iterator[Timestamp]:
+        """Yield each timestamp."""
+        return (Timestamp(ns, self.zone, self.whole) for ns in self.ns.tolist())
+
+
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Records of steps in a row, as columns: of one format and stream, with timestamps that do not fall and steps that
-    rise by one stride."""
+    """Records of steps in a row, as columns: of one format and stream, with timestamps that do not fall, or without
+    any, and steps that rise by one stride."""
 
     event: ParsedEvent
     """Event of each record, except step, time and measurements."""
     stream: str
-    zone: Zone
-    whole: bool
-    """Precision of the timestamps."""
+    stamps: Stamps | None
+    """None if the records have no timestamps; then each begins at the end of the one before."""
+    local: Stamps | None
+    """Timestamps of the lines themselves if `stamps` are a collector's."""
     line: I64
-    ns: I64
-    """The timestamps, as written."""
     first: int
     """The step of the first record."""
     stride: int
@@ -222,7 +234,9 @@ class Stretch:
     next_line: int
     """Line of the record after the last one, which is a log line."""
     next_ns: int
+    """Its timestamp."""
     next_time: int = 0
+    """Its time; without timestamps, that of the last record."""
 
     def __len__(self) -> int:
         return len(self.line)
@@ -237,16 +251,24 @@ class Stretch:
         """Return the step of each record."""
         return np.arange(self.first, self.last + 1, self.stride, dtype=np.int64)
 
-    def records(self) -> Iterator[LogLine]:
-        """Yield the records as log lines."""
+    def begins(self, since: int) -> I64:
+        """Return the times (ns) of the records: their begins if they have no timestamps. since: end of the record
+        before the first one."""
+        return self.time if self.stamps is not None else np.append(since, self.time[:-1])
+
+    def records(self, since: int) -> Iterator[LogLine]:
+        """Yield the records as log lines. since: end of the record before the first one (ns)."""
         each = [None] * len(self) if self.step_time is None else self.step_time.tolist()
         each = [None if one == NONE else one for one in each]
         measured = {name: values.tolist() for name, values in self.metrics.items()}
-        columns = zip(self.line.tolist(), self.ns.tolist(), self.steps.tolist(), each, self.time.tolist(), strict=True)
-        for at, (line, ns, step, step_time, time) in enumerate(columns):
+        stamps, local = (repeat(None, len(self)) if one is None else one.each() for one in (self.stamps, self.local))
+        times = (self.begins(since).tolist(), self.time.tolist())
+        is_odd = self.stamps is None and bool(self.next_time)
+        columns = zip(self.line.tolist(), stamps, local, self.steps.tolist(), each, *times, strict=True)
+        for at, (line, stamp, own, step, step_time, begin, end) in enumerate(columns):
             metrics = {name: values[at] for name, values in measured.items() if not math.isnan(values[at])}
             event = changed(self.event, step=step, step_time=step_time, metrics=metrics)
-            yield LogLine(line, self.stream, Timestamp(ns, self.zone, self.whole), event, time, time)
+            yield LogLine(line, self.stream, stamp, event, begin, end, odd=is_odd, local=own)
 
 
 def timed(log_line: LogLine, collected: Timestamp | None) -> LogLine:

@@ -25,7 +25,7 @@ def metrics_of(job: str, log_lines: Sequence[LogLine]) -> list[Metric]:
         if abs(log_line.time) >= BEYOND_ALL:
             continue
         if log_line.inner is not None:
-            for name, columns in _measured(log_line.inner):
+            for name, columns in _measured(log_line.inner, log_line.inner.begins(log_line.end)):
                 inner[name].append(columns)
                 units[name][str(dict(one.detail).get("unit", _UNITS.get(name, "")))] += len(columns[0])
         step = NO_STEP if one.step is None or abs(one.step) >= BEYOND_ALL else one.step
@@ -39,13 +39,13 @@ def metrics_of(job: str, log_lines: Sequence[LogLine]) -> list[Metric]:
     ]
 
 
-def _measured(inner: Stretch) -> Iterator[tuple[str, tuple[I64, I64, F64]]]:
+def _measured(inner: Stretch, times: I64) -> Iterator[tuple[str, tuple[I64, I64, F64]]]:
     """Yield the metrics of the records of a stretch, each with its times, steps and values."""
     sizes = {} if not inner.event.total else {"total_steps": np.full(len(inner), float(inner.event.total))}
     steps = inner.steps
     for name, values in {**sizes, **inner.metrics}.items():
         some = ~np.isnan(values)
-        yield name, (inner.time, steps, values) if some.all() else (inner.time[some], steps[some], values[some])
+        yield name, (times, steps, values) if some.all() else (times[some], steps[some], values[some])
 
 
 def _columns(rows: Sequence[tuple[int, int, float]], inner: Sequence[tuple[I64, I64, F64]]) -> tuple[I64, I64, F64]:

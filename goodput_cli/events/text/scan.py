@@ -27,7 +27,6 @@ from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kin
 from goodput_cli.events.text.interleaved_runs import REMEMBERED, Interleaved, InterleavedRunDetector, LineRun, loss_in
 from goodput_cli.events.text.line_timestamps import (
     PlainLine,
-    Timestamp,
     TimestampError,
     find_timestamp,
     is_kernel_log,
@@ -251,15 +250,15 @@ class TextLines:
         """Add the inner records of a stretch to the log line before them, and follow their steps; return False if they
         have to be read one by one."""
         records, (begin, end, stride), lines = skipped
-        kind = records.kinds[int(records.kind[begin])]
+        kind = records.kind_of(begin)
         before = read.placed[-1][1] if read.placed else None
-        if before is None or before.event is None or before.event.step is None or before.stamp is None:
+        if before is None or before.event is None or before.event.step is None:
             return False
         number = read.first_line + read.block.number[lines]
         next_line = int(read.first_line + read.block.number[records.at[end]])
         stretch = stretch_of(records, skipped.inner, number, next_line)
         follows = (before.stream, before.event.step) == (kind.stream, stretch.first - stride)
-        if not follows or before.stamp != Timestamp(int(records.ns[begin - 1]), kind.zone, kind.whole):
+        if not follows or before.stamp != records.stamp(begin - 1):
             return False
         turns = [(self._turn((kind.event.format, kind.stream, "", None, False)), "")]
         group = _NUMBERED.sub("", kind.stream)

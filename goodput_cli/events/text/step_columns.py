@@ -16,10 +16,18 @@ import numpy as np
 from goodput_cli.arrays import F64, I64, Characters, Mask
 from goodput_cli.events.text.date_positions import DatePosition, minute_of
 from goodput_cli.events.text.digit_values import masked
-from goodput_cli.events.text.line_shapes import LineShapes
-from goodput_cli.events.text.line_timestamps import TimestampError, Zone
+from goodput_cli.events.text.line_shapes import LineShapes, digits_in
+from goodput_cli.events.text.line_timestamps import Timestamp, TimestampError, Zone
 from goodput_cli.events.text.lines import MASK, LineRules, Lines
-from goodput_cli.events.text.log_lines import LONGEST_SECONDS, BadValueError, EventType, ParsedEvent, Running, changed
+from goodput_cli.events.text.log_lines import (
+    LONGEST_SECONDS,
+    BadValueError,
+    EventType,
+    ParsedEvent,
+    Running,
+    Stamps,
+    changed,
+)
 from goodput_cli.events.text.templates import Fields, LineReader, Template, TextMatch
 from goodput_cli.events.values import us_column
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -159,13 +167,26 @@ class StepColumns:
     """NaN where the line contains none."""
 
 
+class Precision(NamedTuple):
+    """What timestamps of a kind have in common."""
+
+    zone: Zone
+    whole: bool
+
+    def stamps(self, ns: I64) -> Stamps:
+        """Return timestamps."""
+        return Stamps(ns.copy(), self.zone, self.whole)
+
+
 class Kind(NamedTuple):
     """Common properties of step records in one stretch."""
 
     event: ParsedEvent
     stream: str
-    zone: Zone
-    whole: bool
+    stamp: Precision | None
+    """None if the lines have no timestamps."""
+    local: Precision | None
+    """Of the timestamps of the lines themselves, if `stamp` is a collector's."""
     cut: int
     """Characters before the text of a line."""
     has_time: bool
@@ -183,19 +204,31 @@ class Records:
     kind: I64
     kinds: list[Kind]
     ns: I64
+    """Timestamps; 0 for none."""
+    local: I64
+    """Timestamps of the lines themselves next to those of a collector; 0 for none."""
     step: I64
     step_time: I64
     same: dict[str, I64]
     metrics: dict[str, F64]
 
+    def kind_of(self, row: int) -> Kind:
+        """Return the kind of a record."""
+        return self.kinds[int(self.kind[row])]
+
     def event(self, row: int) -> ParsedEvent:
         """Return what the records of a stretch have in common. row: of one of them."""
-        kind = self.kinds[int(self.kind[row])]
+        kind = self.kind_of(row)
         return changed(kind.event, **_in_common({name: int(self.same[name][row]) for name in kind.same}))
+
+    def stamp(self, row: int) -> Timestamp | None:
+        """Return the timestamp of a record."""
+        precision = self.kind_of(row).stamp
+        return None if precision is None else Timestamp(int(self.ns[row]), *precision)
 
     def take(self, rows: Any) -> Records:
         """Return some of the records."""
-        columns = (self.ns[rows], self.step[rows], self.step_time[rows])
+        columns = (self.ns[rows], self.local[rows], self.step[rows], self.step_time[rows])
         same, metrics = ({name: one[rows] for name, one in some.items()} for some in (self.same, self.metrics))
         return Records(self.at[rows], self.kind[rows], self.kinds, *columns, same, metrics)
 
@@ -204,10 +237,24 @@ class _Shape(NamedTuple):
     """Conversion of the lines of a template to records."""
 
     template: Template
-    prefix: bytes
-    text: str
-    date: DatePosition
+    raw: str
+    """One of the lines."""
+    kind: int = -1
+
+    @property
+    def text(self) -> str:
+        """Return the text of that line."""
+        return self.raw[self.template.begin :]
+
+
+class _Found(NamedTuple):
+    """Records of a shape."""
+
+    lines: I64
     kind: int
+    columns: StepColumns
+    ns: I64 | None
+    local: I64 | None
 
 
 class StepFinder:
@@ -215,28 +262,29 @@ class StepFinder:
 
     def __init__(self, rules: LineRules, reader: LineReader) -> None:
         self._rules, self._reader = rules, reader
-        self._shapes = LineShapes(self._prefix_of, self._made)
+        self._shapes = LineShapes(self._fixed_in, self._made)
         self._kinds: dict[tuple[Any, ...], int] = {}
         self._events: list[Kind] = []
 
     def find(self, block: Lines) -> Records | None:
         """Return the records in a block, in lines that no carriage return separates; None if there are none."""
-        found: list[tuple[I64, int, StepColumns, I64]] = []
-        for lines, shape in self._shapes.alike(block, block.is_alone):
-            columns = self._columns(block, lines, shape)
-            if columns is not None:
-                found.append((lines, shape.kind, *columns))
+        every = (self._columns(block, lines, shape) for lines, shape in self._shapes.alike(block, block.is_alone))
+        found = [one for one in every if one is not None]
         return self._joined(found) if found else None
 
-    def _prefix_of(self, raw: bytes, key: bytes) -> int | None:
-        """Return the length of the prefix of a line that one rule reads, as columns; None for others."""
+    def _fixed_in(self, raw: bytes, key: bytes) -> list[int] | None:
+        """Return the columns of digits in the prefix of a line that one rule reads, as columns; None for others."""
         if not raw.isascii() or b"%|" in raw or self._rules.anchors.search(raw) is None:
             return None
         template = self._reader.template(raw.decode(), key)
-        if template is None or len(template.rules) != 1 or template.signs or template.cut < 0:
+        if template is None or len(template.rules) != 1 or template.signs or template.date is None:
             return None
-        rule, date = template.rules[0].rule, template.date
-        return None if rule.columns is None or rule.also or date is None or date.at < 0 else template.cut
+        rule, collected = template.rules[0].rule, template.collected
+        if rule.columns is None or rule.also or template.begin < 0 or (template.cut < 0 and collected is None):
+            return None
+        if collected is None:
+            return digits_in(raw, 0, template.begin)
+        return [*digits_in(raw, 0, collected.at), *digits_in(raw, collected.end, template.begin)]
 
     def _made(self, raw: bytes) -> _Shape | None:
         template = self._reader.template(raw.decode(), raw.translate(MASK))
@@ -246,16 +294,16 @@ class StepFinder:
         line = template.bare(raw.decode())
         try:
             event = fields.rule.read(TextMatch(line.text, fields.places, fields.names))
-            stamp = date.read_here(line.text)
+            own = date.read_here(line.text) if date.at >= 0 else None
         except (BadValueError, TimestampError):
             return None
-        if event is None or stamp is None or event.type is not EventType.STEP or event.step is None:
+        if event is None or (own is None and date.at >= 0) or event.type is not EventType.STEP or event.step is None:
             return None
-        shape = _Shape(template, raw[: template.cut], line.text, date, -1)
-        columns = self._columns(Lines(raw + b"\n"), np.zeros(1, dtype=np.int64), shape)
-        if columns is None or not columns[0].good[0]:
+        shape = _Shape(template, raw.decode())
+        found = self._columns(Lines(raw + b"\n"), np.zeros(1, dtype=np.int64), shape)
+        if found is None or not found.columns.good[0]:
             return None
-        one, ns = columns
+        one = found.columns
         metrics = {name: float(values[0]) for name, values in one.metrics.items() if not np.isnan(values[0])}
         same = changed(
             event,
@@ -264,59 +312,69 @@ class StepFinder:
             metrics=metrics,
             **_in_common({name: int(values[0]) for name, values in one.same.items()}),
         )
-        if same != event or int(ns[0]) != stamp.ns:
+        stamp, local = (own, None) if line.collected is None else (line.collected, own)
+        pairs = ((stamp, found.ns), (local, found.local))
+        if same != event or any(
+            (None if one is None else one.ns) != (ns if ns is None else ns[0]) for one, ns in pairs
+        ):
             return None
+        of_stamp, of_local = (None if one is None else Precision(one.zone, one.whole) for one in (stamp, local))
         has = one.step_time is not None, tuple(sorted(one.same))
-        rule = (id(fields.rule), line.stream, stamp.zone, stamp.whole, template.cut, *has)
+        rule = (id(fields.rule), line.stream, of_stamp, of_local, template.begin, *has)
         number = self._kinds.setdefault(rule, len(self._events))
         if number == len(self._events):
-            self._events.append(Kind(event, line.stream, stamp.zone, stamp.whole, template.cut, *has))
+            self._events.append(Kind(event, line.stream, of_stamp, of_local, template.begin, *has))
         return shape._replace(kind=number)
 
-    def _columns(self, block: Lines, lines: I64, shape: _Shape) -> tuple[StepColumns, I64] | None:
+    def _columns(self, block: Lines, lines: I64, shape: _Shape) -> _Found | None:
         """Return the records of lines of a shape, and their timestamps."""
-        cut = len(shape.prefix)
+        template = shape.template
+
+        def take_raw(start: int, stop: int) -> Characters:
+            return block.columns(lines, stop - start, start)
 
         def take(start: int, stop: int) -> Characters:
-            return block.columns(lines, stop - start, cut + start)
+            return block.columns(lines, stop - start, template.begin + start)
 
-        fields = shape.template.rules[0]
+        fields, date, text = template.rules[0], template.date, shape.text
         assert fields.rule.columns is not None
-        columns = fields.rule.columns(FieldColumns(shape.text, fields, take))
+        assert date is not None
+        columns: StepColumns | None = fields.rule.columns(FieldColumns(text, fields, take))
         if columns is None:
             return None
-        ns, good = dates_at(shape.date, shape.text, take)
-        columns.good = columns.good & good
-        return columns, ns
+        ns = local = None
+        if date.at >= 0:
+            ns, good = dates_at(date, text, take)
+            columns.good = columns.good & good
+        if template.collected is not None:
+            local = ns
+            ns, good = dates_at(template.collected, shape.raw, take_raw)
+            columns.good = columns.good & good
+        return _Found(lines, shape.kind, columns, ns, local)
 
-    def _joined(self, found: list[tuple[I64, int, StepColumns, I64]]) -> Records:
-        def column(values: Any) -> Any:
-            return np.concatenate([values(*one) for one in found])
+    def _joined(self, found: list[_Found]) -> Records:
+        def column(values: Callable[[_Found], I64 | None], nothing: int = -1) -> I64:
+            pieces = ((one, values(one)) for one in found)
+            return np.concatenate([np.full(len(one.lines), nothing) if own is None else own for one, own in pieces])
 
-        def numbers(values: I64 | None, lines: I64) -> I64:
-            return np.full(len(lines), -1, dtype=np.int64) if values is None else values
-
-        names = sorted({name for _, _, one, _ in found for name in one.metrics})
-        in_common = sorted({name for _, _, one, _ in found for name in one.same})
-        at = column(lambda lines, *_: lines)
-        good = column(lambda _, __, one, ___: one.good)
-        order = np.flatnonzero(good)
+        names = sorted({name for one in found for name in one.columns.metrics})
+        in_common = sorted({name for one in found for name in one.columns.same})
+        at = column(lambda one: one.lines)
+        order = np.flatnonzero(np.concatenate([one.columns.good for one in found]))
         order = order[np.argsort(at[order], kind="stable")]
         metrics = {
-            name: column(lambda lines, _, one, __, name=name: one.metrics.get(name, np.full(len(lines), np.nan)))
+            name: np.concatenate([one.columns.metrics.get(name, np.full(len(one.lines), np.nan)) for one in found])
             for name in names
         }
         return Records(
             at,
-            column(lambda lines, kind, *_: np.full(len(lines), kind, dtype=np.int64)),
+            column(lambda one: np.full(len(one.lines), one.kind)),
             self._events,
-            column(lambda _, __, ___, ns: ns),
-            column(lambda _, __, one, ___: one.step),
-            column(lambda lines, _, one, __: numbers(one.step_time, lines)),
-            {
-                name: column(lambda lines, _, one, __, name=name: numbers(one.same.get(name), lines))
-                for name in in_common
-            },
+            column(lambda one: one.ns, 0),
+            column(lambda one: one.local, 0),
+            column(lambda one: one.columns.step),
+            column(lambda one: one.columns.step_time),
+            {name: column(lambda one, name=name: one.columns.same.get(name)) for name in in_common},  # type: ignore[misc]
             metrics,
         ).take(order)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.text.line_timestamps import Zone
-from goodput_cli.events.text.log_lines import ENDS, LogLine, Stretch, event_of
+from goodput_cli.events.text.log_lines import BEYOND_ALL, ENDS, EventType, LogLine, Stamps, Stretch, event_of
 from goodput_cli.events.text.step_columns import Records
 from goodput_cli.events.timestamps import QUARTER_NS
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_SECOND
@@ -72,10 +72,10 @@ def _links(records: Records, hits: I64, stamped: I64) -> Mask:
 def _inner(records: Records, first: int, last: int, stride: int, edge: int) -> Iterator[Inner]:
     """Yield the inner records of those from `first` to `last`: all at the time of an edge are at the edge."""
     ns = records.ns[first : last + 1]
-    final = int(np.searchsorted(ns, ns[-1]))
-    tail = min(len(ns) - EDGE, final - 1)
-    if tail > 0:
-        tail = int(np.searchsorted(ns, ns[tail]))
+    tail = len(ns) - EDGE
+    if records.kind_of(first).stamp is not None:
+        tail = min(tail, int(np.searchsorted(ns, ns[-1])) - 1)
+        tail = int(np.searchsorted(ns, ns[tail])) if tail > 0 else tail
     if tail - edge >= _FEWEST:
         yield Inner(first + edge, first + tail, stride)
 
@@ -83,14 +83,13 @@ def _inner(records: Records, first: int, last: int, stride: int, edge: int) -> I
 def stretch_of(records: Records, inner: Inner, line: I64, next_line: int) -> Stretch:
     """Return inner records as a stretch. line: the number of the line of each. next_line: that of the next record."""
     begin, end, stride = inner
-    kind = records.kinds[int(records.kind[begin])]
+    kind = records.kind_of(begin)
     return Stretch(
         records.event(begin),
         kind.stream,
-        kind.zone,
-        kind.whole,
+        None if kind.stamp is None else kind.stamp.stamps(records.ns[begin:end]),
+        None if kind.local is None else kind.local.stamps(records.local[begin:end]),
         line,
-        records.ns[begin:end].copy(),
         int(records.step[begin]),
         stride,
         records.step_time[begin:end].copy() if kind.has_time else None,
@@ -112,7 +111,7 @@ def expanded(log_lines: Iterable[LogLine], chosen: Collection[int] | None = None
         if log_line.inner is None or (chosen is not None and at not in chosen):
             found.append(log_line)
         else:
-            found += [replace(log_line, inner=None), *log_line.inner.records()]
+            found += [replace(log_line, inner=None), *log_line.inner.records(log_line.end)]
     return found
 
 
@@ -133,28 +132,28 @@ def apart_from_lines(log_lines: list[LogLine], lines: Iterable[int]) -> list[Log
 
 
 def placed_stretches(log_lines: list[LogLine], local: Callable[[int], int]) -> list[LogLine]:
-    """Return log lines with times for their stretches, without stretches in which clocks change.
+    """Return log lines with times for their stretches with timestamps, without stretches in which clocks change.
 
     local: converts local time to ns UTC.
     """
     offsets: dict[int, int] = {}
     chosen: set[int] = set()
     for at, one in enumerate(log_lines):
-        if one.inner is None:
+        if one.inner is None or one.inner.stamps is None:
             continue
-        ahead = _offset(one.inner, offsets, local)
+        ahead = _offset(one.inner.stamps, offsets, local)
         if ahead is None:
             chosen.add(at)
         else:
-            one.inner = replace(one.inner, time=one.inner.ns - ahead, next_time=one.inner.next_ns - ahead)
+            one.inner = replace(one.inner, time=one.inner.stamps.ns - ahead, next_time=one.inner.next_ns - ahead)
     return expanded(log_lines, chosen) if chosen else log_lines
 
 
-def _offset(inner: Stretch, known: dict[int, int], local: Callable[[int], int]) -> int | None:
+def _offset(stamps: Stamps, known: dict[int, int], local: Callable[[int], int]) -> int | None:
     """Return how far (ns) the timestamps of a stretch are ahead of UTC; None if that changes."""
-    if inner.zone is Zone.EXACT:
+    if stamps.zone is Zone.EXACT:
         return 0
-    quarters = range(int(inner.ns[0]) // QUARTER_NS - 1, int(inner.ns[-1]) // QUARTER_NS + 2)
+    quarters = range(int(stamps.ns[0]) // QUARTER_NS - 1, int(stamps.ns[-1]) // QUARTER_NS + 2)
     for quarter in quarters:
         if quarter not in known:
             known[quarter] = quarter * QUARTER_NS - local(quarter * QUARTER_NS)
@@ -174,7 +173,8 @@ def parts_apart_in_time(parts: Sequence[list[LogLine]]) -> list[list[LogLine]]:
     keys: list[tuple[int, int]] = []
     ends: list[int] = []
     for one in chain.from_iterable(parts):
-        keys += [(one.time, one.line), (one.end, one.line)]
+        is_record = one.event is not None and one.event.type is EventType.STEP  # These are in order of their ends.
+        keys += [(one.end, one.line)] if is_record else [(one.time, one.line), (one.end, one.line)]
         if one.event is not None and one.event.type in ENDS:
             ends += [one.time, one.end]
     keys.sort()
@@ -189,7 +189,8 @@ def _expanded_inside(log_lines: list[LogLine], keys: Sequence[tuple[int, int]], 
     for at, one in enumerate(log_lines):
         if one.inner is None:
             continue
-        behind = one.inner.next_time, one.inner.next_line
+        # without timestamps, nothing may be at the time of the last record: a start there would be after it
+        behind = one.inner.next_time, one.inner.next_line if one.inner.stamps is not None else BEYOND_ALL
         inside = bisect_left(keys, behind) > bisect_right(keys, (one.end, one.line))
         # an end that is written in whole seconds may be at any time of its second
         if inside or bisect_left(ends, one.end - NS_PER_SECOND) < bisect_right(ends, behind[0]):

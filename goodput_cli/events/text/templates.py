@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, NamedTuple, cast
 
-from goodput_cli.events.text.date_positions import DatePosition, find_date
+from goodput_cli.events.text.date_positions import DatePosition, collected_position, find_date
 from goodput_cli.events.text.digit_values import masked
 from goodput_cli.events.text.line_timestamps import PlainLine, Timestamp, TimestampError, strip_prefixes, timestamp_of
 from goodput_cli.events.text.lines import Hit, LineRules
@@ -75,13 +75,30 @@ class ReadLine(NamedTuple):
 class Template:
     """Stored positions for the lines of a template."""
 
-    __slots__ = ("cut", "date", "is_plain", "is_silent", "rules", "signs", "silent", "streams", "worth")
+    __slots__ = (
+        "begin",
+        "collected",
+        "cut",
+        "date",
+        "is_plain",
+        "is_silent",
+        "rules",
+        "signs",
+        "silent",
+        "streams",
+        "worth",
+    )
 
     def __init__(self, raw: str, line: PlainLine, rules: list[Fields], signs: list[Fields], worth: bool | None) -> None:
         self.rules, self.signs, self.is_silent = rules, signs, not rules and not signs
         self.date: DatePosition | None = find_date(line.text)
         self.cut = prefix_length(raw, line)
-        """Length of the prefixes; -1 if it varies."""
+        """Length of the prefixes; -1 if they have to be read."""
+        has_begin = not _CHANGED.search(raw)
+        self.begin = len(raw) - len(line.text) if has_begin else -1
+        """Position of the text in a line; -1 if it varies."""
+        self.collected = collected_position(raw, self.begin) if has_begin and line.collected is not None else None
+        """Position of the collector's time in a line."""
         self.streams: dict[str, str] = {}
         """Stream by prefixes."""
         self.worth = worth
