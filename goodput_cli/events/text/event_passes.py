@@ -10,11 +10,12 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.schema import NONE, Edge, SaveState
@@ -45,6 +46,8 @@ _WRITERS = 4
 """Number of records without one of a writer after which it has ended."""
 _TOGETHER = 5 * NS_PER_MINUTE
 """Maximum time between starts of processes of one launch."""
+_FEW_RECORDS = 4
+"""Number of distances between records that show the usual step time of a run."""
 _ENDS = (EventType.STEP, EventType.STEP_START, *ENDS)
 
 
@@ -201,34 +204,59 @@ def with_last_records(log_lines: Sequence[LogLine], _: SourceText) -> list[LogLi
     ]
 
 
+@dataclass
+class _Distances:
+    """Distances between the records of one writer, from its first step to where it begins again."""
+
+    first: int
+    """Its first step."""
+    records: list[tuple[LogLine, int, int, bool]] = field(default_factory=list)
+    """Records, with the time (ns) and number of steps since the one before, and True if times are whole seconds."""
+    stretches: list[tuple[LogLine, Stretch]] = field(default_factory=list)
+
+    def times(self) -> NDArray[np.float64]:
+        """Return the times per step (ns)."""
+        inner = (np.diff(one.time, prepend=first.end) / one.stride for first, one in self.stretches)
+        each = np.array([length / steps for _, length, steps, _ in self.records])
+        return np.concatenate((each, *(one[one > 0] for one in inner))) if self.records else np.zeros(0)
+
+    def take(self, usual: int) -> None:
+        """Set the usual step time (ns) of the records that took far longer."""
+        for first, stretch in self.stretches:
+            first.inner = _with_usual_time(stretch, first.end, usual)
+        for log_line, length, steps, whole in self.records:
+            log_line.event = _of_usual_time(event_of(log_line), length, steps, whole, usual)
+
+
 def with_usual_times(log_lines: Sequence[LogLine], _: SourceText) -> Sequence[LogLine]:
-    """Set the usual step time of records without one, if their mapping requests it and the time since the record before
-    is more than half as long again. The excess is not training."""
+    """Set the usual step time for records without step times, if their mapping requests it and the time since the
+    previous record is more than half as long again: the excess is not training. Steps that begin again at the first
+    one may be of another model, with its own usual step time."""
     before: defaultdict[tuple[str, str], deque[LogLine]] = defaultdict(lambda: deque(maxlen=_WRITERS))
-    apart: defaultdict[tuple[str, str], list[tuple[LogLine, int, int, bool]]] = defaultdict(list)
-    stretches: defaultdict[tuple[str, str], list[tuple[LogLine, Stretch]]] = defaultdict(list)
+    runs: dict[tuple[str, str], list[_Distances]] = {}
     for log_line in log_lines:
         one, key = event_of(log_line), (event_of(log_line).format, log_line.stream)
         if one.type is EventType.STEP and one.usual and one.step is not None:
+            of_key = runs.setdefault(key, [])
+            if not of_key or one.step <= of_key[-1].first:
+                of_key.append(_Distances(one.step))
             last = _continued_by(one.step, before[key])
             end, step = (0, None) if last is None else last_record(last)
             steps = 0 if last is None else one.step - (step or 0)
             if last is not None and steps > 0 and log_line.end > end:
                 whole = any(_is_whole(each) for each in (last, log_line))
-                apart[key].append((log_line, log_line.end - end, steps, whole))
+                of_key[-1].records.append((log_line, log_line.end - end, steps, whole))
             before[key].append(log_line)
             if log_line.inner is not None:
-                stretches[key].append((log_line, log_line.inner))
+                of_key[-1].stretches.append((log_line, log_line.inner))
         elif one.type is EventType.START:
             before.clear()
-    for key, rows in apart.items():
-        inner = [np.diff(one.time, prepend=first.end) / one.stride for first, one in stretches[key]]
-        each = [np.array([length / steps for _, length, steps, _ in rows]), *(one[one > 0] for one in inner)]
-        usual = int(np.median(np.concatenate(each)))
-        for first, stretch in stretches[key]:
-            first.inner = _with_usual_time(stretch, first.end, usual)
-        for log_line, length, steps, whole in rows:
-            log_line.event = _of_usual_time(event_of(log_line), length, steps, whole, usual)
+    for of_key in runs.values():
+        together = [one.times() for one in of_key]
+        known = np.concatenate(together)
+        for run, times in zip(of_key, together, strict=True):
+            if len(known):
+                run.take(int(np.median(times if len(times) >= _FEW_RECORDS else known)))
     return log_lines
 
 

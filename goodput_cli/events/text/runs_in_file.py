@@ -54,7 +54,23 @@ class _Run:
         return ((last.total or 0) > 1 and last.step == last.total) or (epochs > 1 and self.epoch == epochs - 1)
 
     @property
+    def last_line(self) -> int:
+        """Line of its last record; 0 without any."""
+        return 0 if self.last is None else self.last.line
+
+    @property
+    def first_record(self) -> LogLine:
+        """Its first record, or its first line without any."""
+        return next((one for one in self.rows if event_of(one).type is EventType.STEP), self.rows[0])
+
+    @property
+    def rows_at_end(self) -> list[LogLine]:
+        """Its last record and the lines after it."""
+        return [one for one in self.rows if one.line >= self.last_line]
+
+    @property
     def has_total(self) -> bool:
+        """Return True if a line states the number of its steps or epochs."""
         return any(self.totals.values())
 
     def has_other_total(self, other: _Run) -> bool:
@@ -66,24 +82,24 @@ class _Run:
 def ends_of_runs(log_lines: Sequence[LogLine], died: Callable[[int, int], bool]) -> Iterator[LogLine]:
     """Yield the end of each run of one source that another run follows.
 
-    The next run's steps begin at their first number again, without a checkpoint load, and the run had reached its total
-    without a death after it, or the next known total differs. Ends that a line states are not repeated. log_lines:
-    events of one source. died: returns True if a process died between two lines.
+    The next run's steps begin at their first number again, without a checkpoint load. The run had reached its total
+    without a death after it, or the next known total differs, or another run of the source had reached its total and
+    no death follows this one. Ends that a line states are not repeated. log_lines: events of one source. died: returns
+    True if a process died between two lines.
     """
-    runs = _runs(sorted(log_lines, key=lambda one: one.line))
-    for at, run in enumerate(runs[:-1]):
+    runs = [run for run in _runs(sorted(log_lines, key=lambda one: one.line)) if run.last is not None]
+    lives = [not died(run.last_line, following.rows[0].line) for run, following in pairwise(runs)]
+    any_complete = any(run.is_complete and alive for run, alive in zip(runs, lives, strict=False))
+    for at, (run, alive) in enumerate(zip(runs, lives, strict=False)):
         following = next((one for one in runs[at + 1 :] if one.has_total), runs[-1])
-        if run.last is None:
+        rows = run.rows_at_end
+        is_ended = alive and (run.is_complete or (any_complete and run.has_total))
+        if any(event_of(one).type in _CLEAN for one in rows) or not (is_ended or run.has_other_total(following)):
             continue
-        complete = run.is_complete and not died(run.last.line, runs[at + 1].rows[0].line)
-        behind = [one for one in run.rows if one.line >= run.last.line]
-        stated = any(event_of(one).type in _CLEAN for one in behind)
-        if stated or not (complete or run.has_other_total(following)):
-            continue
-        what = EventType.FINISHED if complete else EventType.STOPPED
-        last = max(behind, key=lambda one: (one.end, one.line))
-        event = ParsedEvent(event_of(run.last).format, what, name=OTHER_RUN, detail=OWN_END)
-        yield LogLine(last.line, run.last.stream, last.stamp, event, last.end, last.end, last.entry)
+        what = EventType.FINISHED if alive and run.is_complete else EventType.STOPPED
+        last = _line_before_silence(rows, runs[at + 1].first_record)
+        event = ParsedEvent(event_of(rows[0]).format, what, name=OTHER_RUN, detail=OWN_END)
+        yield LogLine(last.line, rows[0].stream, last.stamp, event, last.end, last.end, last.entry)
 
 
 def _runs(log_lines: Sequence[LogLine]) -> Sequence[_Run]:
@@ -154,6 +170,13 @@ def _starts_of_saves(log_lines: Sequence[LogLine], shown: Sequence[LogLine]) -> 
             first, last = {one.type: one.step}, {}
         last[one.type] = one.step
         since = place
+
+
+def _line_before_silence(rows: Sequence[LogLine], following: LogLine) -> LogLine:
+    """Return the line before the longest time without a line: a run ended there. rows: lines from its last record on.
+    following: the first record of the next run."""
+    pairs = pairwise([*sorted(rows, key=lambda one: (one.end, one.line)), following])
+    return max(pairs, key=lambda pair: pair[1].time - pair[0].end, default=(rows[0], rows[0]))[0]
 
 
 def _line_after_silence(log_lines: Sequence[LogLine]) -> LogLine:
