@@ -25,7 +25,8 @@ _MOST_BYTES, _MOST_LINES = 64 << 20, 1_000_000
 _KINDS = (("PK\x03\x04", "a zip (as docx, xlsx, npz and PyTorch's checkpoints are)"), ("%PDF-", "a PDF"))
 """First characters of files that are mistaken for logs, and the type of each."""
 _HEAD, _ODD = 4096, 10
-"""Characters of the head that is examined. A file is binary if more than one in `_ODD` of them cannot occur in text."""
+"""Characters of the head that is examined. A file is binary if more than one in `_ODD` of them cannot occur in UTF-8
+text, and one is a control character: text in another encoding has none."""
 _CONTROLS = "\t\r\n\x08\x0c\x1b"
 _BAR = rb"[0-9]it/s|s/it|\|[^|\n]*\| *[0-9]+/[0-9]+ \["
 _SAVING = rb"(?i)sav|writ|wrote|dump|stor|ckpt|checkpoint|snapshot"
@@ -64,8 +65,9 @@ def kind_of_other(lines: Sequence[str]) -> str:
     """Return the file type of the first lines if they are not text; empty for text."""
     head = "".join(lines)[:_HEAD]
     kind = next((kind for begin, kind in _KINDS if head.startswith(begin)), "")
-    odd = sum(char == "\N{REPLACEMENT CHARACTER}" or (char < " " and char not in _CONTROLS) for char in head)
-    return kind or ("binary" if _ODD * odd > len(head) else "")
+    controls = sum(char < " " and char not in _CONTROLS for char in head)
+    odd = controls + head.count("\N{REPLACEMENT CHARACTER}")
+    return kind or ("binary" if controls and _ODD * odd > len(head) else "")
 
 
 def saves_in_bars(

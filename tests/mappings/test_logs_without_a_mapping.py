@@ -479,3 +479,11 @@ def test_kernel_log_next_to_it_adds_a_cause_but_no_rules(tmp_path: Path) -> None
     both = goodput_cli.analyze(str(tmp_path), job_name="job", timezone="UTC", hosts_of_job=("node-03",))
     assert both.goodput.percent == alone.goodput.percent
     assert [one.cause for one in both.disruptions] == ["host_oom"]
+
+
+def test_text_in_another_encoding_is_no_binary_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A table of box-drawing characters in GBK precedes the steps."""
+    log = tmp_path / "train.log"
+    table = ("│ name │ value │\n├───────┼────────┤\n" * 150).encode("gbk")
+    log.write_bytes(table + "".join(pytorch(9 + 3 * k, f"step {k + 1}/40 loss 1.1") for k in range(40)).encode())
+    assert answered(capsys, log)["steps"]["count"] == 39

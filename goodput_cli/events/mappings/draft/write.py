@@ -139,9 +139,17 @@ def _variants(log: Log, name: str, guess: StepGuess) -> Iterator[tuple[int, _Mak
 
 
 def _reads_others(mapped: Mapped, log: Log, guess: StepGuess) -> bool:
-    """Return True if a step rule matches lines about a save or an evaluation."""
-    others = (one for one in log.groups[:_MOST_GROUPS] if one is not guess.group and words.is_other(one.about))
+    """Return True if a step rule matches lines about a save or an evaluation, or lines without a loss if the step lines
+    have one: another program may count in the same words."""
+    has_loss = _names_loss(guess.group)
+    others = (one for one in log.groups[:_MOST_GROUPS] if one is not guess.group)
+    others = (one for one in others if words.is_other(one.about) or (has_loss and not _names_loss(one)))
     return any(_reads_step(mapped, group.first) for group in others)
+
+
+def _names_loss(group: Group) -> bool:
+    """Return True if a number of a group is a loss."""
+    return any("loss" in one.name for one in group.columns)
 
 
 def _reads_step(mapped: Mapped, one: Entry) -> bool:
