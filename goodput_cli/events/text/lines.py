@@ -32,8 +32,8 @@ _LONGEST_RATE = 512
 """Maximum length of these values."""
 MASK = bytes.maketrans(b"123456789", b"000000000")
 _PRIME = np.uint64(0x100000001B3)
-_COLLECTED, _NAMED, _DATE = 20, 64, 10
-"""Minimum length of a collector's timestamp, and number of prefix characters that are compared."""
+_DATE = 10
+"""Characters of a date."""
 
 
 def text_after_bars(data: bytes, view: NDArray[np.uint8], starts: I64) -> I64:
@@ -94,6 +94,16 @@ class Lines:
         self.overwritten: Mask = self._overwritten() if returns else np.zeros(len(ends), dtype=np.bool_)
         self.overwritten[np.searchsorted(ends, after)] = False
         """True for each line replaced by a later one that is not blank."""
+
+    @classmethod
+    def of(cls, data: bytes, start: I64, end: I64) -> Lines:
+        """Return lines at known positions of some bytes."""
+        made = cls(b"")
+        made._data, made._bytes = data, np.frombuffer(data, dtype=np.uint8)
+        made.start, made.end = start, end
+        made.number = made.first = np.arange(len(start))
+        made.count, made.overwritten = len(start), np.zeros(len(start), dtype=np.bool_)
+        return made
 
     def _overwritten(self) -> Mask:
         begins = self.start[self.start < len(self._bytes)]
@@ -205,18 +215,22 @@ class Lines:
         hours: NDArray[np.bool_] = self._bytes[self.start[lines] + columns + 2] == _COLON
         return hours
 
-    def prefixes(self, lines: I64, columns: I64) -> I64:
-        """Return a hash of the prefix of each line up to a column, int64[n]; after a leading collector's timestamp, the
-        text after it counts as well."""
+    def are_collected(self, lines: I64, columns: I64) -> Mask:
+        """Return True for lines that begin with a collector's timestamp, bool[n]. columns: of their dates."""
+        at = np.minimum(self.start[lines] + columns + _DATE, len(self._bytes) - 1)
+        collected: Mask = (columns <= 1) & (self._bytes[at] == _BEFORE_TIME)
+        return collected
+
+    def hashes(self, lines: I64, begin: I64, length: I64, *, masked: bool = False) -> I64:
+        """Return a hash of a part of each line, int64[n]. begin: columns. masked: True to take digits as equal."""
         total = np.zeros(len(lines), dtype=np.uint64)
         if not len(lines):
             return total.view(np.int64)
-        at = np.minimum(self.start[lines] + columns + _DATE, len(self._bytes) - 1)
-        collected = (columns <= 1) & (self._bytes[at] == _BEFORE_TIME)
-        start = self.start[lines] + np.where(collected, _COLLECTED, 0)
-        length = np.minimum(np.where(collected, _NAMED, columns), self.end[lines] - start).clip(0, _NAMED)
+        start = self.start[lines] + begin
+        length = np.minimum(length, self.end[lines] - start).clip(0)
         last = len(self._bytes) - DIGITS
-        words: NDArray[Any] = np.ndarray((last + 1,), f"V{DIGITS}", self._bytes.data, strides=(1,))
+        data = self.masked if masked else self._data
+        words: NDArray[Any] = np.ndarray((last + 1,), f"V{DIGITS}", data, strides=(1,))
         for at in range(0, int(length.max()), DIGITS):
             place = np.minimum(start + at, last)  # At the end of the block, a word begins earlier.
             word = words[place].view(WORD) >> (8 * (start + at - place)).astype(WORD)

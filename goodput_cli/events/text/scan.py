@@ -54,8 +54,8 @@ _LOSSES = 16
 SNIFFED = 1 << 16
 """Number of bytes that decide if a document is text."""
 _OBJECT = re.compile(rb"\s*(?:\{(?!')|\[\s*(?:\{|\]|\Z))")
-_PREFIXED = 128
-"""Number of characters that contain the prefixes."""
+_PREFIXED, _NAMED = 128, 64
+"""Numbers of characters that contain the prefixes, and that distinguish those before a date."""
 _LONGEST_COMPARED = 256
 _DIGITS = re.compile(r"\d+")
 
@@ -449,7 +449,7 @@ class TextLines:
 
         Prefixes before timestamps are mostly equal within a block, so that each is parsed once.
         """
-        every = block.prefixes(lines, columns)
+        every = block.hashes(lines, *self._prefixes(block, lines, columns))
         heads = np.ones(len(every), dtype=np.bool_)
         heads[1:] = every[1:] != every[:-1]
         prefixes, kind = np.unique(every[heads], return_inverse=True)
@@ -463,11 +463,34 @@ class TextLines:
         found: I64 = codes[kind] if len(prefixes) else codes
         return found, list(names)
 
+    def _prefixes(self, block: Lines, lines: I64, columns: I64) -> tuple[I64, I64]:
+        """Return the begin and the length of the prefixes of each line without a collector's timestamp before them.
+        columns: of the dates."""
+        begin, length = np.zeros(len(lines), dtype=np.int64), columns.clip(0, _NAMED)
+        collected = np.flatnonzero(block.are_collected(lines, columns))
+        if not len(collected):
+            return begin, length
+        # Lines that begin alike, digits aside, have prefixes of one length.
+        heads = np.full(len(collected), _PREFIXED)
+        kinds = block.hashes(lines[collected], np.zeros_like(heads), heads, masked=True)
+        _, examples, kind = np.unique(kinds, return_index=True, return_inverse=True)
+        spans = [_prefix_after_collected(block.text(at)) for at in lines[collected[examples]].tolist()]
+        found = np.array(spans, dtype=np.int64)[kind.reshape(-1)]
+        begin[collected], length[collected] = found[:, 0], found[:, 1]
+        return begin, length
+
     def _stream(self, block: Lines, at: int, column: int) -> str:
         """Return the stream of a line whose date begins at a column."""
         if column > 1:
             return strip_prefixes(block.bytes_of(at, column).decode(errors="replace") + "2000-01-01").stream
         return strip_prefixes(block.text(at)[:_PREFIXED]).stream
+
+
+def _prefix_after_collected(line: str) -> tuple[int, int]:
+    """Return the begin and the length of the prefixes after a collector's timestamp."""
+    cut = len(line) - len(strip_prefixes(line[:_PREFIXED]).text) - len(line[_PREFIXED:])
+    end = min(line.find(" ") + 1, cut)
+    return end, len(line[end:cut].encode(errors="replace"))
 
 
 def _words(text: str) -> int:

@@ -20,14 +20,16 @@ from goodput_cli.events.mappings.draft.tokens import OF_DIGITS, TOKEN, column_of
 from goodput_cli.events.mappings.draft.words import plain
 from goodput_cli.events.text.date_positions import DatePosition, find_date
 from goodput_cli.events.text.digit_values import has_digits
+from goodput_cli.events.text.line_shapes import LineShapes
 from goodput_cli.events.text.line_timestamps import PlainLine, Timestamp, Zone, strip_prefixes, with_days, with_years
-from goodput_cli.events.text.lines import MASK
+from goodput_cli.events.text.lines import MASK, Lines
 from goodput_cli.events.text.step_columns import FieldColumns, NumberColumn, Take, dates_at, numbers_at
 from goodput_cli.events.text.templates import Fields, prefix_length
 
 LONGEST = 600
 """Maximum number of characters read from a text."""
 _MOST_TEMPLATES = 8192
+_UNKNOWN = -2
 _FEW = 4
 """Fewer values are read one by one."""
 _COLLECTED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(?P<fraction>\d{1,9}))?Z ", re.ASCII)
@@ -226,6 +228,7 @@ class _Reader:
         self._templates: list[TextTemplate] = []
         self._known: dict[bytes, int] = {}
         """Templates by masked text; -1: blank."""
+        self._shapes = LineShapes(lambda _, __: (), self._shared_template)
 
     def entries(self, changed: int) -> TextEntries:
         """Return the entries."""
@@ -235,7 +238,7 @@ class _Reader:
         stamps, moved = self._looked_for(places, template)
         ns, no_dates = self._placed(places, template)
         for row in (*moved, *no_dates):
-            template[row] = self._add(self._template_of(int(places[row]), alone=True))
+            template[row] = self._add(self._template_of(self._raw(int(places[row])), alone=True))
             stamps[row], ns[row] = self._templates[-1].stamp, NO_TIME
         self._add_times(ns, stamps, changed)
         found = TextEntries(self._texts, places, self._templates, template)
@@ -247,35 +250,43 @@ class _Reader:
 
     def _read_templates(self) -> I64:
         """Return the template of each text, int64[n]; -1 if it is blank."""
-        texts, known = self._texts, self._known
-        found: list[int] = []
+        texts = self._texts
+        found = np.full(len(texts.begin), _UNKNOWN)
         for start, stop in blocks(len(texts.begin)):
-            base = int(texts.begin[start])
-            masked = texts.data[base : int(texts.end[stop - 1])].translate(MASK)
-            places = zip(
-                (texts.begin[start:stop] - base).tolist(), (texts.end[start:stop] - base).tolist(), strict=True
-            )
-            for begin, end in places:
-                key = masked[begin:end]
-                template = known.get(key)
-                found.append(self._new(len(found), key) if template is None else template)
-        return np.array(found, dtype=np.int64)
+            base, end = int(texts.begin[start]), int(texts.end[stop - 1])
+            block = Lines.of(texts.data[base:end], texts.begin[start:stop] - base, texts.end[start:stop] - base)
+            for lines, template in self._shapes.alike(block, np.ones(stop - start, dtype=np.bool_)):
+                found[start + lines] = template
+            for hit in block.hits(np.flatnonzero(found[start:stop] == _UNKNOWN)):
+                found[start + hit.at], _ = self._number_of(hit.raw, hit.masked)
+        return found
 
-    def _new(self, place: int, key: bytes) -> int:
-        made = self._template_of(place)
-        number = -1 if made is None else self._add(made)
-        if (made is None or made.is_shared) and len(self._known) < _MOST_TEMPLATES:
-            self._known[key] = number
-        return number
+    def _shared_template(self, raw: bytes) -> int | None:
+        """Return the template of all texts that differ from one only in digits, -1 if they are blank; None if digits
+        decide."""
+        number, is_shared = self._number_of(raw, raw.translate(MASK))
+        return number if is_shared else None
+
+    def _number_of(self, raw: bytes, masked: bytes) -> tuple[int, bool]:
+        """Return the template of a text, -1 if it is blank, and True if it is that of all texts that differ only in
+        digits."""
+        known = self._known.get(masked)
+        if known is not None:
+            return known, True
+        made = self._template_of(raw)
+        number, is_shared = -1 if made is None else self._add(made), made is None or made.is_shared
+        if is_shared and len(self._known) < _MOST_TEMPLATES:
+            self._known[masked] = number
+        return number, is_shared
 
     def _add(self, made: TextTemplate | None) -> int:
         assert made is not None
         self._templates.append(made)
         return len(self._templates) - 1
 
-    def _template_of(self, place: int, *, alone: bool = False) -> TextTemplate | None:
+    def _template_of(self, text_as_written: bytes, *, alone: bool = False) -> TextTemplate | None:
         """Return the template of a text; None if it is blank. alone: True for a template of this text only."""
-        raw = self._raw(place).decode()
+        raw = text_as_written.decode()
         line = strip_prefixes(raw)
         text = line.text.rstrip()
         if not text:
@@ -359,20 +370,20 @@ class _Reader:
 
     def _processes(self, found: TextEntries) -> I64:
         """Return a number for the source of each entry and the ranks and pods in its prefixes, int64[n]."""
-        streams: dict[str | bytes, int] = {"": 0}
+        streams: dict[str, int] = {"": 0}
         numbers = [
             streams.setdefault(one.stream, len(streams)) if one.stream is not None else -1 for one in found.templates
         ]
         number = np.array(numbers, dtype=np.int64)[found.template]
         texts = self._texts
-        for row in np.flatnonzero(number < 0).tolist():
-            place = int(found.places[row])
-            begin = int(texts.begin[place]) + found.templates[int(found.template[row])].end_of_collected
-            prefix = texts.data[begin : int(found.begin[row])]
-            if prefix not in streams:
-                stream = strip_prefixes(self._raw(place).decode()).stream
-                streams[prefix] = streams.setdefault(stream, len(streams))
-            number[row] = streams[prefix]
+        for template, rows in found.rows_of_templates.items():
+            one = found.templates[template]
+            if one.stream is not None:
+                continue
+            prefixes = characters_at(texts.data, texts.begin[found.places[rows]])(one.end_of_collected, one.cut)
+            _, examples, kind = np.unique(prefixes, axis=0, return_index=True, return_inverse=True)
+            names = (strip_prefixes(self._raw(int(found.places[rows[at]])).decode()).stream for at in examples.tolist())
+            number[rows] = np.array([streams.setdefault(name, len(streams)) for name in names])[kind.reshape(-1)]
         return texts.source[found.places] * (len(streams) + 1) + number
 
 
