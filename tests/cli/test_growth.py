@@ -20,7 +20,7 @@ from tests.support import many
 
 PACKAGE = str(Path(many.__file__).parents[2] / "goodput_cli")
 FEW = 60
-FEWER: dict[many.Written, int] = dict.fromkeys(
+FEWER: dict[many.Written, int] = {many.text_logs_of_jobs: 8} | dict.fromkeys(
     (
         many.bystanders,
         many.nccl_ranks,
@@ -29,6 +29,8 @@ FEWER: dict[many.Written, int] = dict.fromkeys(
         many.pods_in_a_watch,
         many.devices,
         many.rank_logs,
+        many.allocations,
+        many.foreign_allocations,
         many.jobs,
     ),
     30,
@@ -75,7 +77,11 @@ def work_of(arguments: list[str]) -> int:
         (many.phase_names, ANALYZE),
         (many.attempts, ANALYZE),
         (many.rank_logs, ANALYZE),
+        (many.allocations, ANALYZE),
+        (many.foreign_allocations, FLEET),
+        (many.agents, ANALYZE),
         (many.jobs, FLEET),
+        (many.text_logs_of_jobs, FLEET),
     ],
     ids=lambda value: value.__name__ if callable(value) else value[0],
 )

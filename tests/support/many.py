@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.causes.wordings import attempt_lines
+from tests.text.agent_logs import AgentJob
 
 START = 1_767_225_600
 Written = Callable[[Path, int], None]
@@ -329,3 +330,39 @@ def rank_logs(folder: Path, count: int) -> None:
         (folder / f"rank-{at}.log").write_text(
             "\n".join([*list(attempt_lines(0, 10))[:6], f"[rank{at}]: ValueError: x"]) + "\n"
         )
+
+
+_HEAD = "JobID|JobName|State|Submit|Start|End"
+
+
+def _allocation(number: int, name: str, state: str, begin: float) -> str:
+    """Return a row of `sacct` of five minutes."""
+    times = "|".join(clock(60 * at).removesuffix("Z") for at in (begin - 1, begin, begin + 5))
+    return f"{number}|{name}|{state}|{times}"
+
+
+def _table(folder: Path, *rows: str) -> None:
+    (folder / "slurm-5.out").write_text("\n".join(attempt_lines(0, 10)) + "\n")
+    (folder / "sacct.txt").write_text("\n".join([_HEAD, _allocation(5, "llm", "FAILED", 0), *rows]) + "\n")
+
+
+def allocations(folder: Path, count: int) -> None:
+    """Write a table of a scheduler with this many requeues of one job."""
+    _table(folder, *(_allocation(5, "llm", "FAILED", 10 * at) for at in range(1, count)))
+
+
+def foreign_allocations(folder: Path, count: int) -> None:
+    """Write a table of a scheduler with this many jobs of others."""
+    _table(folder, *(_allocation(100 + at, f"other-{at}", "COMPLETED", at) for at in range(count)))
+
+
+def agents(folder: Path, count: int) -> None:
+    """Write the log of this many launcher agents, whose processes have the same pid, as in containers."""
+    AgentJob(nodes=count).write(folder, "prefixes")
+
+
+def text_logs_of_jobs(folder: Path, count: int) -> None:
+    """Write this many text logs in a separate folder each."""
+    for at in range(count):
+        (folder / f"run-{at}").mkdir()
+        (folder / f"run-{at}" / "train.log").write_text("\n".join(attempt_lines(0, 10)) + "\n")

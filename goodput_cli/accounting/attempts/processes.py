@@ -39,24 +39,28 @@ class ProcessLocations:
         self._every = [
             ProcessLocation(one.rank, one.local_rank, one.host, one.pid) for one in seen if one.speaker == "launcher"
         ]
-        self._at: defaultdict[Hashable, list[int]] = defaultdict(list)
+        self._at: defaultdict[tuple[Hashable, str], list[int]] = defaultdict(list)
+        """Positions of the locations with a key that have a fact, in order."""
         for at, place in enumerate(self._every):
+            facts = [fact for fact, value in zip(place._fields, place, strict=True) if value not in (None, "")]
             for key in _keys_of_location(place):
-                self._at[key].append(at)
+                for fact in facts:
+                    self._at[key, fact].append(at)
 
     def complete(self, one: FailureEvidence) -> FailureEvidence:
         """Return a row with the rank, host and pid from the launcher's lines about the same process. Lines are applied
         in order, so each one can use the facts that earlier ones added."""
         at = self._next_position(one, -1)
-        while at is not None and not _is_complete(one):
+        while at is not None:
             place = self._every[at]
             one = replace(complete_from(one, place), host=one.host or place.host)
             at = self._next_position(one, at)
         return one
 
     def _next_position(self, one: FailureEvidence, last: int) -> int | None:
-        """Return the first position of the same process after another one."""
-        found = (self._at[key] for key in _lookup_keys(one) if key in self._at)
+        """Return the first position after another one of the same process with a fact that a row lacks."""
+        lacks = [fact for fact in ProcessLocation._fields if getattr(one, fact) in (None, "")]
+        found = (self._at[key, fact] for key in _lookup_keys(one) for fact in lacks if (key, fact) in self._at)
         return min((rows[at] for rows in found if (at := bisect_right(rows, last)) < len(rows)), default=None)
 
 
@@ -81,10 +85,6 @@ def _lookup_keys(one: FailureEvidence) -> Iterator[Hashable]:
         yield "rank", one.rank
     elif one.local_rank is not None:
         yield from (("local", one.local_rank, name) for name in names)
-
-
-def _is_complete(one: FailureEvidence) -> bool:
-    return one.rank is not None and one.local_rank is not None and one.pid is not None and bool(one.host)
 
 
 def complete_from(one: FailureEvidence, other: ProcessLocation | FailureEvidence) -> FailureEvidence:

@@ -368,8 +368,8 @@ def _named(
     others: Collection[str],
 ) -> NamedJobs:
     """Return the job of each part. others: jobs in sources other than text."""
-    codes = [code for code, _ in parts]
-    own = {code: _own_job(sources[code].log_lines, names[code], hints) for code in codes}
+    # a table of a scheduler is one source with a part per allocation
+    own = {code: _own_job(sources[code].log_lines, names[code], hints) for code in {code for code, _ in parts}}
     return name_jobs(
         [
             _file(names[code], log_lines, own[code], sources[code].losses, several=len(parts) > 1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from goodput_cli.events.schema import Edge
 from goodput_cli.events.signs import RecoveryEventText, RecoveryPhase
 from goodput_cli.events.text.line_timestamps import Zone, read_dated, with_year, year_of
 from goodput_cli.events.text.log_lines import (
+    BEYOND_ALL,
     ENDS,
     EventType,
     LineRule,
@@ -511,10 +512,29 @@ def started_by_scheduler(parts: Sequence[list[LogLine]]) -> None:
         for log_line in part
         if event_of(log_line).type in _DOWN and event_of(log_line).format != SACCT
     )
-    for start in [log_line for log_line in scheduled if event_of(log_line).type is EventType.START]:
-        until = min([ends.get(event_of(start).name, 1 << 62), *[time for time in downs if time > start.time][:1]])
-        for part in parts:
-            part[:] = [_alive(log_line) if _is_start(log_line, start.time, until) else log_line for log_line in part]
+    begins, untils = _times_of_allocations(scheduled, ends, downs)
+    for part in parts:
+        for row, log_line in enumerate(part):
+            if event_of(log_line).type is EventType.START and event_of(log_line).format != SACCT:
+                before = bisect_right(begins, log_line.time)
+                if before and log_line.time < untils[before - 1]:
+                    part[row] = _alive(log_line)
+
+
+def _times_of_allocations(
+    scheduled: Iterable[LogLine], ends: Mapping[str, int], downs: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """Return the begins of allocations in order, and for each the time until which one begun by then runs undisturbed.
+
+    ends: of allocations by number. downs: times at which processes ended, in order.
+    """
+    starts = sorted((one.time, event_of(one).name) for one in scheduled if event_of(one).type is EventType.START)
+    untils: list[int] = []
+    for begin, number in starts:
+        down = bisect_right(downs, begin)
+        until = min([ends.get(number, BEYOND_ALL), *downs[down : down + 1]])
+        untils.append(max(until, untils[-1]) if untils else until)
+    return [begin for begin, _ in starts], untils
 
 
 def ends_in_their_second(parts: Sequence[list[LogLine]]) -> None:
@@ -533,14 +553,6 @@ def ends_in_their_second(parts: Sequence[list[LogLine]]) -> None:
 def _in_whole_seconds(log_line: LogLine) -> bool:
     stamp = event_of(log_line).at or log_line.stamp
     return stamp is not None and stamp.whole
-
-
-def _is_start(log_line: LogLine, begin: int, end: int) -> bool:
-    return (
-        event_of(log_line).format != SACCT
-        and event_of(log_line).type is EventType.START
-        and begin <= log_line.time < end
-    )
 
 
 def _alive(log_line: LogLine) -> LogLine:
