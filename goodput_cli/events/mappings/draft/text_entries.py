@@ -48,6 +48,8 @@ class SourceTexts(NamedTuple):
     """Returns the whole line of a text, and its FILE:LINE."""
     key: str = ""
     """The key of the text in JSON objects or rows; "": it is a line."""
+    head: I64 | None = None
+    """Where the line of each begins, if carriage returns separate texts; int64[n]."""
 
 
 @dataclass(eq=False, slots=True)
@@ -198,7 +200,8 @@ def log_of_text(lines: LogLines, changed: int, *, split: bool) -> Log:
         return lines.data[int(states.begin[at]) : int(states.end[at])].decode(), lines.where(int(states.line[at]))
 
     clock = clock_of(text, len(states.begin), changed)
-    texts = SourceTexts(lines.data, states.begin, states.end, lines.source[states.line], line)
+    head = lines.begin[states.line] if lines.have_states else None
+    texts = SourceTexts(lines.data, states.begin, states.end, lines.source[states.line], line, head=head)
     entries = text_entries(texts, clock, changed)
     top = [f"time = {{ format = {quoted(clock)} }}"] if clock not in ("", "epoch") else []
     top += ['split = "\\r"             # each state of a progress bar counts'] if split else []
@@ -376,6 +379,11 @@ class _Reader:
         ]
         number = np.array(numbers, dtype=np.int64)[found.template]
         texts = self._texts
+        if texts.head is not None:  # A prefix applies to the whole line, not only up to the first carriage return.
+            after = np.flatnonzero((number == 0) & (texts.head[found.places] < texts.begin[found.places]))
+            heads, which = np.unique(texts.head[found.places[after]], return_inverse=True)
+            begun = [streams.setdefault(self._stream_at(head), len(streams)) for head in heads.tolist()]
+            number[after] = np.array(begun, dtype=np.int64)[which]
         for template, rows in found.rows_of_templates.items():
             one = found.templates[template]
             if one.stream is not None:
@@ -385,6 +393,11 @@ class _Reader:
             names = (strip_prefixes(self._raw(int(found.places[rows[at]])).decode()).stream for at in examples.tolist())
             number[rows] = np.array([streams.setdefault(name, len(streams)) for name in names])[kind.reshape(-1)]
         return texts.source[found.places] * (len(streams) + 1) + number
+
+    def _stream_at(self, begin: int) -> str:
+        """Return the ranks and pods in the prefixes of a line."""
+        first, _, _ = self._texts.data[begin : begin + LONGEST].partition(b"\r")
+        return strip_prefixes(first.decode(errors="replace")).stream
 
 
 def characters_at(data: bytes, begin: I64) -> Take:
@@ -426,7 +439,10 @@ def _without_colors(texts: SourceTexts) -> SourceTexts:
         found: I64 = places - removed[before] + inside
         return found
 
-    return texts._replace(data=_COLORS.sub(b"", texts.data), begin=moved(texts.begin), end=moved(texts.end))
+    return texts._replace(
+        data=_COLORS.sub(b"", texts.data), begin=moved(texts.begin), end=moved(texts.end),
+        head=None if texts.head is None else moved(texts.head),
+    )  # fmt: skip
 
 
 def text_groups(entries: TextEntries) -> list[Group]:
