@@ -186,6 +186,8 @@ def _is_alike(first: Sequence[int], other: Sequence[int], is_first: bool) -> boo
     """Return True if lines are like the first ones of the log: half of their wordings are equal, or, after one of the
     first lines, the first few in the same order."""
     own, others = list(dict.fromkeys(first)), list(dict.fromkeys(other))
+    if not others:
+        return False
     shared = len({*own} & {*others})
     if shared >= 2 and 2 * shared >= len(own):
         return True
