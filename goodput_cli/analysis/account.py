@@ -28,13 +28,13 @@ from goodput_cli.accounting.build import Timeline, build_timeline, cause_of_last
 from goodput_cli.accounting.columns import codes_in, distinct
 from goodput_cli.accounting.options import AccountingOptions
 from goodput_cli.accounting.order import OrderedEvents, in_order
+from goodput_cli.analysis.capabilities import CAPABILITIES
 from goodput_cli.analysis.goodput.analyse import analyse_window, evaluate
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.findings import beaten_reference
 from goodput_cli.analysis.question import ALL, BASELINE, Price, Question
 from goodput_cli.analysis.results import Rolling
 from goodput_cli.analysis.rolling import as_known_at, default_window, rolling
-from goodput_cli.analysis.steps.devices import more_than_expected
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.diagnostics.diagnostic import Diagnostic, merge
 from goodput_cli.errors import NeedsMapping, NotEnoughData, UsageError
@@ -43,7 +43,7 @@ from goodput_cli.events.formats.base import SACCT
 from goodput_cli.events.rows import is_constant
 from goodput_cli.events.schema import COLUMNS, EventLog, EventTable, LogFormat, Metric
 from goodput_cli.vocabulary.causes import KILLED
-from goodput_cli.vocabulary.text import did_you_mean, duration, plural, safe
+from goodput_cli.vocabulary.text import did_you_mean, duration, plural
 from goodput_cli.vocabulary.when import AUTO, NS_PER_DAY, Anchors, load_zone
 
 if TYPE_CHECKING:
@@ -317,7 +317,8 @@ def analyze_log(
     analysis = analyse_window(known, name, formats, start, end, of_reading)
     rows = _rolling(timeline, question, start, end) if question.window else None
     noticed = (*_runs_of_name(ordered, analysis, question), *_silence(ordered, timeline, question, name))
-    noticed = (*noticed, *outside_ledger_diagnostics(replace(analysis, price=price)))
+    priced = replace(analysis, price=price)
+    noticed = (*noticed, *(found for one in CAPABILITIES for found in one.diagnostics(priced)))
     over = analysis.goodput.ns > analysis.window.counted_ns
     if over or (rows is not None and (rows.productive_ns > rows.counted_ns).any()):
         noticed = beaten_reference(known, noticed)
@@ -325,17 +326,6 @@ def analyze_log(
         analysis, diagnostics=merge(noticed), rolling=rows, price=price, work_options=question.work, options=asked
     )
     return replace(analysis, thresholds=evaluate(thresholds, analysis)) if thresholds else analysis
-
-
-def outside_ledger_diagnostics(analysis: Analysis) -> Iterator[Diagnostic]:
-    """Report programs whose phases are longer than their steps, and samples of more devices than the job has."""
-    if analysis.table.devices and (text := more_than_expected(analysis)):
-        yield Diagnostic.of("more_devices", text)
-    for one in analysis.step_phases:
-        if one.overlaps:
-            of = f" of {safe(one.program)}" if one.program else ""
-            text = f"step phases{of} take {duration(one.overlap_ns)} longer than their steps"
-            yield Diagnostic.of("phases_overlap", text, 1)
 
 
 def _runs_of_name(ordered: OrderedEvents, analysis: Analysis, question: Question) -> Iterator[Diagnostic]:

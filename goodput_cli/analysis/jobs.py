@@ -22,12 +22,12 @@ from goodput_cli.analysis.account import (
     by_job,
     earlier_runs,
     is_scheduled_alone,
-    outside_ledger_diagnostics,
     pick_job,
     pick_run,
     run_starts,
 )
 from goodput_cli.analysis.answers import Diagnostics
+from goodput_cli.analysis.capabilities import CAPABILITIES
 from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountable, report
 from goodput_cli.analysis.disruptions.find import count_disruptions
 from goodput_cli.analysis.goodput.analyse import analyse_window
@@ -518,8 +518,9 @@ def _checked(
         return 1, list(check_unaccountable(job.table, question.now_ns, str(error))) if fits else [], error
     processes += processes_of(timeline)
     noticed = [*check_job(timeline, question.now_ns), *earlier_runs(ordered, question)]
-    if job.table.inside or job.table.devices:
-        noticed += outside_ledger_diagnostics(analyse_window(timeline, job.table.jobs[0], (), start, end, ()))
+    if any(one.has_inputs(job.table) for one in CAPABILITIES):
+        analysis = analyse_window(timeline, job.table.jobs[0], (), start, end, ())
+        noticed += [found for one in CAPABILITIES for found in one.diagnostics(analysis)]
     return _runs(ordered, timeline, whole), noticed, None
 
 

@@ -260,7 +260,7 @@ def _picture(analysis: Analysis, curve: StepCurve, steps: TimedSteps, buckets: B
 
 
 def _busy(analysis: Analysis, buckets: Buckets) -> MetricLine | None:
-    from goodput_cli.analysis.steps.devices import busy_between  # Few logs contain any.
+    from goodput_cli.analysis.accelerators.devices import busy_between  # Few logs contain any.
 
     edges = buckets.edges
     found = busy_between(analysis, edges[:-1], edges[1:])

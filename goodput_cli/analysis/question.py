@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, Literal, get_args
 
 from goodput_cli.accounting.options import HOW, WHEN, Method
-from goodput_cli.analysis.work_options import NOTHING_SAID, WorkOptions
+from goodput_cli.analysis.kept_work.options import NOTHING_SAID, WorkOptions
 from goodput_cli.errors import UsageError
 from goodput_cli.events.reading_options import WHAT
 from goodput_cli.vocabulary.option import bounded, declared, option, read_length, read_ns

@@ -7,16 +7,16 @@ ns since 1970 UTC. `None` is "not recorded" or "does not apply", never zero.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from goodput_cli.accounting.bounds import GOODPUT, Bound, Limits, limits_of
 from goodput_cli.accounting.options import Method as Method
 from goodput_cli.analysis.json_fields import Amount, Count, Instant, Json, written
-from goodput_cli.analysis.recoveries import Recoveries
-from goodput_cli.analysis.work_options import NOTHING_SAID, WorkOptions
+from goodput_cli.analysis.kept_work.options import NOTHING_SAID, WorkOptions
+from goodput_cli.analysis.recovery.statistics import Recoveries
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.text import duration, plural
 
@@ -526,6 +526,9 @@ def _deprecated(old: str, new: str) -> property:
     return property(value)
 
 
+Part = TypeVar("Part")
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class AnalysisData:
     """The data of an `Analysis`, from which everything else is derived."""
@@ -579,6 +582,17 @@ class AnalysisData:
 
     bounds: tuple[Bound, ...] = ()
     """Bounds of amounts that the log does not decide (accounting §7). The ledger has one reading."""
+
+    @cached_property
+    def _parts(self) -> dict[Callable[[Any], Any], Any]:
+        return {}
+
+    def part(self, make: Callable[[AnalysisData], Part]) -> Part:
+        """Return what a function makes of the analysis. It is called once."""
+        if make not in self._parts:
+            self._parts[make] = make(self)
+        part: Part = self._parts[make]
+        return part
 
     @property
     def goodput_percent(self) -> float | None:

@@ -190,6 +190,11 @@ class Family:
     """Labels in addition to the job's name, and the value as text. Empty if the metric is not recorded."""
 
 
+def family_of(name: str, meaning: str, value: str | None) -> Family:
+    """Return a family of one sample, or of none."""
+    return Family(name, meaning, [] if value is None else [({}, value)])
+
+
 @dataclass(frozen=True)
 class PublishedAnswer:
     """An answer as gates and metrics."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 from goodput_cli.accounting.options import RULES
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
-from goodput_cli.analysis.recoveries import Recoveries
+from goodput_cli.analysis.recovery.statistics import Recoveries
 from goodput_cli.analysis.sheet import Lazy
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import Category, CategoryKey
@@ -20,6 +20,7 @@ from goodput_cli.vocabulary.categories import Category, CategoryKey
 if TYPE_CHECKING:
     from goodput_cli.accounting.bounds import Bound
     from goodput_cli.accounting.segments import Key
+    from goodput_cli.analysis.kept_work.work import KeptWork
     from goodput_cli.analysis.results import (
         AnalysisData,
         AtRisk,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         StepStatistics,
         Window,
     )
-    from goodput_cli.analysis.work import KeptWork
 
 
 @written("disruption_summary")
@@ -333,9 +333,9 @@ def summary_of(analysis: AnalysisData) -> Summary:
 
 
 def _work_of(analysis: AnalysisData) -> KeptWork | None:
-    from goodput_cli.analysis.work import work_of  # NumPy's work, for few logs
+    from goodput_cli.analysis.kept_work.work import work_of  # NumPy's work, for few logs
 
-    return work_of(analysis)
+    return analysis.part(work_of)
 
 
 class AnalysisSummary(Protocol):

@@ -215,13 +215,13 @@ def _of_columns(name: str) -> Iterator[str]:
 
 _TABLES = {
     "analysis.disruptions.rows": "disruptions LOG",
-    "analysis.disruptions.recovery": "disruptions LOG",
-    "analysis.disruptions.links": "disruptions LOG --by link",
+    "analysis.recovery.columns": "disruptions LOG",
+    "analysis.recovery.links": "disruptions LOG --by link",
     "analysis.disruptions.costs": "disruptions LOG --by attempt",
     "analysis.steps.sheet": "steps LOG",
-    "analysis.steps.inside": "steps LOG",
+    "analysis.step_breakdown.breakdown": "steps LOG",
     "analysis.steps.regimes": "steps LOG",
-    "analysis.steps.devices": "steps LOG --by device",
+    "analysis.accelerators.devices": "steps LOG --by device",
     "analysis.timeline.rows": "timeline LOG",
     "analysis.rolling": "rolling LOG",
     "analysis.jobs": "jobs LOGS",

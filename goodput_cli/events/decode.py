@@ -124,7 +124,7 @@ class Decoder:
 
     def _devices(self, table: EventTable, notes: DiagnosticCollector) -> EventTable:
         """Return the table with the samples of accelerators."""
-        from goodput_cli.events.device_jobs import device_tables  # imported late: few logs contain samples
+        from goodput_cli.events.accelerators.jobs import device_tables  # imported late: few logs contain samples
         from goodput_cli.events.tensorboard import folder_of
 
         for source in self._output.devices.naive:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import structs
 
-from goodput_cli.events.device_tables import DeviceTable
+from goodput_cli.events.accelerators.tables import DeviceTable
 from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.formats import collected
 from goodput_cli.events.formats.base import NOTHING, DocumentReader, ParsedPart

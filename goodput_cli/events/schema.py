@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import ColumnCode
-from goodput_cli.events.devices import DeviceSamples
+from goodput_cli.events.accelerators.samples import DeviceSamples
 from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.inside import RankSteps
 

@@ -34,7 +34,6 @@ from goodput_cli.analysis.account import (
     run_starts,
     with_other_readings,
 )
-from goodput_cli.analysis.disruptions.chain import REDONE, OutageTimeline, chains_of
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.find import disruptions_inside, last_failure, up_times
 from goodput_cli.analysis.disruptions.losses import last_activity_rows
@@ -42,9 +41,10 @@ from goodput_cli.analysis.goodput.analyse import at_risk, slice_counts
 from goodput_cli.analysis.goodput.findings import findings
 from goodput_cli.analysis.goodput.phrases import DOUBTS
 from goodput_cli.analysis.insights.hosts import listed_name
+from goodput_cli.analysis.kept_work.records import WorkRecords
+from goodput_cli.analysis.kept_work.work import logged_sizes
 from goodput_cli.analysis.question import ALL, Question
-from goodput_cli.analysis.work import logged_sizes
-from goodput_cli.analysis.work_records import WorkRecords
+from goodput_cli.analysis.recovery.chain import REDONE, OutageTimeline, chains_of
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.formats.registry import ENTRY_POINT_GROUP as FORMATS
@@ -343,7 +343,7 @@ def _used(timeline: Timeline) -> AcceleratorUse:
     """Return used and idle accelerators, piece by piece of the run."""
     if not timeline.table.devices:
         return AcceleratorUse()
-    from goodput_cli.analysis.steps.devices import used_between  # few logs contain any
+    from goodput_cli.analysis.accelerators.devices import used_between  # few logs contain any
 
     length = next((ns for ns in _FINE if timeline.end - timeline.start <= _MOST_PIECES * ns), _FINE[-1])
     inside = np.arange(timeline.start // length + 1, -(-timeline.end // length), dtype=np.int64) * length

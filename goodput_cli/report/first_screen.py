@@ -11,14 +11,12 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
+from goodput_cli.analysis.capabilities import CAPABILITIES
 from goodput_cli.analysis.check import counts_in_words, noticed_in
 from goodput_cli.analysis.document import Block, CategoryLedger, Losses, Picture
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.document import AnalysisDocument
-from goodput_cli.analysis.steps.devices import devices_lines
-from goodput_cli.analysis.steps.inside_sheet import inside_line
-from goodput_cli.analysis.steps.work_sheet import work_line
 from goodput_cli.report.base import Page
 from goodput_cli.report.insight_lines import insight_lines
 from goodput_cli.report.terminal import (
@@ -109,12 +107,8 @@ def _head(analysis: Analysis, width: int) -> Iterator[Text]:
     yield Text.assemble(("GOODPUT", "bold"), "  ", (share, "bold green"), "  ", lines[0])
     yield from (Text(" " * (11 + len(share)) + line) for line in lines[1:])
     yield from (Text(line) for line in wrapped(_deaths(analysis), room))
-    if analysis.step_phases and (inside := inside_line(analysis)):
-        yield from (Text(line) for line in wrapped(safe(inside), room))
-    for said in devices_lines(analysis.accelerators, analysis.diagnostics):
+    for said in (said for capability in CAPABILITIES for said in capability.screen_lines(analysis, room)):
         yield from (Text(line) for line in wrapped(safe(said), room))
-    if (work := work_line(analysis, room)) is not None:
-        yield Text(work)
     for doubt in phrases.headline_warnings(analysis):
         yield from (Text(line, style="yellow") for line in wrapped(f"warning: {safe(doubt)}", room))
     if (why := phrases.last_cause(analysis)) is not None:

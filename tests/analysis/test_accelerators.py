@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import goodput_cli
+from goodput_cli.analysis.accelerators.devices import Devices, devices_line
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.picture import picture_of
-from goodput_cli.analysis.steps.devices import Devices, devices_line
 from goodput_cli.cli.main import run
-from goodput_cli.events.devices import Device, DeviceCollector, DevicePart, Quantity
+from goodput_cli.events.accelerators.samples import Device, DeviceCollector, DevicePart, Quantity
 from tests.support.device_jobs import DeviceJob
 from tests.support.readers import T0
 

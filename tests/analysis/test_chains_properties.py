@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.disruptions.chain import OutageTimeline, chains_of
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.find import last_failure
+from goodput_cli.analysis.recovery.chain import OutageTimeline, chains_of
 from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase
 from goodput_cli.vocabulary.categories import ENDED, Category
 from tests.accounting.test_properties import analyse, slowly

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.insights.inside import find_inside, slow_one, waited_for_data
-from goodput_cli.analysis.steps.growth import growth_between
-from goodput_cli.analysis.steps.inside import RankRow, StepHostRow, delay_text, slow_ranks
-from goodput_cli.analysis.steps.inside_sheet import inside_line
+from goodput_cli.analysis.step_breakdown.breakdown import RankRow, StepHostRow, delay_text, slow_ranks
+from goodput_cli.analysis.step_breakdown.growth import growth_between
+from goodput_cli.analysis.step_breakdown.insights import find_inside, slow_one, waited_for_data
+from goodput_cli.analysis.step_breakdown.sheet import inside_line
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import MOST, NOT_LOGGED, PhaseName, RankSteps
 from tests.support.accounts import account

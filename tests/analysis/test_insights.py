@@ -183,7 +183,7 @@ def test_no_second_is_in_two_insights(log: list[str]) -> None:
     analysis = analyse(log, exclude=())
     if analysis is None:
         return
-    found = list(_all(analysis, analysis.step_phases))
+    found = list(_all(analysis))
     outside = {"slow_steps", "input_bound"}
     total = sum(one.ns - one.in_goodput_ns for one in found if one.code not in outside)
     assert total <= sum(row.ns for row in analysis.badput if row.category != "training_slowdown")
@@ -201,9 +201,7 @@ def test_windows_cut_what_insights_have(log: list[str]) -> None:
     part = analyse(log, end=half) if half > analysis.job.start_ns else None
     if part is not None:
         lost = sum(row.ns for row in part.badput if row.category != "training_slowdown")
-        assert (
-            sum(one.ns for one in _all(part, part.step_phases) if one.code not in {"slow_steps", "input_bound"}) <= lost
-        )
+        assert sum(one.ns for one in _all(part) if one.code not in {"slow_steps", "input_bound"}) <= lost
 
 
 def judged(expression: str, analysis: Analysis | None = None, **options: Any) -> tuple[bool | None, float | None]:

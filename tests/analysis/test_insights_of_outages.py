@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from goodput_cli.analysis.disruptions.find import find_disruptions
-from goodput_cli.analysis.disruptions.watchdog import longest_silence, watchdog_ns
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import progress_text
 from goodput_cli.analysis.insights.find import find_insights
 from goodput_cli.analysis.insights.kinds import Insight
-from goodput_cli.analysis.insights.outages import find_storm
+from goodput_cli.analysis.recovery.insights import find_storm
+from goodput_cli.analysis.recovery.watchdog import longest_silence, watchdog_ns
 from goodput_cli.events.signs import RecoveryPhase
 from tests.analysis.test_chains import HANG, REQUEUE, SACCT, SECOND, analysis_of, sign, storm
 from tests.support.accounts import account
@@ -116,7 +116,7 @@ def noticed_after(seconds: float, save_seconds: float = 90) -> Sequence[Insight]
     ).analysis  # fmt: skip
     signed = with_signs(analysis.timeline, sign(RecoveryPhase.DETECTED, died + seconds, by="launcher"))
     answer = find_disruptions(signed, signed.start, signed.end)
-    return find_insights(replace(analysis, timeline=signed, disruptions=answer), ())
+    return find_insights(replace(analysis, timeline=signed, disruptions=answer))
 
 
 def test_watchdog_that_saves_less_than_a_minute_is_not_advised() -> None:
@@ -140,7 +140,7 @@ def test_slow_start_is_not_silence() -> None:
     analysis = account(*story, start(1700), steps(30, 30, at=1720), end(2100)).analysis
     signed = with_signs(analysis.timeline, sign(RecoveryPhase.DETECTED, 1599, by="launcher"))
     answer = find_disruptions(signed, signed.start, signed.end)
-    texts = "; ".join(one.text for one in find_insights(replace(analysis, timeline=signed, disruptions=answer), ()))
+    texts = "; ".join(one.text for one in find_insights(replace(analysis, timeline=signed, disruptions=answer)))
     assert "noticed" not in texts
 
 
@@ -158,5 +158,5 @@ def test_time_after_the_last_checkpoint_is_not_silence() -> None:
     analysis = account(*story, saved(3202, 100)).analysis
     signed = with_signs(analysis.timeline, sign(RecoveryPhase.DETECTED, 2400, by="launcher"))
     answer = find_disruptions(signed, signed.start, signed.end)
-    texts = "; ".join(one.text for one in find_insights(replace(analysis, timeline=signed, disruptions=answer), ()))
+    texts = "; ".join(one.text for one in find_insights(replace(analysis, timeline=signed, disruptions=answer)))
     assert "noticed" not in texts

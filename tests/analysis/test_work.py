@@ -16,10 +16,10 @@ import goodput_cli
 from goodput_cli import Analysis
 from goodput_cli.analysis.compare.saved_analysis import summary_of_saved
 from goodput_cli.analysis.goodput.thresholds import parse_threshold
+from goodput_cli.analysis.kept_work.sheet import work_line, work_lines
+from goodput_cli.analysis.kept_work.work import KeptWork
 from goodput_cli.analysis.measures import MEASURES
-from goodput_cli.analysis.steps.work_sheet import work_line, work_lines
 from goodput_cli.analysis.summary import summary_of
-from goodput_cli.analysis.work import KeptWork
 from goodput_cli.cli.main import run
 from goodput_cli.errors import UsageError
 from goodput_cli.report.base import Page, load_renderer

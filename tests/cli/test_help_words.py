@@ -104,7 +104,7 @@ def test_screen_words_have_help_by_alias_and_heading(asked: list[str], said: str
 def test_each_heading_of_a_table_has_help() -> None:
     """Check `disruptions`, `steps` and a fleet's table, at any width."""
     from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
-    from goodput_cli.analysis.steps.inside import PHASES, RANKS
+    from goodput_cli.analysis.step_breakdown.breakdown import PHASES, RANKS
     from goodput_cli.analysis.steps.sheet import SLOW_STEPS
     from goodput_cli.fleet.rows import GROUP_TABLE, RUN_TABLE
 

@@ -32,6 +32,7 @@ from goodput_cli.sources.base import ReadContext
 from goodput_cli.vocabulary.categories import CATEGORIES
 from tests.support.generated_docs import (
     PACKAGE,
+    capability_lists,
     category_table,
     cause_table,
     cli_reference,
@@ -153,6 +154,10 @@ def test_folders_of_the_architecture_are_the_import_contract() -> None:
     replace_generated(DOCS / "architecture.md", "folders", folders())
 
 
+def test_capabilities_of_the_architecture_are_those_of_the_code() -> None:
+    replace_generated(DOCS / "architecture.md", "capabilities", capability_lists())
+
+
 def test_passes_over_text_are_those_of_the_code() -> None:
     replace_generated(DOCS / "text-engine.md", "passes", pass_tables())
 
@@ -263,7 +268,8 @@ def test_diagnostics_of_the_code_are_those_of_the_table() -> None:
 
 
 def test_each_insight_has_a_finder_and_each_finder_an_insight() -> None:
-    finders = "".join(path.read_text(encoding="utf-8") for path in (PACKAGE / "analysis" / "insights").glob("*.py"))
+    paths = {*(PACKAGE / "analysis" / "insights").glob("*.py"), *(PACKAGE / "analysis").glob("*/insights.py")}
+    finders = "".join(path.read_text(encoding="utf-8") for path in paths)
     assert [code for code in BY_CODE if f'"{code}"' not in finders] == []
     found = set(re.findall(r'Candidate\(\s*(?:code=)?"(\w+)"', finders))
     assert len(found) > 10

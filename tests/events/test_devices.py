@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from goodput_cli.events.device_names import quantity_of_metric
-from goodput_cli.events.devices import Device, DeviceSamples, Quantity
+from goodput_cli.events.accelerators.names import quantity_of_metric
+from goodput_cli.events.accelerators.samples import Device, DeviceSamples, Quantity
 from goodput_cli.events.read import read_events
 from goodput_cli.events.schema import EventLog
 from tests.support.buckets import Bucket, bucket_server

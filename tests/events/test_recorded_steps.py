@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.steps.inside import StepBreakdown
-from goodput_cli.analysis.steps.inside_sheet import inside_line
+from goodput_cli.analysis.step_breakdown.breakdown import StepBreakdown
+from goodput_cli.analysis.step_breakdown.sheet import inside_line
 from goodput_cli.events.inside import MOST_PHASES, NOT_LOGGED
 from tests.support.readers import T0, codes, read_lines
 

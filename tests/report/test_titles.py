@@ -39,7 +39,7 @@ def test_headings_are_in_order() -> None:
 
 def test_shared_column_has_one_heading() -> None:
     places = headings()
-    assert places["category"] == {"compare", "compat", "fleet", "steps", "timeline"}
+    assert places["category"] == {"accelerators", "compare", "compat", "fleet", "timeline"}
     assert places["ended"] == {"disruptions", "fleet", "jobs"}
     assert places["accelerator h"] == {"advice", "disruptions", "fleet"}
     assert places["start"] == {"compare", "fleet", "jobs", "processes", "steps", "timeline"}

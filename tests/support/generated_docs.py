@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import re
 import textwrap
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
 from goodput_cli.analysis.advice.interval import VERDICTS
 from goodput_cli.analysis.advice.results import SHOWN
+from goodput_cli.analysis.capabilities import CAPABILITIES
+from goodput_cli.analysis.capability import HOOKS, Capability
 from goodput_cli.analysis.insights.kinds import BY_CODE, InsightKind
 from goodput_cli.cli.main import goodput
 from goodput_cli.diagnostics.diagnostic import CODES, SEVERITIES, DiagnosticCode
@@ -271,3 +274,24 @@ def pass_tables() -> str:
 
 def _purpose(function: Callable[..., object]) -> str:
     return " ".join((inspect.getdoc(function) or "").split()).partition(". ")[0].removesuffix(".")
+
+
+def capability_lists() -> str:
+    """Return the capabilities with the hooks that they use and their folders, and the meaning of each hook."""
+    rows = ["| capability | about | folders | hooks |", "| --- | --- | --- | --- |"]
+    for one in CAPABILITIES:
+        used = [f"`{name}`" for name in HOOKS if getattr(one, name) is not getattr(Capability, name)]
+        places = [f"`{path.relative_to(PACKAGE)}/`" for path in sorted(PACKAGE.glob(f"*/{one.name}"))]
+        rows.append(f"| {one.name.replace('_', ' ')} | {one.about} | {', '.join(places)} | {', '.join(used)} |")
+    words = attribute_words(Capability)
+    return "\n".join([*rows, "", *(_wrapped(f"- `{name}`: {words[name]}", "  ") for name in HOOKS), ""])
+
+
+def attribute_words(kind: type) -> dict[str, str]:
+    """Return the string below each annotated attribute of a class, in one line."""
+    body = cast(ast.ClassDef, ast.parse(inspect.getsource(kind)).body[0]).body
+    found: dict[str, str] = {}
+    for field, below in itertools.pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            found[cast(ast.Name, field.target).id] = " ".join(str(below.value.value).split()).rstrip(".")
+    return found

@@ -10,7 +10,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.steps.inside_sheet import inside_line, inside_sheets
+from goodput_cli.analysis.step_breakdown.sheet import inside_line, inside_sheets
 
 SECOND = 10**9
 ITERATION = (

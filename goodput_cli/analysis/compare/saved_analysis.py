@@ -15,7 +15,7 @@ from msgspec import ValidationError, convert
 
 from goodput_cli.accounting.bounds import Bound
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer, Badput
-from goodput_cli.analysis.recoveries import UNKNOWN_IN_VERSION_1
+from goodput_cli.analysis.recovery.statistics import UNKNOWN_IN_VERSION_1
 from goodput_cli.analysis.results import Window
 from goodput_cli.analysis.sheet import READ_VERSIONS, SCHEMA_VERSION
 from goodput_cli.analysis.summary import DisruptionSummary, SavedProgress, Size, Summary, summary_from

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, distinct
-from goodput_cli.analysis.disruptions.chain import chains_of
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.losses import find_evidence, first_and_last_steps, lost_steps
-from goodput_cli.analysis.disruptions.recovery import recoveries_of, unplanned_chains
 from goodput_cli.analysis.disruptions.rows import Disruptions, no_disruptions
+from goodput_cli.analysis.recovery.chain import chains_of
+from goodput_cli.analysis.recovery.columns import recoveries_of, unplanned_chains
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.table import UNKNOWN
 from goodput_cli.analysis.timeline.rows import segments_inside

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 
 from goodput_cli.accounting.attempts.failure_cause import Echo, FailureCause
-from goodput_cli.analysis.disruptions.chain import OutageTimeline
-from goodput_cli.analysis.disruptions.recovery import CHAIN_COLUMNS, Chains
 from goodput_cli.analysis.question import Price
+from goodput_cli.analysis.recovery.chain import OutageTimeline
+from goodput_cli.analysis.recovery.columns import CHAIN_COLUMNS, Chains
 from goodput_cli.analysis.sheet import Audience, Cell, Column
 from goodput_cli.analysis.table import INSTANT, UNKNOWN, FilledTable, TableDeclaration, column, columns_of, row_schema
 from goodput_cli.arrays import I64, Rows, blocks

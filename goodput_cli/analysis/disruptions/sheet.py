@@ -12,9 +12,6 @@ from typing import Annotated, Literal, get_args
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
 from goodput_cli.analysis.disruptions.costs import ATTEMPTS, costs_of, costs_of_attempts
-from goodput_cli.analysis.disruptions.links import BY_LINK, by_link_sheet, chain_sheets, link_totals, recovery_notes
-from goodput_cli.analysis.disruptions.nodes import standby_ns
-from goodput_cli.analysis.disruptions.recovery import unplanned_chains
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import (
@@ -27,7 +24,10 @@ from goodput_cli.analysis.goodput.phrases import (
 )
 from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.question import Price
-from goodput_cli.analysis.recoveries import recovery_words
+from goodput_cli.analysis.recovery.columns import unplanned_chains
+from goodput_cli.analysis.recovery.links import BY_LINK, by_link_sheet, chain_sheets, link_totals, recovery_notes
+from goodput_cli.analysis.recovery.nodes import standby_ns
+from goodput_cli.analysis.recovery.statistics import recovery_words
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import FilledTable, TableDeclaration, attribute, each

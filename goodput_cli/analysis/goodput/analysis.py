@@ -25,11 +25,11 @@ from goodput_cli.vocabulary.text import duration, percent, safe, shorten
 if TYPE_CHECKING:
     import pandas as pd
 
-    from goodput_cli.analysis.eta import Eta
+    from goodput_cli.analysis.accelerators.devices import Devices
     from goodput_cli.analysis.insights.kinds import Insight
-    from goodput_cli.analysis.steps.devices import Devices
-    from goodput_cli.analysis.steps.inside import StepBreakdown
-    from goodput_cli.analysis.work import KeptWork
+    from goodput_cli.analysis.kept_work.eta import Eta
+    from goodput_cli.analysis.kept_work.work import KeptWork
+    from goodput_cli.analysis.step_breakdown.breakdown import StepBreakdown
 
 Frame = Literal["categories", "insights", "disruptions", "attempts", "segments", "events"]
 
@@ -86,44 +86,44 @@ class Analysis(AnalysisData):
         """The largest losses with advice, the most costly first (docs/insights.md). Computed on first access."""
         from goodput_cli.analysis.insights.find import find_insights  # This loads all finders.
 
-        return find_insights(self, self.step_phases)
+        return find_insights(self)
 
-    @cached_property
+    @property
     def step_phases(self) -> tuple[StepBreakdown, ...]:
         """The step breakdown of each program of the job, the one with the most step time first.
 
         Empty if no phase is logged (docs/inside-steps.md). Computed on first access.
         """
-        from goodput_cli.analysis.steps.inside import inside_of  # Few logs contain phases.
+        from goodput_cli.analysis.step_breakdown.breakdown import inside_of  # Few logs contain phases.
 
-        return inside_of(self) if self.table.inside else ()
+        return self.part(inside_of)
 
-    @cached_property
+    @property
     def accelerators(self) -> Devices | None:
         """Activity of the accelerators; None without accelerator samples (docs/accelerators.md).
 
         Computed on first access.
         """
-        from goodput_cli.analysis.steps.devices import devices_of  # Few logs contain any.
+        from goodput_cli.analysis.accelerators.devices import devices_of  # Few logs contain any.
 
-        return devices_of(self) if self.table.devices else None
+        return self.part(devices_of)
 
-    @cached_property
+    @property
     def work(self) -> KeptWork | None:
         """Work of the kept steps in the window; None if not logged (docs/inside-steps.md).
 
         Computed on first access.
         """
-        from goodput_cli.analysis.work import work_of  # Few logs contain any.
+        from goodput_cli.analysis.kept_work.work import work_of  # Few logs contain any.
 
-        return work_of(self)
+        return self.part(work_of)
 
-    @cached_property
+    @property
     def eta(self) -> Eta | None:
         """Expected end of the job; None if the last step is unknown. Computed on first access."""
-        from goodput_cli.analysis.eta import eta_of  # Few logs contain the total.
+        from goodput_cli.analysis.kept_work.eta import eta_of  # Few logs contain the total.
 
-        return eta_of(self)
+        return self.part(eta_of)
 
     @cached_property
     def segments(self) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from goodput_cli.accounting.bounds import Direction
+from goodput_cli.analysis.accelerators.devices import Devices
 from goodput_cli.analysis.answers import Diagnostics, Thresholds
 from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
 from goodput_cli.analysis.goodput.analysis import Analysis
@@ -26,8 +27,7 @@ from goodput_cli.analysis.results import (
     Window,
 )
 from goodput_cli.analysis.rolling import WINDOWS, filled
-from goodput_cli.analysis.steps.devices import Devices
-from goodput_cli.analysis.steps.inside_sheet import InsideAnswer, inside_answer
+from goodput_cli.analysis.step_breakdown.sheet import InsideAnswer, inside_answer
 from goodput_cli.analysis.summary import Blocks, Size, progress_of, size_of
 from goodput_cli.analysis.table import FilledTable
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, OVERLAPPED, Category

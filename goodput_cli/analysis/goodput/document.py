@@ -20,17 +20,14 @@ from msgspec import Struct
 
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.analysis import document as blocks
+from goodput_cli.analysis.capabilities import CAPABILITIES
 from goodput_cli.analysis.document import Strip
 from goodput_cli.analysis.goodput import phrases
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.measures import MEASURES, published_value
 from goodput_cli.analysis.results import CategoryTime
 from goodput_cli.analysis.rolling import rolling_lines
-from goodput_cli.analysis.sheet import Audience, Cell, Column, Family, Labels, PublishedAnswer, Sheet
-from goodput_cli.analysis.steps.devices import J_PER_KWH, Devices, devices_lines
-from goodput_cli.analysis.steps.inside import StepBreakdown, slow_ranks
-from goodput_cli.analysis.steps.inside_sheet import inside_line
-from goodput_cli.analysis.steps.work_sheet import work_lines
+from goodput_cli.analysis.sheet import Audience, Cell, Column, Family, Labels, PublishedAnswer, Sheet, family_of
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.arrays import I64
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, Category, title
@@ -63,11 +60,11 @@ def families(analysis: Analysis) -> Iterator[Family]:
     yield from _bounds(analysis)
     yield Family("goodput_category_seconds", "Time of the window by category.", list(_categories(analysis)))
     yield measured.pop("goodput_window_seconds")
-    yield _one("goodput_excluded_seconds", "Time excluded from the window.", seconds_text(window.excluded_ns))
-    yield _one(
+    yield family_of("goodput_excluded_seconds", "Time excluded from the window.", seconds_text(window.excluded_ns))
+    yield family_of(
         "goodput_window_start_timestamp_seconds", "Start of the window, since 1970 UTC.", seconds_text(window.start_ns)
     )
-    yield _one(
+    yield family_of(
         "goodput_window_end_timestamp_seconds", "End of the window, since 1970 UTC.", seconds_text(window.end_ns)
     )
     overlapped: list[tuple[Labels, str]] = [
@@ -77,18 +74,17 @@ def families(analysis: Analysis) -> Iterator[Family]:
     yield from (measured.pop(name) for name in ("goodput_attempts", "goodput_disruptions"))
     yield Family("goodput_disruptions_by_cause", "Disruptions in the window by cause.", list(_causes(analysis)))
     yield measured.pop("goodput_kept_steps")
-    yield _one("goodput_last_step", "Last recorded step of the final progress.", _of(analysis.job.last_step))
+    yield family_of("goodput_last_step", "Last recorded step of the final progress.", _of(analysis.job.last_step))
     step_times = measured.pop("goodput_step_time_seconds")
     yield from (measured.pop(name) for name in ("goodput_at_risk_steps", "goodput_at_risk_seconds"))
     yield from measured.values()
     reference = _of(analysis.reference.step_time_seconds)
     if analysis.inferred_rules is not None:
         yield phrases.drafted_rules(analysis.inferred_rules, analysis.options)
-    yield _one("goodput_reference_step_time_seconds", "Reference step time.", reference)
+    yield family_of("goodput_reference_step_time_seconds", "Reference step time.", reference)
     yield step_times
-    yield from _step_breakdown_lines(analysis)
-    if analysis.accelerators is not None:
-        yield from _accelerators(analysis.accelerators)
+    for capability in CAPABILITIES:
+        yield from capability.families(analysis)
 
 
 def _bounds(analysis: Analysis) -> Iterator[Family]:
@@ -96,48 +92,7 @@ def _bounds(analysis: Analysis) -> Iterator[Family]:
     for side, value in (("least", analysis.at_least_percent), ("most", analysis.at_most_percent)):
         known = value if analysis.is_bounded else None
         meaning = f"Productive share of the window, 0 to 1, is at {side} this; the exact value is unknown."
-        yield _one(f"goodput_at_{side}_ratio", meaning, None if known is None else exact(known / 100))
-
-
-def _step_breakdown_lines(analysis: Analysis) -> Iterator[Family]:
-    """Yield the step breakdown of the program with the most step time, and the expected end of the job."""
-    inside = next(iter(analysis.step_phases), None)
-    phases = [] if inside is None else [*_phases(inside)]
-    yield Family("goodput_step_phase_seconds", "Time inside kept steps by phase.", phases)
-    slow = () if inside is None else slow_ranks(inside)
-    ranks: list[tuple[Labels, str]] = [
-        ({"rank": str(row.rank), "host": safe(row.host or "")}, seconds_text(row.cost_ns or 0)) for row in slow
-    ]
-    yield Family("goodput_slow_rank_seconds", "Time that all other ranks waited for the slowest rank.", ranks)
-    done = None if analysis.eta is None else seconds_text(analysis.eta.done_ns)
-    yield _one("goodput_eta_timestamp_seconds", "When the job will be done at this goodput, since 1970 UTC.", done)
-
-
-def _accelerators(devices: Devices) -> Iterator[Family]:
-    """Yield the metrics of accelerators, if the log has samples of them."""
-    busy = None if devices.busy_percent is None else exact(devices.busy_percent / 100)
-    yield _one("goodput_accelerators_seen", "Accelerators with samples in the window.", str(devices.seen))
-    yield _one("goodput_accelerator_busy_ratio", "Busy share of accelerators in training, 0 to 1.", busy)
-    idle = None if devices.idle_ns is None else seconds_text(devices.idle_ns)
-    yield _one("goodput_accelerator_idle_seconds", "Mean training time with accelerators below 20 %.", idle)
-    energy: list[tuple[Labels, str]] = []
-    if devices.kwh is not None and devices.lost_kwh is not None:
-        parts = (("training", devices.kwh - devices.lost_kwh), ("lost", devices.lost_kwh))
-        energy = [({"part": part}, exact(round(J_PER_KWH * kwh))) for part, kwh in parts]
-    yield Family("goodput_energy_joules", "Energy of accelerators with samples in the window.", energy)
-
-
-def _phases(inside: StepBreakdown) -> Iterator[tuple[Labels, str]]:
-    """Yield each phase once: the phases inside another one replace it."""
-    whole = {row.phase for row in inside.phases if row.logged is None}
-    sums: dict[tuple[str, str], int] = {}
-    for row in inside.phases:
-        if row.logged is None or row.phase not in whole:
-            for statistic, ns in (("slowest", row.slowest_ns), ("mean", row.mean_ns), ("median", row.median_ns)):
-                if ns is not None:
-                    key = safe(row.phase), statistic
-                    sums[key] = sums.get(key, 0) + ns
-    yield from (({"phase": phase, "statistic": one}, seconds_text(ns)) for (phase, one), ns in sums.items())
+        yield family_of(f"goodput_at_{side}_ratio", meaning, None if known is None else exact(known / 100))
 
 
 def _measured(analysis: Analysis) -> dict[str, Family]:
@@ -181,11 +136,6 @@ def _causes(analysis: Analysis) -> Iterator[tuple[Labels, str]]:
     counts.setdefault(UNKNOWN_CAUSE, 0)
     for code in sorted(counts):
         yield {"cause": code, "group": group_of(code)}, str(counts[code])
-
-
-def _one(name: str, meaning: str, value: str | None) -> Family:
-    """Return a family of one sample, or of none."""
-    return Family(name, meaning, [] if value is None else [({}, value)])
 
 
 def _number(value: Fraction) -> str:
@@ -298,13 +248,11 @@ def losses_of(analysis: Analysis) -> blocks.Losses:
 
 
 def _of_steps(analysis: Analysis) -> Iterator[str]:
-    """Yield the step times, their longest phase, and their work."""
+    """Yield the step times, and the sentences of capabilities."""
     if steps := phrases.step_text(analysis):
         yield f"step times, {steps}"
-    if inside := inside_line(analysis):
-        yield inside
-    yield from devices_lines(analysis.accelerators, analysis.diagnostics)
-    yield from work_lines(analysis)
+    for capability in CAPABILITIES:
+        yield from capability.report_lines(analysis)
 
 
 def end_reason(analysis: Analysis) -> str | None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from goodput_cli.accounting.columns import distinct
-from goodput_cli.analysis.disruptions.chain import chains_of
+from goodput_cli.analysis.accelerators.insights import with_standing
+from goodput_cli.analysis.capabilities import CAPABILITIES
 from goodput_cli.analysis.disruptions.costs import AttemptCosts, costs_of
-from goodput_cli.analysis.disruptions.watchdog import saved_by_watchdog
-from goodput_cli.analysis.insights.devices import find_idle_devices, with_standing
 from goodput_cli.analysis.insights.failures import Failures, failing_starts, find_failures
 from goodput_cli.analysis.insights.hangs import (
     Hangs,
@@ -22,10 +21,8 @@ from goodput_cli.analysis.insights.hangs import (
     lost_in_hangs,
     significant_hangs,
 )
-from goodput_cli.analysis.insights.inside import find_inside
 from goodput_cli.analysis.insights.kinds import BY_CODE, LEAST_NS, Candidate, Insight, InsightKind
 from goodput_cli.analysis.insights.last_end import LastEndCost, find_last_end, watchdog_words
-from goodput_cli.analysis.insights.outages import add_outage_texts
 from goodput_cli.analysis.insights.patterns import find_periodic, find_slow_saves, interval_advised, periodic_insight
 from goodput_cli.analysis.insights.training import (
     find_given_up,
@@ -37,12 +34,15 @@ from goodput_cli.analysis.insights.training import (
     find_unexplained,
 )
 from goodput_cli.analysis.measures import MEASURES
+from goodput_cli.analysis.recovery.chain import chains_of
+from goodput_cli.analysis.recovery.insights import add_outage_texts
+from goodput_cli.analysis.recovery.watchdog import saved_by_watchdog
+from goodput_cli.analysis.step_breakdown.breakdown import inside_of
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.vocabulary.categories import Category
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
-    from goodput_cli.analysis.steps.inside import StepBreakdown
 
 _OF_SHORT_JOBS = frozenset({
     "several_runs", "repeat_host", "same_step", "older_checkpoint", "failed_saves", "unknown_saves", "failing_starts",
@@ -55,12 +55,11 @@ steps."""
 _OF_STARTS = (Category.TPU_INITIALIZATION, Category.TRAINING_PREP, Category.RESTORE, Category.OTHER)
 
 
-def find_insights(analysis: AnalysisData, inside: Sequence[StepBreakdown]) -> tuple[Insight, ...]:
-    """Return the insights of the window: confirmed losses first, each group by cost. inside: step breakdown of each
-    program."""
+def find_insights(analysis: AnalysisData) -> tuple[Insight, ...]:
+    """Return the insights of the window: confirmed losses first, each group by cost."""
     made = [
         _made(analysis, one)
-        for one in add_outage_texts(analysis, list(_all(analysis, inside)))
+        for one in add_outage_texts(analysis, list(_all(analysis)))
         if one.ns >= LEAST_NS
         and 100 * one.ns >= BY_CODE[one.code].least_percent * analysis.window.counted_ns
         and (one.code in _OF_SHORT_JOBS or not analysis.is_too_short)
@@ -75,7 +74,7 @@ def is_judged(kind: InsightKind, analysis: AnalysisData) -> bool:
     return not kind.needs or any(value is not None for value in values)
 
 
-def _all(analysis: AnalysisData, inside: Sequence[StepBreakdown]) -> Iterator[Candidate]:
+def _all(analysis: AnalysisData) -> Iterator[Candidate]:
     timeline, window = analysis.timeline, analysis.window
     within = (window.start_ns, window.end_ns)
     periodic = find_periodic(analysis)
@@ -113,11 +112,12 @@ def _all(analysis: AnalysisData, inside: Sequence[StepBreakdown]) -> Iterator[Ca
     yield from slow
     if slow_saves is not None:
         yield slow_saves
-    yield from find_input_bound(analysis, inside, sum(one.in_goodput_ns for one in slow))
-    held = list(find_inside(analysis, inside))
-    yield from held
-    if analysis.table.devices:
-        yield from find_idle_devices(analysis, sum(one.in_goodput_ns for one in (*slow, *held)))
+    yield from find_input_bound(analysis, analysis.part(inside_of), sum(one.in_goodput_ns for one in slow))
+    explained = sum(one.in_goodput_ns for one in slow)
+    for capability in CAPABILITIES:
+        found = list(capability.insights(analysis, explained))
+        yield from found
+        explained += sum(one.in_goodput_ns for one in found)
     yield from find_given_up(analysis, taken_back)
     failing = failing_starts(failures)
     yield from find_shares(analysis, failing)

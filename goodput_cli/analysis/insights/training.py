@@ -17,10 +17,10 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, is_among, of_kind
 from goodput_cli.analysis.goodput.findings import CoveredTime
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
-from goodput_cli.analysis.insights.inside import waited_for_data
 from goodput_cli.analysis.insights.kinds import BY_CODE, Candidate, InsightTarget
 from goodput_cli.analysis.insights.patterns import WITHIN, find_step_pause, hangs_now, silent_since
-from goodput_cli.analysis.steps.growth import growth_between
+from goodput_cli.analysis.step_breakdown.growth import growth_between
+from goodput_cli.analysis.step_breakdown.insights import waited_for_data
 from goodput_cli.analysis.steps.levels import LEAST_STRETCH, changes_level
 from goodput_cli.analysis.steps.regimes import Drift, Regime, drift_text, lost_in_regimes, stalled_in_regimes, step_pace
 from goodput_cli.analysis.steps.times import TimedSteps, slices_of, step_time_parts, timed_steps
@@ -35,7 +35,7 @@ from goodput_cli.vocabulary.text import duration, duration_of_seconds, iso, numb
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData, CategoryTime
-    from goodput_cli.analysis.steps.inside import StepBreakdown
+    from goodput_cli.analysis.step_breakdown.breakdown import StepBreakdown
 
 
 _MOST_ROWS = 5

@@ -10,15 +10,16 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
+from goodput_cli.analysis.accelerators.devices import Devices
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
+from goodput_cli.analysis.capabilities import CAPABILITIES
+from goodput_cli.analysis.capability import By
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import evidence_text, location_text, step_times_text, window_text
 from goodput_cli.analysis.json_fields import Amount, FromOne, Json, written
 from goodput_cli.analysis.results import StepStatistics
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
-from goodput_cli.analysis.steps.device_sheet import device_sheets
-from goodput_cli.analysis.steps.devices import Devices
-from goodput_cli.analysis.steps.inside_sheet import By, InsideAnswer, inside_answer, inside_sheets
+from goodput_cli.analysis.step_breakdown.sheet import InsideAnswer, inside_answer
 from goodput_cli.analysis.steps.noise import StepTimeDrift
 from goodput_cli.analysis.steps.regimes import (
     SLOW_REGIMES,
@@ -30,7 +31,6 @@ from goodput_cli.analysis.steps.regimes import (
     wander_text,
 )
 from goodput_cli.analysis.steps.times import TimedSteps, changes_of_size, step_times, timed_steps
-from goodput_cli.analysis.steps.work_sheet import work_sheet
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of, each, table_rows
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import NotEnoughData
@@ -317,9 +317,7 @@ def steps_sheet(analysis: Analysis, report: StepReport, by: By = "phase", *, wit
         rows=SLOW_STEPS.of_rows(report.slowest).cells(columns),
         notes=tuple(_notes(analysis, report, sources)),
         sections=(
-            *inside_sheets(analysis, by),
-            *device_sheets(analysis, by),
-            *([work] if (work := work_sheet(analysis)) is not None else []),
+            *(sheet for one in CAPABILITIES for sheet in one.step_sections(analysis, by)),
             *([_regime_sheet(report, sources)] if report.regimes else []),
             _histogram_sheet(report),
             *([metric_sheet(metrics, falls_of_mfu(analysis, report.regimes))] if metrics else []),

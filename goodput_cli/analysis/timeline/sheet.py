@@ -133,7 +133,7 @@ def _columns(rows: SegmentRows) -> tuple[Column, ...]:
 
 def _busy_column(analysis: Analysis) -> Column:
     """Return the column of accelerator utilization per segment, if the log has samples."""
-    from goodput_cli.analysis.steps.devices import busy_between  # Few logs contain any.
+    from goodput_cli.analysis.accelerators.devices import busy_between  # Few logs contain any.
 
     def values(part: SegmentsPart) -> list[float | None]:
         found = busy_between(analysis, part.rows.start, part.rows.end)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
-from goodput_cli.events.devices import DeviceCollector, DevicePart
+from goodput_cli.events.accelerators.samples import DeviceCollector, DevicePart
 from goodput_cli.events.envelope import labels_in
 from goodput_cli.events.fast_json import Columns
 from goodput_cli.events.recorded_steps import RecordedStepCollector

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.devices import Device, DevicePart, Quantity
+from goodput_cli.events.accelerators.samples import Device, DevicePart, Quantity
 from goodput_cli.events.envelope import PRINTED_AS_YAML, labels_in
 from goodput_cli.events.evidence import ALLOCATED, UntimedEvidence, quoted
 from goodput_cli.events.formats.base import (

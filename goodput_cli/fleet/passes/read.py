@@ -29,7 +29,7 @@ from goodput_cli.analysis.account import by_job, is_wanted
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError
-from goodput_cli.events.devices import DeviceSamples, Quantity, joined_samples
+from goodput_cli.events.accelerators.samples import DeviceSamples, Quantity, joined_samples
 from goodput_cli.events.documents import is_known_table_or_text
 from goodput_cli.events.read import decode_batches
 from goodput_cli.events.rows import Interner

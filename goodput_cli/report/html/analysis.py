@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from goodput_cli import __version__
+from goodput_cli.analysis.capabilities import CAPABILITIES
 from goodput_cli.analysis.document import WITHIN_GOODPUT, Loss
 from goodput_cli.analysis.goodput import phrases as facts
 from goodput_cli.analysis.goodput.analysis import Analysis
@@ -31,7 +32,6 @@ from goodput_cli.analysis.steps.sheet import (
     step_report,
     steps_sheet,
 )
-from goodput_cli.analysis.steps.work_sheet import work_facts
 from goodput_cli.analysis.table import DEFINITIONS
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic, code_texts
@@ -120,7 +120,7 @@ def key_facts(analysis: Analysis, proof: Proof) -> list[tuple[str, str, str | No
         rows.append(("saves", f"{analysis.saves.count}{apart}", proof.ledger.get(Category.SAVE.id)))
     if analysis.steps.ideal_seconds is not None:
         rows.append(("ideal step time", duration_of_seconds(analysis.steps.ideal_seconds), "step-time"))
-    rows += [(name, words, "step-time") for name, words in work_facts(analysis)]
+    rows += [(name, words, "step-time") for one in CAPABILITIES for name, words in one.facts(analysis)]
     if facts.has_ending(analysis):
         rows.append(("ending", facts.ending_text(job) + facts.last_cause_text(analysis), None))
     return rows

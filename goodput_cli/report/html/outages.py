@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from goodput_cli.analysis.disruptions.chain import OutagePhase, OutageTimeline
-from goodput_cli.analysis.disruptions.links import chain_sheet, redone_steps
 from goodput_cli.analysis.disruptions.rows import Disruption
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.recovery.chain import OutagePhase, OutageTimeline
+from goodput_cli.analysis.recovery.links import chain_sheet, redone_steps
 from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.report.html.sheet import HtmlTable, html_table
 from goodput_cli.vocabulary.categories import Category

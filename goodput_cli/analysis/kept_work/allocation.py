@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goodput_cli.accounting.training.kept import merged_exclusions
-from goodput_cli.analysis.work_records import Rows, WorkRecords, mean_over
+from goodput_cli.analysis.kept_work.records import Rows, WorkRecords, mean_over
 from goodput_cli.arrays import F64, I64
 from goodput_cli.events.schema import ACCELERATORS, NO_STEP
 from goodput_cli.vocabulary.text import exact

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.insights.kinds import Candidate
-from goodput_cli.analysis.steps.inside import (
+from goodput_cli.analysis.step_breakdown.breakdown import (
     LEAST_PERCENT,
     OF_A_HOST,
     RankRow,
@@ -25,6 +25,7 @@ from goodput_cli.vocabulary.text import duration, percent
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
+
 
 _WITHIN = ", within steps that count as goodput"
 

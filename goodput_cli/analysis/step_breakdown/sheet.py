@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
-from goodput_cli.analysis.eta import Eta
+from goodput_cli.analysis.capability import By
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
+from goodput_cli.analysis.kept_work.eta import Eta, eta_of
+from goodput_cli.analysis.kept_work.work import KeptWork, work_of
 from goodput_cli.analysis.sheet import Column, Sheet
-from goodput_cli.analysis.steps.inside import (
+from goodput_cli.analysis.step_breakdown.breakdown import (
     HOSTS,
     LEAST_PERCENT,
     OF_A_HOST,
@@ -22,6 +24,7 @@ from goodput_cli.analysis.steps.inside import (
     StepHostRow,
     data_in_ledger,
     delay_text,
+    inside_of,
     may_be_slow,
     mostly_data,
     row_name,
@@ -30,22 +33,21 @@ from goodput_cli.analysis.steps.inside import (
     waited,
 )
 from goodput_cli.analysis.table import table_rows
-from goodput_cli.analysis.work import KeptWork
 from goodput_cli.vocabulary.text import duration, percent, plural
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.goodput.analysis import Analysis
+    from goodput_cli.analysis.results import AnalysisData
 
-By = Literal["phase", "rank", "host", "device"]
+
 TITLE = "Step breakdown"
 _MOST_ROWS = 20
 _MOST_MISSING = 10
 
 
-def inside_sheets(analysis: Analysis, by: By = "phase") -> Iterator[Sheet]:
+def inside_sheets(analysis: AnalysisData, by: By = "phase") -> Iterator[Sheet]:
     """The tables of what filled steps: one for each program of the job."""
-    for one in analysis.step_phases:
-        title = f"{TITLE}{f' of {one.program}' if one.program and len(analysis.step_phases) > 1 else ''}"
+    for one in analysis.part(inside_of):
+        title = f"{TITLE}{f' of {one.program}' if one.program and len(analysis.part(inside_of)) > 1 else ''}"
         columns, rows, told = _rows(one, by)
         cells = table_rows(columns, len(rows), partial(iter, [rows]))
         yield Sheet(title, columns, cells, summary=tuple(_summary(one)), notes=(*told, *_notes(one)))
@@ -125,10 +127,10 @@ def _missing_text(missing: Sequence[int]) -> str:
     return f"times of ranks {ranks}{f' and {more} more' if more > 0 else ''} are not logged (unknown, not 0)"
 
 
-def inside_line(analysis: Analysis) -> str | None:
+def inside_line(analysis: AnalysisData) -> str | None:
     """The largest of what steps waited for, in a sentence; None where it is less than a tenth of the step time."""
-    in_ledger = data_in_ledger(analysis) if analysis.step_phases else 0
-    found = [said for one in analysis.step_phases for said in _waits(one, in_ledger)]
+    in_ledger = data_in_ledger(analysis) if analysis.part(inside_of) else 0
+    found = [said for one in analysis.part(inside_of) for said in _waits(one, in_ledger)]
     found = [one for one in found if one[0] >= LEAST_PERCENT]
     return f"{max(found)[1]} (counts as goodput)" if found else None
 
@@ -195,13 +197,13 @@ _NO_PROGRAM = StepBreakdown(
 )
 
 
-def inside_answer(analysis: Analysis) -> InsideAnswer | None:
+def inside_answer(analysis: AnalysisData) -> InsideAnswer | None:
     """The part of an answer; None where neither phases nor work were logged."""
-    work, eta = analysis.work, analysis.eta
-    if not analysis.step_phases and work is None and eta is None:
+    work, eta = analysis.part(work_of), analysis.part(eta_of)
+    if not analysis.part(inside_of) and work is None and eta is None:
         return None
-    one = next(iter(analysis.step_phases), _NO_PROGRAM)
+    one = next(iter(analysis.part(inside_of)), _NO_PROGRAM)
     return InsideAnswer(
         program=one.program, steps=one.steps, net_step_ns=one.net_step_ns, ranks_logged=one.ranks_logged,
-        phases=one.phases, ranks=one.ranks, hosts=one.hosts, programs=analysis.step_phases, work=work, eta=eta,
+        phases=one.phases, ranks=one.ranks, hosts=one.hosts, programs=analysis.part(inside_of), work=work, eta=eta,
     )  # fmt: skip

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.disruptions.chain import OutagePhase, OutageTimeline
 from goodput_cli.analysis.disruptions.costs import STARTING, AttemptCosts
 from goodput_cli.analysis.insights.hangs import Hangs, at_the_end, find_hangs
+from goodput_cli.analysis.recovery.chain import OutagePhase, OutageTimeline
 from goodput_cli.analysis.saves import saves_made
 from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.vocabulary.text import duration

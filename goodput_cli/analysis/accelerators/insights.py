@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from goodput_cli.analysis.accelerators.devices import IDLE, devices_of, name_of, samples_of, short_device_list
 from goodput_cli.analysis.insights.kinds import Candidate
-from goodput_cli.analysis.steps.devices import IDLE, devices_of, name_of, samples_of, short_device_list
-from goodput_cli.events.devices import DeviceSamples, Quantity
+from goodput_cli.events.accelerators.samples import DeviceSamples, Quantity
 from goodput_cli.vocabulary.text import duration, percent, plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
+
 
 _CLOCKS_NS = 10 * NS_PER_SECOND
 """Maximum difference of the clocks of hosts and log: this much of both ends of a hang is ignored."""

@@ -17,6 +17,7 @@ from goodput_cli.events.inside import NOT_LOGGED, PhaseName, RankSteps
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
 
+
 BLOCK = 24
 """Steps per block, for the habits of a rank."""
 _SLOW_FIRST = 1.5

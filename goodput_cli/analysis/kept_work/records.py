@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.kept_work.options import NOTHING_SAID, WorkOptions
 from goodput_cli.analysis.stated_sizes import StatedValues, first_valid_ns
-from goodput_cli.analysis.work_options import NOTHING_SAID, WorkOptions
 from goodput_cli.arrays import F64, I64, Mask
 from goodput_cli.events.schema import EVAL_LABEL, NO_STEP, RATE_SECONDS, Edge, Kind, Metric
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.question import Price
     from goodput_cli.analysis.results import AnalysisData
+
 
 _MOST = 1e30
 """Upper limit: a program does not count larger numbers."""

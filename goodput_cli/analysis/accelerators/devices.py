@@ -18,7 +18,7 @@ from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
 from goodput_cli.arrays import F64, I64
-from goodput_cli.events.devices import DeviceSamples, Quantity, gpu_of, is_instance
+from goodput_cli.events.accelerators.samples import DeviceSamples, Quantity, gpu_of, is_instance
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import Category, brief_name
 from goodput_cli.vocabulary.text import percent, plural
@@ -27,6 +27,7 @@ from goodput_cli.vocabulary.when import NS_PER_SECOND
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
     from goodput_cli.diagnostics.diagnostic import Diagnostic
+
 
 LITTLE = 5.0
 """Below it (%) a device did next to nothing."""
@@ -151,6 +152,8 @@ def samples_of(table: EventTable, job: str) -> dict[tuple[str, str], dict[Quanti
 
 def devices_of(analysis: AnalysisData) -> Devices | None:
     """Return the activity of accelerators in the window; None without samples."""
+    if not analysis.table.devices:
+        return None
     ranks = _ranks(analysis)
     sums, rows = _DeviceTotals(), []
     samples = samples_of(analysis.table, analysis.job.name)

@@ -5,24 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from goodput_cli.analysis.accelerators.devices import (
+    DEVICE_CATEGORIES,
+    DEVICES,
+    Devices,
+    devices_line,
+    devices_of,
+    samples_of,
+)
+from goodput_cli.analysis.capability import By
 from goodput_cli.analysis.sheet import Sheet
-from goodput_cli.analysis.steps.devices import DEVICE_CATEGORIES, DEVICES, Devices, devices_line, samples_of
-from goodput_cli.analysis.steps.inside_sheet import By
 from goodput_cli.analysis.table import TableDeclaration, table_rows
 from goodput_cli.vocabulary.text import period
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from goodput_cli.analysis.goodput.analysis import Analysis
+    from goodput_cli.analysis.results import AnalysisData
+
 
 TITLE = "Accelerators"
 _MOST_ROWS = 20
 
 
-def device_sheets(analysis: Analysis, by: By) -> Iterator[Sheet]:
+def device_sheets(analysis: AnalysisData, by: By) -> Iterator[Sheet]:
     """Yield accelerator activity by category; if devices are requested, each of them before that."""
-    found = analysis.accelerators
+    found = analysis.part(devices_of)
     if found is None:
         if by == "device":
             yield Sheet(TITLE, (), (), notes=(_no_device_reason(analysis),))
@@ -35,7 +43,7 @@ def device_sheets(analysis: Analysis, by: By) -> Iterator[Sheet]:
     yield _sheet(f"{TITLE} by category", DEVICE_CATEGORIES, found.categories, (), notes if by != "device" else ())
 
 
-def _no_device_reason(analysis: Analysis) -> str:
+def _no_device_reason(analysis: AnalysisData) -> str:
     samples = [
         one
         for by_quantity in samples_of(analysis.table, analysis.job.name).values()

@@ -9,8 +9,8 @@ from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
-from goodput_cli.analysis.disruptions.chain import REDONE, OutagePhase, OutageTimeline
-from goodput_cli.analysis.recoveries import MARK, RECOVERIES, UNKNOWN_IN_VERSION_1, Recoveries
+from goodput_cli.analysis.recovery.chain import REDONE, OutagePhase, OutageTimeline
+from goodput_cli.analysis.recovery.statistics import MARK, RECOVERIES, UNKNOWN_IN_VERSION_1, Recoveries
 from goodput_cli.analysis.sheet import Audience, Cell, Column
 from goodput_cli.analysis.table import UNKNOWN
 from goodput_cli.arrays import I64

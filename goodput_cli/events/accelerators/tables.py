@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from goodput_cli.events.devices import Device, DevicePart, Quantity
+from goodput_cli.events.accelerators.samples import Device, DevicePart, Quantity
 from goodput_cli.events.formats.base import NOTHING, ParsedPart
 from goodput_cli.events.text.line_timestamps import (
     Timestamp,

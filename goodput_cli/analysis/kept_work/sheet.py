@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from goodput_cli.analysis.accelerators.devices import energy_text
+from goodput_cli.analysis.kept_work.eta import Eta, eta_of
+from goodput_cli.analysis.kept_work.work import KeptWork, work_of
 from goodput_cli.analysis.sheet import Cell, Column, Sheet
-from goodput_cli.analysis.steps.devices import energy_text
 from goodput_cli.vocabulary.text import clock, duration, exact, percent
 
 if TYPE_CHECKING:
-    from goodput_cli.analysis.eta import Eta
-    from goodput_cli.analysis.goodput.analysis import Analysis
-    from goodput_cli.analysis.work import KeptWork
+    from goodput_cli.analysis.results import AnalysisData
+
 
 TITLE = "Work"
 _COLUMNS = (Column("work", "text"), Column("amount", "text"), Column("source", "text"))
 _WHOLE_FROM = 100
 
 
-def work_sheet(analysis: Analysis) -> Sheet | None:
+def work_sheet(analysis: AnalysisData) -> Sheet | None:
     """The table of the work of kept steps; None where nothing is known of it."""
-    work, eta = analysis.work, analysis.eta
+    work, eta = analysis.part(work_of), analysis.part(eta_of)
     if work is None and eta is None:
         return None
     rows: list[tuple[Cell, ...]] = [] if work is None else [*_rows(work)]
@@ -55,20 +56,20 @@ def _energy(work: KeptWork) -> str | None:
     return None if work.kwh_per_million_tokens is None else energy_text(work.kwh_per_million_tokens)
 
 
-def work_lines(analysis: Analysis) -> Iterator[str]:
+def work_lines(analysis: AnalysisData) -> Iterator[str]:
     """Yield sentences about finished work and the estimated end."""
-    if (work := analysis.work) is not None:
+    if (work := analysis.part(work_of)) is not None:
         if parts := [*_parts(work)]:
             yield f"work: {', '.join(parts)}"
         yield from work.notes
-    if (eta := analysis.eta) is not None:
+    if (eta := analysis.part(eta_of)) is not None:
         yield f"{eta_text(eta, analysis.window.end_ns)}; {_time_left_text(eta)}"
 
 
-def work_line(analysis: Analysis, room: int) -> str | None:
+def work_line(analysis: AnalysisData, room: int) -> str | None:
     """Return the same in one line of at most `room` characters, the most important first; None if nothing is known or
     fits."""
-    work, eta = analysis.work, analysis.eta
+    work, eta = analysis.part(work_of), analysis.part(eta_of)
     parts = [] if work is None else [*_brief(work)]
     if eta is not None:
         parts.insert(1, f"ETA {duration(_ns(eta.seconds))} ({_end_time_text(eta, analysis.window.end_ns)})")
@@ -79,9 +80,9 @@ def work_line(analysis: Analysis, room: int) -> str | None:
     return line or None
 
 
-def work_facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
+def work_facts(analysis: AnalysisData) -> Iterator[tuple[str, str]]:
     """Yield name and text of the facts next to a page's headline."""
-    work, eta = analysis.work, analysis.eta
+    work, eta = analysis.part(work_of), analysis.part(eta_of)
     if work is not None and work.tokens is not None:
         yield "tokens kept", f"{_count(work.tokens)} ({_count(work.tokens_per_second)} per second)"
     if work is not None and work.effective_mfu_percent is not None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
-from goodput_cli.analysis.held import (
+from goodput_cli.analysis.json_fields import Amount, Json, written
+from goodput_cli.analysis.kept_work.allocation import (
     COUNTED,
     LOGGED,
     PER_ACCELERATOR,
@@ -24,15 +25,15 @@ from goodput_cli.analysis.held import (
     note,
     worked_out,
 )
-from goodput_cli.analysis.json_fields import Amount, Json, written
-from goodput_cli.analysis.work_options import PEAK_TFLOPS, TERA
-from goodput_cli.analysis.work_records import KeptSteps, WorkRecords
+from goodput_cli.analysis.kept_work.options import PEAK_TFLOPS, TERA
+from goodput_cli.analysis.kept_work.records import KeptSteps, WorkRecords
 from goodput_cli.arrays import F64
 from goodput_cli.events.schema import SAMPLES
 from goodput_cli.vocabulary.text import percent
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
+
 
 _OF_SAMPLES = "samples x sequence length"
 _PEAK_OF_FORMATS = {"nanogpt": PEAK_TFLOPS["a100"] * TERA}
@@ -156,7 +157,7 @@ def _answer(
 
 
 def _energy(analysis: AnalysisData) -> float | None:
-    from goodput_cli.analysis.steps.devices import devices_of  # Few logs contain samples.
+    from goodput_cli.analysis.accelerators.devices import devices_of  # Few logs contain samples.
 
     found = devices_of(analysis)
     return None if found is None else found.whole_kwh

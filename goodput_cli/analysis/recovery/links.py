@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from goodput_cli.analysis.disruptions.chain import REDONE, OutagePhase, OutageTimeline, chains_of
 from goodput_cli.analysis.disruptions.find import last_failure
-from goodput_cli.analysis.disruptions.nodes import clocks_apart, standby_ns
-from goodput_cli.analysis.disruptions.recovery import mean_and_quantiles, restarts_words
 from goodput_cli.analysis.disruptions.rows import Disruption
-from goodput_cli.analysis.disruptions.watchdog import longest_link_words, waited_words
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import location_text
-from goodput_cli.analysis.recoveries import MARK
+from goodput_cli.analysis.recovery.chain import REDONE, OutagePhase, OutageTimeline, chains_of
+from goodput_cli.analysis.recovery.columns import mean_and_quantiles, restarts_words
+from goodput_cli.analysis.recovery.nodes import clocks_apart, standby_ns
+from goodput_cli.analysis.recovery.statistics import MARK
+from goodput_cli.analysis.recovery.watchdog import longest_link_words, waited_words
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of, each
 from goodput_cli.events.signs import RecoveryPhase

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.analysis.disruptions.chain import OutageTimeline, chains_of
 from goodput_cli.analysis.disruptions.find import last_failure
 from goodput_cli.analysis.disruptions.losses import first_and_last_steps
-from goodput_cli.analysis.disruptions.nodes import standby_ns
-from goodput_cli.analysis.disruptions.recovery import budget_used
-from goodput_cli.analysis.disruptions.watchdog import UNTIL_DETECTED, longest_link_words, waited_words
 from goodput_cli.analysis.insights.kinds import LEAST_NS, Candidate
+from goodput_cli.analysis.recovery.chain import OutageTimeline, chains_of
+from goodput_cli.analysis.recovery.columns import budget_used
+from goodput_cli.analysis.recovery.nodes import standby_ns
+from goodput_cli.analysis.recovery.watchdog import UNTIL_DETECTED, longest_link_words, waited_words
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
@@ -22,6 +22,7 @@ from goodput_cli.vocabulary.text import duration, plural
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
+
 
 _OF_OUTAGES = ("failing_starts", "repeat_host", "same_step", "long_outage", "disruptions")
 """Kinds that have the seconds of whole disruptions."""

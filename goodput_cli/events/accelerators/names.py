@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from goodput_cli.events.devices import Device, DevicePart, Quantity, instance_name
+from goodput_cli.events.accelerators.samples import Device, DevicePart, Quantity, instance_name
 from goodput_cli.events.values import number
 
 

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 from goodput_cli.analysis.insights.patterns import hangs_now, silent_since
 from goodput_cli.analysis.json_fields import Amount, FromOne, Instant, Json, written
+from goodput_cli.analysis.kept_work.records import WorkRecords
 from goodput_cli.analysis.steps.regimes import PaceFinding, models_by_size, pace_finding
 from goodput_cli.analysis.steps.times import TimedSteps, timed_steps, winsorised_mean
-from goodput_cli.analysis.work_records import WorkRecords
 from goodput_cli.vocabulary.categories import Category
 
 if TYPE_CHECKING:
     from goodput_cli.accounting.build import Timeline
     from goodput_cli.analysis.results import AnalysisData
+
 
 LEAST_STEPS = 24
 """Minimum number of kept steps for a known pace."""

@@ -18,7 +18,13 @@ import numpy as np
 
 from goodput_cli.analysis.insights.hosts import tails
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
-from goodput_cli.analysis.steps.launches import StepTimesOfAttempt, launches_in, mean_of_ranks, most_of, with_lengths
+from goodput_cli.analysis.step_breakdown.launches import (
+    StepTimesOfAttempt,
+    launches_in,
+    mean_of_ranks,
+    most_of,
+    with_lengths,
+)
 from goodput_cli.analysis.steps.times import processes_by_attempt
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
 from goodput_cli.arrays import F64
@@ -28,6 +34,7 @@ from goodput_cli.vocabulary.text import duration, percent
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
+
 
 _LIKELY = 0.05
 """Share of the step time: a rank is above the others in one phase and below them in another by this, otherwise it is
@@ -266,7 +273,10 @@ def data_in_ledger(analysis: AnalysisData) -> int:
 
 
 def inside_of(analysis: AnalysisData) -> tuple[StepBreakdown, ...]:
-    """Return the breakdown of the steps of each program of the job, the one with the most step time first."""
+    """Return the breakdown of the steps of each program of the job, the one with the most step time first; empty if no
+    phase is logged."""
+    if not analysis.table.inside:
+        return ()
     groups: defaultdict[tuple[str, int], list[StepTimesOfAttempt]] = defaultdict(list)
     for launch in launches_in(analysis):
         groups[launch.pool, len(launch.ranks)].append(launch)

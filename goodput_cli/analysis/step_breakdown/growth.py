@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from goodput_cli.analysis.steps.launches import StepTimesOfAttempt, launches_in, mean_of_ranks, most_of
+from goodput_cli.analysis.step_breakdown.launches import StepTimesOfAttempt, launches_in, mean_of_ranks, most_of
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import PhaseClass, class_of
 

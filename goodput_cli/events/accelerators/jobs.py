@@ -10,8 +10,8 @@ import numpy as np
 
 from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.device_clock import activity_of, clock_of_samples
-from goodput_cli.events.devices import MOST_DEVICES, DeviceCollector, DeviceSamples
+from goodput_cli.events.accelerators.clock import activity_of, clock_of_samples
+from goodput_cli.events.accelerators.samples import MOST_DEVICES, DeviceCollector, DeviceSamples
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.text import duration
 from goodput_cli.vocabulary.when import NS_PER_HOUR

@@ -1,0 +1,61 @@
+"""What accelerators add to the answers about a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from goodput_cli.analysis.capability import By, Capability
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from goodput_cli.analysis.insights.kinds import Candidate
+    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.sheet import Family, Sheet
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+
+def _lines(analysis: AnalysisData) -> Iterable[str]:
+    from goodput_cli.analysis.accelerators.devices import devices_lines, devices_of
+
+    return devices_lines(analysis.part(devices_of), analysis.diagnostics)
+
+
+def _families(analysis: AnalysisData) -> Iterable[Family]:
+    from goodput_cli.analysis.accelerators.metrics import device_families
+
+    return device_families(analysis)
+
+
+def _sections(analysis: AnalysisData, by: By) -> Iterable[Sheet]:
+    from goodput_cli.analysis.accelerators.sheet import device_sheets
+
+    return device_sheets(analysis, by)
+
+
+def _insights(analysis: AnalysisData, explained: int) -> Iterable[Candidate]:
+    from goodput_cli.analysis.accelerators.insights import find_idle_devices
+
+    return find_idle_devices(analysis, explained) if analysis.table.devices else ()
+
+
+def _diagnostics(analysis: AnalysisData) -> Iterator[Diagnostic]:
+    from goodput_cli.analysis.accelerators.devices import more_than_expected
+    from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+    if analysis.table.devices and (text := more_than_expected(analysis)):
+        yield Diagnostic.of("more_devices", text)
+
+
+ACCELERATORS = Capability(
+    name="accelerators",
+    about="how busy the devices of a job were, and their energy",
+    has_inputs=lambda table: bool(table.devices),
+    report_lines=_lines,
+    screen_lines=lambda analysis, _: _lines(analysis),
+    families=_families,
+    step_sections=_sections,
+    insights=_insights,
+    diagnostics=_diagnostics,
+)

@@ -1,0 +1,1 @@
+"""Recovery of outages: who noticed, restarted and resumed a job, and when."""

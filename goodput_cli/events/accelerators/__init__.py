@@ -1,0 +1,1 @@
+"""Samples of accelerators: their tables, clocks, names and jobs."""
