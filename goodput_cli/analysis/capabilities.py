@@ -5,6 +5,7 @@ from __future__ import annotations
 from goodput_cli.analysis.accelerators.hooks import ACCELERATORS
 from goodput_cli.analysis.capability import Capability
 from goodput_cli.analysis.kept_work.hooks import KEPT_WORK
+from goodput_cli.analysis.recovery.hooks import RECOVERY
 from goodput_cli.analysis.step_breakdown.hooks import STEP_BREAKDOWN
 
-CAPABILITIES: tuple[Capability, ...] = (STEP_BREAKDOWN, ACCELERATORS, KEPT_WORK)
+CAPABILITIES: tuple[Capability, ...] = (STEP_BREAKDOWN, ACCELERATORS, KEPT_WORK, RECOVERY)

@@ -45,6 +45,10 @@ class Capability:
     """Metrics, also those without a sample (docs/ci.md)."""
     step_sections: Callable[[AnalysisData, By], Iterable[Sheet]] = _nothing
     """Tables of `goodput steps`."""
+    disruption_notes: Callable[[AnalysisData], Iterable[str]] = _nothing
+    """Sentences below the list of `goodput disruptions`. They may contain text of the log."""
+    disruption_sections: Callable[[AnalysisData], Iterable[Sheet]] = _nothing
+    """Tables of `goodput disruptions --full`."""
     insights: Callable[[AnalysisData, int], Iterable[Candidate]] = _nothing
     """Candidates of insights, by the time inside kept training (ns) that insights about slow steps contain."""
     diagnostics: Callable[[AnalysisData], Iterable[Diagnostic]] = _nothing

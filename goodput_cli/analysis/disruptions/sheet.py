@@ -11,6 +11,7 @@ from typing import Annotated, Literal, get_args
 
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
+from goodput_cli.analysis.capabilities import CAPABILITIES
 from goodput_cli.analysis.disruptions.costs import ATTEMPTS, costs_of, costs_of_attempts
 from goodput_cli.analysis.disruptions.rows import AT_LEAST, PRICED_DISRUPTIONS, Disruption, Disruptions
 from goodput_cli.analysis.goodput.analysis import Analysis
@@ -25,7 +26,7 @@ from goodput_cli.analysis.goodput.phrases import (
 from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.recovery.columns import unplanned_chains
-from goodput_cli.analysis.recovery.links import BY_LINK, by_link_sheet, chain_sheets, link_totals, recovery_notes
+from goodput_cli.analysis.recovery.links import BY_LINK, by_link_sheet, link_totals
 from goodput_cli.analysis.recovery.nodes import standby_ns
 from goodput_cli.analysis.recovery.statistics import recovery_words
 from goodput_cli.analysis.results import Reliability
@@ -213,7 +214,7 @@ def disruptions_sheet(analysis: Analysis, price: Price | None, *, full: bool = F
             *_notes_sheet(analysis, rows, shown),
             *([] if full or not len(rows.unplanned) else [MORE_PHASES]),
         ),
-        sections=tuple(chain_sheets(analysis)) if full else (),
+        sections=tuple(sheet for one in CAPABILITIES for sheet in one.disruption_sections(analysis)) if full else (),
         answer=lambda: disruptions_answer(analysis, price),
     )
 
@@ -312,7 +313,7 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions, shown: set[str]) -> Iter
             "regained: from the last log activity until training caught up with the step before the disruption"
             + shorter
         )
-    yield from recovery_notes(analysis)
+    yield from (note for one in CAPABILITIES for note in one.disruption_notes(analysis))
     if (end := end_note(analysis)) is not None:
         yield end
     unplanned = [one for one in rows.why if not one.planned]

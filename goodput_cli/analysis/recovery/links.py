@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from goodput_cli.analysis.disruptions.find import last_failure
 from goodput_cli.analysis.disruptions.rows import Disruption
-from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import location_text
 from goodput_cli.analysis.recovery.chain import REDONE, OutagePhase, OutageTimeline, chains_of
 from goodput_cli.analysis.recovery.columns import mean_and_quantiles, restarts_words
 from goodput_cli.analysis.recovery.nodes import clocks_apart, standby_ns
 from goodput_cli.analysis.recovery.statistics import MARK
 from goodput_cli.analysis.recovery.watchdog import longest_link_words, waited_words
+from goodput_cli.analysis.results import AnalysisData
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of, each
 from goodput_cli.events.signs import RecoveryPhase
@@ -150,7 +150,7 @@ class OutagePhaseRow:
     evidence: str
 
 
-def chain_sheet(analysis: Analysis, chain: OutageTimeline, steps: str = "") -> Sheet:
+def chain_sheet(analysis: AnalysisData, chain: OutageTimeline, steps: str = "") -> Sheet:
     """Return an outage by recovery phase. steps: the retrained steps, in words."""
     columns = CHAIN_TABLE.sheet_columns()
     return Sheet(
@@ -161,7 +161,7 @@ def chain_sheet(analysis: Analysis, chain: OutageTimeline, steps: str = "") -> S
     )
 
 
-def chain_sheets(analysis: Analysis) -> Iterator[Sheet]:
+def chain_sheets(analysis: AnalysisData) -> Iterator[Sheet]:
     """Yield the outages of the window: disruptions that count, planned stops, and a final end."""
     timeline, window = analysis.timeline, analysis.window
     rows = {one.number: one for one in analysis.disruptions}
@@ -188,7 +188,7 @@ def redone_steps(row: Disruption | None, step_ends: bool) -> str:
     )
 
 
-def _title(analysis: Analysis, chain: OutageTimeline) -> str:
+def _title(analysis: AnalysisData, chain: OutageTimeline) -> str:
     number = int(analysis.timeline.attempts.number[chain.ended])
     if not chain.followed:
         return f"End of attempt {number}: no further attempt"
@@ -245,7 +245,7 @@ def _lost_to(link: OutagePhase) -> Iterator[str]:
         yield f"logged {duration(link.moved_ns)} before the event above"
 
 
-def chain_notes(analysis: Analysis, chain: OutageTimeline) -> Iterator[str]:
+def chain_notes(analysis: AnalysisData, chain: OutageTimeline) -> Iterator[str]:
     """Yield who restarted the job, the restarts left, and ways to shorten the outage."""
     if chain.followed:
         parts = [f"restarted by: {_restarted_by(chain)}", restarts_words(chain)]
@@ -287,7 +287,7 @@ def order_notes(chains: Sequence[OutageTimeline]) -> Iterator[str]:
     yield f"{lines}: moved to the time of the preceding event; host clocks may differ"
 
 
-def recovery_notes(analysis: Analysis) -> Iterator[str]:
+def recovery_notes(analysis: AnalysisData) -> Iterator[str]:
     """Yield the notes below a list of disruptions: the meaning of *recover*, standby nodes, and lines that are out of
     order."""
     chains = analysis.disruptions.chains
@@ -301,7 +301,7 @@ def recovery_notes(analysis: Analysis) -> Iterator[str]:
     yield from order_notes([one for one in chains if one is not None])
 
 
-def by_link_sheet(analysis: Analysis, chains: Sequence[OutageTimeline], answer: Callable[[], object]) -> Sheet:
+def by_link_sheet(analysis: AnalysisData, chains: Sequence[OutageTimeline], answer: Callable[[], object]) -> Sheet:
     """Return the loss by recovery phase over all outages that count."""
     rows = link_totals(chains)
     columns = BY_LINK.sheet_columns()
