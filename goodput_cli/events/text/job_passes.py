@@ -40,7 +40,7 @@ from goodput_cli.events.text.programs.bar_records import without_begun_elsewhere
 from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_in_their_second, started_by_scheduler
 from goodput_cli.events.text.programs.progress_bars import counted_step
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
-from goodput_cli.events.text.runs_in_file import ends_of_runs
+from goodput_cli.events.text.runs_in_file import ends_of_runs, without_later_programs
 from goodput_cli.events.text.source_passes import is_of_run
 from goodput_cli.events.text.stretches import parts_apart_in_time
 from goodput_cli.events.text.text_log import Part, TextLog
@@ -77,10 +77,11 @@ def add_unnamed_epochs(log: TextLog) -> None:
 
 
 def add_ends_of_runs(log: TextLog) -> None:
-    """End each run of a file that another run follows."""
+    """End each run of a file that another run follows, and the last one before programs that do no step."""
     for code, events in log.events.items():
         died = partial(has_died_after, code, sources=log.every, names=log.names)
-        events += list(ends_of_runs(events, died))
+        kept, ends = without_later_programs(events, died)
+        events[:] = [*kept, *ends, *ends_of_runs(kept, died)]
 
 
 def match_event_files(log: TextLog) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from goodput_cli.events.schema import OWN_END
-from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent, SourceText, event_of
+from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, SourceText, event_of
 from goodput_cli.events.text.programs.progress_bars import NAME as BARS
 from goodput_cli.events.text.stretches import count_of
 
@@ -59,6 +59,11 @@ class _Run:
         return 0 if self.last is None else self.last.line
 
     @property
+    def last_step(self) -> int:
+        """Step of its last record; 0 without any."""
+        return 0 if self.last is None else event_of(self.last).step or 0
+
+    @property
     def first_record(self) -> LogLine:
         """Its first record, or its first line without any."""
         return next((one for one in self.rows if event_of(one).type is EventType.STEP), self.rows[0])
@@ -67,6 +72,11 @@ class _Run:
     def rows_at_end(self) -> list[LogLine]:
         """Its last record and the lines after it."""
         return [one for one in self.rows if one.line >= self.last_line]
+
+    @property
+    def has_exit(self) -> bool:
+        """Return True if its process exits after the last record."""
+        return any(event_of(one).type is EventType.EXITED for one in self.rows_at_end)
 
     @property
     def has_total(self) -> bool:
@@ -82,37 +92,75 @@ class _Run:
 def ends_of_runs(log_lines: Sequence[LogLine], died: Callable[[int, int], bool]) -> Iterator[LogLine]:
     """Yield the end of each run of one source that another run follows.
 
-    The next run's steps begin at their first number again, without a checkpoint load. The run had reached its total
-    without a death after it, or the next known total differs, or another run of the source had reached its total and
-    no death follows this one. Ends that a line states are not repeated. log_lines: events of one source. died: returns
-    True if a process died between two lines.
+    The next run's steps begin at their first number again, without a checkpoint load. The run was complete, without a
+    death after it, or the next known total differs, or another run of the source was complete and no death follows this
+    one. Ends that a line states are not repeated. log_lines: events of one source. died: returns True if a process died
+    between two lines.
     """
     runs = [run for run in _runs(sorted(log_lines, key=lambda one: one.line)) if run.last is not None]
     lives = [not died(run.last_line, following.rows[0].line) for run, following in pairwise(runs)]
-    any_complete = any(run.is_complete and alive for run, alive in zip(runs, lives, strict=False))
-    for at, (run, alive) in enumerate(zip(runs, lives, strict=False)):
+    complete = _complete_runs(runs, lives)
+    for at, alive in enumerate(lives):
+        run, rows = runs[at], runs[at].rows_at_end
         following = next((one for one in runs[at + 1 :] if one.has_total), runs[-1])
-        rows = run.rows_at_end
-        is_ended = alive and (run.is_complete or (any_complete and run.has_total))
+        is_ended = alive and any(complete)
         if any(event_of(one).type in _CLEAN for one in rows) or not (is_ended or run.has_other_total(following)):
             continue
-        what = EventType.FINISHED if alive and run.is_complete else EventType.STOPPED
+        what = EventType.FINISHED if complete[at] else EventType.STOPPED
         last = _line_before_silence(rows, runs[at + 1].first_record)
         event = ParsedEvent(event_of(rows[0]).format, what, name=OTHER_RUN, detail=OWN_END)
         yield LogLine(last.line, rows[0].stream, last.stamp, event, last.end, last.end, last.entry)
 
 
+def without_later_programs(
+    log_lines: Sequence[LogLine], died: Callable[[int, int], bool]
+) -> tuple[list[LogLine], list[LogLine]]:
+    """Return the events of one source without those of programs that start after its last run was complete and do no
+    step, such as evaluations of the result, and the end of that run. Both are unchanged if none does."""
+    ordered = sorted(log_lines, key=lambda one: one.line)
+    runs = [run for run in _runs(ordered) if run.last is not None]
+    lives = [True] * len(runs)
+    if not runs or not _complete_runs(runs, lives)[-1]:
+        return list(log_lines), []
+    rows = runs[-1].rows_at_end
+    starts = (one for one in rows if event_of(one).type is EventType.START and one.line > runs[-1].last_line)
+    start = next(starts, None)
+    before = [one for one in rows if start is not None and one.line < start.line]
+    if start is None or died(runs[-1].last_line, start.line):
+        return list(log_lines), []
+    kept = [one for one in ordered if one.line < start.line]
+    if any(event_of(one).type in ENDS for one in before):
+        return kept, []
+    event = ParsedEvent(event_of(rows[0]).format, EventType.FINISHED, name=OTHER_RUN, detail=OWN_END)
+    last = before[-1]
+    end = LogLine(last.line, rows[0].stream, last.stamp, event, last.end, last.end, last.entry)
+    return kept, [end]
+
+
+def _complete_runs(runs: Sequence[_Run], lives: Sequence[bool]) -> list[bool]:
+    """Return True for each run that came to its total, or without a total exited at the last step of the longest run,
+    as another run did. lives: False for each run that a death ended, without the last run."""
+    exited = [run.last_step for run in runs if run.has_exit and not run.has_total]
+    longest = max((run.last_step for run in runs), default=0)
+    shared = longest if exited.count(longest) > 1 else None
+    return [
+        alive and (run.is_complete or (run.has_exit and not run.has_total and run.last_step == shared))
+        for run, alive in zip(runs, lives, strict=False)
+    ]
+
+
 def _runs(log_lines: Sequence[LogLine]) -> Sequence[_Run]:
-    """Return the lines of each run that begins at the first step again. log_lines: in order of lines."""
+    """Return the lines of each run that begins at the first step again, or resumes at step 0. log_lines: in order of
+    lines."""
     writer = _main_writer(log_lines)
-    runs, loaded, started = [_Run()], False, list[LogLine]()
+    runs, loads, started = [_Run()], set[bool](), list[LogLine]()  # loads: True for one of a step above 0.
     for log_line in log_lines:
         one, run = event_of(log_line), runs[-1]
-        loaded |= one.type in _LOADS
+        loads |= {one.step != 0} if one.type in _LOADS else set()
         if (one.format, log_line.stream) == writer and one.type is EventType.STEP and one.step is not None:
-            if run.last is not None and run.first is not None and not loaded and one.step <= run.first:
+            if run.first is not None and True not in loads and (one.step <= run.first or loads):
                 runs.append(_Run())
-            loaded = False
+            loads = set()
             _move(started, runs[-1])
             runs[-1].add(log_line)
         elif one.type is EventType.START or started:

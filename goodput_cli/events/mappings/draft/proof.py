@@ -20,6 +20,7 @@ from goodput_cli.events.mappings.draft.words import (
     OF_A_PROCESS,
     OF_A_RECORD,
     OF_AN_END,
+    OF_INFERENCE,
     OF_TRAINING,
     is_other,
     likeness,
@@ -29,6 +30,7 @@ from goodput_cli.events.mappings.draft.words import (
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.text import duration, plural
 
+_MOST_GROUPS = 200
 _S = 10**9
 _LEAST_RECORDS, _LEAST_NUMBERED = 10, 3
 _RISING, _MOSTLY, _FITTING = 0.9, 0.8, 0.9
@@ -254,7 +256,13 @@ def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
     groups = log.groups if log.records else [guess.group]
     words = [*(column.name for group in groups for column in group.columns), *(group.about for group in groups)]
     of_how_many = guess.column.of is not None and not guess.column.name
-    if guess.is_named or of_how_many or OF_TRAINING.search(" ".join(words)):
+    if guess.is_named or OF_TRAINING.search(" ".join(words)):
+        return None
+    most = max(log.groups[:_MOST_GROUPS], key=lambda group: np.isin(group.places, steps.read).sum())
+    if OF_INFERENCE.search(guess.group.about) or OF_INFERENCE.search(most.about):
+        said = f"{_like(guess, steps)} count what a model answers, not steps of training"
+        return Contradiction("S6", said, guess.group.first.where)
+    if of_how_many:
         return None
     what = "no key and no value" if log.records else f"nothing in {_like(guess, steps)}"
     said = f"{what} refers to training: `{guess.name}` increases from record to record, but may count anything"

@@ -22,6 +22,11 @@ OF_TRAINING = re.compile(
     r"\b(?:train\w*|steps?|iter\w*|epochs?|batch\w*|loss\w*|lr|learning rate|grad\w*|optim\w*|tokens?|reward|episode"
     r"|ckpt\w*|checkpoint\w*|eval\w*|val|acc\w*|ppl|perplexity|mfu|tput|throughput|updates?|rounds?)\b"
 )
+OF_INFERENCE = re.compile(
+    r"\b(?:requests?|quer(?:y|ies)|prompts?|responses?|answers?|infer\w*|predict\w*|generat(?:e|es|ed|ing|ion)\w*"
+    r"|decod(?:e|es|ed|ing)|sampling|translat\w*|transcrib\w*|embedding texts)\b"
+)
+"""Work of a model that is not trained by it."""
 OF_A_PROCESS = re.compile(r"\b(?:pid|attempt|restart|session|boot|launch|start\w*|uuid|host\w*|node|version|commit)\b")
 BEGINS = re.compile(
     r"\b(?:saving|writing|dumping|storing|start\w*|begin\w*|began|evaluating|validating|launch\w*"
