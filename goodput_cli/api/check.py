@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.check import CheckReport
     from goodput_cli.analysis.sheet import Sheet
     from goodput_cli.api.keywords import JobOptions
-    from goodput_cli.events.mappings.draft.write import Draft
+    from goodput_cli.events.mappings.draft.candidates import Draft
     from goodput_cli.events.mappings.explained import Line, Refused
 
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.threshold import Threshold
     from goodput_cli.api.options import Reading
     from goodput_cli.diagnostics.diagnostic import Diagnostic
+    from goodput_cli.events.mappings.draft.candidates import Draft
+    from goodput_cli.events.mappings.draft.lines import LogLines
     from goodput_cli.events.mappings.draft.proof import Whole
-    from goodput_cli.events.mappings.draft.write import Draft
     from goodput_cli.events.reading_options import ReadingOptions
     from goodput_cli.events.schema import EventLog
 
@@ -158,17 +159,20 @@ class DraftedReading:
         from goodput_cli.events.mappings.draft.write import draft
         from goodput_cli.sources.other_files import scheduler_table
 
-        taken = lines_of_logs(names, self._from_its_begin())
-        self._taken = len(taken)
-        head = taken.head()
+        first = [lines_of_logs(names, self._from_its_begin())]
+        self._taken, is_whole, head = len(first[0]), first[0].whole, first[0].head()
         other = "" if len(log.table) else kind_of_other(head)
         if other:
             raise NotEnoughData("nothing was read", cause=f"{names[0]} is {other}, not a text file")
         table = scheduler_table(head[:2]) if not len(log.table) else None
         if table:
             raise NotEnoughData.from_sentence(f"nothing was read: {names[0]} {table}")
-        made = draft(taken, _stem(names[0]), changed_at(names), self._account)
-        part = () if taken.whole else (f"its rules were checked on the first {len(taken):,} lines only",)
+
+        def read() -> LogLines:
+            return first.pop() if first else lines_of_logs(names, self._from_its_begin())
+
+        made = draft(read, _stem(names[0]), changed_at(names), self._account)
+        part = () if is_whole else (f"its rules were checked on the first {self._taken:,} lines only",)
         return replace(made, doubts=(*made.doubts, *part))
 
     def _account(self, mapping: str) -> Whole | str:
@@ -396,7 +400,7 @@ def _native(log: EventLog) -> Draft:
     """Return the draft for a log that needs none: a comment."""
     import numpy as np
 
-    from goodput_cli.events.mappings.draft.write import Draft
+    from goodput_cli.events.mappings.draft.candidates import Draft
     from goodput_cli.events.schema import Kind
     from goodput_cli.vocabulary.text import plural, safe
 

@@ -83,8 +83,10 @@ def read_columns(made: Mapped, entries: Entries) -> StepColumns:
         read, alone = _read_together(made.declared, kind, entries)
         parts.append(read)
         single += alone.tolist()
-    parts.append(step_columns(_read_single(made, entries, single)))
-    found = StepColumns(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    parts = [one for one in (*parts, step_columns(_read_single(made, entries, single))) if len(one.rows)]
+    if len(parts) == 1:
+        return parts[0]
+    found = StepColumns(*map(np.concatenate, zip(*parts, strict=True))) if parts else step_columns([])
     return found if (np.diff(found.rows) > 0).all() else found.take(np.argsort(found.rows, kind="stable"))
 
 
@@ -224,8 +226,9 @@ def _read_together(declared: Declared, kind: _Kind, entries: Entries) -> tuple[S
     good = read.good
     if is_searched(time.format) or time.field in kind.fields.names:
         good &= entries.timed[rows]
-    each = np.full(len(rows), math.nan) if read.step_time is None else read.step_time / _S
-    elapsed = np.full(len(rows), NO_TIME) if read.elapsed is None else read.elapsed
-    of = read.same.get("of", np.full(len(rows), -1))
-    found = StepColumns(rows, read.step, np.ones(len(rows), dtype=np.bool_), each, elapsed, of)
+    count = len(rows)
+    each = np.broadcast_to(math.nan, count) if read.step_time is None else read.step_time / _S
+    elapsed = np.broadcast_to(np.int64(NO_TIME), count) if read.elapsed is None else read.elapsed
+    of = read.same.get("of", np.broadcast_to(np.int64(-1), count))
+    found = StepColumns(rows, read.step, np.broadcast_to(np.True_, count), each, elapsed, of)
     return found.take(good), rows[~good]

@@ -104,7 +104,7 @@ def contradictions(
     if whole is not None and not found:
         totals = {one.running.of for one in by_rule[number].events if one.running and one.running.epoch is None}
         total = max((one for one in totals if one is not None), default=None)
-        for wrong in proof.whole_contradictions(whole, steps, len(starts) + len(ends), total):
+        for wrong in proof.whole_contradictions(whole, proof.expected_of(steps), len(starts) + len(ends), total):
             yield number, wrong
 
 

@@ -8,10 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
-from goodput_cli.arrays import F64
+from goodput_cli.arrays import F64, I64
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Group, Log, has_values, quoted
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, in_seconds
 from goodput_cli.events.mappings.draft.steps import Steps
@@ -578,15 +579,25 @@ def added(lengths: Iterable[Mapping[int, float]]) -> dict[int, float]:
     return dict(total)
 
 
-def unexplained(steps: Steps, beside: Mapping[int, float], starts: Collection[int], since: int | None = None) -> float:
-    """Return the seconds between records of one attempt beyond usual steps and phases. starts: records before which a
-    process began. since: time (ns) of the first records that count."""
+class Excess(NamedTuple):
+    """Times between records of one attempt beyond usual steps and phases, where they are long."""
+
+    stamps: I64
+    """Times of the records (ns)."""
+    seconds: F64
+
+    def since(self, ns: int | None) -> float:
+        """Return the seconds from a time on; None for all."""
+        return float((self.seconds if ns is None else self.seconds[self.stamps >= ns]).sum())
+
+
+def unexplained(steps: Steps, beside: Mapping[int, float], starts: Collection[int]) -> Excess:
+    """Return the times between records of one attempt beyond usual steps and phases. starts: records before which a
+    process began."""
     over = steps.gaps - _by_record(beside, len(steps))
     over[[at for at in starts if at < len(steps)]] = math.nan
-    if since is not None:
-        over[steps.stamps < since] = math.nan
     least = np.maximum(0.5 * (steps.usual or 0.0) * steps.ahead, 2.0 * steps.coarse)
-    return float(over[over > least].sum())
+    return Excess(steps.stamps[over > least], over[over > least])
 
 
 def steps_before(steps: Steps, entries: Entries) -> float:
@@ -630,23 +641,54 @@ def kept_seconds(steps: Steps) -> float | None:
     return float((np.where(ahead < _CUT * stride, ahead, stride) * each[kept]).sum())
 
 
-def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | None) -> Iterable[Contradiction]:
+class Expected(NamedTuple):
+    """What the steps of a log lead to expect of the accounting."""
+
+    records: int
+    falls: int
+    """How often steps fall, and how often after the end of a process."""
+    ended_falls: int
+    first: str
+    """FILE:LINE of the first record."""
+    where: str
+    """FILE:LINE of the first fall, otherwise of the first record."""
+    end: tuple[int, int]
+    """The step from which steps begin again most often, and how often."""
+    clock_sets: int
+    """How often timestamps fall."""
+    seconds: float | None
+    """See `kept_seconds`."""
+    has_heads: bool
+    """True if lines show where processes begin; days may pass between them."""
+
+
+def expected_of(steps: Steps) -> Expected:
+    """Return what steps lead to expect of the accounting."""
+    falls = steps.falls
+    anew = [at for at in falls if steps.done[at] <= steps.done[0] and not steps.ended[at]]
+    end = Counter(int(steps.done[at - 1]) for at in anew).most_common(1)[0] if anew else (0, 0)
+    times = steps.stamps[steps.stamps != NO_TIME]
+    where, ended = steps.where(falls[0] if falls else 0), sum(bool(steps.ended[at]) for at in falls)
+    sets = int((np.diff(times) < 0).sum())
+    seconds, has_heads = kept_seconds(steps), bool(steps.heads)
+    return Expected(len(steps), len(falls), ended, steps.where(0), where, end, sets, seconds, has_heads)
+
+
+def whole_contradictions(whole: Whole, steps: Expected, starts: int, total: int | None) -> Iterable[Contradiction]:
     """W1 to W4: yield reasons why the result with a draft is implausible."""
-    where = steps.where(steps.falls[0] if steps.falls else 0)
-    anew = [at for at in steps.falls if steps.done[at] <= steps.done[0] and not steps.ended[at]]
-    end, same = Counter(int(steps.done[at - 1]) for at in anew).most_common(1)[0] if anew else (0, 0)
-    if same > max(1, starts, len(steps.falls) / 2):
+    where = steps.where
+    end, same = steps.end
+    if same > max(1, starts, steps.falls / 2):
         yield Contradiction(
             "W1", f"steps reach {end} {same} times and start again, but no line contains the epoch", where
         )
-    times = steps.stamps[steps.stamps != NO_TIME]
     begins = max(starts, whole.launches)
     # These are the same restarts.
-    of_starts = min(sum(bool(steps.ended[at]) for at in steps.falls), max(0, begins - 1))
-    restarts = len(steps.falls) + max(0, begins - 1) - of_starts
-    most = 1 + restarts + int((np.diff(times) < 0).sum())  # The clock was set.
-    if whole.attempts > min(most, 1 + len(steps) / 4 + begins, _MOST_ATTEMPTS):
-        falls = plural(len(steps.falls), "time")
+    of_starts = min(steps.ended_falls, max(0, begins - 1))
+    restarts = steps.falls + max(0, begins - 1) - of_starts
+    most = 1 + restarts + steps.clock_sets
+    if whole.attempts > min(most, 1 + steps.records / 4 + begins, _MOST_ATTEMPTS):
+        falls = plural(steps.falls, "time")
         said = f"with this rule, the job has {whole.attempts} attempts, but steps go back only {falls}"
         yield Contradiction("W1", said, where)
     if total is not None and whole.kept > 1.01 * total + 1:
@@ -656,9 +698,9 @@ def whole_contradictions(whole: Whole, steps: Steps, starts: int, total: int | N
     if whole.longest[1] > _HALF * whole.window:
         what, ns = whole.longest
         yield Contradiction("W2", f"with this rule, one {what} takes {duration(ns)} of {duration(whole.window)}", where)
-    trained = kept_seconds(steps)
+    trained = steps.seconds
     if trained is not None and trained - whole.goodput / 100 * whole.window / _S > 0.05 * whole.window / _S:
         took, stated = duration(round(whole.goodput / 100 * whole.window)), duration(round(trained * _S))
         yield Contradiction("W4", f"with this rule, steps take {took}, but their lines add up to {stated}", where)
-    if (whole.goodput < _LEAST_GOODPUT and not steps.heads) or not whole.trained:  # days may pass between processes
+    if (whole.goodput < _LEAST_GOODPUT and not steps.has_heads) or not whole.trained:
         yield Contradiction("W3", f"with this rule, goodput is {whole.goodput:.2f} %", where)

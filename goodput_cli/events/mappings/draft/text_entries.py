@@ -201,7 +201,8 @@ def log_of_text(lines: LogLines, changed: int, *, split: bool) -> Log:
 
     clock = clock_of(text, len(states.begin), changed)
     head = lines.begin[states.line] if lines.have_states else None
-    texts = SourceTexts(lines.data, states.begin, states.end, lines.source[states.line], line, head=head)
+    source = lines.source[states.line] if lines.have_states else lines.source
+    texts = SourceTexts(lines.data, states.begin, states.end, source, line, head=head)
     entries = text_entries(texts, clock, changed)
     top = [f"time = {{ format = {quoted(clock)} }}"] if clock not in ("", "epoch") else []
     top += ['split = "\\r"             # each state of a progress bar counts'] if split else []
@@ -231,7 +232,6 @@ class _Reader:
         self._templates: list[TextTemplate] = []
         self._known: dict[bytes, int] = {}
         """Templates by masked text; -1: blank."""
-        self._shapes = LineShapes(lambda _, __: (), self._shared_template)
 
     def entries(self, changed: int) -> TextEntries:
         """Return the entries."""
@@ -255,10 +255,11 @@ class _Reader:
         """Return the template of each text, int64[n]; -1 if it is blank."""
         texts = self._texts
         found = np.full(len(texts.begin), _UNKNOWN)
+        shapes = LineShapes(lambda _, __: (), self._shared_template)
         for start, stop in blocks(len(texts.begin)):
             base, end = int(texts.begin[start]), int(texts.end[stop - 1])
             block = Lines.of(texts.data[base:end], texts.begin[start:stop] - base, texts.end[start:stop] - base)
-            for lines, template in self._shapes.alike(block, np.ones(stop - start, dtype=np.bool_)):
+            for lines, template in shapes.alike(block, np.ones(stop - start, dtype=np.bool_)):
                 found[start + lines] = template
             for hit in block.hits(np.flatnonzero(found[start:stop] == _UNKNOWN)):
                 found[start + hit.at], _ = self._number_of(hit.raw, hit.masked)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.events.mappings.draft import proof, rules, words
+from goodput_cli.events.mappings.draft.candidates import Candidate, Draft, shown
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entry, Group, Log, quoted
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, may_count_steps, phase_guesses, step_guesses
 from goodput_cli.events.mappings.draft.heads import Heads, process_heads
@@ -23,7 +24,7 @@ from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.mappings.samples import read_line
 from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.vocabulary.secrets import without_secrets
-from goodput_cli.vocabulary.text import duration, plural, safe
+from goodput_cli.vocabulary.text import plural
 
 _VARIANTS = (0, 1, 2, 3, 5, 8)
 """Numbers of words after the last field that are tried until a rule matches its own lines and no others."""
@@ -32,60 +33,46 @@ _BEFORE = ["step = { add = -1 }     # the number is that of the next step"]
 _MOST_GROUPS = 400
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """A rule that the log contradicts."""
-
-    event: str
-    line: int | None
-    reason: str
-    test: str
-    """The failed test (`proof`)."""
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A drafted mapping."""
-
-    text: str
-    """TOML with rules that match the log, rejected rules with reasons, and sample lines; only comments if no rule could
-    be proven or none is needed."""
-    rules: int = 0
-    lines: int = 0
-    """Number of lines that it was made from."""
-    left_out: tuple[LeftOut, ...] = ()
-    refused: tuple[str, ...] = ()
-    """Why its result would be wrong, and what to do."""
-    refused_by: str = ""
-    """The test that the likeliest step rule or its result fails (`proof`); empty if no number may count steps."""
-    doubts: tuple[str, ...] = ()
-    """Warnings about its result."""
-
-
-def draft(lines: LogLines, name: str, changed: int, account: Callable[[str], Whole | str]) -> Draft:
+def draft(read: Callable[[], LogLines], name: str, changed: int, account: Callable[[str], Whole | str]) -> Draft:
     """Return a mapping for a log in an unknown format, whose rules were tested on the whole log.
 
+    read: reads the lines of the log; again after a wrong result, as no line is kept while a result is computed.
     changed: modification time of the log (ns). account: returns the result of the accounting with a mapping, or why
     there is none.
     """
     name = re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-._") or "my-log"
     if name in (*RESERVED, *SHIPPED, *SHIPPED_OF_RECORDS):
         name = f"{name}-log"
+    failed: list[Contradiction] = []
+    tried = 0
     with garbage_collection_paused():
-        log, guesses = _guessed(lines, changed)
-        failed: list[Contradiction] = []
-        for one in guesses:
-            made = _first_variant(log, name, one)
-            if isinstance(made, Contradiction):
-                failed.append(made)
-                continue
-            made.add_other_rules()
-            whole = account(made.text())
-            wrong = made.contradictions(whole)
+        while True:
+            found = _next_candidate(read(), changed, name, tried, failed)
+            if isinstance(found, Draft):
+                return found
+            candidate, tried = found
+            whole = account(candidate.text)
+            wrong = candidate.contradictions(whole)
             if not wrong and isinstance(whole, Whole):
-                return made.finished(whole)
+                return candidate.finished(whole)
             failed += wrong
-        return _refused(log, name, guesses, failed)
+
+
+def _next_candidate(
+    lines: LogLines, changed: int, name: str, tried: int, failed: list[Contradiction]
+) -> tuple[Candidate, int] | Draft:
+    """Return a draft with the next guess whose rules pass all tests, and the number of tried guesses; a refusal if
+    there is none. tried: number of guesses to skip. failed: receives the contradictions of the guesses."""
+    lines = lines.full()  # The others are freed.
+    log, guesses = _guessed(lines, changed)
+    for number, one in enumerate(guesses[tried:], tried + 1):
+        made = _first_variant(log, name, one)
+        if isinstance(made, Contradiction):
+            failed.append(made)
+            continue
+        made.add_other_rules()
+        return made.candidate(), number
+    return _refused(log, name, guesses, failed)
 
 
 def _guessed(lines: LogLines, changed: int) -> tuple[Log, list[StepGuess]]:
@@ -485,18 +472,22 @@ class _Making:
         """Load rules; None if they are invalid."""
         return rules.loaded(self._head(), drafted)
 
-    def contradictions(self, whole: Whole | str) -> list[Contradiction]:
-        """W: return the reasons why its result is implausible."""
-        if isinstance(whole, str):
-            where = self.steps.where(0)
-            return [Contradiction("W", f"with this rule, the log cannot be analyzed: {whole}", where)]
-        total = max(self.guess.totals, default=0) or None
-        begins = self.starts
-        if self.guess.elapsed is not None:
-            clock = self.guess.group.columns[self.guess.elapsed[0]].numbers
+    def candidate(self) -> Candidate:
+        """Return the draft without its log."""
+        begins, guess, steps = self.starts, self.guess, self.steps
+        if guess.elapsed is not None:
+            clock = guess.group.columns[guess.elapsed[0]].numbers
             begins = max(1, self.starts) + int((np.diff(clock) < 0).sum())
-        begins += self._repeated_headers()
-        return list(proof.whole_contradictions(whole, self.steps, begins, total))
+        back = self.log.jumps_back
+        is_timed = guess.each is not None or guess.elapsed is not None
+        return Candidate(
+            self.text(), sum(rule.lines for rule in self.rules), tuple(rule.event for rule in self.rules),
+            tuple(self.left_out), proof.expected_of(steps), begins + self._repeated_headers(),
+            max(guess.totals, default=0) or None, proof.unexplained(steps, self.beside, self.known),
+            (int(steps.done[0]), proof.steps_before(steps, self.log.entries)),
+            None if is_timed else proof.named_part(guess, steps), self.log.window,
+            (len(back), self.log.entries[int(back[0])].where if len(back) else ""),
+        )  # fmt: skip
 
     def _repeated_headers(self) -> int:
         """Return how many headers of epochs name the same one as the header before: a process may begin there."""
@@ -506,40 +497,12 @@ class _Making:
         repeated = int((np.diff(group.columns[column].numbers) == 0).sum())
         return repeated + 1 if repeated else 0  # the first process began at none of them
 
-    def finished(self, whole: Whole) -> Draft:
-        """Return the draft with the warnings about its result."""
-        told = {rule.event for rule in self.rules}
-        left = tuple(LeftOut(event, wrong.line, _shown(wrong.reason), wrong.test) for event, wrong in self.left_out)
-        unread = [one.reason for one in left if one.event in ("save", "eval") and one.event not in told]
-        doubts = [f"ignored {', '.join(dict.fromkeys(unread))}; their time may count as training"] if unread else []
-        over = proof.unexplained(self.steps, self.beside, self.known, whole.begin)
-        if over > proof.UNEXPLAINED * whole.window / 1e9:
-            doubts.append(f"{duration(round(over * 1e9))} between steps is unexplained, so goodput may be wrong")
-        before = proof.steps_before(self.steps, self.log.entries)
-        if before > proof.UNEXPLAINED * whole.window / 1e9 and not any(rule.event == "resume" for rule in self.rules):
-            doubts.append(f"the first step line has step {self.steps.done[0]}; earlier steps are not counted")
-        part = proof.named_part(self.guess, self.steps)
-        if part is not None and self.guess.each is None and self.guess.elapsed is None:
-            doubts.append(
-                f"`{part[0]}` covers {part[1]:.0%} of the time between step lines, but all of it counts as training"
-            )
-        outside = self.log.window - whole.window if whole.begin is None else 0
-        if outside > proof.UNEXPLAINED * self.log.window:
-            said = f"{duration(outside)} of output is outside the measured window"
-            doubts.append(f"{said} (before the first or after the last event)")
-        back = self.log.jumps_back
-        if len(back):
-            times, first = plural(len(back), "time"), self.log.entries[int(back[0])].where
-            doubts.append(f"timestamps jump back {times}, first at {first}; steps may be counted twice or lost")
-        lines = sum(rule.lines for rule in self.rules)
-        return Draft(self.text(), len(self.rules), lines, left, doubts=tuple(doubts))
-
     def text(self) -> str:
         """Return the mapping as TOML."""
         parts = self._head()
         for event, wrong in self.left_out:
             line = f" (line {wrong.line})" if wrong.line is not None else ""
-            parts.append(f"# ignored: {event}: {_shown(wrong.reason)}{line}")
+            parts.append(f"# ignored: {event}: {shown(wrong.reason)}{line}")
         drafted = [*self.rules, *self.last]
         parts += [line for rule in drafted for line in ("", *rules.written(rule))]
         mapped = self.loaded(drafted)
@@ -600,8 +563,8 @@ def _refused(log: Log, name: str, guesses: Sequence[StepGuess], failed: Sequence
         step = rules.step_rules(log, guesses[0], 0)[-1].keys[0]
         reason = f"{best.reason}{f' ({best.where})' if best.where else ''}"
     tip = "If the log prints steps, describe one in my.toml and pass --mapping my.toml (docs/mappings.md)"
-    reason = _shown(f'no step rule could be inferred: {reason}. {tip}: [[rule]] event = "step" {step}')
-    text = f'name = "{name}"\n# refused: {reason}\n\n# [[rule]]\n# event = "step"\n# {_shown(step)}\n'
+    reason = shown(f'no step rule could be inferred: {reason}. {tip}: [[rule]] event = "step" {step}')
+    text = f'name = "{name}"\n# refused: {reason}\n\n# [[rule]]\n# event = "step"\n# {shown(step)}\n'
     return Draft(text, refused=(reason,), refused_by=failed[0].test if failed else "")
 
 
@@ -620,8 +583,3 @@ def _without_steps(log: Log) -> str:
         return f"no line contains a number that increases from line to line{like}"
     named = " and ".join(list(dict.fromkeys(rising))[:2])
     return f"no line contains a step number: {named} increases, but counts tokens, samples or something else{like}"
-
-
-def _shown(sentence: str) -> str:
-    """Return a sentence with text from the log, made safe to show."""
-    return safe(without_secrets(sentence))
