@@ -84,9 +84,9 @@ def read_columns(made: Mapped, entries: Entries) -> StepColumns:
         parts.append(read)
         single += alone.tolist()
     parts = [one for one in (*parts, step_columns(_read_single(made, entries, single))) if len(one.rows)]
-    if len(parts) == 1:
-        return parts[0]
-    found = StepColumns(*map(np.concatenate, zip(*parts, strict=True))) if parts else step_columns([])
+    if not parts:
+        return step_columns([])
+    found = parts[0] if len(parts) == 1 else StepColumns(*map(np.concatenate, zip(*parts, strict=True)))
     return found if (np.diff(found.rows) > 0).all() else found.take(np.argsort(found.rows, kind="stable"))
 
 
