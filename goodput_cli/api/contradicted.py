@@ -20,8 +20,8 @@ from goodput_cli.api.local_sources import changed_at, is_local, names_of
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NotEnoughData, UsageError
 from goodput_cli.events.mappings.draft.contradicted import contradictions
+from goodput_cli.events.mappings.draft.expected import Whole
 from goodput_cli.events.mappings.draft.lines import lines_of_texts
-from goodput_cli.events.mappings.draft.proof import Whole
 from goodput_cli.events.mappings.explained import lines_of
 from goodput_cli.events.mappings.rules import Mapped
 from goodput_cli.events.schema import EventLog, Kind

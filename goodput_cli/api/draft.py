@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from goodput_cli.api.options import Reading
     from goodput_cli.diagnostics.diagnostic import Diagnostic
     from goodput_cli.events.mappings.draft.candidates import Draft
+    from goodput_cli.events.mappings.draft.expected import Whole
     from goodput_cli.events.mappings.draft.lines import LogLines
-    from goodput_cli.events.mappings.draft.proof import Whole
     from goodput_cli.events.reading_options import ReadingOptions
     from goodput_cli.events.schema import EventLog
 

@@ -46,8 +46,8 @@ from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.when import AUTO, load_zone
 
 if TYPE_CHECKING:
-    from goodput_cli.events.text.infer_times import FoundZone
     from goodput_cli.events.text.passes import Trace
+    from goodput_cli.events.text.source_clocks import FoundZone
 
 
 def without_nulls(records: Sequence[Record], nulls: bool) -> Sequence[Record]:

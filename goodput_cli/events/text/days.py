@@ -13,9 +13,9 @@ from goodput_cli.events.formats.base import Output
 from goodput_cli.events.signs import UntimedRecoveryEvent
 from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text.collector import CollectedSource
-from goodput_cli.events.text.infer_times import FoundZone
 from goodput_cli.events.text.line_timestamps import Timestamp, Zone, with_days
 from goodput_cli.events.text.log_lines import LogLine, formats_of
+from goodput_cli.events.text.source_clocks import FoundZone
 from goodput_cli.events.timestamps import TimestampReader
 from goodput_cli.vocabulary.when import load_zone
 

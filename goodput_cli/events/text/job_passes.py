@@ -18,7 +18,6 @@ from goodput_cli.events.text.activity import end_with_time, first_begin, without
 from goodput_cli.events.text.allocation_signs import signs_of_allocations
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.folders import launch_of
-from goodput_cli.events.text.infer_times import jumps
 from goodput_cli.events.text.inside_lines import inside_of
 from goodput_cli.events.text.jobs import NamedJobs, TextFile, name_jobs, reading_folder
 from goodput_cli.events.text.lines import OTHER_STEPS, UNREAD_STEPS
@@ -41,6 +40,7 @@ from goodput_cli.events.text.programs.launcher import SACCT, allocations, ends_i
 from goodput_cli.events.text.programs.progress_bars import counted_step
 from goodput_cli.events.text.programs.runs import RUN_LINES, group_runs, of_their_runs, run_events
 from goodput_cli.events.text.runs_in_file import ends_of_runs, without_later_programs
+from goodput_cli.events.text.source_clocks import jumps
 from goodput_cli.events.text.source_passes import is_of_run
 from goodput_cli.events.text.stretches import parts_apart_in_time
 from goodput_cli.events.text.text_log import Part, TextLog

@@ -11,11 +11,12 @@ from goodput_cli.events.formats.base import Output
 from goodput_cli.events.text.activity import LEFT_OPEN
 from goodput_cli.events.text.allocation_clock import is_table
 from goodput_cli.events.text.collector import CollectedSource
-from goodput_cli.events.text.infer_times import FoundZone, InferredTimes, begun_again
+from goodput_cli.events.text.infer_times import InferredTimes
 from goodput_cli.events.text.jobs import NamedJobs
 from goodput_cli.events.text.log_lines import EventType, LogLine, event_of
 from goodput_cli.events.text.programs import mllog
 from goodput_cli.events.text.programs.runs import GroupedRuns, silent_hosts
+from goodput_cli.events.text.source_clocks import FoundZone, begun_again
 from goodput_cli.events.text.text_log import Part
 
 if TYPE_CHECKING:

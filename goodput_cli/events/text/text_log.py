@@ -18,7 +18,8 @@ from goodput_cli.events.text.log_lines import LogLine
 if TYPE_CHECKING:
     from goodput_cli.events.reading_options import ReadingOptions
     from goodput_cli.events.text.allocation_clock import RowClock
-    from goodput_cli.events.text.infer_times import FoundZone, InferredTimes
+    from goodput_cli.events.text.infer_times import InferredTimes
+    from goodput_cli.events.text.source_clocks import FoundZone
     from goodput_cli.events.trackers.runs import TrackedRun
 
 Part = tuple[int, list[LogLine]]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from goodput_cli.events.mappings.draft import proof
-from goodput_cli.events.mappings.draft.proof import Contradiction, Whole
+from goodput_cli.events.mappings.draft.expected import Excess, Expected, Whole, whole_contradictions
+from goodput_cli.events.mappings.draft.proof import UNEXPLAINED, Contradiction
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import duration, plural, safe
 
@@ -57,16 +57,16 @@ class Candidate:
     """Event of each rule."""
     left_out: tuple[tuple[str, Contradiction], ...]
     """Events and reasons of rejected rules."""
-    expected: proof.Expected
+    expected: Expected
     begins: int
     """Number of processes that lines show to begin."""
     total: int | None
     """Total number of steps in the log."""
-    excess: proof.Excess
+    excess: Excess
     before: tuple[int, float]
-    """The first step, and the seconds of the steps before it (`proof.steps_before`)."""
+    """The first step, and the seconds of the steps before it (`steps_before`)."""
     part: tuple[str, float] | None
-    """A time that covers only a part of the time between records (`proof.named_part`); None without one."""
+    """A time that covers only a part of the time between records (`named_part`); None without one."""
     window: int
     """Time (ns) between the first and the last entry."""
     jumps_back: tuple[int, str]
@@ -77,7 +77,7 @@ class Candidate:
         if isinstance(whole, str):
             where = self.expected.first
             return [Contradiction("W", f"with this rule, the log cannot be analyzed: {whole}", where)]
-        return list(proof.whole_contradictions(whole, self.expected, self.begins, self.total))
+        return list(whole_contradictions(whole, self.expected, self.begins, self.total))
 
     def finished(self, whole: Whole) -> Draft:
         """Return the draft with the warnings about its result."""
@@ -89,7 +89,7 @@ class Candidate:
         unread = [one.reason for one in left if one.event in ("save", "eval") and one.event not in self.events]
         if unread:
             yield f"ignored {', '.join(dict.fromkeys(unread))}; their time may count as training"
-        least = proof.UNEXPLAINED * whole.window / _S
+        least = UNEXPLAINED * whole.window / _S
         over = self.excess.since(whole.begin)
         if over > least:
             yield f"{duration(round(over * _S))} between steps is unexplained, so goodput may be wrong"
@@ -100,7 +100,7 @@ class Candidate:
             name, share = self.part
             yield f"`{name}` covers {share:.0%} of the time between step lines, but all of it counts as training"
         outside = self.window - whole.window if whole.begin is None else 0
-        if outside > proof.UNEXPLAINED * self.window:
+        if outside > UNEXPLAINED * self.window:
             said = f"{duration(outside)} of output is outside the measured window"
             yield f"{said} (before the first or after the last event)"
         back, where = self.jumps_back

@@ -11,9 +11,10 @@ import numpy as np
 from goodput_cli.events.mappings.draft import proof
 from goodput_cli.events.mappings.draft.cells import Texts
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Group, Log, ValueColumn
+from goodput_cli.events.mappings.draft.expected import Whole, expected_of, whole_contradictions
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess
 from goodput_cli.events.mappings.draft.lines import LogLines
-from goodput_cli.events.mappings.draft.proof import Contradiction, Whole
+from goodput_cli.events.mappings.draft.proof import Contradiction
 from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.draft.steps import Steps, died_at, steps_of
 from goodput_cli.events.mappings.rules import Mapped
@@ -104,7 +105,7 @@ def contradictions(
     if whole is not None and not found:
         totals = {one.running.of for one in by_rule[number].events if one.running and one.running.epoch is None}
         total = max((one for one in totals if one is not None), default=None)
-        for wrong in proof.whole_contradictions(whole, proof.expected_of(steps), len(starts) + len(ends), total):
+        for wrong in whole_contradictions(whole, expected_of(steps), len(starts) + len(ends), total):
             yield number, wrong
 
 

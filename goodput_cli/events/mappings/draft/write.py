@@ -9,13 +9,14 @@ from dataclasses import replace
 import numpy as np
 
 from goodput_cli.arrays import garbage_collection_paused
-from goodput_cli.events.mappings.draft import proof, rules, words
+from goodput_cli.events.mappings.draft import expected, proof, rules, words
 from goodput_cli.events.mappings.draft.candidates import Candidate, Draft, shown
 from goodput_cli.events.mappings.draft.entries import NO_TIME, Entry, Group, Log, quoted
+from goodput_cli.events.mappings.draft.expected import Whole
 from goodput_cli.events.mappings.draft.guess import PhaseGuess, StepGuess, may_count_steps, phase_guesses, step_guesses
 from goodput_cli.events.mappings.draft.heads import Heads, process_heads
 from goodput_cli.events.mappings.draft.lines import LogLines
-from goodput_cli.events.mappings.draft.proof import Contradiction, Whole
+from goodput_cli.events.mappings.draft.proof import Contradiction
 from goodput_cli.events.mappings.draft.records import taken_apart
 from goodput_cli.events.mappings.draft.rules import Rule
 from goodput_cli.events.mappings.draft.steps import died_at, no_steps, steps_of
@@ -482,10 +483,10 @@ class _Making:
         is_timed = guess.each is not None or guess.elapsed is not None
         return Candidate(
             self.text(), sum(rule.lines for rule in self.rules), tuple(rule.event for rule in self.rules),
-            tuple(self.left_out), proof.expected_of(steps), begins + self._repeated_headers(),
-            max(guess.totals, default=0) or None, proof.unexplained(steps, self.beside, self.known),
-            (int(steps.done[0]), proof.steps_before(steps, self.log.entries)),
-            None if is_timed else proof.named_part(guess, steps), self.log.window,
+            tuple(self.left_out), expected.expected_of(steps), begins + self._repeated_headers(),
+            max(guess.totals, default=0) or None, expected.unexplained(steps, self.beside, self.known),
+            (int(steps.done[0]), expected.steps_before(steps, self.log.entries)),
+            None if is_timed else expected.named_part(guess, steps), self.log.window,
             (len(back), self.log.entries[int(back[0])].where if len(back) else ""),
         )  # fmt: skip
 
