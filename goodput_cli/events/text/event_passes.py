@@ -102,17 +102,47 @@ def _ended_before(start: LogLine, one: UntimedEvidence, later: bool) -> bool:
     )
 
 
+class _States:
+    """States of a bar in order."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self.again: list[bool] = []
+        """True for a state that shows the number of the one before, with a clock that did not fall or is 0."""
+        self.steps, self.anew = 0, 0
+        """Changes of the number, and those at which the clock falls."""
+
+    def add(self, row: int, is_same: bool, falls: bool, has_clock: bool) -> None:
+        """Add a state: its row, whether its number is that of the one before, and its clock below it or not 0."""
+        self.rows.append(row)
+        self.again.append(is_same and (not falls or not has_clock))
+        self.steps += not is_same
+        self.anew += falls and not is_same
+
+    @property
+    def redrawn(self) -> list[int]:
+        """Rows to drop: those that follow a state of their number, or, with a clock for each number, that precede
+        one."""
+        has_own_clocks = 2 * self.anew > self.steps
+        again = [*self.again[1:], False] if has_own_clocks else self.again
+        return [row for row, is_again in zip(self.rows, again, strict=True) if is_again]
+
+
 def without_redraws(log_lines: Iterable[LogLine], _: SourceText) -> Iterator[LogLine]:
-    """Drop states of a bar that were drawn again with another value, and the first state of the next epoch's bar."""
+    """Drop states of a bar that were drawn again with another value, and the first state of the next epoch's bar. If
+    each number has a bar and clock of its own, keep the last state of each: it shows how long the step took."""
+    log_lines = list(log_lines)
     drawn: dict[tuple[str, str], tuple[int | None, int]] = {}
-    for log_line in log_lines:
+    states: defaultdict[tuple[str, str], _States] = defaultdict(_States)
+    for row, log_line in enumerate(log_lines):
         one = event_of(log_line)
         if one.type is EventType.STEP and one.running is not None and one.running.elapsed is not None:
             step, elapsed = drawn.get((one.format, log_line.stream), (None, 0))
             drawn[one.format, log_line.stream] = one.step, one.running.elapsed
-            if one.step == step and (one.running.elapsed >= elapsed or not one.running.elapsed):
-                continue
-        yield log_line
+            falls = one.running.elapsed < elapsed
+            states[one.format, log_line.stream].add(row, one.step == step, falls, bool(one.running.elapsed))
+    dropped = {row for of_bar in states.values() for row in of_bar.redrawn}
+    return (one for row, one in enumerate(log_lines) if row not in dropped)
 
 
 def with_pairs(log_lines: Sequence[LogLine], _: SourceText) -> Iterator[LogLine]:

@@ -19,6 +19,7 @@ from goodput_cli.events.mappings.draft.words import (
     EPOCH,
     OF_A_PROCESS,
     OF_AN_END,
+    OF_DATA,
     OF_INFERENCE,
     OF_TRAINING,
     is_other,
@@ -236,6 +237,9 @@ def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
     most = max(log.groups[:_MOST_GROUPS], key=lambda group: np.isin(group.places, steps.read).sum())
     if OF_INFERENCE.search(guess.group.about) or OF_INFERENCE.search(most.about):
         said = f"{_like(guess, steps)} count what a model answers, not steps of training"
+        return Contradiction("S6", said, guess.group.first.where)
+    if OF_DATA.search(guess.group.first.text):
+        said = f"{_like(guess, steps)} count data, not steps of training"
         return Contradiction("S6", said, guess.group.first.where)
     if of_how_many:
         return None

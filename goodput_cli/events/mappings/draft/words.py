@@ -27,6 +27,12 @@ OF_INFERENCE = re.compile(
     r"|decod(?:e|es|ed|ing)|sampling|translat\w*|transcrib\w*|embedding texts)\b"
 )
 """Work of a model that is not trained by it."""
+OF_DATA = re.compile(
+    r"\b(?:\s?(?:[kmgt]i?b|bytes|examples?|samples?|rows?|files?|docs?|documents?|records?|lines?|sentences?|pairs?)/s"
+    r"|s/(?:examples?|samples?|rows?|files?|docs?|documents?|records?|lines?|sentences?|pairs?))\b",
+    re.IGNORECASE,
+)
+"""Rates of progress bars about data, such as those of `datasets.map`."""
 OF_A_PROCESS = re.compile(r"\b(?:pid|attempt|restart|session|boot|launch|start\w*|uuid|host\w*|node|version|commit)\b")
 BEGINS = re.compile(
     r"\b(?:saving|writing|dumping|storing|start\w*|begin\w*|began|evaluating|validating|launch\w*"
