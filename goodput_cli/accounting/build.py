@@ -88,8 +88,9 @@ _OF_EPOCHS = {
 """Quantities that differ if steps that begin to count again are the next epoch, and their categories."""
 _FIRST_RECORDS = 1000
 """Number of records that usually suffices to see more than two different steps."""
-_MAY_BE_TRAINING = (Category.OTHER, Category.RECOVERY, Category.UNDETERMINED)
-"""Categories of the time of attempts that show no step."""
+_MAY_BE_TRAINING = (Category.OTHER, Category.RECOVERY, Category.UNDETERMINED, Category.CUSTOM)
+"""Categories of the time of attempts that show no step: what blocks in a program that trains may be all that another
+one does."""
 
 
 @dataclass(frozen=True, repr=False)

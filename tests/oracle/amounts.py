@@ -220,7 +220,12 @@ class Books:
             return not job.step_ends or max(numbers) <= 1
         if numbers if job.is_step_log else self.spans:
             return True
-        may_be_training = ("other", "infrastructure_recovery_from_disruption", "disruption_undetermined")
+        may_be_training = (
+            "other",
+            "infrastructure_recovery_from_disruption",
+            "disruption_undetermined",
+            "custom_badput_events",
+        )
         return job.ending() == "crashed" or not any(ns.get(name, 0) > 0 for name in may_be_training)
 
     def parts(self, span: TrainingSpan, held: int) -> dict[str, int]:
