@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Literal
 
 from goodput_cli.analysis.json_fields import Bounds, Count, Instant, Json, written
-from goodput_cli.analysis.results import AnalysisData, Stretch
+from goodput_cli.analysis.results import AnalysisData, TimeSpan
 from goodput_cli.analysis.threshold import Threshold, Verdict
 from goodput_cli.diagnostics.diagnostic import Diagnostic, Severity
 
@@ -26,7 +26,7 @@ class NamedJob:
 
 @written("measured_window", "the window of the question", keys="start_ns end_ns ns")
 @dataclass(frozen=True)
-class MeasuredWindow(Stretch):
+class MeasuredWindow(TimeSpan):
     """The window of the question."""
 
 

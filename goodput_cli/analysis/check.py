@@ -40,7 +40,7 @@ from goodput_cli.vocabulary.text import plural
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
-    from goodput_cli.events.mappings.explained import Line, Refused, RuleMatches
+    from goodput_cli.events.mappings.explained import Refused, RuleMatches, SourceLine
 
 _NUMBERS = {"type": "array", "items": {"type": "integer"}}
 OBSERVATIONS = TableDeclaration(
@@ -361,7 +361,7 @@ def refused_notes(refused: Sequence[Refused]) -> list[str]:
     return [*notes, f"and {more} more lines; use --rejects FILE to write all of them to a file"] if more > 0 else notes
 
 
-def unread_sheet(shapes: Counter[str], examples: Mapping[str, Line]) -> Sheet:
+def unread_sheet(shapes: Counter[str], examples: Mapping[str, SourceLine]) -> Sheet:
     """Return the most frequent lines that no rule reads: an example of each, and how many differ from it only in
     digits."""
     rows = [(shape, count, examples[shape]) for shape, count in shapes.most_common(_MOST_EXAMPLES)]

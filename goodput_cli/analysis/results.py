@@ -35,7 +35,7 @@ Ending = Literal["clean", "cancelled", "terminated", "crashed", "not_logged"]
 
 
 @dataclass(frozen=True)
-class Stretch:
+class TimeSpan:
     """A stretch of time, with its length."""
 
     start_ns: Instant
@@ -309,7 +309,7 @@ class SliceEfficiency:
 
 @written("unproductive_stretch", "longest period of the window without productive time", keys="start_ns end_ns ns")
 @dataclass(frozen=True)
-class UnproductiveStretch(Stretch):
+class UnproductiveStretch(TimeSpan):
     """A part of the window without productive time or exclusions."""
 
 

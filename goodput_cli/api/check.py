@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.sheet import Sheet
     from goodput_cli.api.keywords import JobOptions
     from goodput_cli.events.mappings.draft.candidates import Draft
-    from goodput_cli.events.mappings.explained import Line, Refused
+    from goodput_cli.events.mappings.explained import Refused, SourceLine
 
 
 @takes(JOB)
@@ -100,7 +100,7 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
     reading = replace(reading, hints=replace(reading.hints, samples=False))
     mappings = reading.hints.mappings
     lines = lines_of([file], (*mappings.named, *mappings.shipped_of_records))
-    before: deque[Line] = deque(maxlen=AROUND)
+    before: deque[SourceLine] = deque(maxlen=AROUND)
     line = next(lines, None)
     while line is not None and line.number != int(number):
         before.append(line)
@@ -184,7 +184,7 @@ def mapping_report(
     loaded = load_mappings(read_files(mapping), samples=False).named
     own = {made.name for made in load_mappings(read_files(typed), samples=False).named}
     hints = ReadingOptions(mapping=tuple(mapping), samples=False)
-    lines: Iterator[Line] = lines_of(sources, loaded, lambda head: is_known_table_or_text(head, hints), stdin)
+    lines: Iterator[SourceLine] = lines_of(sources, loaded, lambda head: is_known_table_or_text(head, hints), stdin)
     found, rest, examples = matches(loaded, lines)
     shown = [one for one in found if one.made.name in own or one.lines]
     sheets = [mapping_sheet(one.made.name, one.rules, refused_notes(one.refused)) for one in shown]

@@ -123,7 +123,7 @@ class DraftedReading:
             return
         given = self.reading
         with SpooledTemporaryFile(max_size=_IN_MEMORY) as file:
-            self.reading = replace(given, stdin=cast(BinaryIO, _Kept(stream, cast(BinaryIO, file))))
+            self.reading = replace(given, stdin=cast(BinaryIO, _ReplayedStream(stream, cast(BinaryIO, file))))
             try:
                 yield
             finally:
@@ -133,12 +133,12 @@ class DraftedReading:
         """Return True if rules may be inferred from a source without being asked: a small local source, or kept
         standard input."""
         stream = self.reading.stdin
-        return stream.whole if isinstance(stream, _Kept) else is_local(name)
+        return stream.whole if isinstance(stream, _ReplayedStream) else is_local(name)
 
     def _from_its_begin(self) -> BinaryIO | None:
         """Return the stream of `-`, rewound if it was kept."""
         stream = self.reading.stdin
-        if isinstance(stream, _Kept):
+        if isinstance(stream, _ReplayedStream):
             stream.rewind()
         return stream
 
@@ -293,7 +293,7 @@ class SharedDraft:
         )  # fmt: skip
 
 
-class _Kept:
+class _ReplayedStream:
     """Stream that can be read again from its beginning after its end was reached, if it was not too long."""
 
     def __init__(self, stream: BinaryIO, file: BinaryIO) -> None:

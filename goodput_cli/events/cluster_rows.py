@@ -42,7 +42,7 @@ class ClusterEvents:
 
 
 @dataclass(frozen=True)
-class _Records:
+class _JobRecords:
     """Times of a job's records, ns UTC, sorted."""
 
     progress: I64
@@ -50,7 +50,7 @@ class _Records:
     every: I64
 
     @classmethod
-    def of(cls, columns: Mapping[str, NDArray[Any]], job: int) -> _Records:
+    def of(cls, columns: Mapping[str, NDArray[Any]], job: int) -> _JobRecords:
         rows = np.flatnonzero(columns["job"] == job)
         kind, time = np.asarray(columns["kind"])[rows], np.asarray(columns["time"])[rows]
         hard = ~np.isin(kind, _NO_PROGRESS)
@@ -77,7 +77,7 @@ def cluster_events(
     by_key: defaultdict[str, list[tuple[int, ApiObject]]] = defaultdict(list)
     for source, one in merged(objects):
         by_key[one.job].append((source, one))
-    records = {int(code): _Records.of(columns, int(code)) for code in np.unique(columns["job"])}
+    records = {int(code): _JobRecords.of(columns, int(code)) for code in np.unique(columns["job"])}
     for key, group in by_key.items():
         named = _named_like(key, {code: jobs[code] for code in records})
         alone = next(iter(records)) if len(records) == len(by_key) == 1 else None
@@ -118,7 +118,7 @@ _SHORTEST = 2
 """Minimum length; shorter names are contained in others by chance."""
 
 
-def _covers_all(attempts: Sequence[ClusterAttempt], records: _Records) -> bool:
+def _covers_all(attempts: Sequence[ClusterAttempt], records: _JobRecords) -> bool:
     """Return True if all progress is within the attempts of objects, which then are of the job despite different
     names."""
     if not attempts or not len(records.progress):
@@ -128,7 +128,7 @@ def _covers_all(attempts: Sequence[ClusterAttempt], records: _Records) -> bool:
 
 
 def _add_attempts(
-    attempts: Sequence[ClusterAttempt], records: _Records, key: tuple[int, int], found: ClusterEvents
+    attempts: Sequence[ClusterAttempt], records: _JobRecords, key: tuple[int, int], found: ClusterEvents
 ) -> bool:
     """Add the attempts that have records; return True if there are any."""
     placed = False
@@ -150,7 +150,7 @@ def _add_attempts(
     return placed
 
 
-def _asked_at(one: ClusterAttempt, records: _Records) -> int:
+def _asked_at(one: ClusterAttempt, records: _JobRecords) -> int:
     """Return when an attempt was requested, otherwise when it began: with its Workload if no other attempt was before
     it, or with its pods; never before the last progress of the previous attempt."""
     first = records.every[0]
@@ -160,7 +160,7 @@ def _asked_at(one: ClusterAttempt, records: _Records) -> int:
     return asked
 
 
-def _end_of(one: ClusterAttempt, following: int, records: _Records) -> int | None:
+def _end_of(one: ClusterAttempt, following: int, records: _JobRecords) -> int | None:
     """Return when an attempt ended: at the time in its object, or at the last progress of its other processes; None if
     these continued for long."""
     if one.end is None:

@@ -268,7 +268,7 @@ _TIME = re.compile(rb'"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\
 _LETTERS = re.compile(rb'"[ !#-\[\]-~]+"')
 
 
-def learn(line: bytes) -> Template | None:
+def learn(line: bytes) -> JsonTemplate | None:
     """Return the template of a line, as an ordinary parser reads it; None if a template saves nothing or the line is
     too irregular."""
     if len(line) > LONGEST:
@@ -299,7 +299,7 @@ def learn(line: bytes) -> Template | None:
             structs.replace(slot, start=slot.start - size, stop=slot.stop - size) if slot.start >= fraction[1] else slot
             for slot in slots
         ]
-    return Template(line, record, slots, fraction, entry.get(LOG_NAME, "") if wrapped else None)
+    return JsonTemplate(line, record, slots, fraction, entry.get(LOG_NAME, "") if wrapped else None)
 
 
 def _fields(line: bytes) -> list[tuple[Path, re.Match[bytes]]] | None:
@@ -362,7 +362,7 @@ _PLAIN = np.array([0x20 <= code < 0x7F and chr(code) not in '"\\' for code in ra
 """By character: True if JSON strings contain it unescaped."""
 
 
-class Template:
+class JsonTemplate:
     """A template. The line is a head of fixed length, an optional fraction of 1 to 8 digits, and a tail."""
 
     def __init__(
@@ -478,13 +478,13 @@ class FastJson:
     thousand."""
 
     def __init__(self) -> None:
-        self._known: list[Template] = []
+        self._known: list[JsonTemplate] = []
 
     def read(self, block: Block) -> tuple[list[Columns], I64]:
         """Return the lines of a block as columns, one object per template, and the positions of the remaining lines, in
         order."""
         rest = np.arange(len(block), dtype=np.int64)
-        found: list[tuple[Template, Columns]] = []
+        found: list[tuple[JsonTemplate, Columns]] = []
         for template in self._known:
             if len(rest) < self.FEW:
                 break
@@ -505,7 +505,7 @@ class FastJson:
         return [columns for _, columns in found], np.sort(np.append(rest, odd).astype(np.int64)) if odd else rest
 
 
-def _try(template: Template, block: Block, rest: I64, found: list[tuple[Template, Columns]]) -> I64:
+def _try(template: JsonTemplate, block: Block, rest: I64, found: list[tuple[JsonTemplate, Columns]]) -> I64:
     columns = template.match(block, rest)
     if columns is None:
         return rest

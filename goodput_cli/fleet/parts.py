@@ -98,7 +98,7 @@ _TYPES = {
     "I64": pa.list_(_INT),
     "tuple[I64, I64]": _listed(start=_INT, end=_INT),
     "tuple[tuple[str, str, int], ...]": _listed(code=_TEXT, severity=_TEXT, count=_INT),
-    "Spans": _listed(start=_INT, end=_INT, category=_TEXT, label=_TEXT, slowdown=_INT, steps=pa.float64()),
+    "RunSpans": _listed(start=_INT, end=_INT, category=_TEXT, label=_TEXT, slowdown=_INT, steps=pa.float64()),
     "AcceleratorUse": _listed(start=_INT, end=_INT, **dict.fromkeys(_AMOUNTS, pa.float64())),
 }  # fmt: skip
 """Column types of the fields of a result, by their Python types."""

@@ -61,7 +61,7 @@ Runs = Literal["auto", "each", "all", "last"]
 _NOTHING: I64 = np.zeros(0, dtype=np.int64)
 
 
-class Spans(Struct, frozen=True):
+class RunSpans(Struct, frozen=True):
     """The segments of a run, merged with equal neighbors: they touch and cover it."""
 
     start: I64 = field(default_factory=lambda: _NOTHING)
@@ -170,7 +170,7 @@ class RunResult(Struct, frozen=True):
     """Code, severity and count of what is wrong with its log."""
     doubts: tuple[str, ...] = ()
     """Why its goodput may be that of another job, as `AnalysisAnswer.doubts`."""
-    spans: Spans = field(default_factory=Spans)
+    spans: RunSpans = field(default_factory=RunSpans)
     used: AcceleratorUse = field(default_factory=AcceleratorUse)
     up: tuple[I64, I64] = (_NOTHING, _NOTHING)
     """Start and end of the times when attempts were up."""
@@ -310,7 +310,7 @@ def _result(bare: RunResult, timeline: Timeline, ordered: OrderedEvents, questio
     )
 
 
-def joined_spans(timeline: Timeline) -> Spans:
+def joined_spans(timeline: Timeline) -> RunSpans:
     """Return the segments, merged with neighbors of one category and label where neither has slowdown: inside these an
     amount is a length, so every window has the same amounts as the ledger."""
     segments = timeline.segments
@@ -324,7 +324,7 @@ def joined_spans(timeline: Timeline) -> Spans:
     place = np.maximum(start.searchsorted(kept.start, side="right") - 1, 0)
     steps = np.zeros(len(first))
     np.add.at(steps, place, kept.counted_steps)
-    return Spans(
+    return RunSpans(
         start,
         np.append(start[1:], segments.end[-1:]),
         segments.category[first],

@@ -23,7 +23,7 @@ from goodput_cli.accounting.columns import distinct, union
 from goodput_cli.analysis.disruptions.find import poisson_interval
 from goodput_cli.analysis.json_fields import Json
 from goodput_cli.arrays import I64
-from goodput_cli.fleet.results import AcceleratorUse, Spans
+from goodput_cli.fleet.results import AcceleratorUse, RunSpans
 from goodput_cli.fleet.scheduler import SchedulerTotals
 from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.when import NS_PER_HOUR
@@ -357,7 +357,7 @@ def _midnight(day: date, zone: tzinfo) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
-def cut_spans(spans: Spans, edges: I64) -> Iterator[tuple[dict[LabelledCategory, int], float]]:
+def cut_spans(spans: RunSpans, edges: I64) -> Iterator[tuple[dict[LabelledCategory, int], float]]:
     """Each piece between two neighbours of `edges` (ns, rising, inside the run): its time (ns) by category, which adds
     up to its length and is what the ledger has for it (accounting §7), and its kept steps. Inside a span slowdown grows
     evenly, rounded half to even; of a span that is cut, steps count in proportion to its time."""
@@ -397,7 +397,7 @@ def cut_used(used: AcceleratorUse, edges: I64) -> Iterator[FleetTotals]:
         )  # fmt: skip
 
 
-def _slowdown_before(spans: Spans, span: I64, time: I64) -> I64:
+def _slowdown_before(spans: RunSpans, span: I64, time: I64) -> I64:
     """Return the slowdown (ns) of each span from its start up to a time in it."""
     length = spans.end[span] - spans.start[span]
     passed = time - spans.start[span]

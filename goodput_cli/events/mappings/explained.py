@@ -53,7 +53,7 @@ _SHAPE = 160
 """Number of characters of a line in its shape."""
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a log, or a row of a table."""
 
     source: str
@@ -65,7 +65,7 @@ class Line(NamedTuple):
 class Refused(NamedTuple):
     """A line that matches a rule but has wrong values."""
 
-    line: Line
+    line: SourceLine
     rule: str
     field: str
     reason: str
@@ -117,7 +117,7 @@ class Matches:
         of_steps = [rule for rule in self.rules if rule.event in ("step", "step_start")]
         return any(rule.lines for rule in of_steps or self.rules)
 
-    def add(self, line: Line) -> bool:
+    def add(self, line: SourceLine) -> bool:
         """Count the matches of a line; return True if there are any."""
         if line.row is None and not self._may_read(line.text):
             return False
@@ -130,7 +130,7 @@ class Matches:
             self._add_near(line)
         return found
 
-    def _readings(self, line: Line, part: str, overwritten: bool) -> list[Read]:
+    def _readings(self, line: SourceLine, part: str, overwritten: bool) -> list[Read]:
         """Return the event of a line, and the moment of a recovery in it."""
         if line.row is not None:
             both = read_record(self.made, line.row), read_sign_of_record(self.made, line.row)
@@ -144,7 +144,7 @@ class Matches:
         of_records = made.records or made.signs_of_records
         return any(rule.anchor in text for rule in (*made.lines, *made.signs)) or bool(of_records and "{" in text)
 
-    def _add_near(self, line: Line) -> None:
+    def _add_near(self, line: SourceLine) -> None:
         text = line.text[:LONGEST]
         rules = (*self.made.lines, *self.made.signs)
         near = next((rule for rule in rules if rule.anchor and rule.anchor in text), None)
@@ -152,7 +152,7 @@ class Matches:
             reason = f"it contains `{near.anchor}`, but the rest does not match the rule"
             self.near.append(Refused(line, near.name, "", reason))
 
-    def _add(self, line: Line, read: Read) -> None:
+    def _add(self, line: SourceLine, read: Read) -> None:
         row = self.rules[read.rule]
         if read.refused:
             row.refused += 1
@@ -165,11 +165,13 @@ class Matches:
             row.results.append(" ".join(_gives(shown(read.event, read.stamp))))
 
 
-def matches(mappings: Sequence[Mapped], lines: Iterable[Line]) -> tuple[list[Matches], Counter[str], dict[str, Line]]:
+def matches(
+    mappings: Sequence[Mapped], lines: Iterable[SourceLine]
+) -> tuple[list[Matches], Counter[str], dict[str, SourceLine]]:
     """Return the matches of each mapping in a log; the number of unmatched lines by shape, and an example of each."""
     found = [Matches.of(made) for made in mappings]
     rest: Counter[str] = Counter()
-    examples: dict[str, Line] = {}
+    examples: dict[str, SourceLine] = {}
     for line in lines:
         readers = sum(one.add(line) for one in found)
         if not readers and line.text.strip():
@@ -180,7 +182,9 @@ def matches(mappings: Sequence[Mapped], lines: Iterable[Line]) -> tuple[list[Mat
     return found, rest, examples
 
 
-def explain(line: Line, mappings: Mappings, above: Sequence[Line] = (), below: Sequence[Line] = ()) -> Iterator[str]:
+def explain(
+    line: SourceLine, mappings: Mappings, above: Sequence[SourceLine] = (), below: Sequence[SourceLine] = ()
+) -> Iterator[str]:
     """Yield all about one line, a sentence each. above, below: lines around it, which may be part of its block."""
     written = line.text
     taken = strip_prefixes(written)
@@ -209,7 +213,7 @@ def _explain_printed(written: str, mappings: Mappings) -> Iterator[str]:
         yield from _explain_text(part, overwritten, mappings)
 
 
-def _words(line: Line) -> str | None:
+def _words(line: SourceLine) -> str | None:
     """Return the printed text: the line, or the text in a collector's record; None for other records and rows."""
     record = None if line.row is not None else record_of(strip_prefixes(line.text).text)
     if record is None:
@@ -219,7 +223,7 @@ def _words(line: Line) -> str | None:
     return words.rstrip("\n") if isinstance(words, str) and json_in(words) is None else None
 
 
-def _evidence(line: Line, mappings: Mappings, around: Sequence[Line]) -> list[str]:
+def _evidence(line: SourceLine, mappings: Mappings, around: Sequence[SourceLine]) -> list[str]:
     """Return the row of evidence of a line and its fields (docs/causes.md); empty if there is none. around: the lines
     around it, including itself, in order."""
     texts = [(one.number, words) for one in around if (words := _words(one)) is not None and len(words) <= LONGEST]
@@ -328,7 +332,7 @@ def lines_of(
     mappings: Iterable[Mapped] = (),
     is_log: Callable[[bytes], bool] | None = None,
     stdin: BinaryIO | None = None,
-) -> Iterator[Line]:
+) -> Iterator[SourceLine]:
     """Yield the numbered lines of sources, at most `MOST_LINES`. mappings: those whose tables are read as rows. is_log:
     decides from its beginning if a file of a folder is read; default: all. stdin: the stream for `-`, default: standard
     input. Raises SourceError."""
@@ -336,7 +340,7 @@ def lines_of(
     return islice(_lines(batches_of(sources, is_log, stdin), tables), MOST_LINES)
 
 
-def _lines(batches: Iterable[RawBatch], tables: list[Mapped]) -> Iterator[Line]:
+def _lines(batches: Iterable[RawBatch], tables: list[Mapped]) -> Iterator[SourceLine]:
     header: list[str] = []
     delimiter: str | None = None
     for batch in batches:
@@ -344,7 +348,7 @@ def _lines(batches: Iterable[RawBatch], tables: list[Mapped]) -> Iterator[Line]:
             header, delimiter = [], _delimiter(batch.data, tables)
         data = batch.data.decode(errors="replace")
         for number, text in enumerate(data.removesuffix("\n").split("\n"), batch.first_line):
-            line = Line(batch.source, number, text.removesuffix("\r"))
+            line = SourceLine(batch.source, number, text.removesuffix("\r"))
             if delimiter is not None and text.strip():
                 values = cells(text, delimiter)
                 if not header or values == header:

@@ -52,11 +52,11 @@ from goodput_cli.events.text.log_lines import (
     NO_STEP_YET,
     BadValueError,
     EventType,
+    LineReading,
     LineRule,
     LogLine,
     ParsedEvent,
     Pattern,
-    Reading,
     Running,
     duration,
     readings,
@@ -187,7 +187,7 @@ def needed_fields(rule: DeclaredRule) -> list[str]:
     return [name for name in rule.keys if name in _NEEDED or len(rule.keys) == 1]
 
 
-def record_readings(rules: Iterable[RecordRule], record: Record) -> Iterator[Reading[RecordRule]]:
+def record_readings(rules: Iterable[RecordRule], record: Record) -> Iterator[LineReading[RecordRule]]:
     """Yield the results of rules for a record."""
     return readings((rule, record) for rule in rules if rule.recognises(record))
 

@@ -27,7 +27,7 @@ from goodput_cli.events.mappings.toml import TomlLocation
 from goodput_cli.events.schema import SAVE_STATE
 from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.line_timestamps import Timestamp, TimestampError, Zone, strip_prefixes, timestamp_of
-from goodput_cli.events.text.log_lines import EventType, ParsedEvent, Reading, line_readings
+from goodput_cli.events.text.log_lines import EventType, LineReading, ParsedEvent, line_readings
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 
@@ -224,7 +224,7 @@ def record_of(line: str) -> Mapping[str, Any] | None:
         return None
 
 
-def _read(reading: Reading[DeclaredLineRule] | Reading[RecordRule], text: str = "") -> Read:
+def _read(reading: LineReading[DeclaredLineRule] | LineReading[RecordRule], text: str = "") -> Read:
     """Return a result with the timestamp of the line if the rule has no time."""
     said, error = reading.event, reading.refused
     try:

@@ -55,7 +55,7 @@ _SHAPE[_ZERO : _NINE + 1] = _ZERO
 
 
 @dataclass(slots=True)
-class Kind:
+class LineKind:
     """Lines with the same meaning."""
 
     quiet: bool = False
@@ -69,7 +69,7 @@ class Storms:
     """Kinds of repeated lines in one document."""
 
     rules: LineRules
-    _kinds: dict[bytes, Kind] = field(default_factory=dict)
+    _kinds: dict[bytes, LineKind] = field(default_factory=dict)
     _distinguishing: dict[bytes, NDArray[np.intp]] = field(default_factory=dict)
     """By shape: the columns that distinguish kinds."""
 
@@ -80,13 +80,13 @@ class Storms:
         literals = (*(rule.anchor for rule in self.rules.rules), *self.rules.causes.anchors)
         return [one.encode().translate(_SHAPE.tobytes()) for one in literals if any(char.isdigit() for char in one)]
 
-    def kinds(self, block: Lines, lines: I64) -> dict[int, Kind]:
+    def kinds(self, block: Lines, lines: I64) -> dict[int, LineKind]:
         """Return the kind of each line whose shape is frequent."""
         if self.rules.reads_all or block.overwritten.any():
             return {}
         if len(self._kinds) > _MOST:
             self._kinds.clear()
-        found: dict[int, Kind] = {}
+        found: dict[int, LineKind] = {}
         length = block.end[lines] - block.start[lines]
         sizes, counts = np.unique(length, return_counts=True)
         for size in sizes[(counts >= _ALIKE) & (sizes <= _LONGEST) & (sizes > 0)].tolist():
@@ -94,7 +94,7 @@ class Storms:
             self._of_size(block.columns(of_size, size), of_size, found)
         return found
 
-    def _of_size(self, rows: NDArray[np.uint8], lines: I64, found: dict[int, Kind]) -> None:
+    def _of_size(self, rows: NDArray[np.uint8], lines: I64, found: dict[int, LineKind]) -> None:
         """Add the kinds of lines of one length."""
         shapes = _SHAPE[rows]
         for _ in range(_SHAPES):
@@ -105,7 +105,7 @@ class Storms:
                 self._of_shape(shapes[0].tobytes(), rows[same], lines[same], found)
             rows, shapes, lines = rows[~same], shapes[~same], lines[~same]
 
-    def _of_shape(self, shape: bytes, rows: NDArray[np.uint8], lines: I64, found: dict[int, Kind]) -> None:
+    def _of_shape(self, shape: bytes, rows: NDArray[np.uint8], lines: I64, found: dict[int, LineKind]) -> None:
         columns = self._distinguishing.get(shape)
         if columns is None:
             columns = self._distinguishing[shape] = self._columns(rows[0].tobytes())
@@ -115,7 +115,7 @@ class Storms:
         else:
             distinct, which = np.unique(told.view(f"V{told.shape[1]}")[:, 0], return_inverse=True)
             names = [one.tobytes() for one in distinct]
-        kinds = [self._kinds.setdefault(shape + b"\0" + name, Kind()) for name in names]
+        kinds = [self._kinds.setdefault(shape + b"\0" + name, LineKind()) for name in names]
         found.update(zip(lines.tolist(), map(kinds.__getitem__, which.tolist()), strict=True))
 
     def _columns(self, line: bytes) -> NDArray[np.intp]:
@@ -240,7 +240,7 @@ class DocumentObserver:
         return not self._observer.wants_more and not self._open and not self._watches
 
     def feed(self, block: Lines, first_line: int, hits: Sequence[int], said: Mapping[int, Sequence[ParsedEvent]],
-             stamped: I64, kinds: Mapping[int, Kind]) -> list[UntimedEvidence]:  # fmt: skip
+             stamped: I64, kinds: Mapping[int, LineKind]) -> list[UntimedEvidence]:  # fmt: skip
         """Return the evidence in a block.
 
         hits: lines that may contain evidence, ascending. said: events of the rules by line. stamped: lines with a
@@ -284,7 +284,7 @@ class DocumentObserver:
         return found
 
     def _visit(
-        self, block: Lines, first_line: int, hits: Sequence[int], progress: Sequence[int], kinds: Mapping[int, Kind]
+        self, block: Lines, first_line: int, hits: Sequence[int], progress: Sequence[int], kinds: Mapping[int, LineKind]
     ) -> set[int]:
         """Pass lines to the observer; return the lines that are part of evidence."""
         observer, consumed, cursor = self._observer, set[int](), 0

@@ -324,7 +324,7 @@ def _group_files(files: Sequence[TextFile], called: Mapping[str, str]) -> list[l
     for at in sorted(range(len(files)), key=lambda at: (files[at].begin, files[at].name)):
         file, task = files[at], _TASK.fullmatch(_base(files[at].name))
         number = file.number_in(called)
-        run = _Run(number, called.get(number, ""), file.begin, file.end)
+        run = _RunOfFiles(number, called.get(number, ""), file.begin, file.end)
         beside = tasks[task["array"]] if task is not None else None
         apart = beside.groups_at(file.begin) if beside is not None else {}
         all_run = len(numbered.groups_at(file.begin)) == len(groups)
@@ -366,7 +366,7 @@ class _Running:
         return self._runs
 
 
-class _Run(NamedTuple):
+class _RunOfFiles(NamedTuple):
     """Scheduler run that wrote a file."""
 
     number: str
@@ -400,10 +400,10 @@ class _Group:
         """Lowest step of all files."""
         self._names: dict[str, str] = {}
         """Scheduler names, each with its number; an empty number if several have that name."""
-        self._latest: tuple[_Run, ...] = ()
+        self._latest: tuple[_RunOfFiles, ...] = ()
         """The two runs with different numbers that end last, the last one first."""
 
-    def may_run(self, run: _Run) -> bool:
+    def may_run(self, run: _RunOfFiles) -> bool:
         """Return True if a run that does not begin earlier may be an attempt of the job. It cannot if a run with
         another number has another name or runs at the same time."""
         if not run.number:
@@ -413,13 +413,13 @@ class _Group:
         other = next((one for one in self._latest if one.number != run.number), None)
         return other is None or min(run.end, other.end) - run.begin <= AT_ONCE
 
-    def add(self, at: int, file: TextFile, run: _Run) -> None:
+    def add(self, at: int, file: TextFile, run: _RunOfFiles) -> None:
         """Add a file that agrees."""
         self.places.append(at)
         if run.number and file.steps:
             if run.name:
                 self._names[run.name] = run.number if self._names.get(run.name, run.number) == run.number else ""
-            ends: dict[str, _Run] = {}
+            ends: dict[str, _RunOfFiles] = {}
             for one in sorted((*self._latest, run), key=lambda one: -one.end):
                 ends.setdefault(one.number, one)
             self._latest = tuple(ends.values())[:2]

@@ -351,7 +351,7 @@ OneRule = TypeVar("OneRule", bound=AnyRule)
 RuleOfLines = TypeVar("RuleOfLines", bound=LineRule)
 
 
-class Reading(NamedTuple, Generic[OneRule]):
+class LineReading(NamedTuple, Generic[OneRule]):
     """Result of a rule that matched a line or record."""
 
     rule: OneRule
@@ -361,16 +361,16 @@ class Reading(NamedTuple, Generic[OneRule]):
     """Reason why its values are wrong."""
 
 
-def readings(found: Iterable[tuple[OneRule, Any]]) -> Iterator[Reading[OneRule]]:
+def readings(found: Iterable[tuple[OneRule, Any]]) -> Iterator[LineReading[OneRule]]:
     """Yield the results of rules in order, up to the first one that refuses its values or excludes others (not `also`).
 
     found: rules with their matches; a match is computed only when it is needed.
     """
     for rule, match in found:
         try:
-            yield Reading(rule, rule.read(match))
+            yield LineReading(rule, rule.read(match))
         except (BadValueError, TimestampError) as error:
-            yield Reading(rule, None, error)
+            yield LineReading(rule, None, error)
             return
         if not rule.also:
             return
@@ -381,7 +381,9 @@ def asked_of(rules: Iterable[RuleOfLines], text: str, overwritten: bool = False)
     return (rule for rule in rules if rule.anchor in text and (rule.split or not overwritten))
 
 
-def line_readings(rules: Iterable[RuleOfLines], text: str, overwritten: bool = False) -> Iterator[Reading[RuleOfLines]]:
+def line_readings(
+    rules: Iterable[RuleOfLines], text: str, overwritten: bool = False
+) -> Iterator[LineReading[RuleOfLines]]:
     """Yield the results of rules for a line."""
     matches = ((rule, rule.pattern.search(text)) for rule in asked_of(rules, text, overwritten))
     return readings((rule, match) for rule, match in matches if match is not None)

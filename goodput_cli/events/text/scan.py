@@ -23,7 +23,7 @@ from goodput_cli.events.signs import UntimedRecoveryEvent
 from goodput_cli.events.text.bar_columns import BarFinder, States
 from goodput_cli.events.text.calm_bars import CalmBars
 from goodput_cli.events.text.collector import TextPart
-from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, Kind, Storms, may_contain_evidence
+from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, LineKind, Storms, may_contain_evidence
 from goodput_cli.events.text.interleaved_runs import REMEMBERED, Interleaved, InterleavedRunDetector, LineRun, loss_in
 from goodput_cli.events.text.line_timestamps import (
     PlainLine,
@@ -76,7 +76,7 @@ class _Content:
     worth: list[int] = field(default_factory=list)
     """Lines that may report a death."""
     signs: list[UntimedRecoveryEvent] = field(default_factory=list)
-    kinds: Mapping[int, Kind] = field(default_factory=dict)
+    kinds: Mapping[int, LineKind] = field(default_factory=dict)
     is_compared: bool = False
     """True if its lines were compared by `kinds`."""
     losses: dict[int, float] = field(default_factory=dict)
@@ -273,7 +273,7 @@ class TextLines:
         read.meant += lines.tolist()
         return True
 
-    def _read_hit(self, read: _Content, hit: Hit, kind: Kind | None) -> None:
+    def _read_hit(self, read: _Content, hit: Hit, kind: LineKind | None) -> None:
         found, more, reason = self._read(read.block, hit, read.first_line, read.signs)
         said = read.said[hit.at] = [log_line.event for log_line in more if log_line.event is not None]
         if more:

@@ -14,7 +14,14 @@ from goodput_cli.events.text.date_positions import DatePosition, collected_posit
 from goodput_cli.events.text.digit_values import masked
 from goodput_cli.events.text.line_timestamps import PlainLine, Timestamp, TimestampError, strip_prefixes, timestamp_of
 from goodput_cli.events.text.lines import Hit, LineRules
-from goodput_cli.events.text.log_lines import BadValueError, LineRule, ParsedEvent, Reading, RuleOfLines, line_readings
+from goodput_cli.events.text.log_lines import (
+    BadValueError,
+    LineReading,
+    LineRule,
+    ParsedEvent,
+    RuleOfLines,
+    line_readings,
+)
 
 _MOST = 8192
 """Maximum number of templates of one document that are stored."""
@@ -207,7 +214,7 @@ class FirstRule(Generic[RuleOfLines]):
             self._known[key] = _fields(self._rules, text, overwritten=False)
         return self._known[key]
 
-    def read(self, text: str) -> Reading[RuleOfLines] | None:
+    def read(self, text: str) -> LineReading[RuleOfLines] | None:
         """Return the result of the first matching rule; None if no rule matches."""
         found = self.fields_of(text)
         if found is None:
@@ -216,9 +223,9 @@ class FirstRule(Generic[RuleOfLines]):
             return None
         rule = cast(RuleOfLines, found[0].rule)
         try:
-            return Reading(rule, rule.read(TextMatch(text, found[0].places, found[0].names)))
+            return LineReading(rule, rule.read(TextMatch(text, found[0].places, found[0].names)))
         except (BadValueError, TimestampError) as error:
-            return Reading(rule, None, error)
+            return LineReading(rule, None, error)
 
 
 def _bound(known: set[bytes] | dict[Any, Any]) -> None:

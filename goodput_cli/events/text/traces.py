@@ -91,7 +91,7 @@ class SpanColumns(NamedTuple):
         return SpanColumns(*(column[rows] for column in self))
 
 
-class StepColumns(NamedTuple):
+class TracedSteps(NamedTuple):
     """Completed steps: columns, and ns by span."""
 
     time: I64
@@ -116,7 +116,7 @@ class TracedProcess:
     end: int
     last_line: int = 0
     waiting: list[SpanColumns] = field(default_factory=list)
-    folded: list[StepColumns] = field(default_factory=list)
+    folded: list[TracedSteps] = field(default_factory=list)
     rare: list[SpanColumns] = field(default_factory=list)
     """Spans that are events, and errors."""
     begun: tuple[int, int, int] = (-1, 0, 0)
@@ -162,7 +162,7 @@ class TracedProcess:
         if (spans.code >= 0).any():
             self.waiting.append(spans.take(spans.code >= 0))
 
-    def steps(self) -> StepColumns | None:
+    def steps(self) -> TracedSteps | None:
         """Return the completed steps; None if there are none."""
         self._fold()
         if len(self.folded) > 1:
@@ -203,7 +203,7 @@ def _concatenated(parts: Sequence[SpanColumns]) -> SpanColumns:
     return SpanColumns(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
-def _added_up(spans: SpanColumns, too_long: list[int]) -> StepColumns:
+def _added_up(spans: SpanColumns, too_long: list[int]) -> TracedSteps:
     """Return the time by span of each step. Spans within another one of their task are not counted again; spans outside
     of their step ran in the background and are not counted. Without spans of whole steps, return all spans of a step.
 
@@ -226,7 +226,7 @@ def _added_up(spans: SpanColumns, too_long: list[int]) -> StepColumns:
         too_long += inner.line[long].tolist()
         inner, ns, at = inner.take(~long), ns[~long], at[~long]
     relative, line = (column[rows].astype(np.int32) for column in (spans.relative, spans.line))
-    return StepColumns(
+    return TracedSteps(
         spans.time[rows] * 1000, took, steps, relative, line, _by_name(inner.code, ns, at, len(steps))
     )  # fmt: skip
 
@@ -252,7 +252,7 @@ def _within(inner: SpanColumns, whole: SpanColumns, at: I64) -> Mask:
     return np.asarray((begin >= first[at] - _BESIDE_US) & (inner.time <= whole.time[at] + _BESIDE_US))
 
 
-def _without_steps(spans: SpanColumns) -> StepColumns:
+def _without_steps(spans: SpanColumns) -> TracedSteps:
     """Return the times by span if spans have a step, but the lengths of steps are unknown."""
     spans = spans.take(spans.step >= 0)
     spans = spans.take(~_within_others(spans))
@@ -263,7 +263,7 @@ def _without_steps(spans: SpanColumns) -> StepColumns:
     ns = np.rint(spans.ms * 1e6).astype(np.int64)
     took = np.full(len(steps), NOT_LOGGED, dtype=np.int64)
     found = _by_name(spans.code, ns, at, len(steps))
-    return StepColumns(ends * 1000, took, steps, relative.astype(np.int32), lines.astype(np.int32), found)
+    return TracedSteps(ends * 1000, took, steps, relative.astype(np.int32), lines.astype(np.int32), found)
 
 
 def _within_others(spans: SpanColumns) -> Mask:
@@ -277,7 +277,7 @@ def _within_others(spans: SpanColumns) -> Mask:
     return nested & (spans.ms * 1000 > _CLOSE_US)
 
 
-def _joined(parts: Sequence[StepColumns]) -> StepColumns:
+def _joined(parts: Sequence[TracedSteps]) -> TracedSteps:
     names = tuple(dict.fromkeys(name for part in parts for name in part.spans))
     step = np.concatenate([part.step for part in parts])
     order = np.argsort(step, kind="stable")
@@ -289,7 +289,7 @@ def _joined(parts: Sequence[StepColumns]) -> StepColumns:
 
     whole = {
         name: np.concatenate([getattr(part, name) for part in parts])[order]
-        for name in StepColumns._fields
+        for name in TracedSteps._fields
         if name != "spans"
     }
-    return StepColumns(**whole, spans={name: column(name) for name in names})
+    return TracedSteps(**whole, spans={name: column(name) for name in names})

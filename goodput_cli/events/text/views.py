@@ -31,7 +31,7 @@ Parts = Sequence[tuple[int, list[LogLine]]]
 
 
 @dataclass(frozen=True)
-class _Process:
+class _ViewedProcess:
     """A process in one view."""
 
     lines: list[LogLine]
@@ -40,7 +40,7 @@ class _Process:
     """Time (ns UTC) at which each step was completed."""
 
     @classmethod
-    def of(cls, lines: list[LogLine]) -> _Process:
+    def of(cls, lines: list[LogLine]) -> _ViewedProcess:
         return cls(lines, {event_of(one).step or 0: one.end for one in lines if event_of(one).type is EventType.STEP})
 
     @property
@@ -82,9 +82,9 @@ def placed_by_steps(
     found: dict[int, str | None] = {}
     for code, lines in unclocked.items():
         ours = _processes(lines)
-        near: defaultdict[str, list[_Process]] = defaultdict(list)
+        near: defaultdict[str, list[_ViewedProcess]] = defaultdict(list)
         for other, one in parts:
-            process = _Process.of(sorted(one, key=lambda log_line: (log_line.time, log_line.line)))
+            process = _ViewedProcess.of(sorted(one, key=lambda log_line: (log_line.time, log_line.line)))
             if len(process.steps) > 1 and reading_folder(names[code]) in output_folders(names[other]):
                 near[folder_of(names[other])].append(process)
         if not ours or len(near) != 1:
@@ -99,18 +99,18 @@ def placed_by_steps(
     return found
 
 
-def _processes(lines: Sequence[LogLine]) -> list[_Process]:
+def _processes(lines: Sequence[LogLine]) -> list[_ViewedProcess]:
     """Return the processes with steps in a text."""
     found: list[list[LogLine]] = [[]]
     for one in sorted(lines, key=lambda log_line: log_line.line):
         if event_of(one).type is EventType.START and any(event_of(other).type is EventType.STEP for other in found[-1]):
             found.append([])
         found[-1].append(one)
-    processes = [_Process.of(one) for one in found if one]
+    processes = [_ViewedProcess.of(one) for one in found if one]
     return [one for one in processes if one.steps]
 
 
-def _agree(ours: Sequence[_Process], theirs: Sequence[_Process]) -> bool:
+def _agree(ours: Sequence[_ViewedProcess], theirs: Sequence[_ViewedProcess]) -> bool:
     """Return True if the processes of two views are the same: same number, same last step to within a record, and no
     two at the same time."""
     apart = all(before.end <= after.begin for before, after in pairwise(theirs))
@@ -120,7 +120,7 @@ def _agree(ours: Sequence[_Process], theirs: Sequence[_Process]) -> bool:
     )  # fmt: skip
 
 
-def _set_times(own: _Process, other: _Process, following: int | None) -> None:
+def _set_times(own: _ViewedProcess, other: _ViewedProcess, following: int | None) -> None:
     """Set the times of a process without a clock from another view. following: begin of the next process."""
     moved = other.begin - own.begin
     latest = other.end if following is None else following - 1

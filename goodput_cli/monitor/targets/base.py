@@ -247,7 +247,7 @@ class MonitorContext:
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _TargetKind:
     """A kind of target: the module that opens it, and its parameters, each with its values."""
 
     module: str
@@ -260,13 +260,13 @@ _YES_NO = ("yes", "no")
 _PARTS = ("totals", "windows", "step_deviation")
 """Optional parts: values of the whole job, those of rolling windows, deviations of steps."""
 _KINDS = {
-    "prom": _Kind("files:PrometheusFile", _FILE),
-    "json": _Kind("files:JsonLinesTarget", _FILE),
-    "http": _Kind("http:Endpoint", "//HOST:PORT"),
-    "otlp": _Kind("http:OpenTelemetry", _URL),
-    "webhook": _Kind("webhook:Webhook", _URL),
-    "tensorboard": _Kind("tensorboard:TensorBoard", "DIR", dict.fromkeys((*_PARTS, "badput"), _YES_NO)),
-    "gcm": _Kind(
+    "prom": _TargetKind("files:PrometheusFile", _FILE),
+    "json": _TargetKind("files:JsonLinesTarget", _FILE),
+    "http": _TargetKind("http:Endpoint", "//HOST:PORT"),
+    "otlp": _TargetKind("http:OpenTelemetry", _URL),
+    "webhook": _TargetKind("webhook:Webhook", _URL),
+    "tensorboard": _TargetKind("tensorboard:TensorBoard", "DIR", dict.fromkeys((*_PARTS, "badput"), _YES_NO)),
+    "gcm": _TargetKind(
         "cloud_monitoring:CloudMonitoring",
         "PROJECT",
         {"prefix": (), **dict.fromkeys((*_PARTS, "slices"), _YES_NO)},
@@ -292,7 +292,7 @@ def parse_target(text: str) -> Address:
     return Address(text, scheme, place, parameters)
 
 
-def _parameters(rest: str, kind: _Kind, text: str) -> tuple[str, dict[str, str]]:
+def _parameters(rest: str, kind: _TargetKind, text: str) -> tuple[str, dict[str, str]]:
     """Return the location, and the parameters after its last `?` if all of them are known."""
     place, mark, query = rest.rpartition("?")
     if not mark:

@@ -77,10 +77,10 @@ RULES = (
 
 def translate(log_lines: Sequence[LogLine]) -> list[LogLine]:
     """Return the log lines of one source as records of steps with phases."""
-    return _Process().read(log_lines)
+    return _PolicyProcess().read(log_lines)
 
 
-class _Process:
+class _PolicyProcess:
     """Follows the headings in one source."""
 
     def __init__(self) -> None:
