@@ -10,7 +10,7 @@ A log that is still being written: decoded as it grows, everything read once.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Container, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
@@ -32,7 +32,7 @@ from goodput_cli.errors import NeedsMapping, NotEnoughData, SourceError
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents, is_known_table_or_text
 from goodput_cli.events.schema import EventLog
-from goodput_cli.sources.base import RawBatch, ReadContext
+from goodput_cli.sources.base import Batch, RawBatch, ReadContext
 from goodput_cli.sources.follow import Follower, follow
 
 if TYPE_CHECKING:
@@ -40,6 +40,75 @@ if TYPE_CHECKING:
     from goodput_cli.analysis.threshold import Expression
     from goodput_cli.api.keywords import AnalyzeOptions, WatchOptions
     from goodput_cli.events.reading_options import ReadingOptions
+
+
+_HEAD = 1 << 16
+"""Number of bytes at the begin of a document that decide its type."""
+
+
+class _Content:
+    """Everything that was read, decoded.
+
+    The type of a document depends on its first lines, so the first few batches are decoded again, as one, with each
+    later one.
+    """
+
+    def __init__(self, timezone: str, hints: ReadingOptions) -> None:
+        self._timezone, self._hints = timezone, hints
+        self._first: list[RawBatch] | None = []
+        """All batches, as long as they are few."""
+        self._is_decoded = True
+        self.size = 0
+        """Number of bytes read."""
+        self._restart()
+
+    def _restart(self) -> None:
+        self._decoder, self._documents = Decoder(self._timezone, self._hints), Documents(self._hints)
+
+    def add(self, batch: Batch) -> None:
+        """Add the next lines of a source."""
+        if isinstance(batch, RawBatch):
+            self.size += len(batch.data)
+        if self._first is not None and isinstance(batch, RawBatch) and self.size <= _HEAD:
+            self._first.append(batch)
+            self._is_decoded = False
+            return
+        self._decode_first()
+        self._first = None
+        self._decode(batch)
+
+    def finish(self, growing: Container[str]) -> EventLog:
+        """Return all events so far. A source that is not growing ends there: its last lines may report a death."""
+        self._decode_first()
+        return self._decoder.finish(self._documents.deaths_at_end(growing))
+
+    def _decode_first(self) -> None:
+        """Decode the first batches, unless they were."""
+        if self._first is None or self._is_decoded:
+            return
+        self._is_decoded = True
+        self._restart()
+        for batch in _joined(self._first):
+            self._decode(batch)
+
+    def _decode(self, batch: Batch) -> None:
+        for parsed in self._documents.read(batch):
+            self._decoder.add(batch.source, parsed)
+
+
+def _joined(batches: Sequence[RawBatch]) -> list[RawBatch]:
+    """Return the batches of each document as one, in order of their first lines."""
+    found: list[RawBatch] = []
+    last: dict[str, int] = {}
+    for batch in batches:
+        if batch.first_line > 1 and batch.source in last:
+            before = found[last[batch.source]]
+            modified_ns = batch.modified_ns or before.modified_ns
+            found[last[batch.source]] = replace(before, data=before.data + batch.data, modified_ns=modified_ns)
+        else:
+            last[batch.source] = len(found)
+            found.append(batch)
+    return found
 
 
 class WatchedLog:
@@ -69,11 +138,11 @@ class WatchedLog:
         self._looked = False
         self._blocks = 0  # number of blocks read
         self._inferred = 0  # blocks that rules were inferred from
+        self._growing: set[str] = set()  # sources with new lines in the last look
 
     def _begin(self, hints: ReadingOptions) -> None:
         """Start to read from the beginning."""
-        self._hints, self._size = hints, 0
-        self._decoder, self._documents = Decoder(self._question.timezone, hints), Documents(hints)
+        self._hints, self._content = hints, _Content(self._question.timezone, hints)
         self._followers = follow(self._sources, self._context)
         self._once = [follower for uri in self._read_once for follower in follow([uri], self._context)]
 
@@ -84,6 +153,7 @@ class WatchedLog:
         reading is tried again.
         """
         before = self._blocks
+        self._growing.clear()
         failing: set[str] = set()
         needed: SourceError | None = None
         for follower in (*self._once, *self._followers):
@@ -111,15 +181,17 @@ class WatchedLog:
     @garbage_collection_paused()
     def log(self) -> EventLog:
         """Return all events so far, with their diagnostics."""
-        log = self._decoder.finish()
+        log = self._content.finish(self._growing)
         if self._blocks > self._inferred:
             self._inferred = self._blocks
-            hints = self._rules.new_hints(log, self._size)
+            hints = self._rules.new_hints(log, self._content.size)
             if hints is not None:
                 self.close()
                 self._begin(hints.about(self._job_name))
+                growing = set(self._growing)
                 self.look()
-                self._inferred, log = self._blocks, self._decoder.finish()
+                self._growing = growing
+                self._inferred, log = self._blocks, self._content.finish(self._growing)
         return replace(log, diagnostics=(*self._notices.values(), *log.diagnostics))
 
     def close(self) -> None:
@@ -132,9 +204,8 @@ class WatchedLog:
         """Decode new lines."""
         for batch in follower.look():
             self._blocks += 1
-            self._size += len(batch.data) if isinstance(batch, RawBatch) else 0
-            for parsed in self._documents.read(batch):
-                self._decoder.add(batch.source, parsed)
+            self._growing.add(batch.source)
+            self._content.add(batch)
 
     def _report(self, diagnostic: Diagnostic) -> None:
         self._notices[diagnostic.code, diagnostic.message] = diagnostic

@@ -41,6 +41,7 @@ from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.rows import DetailCollector, Interner, Origin, RowBuilder, build_table, constant, joined
 from goodput_cli.events.schema import NONE, Announcement, EventLog, EventTable, Kind, LogFormat, Metric
 from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase
+from goodput_cli.events.text.collector import DeathsAtEnd
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.when import AUTO, load_zone
@@ -84,6 +85,7 @@ class Decoder:
         default. trace: follows the passes over text."""
         self._trace = trace
         self._hints = hints or ReadingOptions()
+        self._deaths: Mapping[str, DeathsAtEnd] = {}
         self._earlier: frozenset[str] = frozenset()
         self._former: Mapping[str, str] = {}
         self._runs: Mapping[str, str] = {}
@@ -174,8 +176,9 @@ class Decoder:
             for inner in self._recogniser.by_shape(self._unwrap(group, nulls)):
                 self._decode_shape(inner)
 
-    def finish(self) -> EventLog:
-        """Return everything that was added so far as one log."""
+    def finish(self, deaths: Mapping[str, DeathsAtEnd] | None = None) -> EventLog:
+        """Return everything that was added so far as one log. deaths: by source, if it may grow but ends there."""
+        self._deaths = deaths or {}
         output, sources, entries = self._output, self.sources.values(), self._entries.values()
         columns, notes = self._rows.columns(), DiagnosticCollector()
         recorded = len(columns["time"])
@@ -233,7 +236,11 @@ class Decoder:
         from goodput_cli.events.text.text_log import TextLog
 
         output, texts = replace(self._output, notes=notes), self._output.texts
-        log = TextLog(sources, self._hints, output, self._jobs, recorded, texts.sources)
+        every = {
+            code: one.ended(self._deaths[sources[code]]) if sources[code] in self._deaths else one
+            for code, one in texts.sources.items()
+        }
+        log = TextLog(sources, self._hints, output, self._jobs, recorded, every)
         run_passes(log, self._trace)
         rows, formats = rows_of(log)
         self._earlier, self._former = log.earlier, log.former

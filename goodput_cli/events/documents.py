@@ -9,7 +9,7 @@ Tables with a header are documents, too: CSV exports, `sacct -P`. Each row is a 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,10 @@ from msgspec import structs
 from goodput_cli.events.accelerators.tables import DeviceTable
 from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.formats import collected
-from goodput_cli.events.formats.base import NOTHING, DocumentReader, ParsedPart
+from goodput_cli.events.formats.base import NOTHING, DocumentReader, ObservesDeaths, ParsedPart
 from goodput_cli.events.json_documents import NOT_JSON, JsonLinesReader, JsonObjects
 from goodput_cli.events.reading_options import ReadingOptions
+from goodput_cli.events.text.collector import DeathsAtEnd
 from goodput_cli.sources.base import Batch, RawBatch, Record
 from goodput_cli.sources.blocks import is_event_file
 from goodput_cli.sources.layouts import RUN_FILE_ENDING, is_device_table, side_log, store_file
@@ -150,6 +151,10 @@ class JsonLinesWithDeaths:
         """Return the evidence of failures in the last lines."""
         return NOTHING if self._text is None else self._text.finish()
 
+    def deaths_at_end(self) -> DeathsAtEnd:
+        """Return the evidence if the document ends here."""
+        return DeathsAtEnd((), ()) if self._text is None else self._text.deaths_at_end()
+
     def _text_reader(self) -> TextLines:
         from goodput_cli.events.text.scan import TextLines
 
@@ -256,6 +261,11 @@ class Documents:
                 del parsed  # free it: the next one is as large
             del batch
         yield from self.finish()
+
+    def deaths_at_end(self, growing: Container[str]) -> dict[str, DeathsAtEnd]:
+        """Return what open documents show if they end here, by source. growing: sources that are left out."""
+        readers = {source: one for source, one in self._readers.items() if source not in growing}
+        return {source: one.deaths_at_end() for source, one in readers.items() if isinstance(one, ObservesDeaths)}
 
     def finish(self) -> Iterator[tuple[str, ParsedPart]]:
         """Yield the ends of all open documents."""

@@ -13,7 +13,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from msgspec import Struct, structs
@@ -26,7 +26,7 @@ from goodput_cli.events.envelope import labels_in
 from goodput_cli.events.fast_json import Columns
 from goodput_cli.events.recorded_steps import RecordedStepCollector
 from goodput_cli.events.rows import DetailCollector, Interner, Measurements, Origin, RowBuilder, constant
-from goodput_cli.events.text.collector import Collector, TextPart
+from goodput_cli.events.text.collector import Collector, DeathsAtEnd, TextPart
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.events.values import DecimalColumn, epoch_column, invalid_time_reason, whole_column
 from goodput_cli.sources.base import RawBatch, Record
@@ -275,6 +275,14 @@ NOTHING = ParsedPart((), np.empty(0, dtype=np.int64))
 def without_records(part: TextPart) -> ParsedPart:
     """Return a part of a document without records, which is collected until all sources have been read."""
     return ParsedPart((), np.empty(0, dtype=np.int64), text=part)
+
+
+@runtime_checkable
+class ObservesDeaths(Protocol):
+    """Reader of a document that contains evidence of failures."""
+
+    def deaths_at_end(self) -> DeathsAtEnd:
+        """Return what the document shows if it ends here. The reader does not change."""
 
 
 class DocumentReader(Protocol):

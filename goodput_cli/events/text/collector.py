@@ -5,8 +5,8 @@ This module is light to import: every reader uses it, and few logs need it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from goodput_cli.events.signs import MOST_SIGNS, thin_out
@@ -61,8 +61,26 @@ class TextPart:
     """Location where several runs seem to print into the source."""
 
 
+@dataclass(frozen=True)
+class DeathsAtEnd:
+    """What a document shows of deaths if it ends where it is read so far."""
+
+    seen: Sequence[UntimedEvidence]
+    """Further evidence."""
+    last: Sequence[UntimedEvidence]
+    """Evidence that was returned before, and that nothing follows: it ends the document."""
+
+
 class CollectedSource(TextPart):
     """Content of one source so far."""
+
+    def ended(self, deaths: DeathsAtEnd) -> CollectedSource:
+        """Return the content if the source ends here."""
+        if not deaths.seen and not deaths.last:
+            return self
+        last = {id(one) for one in deaths.last}
+        seen = [replace(one, ends=True) if id(one) in last else one for one in self.seen]
+        return replace(self, seen=[*seen, *deaths.seen])
 
 
 class Collector:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from goodput_cli.arrays import I64, Rows
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.text.causes import CauseRows
+from goodput_cli.events.text.collector import DeathsAtEnd
 from goodput_cli.events.text.evidence_reader import Observer
 from goodput_cli.events.text.line_timestamps import Timestamp
 from goodput_cli.events.text.log_lines import ENDS, EventType, ParsedEvent
@@ -272,6 +273,11 @@ class DocumentObserver:
         self._remember(block, stamped)
         self._needles.clear()
         return fresh
+
+    def at_end(self) -> DeathsAtEnd:
+        """Return the evidence if the document ends here, without a change."""
+        found = [replace(one, before=one.before or self._last_stamp) for one in self._observer.at_end()]
+        return DeathsAtEnd(found, [watch.of for watch in self._watches if watch.undecided])
 
     def finish(self) -> list[UntimedEvidence]:
         """Return the evidence that is left at the end of the document."""

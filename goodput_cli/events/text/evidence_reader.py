@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -258,6 +259,14 @@ class Observer:
     def drop_message(self, stream: str) -> None:
         """Ignore prefixes of the hook in a stream that writes all of its lines with them."""
         self._messages.pop(stream, None)
+
+    def at_end(self) -> list[UntimedEvidence]:
+        """Return the evidence that is left if the source ends here, without a change."""
+        if not self._agents:
+            return list(self._last)
+        copy = deepcopy(self, {id(self._rows): self._rows})
+        copy.finish()
+        return copy.fresh(end=True)
 
     def finish(self) -> None:
         """Close all open blocks at the end of the source."""

@@ -22,7 +22,7 @@ from goodput_cli.events.json_documents import json_in
 from goodput_cli.events.signs import UntimedRecoveryEvent
 from goodput_cli.events.text.bar_columns import BarFinder, States
 from goodput_cli.events.text.calm_bars import CalmBars
-from goodput_cli.events.text.collector import TextPart
+from goodput_cli.events.text.collector import DeathsAtEnd, TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, LineKind, Storms, may_contain_evidence
 from goodput_cli.events.text.interleaved_runs import REMEMBERED, Interleaved, InterleavedRunDetector, LineRun, loss_in
 from goodput_cli.events.text.line_timestamps import (
@@ -296,6 +296,10 @@ class TextLines:
     def is_idle(self) -> bool:
         """Return True if no death is followed that later lines could explain."""
         return self._observer.is_idle
+
+    def deaths_at_end(self) -> DeathsAtEnd:
+        """Return the evidence if the document ends here."""
+        return self._observer.at_end()
 
     def finish(self) -> ParsedPart:
         """Return the evidence that is left at the end of the document."""
