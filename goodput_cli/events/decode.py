@@ -31,7 +31,7 @@ from goodput_cli.events.envelope import (
     numbered_writer,
     numbered_writers,
 )
-from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
+from goodput_cli.events.evidence import NO_EVIDENCE, DeathsAtEnd, EvidenceOfLog
 from goodput_cli.events.fast_json import Columns, EnvelopeColumns
 from goodput_cli.events.formats.base import Entry, Format, Output, ParsedPart, Records
 from goodput_cli.events.formats.registry import FormatDispatcher, take
@@ -41,7 +41,6 @@ from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.rows import DetailCollector, Interner, Origin, RowBuilder, build_table, constant, joined
 from goodput_cli.events.schema import NONE, Announcement, EventLog, EventTable, Kind, LogFormat, Metric
 from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase
-from goodput_cli.events.text.collector import DeathsAtEnd
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.sources.base import Record
 from goodput_cli.vocabulary.when import AUTO, load_zone

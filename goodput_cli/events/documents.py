@@ -17,12 +17,12 @@ import numpy as np
 from msgspec import structs
 
 from goodput_cli.events.accelerators.tables import DeviceTable
+from goodput_cli.events.evidence import DeathsAtEnd
 from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.formats import collected
 from goodput_cli.events.formats.base import NOTHING, DocumentReader, ObservesDeaths, ParsedPart
 from goodput_cli.events.json_documents import NOT_JSON, JsonLinesReader, JsonObjects
 from goodput_cli.events.reading_options import ReadingOptions
-from goodput_cli.events.text.collector import DeathsAtEnd
 from goodput_cli.sources.base import Batch, RawBatch, Record
 from goodput_cli.sources.blocks import is_event_file
 from goodput_cli.sources.layouts import RUN_FILE_ENDING, is_device_table, side_log, store_file

@@ -299,6 +299,16 @@ class UntimedEvidence:
     entry: int = -1
 
 
+@dataclass(frozen=True)
+class DeathsAtEnd:
+    """What a document shows of deaths if it ends where it is read so far."""
+
+    seen: Sequence[UntimedEvidence]
+    """Further evidence."""
+    last: Sequence[UntimedEvidence]
+    """Evidence that was returned before, and that nothing follows: it ends the document."""
+
+
 CHANGED_WITH_TIME = frozenset({"suspects", "ranks", "hosts", "late"})
 """Fields that have another form in `FailureEvidence`. All other fields of the same name are equal."""
 

@@ -5,7 +5,7 @@ This module is light to import: every reader uses it, and few logs need it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from goodput_cli.events.signs import MOST_SIGNS, thin_out
 if TYPE_CHECKING:
     from goodput_cli.events.cluster_attempts import ApiObject
     from goodput_cli.events.event_files import FileEvent
-    from goodput_cli.events.evidence import UntimedEvidence
+    from goodput_cli.events.evidence import DeathsAtEnd, UntimedEvidence
     from goodput_cli.events.signs import CycleFile, RecordedRecoveryEvent, UntimedRecoveryEvent
     from goodput_cli.events.text.evidence_lines import EntryObserver
     from goodput_cli.events.text.interleaved_runs import Interleaved, InterleavedRunDetector
@@ -59,16 +59,6 @@ class TextPart:
     """Loss by step in the first lines of steps, if they name no rank or node."""
     interleaved: Interleaved | None = None
     """Location where several runs seem to print into the source."""
-
-
-@dataclass(frozen=True)
-class DeathsAtEnd:
-    """What a document shows of deaths if it ends where it is read so far."""
-
-    seen: Sequence[UntimedEvidence]
-    """Further evidence."""
-    last: Sequence[UntimedEvidence]
-    """Evidence that was returned before, and that nothing follows: it ends the document."""
 
 
 class CollectedSource(TextPart):

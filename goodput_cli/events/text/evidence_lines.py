@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Rows
-from goodput_cli.events.evidence import UntimedEvidence
+from goodput_cli.events.evidence import DeathsAtEnd, UntimedEvidence
 from goodput_cli.events.text.causes import CauseRows
-from goodput_cli.events.text.collector import DeathsAtEnd
 from goodput_cli.events.text.evidence_reader import Observer
 from goodput_cli.events.text.line_timestamps import Timestamp
 from goodput_cli.events.text.log_lines import ENDS, EventType, ParsedEvent

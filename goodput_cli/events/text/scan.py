@@ -17,12 +17,13 @@ from zlib import crc32
 import numpy as np
 
 from goodput_cli.arrays import I64, distinct, merged
+from goodput_cli.events.evidence import DeathsAtEnd
 from goodput_cli.events.formats.base import ParsedPart, without_records
 from goodput_cli.events.json_documents import json_in
 from goodput_cli.events.signs import UntimedRecoveryEvent
 from goodput_cli.events.text.bar_columns import BarFinder, States
 from goodput_cli.events.text.calm_bars import CalmBars
-from goodput_cli.events.text.collector import DeathsAtEnd, TextPart
+from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, LineKind, Storms, may_contain_evidence
 from goodput_cli.events.text.interleaved_runs import REMEMBERED, Interleaved, InterleavedRunDetector, LineRun, loss_in
 from goodput_cli.events.text.line_timestamps import (
