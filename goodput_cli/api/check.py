@@ -18,10 +18,12 @@ from goodput_cli.vocabulary.secrets import without_secrets
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check import CheckReport
+    from goodput_cli.analysis.question import Question
     from goodput_cli.analysis.sheet import Sheet
     from goodput_cli.api.keywords import JobOptions
     from goodput_cli.events.mappings.draft.candidates import Draft
     from goodput_cli.events.mappings.explained import Refused, SourceLine
+    from goodput_cli.events.schema import EventLog
 
 
 @takes(JOB)
@@ -92,6 +94,7 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
     """Explain how the line `FILE:LINE` is read: its prefix, its rule, its values, what each pass made of it
     (docs/text-engine.md), and its evidence (docs/causes.md)."""
     from goodput_cli.events.mappings.explained import AROUND, explain, lines_of
+    from goodput_cli.events.text.pass_trace import LineTrace
 
     file, _, number = place.rpartition(":")
     if not file or not (number.isascii() and number.isdecimal()) or int(number) < 1:
@@ -110,12 +113,15 @@ def explain_line(place: str, mapping: Sequence[str] = ()) -> str:
     own = [one for one in before if one.source == line.source]
     behind = list(takewhile(lambda one: one.source == line.source, islice(lines, AROUND)))
     reading = _with_inferred_rules(file, reading, question.timezone)
+    trace, log = LineTrace(line.number), None
+    with suppress(GoodputError):
+        log = replace(reading, trace=trace).read([file], question.timezone)
     said: list[str] = []
     for sentence in explain(line, reading.hints.mappings, own, behind):
         said.append(without_secrets(sentence))
         if sentence.startswith("evidence: row"):
-            said.append(f"used for: {_used_for(file, line.number, mapping)}")
-    passes = _passes(file, line.number, reading, question.timezone)
+            said.append(f"used for: {_used_for(log, question, line.number)}")
+    passes = [f"after {name}: {what}" for name, what in trace.changes]
     at = next((at for at, sentence in enumerate(said) if sentence.startswith("evidence:")), len(said))
     return "".join(f"{sentence}\n" for sentence in (*said[:at], *passes, *said[at:]))
 
@@ -128,23 +134,15 @@ def _with_inferred_rules(file: str, reading: Reading, timezone: str) -> Reading:
     return reading if inferred is None else replace(reading, hints=reading.hints.with_draft(inferred[0]))
 
 
-def _passes(file: str, line: int, reading: Reading, timezone: str) -> list[str]:
-    """Return what each pass over text made of a line, a sentence each."""
-    from goodput_cli.events.text.pass_trace import LineTrace
+def _used_for(log: EventLog | None, question: Question, line: int) -> str:
+    """Return the disruption for which a line of evidence was used, and as what; otherwise why it was not used. log:
+    None if it cannot be read."""
+    from goodput_cli.analysis.account import analyze_log
 
-    trace = LineTrace(line)
+    timeline = None
     with suppress(GoodputError):
-        replace(reading, trace=trace).read([file], timezone)
-    return [f"after {name}: {what}" for name, what in trace.changes]
-
-
-def _used_for(file: str, line: int, mapping: Sequence[str]) -> str:
-    """Return the disruption for which a line of evidence was used, and as what; otherwise why it was not used."""
-    from goodput_cli.api.analyze import analyze
-
-    try:
-        timeline = analyze(file, mapping=tuple(mapping)).timeline
-    except GoodputError:
+        timeline = None if log is None else analyze_log(log, question).timeline
+    if timeline is None:
         return "nothing: this file alone is not the log of one job"
     for attempt, why in enumerate(timeline.causes.why):
         own = [one for one in why.used if line in (one.line, one.last_line, *(at for _, at in one.ranks))]

@@ -15,13 +15,12 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.schema import Kind
 from goodput_cli.events.text.line_timestamps import Timestamp, Zone
 from goodput_cli.events.text.log_lines import EventType, LogLine, ParsedEvent
-from goodput_cli.events.values import MAX_SECONDS
+from goodput_cli.events.values import MAX_NS
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 if TYPE_CHECKING:
     from goodput_cli.events.cluster_attempts import ApiObject, ClusterAttempt
 
-_LATEST_NS = MAX_SECONDS * NS_PER_SECOND
 KUBERNETES = "kubernetes"
 _SETTLED = 60 * NS_PER_SECOND
 """Maximum time for which other processes of a job may write after its first container failed."""
@@ -133,8 +132,8 @@ def _add_attempts(
     """Add the attempts that have records; return True if there are any."""
     placed = False
     for at, one in enumerate(attempts):
-        following = attempts[at + 1].begin if at + 1 < len(attempts) else _LATEST_NS
-        until = min(following, _LATEST_NS if one.end is None else one.end + NS_PER_SECOND)
+        following = attempts[at + 1].begin if at + 1 < len(attempts) else MAX_NS
+        until = min(following, MAX_NS if one.end is None else one.end + NS_PER_SECOND)
         if records.last(records.progress, one.begin, until) is None:
             continue
         placed = True

@@ -84,7 +84,6 @@ class Decoder:
         default. trace: follows the passes over text."""
         self._trace = trace
         self._hints = hints or ReadingOptions()
-        self._deaths: Mapping[str, DeathsAtEnd] = {}
         self._earlier: frozenset[str] = frozenset()
         self._former: Mapping[str, str] = {}
         self._runs: Mapping[str, str] = {}
@@ -177,7 +176,6 @@ class Decoder:
 
     def finish(self, deaths: Mapping[str, DeathsAtEnd] | None = None) -> EventLog:
         """Return everything that was added so far as one log. deaths: by source, if it may grow but ends there."""
-        self._deaths = deaths or {}
         output, sources, entries = self._output, self.sources.values(), self._entries.values()
         columns, notes = self._rows.columns(), DiagnosticCollector()
         recorded = len(columns["time"])
@@ -185,7 +183,7 @@ class Decoder:
         inside: tuple[RankSteps, ...] = ()
         observed = NO_EVIDENCE
         if output.texts:
-            of_text, metrics, inside, observed = self._text_columns(sources, columns, notes)
+            of_text, metrics, inside, observed = self._text_columns(sources, columns, notes, deaths or {})
             columns = joined(columns, of_text)
         if output.texts.objects:
             columns, observed = self._add_cluster_events(columns, observed, notes)
@@ -227,8 +225,9 @@ class Decoder:
         return EventLog(table, formats, diagnostics, output.texts.of_files, self._earlier, self._former)
 
     def _text_columns(
-        self, sources: Sequence[str], recorded: Mapping[str, NDArray[Any]], notes: DiagnosticCollector
-    ) -> tuple[dict[str, NDArray[Any]], tuple[Metric, ...], tuple[RankSteps, ...], EvidenceOfLog]:
+        self, sources: Sequence[str], recorded: Mapping[str, NDArray[Any]], notes: DiagnosticCollector,
+        deaths: Mapping[str, DeathsAtEnd],
+    ) -> tuple[dict[str, NDArray[Any]], tuple[Metric, ...], tuple[RankSteps, ...], EvidenceOfLog]:  # fmt: skip
         """Return the columns of text sources, their metrics and their observations of failures. recorded: the columns
         of all other lines."""
         from goodput_cli.events.text.passes import evidence_of, rows_of, run_passes  # imported late: few logs have text
@@ -236,7 +235,7 @@ class Decoder:
 
         output, texts = replace(self._output, notes=notes), self._output.texts
         every = {
-            code: one.ended(self._deaths[sources[code]]) if sources[code] in self._deaths else one
+            code: one.ended(deaths[sources[code]]) if sources[code] in deaths else one
             for code, one in texts.sources.items()
         }
         log = TextLog(sources, self._hints, output, self._jobs, recorded, every)

@@ -23,7 +23,7 @@ def _lines(analysis: AnalysisData) -> Iterable[str]:
 
 
 def _families(analysis: AnalysisData) -> Iterable[Family]:
-    from goodput_cli.analysis.accelerators.metrics import device_families
+    from goodput_cli.analysis.accelerators.sheet import device_families
 
     return device_families(analysis)
 

@@ -1,4 +1,4 @@
-"""Tables of accelerator activity."""
+"""Tables and metrics of accelerator activity."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 from goodput_cli.analysis.accelerators.devices import (
     DEVICE_CATEGORIES,
     DEVICES,
+    J_PER_KWH,
     Devices,
     devices_line,
     devices_of,
     samples_of,
 )
 from goodput_cli.analysis.capability import By
-from goodput_cli.analysis.sheet import Sheet
+from goodput_cli.analysis.results import AnalysisData
+from goodput_cli.analysis.sheet import Family, Labels, Sheet, family_of
 from goodput_cli.analysis.table import TableDeclaration, table_rows
-from goodput_cli.vocabulary.text import period
+from goodput_cli.vocabulary.text import exact, period, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,3 +75,20 @@ def _notes(found: Devices) -> Iterator[str]:
     yield "device samples do not change goodput or any category"
     if found.about:
         yield "samples were averaged to save memory, so shares and the 10th percentile are approximate"
+
+
+def device_families(analysis: AnalysisData) -> Iterator[Family]:
+    """Yield the metrics of accelerators, if the log has samples of them."""
+    devices = analysis.part(devices_of)
+    if devices is None:
+        return
+    busy = None if devices.busy_percent is None else exact(devices.busy_percent / 100)
+    yield family_of("goodput_accelerators_seen", "Accelerators with samples in the window.", str(devices.seen))
+    yield family_of("goodput_accelerator_busy_ratio", "Busy share of accelerators in training, 0 to 1.", busy)
+    idle = None if devices.idle_ns is None else seconds_text(devices.idle_ns)
+    yield family_of("goodput_accelerator_idle_seconds", "Mean training time with accelerators below 20 %.", idle)
+    energy: list[tuple[Labels, str]] = []
+    if devices.kwh is not None and devices.lost_kwh is not None:
+        parts = (("training", devices.kwh - devices.lost_kwh), ("lost", devices.lost_kwh))
+        energy = [({"part": part}, exact(round(J_PER_KWH * kwh))) for part, kwh in parts]
+    yield Family("goodput_energy_joules", "Energy of accelerators with samples in the window.", energy)

@@ -26,7 +26,7 @@ def _lines(analysis: AnalysisData) -> Iterator[str]:
 
 
 def _families(analysis: AnalysisData) -> Iterable[Family]:
-    from goodput_cli.analysis.step_breakdown.metrics import breakdown_families
+    from goodput_cli.analysis.step_breakdown.sheet import breakdown_families
 
     return breakdown_families(analysis)
 

@@ -1,4 +1,4 @@
-"""The step breakdown, as tables and sentences for people, and as a part of a JSON answer."""
+"""The step breakdown, as tables, sentences and metrics, and as a part of a JSON answer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from goodput_cli.analysis.capability import By
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.kept_work.eta import Eta, eta_of
 from goodput_cli.analysis.kept_work.work import KeptWork, work_of
-from goodput_cli.analysis.sheet import Column, Sheet
+from goodput_cli.analysis.results import AnalysisData
+from goodput_cli.analysis.sheet import Column, Family, Labels, Sheet
 from goodput_cli.analysis.step_breakdown.breakdown import (
     HOSTS,
     LEAST_PERCENT,
@@ -33,7 +34,7 @@ from goodput_cli.analysis.step_breakdown.breakdown import (
     waited,
 )
 from goodput_cli.analysis.table import table_rows
-from goodput_cli.vocabulary.text import duration, percent, plural
+from goodput_cli.vocabulary.text import duration, percent, plural, safe, seconds_text
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData
@@ -207,3 +208,28 @@ def inside_answer(analysis: AnalysisData) -> InsideAnswer | None:
         program=one.program, steps=one.steps, net_step_ns=one.net_step_ns, ranks_logged=one.ranks_logged,
         phases=one.phases, ranks=one.ranks, hosts=one.hosts, programs=analysis.part(inside_of), work=work, eta=eta,
     )  # fmt: skip
+
+
+def breakdown_families(analysis: AnalysisData) -> Iterator[Family]:
+    """Yield the step breakdown of the program with the most step time."""
+    inside = next(iter(analysis.part(inside_of)), None)
+    phases = [] if inside is None else [*_phases(inside)]
+    yield Family("goodput_step_phase_seconds", "Time inside kept steps by phase.", phases)
+    slow = () if inside is None else slow_ranks(inside)
+    ranks: list[tuple[Labels, str]] = [
+        ({"rank": str(row.rank), "host": safe(row.host or "")}, seconds_text(row.cost_ns or 0)) for row in slow
+    ]
+    yield Family("goodput_slow_rank_seconds", "Time that all other ranks waited for the slowest rank.", ranks)
+
+
+def _phases(inside: StepBreakdown) -> Iterator[tuple[Labels, str]]:
+    """Yield each phase once: the phases inside another one replace it."""
+    whole = {row.phase for row in inside.phases if row.logged is None}
+    sums: dict[tuple[str, str], int] = {}
+    for row in inside.phases:
+        if row.logged is None or row.phase not in whole:
+            for statistic, ns in (("slowest", row.slowest_ns), ("mean", row.mean_ns), ("median", row.median_ns)):
+                if ns is not None:
+                    key = safe(row.phase), statistic
+                    sums[key] = sums.get(key, 0) + ns
+    yield from (({"phase": phase, "statistic": one}, seconds_text(ns)) for (phase, one), ns in sums.items())

@@ -149,8 +149,8 @@ def with_activity(events: Sequence[LogLine], of: SourceText) -> list[LogLine]:
     by_stream: defaultdict[str, list[LogLine]] = defaultdict(list)
     for log_line in events:
         by_stream[log_line.stream].append(log_line)
-    told = [log_line for stream in alive if whole or stream in steps for log_line in alive[stream]]
-    early = _starting(events, told) if whole else set()
+    shown = [log_line for stream in alive if whole or stream in steps for log_line in alive[stream]]
+    early = _starting(events, shown) if whole else set()
     for stream, log_lines in alive.items():
         if stream in by_stream and (whole is None or len(by_stream) > 1):
             early |= _starting(by_stream[stream], log_lines)
@@ -165,7 +165,7 @@ def with_activity(events: Sequence[LogLine], of: SourceText) -> list[LogLine]:
                 log_line.time,
                 log_line.time,
             )
-            for log_line in told
+            for log_line in shown
             if id(log_line) not in early
         ),
     ]

@@ -232,8 +232,8 @@ def _lengths(
                 continue
             last = before.get(event.format)
             before[event.format] = event.step if log_line.inner is None else log_line.inner.last
-            told_before, latest = latest, (event.format, event.step)
-            if told_before[1] == event.step and told_before[0] != event.format:
+            last_shown, latest = latest, (event.format, event.step)
+            if last_shown[1] == event.step and last_shown[0] != event.format:
                 continue  # Two programs print the same step in different formats.
             if event.took is not None:
                 lengths[at] = _Length(event.took)

@@ -8,12 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.formats.base import RUNS
 from goodput_cli.events.inside import RankSteps, within_memory
-from goodput_cli.events.tensorboard import may_lose_tails, one_start_each
+from goodput_cli.events.tensorboard import folder_of, may_lose_tails, one_start_each
 from goodput_cli.events.text.activity import end_with_time, first_begin, without_preludes
 from goodput_cli.events.text.allocation_signs import signs_of_allocations
 from goodput_cli.events.text.collector import CollectedSource
@@ -112,8 +111,6 @@ def report_sources(log: TextLog) -> None:
 
 def _report_source(log: TextLog, code: int, events: Sequence[LogLine]) -> None:
     source, notes = log.texts[code], log.output.notes
-    from goodput_cli.events.tensorboard import folder_of
-
     note_source(code, source, log.times[code], log.output, log.zones.get(folder_of(log.names[code])))
     if log.views.get(code, "") is None:
         return
@@ -134,7 +131,7 @@ def split_allocations(log: TextLog) -> None:
     for code, events in log.events.items():
         log.run_lines += [(code, one) for one in events if event_of(one).format == RUN_LINES]
         events = [one for one in events if event_of(one).format != RUN_LINES]
-        log.beside[code] = [one for one in events if event_of(one).type is EventType.PHASE]
+        log.phase_lines[code] = [one for one in events if event_of(one).type is EventType.PHASE]
         events = [one for one in events if event_of(one).type is not EventType.PHASE]
         log.parts += [(code, part) for part in allocations(events) if part]
 
@@ -148,9 +145,11 @@ def find_tracked_runs(log: TextLog) -> None:
 
     runs = runs_of(tracked, log.names, log.hints.job_name, log.hints.exact_run_name, log.output)
     log.run_names |= {run.job: run.name for run in runs if run.name}
+    seen: defaultdict[int, list[UntimedEvidence]] = defaultdict(list)
     for run in runs:
         for code, one in run.seen:
-            log.every[code].seen.append(replace(one, job=run.job))
+            seen[code].append(replace(one, job=run.job))
+    log.every |= {code: replace(log.every[code], seen=[*log.every[code].seen, *more]) for code, more in seen.items()}
     log.tracked = without_recorded(runs, log.recorded, log.jobs.values(), log.output.notes) if runs else []
 
 
@@ -159,8 +158,7 @@ def name_parts(log: TextLog) -> None:
     hints, notes, names = log.hints, log.output.notes, log.names
     tracked = {run.job for run in log.tracked}
     asked = replace(hints, job_name=None) if hints.job_name in tracked else hints
-    others = {log.jobs.values()[code] for code in np.unique(log.recorded["job"]).tolist()}
-    found = _named(log.parts, log.texts, names, asked, others | tracked)
+    found = _named(log.parts, log.texts, names, asked, log.recorded_jobs | tracked)
     of_log = recorded_steps(log.recorded, log.jobs.values()) if log.parts else {}
     joined = one_job_each(log.parts, found.jobs, log.views, names, of_log, notes)
     found = replace(found, jobs=joined, assumed=tuple(name for name in found.assumed if name in joined))
@@ -210,13 +208,13 @@ def measure(log: TextLog) -> None:
 
 def _measure_job(log: TextLog, job: str, parts: Sequence[Part]) -> None:
     names, notes = log.names, log.output.notes
-    beside = {code: log.beside.get(code, []) for code, _ in parts}
+    phases = {code: log.phase_lines.get(code, []) for code, _ in parts}
     every = [log_line for _, part in parts for log_line in part]
-    log.metrics += metrics_of(job, [*every, *(log_line for lines in beside.values() for log_line in lines)])
+    log.metrics += metrics_of(job, [*every, *(log_line for lines in phases.values() for log_line in lines)])
     found: list[RankSteps] = []
-    for code, lines in (*parts, *beside.items()):
+    for code, lines in (*parts, *phases.items()):
         found += inside_of(job, lines, names[code], partial(_note_phase, notes, code))
-    traced = [(code, process) for code in beside for process in log.every[code].processes.values()]
+    traced = [(code, process) for code in phases for process in log.every[code].processes.values()]
     for code, process in traced:
         for line in process.too_long:
             _note_phase(notes, code, line, "a span is longer than its step; ignored")
@@ -286,8 +284,7 @@ def find_unread_steps(log: TextLog) -> None:
     by_job = log.by_job()
     log.several_runs = {} if log.hints.job_name is not None else _several_runs(log.every, by_job, log.names)
     log.unread = _unread_steps(log.every, by_job, log.names)
-    others = {log.jobs.values()[code] for code in np.unique(log.recorded["job"]).tolist()}
-    log.job_of_source = _jobs_of_sources(log.every, by_job, log.names, {*by_job, *others})
+    log.job_of_source = _jobs_of_sources(log.every, by_job, log.names, {*by_job, *log.recorded_jobs})
 
 
 def _several_runs(

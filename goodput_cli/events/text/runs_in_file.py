@@ -97,10 +97,10 @@ def ends_of_runs(log_lines: Sequence[LogLine], died: Callable[[int, int], bool])
     one. Ends that a line states are not repeated. log_lines: events of one source. died: returns True if a process died
     between two lines.
     """
-    runs = [run for run in _runs(sorted(log_lines, key=lambda one: one.line)) if run.last is not None]
-    lives = [not died(run.last_line, following.rows[0].line) for run, following in pairwise(runs)]
-    complete = _complete_runs(runs, lives)
-    for at, alive in enumerate(lives):
+    runs = _runs(log_lines)
+    survived = [not died(run.last_line, following.rows[0].line) for run, following in pairwise(runs)]
+    complete = _complete_runs(runs, survived)
+    for at, alive in enumerate(survived):
         run, rows = runs[at], runs[at].rows_at_end
         following = next((one for one in runs[at + 1 :] if one.has_total), runs[-1])
         is_ended = alive and any(complete)
@@ -108,8 +108,13 @@ def ends_of_runs(log_lines: Sequence[LogLine], died: Callable[[int, int], bool])
             continue
         what = EventType.FINISHED if complete[at] else EventType.STOPPED
         last = _line_before_silence(rows, runs[at + 1].first_record)
-        event = ParsedEvent(event_of(rows[0]).format, what, name=OTHER_RUN, detail=OWN_END)
-        yield LogLine(last.line, rows[0].stream, last.stamp, event, last.end, last.end, last.entry)
+        yield _end_at(last, what, rows[0])
+
+
+def _end_at(last: LogLine, what: EventType, record: LogLine) -> LogLine:
+    """Return the end of a run at a line. record: its last record."""
+    event = ParsedEvent(event_of(record).format, what, name=OTHER_RUN, detail=OWN_END)
+    return LogLine(last.line, record.stream, last.stamp, event, last.end, last.end, last.entry)
 
 
 def without_later_programs(
@@ -117,10 +122,8 @@ def without_later_programs(
 ) -> tuple[list[LogLine], list[LogLine]]:
     """Return the events of one source without those of programs that start after its last run was complete and do no
     step, such as evaluations of the result, and the end of that run. Both are unchanged if none does."""
-    ordered = sorted(log_lines, key=lambda one: one.line)
-    runs = [run for run in _runs(ordered) if run.last is not None]
-    lives = [True] * len(runs)
-    if not runs or not _complete_runs(runs, lives)[-1]:
+    runs = _runs(log_lines)
+    if not runs or not _complete_runs(runs, [True] * len(runs))[-1]:
         return list(log_lines), []
     rows = runs[-1].rows_at_end
     starts = (one for one in rows if event_of(one).type is EventType.START and one.line > runs[-1].last_line)
@@ -128,33 +131,29 @@ def without_later_programs(
     before = [one for one in rows if start is not None and one.line < start.line]
     if start is None or died(runs[-1].last_line, start.line):
         return list(log_lines), []
-    kept = [one for one in ordered if one.line < start.line]
+    kept = [one for one in _in_order(log_lines) if one.line < start.line]
     if any(event_of(one).type in ENDS for one in before):
         return kept, []
-    event = ParsedEvent(event_of(rows[0]).format, EventType.FINISHED, name=OTHER_RUN, detail=OWN_END)
-    last = before[-1]
-    end = LogLine(last.line, rows[0].stream, last.stamp, event, last.end, last.end, last.entry)
-    return kept, [end]
+    return kept, [_end_at(before[-1], EventType.FINISHED, rows[0])]
 
 
-def _complete_runs(runs: Sequence[_Run], lives: Sequence[bool]) -> list[bool]:
+def _complete_runs(runs: Sequence[_Run], survived: Sequence[bool]) -> list[bool]:
     """Return True for each run that came to its total, or without a total exited at the last step of the longest run,
-    as another run did. lives: False for each run that a death ended, without the last run."""
+    as another run did. survived: False for each run that a death ended; the last run can be left out."""
     exited = [run.last_step for run in runs if run.has_exit and not run.has_total]
     longest = max((run.last_step for run in runs), default=0)
     shared = longest if exited.count(longest) > 1 else None
     return [
         alive and (run.is_complete or (run.has_exit and not run.has_total and run.last_step == shared))
-        for run, alive in zip(runs, lives, strict=False)
+        for run, alive in zip(runs, survived, strict=False)
     ]
 
 
 def _runs(log_lines: Sequence[LogLine]) -> Sequence[_Run]:
-    """Return the lines of each run that begins at the first step again, or resumes at step 0. log_lines: in order of
-    lines."""
+    """Return the lines of each run with a step, which begins at the first step again or resumes at step 0."""
     writer = _main_writer(log_lines)
     runs, loads, started = [_Run()], set[bool](), list[LogLine]()  # loads: True for one of a step above 0.
-    for log_line in log_lines:
+    for log_line in _in_order(log_lines):
         one, run = event_of(log_line), runs[-1]
         loads |= {one.step != 0} if one.type in _LOADS else set()
         if (one.format, log_line.stream) == writer and one.type is EventType.STEP and one.step is not None:
@@ -168,7 +167,11 @@ def _runs(log_lines: Sequence[LogLine]) -> Sequence[_Run]:
         else:
             run.add(log_line)
     _move(started, runs[-1])
-    return runs
+    return [run for run in runs if run.last is not None]
+
+
+def _in_order(log_lines: Sequence[LogLine]) -> list[LogLine]:
+    return sorted(log_lines, key=lambda one: one.line)
 
 
 def _move(rows: list[LogLine], run: _Run) -> None:

@@ -21,10 +21,8 @@ from goodput_cli.events.signs import (
 from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.line_timestamps import Timestamp
 from goodput_cli.events.text.log_lines import LogLine, ParsedEvent
-from goodput_cli.events.values import MAX_SECONDS
-from goodput_cli.vocabulary.when import NS_PER_SECOND
+from goodput_cli.events.values import MAX_NS
 
-_LATEST_NS = MAX_SECONDS * NS_PER_SECOND
 _WATCHDOG = "watchdog"
 _DETECTORS = frozenset({_WATCHDOG, "watchdog exception", "heartbeat monitor", "no heartbeat of a rank"})
 """Rows of processes that waited for others until a timeout."""
@@ -66,7 +64,7 @@ def _where(one: UntimedRecoveryEvent, name: str, entries: Sequence[Identity]) ->
 
 def is_possible(ns: int) -> bool:
     """Return True if a time (ns) is plausible for a log."""
-    return 0 < ns < _LATEST_NS
+    return 0 < ns < MAX_NS
 
 
 def signs_of_evidence(rows: Iterable[FailureEvidence], job_of: Callable[[FailureEvidence], str]) -> list[RecoveryEvent]:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from goodput_cli.events.formats.base import Output
 from goodput_cli.events.inside import RankSteps
 from goodput_cli.events.rows import Interner
@@ -54,7 +56,7 @@ class TextLog:
     """Correction or warning for the times of a scheduler's rows."""
     views: dict[int, str | None] = field(default_factory=dict)
     """Folder of the event files that give a text without a clock its times; None if they disagree."""
-    beside: dict[int, list[LogLine]] = field(default_factory=dict)
+    phase_lines: dict[int, list[LogLine]] = field(default_factory=dict)
     """Lines about phases inside steps, which are not events."""
     run_lines: list[tuple[int, LogLine]] = field(default_factory=list)
     """Lines of ML Diagnostics runs without a run name."""
@@ -87,6 +89,11 @@ class TextLog:
     """See `EvidenceOfLog.unread_steps`."""
     several_runs: dict[str, str] = field(default_factory=dict)
     """See `EvidenceOfLog.several_runs`."""
+
+    @property
+    def recorded_jobs(self) -> set[str]:
+        """Return the jobs of events that are not from text."""
+        return {self.jobs.values()[code] for code in np.unique(self.recorded["job"]).tolist()}
 
     def by_job(self) -> dict[str, list[Part]]:
         """Return the parts of each job."""

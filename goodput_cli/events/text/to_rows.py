@@ -22,8 +22,7 @@ from goodput_cli.events.schema import (
 )
 from goodput_cli.events.text.log_lines import MAX_STEP, EventType, LogLine, Stretch, event_of, save_detail
 from goodput_cli.events.text.programs import launcher, megatron
-from goodput_cli.events.values import MAX_SECONDS
-from goodput_cli.vocabulary.when import NS_PER_SECOND
+from goodput_cli.events.values import MAX_NS
 
 _BEGUN, _BLOCKING_DONE = save_detail(SaveState.BEGUN), save_detail(SaveState.BLOCKING_DONE)
 _KINDS: dict[EventType, Kind] = {
@@ -54,7 +53,6 @@ _PHASES = frozenset(
     {EventType.EVAL, EventType.CUSTOM, EventType.INIT, EventType.PREP, EventType.DATA, EventType.REINIT}
 )
 """Kinds with a begin and an end; a point is only activity."""
-_LATEST_NS = MAX_SECONDS * NS_PER_SECOND
 _DIGITS = 10
 """Of a rank, a 32-bit number."""
 _LABELS = {EventType.EVAL: EVAL_LABEL}
@@ -133,7 +131,7 @@ def _is_possible(log_line: LogLine) -> bool:
     """Return True if the times and the step of a log line fit into the table."""
     one = event_of(log_line)
     took = one.took or 0
-    inside = took <= log_line.time and max(log_line.time, log_line.end) + took < _LATEST_NS
+    inside = took <= log_line.time and max(log_line.time, log_line.end) + took < MAX_NS
     return inside and (one.step is None or one.step <= MAX_STEP)
 
 

@@ -32,7 +32,7 @@ from goodput_cli.events.text.observed_line import Line
 from goodput_cli.events.trackers.inside import logged_of
 from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedTime, ProcessOfRun, Row, TrackedRun
 from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, ITEM, OUTPUT, RUN, Frames, parse
-from goodput_cli.events.values import MAX_SECONDS, round_to_us
+from goodput_cli.events.values import MAX_NS, MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.sources.layouts import RunFolder, is_output, wandb_folder
 from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_SECOND
@@ -229,7 +229,7 @@ def whole_of(value: Any) -> int | None:
 
 
 def _is_time(ns: Any) -> bool:
-    return isinstance(ns, int) and 0 < ns < MAX_SECONDS * NS_PER_SECOND
+    return isinstance(ns, int) and 0 < ns < MAX_NS
 
 
 class SideLogReader:
