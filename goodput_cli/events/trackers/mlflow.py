@@ -22,8 +22,7 @@ from goodput_cli.events.continued_runs import RunExtent, find_continued_runs
 from goodput_cli.events.formats.base import MLFLOW, Output, ParsedPart, Records, without_records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType
-from goodput_cli.events.trackers.inside import is_inside, logged_of
-from goodput_cli.events.trackers.runs import LoggedTime, ProcessOfRun, Row, TrackedRun
+from goodput_cli.events.trackers.runs import LoggedTime, ProcessOfRun, Row, TrackedRun, is_inside, logged_of
 from goodput_cli.events.trackers.wandb import EARLIEST, whole_of
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.events.values import number as number_of

@@ -29,8 +29,7 @@ from goodput_cli.events.text.line_timestamps import Timestamp, Zone, read_or_non
 from goodput_cli.events.text.lines import LONGEST, LineRules
 from goodput_cli.events.text.log_lines import EventType, LogLine, timed
 from goodput_cli.events.text.observed_line import Line
-from goodput_cli.events.trackers.inside import logged_of
-from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedTime, ProcessOfRun, Row, TrackedRun
+from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedTime, ProcessOfRun, Row, TrackedRun, logged_of
 from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, ITEM, OUTPUT, RUN, Frames, parse
 from goodput_cli.events.values import MAX_NS, MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
