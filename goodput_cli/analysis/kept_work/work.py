@@ -16,6 +16,7 @@ from goodput_cli.analysis.json_fields import Amount, Json, written
 from goodput_cli.analysis.kept_work.options import PEAK_TFLOPS, TERA
 from goodput_cli.analysis.kept_work.records import KeptSteps, Rows, WorkRecords, mean_over
 from goodput_cli.arrays import F64, I64
+from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.schema import ACCELERATORS, NO_STEP, SAMPLES
 from goodput_cli.vocabulary.text import exact, percent
 
@@ -225,7 +226,7 @@ def _answer(
 ) -> KeptWork:  # fmt: skip
     kept, seconds, price = records.kept, analysis.window.counted_ns / 1e9, analysis.price
     inside = 0.0 if tokens is None else _sum(kept.inside, tokens.each)
-    energy = _energy(analysis) if analysis.table.devices and tokens is not None else None
+    energy = _energy(analysis) if DEVICE_SAMPLES.of(analysis.table) and tokens is not None else None
     money = None if price is None else price.money(analysis.window.counted_ns)
     all_flops = None if flops is None or flops.relative else _of_all(flops, held)
     of_tokens = None if tokens is None else _plausible_or_none(_sum(kept.counted, tokens.each))
