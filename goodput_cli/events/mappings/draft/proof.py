@@ -48,6 +48,7 @@ else, for example a mean since the start."""
 _HALF = 0.5
 _OF_BARS = re.compile(r"\d(?:it/s|s/it)|\?it/s")
 """Rates of progress bars."""
+_OF_MODELS = re.compile(r"\bsav(?:e|es|ed|ing)\b.*\b(?:checkpoints?|ckpts?|models?|weights|states?)\b")
 UNEXPLAINED = 0.05
 """Share of the window: less time beyond usual steps needs no warning."""
 
@@ -249,11 +250,16 @@ def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
         said = f"{_like(guess, steps)} count data, not steps of training"
         return Contradiction("S6", said, guess.group.first.where)
     is_bar = _OF_BARS.search(guess.group.first.text) is not None
-    if of_how_many and (not is_bar or any(OF_LEARNING.search(group.about) for group in log.groups)):
+    if of_how_many and (not is_bar or any(_shows_training(group.about) for group in log.groups)):
         return None
     what = "no key and no value" if log.records else f"nothing in {_like(guess, steps)}"
     said = f"{what} refers to training: `{guess.name}` increases from record to record, but may count anything"
     return Contradiction("S6", said, guess.group.first.where)
+
+
+def _shows_training(about: str) -> bool:
+    """Return True for a line of a program that trains: training alone has such words, or saves a model."""
+    return OF_LEARNING.search(about) is not None or _OF_MODELS.search(about) is not None
 
 
 def _words(groups: Iterable[Group]) -> str:
