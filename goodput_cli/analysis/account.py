@@ -92,7 +92,7 @@ def pick_job(log: EventLog, name: str | None) -> tuple[EventTable, str, tuple[Lo
 
 def _only_source(log: EventLog) -> str:
     """Return the source as a shell argument; empty if there are several."""
-    return shlex.quote(log.table.sources[0]) if len(log.table.sources) == 1 else ""
+    return shlex.quote(log.table.files[0]) if len(log.table.files) == 1 else ""
 
 
 def format_names(log: EventLog, code: int) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ from goodput_cli.diagnostics.diagnostic import (
 from goodput_cli.events.evidence import FailureEvidence, quoted
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.causes import CAUSES, PEER_LOST, ROLES
+from goodput_cli.vocabulary.locations import file_line
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.text import plural
 
@@ -354,7 +355,7 @@ def mapping_sheet(name: str, rows: Sequence[RuleMatches], refused: Sequence[str]
 def refused_notes(refused: Sequence[Refused]) -> list[str]:
     """Return the first refused lines, one sentence each."""
     notes = [
-        f"{one.line.source}:{one.line.number} refused: {without_secrets(one.reason)}"
+        f"{file_line(one.line.source, one.line.number)} refused: {without_secrets(one.reason)}"
         for one in refused[:_MOST_EXAMPLES]
     ]
     more = len(refused) - len(notes)
@@ -368,6 +369,6 @@ def unread_sheet(shapes: Counter[str], examples: Mapping[str, SourceLine]) -> Sh
     columns = (
         Column("lines that no rule reads", "text", values=each(lambda row: quoted(row[2].text))),
         Column("count", "count", values=each(lambda row: row[1])),
-        Column("first at", "text", values=each(lambda row: f"{row[2].source}:{row[2].number}")),
+        Column("first at", "text", values=each(lambda row: file_line(row[2].source, row[2].number))),
     )
     return Sheet(title="Other lines", columns=columns, rows=table_rows(columns, len(rows), lambda: [rows]))

@@ -73,7 +73,7 @@ _MOST = 40
 
 def processes_of(timeline: Timeline) -> Iterator[ProcessRow]:
     """Yield one row per attempt and source, ordered by attempt, the source that began it first."""
-    table, attempts = timeline.table, timeline.attempts
+    table, attempts = timeline.table.by_file(), timeline.attempts
     rows = np.flatnonzero(attempts.of_row >= 0)
     owner, source = attempts.of_row[rows], np.asarray(table.source)[rows]
     order = np.lexsort((rows, source, owner))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 from goodput_cli.api.options import JOB, Reading, Source, command_line_of, split, takes
 from goodput_cli.errors import GoodputError, UsageError
+from goodput_cli.vocabulary.locations import place_of
 from goodput_cli.vocabulary.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -74,7 +75,12 @@ class MappingReport:
         """Return the refused lines as rows of `REJECTS`."""
         rows = self.refused
         return [
-            (one.line.source, one.line.number, one.rule, one.field, *map(without_secrets, (one.reason, one.line.text)))
+            (
+                *place_of(one.line.source, one.line.number),
+                one.rule,
+                one.field,
+                *map(without_secrets, (one.reason, one.line.text)),
+            )
             for one in rows
         ]
 

@@ -181,14 +181,15 @@ class _SideReader:
                 del read[key]  # free memory: logs may be large
 
     def _read(self, planned: PlannedSide) -> Summary | EventLog:
+        from goodput_cli.events.joined_logs import read_sources
         from goodput_cli.events.read import decode_batches
-        from goodput_cli.sources.base import ReadContext, source_for
+        from goodput_cli.sources.base import ReadContext
         from goodput_cli.sources.blocks import single_answer
 
         diagnostics: list[Diagnostic] = []
         how = replace(self._reading, job_name=planned.job_name)
         context = ReadContext(diagnostics.append, how.stdin, how.progress, wanted=how.wanted, notice=how.notice)
-        answer, batches = single_answer(source_for(planned.source).read(planned.source, context))
+        answer, batches = single_answer(read_sources([planned.source], context, how.hints))
         if answer is not None:
             from goodput_cli.analysis.compare.saved_analysis import summary_of_saved  # imports msgspec
 

@@ -31,6 +31,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import NeedsMapping, NotEnoughData, SourceError
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents, is_known_table_or_text
+from goodput_cli.events.joined_logs import documents_of
 from goodput_cli.events.schema import EventLog
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext
 from goodput_cli.sources.follow import Follower, follow
@@ -132,6 +133,7 @@ class WatchedLog:
         self._context = ReadContext(
             self._report, wanted=reading.wanted, notice=reading.notice,
             is_log=lambda head: is_known_table_or_text(head, self._hints),
+            parts_of=lambda files: documents_of(files, self._context, self._hints),
         )  # fmt: skip
         self._begin(self._hints)
         self._failing: set[str] = set()  # reported already

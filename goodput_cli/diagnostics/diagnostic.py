@@ -12,6 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Literal, Protocol, TypeVar, get_args
 
+from goodput_cli.vocabulary.locations import file_line
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.toml_rows import TomlRows
 
@@ -226,7 +227,7 @@ class DiagnosticCollector:
         diagnostics = []
         for (code, message), same in sorted(self._collected.items(), key=itemgetter(0)):
             places = [
-                entries[entry][2] if line <= 0 and entry >= 0 else f"{sources[source]}:{line}"
+                entries[entry][2] if line <= 0 and entry >= 0 else file_line(sources[source], line)
                 for source, line, entry in _first(same.places, _limit(code))
             ]
             diagnostics.append(Diagnostic.of(code, message, same.count, tuple(places)))

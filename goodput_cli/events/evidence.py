@@ -17,6 +17,7 @@ from typing import Literal
 from goodput_cli.events.signs import Cycle, RecoveryEvent
 from goodput_cli.events.text.line_timestamps import Timestamp
 from goodput_cli.vocabulary.causes import CANCELLED, Role, group_of
+from goodput_cli.vocabulary.locations import file_line
 from goodput_cli.vocabulary.secrets import without_secrets
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
@@ -109,7 +110,7 @@ class FailureEvidence:
     @property
     def where(self) -> str:
         """Return `file:line`."""
-        return f"{self.source}:{self.line}" if self.line > 0 else self.source
+        return file_line(self.source, self.line) if self.line > 0 else self.source
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,10 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import UsageError
 from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents, is_known_table_or_text
+from goodput_cli.events.joined_logs import read_sources
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.schema import EventLog, Kind
-from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, SourceFilter, source_for
+from goodput_cli.sources.base import Batch, Progress, RawBatch, ReadContext, SourceFilter
 from goodput_cli.vocabulary.when import AUTO, load_zone
 
 if TYPE_CHECKING:
@@ -122,9 +123,9 @@ def read_events(
         is_log=is_log(hints),
         gives_steps=gives_steps(hints),
     )
-    batches = [iter([uri]) if isinstance(uri, RawBatch) else source_for(uri).read(uri, context) for uri in uris]
-    context.begin(len(batches))
-    return decode_batches(batches, timezone, context, notices, hints, trace)
+    batches = read_sources(uris, context, hints)
+    context.begin(len(uris))
+    return decode_batches([batches], timezone, context, notices, hints, trace)
 
 
 def is_log(hints: ReadingOptions | None) -> Callable[[bytes], bool]:

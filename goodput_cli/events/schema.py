@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import ColumnCode
+from goodput_cli.events.accelerators.samples import DeviceSamples
 from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.inside import RankSteps
+from goodput_cli.vocabulary.locations import JoinedName, file_line, files_of
 
 if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic
@@ -249,9 +251,8 @@ class EventTable:
     """Metrics that programs logged next to the events, of all jobs of the log. They do not affect the ledger."""
     inside: tuple[RankSteps, ...] = ()
     """Time of phases inside steps, by rank, of all jobs of the log. They do not affect the ledger."""
-    tables: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """Tables of capabilities by name: rows of all jobs of the log, each with its job (`InputTable.of`). They do not
-    affect the ledger."""
+    devices: tuple[DeviceSamples, ...] = ()
+    """Samples of accelerators, of all jobs of the log. They do not affect the ledger."""
     announced: tuple[Announcement, ...] = ()
     """Processes that announced themselves, of all jobs of the log, except those of ranks above 0."""
     bad_losses: tuple[tuple[str, NDArray[np.int64]], ...] = ()
@@ -287,18 +288,45 @@ class EventTable:
                 columns[name] = columns[name].astype(narrow, copy=False)
         return replace(self, **columns)
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Return the files of the sources: one each, or the parts of a log."""
+        return files_of(self.sources)
+
+    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the file of each row, as an index into `files`, and the line in that file."""
+        begins = np.cumsum([0, *(len(files_of((one,))) for one in self.sources)], dtype=np.int64)
+        file, line = begins[self.source], self.line.astype(np.int64)
+        for code, name in enumerate(self.sources):
+            if not isinstance(name, JoinedName) or not name.parts:
+                continue
+            rows = np.flatnonzero(self.source == code)
+            index = {one: at for at, one in enumerate(name.files)}
+            first, own, at = np.array([(one.first, one.line, index[one.file]) for one in name.parts], dtype=np.int64).T
+            part = np.maximum(np.searchsorted(first, line[rows], side="right") - 1, 0)
+            file[rows] += at[part]
+            line[rows] += np.where(line[rows] > 0, own[part] - first[part], 0)
+        return file, line
+
+    def by_file(self) -> EventTable:
+        """Return the same events with a source per file, for a copy that stores only names."""
+        if not any(isinstance(one, JoinedName) for one in self.sources):
+            return self
+        file, line = self.places()
+        return replace(self, source=file.astype(np.int32), line=line, sources=self.files)
+
     def where(self, row: int) -> str:
         """Return the evidence for a row: `file:line`, or the insertId of an entry without a line."""
         if self.line[row] <= 0 and self.entry[row] >= 0:
             return str(self.entries[self.entry[row]][2])
-        return f"{self.sources[self.source[row]]}:{self.line[row]}"
+        return file_line(self.sources[self.source[row]], int(self.line[row]))
 
     def locations(self, rows: NDArray[np.signedinteger[Any]]) -> Iterator[str | None]:
         """Yield `where` of each row, None for negative rows."""
         some = np.maximum(rows, 0)
         columns = (rows, self.source[some], self.line[some], self.entry[some])
         return (
-            None if row < 0 else self.entries[entry][2] if line <= 0 <= entry else f"{self.sources[source]}:{line}"
+            None if row < 0 else self.entries[entry][2] if line <= 0 <= entry else file_line(self.sources[source], line)
             for row, source, line, entry in zip(*(column.tolist() for column in columns), strict=True)
         )
 

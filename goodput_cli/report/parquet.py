@@ -143,8 +143,9 @@ def events(analysis: Analysis, page: Page) -> bytes:  # noqa: ARG001 - a rendere
 
 def _of_events(analysis: Analysis) -> Iterator[Sequence[pa.Array]]:
     table = analysis.table
-    job, sources, labels = _texts_of([analysis.job.name]), _texts_of(table.sources), _texts_of(table.labels)
+    job, sources, labels = _texts_of([analysis.job.name]), _texts_of(table.files), _texts_of(table.labels)
     kinds, edges = (_texts_of([one.name.lower() for one in names]) for names in (Kind, Edge))
+    file, line = table.places()
     places = locations_of(table)
     for part in _chunks(len(table)):
         rows = np.arange(part.start, part.stop)
@@ -158,8 +159,8 @@ def _of_events(analysis: Analysis) -> Iterator[Sequence[pa.Array]]:
             _whole(some.step, some.step != NO_STEP),
             _whole(some.rank, some.rank >= 0),
             labels(some.label),
-            sources(some.source),
-            _whole(some.line),
+            sources(file[rows]),
+            _whole(line[rows]),
             places(rows),
         )
 
@@ -240,13 +241,15 @@ def _texts_of(names: Sequence[str]) -> Callable[[NDArray[np.signedinteger]], pa.
 def locations_of(table: EventTable) -> Callable[[Rows], pa.Array]:
     """Return a function from rows of the table to their `EventTable.where`; null for rows below 0. It works on columns,
     for millions of rows."""
-    sources = pa.array([well_formed(source) for source in table.sources], pa.string())
+    sources = pa.array([well_formed(source) for source in table.files], pa.string())
     entries = pa.array([well_formed(insert_id) for _, _, insert_id in table.entries], pa.string())
+
+    all_files, all_lines = table.places()
 
     def locations(rows: Rows) -> pa.Array:
         some = np.maximum(rows, 0)
-        line, entry = table.line[some], table.entry[some]
-        files = sources.take(pa.array(np.ascontiguousarray(table.source[some])))
+        line, entry = all_lines[some], table.entry[some]
+        files = sources.take(pa.array(np.ascontiguousarray(all_files[some])))
         lines = pa.compute.binary_join_element_wise(files, pa.array(line).cast(pa.string()), ":")
         by_id = (line <= 0) & (entry >= 0)
         if by_id.any():

@@ -111,6 +111,9 @@ class ReadContext:
     """Returns True if text that begins like this is a log; None: no text is."""
     gives_steps: Callable[[Iterator[Batch]], bool] = lambda _: True
     """Returns True if the beginning of a document contains times of steps."""
+    parts_of: Callable[[Sequence[Any]], Sequence[tuple[Any, Sequence[Any]]]] | None = None
+    """Returns the name and the files, in order, of each log that consists of several of some files; None: each file is
+    a log."""
     expected: list[int] = field(default_factory=list)
     """Bytes of each source with a known size."""
     digest: Callable[[bytes], object] | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event
 from typing import NamedTuple, TypeVar
@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import SourceError, UsageError
 from goodput_cli.sources.base import Batch, ReadContext, SourceDocument, is_new, scheme_of
-from goodput_cli.sources.blocks import line_blocks, until_damaged
+from goodput_cli.sources.blocks import is_packed, line_blocks, until_damaged
 from goodput_cli.sources.layouts import DEVICE_HEAD, has_only_samples
 from goodput_cli.sources.object_store import (
     DeniedError,
@@ -29,6 +29,7 @@ from goodput_cli.sources.object_store import (
     fixed_part,
     has_magic,
 )
+from goodput_cli.sources.parts import ENDS_BYTES, Member, candidates, ends_of_batches
 from goodput_cli.sources.remote import RetriesExhaustedError, RetryPolicy, TransientError, read_ahead, try_again
 
 Result = TypeVar("Result")
@@ -71,11 +72,21 @@ class BucketSource:
 
         An object that changes during reading is a diagnostic: `object_replaced`, `object_deleted`.
         """
+        return (batch for member in self.members(uri, context) for batch in member.read())
+
+    def members(self, uri: str, context: ReadContext) -> list[Member]:
+        """Return the objects (see `HasMembers`): those that may be parts of a log one by one, the others together."""
         place, path = self._open_bucket(uri, context)
         chosen = choose(uri, path, place.listed(uri, path), place.samples)
         wanted = [one for one in chosen if is_new(place.identity(one), context)]
         context.expect(sum(one.size for one in wanted))
-        return place.batches(wanted)
+        parts = {name for one in candidates([place.uri(one.name) for one in wanted]) for name in one.orders[0]}
+        others = [one for one in wanted if place.uri(one.name) not in parts]
+        found = [
+            Member(name, partial(place.again().batches, [one], alone=not others), partial(place.ends, one))
+            for one in wanted if (name := place.uri(one.name)) in parts
+        ]  # fmt: skip
+        return [Member(uri, partial(place.batches, others), None), *found] if others or not found else found
 
     def documents(self, uri: str, context: ReadContext) -> list[SourceDocument]:
         """Return the objects (see `Listing`), each in its current version."""
@@ -90,6 +101,12 @@ class BucketSource:
         """Read one object (see `Listing`)."""
         place, name = self._open_bucket(document.uri, context)
         return place.batches([StoredObject(name, document.size or 0, document.version)])
+
+    def member(self, document: SourceDocument, context: ReadContext) -> Member:
+        """Return one object (see `HasMembers`)."""
+        place, name = self._open_bucket(document.uri, context)
+        wanted = StoredObject(name, document.size or 0, document.version)
+        return Member(document.name, partial(place.batches, [wanted]), partial(place.ends, wanted))
 
     def _open_bucket(self, uri: str, context: ReadContext) -> tuple[_BucketReader, str]:
         """Return the bucket of a URI, and the path in it."""
@@ -116,6 +133,10 @@ class _BucketReader:
     context: ReadContext
     deleted: list[str] = field(default_factory=list)
     """Objects that were deleted before any of their bytes were read."""
+
+    def again(self) -> _BucketReader:
+        """Return a reader for other objects: reading stops with the last object of each."""
+        return replace(self, stop=Event(), deleted=[])
 
     def uri(self, name: str) -> str:
         return f"{self.scheme}://{self.bucket}/{name}"
@@ -183,8 +204,20 @@ class _BucketReader:
         except StoreRefusedError as error:
             raise SourceError(f"{uri}: the server rejected the request: {error}") from error
 
-    def batches(self, wanted: Sequence[StoredObject]) -> Iterator[Batch]:
-        """Yield all lines of all objects, in the given order."""
+    def ends(self, wanted: StoredObject) -> tuple[bytes, bytes]:
+        """Return the first and last bytes of an object, unpacked; none if it cannot be read."""
+        size = wanted.size
+        try:
+            head = self._get(Part(wanted, 0, min(size, ENDS_BYTES))) if size else b""
+            if not is_packed(head):
+                return head, self._get(Part(wanted, max(size - ENDS_BYTES, 0), size)) if size else b""
+            chunks = until_damaged(wanted.name, map(self._get, _parts(wanted)), lambda _: None)
+            return ends_of_batches(line_blocks(wanted.name, chunks))
+        except (SourceError, MissingError):  # reported when its lines are read
+            return b"", b""
+
+    def batches(self, wanted: Sequence[StoredObject], *, alone: bool = True) -> Iterator[Batch]:
+        """Yield all lines of all objects, in the given order. alone: True if no other objects are read."""
         parts = (part for one in wanted for part in _parts(one))
         fetched = read_ahead(parts, self._get, self.stop, WORKERS, HELD_PARTS)
         unread = {self.identity(one) for one in wanted}
@@ -196,7 +229,7 @@ class _BucketReader:
         finally:
             fetched.close()
             self.context.seen.difference_update(unread)  # so that a follower of the bucket requests them again
-        if wanted and len(self.deleted) == len(wanted):
+        if alone and wanted and len(self.deleted) == len(wanted):
             raise SourceError(f"{self.deleted[0]}: was deleted before it could be read, and there are no other logs")
 
     def _object(self, wanted: StoredObject, ahead: Iterator[Callable[[], bytes]]) -> Iterator[Batch]:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
@@ -25,6 +26,7 @@ from goodput_cli.sources.blocks import (
     MANIFEST_ENDING,
     PARQUET_ENDING,
     head_of,
+    is_packed,
     is_published,
     line_blocks,
     until_damaged,
@@ -38,6 +40,7 @@ from goodput_cli.sources.layouts import (
     unreadable,
 )
 from goodput_cli.sources.other_files import shown_path
+from goodput_cli.sources.parts import ENDS_BYTES, Member, candidates, ends_of_batches
 from goodput_cli.sources.walk import find_files, report_walk, unread_diagnostic
 
 _HEAD_BYTES = 1 << 16
@@ -111,15 +114,20 @@ class FileSource:
 
     def read(self, uri: str, context: ReadContext) -> Iterator[Batch]:
         """Read as in `Source.read`. Raises SourceError for missing or forbidden files, or without logs."""
+        return (batch for member in self.members(uri, context) for batch in member.read())
+
+    def members(self, uri: str, context: ReadContext) -> list[Member]:
+        """Return the files (see `HasMembers`)."""
         if uri == STDIN:
-            return self._read_stdin(context)
+            stdin = self._read_stdin(context)
+            return [Member(STDIN_NAME, lambda: stdin, None)]
         found = _find_logs(uri, context)
         read, is_first = (_read_path, _first_time) if found.named else (_read_member, _first_time_of_member)
         paths = [path for path in found.paths if is_first(path, context)]
         if all(map(os.path.isfile, paths)):  # the size of a pipe is unknown
             with suppress(OSError):  # one was removed in the meantime
                 context.expect(sum(map(os.path.getsize, paths)))
-        return (batch for path in paths for batch in read(path, context))
+        return [member_of(path, context)._replace(read=partial(read, path, context)) for path in paths]
 
     def documents(self, uri: str, context: ReadContext) -> list[SourceDocument]:
         """Return the files (see `Listing`): unreadable ones are listed with the reason."""
@@ -130,6 +138,10 @@ class FileSource:
             SourceDocument(one.path, shown_path(one.path), problem=one.problem, named=False) for one in found.unread
         )
         return [*(replace(_document(path), named=found.named) for path in found.paths), *unread]
+
+    def member(self, document: SourceDocument, context: ReadContext) -> Member:
+        """Return one file (see `HasMembers`)."""
+        return member_of(document.uri, context)
 
     def read_document(self, document: SourceDocument, context: ReadContext) -> Iterator[Batch]:
         """Read one file (see `Listing`)."""
@@ -163,8 +175,10 @@ def _find_logs(uri: str, context: ReadContext) -> _FoundLogs:
     files = find_files(path)
     report_walk(files, context)
     if is_folder:
+        parts = {name for one in candidates(files.logs) for name in one.orders[0]}
         paths, others = _split_logs(
-            files.logs, lambda one: is_written_by_goodput(one) or _is_clearly_no_log(one, context.is_log)
+            files.logs,
+            lambda one: is_written_by_goodput(one) or (one not in parts and _is_clearly_no_log(one, context.is_log)),
         )
     else:
         paths, others = _split_logs(files.logs, is_written_by_goodput)
@@ -309,6 +323,25 @@ def _report_again(path: str, context: ReadContext) -> None:
         context.report(Diagnostic.of("snapshot_changed", message, 1, (shown_path(path),)))
     for diagnostic in manifest.diagnostics if manifest is not None else ():
         context.report(diagnostic)
+
+
+def member_of(path: str, context: ReadContext) -> Member:
+    """Return a file that may be part of a log."""
+    return Member(shown_path(path), partial(_read_path, path, context), partial(_ends_of, path, context))
+
+
+def _ends_of(path: str, context: ReadContext) -> tuple[bytes, bytes]:
+    """Return the first and last bytes of a file, unpacked; none of one that cannot be read."""
+    place = os.path.join(context.folder, path)
+    try:
+        with open(place, "rb") as file:
+            head = file.read(ENDS_BYTES)
+            if not is_packed(head):
+                file.seek(max(os.fstat(file.fileno()).st_size - ENDS_BYTES, 0))
+                return head, file.read(ENDS_BYTES)
+    except OSError:
+        return b"", b""
+    return ends_of_batches(_read_path(path, ReadContext(lambda _: None, folder=context.folder)))
 
 
 def _read_member(path: str, context: ReadContext) -> Iterator[Batch]:

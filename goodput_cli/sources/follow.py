@@ -12,7 +12,7 @@ import codecs
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
@@ -32,18 +32,46 @@ from goodput_cli.sources.blocks import (
     BLOCK_BYTES,
     GZIP_MAGIC,
     ZSTD_MAGIC,
+    count_lines,
     head_of,
     is_published,
     line_blocks,
     until_damaged,
 )
-from goodput_cli.sources.files import STDIN, is_json_value, local_path
+from goodput_cli.sources.files import STDIN, is_json_value, local_path, member_of
 from goodput_cli.sources.layouts import is_of_tracker, unreadable
 from goodput_cli.sources.other_files import shown_path
 from goodput_cli.sources.walk import find_files, report_walk
+from goodput_cli.vocabulary.locations import FilePart, JoinedName
 
 MARK_BYTES = 64
 _NOT_BY_LINES = (GZIP_MAGIC, ZSTD_MAGIC, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class _GrowingDocument:
+    """A log that is read from one growing file after another, such as a rotated log."""
+
+    def __init__(self, name: str) -> None:
+        self._name = JoinedName(name)
+        self._next_line = 1
+        self._last: tuple[str, int] = "", 0
+        """The file of the last line, and the number of the next line there."""
+
+    def numbered(self, batch: RawBatch) -> RawBatch:
+        """Return lines of a file as the next lines of the document."""
+        line = self._next_line
+        if self._last != (batch.source, batch.first_line):
+            self._name.parts.append(FilePart(line, batch.source, batch.first_line))
+        count = count_lines(batch.data)
+        self._next_line += max(count, 1)
+        self._last = batch.source, batch.first_line + count
+        return replace(batch, source=self._name, first_line=line)
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Change the names of files, by their names so far."""
+        parts = self._name.parts
+        parts[:] = [one._replace(file=names.get(one.file, one.file)) for one in parts]
+        self._last = names.get(self._last[0], self._last[0]), self._last[1]
 
 
 @dataclass
@@ -55,7 +83,7 @@ class FollowedFile:
     offset: bytes read. line: number of the next line. rest: the start of an unterminated line.
     mark: the last bytes before `offset`; if they change, the file was rewritten.
     size, changed: of the file at the last poll; changed in ns. whole: True if it is packed, and only read as a whole.
-    idle: consecutive polls without new data.
+    idle: consecutive polls without new data. document: the log that its lines belong to.
     """
 
     path: str
@@ -70,6 +98,7 @@ class FollowedFile:
     changed: int = -1
     whole: bool = False
     idle: int = 0
+    document: _GrowingDocument | None = None
 
     def read_new(self, descriptor: int, context: ReadContext) -> Iterator[RawBatch]:
         """Yield the new lines. An unterminated line is new once it is a whole JSON value that stays unchanged."""
@@ -190,14 +219,16 @@ class FileFollower:
         self._context = context
         self._files: dict[Identity, FollowedFile] = {}
         self._found: set[str] = set()  # the members of `paths` that existed at some time
+        self._documents: dict[str, _GrowingDocument] = {}  # by path
 
     def look(self) -> Iterator[Batch]:
         """Poll as in `Follower.look`. A missing file is an error until it is found: later it was renamed or removed."""
         present, failures = self._present()
+        self._rename(present)
         for identity, file in list(self._files.items()):
             if identity not in present:
                 yield from self._leftover(identity, file)
-        for identity, path in present.items():
+        for identity, path in self._in_order(present):
             try:
                 yield from self._grown(identity, path)
             except SourceError as error:  # one file must not prevent reading the others
@@ -238,13 +269,13 @@ class FileFollower:
                 os.close(file.stream)
             del self._files[identity]
             return
-        file.name = f"{shown_path(file.path)} (rotated)"
-        yield from file.read_new(file.stream, self._context)
+        yield from self._numbered(file, file.stream)
 
     def _grown(self, identity: Identity, path: str) -> Iterator[RawBatch]:
         file = self._files.setdefault(identity, FollowedFile(path, shown_path(path)))
-        if file.path != path:
-            file.path, file.name = path, shown_path(path)
+        if file.document is None:  # it replaces the file that was there before
+            file.document = self._documents.get(path) or _GrowingDocument(shown_path(path))
+        self._documents[path] = file.document
         if file.stream is not None:
             yield from self._new(file, file.stream)
             return
@@ -265,7 +296,43 @@ class FileFollower:
         if file.offset == 0 and file.path not in self._paths:
             file.published = is_published(head_of(descriptor))
         if not file.published:
-            yield from file.read_new(descriptor, self._context)
+            yield from self._numbered(file, descriptor)
+
+    def _numbered(self, file: FollowedFile, descriptor: int) -> Iterator[RawBatch]:
+        """Yield the new lines of a file with their numbers in its document. A packed file is read as a whole, again
+        with each change."""
+        for batch in file.read_new(descriptor, self._context):
+            yield batch if file.whole or file.document is None else file.document.numbered(batch)
+
+    def _rename(self, present: Mapping[Identity, str]) -> None:
+        """Give files that were renamed or removed their new names, all at once: rotation passes names on."""
+        names: dict[str, str] = {}
+        for identity, file in self._files.items():
+            file.path = present.get(identity, file.path)
+            name = shown_path(file.path) if identity in present else f"{shown_path(file.path)} (rotated)"
+            if name != file.name:
+                names[file.name] = name
+                file.name = name
+        for document in set(self._documents.values()) if names else ():
+            document.rename(names)
+
+    def _in_order(self, present: dict[Identity, str]) -> list[tuple[Identity, str]]:
+        """Return known files, then new ones: the parts of a log in order and with one document."""
+        new = {path: identity for identity, path in present.items() if identity not in self._files}
+        known = [(identity, path) for identity, path in present.items() if identity in self._files]
+        if self._context.parts_of is None or len(new) < 2:
+            return [*known, *((identity, path) for path, identity in new.items())]
+        members = [member_of(path, self._context) for path in new]
+        paths = {member.name: path for member, path in zip(members, new, strict=True)}
+        ordered: list[str] = []
+        for name, parts in self._context.parts_of(members):
+            document = _GrowingDocument(name)
+            for member in parts:
+                path = paths[member.name]
+                self._files[new[path]] = FollowedFile(path, shown_path(path), document=document)
+                ordered.append(path)
+        names = dict.fromkeys([*ordered, *new])
+        return [*known, *((new[path], path) for path in names)]
 
 
 def _identity(path: str) -> Identity:

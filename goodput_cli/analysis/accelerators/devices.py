@@ -18,7 +18,6 @@ from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
 from goodput_cli.arrays import F64, I64
-from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.accelerators.samples import DeviceSamples, Quantity, gpu_of, is_instance
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import Category, brief_name
@@ -145,7 +144,7 @@ class _DeviceTotals:
 def samples_of(table: EventTable, job: str) -> dict[tuple[str, str], dict[Quantity, DeviceSamples]]:
     """The samples of the accelerators of a job, by host and device."""
     found: defaultdict[tuple[str, str], dict[Quantity, DeviceSamples]] = defaultdict(dict)
-    for one in DEVICE_SAMPLES.of(table):
+    for one in table.devices:
         if one.job == job and one.quantity < Quantity.HOST_CPU:
             found[one.host, one.device][one.quantity] = one
     return found
@@ -153,7 +152,7 @@ def samples_of(table: EventTable, job: str) -> dict[tuple[str, str], dict[Quanti
 
 def devices_of(analysis: AnalysisData) -> Devices | None:
     """Return the activity of accelerators in the window; None without samples."""
-    if not DEVICE_SAMPLES.of(analysis.table):
+    if not analysis.table.devices:
         return None
     ranks = _ranks(analysis)
     sums, rows = _DeviceTotals(), []

@@ -321,7 +321,7 @@ def _notes_sheet(analysis: Analysis, rows: Disruptions, shown: set[str]) -> Iter
         yield no_cause_words(unplanned)
     if len(rows) > _MOST_EVIDENCE:
         yield f"the log lines of the other {len(rows) - _MOST_EVIDENCE} disruptions are in the JSON and CSV output"
-    if rows and (words := evidence_text(analysis.table.sources)) is not None:
+    if rows and (words := evidence_text(analysis.table.files)) is not None:
         yield words
 
 
@@ -332,7 +332,7 @@ def _details(analysis: Analysis, row: Disruption, why: FailureCause | None) -> I
         yield "steps were rolled back; the process kept running"
     elif why is not None:
         yield cause_text_of(why)
-    yield f"attempt {row.attempt}{_steps(row)}; {_evidence(row, analysis.table.sources)}"
+    yield f"attempt {row.attempt}{_steps(row)}; {_evidence(row, analysis.table.files)}"
 
 
 def no_cause_words(every: Sequence[FailureCause]) -> str:

@@ -187,6 +187,7 @@ def event_frame(table: EventTable) -> pd.DataFrame:
     """
     import pandas as pd
 
+    file, line = table.places()
     return pd.DataFrame(
         {
             "time": pd.to_datetime(table.time, unit="ns", utc=True),
@@ -196,8 +197,8 @@ def event_frame(table: EventTable) -> pd.DataFrame:
             "step": _optional(table.step, table.step != NO_STEP),
             "rank": _optional(table.rank, table.rank >= 0),
             "label": _labels(table, table.label, table.label >= 0),
-            "source": _names(table.source, table.sources),
-            "line": table.line.astype(np.int64),
+            "source": _names(file, table.files),
+            "line": line,
             "evidence": pd.Series(list(table.locations(np.arange(len(table)))), dtype=object),
         }
     )

@@ -307,7 +307,7 @@ _MOST_CHANGES = 5
 
 def steps_sheet(analysis: Analysis, report: StepReport, by: By = "phase", *, with_metrics: bool = True) -> Sheet:
     """Everything about the step times of the window, and what the program measured."""
-    sources = analysis.table.sources
+    sources = analysis.table.files
     metrics = measured(analysis) if with_metrics else []
     columns = (*_people_columns(report, sources), *SLOW_STEPS.table_columns())
     return Sheet(

@@ -30,7 +30,6 @@ from goodput_cli.analysis.timeline.rows import (
     segment_table,
 )
 from goodput_cli.arrays import Rows
-from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.schema import NO_STEP, PROFILING, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import brief_name, full_name
 from goodput_cli.vocabulary.causes import cause_text
@@ -51,9 +50,9 @@ def timeline_sheet(
     """
     timeline, table = analysis.timeline, analysis.table
     runs = folded(rows)
-    sources = table.sources
+    sources = table.files
     columns = _columns(rows)
-    with_busy = bool(DEVICE_SAMPLES.of(table))
+    with_busy = bool(table.devices)
     if with_busy:
         columns = (*columns[:-2], _busy_column(analysis), *columns[-2:])
     shown_events = [] if events is None else _grouped_events(timeline, events)
@@ -83,7 +82,7 @@ def _notes(timeline: Timeline, window: tuple[int, int], *, filtered: bool) -> It
     """Yield notes, with the logged causes of attempts that failed in the window (docs/causes.md)."""
     if filtered:
         yield "--category or --min-duration hides some segments"
-    sources = timeline.table.sources
+    sources = timeline.table.files
     folder = folder_of(sources)
     if (words := evidence_text(sources)) is not None:
         yield words

@@ -34,6 +34,7 @@ from goodput_cli.events.text.lines import LONGEST
 from goodput_cli.events.text.log_lines import EventType, ParsedEvent, asked_of, line_readings
 from goodput_cli.events.text.observed_line import Line as Observed
 from goodput_cli.sources.base import RawBatch
+from goodput_cli.vocabulary.locations import file_line
 from goodput_cli.vocabulary.text import seconds_text
 
 AROUND = 2_000
@@ -159,7 +160,7 @@ class Matches:
             self.refused.append(Refused(line, row.rule, read.field, read.refused))
             return
         row.lines += 1
-        place = f"{line.source}:{line.number}"
+        place = file_line(line.source, line.number)
         row.first, row.last = row.first or place, place
         if read.event is not None and len(row.results) < _RESULTS:
             row.results.append(" ".join(_gives(shown(read.event, read.stamp))))

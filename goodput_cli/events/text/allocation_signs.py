@@ -10,6 +10,7 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import SACCT
 from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase, plain
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, event_of
+from goodput_cli.vocabulary.locations import file_line
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _STARTED_AGAIN = frozenset({"NODE_FAIL", "PREEMPTED", "REQUEUED"})
@@ -90,7 +91,7 @@ def _signs_of(job: str, row: _Row, same: _Row | None, before: _Row | None, names
         (RecoveryPhase.ALLOCATED, row.begin, again),
         (RecoveryPhase.TERMINATED, row.end, ended),
     ]
-    where = f"{names[row.code]}:{row.line}"
+    where = file_line(names[row.code], row.line)
     return [RecoveryEvent(job, point, ns, where, facts=own) for point, ns, own in told if ns is not None]
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.signs import Cycle, CycleFile, RecoveryEvent, RecoveryPhase
 from goodput_cli.events.text.jobs import reading_folder
+from goodput_cli.vocabulary.locations import file_line
 from goodput_cli.vocabulary.when import NS_PER_MINUTE
 
 _SAME_NS = 5 * NS_PER_MINUTE
@@ -47,7 +48,7 @@ def cycles_of(
             message = f"cycles of NVRx beyond the {MOST_NODES:,} names of nodes that are kept"
             notes.add("signs_left_out", message, one.source, [one.line])
             break
-        found.append(one.cycle.of_job(job, f"{names[one.source]}:{one.line}"))
+        found.append(one.cycle.of_job(job, file_line(names[one.source], one.line)))
     return tuple(sorted(found, key=lambda cycle: (cycle.begin, cycle.job, cycle.where)))
 
 

@@ -44,6 +44,7 @@ from goodput_cli.events.text.source_passes import is_of_run
 from goodput_cli.events.text.stretches import parts_apart_in_time
 from goodput_cli.events.text.text_log import Part, TextLog
 from goodput_cli.events.text.views import one_job_each, placed_by_steps, recorded_steps
+from goodput_cli.vocabulary.locations import file_line
 
 if TYPE_CHECKING:
     from goodput_cli.events.reading_options import ReadingOptions
@@ -296,7 +297,7 @@ def _several_runs(
         for job, parts in by_job.items():
             if any(part == code for part, _ in parts):
                 found.setdefault(
-                    job, f"{names[code]}:{place} looks like a step of another program, in an unknown format"
+                    job, f"{file_line(names[code], place)} looks like a step of another program, in an unknown format"
                 )
     for job, parts in by_job.items():
         for code, log_lines in parts:
@@ -306,7 +307,9 @@ def _several_runs(
                 and not turns.is_question
                 and any(event_of(log_line).type in _ABOUT_STEPS for log_line in log_lines)
             ):
-                found.setdefault(job, f"several runs seem to print into one file ({names[code]}:{turns.lines[1]})")
+                found.setdefault(
+                    job, f"several runs seem to print into one file ({file_line(names[code], turns.lines[1])})"
+                )
     return found
 
 
@@ -332,7 +335,7 @@ def _unread_steps(
     unread: dict[str, str] = {}
     for code, one in sources.items():
         if len(one.unread_steps) >= UNREAD_STEPS:
-            unread.setdefault(reading_folder(names[code]), f"{names[code]}:{min(one.unread_steps)}")
+            unread.setdefault(reading_folder(names[code]), file_line(names[code], min(one.unread_steps)))
     found: dict[str, str] = {}
     for job, parts in by_job.items() if unread else ():
         first_line = next((unread[home] for code, _ in parts if (home := reading_folder(names[code])) in unread), "")

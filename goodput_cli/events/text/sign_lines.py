@@ -22,6 +22,7 @@ from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.line_timestamps import Timestamp
 from goodput_cli.events.text.log_lines import LogLine, ParsedEvent
 from goodput_cli.events.values import MAX_NS
+from goodput_cli.vocabulary.locations import file_line
 
 _WATCHDOG = "watchdog"
 _DETECTORS = frozenset({_WATCHDOG, "watchdog exception", "heartbeat monitor", "no heartbeat of a rank"})
@@ -59,7 +60,7 @@ def timed_signs(
 def _where(one: UntimedRecoveryEvent, name: str, entries: Sequence[Identity]) -> str:
     if one.line <= 0 and 0 <= one.entry < len(entries):
         return str(entries[one.entry][2])
-    return f"{name}:{one.line}"
+    return file_line(name, one.line)
 
 
 def is_possible(ns: int) -> bool:

@@ -17,7 +17,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -29,9 +29,9 @@ from goodput_cli.analysis.account import by_job, is_wanted
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError
-from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.accelerators.samples import DeviceSamples, Quantity, joined_samples
 from goodput_cli.events.documents import is_known_table_or_text
+from goodput_cli.events.joined_logs import read_parts
 from goodput_cli.events.read import decode_batches
 from goodput_cli.events.rows import Interner
 from goodput_cli.events.schema import COLUMNS, NO_STEP, NONE, EventLog, EventTable, Kind, LogFormat
@@ -42,6 +42,7 @@ from goodput_cli.fleet.passes.work import DocumentRow, JobPart, LocalObjects, Or
 from goodput_cli.sources.base import Progress, ReadContext, SourceDocument, read_document
 from goodput_cli.sources.blocks import PACKED_ENDINGS, is_event_file
 from goodput_cli.sources.layouts import home_of
+from goodput_cli.vocabulary.locations import files_of
 
 _DIGEST_BYTES = 16
 _FEW = 20
@@ -135,7 +136,9 @@ def read_one(task: Task, document: SourceDocument, local: LocalObjects = HERE) -
         folder=task.folder,
     )  # fmt: skip
     try:
-        log = decode_batches([read_document(document, context)], task.timezone, context, [], task.hints)
+        parts = document.parts
+        batches = read_parts(parts, context, task.hints) if parts else read_document(document, context)
+        log = decode_batches([batches], task.timezone, context, [], task.hints)
     except GoodputError as error:
         raise SourceError(error.message, cause=error.cause, tip=error.tip) from error
     former = log.former
@@ -179,7 +182,8 @@ def batches_of(items: Sequence[Sized], most: int) -> Iterator[list[Sized]]:
 
 def _part(job: EventLog, document: SourceDocument, former: str) -> JobPart:
     table = job.table
-    names = {table.sources[code] for code in distinct(table.source).tolist()} if document.parts else ()
+    used = (table.sources[code] for code in distinct(table.source).tolist())
+    names = files_of(used) if document.parts else ()
     parts = tuple(one.uri for one in document.parts if one.name in names)
     steps = table.step[(table.kind == Kind.STEP) & (table.step != NO_STEP)]
     first, last = (int(steps.min()), int(steps.max())) if len(steps) else (None, None)
@@ -403,10 +407,11 @@ def pieces_of(read: DocumentRead, folder: str, jobs: Collection[str]) -> Pieces:
         for job in read.jobs:
             if job.table.jobs[0] in jobs:
                 places[job.table.jobs[0]] = len(places)
+                job = replace(job, table=job.table.by_file())
                 columns = [_numbers(getattr(job.table, name), COLUMNS[name]) for name in _STORED]
                 batch = pa.RecordBatch.from_arrays(columns, schema=schema)
                 writer.write_batch(batch, custom_metadata={_ABOUT: _about(job)})
-                if DEVICE_SAMPLES.of(job.table):
+                if job.table.devices:
                     _write_samples(f"{path}.{places[job.table.jobs[0]]}.npz", job)
     return Pieces(read.row.document, read.row.digest, path, places)
 
@@ -431,7 +436,7 @@ _OF_SAMPLES = ("time", "held", "value", "high")
 
 def _write_samples(path: str, job: EventLog) -> None:
     """Write the accelerator samples of a job, next to its piece."""
-    devices = [one for one in DEVICE_SAMPLES.of(job.table) if one.job == job.table.jobs[0]]
+    devices = [one for one in job.table.devices if one.job == job.table.jobs[0]]
     about = [[one.host, one.device, one.rank, int(one.quantity), one.about, len(one)] for one in devices]
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(one, name) for one in devices]) for name in _OF_SAMPLES if devices
@@ -483,9 +488,7 @@ def join_pieces(shared: SharedJob) -> EventLog:
         columns["job"].append(np.zeros(batch.num_rows, dtype=np.int32))
     whole: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}
     tuples: dict[str, Any] = {_CODED[name]: interner.values() for name, interner in interners.items()}
-    table = EventTable(
-        **whole, jobs=(shared.job,), **tuples, tables={DEVICE_SAMPLES.name: joined_samples(devices)} if devices else {}
-    )
+    table = EventTable(**whole, jobs=(shared.job,), **tuples, devices=joined_samples(devices))
     return EventLog(table, (tuple(sorted(formats)),))
 
 

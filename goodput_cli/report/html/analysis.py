@@ -198,7 +198,7 @@ def method(analysis: Analysis) -> list[tuple[str, str]]:
         *((one.label, text) for one, value in choices if (text := one.phrase(value))),
     ]
     rows += [("excluded", period(start, end)) for start, end in analysis.timeline.rules.exclusions]
-    sources = analysis.table.sources
+    sources = analysis.table.files
     rows += [("source", source) for source in sources[:_MOST_SOURCES]]
     if len(sources) > _MOST_SOURCES:
         rows.append(("source", f"and {len(sources) - _MOST_SOURCES} more"))

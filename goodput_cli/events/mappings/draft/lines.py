@@ -11,8 +11,10 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from goodput_cli.arrays import I64, Mask
+from goodput_cli.events.joined_logs import read_sources
 from goodput_cli.events.text.lines import text_after_bars
-from goodput_cli.sources.base import RawBatch, ReadContext, source_for
+from goodput_cli.sources.base import RawBatch, ReadContext
+from goodput_cli.vocabulary.locations import file_line
 
 _NEWLINE, _RETURN, _BLANK = ord("\n"), ord("\r"), ord(" ")
 HEAD_LINES = 100
@@ -56,7 +58,7 @@ class LogLines:
 
     def where(self, at: int) -> str:
         """Return FILE:LINE of a line."""
-        return f"{self.sources[int(self.source[at])]}:{int(self.number[at])}"
+        return file_line(self.sources[int(self.source[at])], int(self.number[at]))
 
     def head(self) -> list[str]:
         """Return the first lines."""
@@ -178,5 +180,4 @@ def batches_of(
     """Yield the lines of sources as bytes, some at a time. is_log: decides from its beginning if a file of a folder is
     read; default: all. stdin: the stream for `-`. Raises SourceError."""
     context = ReadContext(lambda _: None, stdin, is_log=is_log or (lambda _: True))
-    for source in sources:
-        yield from (batch for batch in source_for(source).read(source, context) if isinstance(batch, RawBatch))
+    yield from (batch for batch in read_sources(sources, context) if isinstance(batch, RawBatch))
