@@ -16,6 +16,14 @@ PATTERNS = {
         r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+) INFO \S+ step (?P<step>\d+) loss=\S+ lr=\S+ "
         r"(?P<each>[\d.]+) ms/step"
     ),
+    "numbers": (
+        r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+) INFO \S+ step (?P<step>\d+) "
+        + " ".join(rf"m{each}=(?P<m{each}>\d+)" for each in range(10))
+    ),
+    "torchtitan": (
+        r'"step": (?P<step>\d+), "relative_step": .*?"time_us": (?P<each>\d+), "log_type": "event", "log_type_name": '
+        r'"\w+", "event_name": null, "value": (?P<value>[\d.]+)'
+    ),
 }
 
 

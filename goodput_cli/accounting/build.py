@@ -18,14 +18,15 @@ from goodput_cli.accounting.attempts.endings import (
     End,
     Ending,
     Endings,
+    Ends,
     elastic_passages,
     ending_of,
     find_endings,
+    find_ends,
     find_runs,
     last_activity_ns,
     preempted_saves,
 )
-from goodput_cli.accounting.attempts.ends import Ends, find_ends
 from goodput_cli.accounting.attempts.evidence_of_attempts import (
     Causes,
     cause_without_attempts,
@@ -58,7 +59,15 @@ from goodput_cli.accounting.segments import (
 )
 from goodput_cli.accounting.sweep import Claims, join
 from goodput_cli.accounting.training.checkpoints import CheckpointProgress
-from goodput_cli.accounting.training.kept import KeptTraining, Lineage, TrainingOutcome, kept_training_of, with_stalls
+from goodput_cli.accounting.training.kept import (
+    KeptTraining,
+    Lineage,
+    RisenLevel,
+    TrainingOutcome,
+    find_risen_level,
+    kept_training_of,
+    with_stalls,
+)
 from goodput_cli.accounting.training.progress import (
     ReferenceStepTime,
     TrainingProgress,
@@ -68,7 +77,6 @@ from goodput_cli.accounting.training.progress import (
     reference_step_time,
     with_slowdown,
 )
-from goodput_cli.accounting.training.risen_level import RisenLevel, find_risen_level
 from goodput_cli.accounting.training.spans import StepRecordsByAttempt, UsualStepTimes
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.events.evidence import ends_by_exception

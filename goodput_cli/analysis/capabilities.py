@@ -9,3 +9,8 @@ from goodput_cli.analysis.recovery.hooks import RECOVERY
 from goodput_cli.analysis.step_breakdown.hooks import STEP_BREAKDOWN
 
 CAPABILITIES: tuple[Capability, ...] = (STEP_BREAKDOWN, ACCELERATORS, KEPT_WORK, RECOVERY)
+
+
+def answer_fields() -> list[tuple[str, type, str]]:
+    """Return the key, type and description of each field that capabilities add to the answer."""
+    return [(one.key, one.kind(), one.words) for capability in CAPABILITIES for one in capability.answer]

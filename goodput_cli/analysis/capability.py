@@ -26,6 +26,20 @@ def _nothing(*_: object) -> tuple[()]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AnswerField:
+    """A field that a capability adds to the answer of `goodput analyze`."""
+
+    key: str
+    """Its key in JSON."""
+    kind: Callable[[], type]
+    """Returns its type, a `written` dataclass."""
+    words: str
+    """Its description in the schema."""
+    of: Callable[[AnalysisData], object | None]
+    """Returns its value; None: null."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Capability:
     """What one capability adds. A hook that is not given adds nothing."""
 
@@ -53,6 +67,8 @@ class Capability:
     """Candidates of insights, by the time inside kept training (ns) that insights about slow steps contain."""
     diagnostics: Callable[[AnalysisData], Iterable[Diagnostic]] = _nothing
     """Problems of the log that only the analysis shows."""
+    answer: tuple[AnswerField, ...] = ()
+    """Fields of the JSON answer of `goodput analyze`"""
 
 
 HOOKS = tuple(one.name for one in fields(Capability) if one.name not in ("name", "about"))

@@ -6,7 +6,7 @@ Questions about whole logs with all their jobs: `list_jobs` and `check_log`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -32,10 +32,12 @@ from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountab
 from goodput_cli.analysis.disruptions.find import count_disruptions
 from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.goodput.phrases import limits_text
+from goodput_cli.analysis.job_facts import JOB_FACTS
 from goodput_cli.analysis.json_fields import Count, written
 from goodput_cli.analysis.processes import ProcessRow, processes_of
 from goodput_cli.analysis.question import ALL, Question
 from goodput_cli.analysis.rolling import as_known_at
+from goodput_cli.analysis.row_facts import Facts
 from goodput_cli.analysis.sheet import Audience, Column, DisplayableAnswer, Sheet
 from goodput_cli.analysis.table import TableDeclaration, attribute, each
 from goodput_cli.arrays import garbage_collection_paused
@@ -90,6 +92,8 @@ class JobSummary:
     """Code of the last end's cause (docs/causes.md); None for a clean end, or if unknown."""
     cause_certainty: str | None = None
     """`confirmed` or `likely`."""
+    facts: Facts = field(default_factory=dict)
+    """Facts by the name of the capability; empty if the job cannot be analyzed."""
 
     @property
     def ns(self) -> int:
@@ -259,6 +263,7 @@ JOBS = TableDeclaration(
             "why the job has no goodput",
             nullable=True,
         ),
+        *(one for facts in JOB_FACTS for one in facts.columns),
     ),
 )
 
@@ -319,6 +324,7 @@ def summary_of_job(job: EventLog, timeline: Timeline, start: int, end: int, runs
         at_least_percent=low,
         at_most_percent=high,
         reason=reason,
+        facts={one.name: one.of(timeline) for one in JOB_FACTS},
     )
 
 

@@ -8,7 +8,7 @@ to read a saved one, and for the schema.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -41,6 +41,9 @@ class Json:
     """True if JSON omits the field when it is None."""
     later: bool = False
     """True if answers of older schema versions lack the key, so that the schema does not require it."""
+    spread: Callable[[], Sequence[tuple[str, Any, str]]] | None = None
+    """For a mapping whose items are fields of the object: returns the key, type and description of each. A saved answer
+    keeps none of them."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from goodput_cli.analysis.steps.curve import Buckets, StepCurve, extremes, first
 from goodput_cli.analysis.steps.times import TimedSteps, timed_steps
 from goodput_cli.analysis.timeline.rows import labels_of, segments_inside
 from goodput_cli.arrays import F64, I64
+from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.vocabulary.categories import CATEGORIES, Category
 
 _KINDS = len(CATEGORIES)
@@ -254,7 +255,7 @@ def _picture(analysis: Analysis, curve: StepCurve, steps: TimedSteps, buckets: B
         cumulative=_cumulative(timeline, distinct(np.append(shown.start[1:], shown.end)), buckets),
         rolling=_rolling(analysis, buckets),
         step_times=times,
-        busy=_busy(analysis, buckets) if analysis.table.devices else None,
+        busy=_busy(analysis, buckets) if DEVICE_SAMPLES.of(analysis.table) else None,
         metrics=metric_lines(analysis, buckets),
     )
 

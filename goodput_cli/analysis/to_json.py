@@ -72,6 +72,13 @@ class _JsonKey(Struct, frozen=True):
     """True if the field itself may be None."""
     optional: bool = False
     later: bool = False
+    item: str | None = None
+    """Key in the field, if that is a mapping whose items are fields of the object."""
+
+    def value(self, result: Any) -> Any:
+        """Return the value of a result."""
+        value = getattr(result, self.name)
+        return value if self.item is None else value.get(self.item)
 
 
 def _seconds_key(name: str) -> str:
@@ -278,14 +285,16 @@ def _object(kind: type) -> JsonType:
         }}  # fmt: skip
 
     def write(result: Any) -> Any:
-        values = ((one, getattr(result, one.name)) for one in keys)
+        values = ((one, one.value(result)) for one in keys)
         return {one.key: one.of.write(value) for one, value in values if not (one.optional and value is None)}
 
     def back(saved: Any) -> Any:
-        values = {}
+        values: dict[str, Any] = {}
         for one in fields(kind):
             key = by_name.get(one.name)
-            if key is not None:
+            if key is not None and key.item is not None:
+                values[one.name] = {}
+            elif key is not None:
                 values[one.name] = key.of.back(getattr(saved, key.key))
             elif one.default is MISSING:
                 values[one.name] = None
@@ -336,6 +345,11 @@ def _keys(name: str, hint: Any, default: Any, *, nulls: bool, left_out: bool) ->
     option."""
     kind, marks = _split(hint)
     json = _json((Json(missing=None, optional=True), *marks)) if left_out else _json(marks)
+    if json.spread is not None:
+        for item, of_item, words in json.spread():
+            form = json_type(of_item | None)
+            yield _JsonKey(name, item, form, words, None, nullable=True, later=True, item=item)
+        return
     key, of, nullable = json.key or name, json_type(hint), NoneType in get_args(kind)
     if _about(_not_none(kind)).nulls:
         default = wire_field(default_factory=of.saved)

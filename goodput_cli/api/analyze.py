@@ -84,7 +84,7 @@ def advise(
     Raises the errors of `goodput_cli.analyze`, and NotEnoughData if nothing was trained.
     """
     from goodput_cli.analysis.advice.advise import advice_options, advise_analysis
-    from goodput_cli.analysis.advice.thresholds import parse_advice
+    from goodput_cli.analysis.goodput.thresholds import parse_advice
     from goodput_cli.analysis.question import price_of
 
     if options.get("start") is not None or options.get("end") is not None:

@@ -70,7 +70,7 @@ def has_help(name: str) -> bool:
     """Return True if `goodput help` explains this word. Insights are left out, because they take long to load."""
     from goodput_cli.diagnostics.diagnostic import CODES
     from goodput_cli.vocabulary.causes import CAUSES
-    from goodput_cli.vocabulary.words import WORDS
+    from goodput_cli.vocabulary.programs import WORDS
 
     asked = name.strip().lower()
     names = {FORMATS, KINDS, *TOPICS, *_TOPIC_NAMES, *CODES, *CAUSES, *(word.lower() for word in WORDS)}
@@ -84,7 +84,7 @@ def word_meant(name: str) -> str:
     """
     from goodput_cli.diagnostics.diagnostic import CODES
     from goodput_cli.vocabulary.causes import CAUSES
-    from goodput_cli.vocabulary.words import WORDS
+    from goodput_cli.vocabulary.programs import WORDS
 
     return did_you_mean(name, (FORMATS, KINDS, *TOPICS, *CODES, *CAUSES, *WORDS))
 
@@ -95,8 +95,7 @@ def _kinds(commands: Iterable[str]) -> dict[str, list[str]]:
     from goodput_cli.diagnostics.diagnostic import CODES
     from goodput_cli.vocabulary.categories import NAMES
     from goodput_cli.vocabulary.causes import CAUSES, GROUPS
-    from goodput_cli.vocabulary.programs import PROGRAMS
-    from goodput_cli.vocabulary.words import words
+    from goodput_cli.vocabulary.programs import PROGRAMS, words
 
     return {
         "commands": list(commands),
@@ -169,7 +168,7 @@ def _patterns(cause: str) -> Iterator[str]:
 
 
 def _of_words(name: str) -> Iterator[str]:
-    from goodput_cli.vocabulary.words import others, words
+    from goodput_cli.vocabulary.programs import others, words
 
     alike = {_plain(one): word for one, word in others().items()}
     for word, row in words().items():

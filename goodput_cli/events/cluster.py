@@ -1,11 +1,5 @@
-"""Records that a cluster keeps about a job, as JSON: events and objects of Kubernetes, and torchrun's `error.json`.
-
-Input: `kubectl get events -o json`, `kubectl get pods,jobs,jobsets,workloads -o json`, either of them watched, and the
-same records in entries of Cloud Logging. They become observations. Objects also contain the times at which a job was
-requested and its pods were scheduled, started and ended. These times count only if another log has records of the same
-attempts.
-
-The reason that a recorder wrote becomes an observation in addition to its event.
+"""Records that a cluster keeps about a job, as JSON: events and objects of Kubernetes with the recovery events that
+they show, and torchrun's `error.json`.
 """
 
 from __future__ import annotations
@@ -16,16 +10,95 @@ from dataclasses import replace
 from typing import Any
 
 from goodput_cli.events.cluster_attempts import ApiObject, ContainerRun
-from goodput_cli.events.cluster_signs import budget_of, signs_of_object
 from goodput_cli.events.evidence import UntimedEvidence, quoted
 from goodput_cli.events.formats.base import Output, Records
+from goodput_cli.events.signs import RecoveryEvent, RecoveryEventText, RecoveryPhase
 from goodput_cli.events.text.blocks import cause_of_exception, exception_in
 from goodput_cli.events.text.causes import CauseRows, by_exit, shipped_rows
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.line_timestamps import Timestamp, Zone, read_or_none
 from goodput_cli.events.text.log_lines import EventType
+from goodput_cli.events.text.sign_lines import rank_of, sign
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.causes import CAUSES, KILLED, UNKNOWN_CAUSE, Role
+from goodput_cli.vocabulary.locations import file_line
+
+# -------- Recovery events from objects of Kubernetes: pods that failed, were recreated and scheduled, containers
+
+_RESTARTED = "jobset.sigs.k8s.io/restart-attempt"
+"""The label or annotation of a pod with the restart number of its JobSet."""
+_CONDITIONS = {
+    ("Pod", "DisruptionTarget"): (RecoveryPhase.DETECTED, ""),
+    ("Job", "Failed"): (RecoveryPhase.DETECTED, ""),
+    ("JobSet", "Failed"): (RecoveryPhase.DETECTED, ""),
+    ("Workload", "Evicted"): (RecoveryPhase.DETECTED, ""),
+    ("Workload", "Requeued"): (RecoveryPhase.DECIDED, "scheduler"),
+    ("Workload", "Admitted"): (RecoveryPhase.ALLOCATED, ""),
+    ("Pod", "PodScheduled"): (RecoveryPhase.ALLOCATED, ""),
+}
+"""The recovery event of a true condition, by kind and condition, and who restarts the job."""
+
+
+def signs_of_object(record: Mapping[str, Any], about: ApiObject) -> Iterator[tuple[RecoveryEventText, int]]:
+    """Yield the recovery events of an object, each with its time. about: the other contents of the object."""
+    host = str(json_object(record.get("spec")).get("nodeName") or "")
+    yield from _of_conditions(record, about, host)
+    if about.kind == "Pod":
+        yield from _of_pod(record, about, host)
+
+
+def _of_conditions(record: Mapping[str, Any], about: ApiObject, host: str) -> Iterator[tuple[RecoveryEventText, int]]:
+    conditions = json_object(record.get("status")).get("conditions")
+    for one in map(json_object, conditions if isinstance(conditions, list) else ()):
+        point, by = _CONDITIONS.get((about.kind, str(one.get("type"))), (None, ""))
+        ns = exact_ns(one.get("lastTransitionTime")) if one.get("status") == "True" else None
+        if point is not None and ns is not None:
+            yield sign(point, host=host, by=by), ns
+
+
+def _of_pod(record: Mapping[str, Any], pod: ApiObject, host: str) -> Iterator[tuple[RecoveryEventText, int]]:
+    if pod.created is not None:
+        told = json_object(record.get("metadata"))
+        named = (json_object(told.get(key)).get(_RESTARTED) for key in ("labels", "annotations"))
+        again = rank_of(str(next((one for one in named if one is not None), "")))
+        yield sign(RecoveryPhase.REQUEUED, host=host, by="launcher" if again else None, used=again), pod.created
+    for life in pod.lives:
+        yield sign(RecoveryPhase.WORKERS_STARTED, host=host), life.begin
+        if life.end is None or life.how is EventType.FINISHED:
+            continue
+        yield sign(RecoveryPhase.TERMINATED, host=host), life.end
+        if life.how is EventType.CRASHED:
+            yield sign(RecoveryPhase.FAILED, host=host), life.end
+
+
+def budget_of(record: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return the restarts that a JobSet has left and the allowed number; None if unknown."""
+    status = json_object(record.get("status"))
+    allowed = json_object(json_object(record.get("spec")).get("failurePolicy")).get("maxRestarts")
+    used = status.get("restartsCountTowardsMax", status.get("restarts", 0))
+    if type(allowed) is not int or type(used) is not int or not 0 <= used <= allowed:
+        return None
+    return allowed - used, allowed
+
+
+def signs_of_objects(
+    objects: Iterable[tuple[int, ApiObject]], jobs: Mapping[str, str], names: Sequence[str]
+) -> Iterator[RecoveryEvent]:
+    """Return the recovery events of objects with a known job. The remaining restarts of a JobSet are attached to its
+    last pods. jobs: by object name. names: of the sources, by their codes."""
+    every = [(source, one) for source, one in objects if one.name in jobs]
+    budgets = {one.job: one.budget for _, one in every if one.budget is not None}
+    last: dict[str, int] = {}
+    for _, one in every:
+        last[one.job] = max([last.get(one.job, 0), *(int(said.facts.get("used", 0)) for said, _ in one.signs)])
+    for source, one in every:
+        for said, ns in one.signs:
+            facts, budget = dict(said.facts), budgets.get(one.job)
+            if budget is not None and facts.get("used", 0) == last[one.job] > 0:
+                facts |= {"left": budget[0], "of": budget[1]}
+            where = file_line(names[source], one.line)
+            yield RecoveryEvent(jobs[one.name], said.point, ns, where, said.host, said.rank, facts)
+
 
 RECORDED = "recorded reason"
 _MEMORY = "OutOfMemoryError"
@@ -171,7 +244,7 @@ def _reasoned(record: Mapping[str, Any], line: int) -> UntimedEvidence:
 
 def _event(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
     reason, message = str(record.get("reason", "")), str(record.get("message") or record.get("note") or "")
-    about = _mapping(record.get("involvedObject") or record.get("regarding"))
+    about = json_object(record.get("involvedObject") or record.get("regarding"))
     said = REASONS.get(reason)
     if said is None and reason in ("BackOff", "Failed") and _PULL.search(message):
         said = ("environment", "root")
@@ -186,7 +259,7 @@ def _event(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
     text = ": ".join(part for part in (name, message or reason) if part)
     one = UntimedEvidence(*said, quoted(text), "event", "pod", line, "", stamp)
     one.last_line = line
-    source = _mapping(record.get("source"))
+    source = json_object(record.get("source"))
     on_node = _ON_NODE.search(message)
     if about.get("kind") == "Node":
         one.host, one.speaker = name, "kernel"
@@ -197,9 +270,9 @@ def _event(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
 
 
 def _pod(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
-    status, about = _mapping(record.get("status")), _mapping(record.get("metadata"))
-    host = str(_mapping(record.get("spec")).get("nodeName") or "")
-    labels, notes = _mapping(about.get("labels")), _mapping(about.get("annotations"))
+    status, about = json_object(record.get("status")), json_object(record.get("metadata"))
+    host = str(json_object(record.get("spec")).get("nodeName") or "")
+    labels, notes = json_object(about.get("labels")), json_object(about.get("annotations"))
     job = next((str(labels[key]) for key in _JOBS if labels.get(key)), "")
     index = next((str(one) for one in (labels.get(key) or notes.get(key) for key in _INDEX) if one), "")
 
@@ -212,18 +285,18 @@ def _pod(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
 
     said = REASONS.get(str(status.get("reason", "")))
     if said is not None:
-        terminated = [_mapping(_mapping(one.get("state")).get("terminated")) for one in _containers(status)]
+        terminated = [json_object(json_object(one.get("state")).get("terminated")) for one in _containers(status)]
         stamp = _first_time(one.get("finishedAt") for one in terminated)
         yield seen(*said, str(status.get("message") or status["reason"]), stamp)
     for condition in _listed(status.get("conditions")):
-        about_condition = _mapping(condition)
+        about_condition = json_object(condition)
         said = REASONS.get(str(about_condition.get("reason", "")))
         if said is not None and about_condition.get("type") == "DisruptionTarget":
             when = _time(about_condition.get("lastTransitionTime"))
             yield seen(*said, str(about_condition.get("message") or about_condition["reason"]), when)
     for container in _containers(status):
         for state in ("lastState", "state"):
-            ended = _mapping(_mapping(container.get(state)).get("terminated"))
+            ended = json_object(json_object(container.get(state)).get("terminated"))
             code = number(ended.get("exitCode"))
             said = REASONS.get(str(ended.get("reason", ""))) or (by_exit(int(code)) if code else None)
             if said is not None:
@@ -231,7 +304,7 @@ def _pod(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
                 one = seen(*said, text, _time(ended.get("finishedAt")))
                 one.exit = int(code) if code else None
                 yield one
-            waiting = _mapping(_mapping(container.get(state)).get("waiting"))
+            waiting = json_object(json_object(container.get(state)).get("waiting"))
             said = REASONS.get(str(waiting.get("reason", "")))
             if said is not None:
                 yield seen(*said, str(waiting.get("message") or waiting["reason"]), None)
@@ -243,9 +316,9 @@ _ENDING = ("Failed", "Evicted", "Suspended")
 
 def _controller(record: Mapping[str, Any], line: int) -> Iterator[UntimedEvidence]:
     """Yield why a Job or a JobSet failed, or a Workload was evicted, if its condition has a known reason."""
-    about = _mapping(record.get("metadata"))
-    for condition in _listed(_mapping(record.get("status")).get("conditions")):
-        told = _mapping(condition)
+    about = json_object(record.get("metadata"))
+    for condition in _listed(json_object(record.get("status")).get("conditions")):
+        told = json_object(condition)
         said = REASONS.get(str(told.get("reason", "")))
         if said is not None and told.get("type") in _ENDING and told.get("status") == "True":
             text = str(told.get("message") or told["reason"])
@@ -261,8 +334,8 @@ def _containers(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _error_file(record: Mapping[str, Any], line: int, rows: CauseRows) -> Iterator[UntimedEvidence]:
     """Yield the exception that torchrun's `@record` wrote: text, stack and time."""
-    message = _mapping(record.get("message"))
-    more = _mapping(message.get("extraInfo"))
+    message = json_object(record.get("message"))
+    more = json_object(message.get("extraInfo"))
     text = str(message.get("message", ""))
     stack = str(more.get("py_callstack", ""))
     last = next((row for row in reversed(stack.split("\n")) if exception_in(row.strip()) and row[:1].strip()), text)
@@ -282,7 +355,7 @@ def _error_file(record: Mapping[str, Any], line: int, rows: CauseRows) -> Iterat
     yield one
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def json_object(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
@@ -296,12 +369,12 @@ def _first_time(values: Iterable[object]) -> Timestamp | None:
 
 def _object(record: Mapping[str, Any], line: int) -> ApiObject | None:
     """Return the object in a record; None for an object of another kind."""
-    kind, about, status = (record.get("kind"), _mapping(record.get("metadata")), _mapping(record.get("status")))
+    kind, about, status = (record.get("kind"), json_object(record.get("metadata")), json_object(record.get("status")))
     if kind not in _OBJECTS:
         return None
     name = str(about.get("name", ""))
     told = _conditions(status)
-    uid, created = str(about.get("uid") or f"{kind}/{name}"), _ns(about.get("creationTimestamp"))
+    uid, created = str(about.get("uid") or f"{kind}/{name}"), exact_ns(about.get("creationTimestamp"))
     own = ApiObject(
         kind, name, key_of_object(record), uid, line, created,
         told.get({"Pod": "PodScheduled", "Workload": "Admitted"}.get(kind, ""), (None, ""))[0],
@@ -309,8 +382,8 @@ def _object(record: Mapping[str, Any], line: int) -> ApiObject | None:
     if kind == "Pod":
         return _with_container_runs(own, record, told)
     if kind == "Workload":
-        counted = number(_mapping(status.get("requeueState")).get("count"))
-        every = {str(_mapping(one).get("type")) for one in _listed(status.get("conditions"))}
+        counted = number(json_object(status.get("requeueState")).get("count"))
+        every = {str(json_object(one).get("type")) for one in _listed(status.get("conditions"))}
         again = bool(counted) or not every.isdisjoint(("Evicted", "Preempted", "Requeued"))
         evicted = told.get("Evicted")
         how = EventType.PREEMPTED if evicted is not None and evicted[1] == "Preempted" else EventType.TERMINATED
@@ -328,10 +401,10 @@ def _with_container_runs(
     pod: ApiObject, record: Mapping[str, Any], told: Mapping[str, tuple[int | None, str]]
 ) -> ApiObject:
     """Return a pod with the runs of its training container: the container that `kubectl logs` shows."""
-    status, spec = _mapping(record.get("status")), _mapping(record.get("spec"))
-    notes = _mapping(_mapping(record.get("metadata")).get("annotations"))
+    status, spec = json_object(record.get("status")), json_object(record.get("spec"))
+    notes = json_object(json_object(record.get("metadata")).get("annotations"))
     first = next(iter(_listed(spec.get("containers"))), None)
-    named = str(notes.get("kubectl.kubernetes.io/default-container") or _mapping(first).get("name") or "")
+    named = str(notes.get("kubectl.kubernetes.io/default-container") or json_object(first).get("name") or "")
     every = _containers(status)
     main = next((one for one in every if one.get("name") == named), every[0] if len(every) == 1 else {})
     target = told.get("DisruptionTarget", (None, ""))
@@ -339,19 +412,23 @@ def _with_container_runs(
     taken = None
     if reason in REASONS:
         taken = EventType.PREEMPTED if REASONS[reason][0] == "preempted" else EventType.TERMINATED
-    states = [_mapping(_mapping(main.get(state)).get("terminated")) for state in ("lastState", "state")]
+    states = [json_object(json_object(main.get(state)).get("terminated")) for state in ("lastState", "state")]
     lives = [_finished_run(states[0], None), _finished_run(states[1], taken)]
-    running = _ns(_mapping(_mapping(main.get("state")).get("running")).get("startedAt"))
+    running = exact_ns(json_object(json_object(main.get("state")).get("running")).get("startedAt"))
     lives += [ContainerRun(running, None, None)] if running is not None else []
     if not any(lives) and taken is not None and target[0] is not None:
-        lives.append(ContainerRun(_ns(status.get("startTime")) or pod.ready or target[0], target[0], taken))
+        lives.append(ContainerRun(exact_ns(status.get("startTime")) or pod.ready or target[0], target[0], taken))
     restarts = number(main.get("restartCount"))
     return replace(pod, lives=tuple(one for one in lives if one), restarts=int(restarts) if restarts else 0)
 
 
 def _finished_run(ended: Mapping[str, Any], taken: EventType | None) -> ContainerRun | None:
     """Return a finished run of a container. taken: the event type if the pod was deleted or evicted."""
-    begin, end, code = _ns(ended.get("startedAt")), _ns(ended.get("finishedAt")), number(ended.get("exitCode"))
+    begin, end, code = (
+        exact_ns(ended.get("startedAt")),
+        exact_ns(ended.get("finishedAt")),
+        number(ended.get("exitCode")),
+    )
     if end is None or code is None:
         return None
     how = EventType.FINISHED if code == 0 else taken or EventType.CRASHED
@@ -360,9 +437,9 @@ def _finished_run(ended: Mapping[str, Any], taken: EventType | None) -> Containe
 
 def _conditions(status: Mapping[str, Any]) -> dict[str, tuple[int | None, str]]:
     """Return the time at which each true condition became true, and its reason, by type."""
-    listed = [_mapping(one) for one in _listed(status.get("conditions"))]
+    listed = [json_object(one) for one in _listed(status.get("conditions"))]
     return {
-        str(one.get("type")): (_ns(one.get("lastTransitionTime")), str(one.get("reason", "")))
+        str(one.get("type")): (exact_ns(one.get("lastTransitionTime")), str(one.get("reason", "")))
         for one in listed
         if one.get("status") == "True"
     }
@@ -370,10 +447,10 @@ def _conditions(status: Mapping[str, Any]) -> dict[str, tuple[int | None, str]]:
 
 def key_of_object(record: Mapping[str, Any]) -> str:
     """Return the job name in an object."""
-    about = _mapping(record.get("metadata"))
-    labels = _mapping(about.get("labels"))
+    about = json_object(record.get("metadata"))
+    labels = json_object(about.get("labels"))
     named = next((str(labels[key]) for key in _JOBS if labels.get(key)), "")
-    owner = next((str(_mapping(one).get("name") or "") for one in _listed(about.get("ownerReferences"))), "")
+    owner = next((str(json_object(one).get("name") or "") for one in _listed(about.get("ownerReferences"))), "")
     return named or owner or str(about.get("name", ""))
 
 
@@ -381,6 +458,6 @@ def _listed(value: object) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
 
 
-def _ns(value: object) -> int | None:
+def exact_ns(value: object) -> int | None:
     stamp = _time(value)
     return stamp.ns if stamp is not None and stamp.zone is Zone.EXACT else None

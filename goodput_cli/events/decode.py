@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.capabilities import INPUT_TABLES
+from goodput_cli.events.capability import CollectedInputs, InputLine
 from goodput_cli.events.envelope import (
     GENERIC_NAMES,
     INSERT_ID,
@@ -35,6 +37,7 @@ from goodput_cli.events.evidence import NO_EVIDENCE, DeathsAtEnd, EvidenceOfLog
 from goodput_cli.events.fast_json import Columns, EnvelopeColumns
 from goodput_cli.events.formats.base import Entry, Format, Output, ParsedPart, Records
 from goodput_cli.events.formats.registry import FormatDispatcher, take
+from goodput_cli.events.inputs import InputCollectors
 from goodput_cli.events.inside import RankSteps
 from goodput_cli.events.json_documents import as_entries, collected_at, json_in, wrapped_line
 from goodput_cli.events.reading_options import ReadingOptions
@@ -97,7 +100,11 @@ class Decoder:
         self._rows = RowBuilder()
         self._zones = EntryZones() if timezone == AUTO else None
         clock = TimestampReader(load_zone(timezone))
-        self._output = Output(self._rows, self.notes, Interner(), DetailCollector(), clock, zones=self._zones)
+        inputs = InputCollectors({one.name: one.collector for one in INPUT_TABLES})
+        self._output = Output(
+            self._rows, self.notes, Interner(), DetailCollector(), clock, zones=self._zones, inputs=inputs
+        )
+        self._lines: Mapping[str, Sequence[InputLine]] = {}
         self._recogniser = FormatDispatcher(self._hints, self.notes)
         self._stray = _STRAY
         self._formats_of_job: defaultdict[str, dict[str, LogFormat]] = defaultdict(dict)
@@ -110,8 +117,8 @@ class Decoder:
             self._output.texts.add(code, parsed.text)
         elif parsed.modified_ns is not None:
             self._output.texts.written(code, parsed.modified_ns)
-        if parsed.devices is not None:
-            self._output.take_devices(code, parsed.devices)
+        for name, part in parsed.inputs:
+            self._output.take_input(name, code, part)
         for line, reason in parsed.bad:
             self.notes.add("malformed_lines", f"lines without a valid record ({reason}); ignored", code, [line])
         for columns in parsed.columns:
@@ -132,18 +139,25 @@ class Decoder:
         """Return the columns of all other events that were added."""
         return self._rows.columns()
 
-    def _devices(self, table: EventTable, notes: DiagnosticCollector) -> EventTable:
-        """Return the table with the samples of accelerators."""
-        from goodput_cli.events.accelerators.jobs import device_tables  # imported late: few logs contain samples
+    def _with_inputs(self, table: EventTable, notes: DiagnosticCollector) -> EventTable:
+        """Return the table with the tables of capabilities."""
         from goodput_cli.events.tensorboard import folder_of
 
-        for source in self._output.devices.naive:
-            if folder_of(table.sources[source]) not in self._found_zones:
-                message = f"timestamps without a zone are read as {self._output.clock.zone}; --timezone sets their zone"
-                notes.add("naive_timestamps", message, source, [1])
-        collected, may_move = self._output.devices, self._output.zones is not None
-        found = device_tables(collected, table, self._runs, self._clock_of, notes, may_move=may_move)
-        return replace(table, devices=found)
+        tables: dict[str, tuple[Any, ...]] = {}
+        for one in INPUT_TABLES:
+            names = {rule.name for rule in one.lines}
+            lines = [line for name in names for line in self._lines.get(name, ())]
+            parts = self._output.inputs.collected(one.name)
+            if lines or parts is not None:
+                lines.sort(key=lambda line: (line.source, line.line))
+                inputs = CollectedInputs(
+                    lines, parts, table, notes, self._runs, self._clock_of,
+                    has_zone=lambda source: folder_of(source) in self._found_zones,
+                    zone=str(self._output.clock.zone),
+                    may_move=self._output.zones is not None,
+                )  # fmt: skip
+                tables[one.name] = tuple(one.rows(inputs))
+        return replace(table, tables=tables) if tables else table
 
     def _clock_of(self, source: str) -> Callable[[int], int]:
         """Return the conversion of local times of a source to UTC: as text logs next to it show, otherwise the user's
@@ -218,8 +232,7 @@ class Decoder:
             announced = tuple(Announcement(jobs[job], sources[source], ns) for job, source, ns in output.announced)
             bad_losses = tuple((jobs[job], np.sort(times)) for job, times in output.bad_losses.items())
             table = replace(table, announced=announced, bad_losses=bad_losses)
-        if output.devices:
-            table = self._devices(table, notes)
+        table = self._with_inputs(table, notes)
         formats = tuple(tuple(sorted(self._formats_of_job[job].values())) for job in table.jobs)
         diagnostics = (*self.notes.diagnostics(sources, entries), *notes.diagnostics(sources, entries))
         if len(table) == 0 and not diagnostics and any(one.noise or one.log_lines for one in output.texts.every):
@@ -240,7 +253,8 @@ class Decoder:
     ) -> tuple[dict[str, NDArray[Any]], tuple[Metric, ...], tuple[RankSteps, ...], EvidenceOfLog]:  # fmt: skip
         """Return the columns of text sources, their metrics and their observations of failures. recorded: the columns
         of all other lines."""
-        from goodput_cli.events.text.passes import evidence_of, rows_of, run_passes  # imported late: few logs have text
+        # imported late: few logs have text
+        from goodput_cli.events.text.passes import evidence_of, input_lines, rows_of, run_passes
         from goodput_cli.events.text.text_log import TextLog
 
         output, texts = replace(self._output, notes=notes), self._output.texts
@@ -253,6 +267,7 @@ class Decoder:
         rows, formats = rows_of(log)
         self._earlier, self._former = log.earlier, log.former
         self._runs, self._found_zones = log.jobs_of_runs, log.zones
+        self._lines = input_lines(log)
         for job, names in formats.items():
             for name in names:
                 self._formats_of_job[job].setdefault(name, LogFormat(name))
@@ -262,9 +277,9 @@ class Decoder:
         self, columns: dict[str, NDArray[Any]], observed: EvidenceOfLog, notes: DiagnosticCollector
     ) -> tuple[dict[str, NDArray[Any]], EvidenceOfLog]:
         """Return the columns with the events of Kubernetes objects, and the observations with their jobs."""
+        from goodput_cli.events.cluster import signs_of_objects
         from goodput_cli.events.cluster_attempts import merged  # imported late: few logs contain objects
         from goodput_cli.events.cluster_rows import KUBERNETES, cluster_events
-        from goodput_cli.events.cluster_signs import signs_of_objects
         from goodput_cli.events.text.to_rows import add_rows
 
         output, jobs = replace(self._output, notes=notes), self._jobs.values()

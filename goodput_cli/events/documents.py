@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import structs
 
-from goodput_cli.events.accelerators.tables import DeviceTable
+from goodput_cli.events.capabilities import INPUT_TABLES
 from goodput_cli.events.evidence import DeathsAtEnd
 from goodput_cli.events.fast_json import FastJson
 from goodput_cli.events.formats import collected
@@ -25,7 +25,7 @@ from goodput_cli.events.json_documents import NOT_JSON, JsonLinesReader, JsonObj
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.sources.base import Batch, RawBatch, Record
 from goodput_cli.sources.blocks import is_event_file
-from goodput_cli.sources.layouts import RUN_FILE_ENDING, is_device_table, side_log, store_file
+from goodput_cli.sources.layouts import RUN_FILE_ENDING, side_log, store_file
 
 if TYPE_CHECKING:
     from goodput_cli.events.text.collector import TextPart
@@ -97,7 +97,8 @@ def cells(line: str, delimiter: str) -> list[str]:
 def is_known_table_or_text(head: bytes, hints: ReadingOptions | None = None) -> bool:
     """Return True if a document that begins with `head` is a table or text of a known format."""
     hints = hints or ReadingOptions()
-    reader = _of_text(RawBatch("", 1, head), hints)
+    batch = RawBatch("", 1, head)
+    reader = _of_capability(batch) or _of_text(batch, hints)
     rules = hints.mappings.ruleset
     return reader is not None and (not reader.by_line or rules.knows(head) or rules.observes(head))
 
@@ -116,6 +117,9 @@ def document_reader(
     tracker = _of_tracker(batch, hints)
     if tracker is not None:
         return tracker
+    own = _of_capability(batch)
+    if own is not None:
+        return own
     if JsonObjects.begins(batch.data):
         return JsonObjects()
     python = batch.data.startswith(b"{'")  # a dict as Python prints it, not JSON
@@ -177,7 +181,8 @@ def _of_deaths(text: TextPart) -> TextPart:
 
     ends = [one for one in text.log_lines if one.event is not None and one.event.type in ENDS]
     ends = [one for one in ends if one.stamp is not None or (one.event is not None and one.event.at is not None)]
-    return TextPart(ends, modified_ns=text.modified_ns, seen=text.seen, left_out=text.left_out, signs=text.signs)
+    return TextPart(ends, modified_ns=text.modified_ns, seen=text.seen, left_out=text.left_out, signs=text.signs,
+                    collected=text.collected)  # fmt: skip
 
 
 def _of_tracker(batch: RawBatch, hints: ReadingOptions | None) -> DocumentReader | None:
@@ -197,12 +202,15 @@ def _of_tracker(batch: RawBatch, hints: ReadingOptions | None) -> DocumentReader
     return None if side is None else SideLogReader(side)
 
 
+def _of_capability(batch: RawBatch) -> DocumentReader | None:
+    """Return the reader of a file that a capability reads; None for other files."""
+    return next((reader for one in INPUT_TABLES if (reader := one.document(batch)) is not None), None)
+
+
 def _of_text(batch: RawBatch, hints: ReadingOptions) -> DocumentReader | None:
     """Return the reader of a table or text; None for lines of JSON, even with bad ones among them."""
     from goodput_cli.events.text.scan import TextLines, is_text
 
-    if is_device_table(batch.data):
-        return DeviceTable()
     mappings = hints.mappings
     by_delimiter = mappings.delimiters
 

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import ColumnCode
-from goodput_cli.events.accelerators.samples import DeviceSamples
 from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.inside import RankSteps
 from goodput_cli.vocabulary.locations import JoinedName, file_line, files_of
@@ -251,8 +250,9 @@ class EventTable:
     """Metrics that programs logged next to the events, of all jobs of the log. They do not affect the ledger."""
     inside: tuple[RankSteps, ...] = ()
     """Time of phases inside steps, by rank, of all jobs of the log. They do not affect the ledger."""
-    devices: tuple[DeviceSamples, ...] = ()
-    """Samples of accelerators, of all jobs of the log. They do not affect the ledger."""
+    tables: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    """Tables of capabilities by name: rows of all jobs of the log, each with its job (`InputTable.of`). They do not
+    affect the ledger."""
     announced: tuple[Announcement, ...] = ()
     """Processes that announced themselves, of all jobs of the log, except those of ranks above 0."""
     bad_losses: tuple[tuple[str, NDArray[np.int64]], ...] = ()

@@ -47,6 +47,7 @@ from goodput_cli.analysis.question import ALL, Question
 from goodput_cli.analysis.recovery.chain import REDONE, OutageTimeline, chains_of
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import GoodputError
+from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.formats.registry import ENTRY_POINT_GROUP as FORMATS
 from goodput_cli.events.schema import EventLog, EventTable
 from goodput_cli.events.signs import RecoveryPhase
@@ -341,7 +342,7 @@ _FINE, _MOST_PIECES = (NS_PER_MINUTE, 10 * NS_PER_MINUTE, NS_PER_HOUR), 1000
 
 def _used(timeline: Timeline) -> AcceleratorUse:
     """Return used and idle accelerators, piece by piece of the run."""
-    if not timeline.table.devices:
+    if not DEVICE_SAMPLES.of(timeline.table):
         return AcceleratorUse()
     from goodput_cli.analysis.accelerators.devices import used_between  # few logs contain any
 

@@ -21,7 +21,7 @@ from goodput_cli.analysis.advice.levers import Estimate, ImprovementInputs, all_
 from goodput_cli.analysis.advice.record import JobRecord
 from goodput_cli.analysis.advice.replay import RecordedSaves, SaveEvery, replay
 from goodput_cli.analysis.advice.replay_attempts import record_of
-from goodput_cli.analysis.advice.thresholds import LEVERS as NAMES_OF_LEVERS
+from goodput_cli.analysis.goodput.thresholds import LEVERS as NAMES_OF_LEVERS
 
 EXAMPLES = Path(__file__).parent / "examples"
 EXPECTED: dict[str, dict[str, Any]] = json.loads((EXAMPLES / "expected.json").read_text())

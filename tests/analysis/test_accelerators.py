@@ -17,6 +17,8 @@ from goodput_cli.analysis.accelerators.devices import Devices, devices_line
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.picture import picture_of
 from goodput_cli.cli.main import run
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.accelerators.samples import Device, DeviceCollector, DevicePart, Quantity
 from tests.support.device_jobs import DeviceJob
 from tests.support.readers import T0
@@ -134,7 +136,7 @@ def test_hostile_lines_give_diagnostics_and_lose_nothing(tmp_path: Path) -> None
     noticed = Counter(code for one in analysis.diagnostics for code in [one.code] * one.count)
     assert noticed["bad_sample"] == 4
     assert noticed["malformed_lines"] == 2
-    assert [one.device for one in analysis.table.devices if one.host == "x"] == ["0", "0"]
+    assert [one.device for one in DEVICE_SAMPLES.of(analysis.table) if one.host == "x"] == ["0", "0"]
 
 
 def collected(parts: int) -> tuple[DeviceCollector, int]:
@@ -147,7 +149,7 @@ def collected(parts: int) -> tuple[DeviceCollector, int]:
             for second in range(10):
                 time = (at * 10 + second) * 10**10
                 part.add(1, Device("h", str(device)), Quantity.POWER, time, 100.0 + device)
-        found.add(0, part)
+        found.add(0, part, DiagnosticCollector())
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return found, most

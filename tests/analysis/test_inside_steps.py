@@ -11,8 +11,7 @@ import pytest
 
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.step_breakdown.breakdown import RankRow, StepHostRow, delay_text, slow_ranks
-from goodput_cli.analysis.step_breakdown.growth import growth_between
-from goodput_cli.analysis.step_breakdown.insights import find_inside, slow_one, waited_for_data
+from goodput_cli.analysis.step_breakdown.insights import find_inside, growth_between, slow_one, waited_for_data
 from goodput_cli.analysis.step_breakdown.sheet import inside_line
 from goodput_cli.arrays import F64
 from goodput_cli.events.inside import MOST, NOT_LOGGED, PhaseName, RankSteps

@@ -13,8 +13,7 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import progress_text
 from goodput_cli.analysis.insights.find import find_insights
 from goodput_cli.analysis.insights.kinds import Insight
-from goodput_cli.analysis.recovery.insights import find_storm
-from goodput_cli.analysis.recovery.watchdog import longest_silence, watchdog_ns
+from goodput_cli.analysis.recovery.insights import find_storm, longest_silence, watchdog_ns
 from goodput_cli.events.signs import RecoveryPhase
 from tests.analysis.test_chains import HANG, REQUEUE, SACCT, SECOND, analysis_of, sign, storm
 from tests.support.accounts import account

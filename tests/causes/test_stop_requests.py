@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import goodput_cli
-from goodput_cli.accounting.attempts.requests import find_requests
+from goodput_cli.accounting.attempts.endings import find_requests
 from goodput_cli.analysis.goodput.analysis import Analysis
 from tests.support.accounts import account
 from tests.support.story import end, job_finished, notice, start, steps, user_terminated

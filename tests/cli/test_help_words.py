@@ -12,15 +12,14 @@ from click.testing import CliRunner
 
 from goodput_cli.accounting.attempts.endings import END_NAMES
 from goodput_cli.analysis.advice.results import How
-from goodput_cli.analysis.advice.thresholds import LEVERS
+from goodput_cli.analysis.goodput.thresholds import LEVERS
 from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.cli.explained import explain
 from goodput_cli.cli.main import COMMANDS, goodput, run
 from goodput_cli.diagnostics.diagnostic import CODES
 from goodput_cli.vocabulary.categories import ENDED, NAMES
 from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, GROUPS, ROLES
-from goodput_cli.vocabulary.programs import PROGRAMS
-from goodput_cli.vocabulary.words import words
+from goodput_cli.vocabulary.programs import PROGRAMS, words
 
 DECLARED: dict[str, Iterable[str]] = {
     "diagnostics": CODES, "insights": BY_CODE, "categories": NAMES, "causes": CAUSES, "groups": GROUPS, "roles": ROLES,

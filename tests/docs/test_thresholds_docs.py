@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from goodput_cli.analysis.advice.thresholds import OF_INTERVAL
-from goodput_cli.analysis.goodput.thresholds import UNITS, parse_threshold
+from goodput_cli.analysis.goodput.thresholds import OF_INTERVAL, UNITS, parse_threshold
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.fleet import thresholds as of_fleets
 from goodput_cli.vocabulary.categories import Category

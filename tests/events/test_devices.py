@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.accelerators.names import quantity_of_metric
 from goodput_cli.events.accelerators.samples import Device, DeviceSamples, Quantity
 from goodput_cli.events.read import read_events
@@ -51,8 +52,8 @@ def log_with_file(folder: Path, name: str, text: str) -> EventLog:
 
 
 def by_device(log: EventLog) -> dict[tuple[str, str, str], list[float]]:
-    assert {one.job for one in log.table.devices} <= set(log.table.jobs)
-    return {(one.host, one.device, one.quantity.name): one.value.tolist() for one in log.table.devices}
+    assert {one.job for one in DEVICE_SAMPLES.of(log.table)} <= set(log.table.jobs)
+    return {(one.host, one.device, one.quantity.name): one.value.tolist() for one in DEVICE_SAMPLES.of(log.table)}
 
 
 def joules(one: DeviceSamples) -> float:
@@ -112,7 +113,7 @@ def test_dcgmi_dmon_is_read_after_times_of_ts_and_date(tmp_path: Path, form: str
         ("node-a", "7", "BUSY"): [99], ("node-a", "7", "POWER"): [pytest.approx(57.43)] * 2,
         ("node-a", "7", "METER"): [100], ("node-a", "7", "MEMORY_BYTES"): [58122 * 2**20] * 2,
     }  # fmt: skip
-    assert {int(one.time[0]) for one in log.table.devices} == {T0 * 10**9}
+    assert {int(one.time[0]) for one in DEVICE_SAMPLES.of(log.table)} == {T0 * 10**9}
     assert "malformed_lines" not in {one.code for one in log.diagnostics}
 
 
@@ -122,7 +123,7 @@ def test_rows_without_a_time_suggest_a_command(tmp_path: Path) -> None:
         ("dmon.log", "# gpu   pwr    sm\n# Idx     W     %\n    0    43    35\n"),
     ):
         log = log_with_file(tmp_path, name, rows)
-        assert log.table.devices == ()
+        assert DEVICE_SAMPLES.of(log.table) == ()
         assert "-o DT`, or pipe dcgmi dmon through `ts" in " ".join(one.message for one in log.diagnostics)
         (tmp_path / name).unlink()
 
@@ -174,7 +175,7 @@ def test_prometheus_response_is_read(tmp_path: Path) -> None:
     assert found["node-a", "3", "BUSY"] == [97, 98]
     assert found["node-a", "3", "CORE"] == [40]
     assert found["node-a", "3", "METER"] == [400, 400]
-    assert joules(next(one for one in log.table.devices if one.quantity is Quantity.METER)) == 12_000
+    assert joules(next(one for one in DEVICE_SAMPLES.of(log.table) if one.quantity is Quantity.METER)) == 12_000
     assert {one.code for one in log.diagnostics} == {"bad_sample"}
 
 
@@ -199,7 +200,7 @@ def test_mlflow_files_are_read(tmp_path: Path) -> None:
         path.write_text("".join(line.format(value) + "\n" for line in lines), encoding="utf-8")
     log = read(tmp_path)
     assert by_device(log) == {("", "0", "BUSY"): [88] * 30}
-    assert {one.job for one in log.table.devices} == {"a" * 32}
+    assert {one.job for one in DEVICE_SAMPLES.of(log.table)} == {"a" * 32}
     assert sum(one.count for one in log.diagnostics if one.code == "bad_sample") == 30
 
 
@@ -240,5 +241,5 @@ def test_samples_next_to_several_jobs_are_unassigned(tmp_path: Path) -> None:
     other = json.dumps({"job_name": "k", "job_start_time": T0}) + "\n"
     (tmp_path / "other.jsonl").write_text(other, encoding="utf-8")
     log = log_with_file(tmp_path, "gpu.json", answer(series("DCGM_FI_DEV_GPU_UTIL", (0, "97"))))
-    assert log.table.devices == ()
+    assert DEVICE_SAMPLES.of(log.table) == ()
     assert "devices_of_no_job" in {one.code for one in log.diagnostics}

@@ -10,8 +10,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.cli.main import run
-from goodput_cli.fleet.metrics import MOST_GROUPS
-from goodput_cli.fleet.report import FleetReport
+from goodput_cli.fleet.report import MOST_GROUPS, FleetReport
 from goodput_cli.vocabulary.when import NS_PER_HOUR, NS_PER_SECOND
 from tests.support.fleets import job_bytes, put, text_of, training
 

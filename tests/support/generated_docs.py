@@ -25,7 +25,7 @@ from goodput_cli.diagnostics.diagnostic import CODES, SEVERITIES, DiagnosticCode
 from goodput_cli.events.text.event_passes import EVENT_PASSES
 from goodput_cli.events.text.passes import JOB_PASSES, LOG_PASSES, TIME_PASSES
 from goodput_cli.vocabulary.categories import Category
-from goodput_cli.vocabulary.words import words
+from goodput_cli.vocabulary.programs import words
 from tests.support.markdown_docs import ROOT
 
 PACKAGE = ROOT / "goodput_cli"

@@ -12,6 +12,7 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.steps.sheet import step_report, steps_sheet
 from goodput_cli.cli.main import run
+from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.report.base import Page, load_sheet_renderer
 from goodput_cli.report.html.analysis import render
 from goodput_cli.sources.cloud_logging_pages import LogQuery
@@ -290,7 +291,7 @@ def test_device_metrics_of_a_run_are_read(tmp_path: Path) -> None:
         5, "tpu_duty_cycle", values=[10, float("nan"), 101], hostname="h", accelerator_labels=["h-0", "h-1", "h-2"]
     )
     odd = read(tmp_path / "odd", [*ONE, labels, entry(6, "hbm_utilization", values=[70.0, 71], hostname="h")])
-    assert {(one.device, one.quantity.name) for one in odd.table.devices if one.host == "h"} == {
+    assert {(one.device, one.quantity.name) for one in DEVICE_SAMPLES.of(odd.table) if one.host == "h"} == {
         ("0", "BUSY"), ("0", "MEMORY"), ("1", "MEMORY"),
     }  # fmt: skip
     assert "bad_sample" in codes(odd)

@@ -1,25 +1,102 @@
-"""How attempts ended (accounting §3): clean ends and whether they are believed, crashes, the last sign of life.
-
-Runs (accounting §10): a job name that was used again, from scratch.
-
-Why an attempt ended if no line of its end states it (accounting §10): preemptions and elastic passages.
+"""How attempts ended (accounting §3): requests to stop, clean ends and whether they are believed, crashes, the last
+sign of life; and the table of ends (accounting §10).
 """
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, STARTUP_KINDS, Attempts, find_beginnings
-from goodput_cli.accounting.attempts.requests import CANCELLED_STATE, LATEST_NOTICE_NS, exits_after_request
+from goodput_cli.accounting.attempts.evidence_of_attempts import evidence_of_job, grace_ns, is_named_after_job
 from goodput_cli.accounting.columns import first_of_each, last_of_each, of_kind, positions, rows_of, without
 from goodput_cli.accounting.options import Planned
 from goodput_cli.accounting.order import ENDINGS
 from goodput_cli.arrays import I64, ColumnCode, Mask, Rows
-from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, PREEMPTED, EventTable, Kind
+from goodput_cli.events.evidence import Speaker, is_request
+from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, OWN_END, PREEMPTED, TEXT_PROCESS, EventTable, Kind
+from goodput_cli.vocabulary.categories import ENDED
+
+CANCELLED_STATE = ("state", "CANCELLED")
+"""In the detail of an end that a person ordered, as a scheduler reports it."""
+LATEST_NOTICE_NS = 600 * 10**9
+"""Longest time for which an attempt may train after it reached a preemption. After a longer time, it ended for another
+reason."""
+
+
+class StopRequest(NamedTuple):
+    """A request to stop as stated by a line."""
+
+    time: int
+    """ns UTC."""
+    kind: str
+    """A cause: preempted, evicted, maintenance, time_limit or cancelled; killed for a signal of an unknown sender."""
+    sender: Speaker
+    """Program that reports it."""
+    scope: str
+    """Pod, allocation or host that it concerns; "" for the job."""
+
+
+def find_requests(table: EventTable) -> list[StopRequest]:
+    """Return the requests to stop a job, in order of time."""
+    found = [
+        StopRequest(one.lo, one.code, one.speaker, one.identity or one.host)
+        for one in evidence_of_job(table, table.observed)
+        if one.lo is not None and is_request(one) and (one.speaker != "pod" or is_named_after_job(table, one))
+    ]
+    return sorted(found)
+
+
+def exits_after_request(table: EventTable, attempts: Attempts, preempted: Rows) -> Mask:
+    """Return True for each of `attempts.closing` that is an exit after a request to stop, and therefore not a clean
+    end.
+
+    A line by which the user or the program itself ends the job stays a clean end. preempted: row at which each attempt
+    had reached a preemption; -1 without.
+    """
+    rows = attempts.closing
+    kind, owner = table.kind[rows], attempts.of_row[rows]
+    asked = np.zeros(len(rows), dtype=bool)
+    exits = np.flatnonzero(of_kind(kind, CLEAN_KINDS) & ((kind == Kind.JOB_END) | _is_written_as_text(table, rows)))
+    requests = find_requests(table) if len(exits) and table.observed.rows else []
+    if not requests and not (preempted >= 0).any():
+        return asked
+    grace, times = grace_ns(table, attempts), [one.time for one in requests]
+    for place in exits.tolist():
+        attempt, end = int(owner[place]), int(table.time[rows[place]])
+        trained = int(attempts.last_progress[attempt])
+        last = int(table.time[trained]) if trained >= 0 else int(attempts.begin[attempt])
+        notice = int(preempted[attempt])
+        reached = notice >= 0 and kind[place] == Kind.JOB_END and last - int(table.time[notice]) <= LATEST_NOTICE_NS
+        since = max(last - grace, int(attempts.begin[attempt]))
+        asked[place] = reached or _has_any(times, since, end)
+    return asked
+
+
+def _has_any(times: Sequence[int], since: int, until: int) -> bool:
+    at = bisect_left(times, since)
+    return at < len(times) and times[at] <= until
+
+
+def _is_written_as_text(table: EventTable, rows: Rows) -> Mask:
+    """Return True for each line that is output of a program or an object of a cluster, and not a planned stop. The
+    recorder and controllers write planned stops in their user's words."""
+    text = np.array([process.startswith(TEXT_PROCESS) for _, process in table.writers] + [False], dtype=bool)
+    meant = np.array([_is_meant(detail) for detail in table.details] + [False], dtype=bool)
+    return np.asarray(text[table.writer[rows]] & ~meant[table.detail[rows]])
+
+
+def _is_meant(detail: object) -> bool:
+    pairs = detail if isinstance(detail, tuple) else ()
+    return OWN_END[0] in pairs or CANCELLED_STATE in pairs
+
+
+# -------- How attempts ended (accounting §3): clean ends and whether they are believed, crashes, the last sign of
 
 
 class End(ColumnCode):
@@ -294,3 +371,60 @@ def _rows_in_passages(table: EventTable, attempts: Attempts, kinds: tuple[Kind, 
     shown = np.concatenate((rows[behind], rows[before]))
     order = np.argsort(shown, kind="stable")
     return passage[order], shown[order]
+
+
+# -------- Table of ends (accounting §10): how and when every attempt ended, the last one included.
+
+_DOWN = (End.TERMINATED, End.CRASHED)
+
+
+class Ends(Struct, frozen=True):
+    """Ends of the attempts of a job: columns with one value per attempt."""
+
+    how: I64
+    """Position in `ENDED`."""
+    row: Rows
+    """Row of the line that states it; -1 without."""
+    time: I64
+    """Time (ns) of the first line that states it, otherwise of the last sign of life."""
+    followed: Mask
+    """True if another attempt follows."""
+    stated: Mask
+    """True if a line states that the attempt ended, and it is not a believed clean end."""
+    failed: Mask
+    """True for a failure: an unplanned disruption, or the stated end of a last attempt that was not cancelled."""
+
+
+def find_ends(
+    attempts: Attempts,
+    endings: Endings,
+    died: Mask,
+    preempted: Rows,
+    passages: tuple[NDArray[np.int8], Rows],
+    sign_of_life: I64,
+    disrupted: Mask,
+    *,
+    cancelled: bool,
+) -> Ends:
+    """Return the end of every attempt.
+
+    A save that reached a preemption names the reason. A crash or a termination only states that the attempt was down.
+
+    died: True if an uncaught exception ended it. preempted: row of its save that had reached a preemption; -1 without.
+    passages: what the elastic passage after it shows, and the row. disrupted: True if a disruption that counts ended
+    it. cancelled: True if the last attempt was cancelled.
+    """
+    count = len(attempts)
+    followed = np.arange(count) < count - 1
+    stated = (endings.how != End.CLEAN) & (np.isin(endings.how, _DOWN) | died | (preempted >= 0))
+    failed = np.where(followed, disrupted, stated & (not cancelled))
+    how = np.where(endings.how == End.TERMINATED, ENDED.index("terminated"), ENDED.index("silent"))
+    how[endings.down | died] = ENDED.index("crashed")
+    row = np.where(endings.down, endings.crash_row, attempts.first_ending)
+    passage, shown = passages
+    for what, name in ((ElasticTransition.SLICE_DOWN, "slice_down"), (ElasticTransition.SCALE_UP, "scale_up")):
+        how[passage == what] = ENDED.index(name)
+    row = np.where(shown >= 0, shown, row)
+    how[preempted >= 0] = ENDED.index("preempted")
+    how[attempts.gone_back] = ENDED.index("rolled_back")
+    return Ends(how, np.where(preempted >= 0, preempted, row), sign_of_life, followed, stated, failed)

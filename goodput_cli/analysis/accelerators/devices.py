@@ -18,6 +18,7 @@ from goodput_cli.accounting.segments import Key
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
 from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of
 from goodput_cli.arrays import F64, I64
+from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.accelerators.samples import DeviceSamples, Quantity, gpu_of, is_instance
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.categories import Category, brief_name
@@ -144,7 +145,7 @@ class _DeviceTotals:
 def samples_of(table: EventTable, job: str) -> dict[tuple[str, str], dict[Quantity, DeviceSamples]]:
     """The samples of the accelerators of a job, by host and device."""
     found: defaultdict[tuple[str, str], dict[Quantity, DeviceSamples]] = defaultdict(dict)
-    for one in table.devices:
+    for one in DEVICE_SAMPLES.of(table):
         if one.job == job and one.quantity < Quantity.HOST_CPU:
             found[one.host, one.device][one.quantity] = one
     return found
@@ -152,7 +153,7 @@ def samples_of(table: EventTable, job: str) -> dict[tuple[str, str], dict[Quanti
 
 def devices_of(analysis: AnalysisData) -> Devices | None:
     """Return the activity of accelerators in the window; None without samples."""
-    if not analysis.table.devices:
+    if not DEVICE_SAMPLES.of(analysis.table):
         return None
     ranks = _ranks(analysis)
     sums, rows = _DeviceTotals(), []

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from goodput_cli.analysis.capability import By, Capability
+from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,21 +38,21 @@ def _sections(analysis: AnalysisData, by: By) -> Iterable[Sheet]:
 def _insights(analysis: AnalysisData, explained: int) -> Iterable[Candidate]:
     from goodput_cli.analysis.accelerators.insights import find_idle_devices
 
-    return find_idle_devices(analysis, explained) if analysis.table.devices else ()
+    return find_idle_devices(analysis, explained) if DEVICE_SAMPLES.of(analysis.table) else ()
 
 
 def _diagnostics(analysis: AnalysisData) -> Iterator[Diagnostic]:
     from goodput_cli.analysis.accelerators.devices import more_than_expected
     from goodput_cli.diagnostics.diagnostic import Diagnostic
 
-    if analysis.table.devices and (text := more_than_expected(analysis)):
+    if DEVICE_SAMPLES.of(analysis.table) and (text := more_than_expected(analysis)):
         yield Diagnostic.of("more_devices", text)
 
 
 ACCELERATORS = Capability(
     name="accelerators",
     about="how busy the devices of a job were, and their energy",
-    has_inputs=lambda table: bool(table.devices),
+    has_inputs=lambda table: bool(DEVICE_SAMPLES.of(table)),
     report_lines=_lines,
     screen_lines=lambda analysis, _: _lines(analysis),
     families=_families,

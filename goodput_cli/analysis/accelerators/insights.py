@@ -11,6 +11,7 @@ import numpy as np
 
 from goodput_cli.analysis.accelerators.devices import IDLE, devices_of, name_of, samples_of, short_device_list
 from goodput_cli.analysis.insights.kinds import Candidate
+from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.accelerators.samples import DeviceSamples, Quantity
 from goodput_cli.vocabulary.text import duration, percent, plural
 from goodput_cli.vocabulary.when import NS_PER_SECOND
@@ -80,7 +81,7 @@ def with_standing(analysis: AnalysisData, candidate: Candidate, start: int, end:
 
     Return it unchanged if that is not clear. usual: a usual step, during which all may have worked.
     """
-    if not analysis.table.devices:
+    if not DEVICE_SAMPLES.of(analysis.table):
         return candidate
     said = _standing(analysis, start, start + usual + _CLOCKS_NS, end - _CLOCKS_NS)
     return replace(candidate, text=f"{candidate.text}; {said}") if said else candidate

@@ -31,8 +31,8 @@ from goodput_cli.analysis.advice.results import (
     failed_attempts_text,
 )
 from goodput_cli.analysis.advice.sheet import improvements_sheet
-from goodput_cli.analysis.advice.thresholds import GAIN_LOW, OF_INTERVAL, RATIO
 from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.goodput.thresholds import GAIN_LOW, OF_INTERVAL, RATIO
 from goodput_cli.analysis.measures import decimal
 from goodput_cli.analysis.question import AdviceQuestion, Death, Price
 from goodput_cli.analysis.sheet import Displayable, Sheet

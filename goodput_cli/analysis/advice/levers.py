@@ -12,7 +12,7 @@ from goodput_cli.analysis.advice.interval import Interval, early_deaths, optimum
 from goodput_cli.analysis.advice.record import FAILURES, RESTART, EndKind, JobRecord, half
 from goodput_cli.analysis.advice.replay import RecordedSaves, replay
 from goodput_cli.analysis.advice.results import How, Improvement
-from goodput_cli.analysis.advice.thresholds import LEVERS
+from goodput_cli.analysis.goodput.thresholds import LEVERS
 from goodput_cli.analysis.question import Price, hours_and_money
 from goodput_cli.vocabulary.categories import is_eval
 from goodput_cli.vocabulary.text import duration_of_seconds

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import clipped, distinct
+from goodput_cli.analysis.disruption_facts import DISRUPTION_FACTS
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.disruptions.losses import find_evidence, first_and_last_steps, lost_steps
 from goodput_cli.analysis.disruptions.rows import Disruptions, no_disruptions
-from goodput_cli.analysis.recovery.chain import chains_of
 from goodput_cli.analysis.recovery.columns import recoveries_of, unplanned_chains
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.table import UNKNOWN
@@ -79,8 +79,8 @@ def find_disruptions(timeline: Timeline, start: int, end: int) -> Disruptions:
     }
     causes, planned = timeline.causes.why, timeline.planned
     why = tuple(FailureCause(planned=True) if planned[attempt] else causes[attempt] for attempt in dead.tolist())
-    chain_of = {one.ended: one for one in chains_of(timeline, costs=costs)}
-    return Disruptions(table, columns, rows, why, tuple(map(chain_of.get, dead.tolist())))
+    facts = {one.name: one.of(timeline, costs, dead.tolist()) for one in DISRUPTION_FACTS}
+    return Disruptions(table, columns, rows, why, facts)
 
 
 def disruptions_inside(timeline: Timeline, start: int, end: int) -> NDArray[np.intp]:

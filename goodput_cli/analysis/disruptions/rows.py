@@ -7,8 +7,8 @@ entry in docs/schema.json and, if people see it, the column in the terminal. Dis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import compress
 from operator import attrgetter, methodcaller
@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 
 from goodput_cli.accounting.attempts.failure_cause import Echo, FailureCause
+from goodput_cli.analysis.disruption_facts import DISRUPTION_FACTS
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.recovery.chain import OutageTimeline
-from goodput_cli.analysis.recovery.columns import CHAIN_COLUMNS, Chains
+from goodput_cli.analysis.recovery.columns import Chains
+from goodput_cli.analysis.recovery.facts import RECOVERY_FACTS
 from goodput_cli.analysis.sheet import Audience, Cell, Column
 from goodput_cli.analysis.table import INSTANT, UNKNOWN, FilledTable, TableDeclaration, column, columns_of, row_schema
 from goodput_cli.arrays import I64, Rows, blocks
@@ -221,8 +223,13 @@ class DisruptionColumns:
     """Price of the losses, if known."""
     why: Sequence[FailureCause] = ()
     """Cause of each."""
-    chains: Chains = ()
-    """Recovery chain of each."""
+    facts: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Facts about each by the name of the capability."""
+
+    @property
+    def chains(self) -> Chains:
+        """Return the recovery chain of each."""
+        return self.facts.get(RECOVERY_FACTS.name, ())
 
     @property
     def shown_ends(self) -> list[str]:
@@ -341,15 +348,20 @@ class Disruptions(Sequence[Disruption]):
 
     def __init__(
         self, table: EventTable, columns: dict[str, I64], rows: dict[str, Rows], why: Sequence[FailureCause] = (),
-        chains: Chains = (),
+        facts: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:  # fmt: skip
         self._table = table
         self._columns = columns
         self._rows = rows
         self.why = why
         """Cause of each attempt's end, in the same order."""
-        self.chains = chains
-        """Recovery chain of each outage, in the same order."""
+        self.facts = {one.name: () for one in DISRUPTION_FACTS} if facts is None else facts
+        """Facts about each by the name of the capability, in the same order."""
+
+    @property
+    def chains(self) -> Chains:
+        """Return the recovery chain of each outage."""
+        return self.facts[RECOVERY_FACTS.name]
 
     def __len__(self) -> int:
         return len(self._columns["number"])
@@ -397,8 +409,8 @@ class Disruptions(Sequence[Disruption]):
         columns = {name: column[chosen] for name, column in self._columns.items()}
         rows = {name: rows[chosen] for name, rows in self._rows.items()}
         which = chosen.tolist()
-        why, chains = tuple(compress(self.why, which)), tuple(compress(self.chains, which))
-        return Disruptions(self._table, columns, rows, why, chains)
+        facts = {name: tuple(compress(values, which)) for name, values in self.facts.items()}
+        return Disruptions(self._table, columns, rows, tuple(compress(self.why, which)), facts)
 
     def as_table(self) -> FilledTable:
         """Return the table for programs."""
@@ -417,7 +429,8 @@ class Disruptions(Sequence[Disruption]):
         why = self.why[part]
         places["cause"] = [one.where for one in why]
         columns = {name: column[part] for name, column in self._columns.items()}
-        return DisruptionColumns(columns, {name: places[name] for name in _EVIDENCE}, price, why, self.chains[part])
+        facts = {name: values[part] for name, values in self.facts.items()}
+        return DisruptionColumns(columns, {name: places[name] for name in _EVIDENCE}, price, why, facts)
 
     def _made(self, part: slice) -> Iterator[Disruption]:
         some = self._part(part)
@@ -441,7 +454,7 @@ _PEOPLE = ("no.", "down since", "ended", "why", "steps lost", "wasted", "downtim
 _TIMES = ("detect", "recover", "regained")
 _OF_DISRUPTION = columns_of(Disruption, lambda name: methodcaller("column", name))
 _BEHIND = (
-    *CHAIN_COLUMNS,
+    *(one for facts in DISRUPTION_FACTS for one in facts.columns),
     *(replace(one, name=f"evidence_{one.name}", audience=Audience.TABLES) for one in EVIDENCE_COLUMNS),
     Column("ranks", "text", Audience.PEOPLE, attrgetter("ranks")),
 )
@@ -480,6 +493,6 @@ PRICED_DISRUPTIONS = replace(
     people=(*_PEOPLE, "accelerator h", "cost", *_TIMES, "queued", "ranks"),
 )
 """The table of `goodput disruptions`, with the cost of each."""
-_COLUMNS = tuple(field.name for field in fields(Disruption) if field.name not in ("evidence", "chain"))
-_EVIDENCE = tuple(field.name for field in fields(Evidence))
+_COLUMNS = tuple(one.name for one in fields(Disruption) if one.name not in ("evidence", "chain"))
+_EVIDENCE = tuple(one.name for one in fields(Evidence))
 _AT_ONCE = 1024

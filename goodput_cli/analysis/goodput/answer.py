@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from goodput_cli.accounting.bounds import Direction
 from goodput_cli.analysis.accelerators.devices import Devices
 from goodput_cli.analysis.answers import Diagnostics, Thresholds
+from goodput_cli.analysis.capabilities import CAPABILITIES, answer_fields
 from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import all_headline_warnings, last_cause
@@ -27,6 +28,7 @@ from goodput_cli.analysis.results import (
     Window,
 )
 from goodput_cli.analysis.rolling import WINDOWS, filled
+from goodput_cli.analysis.row_facts import Facts
 from goodput_cli.analysis.step_breakdown.sheet import InsideAnswer, inside_answer
 from goodput_cli.analysis.summary import Blocks, Size, progress_of, size_of
 from goodput_cli.analysis.table import FilledTable
@@ -167,6 +169,8 @@ class AnalysisAnswer:
     """the disruptions inside the window, in time order"""
     last_end: LastEnd | None = None
     """why the last attempt of the job failed, if it crashed; null otherwise"""
+    others: Annotated[Facts, Json(spread=answer_fields)] = field(default_factory=dict)
+    """fields of capabilities"""
     thresholds: Thresholds = ()
     not_recorded: Sequence[Annotated[str, Bounds(enum=(*CATEGORIES, OVERLAPPED))]]
     """categories without evidence in the log: unknown, not zero"""
@@ -211,6 +215,7 @@ def analysis_answer(analysis: Analysis) -> AnalysisAnswer:
         rolling=NO_ROWS if analysis.rolling is None else filled(analysis.rolling),
         disruptions=analysis.disruptions.as_table(),
         last_end=last_end(analysis),
+        others={one.key: one.of(analysis) for capability in CAPABILITIES for one in capability.answer},
         thresholds=analysis.thresholds,
         not_recorded=analysis.not_recorded,
         diagnostics=analysis.diagnostics,

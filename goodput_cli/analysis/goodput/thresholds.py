@@ -1,4 +1,6 @@
-"""Names in thresholds on one job (`goodput<90`). This module does not import NumPy, because `--help` reads it."""
+"""Names in thresholds on one job (`goodput<90`) and on advice (`advice.gain>5pp`). This module does not import NumPy,
+because `--help` reads it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,9 @@ from goodput_cli.analysis.insights.kinds import BY_CODE
 from goodput_cli.analysis.measures import MEASURES, PREFIXES
 from goodput_cli.analysis.threshold import (
     PERCENT,
+    POINTS,
     UNIT_SECONDS,
+    VALUE,
     Dimension,
     Expression,
     NamedMeasure,
@@ -51,7 +55,7 @@ def measure_named(name: str, text: str, *, insights: bool = False) -> NamedMeasu
     raise UsageError(f"{text!r}: unknown measure {name!r}", tip=hint)
 
 
-def _find(name: str, text: str) -> NamedMeasure:
+def _find_measure(name: str, text: str) -> NamedMeasure:
     prefix, _, code = (part.strip().lower() for part in name.partition(":"))
     if prefix == PHASE and code:
         return NamedMeasure(PHASE, "ratio", code)
@@ -75,7 +79,7 @@ JOB = Subject(
     "a threshold",
     "NAME OP VALUE[UNIT], as in 'goodput<90', 'custom:EVAL>=5%', 'queued>30m', 'steps.p99>2s', 'insight:hang>10m', "
     "'disruptions>3', 'phase:data>20' or 'cause:hardware>0'",
-    _find,
+    _find_measure,
     UNITS,
 )
 
@@ -94,3 +98,60 @@ def read_threshold(text: str, *, fails: bool = True) -> Expression:
 def parse_fail_under(text: str) -> Expression:
     """Return the expression of `--fail-under PCT`, which is `goodput<PCT`. Raise `UsageError` if it is not a number."""
     return read_fail_under(text, JOB)
+
+
+# -------- Thresholds on advice (`advice.gain>5pp`): the names that they accept.
+
+LEVERS: Mapping[str, bool] = {
+    "interval": False,
+    "async_saves": False,
+    "newest_checkpoint": False,
+    "failures": True,
+    "starts_that_hold": True,
+    "restart": True,
+    "restore": True,
+    "downtime": True,
+    "spares": True,
+    "evals": True,
+    "data_loading": False,
+    "stalls": False,
+    "slow_steps": False,
+    "longest_outage": True,
+    "checkpoint_bound": True,
+}
+"""Each improvement, and True if every record covers it, even with a gain of nothing; `levers.judged_improvements` knows
+when a record covers the others. There is one more for each `custom:LABEL`."""
+
+
+PREFIX = "advice."
+CUSTOM = "custom:"
+GAIN, GAIN_LOW, RATIO = OF_INTERVAL = ("gain", "gain_low", "interval_ratio")
+"""Measures of the advised interval between saves; every improvement is a measure too."""
+_ACCEPTED = "advice.NAME OP VALUE[UNIT], as in 'advice.gain>5pp', 'advice.gain_low>1pp' or 'advice.restart>30m'"
+
+
+def _find_advice(name: str, text: str) -> NamedMeasure:
+    if not name.lower().startswith(PREFIX):
+        raise UsageError(f"{text!r} is not {ADVICE.noun}", tip=f"write {_ACCEPTED}")
+    lever = name[len(PREFIX) :].lower()
+    if lever.startswith(CUSTOM):
+        lever = CUSTOM + lever.removeprefix(CUSTOM).upper()
+    elif lever not in (*OF_INTERVAL, *LEVERS):
+        raise UsageError(f"{text!r}: unknown name {name!r}", tip=f"use one of {', '.join((*OF_INTERVAL, *LEVERS))}")
+    return NamedMeasure(lever, "count" if lever == RATIO else "share")
+
+
+ADVICE = Subject(
+    "a threshold on advice",
+    _ACCEPTED,
+    _find_advice,
+    {"share": (POINTS, *UNIT_SECONDS), "count": ("",)},
+    shape=VALUE,
+    only_positive=False,
+)
+
+
+def parse_advice(text: str, *, fails: bool = True) -> Expression:
+    """`advice.NAME OP VALUE[UNIT]`; without a unit in points of goodput. `UsageError`: not such an expression, an
+    unknown name, a unit that the name cannot have."""
+    return read(text, ADVICE, fails=fails)

@@ -35,8 +35,7 @@ from goodput_cli.analysis.insights.training import (
 )
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.recovery.chain import chains_of
-from goodput_cli.analysis.recovery.insights import add_outage_texts
-from goodput_cli.analysis.recovery.watchdog import saved_by_watchdog
+from goodput_cli.analysis.recovery.insights import add_outage_texts, saved_by_watchdog
 from goodput_cli.analysis.step_breakdown.breakdown import inside_of
 from goodput_cli.analysis.summary import summary_of
 from goodput_cli.vocabulary.categories import Category

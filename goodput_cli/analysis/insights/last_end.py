@@ -14,7 +14,7 @@ from goodput_cli.analysis.disruptions.losses import finished_a_step, spans_taken
 from goodput_cli.analysis.insights.hangs import Hangs
 from goodput_cli.analysis.insights.kinds import LEAST_NS, Candidate, InsightTarget
 from goodput_cli.analysis.recovery.chain import OutageTimeline, chains_of
-from goodput_cli.analysis.recovery.watchdog import watchdog_ns
+from goodput_cli.analysis.recovery.insights import watchdog_ns
 from goodput_cli.arrays import I64
 from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.vocabulary.categories import ENDED, Category

@@ -19,8 +19,7 @@ from goodput_cli.analysis.goodput.findings import CoveredTime
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.kinds import BY_CODE, Candidate, InsightTarget
 from goodput_cli.analysis.insights.patterns import WITHIN, find_step_pause, hangs_now, silent_since
-from goodput_cli.analysis.step_breakdown.growth import growth_between
-from goodput_cli.analysis.step_breakdown.insights import waited_for_data
+from goodput_cli.analysis.step_breakdown.insights import growth_between, waited_for_data
 from goodput_cli.analysis.steps.levels import LEAST_STRETCH, changes_level
 from goodput_cli.analysis.steps.regimes import Drift, Regime, drift_text, lost_in_regimes, stalled_in_regimes, step_pace
 from goodput_cli.analysis.steps.times import TimedSteps, slices_of, step_time_parts, timed_steps

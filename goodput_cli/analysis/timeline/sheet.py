@@ -30,6 +30,7 @@ from goodput_cli.analysis.timeline.rows import (
     segment_table,
 )
 from goodput_cli.arrays import Rows
+from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.schema import NO_STEP, PROFILING, Edge, EventTable, Kind
 from goodput_cli.vocabulary.categories import brief_name, full_name
 from goodput_cli.vocabulary.causes import cause_text
@@ -52,7 +53,7 @@ def timeline_sheet(
     runs = folded(rows)
     sources = table.files
     columns = _columns(rows)
-    with_busy = bool(table.devices)
+    with_busy = bool(DEVICE_SAMPLES.of(table))
     if with_busy:
         columns = (*columns[:-2], _busy_column(analysis), *columns[-2:])
     shown_events = [] if events is None else _grouped_events(timeline, events)

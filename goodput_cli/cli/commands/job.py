@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from goodput_cli.accounting.options import WHEN
-from goodput_cli.analysis.advice.thresholds import parse_advice
 from goodput_cli.analysis.goodput.phrases import reference_caution
-from goodput_cli.analysis.goodput.thresholds import parse_fail_under, read_threshold
+from goodput_cli.analysis.goodput.thresholds import parse_advice, parse_fail_under, read_threshold
 from goodput_cli.analysis.question import AdviceQuestion
 from goodput_cli.analysis.threshold import Expression
 from goodput_cli.cli.group import complete_category

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -12,6 +11,8 @@ from goodput_cli.arrays import I64
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.accelerators.clock import activity_of, clock_of_samples
 from goodput_cli.events.accelerators.samples import MOST_DEVICES, DeviceCollector, DeviceSamples
+from goodput_cli.events.capability import CollectedInputs
+from goodput_cli.events.neighbor_jobs import job_of_source, jobs_of_sources
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.text import duration
 from goodput_cli.vocabulary.when import NS_PER_HOUR
@@ -26,36 +27,32 @@ _MOST_COUNTED = 1000
 _NO_JOB = "accelerator samples next to logs of several jobs, or of none: their job is unknown; ignored"
 
 
-def device_tables(
-    collected: DeviceCollector,
-    table: EventTable,
-    runs: Mapping[str, str],
-    clock_of: Callable[[str], Callable[[int], int]],
-    notes: DiagnosticCollector,
-    *,
-    may_move: bool,
-) -> tuple[DeviceSamples, ...]:
-    """Return all samples with their jobs, hosts and UTC times. runs: the job of each run of ML Diagnostics. clock_of:
-    returns, for the name of a source, the conversion of its local times to UTC. may_move: True if no zone was given for
-    times without one."""
-    sources, by_source = table.sources, _jobs_of_sources(table)
+def device_tables(inputs: CollectedInputs) -> tuple[DeviceSamples, ...]:
+    """Return all samples with their jobs, hosts and UTC times."""
+    table, notes, collected = inputs.table, inputs.notes, inputs.parts
+    assert isinstance(collected, DeviceCollector)
+    sources, by_source = table.sources, jobs_of_sources(table)
+    for source in collected.naive:
+        if not inputs.has_zone(sources[source]):
+            message = f"timestamps without a zone are read as {inputs.zone}; --timezone sets their zone"
+            notes.add("naive_timestamps", message, source, [1])
     if collected.left_out:
         words = f"samples of more than {MOST_DEVICES:,} devices; ignored"
         notes.add("bad_sample", words, collected.sources[-1], [1] * min(collected.left_out, _MOST_COUNTED))
-    homes = {code: _job_of_source(code, sources, by_source) for code in collected.sources}
+    homes = {code: job_of_source(code, sources, by_source) for code in collected.sources}
 
     said = set[int]()
 
     def job_of(source: int, run: str) -> str | None:
-        found = runs.get(run) or homes.get(source)
+        found = inputs.jobs_of_runs.get(run) or homes.get(source)
         if found is None and source not in said:
             said.add(source)
             notes.add("devices_of_no_job", _NO_JOB, source, [1])
         return found
 
-    clocks = {code: _column_conversion(clock_of(sources[code])) for code in collected.naive}
+    clocks = {code: _column_conversion(inputs.clock_of(sources[code])) for code in collected.naive}
     beside = {code: job for code, job in homes.items() if job is not None and not by_source.get(code)}
-    ahead = _offsets(collected, table, beside, clocks, notes, may_move=may_move)
+    ahead = _offsets(collected, table, beside, clocks, notes, may_move=inputs.may_move)
     for source, reason in collected.refused.items():
         notes.add("unusable_samples", reason, source, [1])
     return collected.tables(job_of, _hosts(sorted(collected.by_name), sources), clocks, ahead)
@@ -93,32 +90,6 @@ def _offsets(
             message = "accelerator samples are outside the job's time; ignored"
             notes.add("device_clock", message, source, [1])
     return found
-
-
-def _jobs_of_sources(table: EventTable) -> dict[int, set[str]]:
-    size = max(len(table.sources), 1)
-    found: defaultdict[int, set[str]] = defaultdict(set)
-    for pair in np.unique(table.job.astype(np.int64) * size + table.source).tolist():
-        found[pair % size].add(table.jobs[pair // size])
-    return found
-
-
-def _job_of_source(code: int, sources: Sequence[str], by_source: Mapping[int, set[str]]) -> str | None:
-    """Return the job of a source if it has exactly one, otherwise that of the nearest parent folder with logs."""
-    if by_source.get(code):
-        return next(iter(by_source[code])) if len(by_source[code]) == 1 else None
-    folder = sources[code].replace("\\", "/").rpartition("/")[0]
-    while True:
-        below = f"{folder}/" if folder else ""
-        jobs = {
-            job for code, own in by_source.items() if sources[code].replace("\\", "/").startswith(below) for job in own
-        }
-        if jobs:
-            return jobs.pop() if len(jobs) == 1 else None
-        if not folder:
-            every = {job for own in by_source.values() for job in own}
-            return every.pop() if len(every) == 1 else None
-        folder = folder.rpartition("/")[0]
 
 
 def _hosts(codes: Sequence[int], sources: Sequence[str]) -> dict[int, str]:

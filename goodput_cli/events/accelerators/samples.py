@@ -17,10 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import F64, I64, ColumnCode, Mask, alike
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.inside import safe_name
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 F32 = NDArray[np.float32]
+TABLE = "accelerators"
+"""Name of the table of samples."""
 
 
 class Quantity(ColumnCode):
@@ -120,6 +123,9 @@ class DevicePart:
     """Seconds for which a value is known to be valid; NaN: until the next one."""
     bad: list[tuple[int, str]] = field(default_factory=list)
     """Line number, and why a value of the line was left out."""
+
+    def __len__(self) -> int:
+        return len(self.time)
 
     def add(
         self, line: int, device: Device, quantity: Quantity, time: int, value: float, held: float = math.nan
@@ -289,8 +295,10 @@ class DeviceCollector:
         """Return the sources with samples."""
         return tuple(dict.fromkeys(source for source, _ in self._keys))
 
-    def add(self, source: int, part: DevicePart) -> None:
-        """Add the samples of a part of a source."""
+    def add(self, source: int, part: DevicePart, notes: DiagnosticCollector) -> None:
+        """Add the samples of a part of a source, and report invalid ones."""
+        for line, reason in part.bad:
+            notes.add("bad_sample", notes.bounded("bad_sample", reason), source, [line])
         if part.refused:
             self.refused[source] = part.refused
         self._split.update((source, device) for device in part.split)

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from goodput_cli.events.accelerators.samples import Device, DevicePart, Quantity
+from goodput_cli.events.accelerators.samples import TABLE, Device, DevicePart, Quantity
 from goodput_cli.events.formats.base import NOTHING, ParsedPart
 from goodput_cli.events.text.line_timestamps import (
     Timestamp,
@@ -110,7 +110,7 @@ class DeviceTable:
         if _is_grouped(self._nameless):
             self._refused = _NO_NAME
         part.naive, part.refused = bool(self._naive), self._refused
-        return ParsedPart((), np.empty(0, dtype=np.int64), bad, devices=part)
+        return ParsedPart((), np.empty(0, dtype=np.int64), bad, inputs=((TABLE, part),))
 
     def finish(self) -> ParsedPart:
         """End the document: nothing is left over."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Characters, Mask
 from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
-from goodput_cli.events.accelerators.samples import DeviceCollector, DevicePart
 from goodput_cli.events.envelope import labels_in
 from goodput_cli.events.evidence import DeathsAtEnd
 from goodput_cli.events.fast_json import Columns
+from goodput_cli.events.inputs import InputCollectors
 from goodput_cli.events.recorded_steps import RecordedStepCollector
 from goodput_cli.events.rows import DetailCollector, Interner, Measurements, Origin, RowBuilder, constant
 from goodput_cli.events.text.collector import Collector, TextPart
@@ -121,8 +121,8 @@ class Output:
     """Collects metrics of programs."""
     recorded_steps: RecordedStepCollector = field(default_factory=RecordedStepCollector)
     """Collects the step breakdowns of ranks."""
-    devices: DeviceCollector = field(default_factory=DeviceCollector)
-    """Collects samples of accelerators."""
+    inputs: InputCollectors = field(default_factory=lambda: InputCollectors({}))
+    """Collects parts of documents that capabilities read."""
     zones: EntryZones | None = None
     """Collects lines whose zone can be inferred from their entries; None if the zone was given."""
     announced: list[tuple[int, int, int]] = field(default_factory=list)
@@ -141,11 +141,9 @@ class Output:
             lines, entries = origin.line[few].tolist(), origin.entry[few].tolist()
             self.notes.add(code, message, origin.source, lines, entries, len(chosen))
 
-    def take_devices(self, source: int, part: DevicePart) -> None:
-        """Add the accelerator samples of a part of a source. source: its code."""
-        self.devices.add(source, part)
-        for line, reason in part.bad:
-            self.notes.add("bad_sample", self.notes.bounded("bad_sample", reason), source, [line])
+    def take_input(self, name: str, source: int, part: Sized) -> None:
+        """Add a part of a source that a capability reads. name: of its table. source: its code."""
+        self.inputs.take(name, source, part, self.notes)
 
     def times(self, records: Records, key: str) -> tuple[I64, Mask]:
         """Return epoch seconds of a key as ns int64[n], and True for valid values; report the others as `bad_value`."""
@@ -260,13 +258,13 @@ class ParsedPart(Struct, frozen=True):
     """The time of the last change of the document, if its reader does not return it."""
     text: TextPart | None = None
     """The contents of lines of text, for a document of text."""
-    devices: DevicePart | None = None
-    """Samples of accelerators, if the document contains any."""
+    inputs: Sequence[tuple[str, Sized]] = ()
+    """Parts that capabilities read: the name of the table, and the part."""
 
     def __len__(self) -> int:
         """Return the number of records and bad lines."""
         of_text = 0 if self.text is None else len(self.text.log_lines) + len(self.text.bad) + self.text.noise
-        of_text += 0 if self.devices is None else len(self.devices.time)
+        of_text += sum(len(part) for _, part in self.inputs)
         return of_text + len(self.records) + len(self.bad) + sum(len(one.rows) for one in self.columns)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from goodput_cli.arrays import Mask
-from goodput_cli.events.accelerators.samples import DevicePart
+from goodput_cli.events.accelerators.samples import TABLE, DevicePart
 from goodput_cli.events.formats.base import (
     CONFIGS,
     HOST,
@@ -198,7 +198,7 @@ class Prometheus(CollectedFormat):
             for one in result if isinstance(result, list) else ():
                 if isinstance(one, dict) and isinstance(one.get("metric"), dict):
                     take_series(part, int(records.origin.line[at]), one["metric"], one.get("values"))
-        output.take_devices(records.origin.source, part)
+        output.take_input(TABLE, records.origin.source, part)
         return used
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from goodput_cli.errors import UsageError
+from goodput_cli.events.capabilities import INPUT_TABLES
 from goodput_cli.events.mappings.declared import DeclaredAt, JobOf, mappings_in
 from goodput_cli.events.mappings.patterns import TemplateError, job_pattern
 from goodput_cli.events.mappings.rules import Mapped, MappedRecords, RecordRule, compile_mapping
@@ -77,6 +78,7 @@ class Mappings:
             (*(rule for one in self.named for rule in one.lines), *ours),
             self._evidence,
             (*(rule for one in self.named for rule in one.signs), *signs),
+            tuple(rule for one in INPUT_TABLES for rule in one.lines),
         )
 
     @cached_property

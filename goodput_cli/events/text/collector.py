@@ -5,7 +5,7 @@ This module is light to import: every reader uses it, and few logs need it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     from goodput_cli.events.event_files import FileEvent
     from goodput_cli.events.evidence import DeathsAtEnd, UntimedEvidence
     from goodput_cli.events.signs import CycleFile, RecordedRecoveryEvent, UntimedRecoveryEvent
+    from goodput_cli.events.text.collected_lines import CollectedLine
     from goodput_cli.events.text.evidence_lines import EntryObserver
     from goodput_cli.events.text.interleaved_runs import Interleaved, InterleavedRunDetector
+    from goodput_cli.events.text.line_collector import LineCollector
     from goodput_cli.events.text.log_lines import LogLine
     from goodput_cli.events.text.traces import ProcessKey, TracedProcess
+
+_MOST_LINES = 5_000
+"""Number of lines for capabilities that are kept from the beginning of a source, and again from its end."""
 
 
 @dataclass
@@ -59,6 +64,8 @@ class TextPart:
     """Loss by step in the first lines of steps, if they name no rank or node."""
     interleaved: Interleaved | None = None
     """Location where several runs seem to print into the source."""
+    collected: list[CollectedLine] = field(default_factory=list)
+    """Lines that capabilities read."""
 
 
 class CollectedSource(TextPart):
@@ -88,6 +95,8 @@ class Collector:
         """Moments of recoveries from recorders."""
         self.observers: dict[int, EntryObserver] = {}
         """Observers of sources that are read entry by entry."""
+        self.line_collectors: dict[int, LineCollector] = {}
+        """Collectors of lines that capabilities read, of the same sources."""
         self.turns: dict[tuple[int, str], InterleavedRunDetector] = {}
         """Order of writers of step records, by source and format."""
         self._written: dict[int, int] = {}
@@ -130,9 +139,17 @@ class Collector:
         one.unread_steps |= part.unread_steps
         one.losses = {**part.losses, **one.losses}
         one.interleaved = one.interleaved or part.interleaved
+        one.collected = _few_lines([*one.collected, *part.collected]) if part.collected else one.collected
         one.events += part.events
         one.tracked += part.tracked
         one.processes |= part.processes
         one.damaged += part.damaged
         one.broken = part.broken or one.broken
         one.modified_ns = part.modified_ns or one.modified_ns or self._written.get(source)
+
+
+def _few_lines(lines: Sequence[CollectedLine]) -> list[CollectedLine]:
+    """Return the first and the last lines of a source."""
+    if len(lines) <= 2 * _MOST_LINES:
+        return list(lines)
+    return [*lines[:_MOST_LINES], *lines[-_MOST_LINES:]]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask
-from goodput_cli.events.accelerators.samples import Device, DevicePart, Quantity
+from goodput_cli.events.accelerators.samples import TABLE, Device, DevicePart, Quantity
 from goodput_cli.events.envelope import PRINTED_AS_YAML, labels_in
 from goodput_cli.events.evidence import ALLOCATED, UntimedEvidence, quoted
 from goodput_cli.events.formats.base import (
@@ -33,8 +33,10 @@ from goodput_cli.events.inside import safe_name
 from goodput_cli.events.schema import ACCELERATORS, BATCH_SIZE, SAMPLES, SIZES
 from goodput_cli.events.signs import RecoveryPhase, UntimedRecoveryEvent
 from goodput_cli.events.text.causes import by_exit
+from goodput_cli.events.text.collected_lines import CollectedLine
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import EntryObserver, may_contain_evidence
+from goodput_cli.events.text.line_collector import LineCollector
 from goodput_cli.events.text.line_timestamps import (
     Timestamp,
     TimestampError,
@@ -100,8 +102,20 @@ def collect(
         [*log_lines, *(log_line for seen in alive.values() for log_line in seen)], key=lambda log_line: log_line.line
     )
     seen = _observed(records.origin.source, printed, rules, output)
-    output.texts.add(records.origin.source, TextPart(log_lines if used.any() else [], seen=seen, signs=signs))
+    part = TextPart(log_lines if used.any() else [], seen=seen, signs=signs)
+    part.collected = _collected(records.origin.source, printed, rules, output)
+    output.texts.add(records.origin.source, part)
     return used
+
+
+def _collected(
+    source: int, printed: Sequence[tuple[Line, object]], rules: LineRules, output: Output
+) -> list[CollectedLine]:
+    """Return the lines that capabilities read, in the order of entries."""
+    if not rules.collected:
+        return []
+    collector = output.texts.line_collectors.setdefault(source, LineCollector(rules.collected))
+    return [found for line, _ in printed for found in collector.take(line)]
 
 
 def _line(raw: str, number: int, stream: str, collected: Timestamp, entry: int, job: str, host: str) -> Line:
@@ -266,7 +280,7 @@ def collect_metrics(records: Records, output: Output, alive: dict[tuple[str, str
             line, of = int(records.origin.line[at]), int(records.origin.entry[at])
             log_lines.append(LogLine(line, said.job, Timestamp(stamp, Zone.EXACT, False), said, stamp, stamp, entry=of))
     output.texts.add(records.origin.source, TextPart(log_lines, seen=seen))
-    output.take_devices(records.origin.source, devices)
+    output.take_input(TABLE, records.origin.source, devices)
     return used
 
 

@@ -21,24 +21,19 @@ _AGREE = 2 * NS_PER_SECOND
 def observations_of(
     sources: Mapping[int, CollectedSource],
     names: Sequence[str],
-    local: Callable[[int], Callable[[int], int]],
-    near: Mapping[int, Sequence[int]],
-    year: int | None,
-    now_ns: int,
+    clock_of: Callable[[int], SourceClock],
     jobs: Mapping[int, str],
     entries: Sequence[Identity],
 ) -> EvidenceOfLog:
     """Return all observations and recovery signs of some sources.
 
-    local: by source, the conversion of local time to ns UTC. near: by source, other times that determine the year.
-    year: for all timestamps without one. now_ns: used if the modification time of a source is unknown. jobs: by source,
-    if known. entries: identities of Cloud Logging entries, by code.
+    clock_of: by source. jobs: by source, if known. entries: identities of Cloud Logging entries, by code.
     """
     rows: list[FailureEvidence] = []
     signs: list[RecoveryEvent] = []
     dropped: dict[str, int] = {}
     for code, source in sources.items():
-        clock = _Clock(source, local(code), near.get(code, ()), year, now_ns)
+        clock = clock_of(code)
         _name_nodes(source.seen)
         rows += [_observation(one, names[code], clock) for one in source.seen]
         if source.left_out:
@@ -69,12 +64,14 @@ def _name_nodes(seen: Sequence[UntimedEvidence]) -> None:
             one.host = one.host or next(iter(named))
 
 
-class _Clock:
+class SourceClock:
     """Reads the timestamps of one source."""
 
     def __init__(
         self, source: CollectedSource, local: Callable[[int], int], near: Sequence[int], year: int | None, now_ns: int
     ) -> None:
+        """local: the conversion of local time to ns UTC. near: other times that determine the year. year: for all
+        timestamps without one. now_ns: used if the modification time of the source is unknown."""
         self._local, self._year = local, year
         dated = sorted(
             (log_line.line, log_line.time)
@@ -126,7 +123,7 @@ _AS_SEEN = tuple(
 """Fields that an observation copies from untimed evidence."""
 
 
-def _observation(one: UntimedEvidence, source: str, clock: _Clock) -> FailureEvidence:
+def _observation(one: UntimedEvidence, source: str, clock: SourceClock) -> FailureEvidence:
     path = OF_PATH.search(source) if one.row == "error.json" else None
     if path is not None:
         one.own_life, one.local_rank = path["life"], int(path["local"])
@@ -144,7 +141,7 @@ def _observation(one: UntimedEvidence, source: str, clock: _Clock) -> FailureEvi
     )
 
 
-def _bounds(one: UntimedEvidence, clock: _Clock) -> tuple[int | None, int | None, bool]:
+def _bounds(one: UntimedEvidence, clock: SourceClock) -> tuple[int | None, int | None, bool]:
     """Return the earliest and latest time, and True if the line itself has a timestamp. The time of an agent block, in
     whole seconds of an unknown zone, counts only if it agrees with the lines around it."""
     before = None if one.before is None else clock.ns(one.before, one.line)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from goodput_cli.arrays import I64, Mask, distinct, merged
 from goodput_cli.events.text.causes import NO_ROWS, CauseRows
+from goodput_cli.events.text.collected_lines import CollectedRule, literals_of
 from goodput_cli.events.text.line_timestamps import LONGEST_PREFIX, candidates, is_kernel_log, strip_prefixes
 from goodput_cli.events.text.log_lines import LineRule, ParsedEvent, any_of, line_readings
 from goodput_cli.events.values import DIGITS, KEEP_FIRST, WORD
@@ -260,6 +261,8 @@ class LineRules:
     """Rows of evidence, which make no event."""
     signs: tuple[LineRule, ...] = ()
     """Rules for moments of a recovery, which make no event and are tried in addition."""
+    collected: tuple[CollectedRule, ...] = ()
+    """Rules for lines that capabilities read."""
 
     @cached_property
     def reads_all(self) -> bool:
@@ -270,7 +273,7 @@ class LineRules:
     def anchors(self) -> Any:
         """Return a pattern that finds any of the literals in bytes."""
         literals = {rule.anchor for rule in (*self.rules, *self.signs) if rule.anchor} | set(self.causes.anchors)
-        return any_of(literals)
+        return any_of(literals | literals_of(self.collected))
 
     def observes(self, head: bytes) -> bool:
         """Return True if text with this beginning is a kernel log, or one of its lines contains evidence of a

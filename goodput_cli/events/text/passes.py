@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
+from goodput_cli.events.capability import InputLine
 from goodput_cli.events.envelope import Identity
 from goodput_cli.events.evidence import EvidenceOfLog
 from goodput_cli.events.formats.base import RUNS
@@ -20,7 +21,7 @@ from goodput_cli.events.tensorboard import folder_of
 from goodput_cli.events.text import job_passes, source_passes
 from goodput_cli.events.text.days import local_clock, zones_of
 from goodput_cli.events.text.event_passes import EVENT_PASSES
-from goodput_cli.events.text.evidence_times import observations_of
+from goodput_cli.events.text.evidence_times import SourceClock, observations_of
 from goodput_cli.events.text.log_lines import LogLine, SourceText, event_of
 from goodput_cli.events.text.neighbor_files import times_of_neighbors
 from goodput_cli.events.text.stretches import apart_in_time
@@ -148,14 +149,7 @@ def rows_of(log: TextLog) -> tuple[RowBuilder, dict[str, set[str]]]:
 def evidence_of(log: TextLog, entries: Sequence[Identity] = ()) -> EvidenceOfLog:
     """Return the evidence of failures and recoveries in all sources. entries: identities of Cloud Logging entries, by
     code. Call it after the passes, which set the times."""
-    zones = zones_of(log.sources, log.names) if log.output.zones is not None else {}
-    near = times_of_neighbors(log.every, log.names)
-
-    def local(code: int) -> Callable[[int], int]:
-        return local_clock(log.every[code].log_lines, log.hints, log.output, zones.get(folder_of(log.names[code])))[0]
-
-    year, now_ns = log.hints.year, log.hints.now_ns
-    found = observations_of(log.every, log.names, local, near, year, now_ns, log.job_of_source, entries)
+    found = observations_of(log.every, log.names, _clocks_of(log), log.job_of_source, entries)
     return replace(
         found,
         signs=(*found.signs, *log.signs),
@@ -165,3 +159,32 @@ def evidence_of(log: TextLog, entries: Sequence[Identity] = ()) -> EvidenceOfLog
         several_runs=log.several_runs,
         run_names=log.run_names,
     )
+
+
+def input_lines(log: TextLog) -> dict[str, list[InputLine]]:
+    """Return the lines that capabilities read, by rule, with jobs and times. Call it after the passes."""
+    found: defaultdict[str, list[InputLine]] = defaultdict(list)
+    clock_of, jobs = _clocks_of(log), set(log.named) | log.recorded_jobs
+    for code, source in log.every.items():
+        if not source.collected:
+            continue
+        clock = clock_of(code)
+        for one in source.collected:
+            time = clock.around(one.number)[0] if one.stamp is None else clock.ns(one.stamp, one.number)
+            job = one.job if one.job in jobs else log.job_of_source.get(code, "")
+            texts = one.text, one.prefix, one.stream, tuple(one.more)
+            found[one.rule].append(InputLine(one.rule, job, log.names[code], one.number, time, *texts))
+    return found
+
+
+def _clocks_of(log: TextLog) -> Callable[[int], SourceClock]:
+    """Return a function from a source to its clock."""
+    zones = zones_of(log.sources, log.names) if log.output.zones is not None else {}
+    near = times_of_neighbors(log.every, log.names)
+
+    def clock_of(code: int) -> SourceClock:
+        source, zone = log.every[code], zones.get(folder_of(log.names[code]))
+        local = local_clock(source.log_lines, log.hints, log.output, zone)[0]
+        return SourceClock(source, local, near.get(code, ()), log.hints.year, log.hints.now_ns)
+
+    return clock_of

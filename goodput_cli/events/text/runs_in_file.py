@@ -138,15 +138,9 @@ def without_later_programs(
 
 
 def _complete_runs(runs: Sequence[_Run], survived: Sequence[bool]) -> list[bool]:
-    """Return True for each run that came to its total, or without a total exited at the last step of the longest run,
-    as another run did. survived: False for each run that a death ended; the last run can be left out."""
-    exited = [run.last_step for run in runs if run.has_exit and not run.has_total]
-    longest = max((run.last_step for run in runs), default=0)
-    shared = longest if exited.count(longest) > 1 else None
-    return [
-        alive and (run.is_complete or (run.has_exit and not run.has_total and run.last_step == shared))
-        for run, alive in zip(runs, survived, strict=False)
-    ]
+    """Return True for each run that came to its total, or exited after its last step. survived: False for each run that
+    a death ended; the last run can be left out."""
+    return [alive and (run.is_complete or run.has_exit) for run, alive in zip(runs, survived, strict=False)]
 
 
 def _runs(log_lines: Sequence[LogLine]) -> Sequence[_Run]:

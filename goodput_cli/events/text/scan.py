@@ -26,6 +26,7 @@ from goodput_cli.events.text.calm_bars import CalmBars
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.evidence_lines import BEGINS, DocumentObserver, LineKind, Storms, may_contain_evidence
 from goodput_cli.events.text.interleaved_runs import REMEMBERED, Interleaved, InterleavedRunDetector, LineRun, loss_in
+from goodput_cli.events.text.line_collector import LineCollector
 from goodput_cli.events.text.line_timestamps import (
     PlainLine,
     TimestampError,
@@ -119,6 +120,7 @@ class TextLines:
             None  # The first line of the block's last line with carriage returns.
         )
         self._observer = DocumentObserver(rules.causes, source)
+        self._collector = LineCollector(rules.collected)
         self._storms = Storms(rules)
         self._worth = 0  # Number of lines read for evidence so far.
         self._by_host = False
@@ -139,7 +141,8 @@ class TextLines:
         self._begin = None
         read = _Content(block, batch.first_line)
         stamped = block.stamped()
-        self._read_hits(read, self._hits(block, stamped[0]))
+        hits = self._hits(block, stamped[0])
+        self._read_hits(read, hits)
         read.placed += self._clocks(block, stamped, np.array(read.meant, dtype=np.int64), batch.first_line)
         log_lines = [log_line for _, log_line in thinned(sorted(read.placed, key=itemgetter(0)))]
         unread = self._unread_steps(block, batch.first_line, read.said)
@@ -156,7 +159,8 @@ class TextLines:
         interleaved = self._interleaved or next((one for one in writers if one is not None), None)
         part = TextPart(log_lines, read.bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host,
                         losses=read.losses, unread_steps=unread, signs=read.signs,
-                        interleaved=interleaved)  # fmt: skip
+                        interleaved=interleaved,
+                        collected=self._collector.feed(block, batch.first_line, hits.lines))  # fmt: skip
         return ParsedPart(records, np.array(lines, dtype=np.int64), text=part)
 
     def _hits(self, block: Lines, stamped: I64) -> _Hits:

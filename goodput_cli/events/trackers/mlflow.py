@@ -17,13 +17,12 @@ from msgspec import structs
 from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.accelerators.names import quantity_of_metric, take
-from goodput_cli.events.accelerators.samples import DevicePart
+from goodput_cli.events.accelerators.samples import TABLE, DevicePart
 from goodput_cli.events.continued_runs import RunExtent, find_continued_runs
 from goodput_cli.events.formats.base import MLFLOW, Output, ParsedPart, Records, without_records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.log_lines import EventType
-from goodput_cli.events.trackers.inside import is_inside, logged_of
-from goodput_cli.events.trackers.runs import LoggedTime, ProcessOfRun, Row, TrackedRun
+from goodput_cli.events.trackers.runs import LoggedTime, ProcessOfRun, Row, TrackedRun, is_inside, logged_of
 from goodput_cli.events.trackers.wandb import EARLIEST, whole_of
 from goodput_cli.events.values import MAX_SECONDS
 from goodput_cli.events.values import number as number_of
@@ -119,7 +118,7 @@ class MetricReader:
                     metric.values[int(found[3])] = float(value)
             elif line.strip():
                 bad.append((number, "no time, value and step"))
-        return structs.replace(without_records(TextPart(tracked=[metric], bad=bad)), devices=devices)
+        return structs.replace(without_records(TextPart(tracked=[metric], bad=bad)), inputs=((TABLE, devices),))
 
     def finish(self) -> ParsedPart:
         """End the document: nothing is left over."""
@@ -155,7 +154,7 @@ def collect_rows(records: Records, output: Output) -> Mask:
             metrics.setdefault((run_id, name), MlflowMetric(run_id, name)).rows.append((line, time, step))
             take(devices, line, name, time, record.get("value"), run=run_id)
     output.texts.add(records.origin.source, TextPart(tracked=[*parts, *metrics.values()]))
-    output.take_devices(records.origin.source, devices)
+    output.take_input(TABLE, records.origin.source, devices)
     return records.every()
 
 

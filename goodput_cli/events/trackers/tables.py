@@ -17,7 +17,7 @@ import numpy as np
 from goodput_cli.arrays import Mask
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.accelerators.names import take
-from goodput_cli.events.accelerators.samples import DevicePart
+from goodput_cli.events.accelerators.samples import TABLE, DevicePart
 from goodput_cli.events.formats.base import RAY, SYSTEM, WANDB, Output, Records
 from goodput_cli.events.text.collector import TextPart
 from goodput_cli.events.text.jobs import stem_of_text
@@ -73,7 +73,7 @@ def _take_devices(records: Records, output: Output) -> None:
         for name in record if time is not None and time >= EARLIEST else ():
             if name.startswith(SYSTEM):
                 take(part, line, name, time or 0, record[name])
-    output.take_devices(records.origin.source, part)
+    output.take_input(TABLE, records.origin.source, part)
 
 
 def _trial_row(line: int, record: Mapping[str, Any]) -> TrialRow | None:

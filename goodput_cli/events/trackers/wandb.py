@@ -19,7 +19,7 @@ from msgspec import structs
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.accelerators.names import take
-from goodput_cli.events.accelerators.samples import DevicePart
+from goodput_cli.events.accelerators.samples import TABLE, DevicePart
 from goodput_cli.events.evidence import UntimedEvidence
 from goodput_cli.events.formats.base import ParsedPart, without_records
 from goodput_cli.events.text.collector import CollectedSource, TextPart
@@ -29,8 +29,7 @@ from goodput_cli.events.text.line_timestamps import Timestamp, Zone, read_or_non
 from goodput_cli.events.text.lines import LONGEST, LineRules
 from goodput_cli.events.text.log_lines import EventType, LogLine, timed
 from goodput_cli.events.text.observed_line import Line
-from goodput_cli.events.trackers.inside import logged_of
-from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedTime, ProcessOfRun, Row, TrackedRun
+from goodput_cli.events.trackers.runs import STEP_KEYS, LoggedTime, ProcessOfRun, Row, TrackedRun, logged_of
 from goodput_cli.events.trackers.wandb_file import EXIT, HEAD, HISTORY, ITEM, OUTPUT, RUN, Frames, parse
 from goodput_cli.events.values import MAX_NS, MAX_SECONDS, round_to_us
 from goodput_cli.sources.base import RawBatch
@@ -109,14 +108,14 @@ class RunFileReader:
             with suppress(DecodeError):
                 self._take(*parse(record, _KEYS))
         devices, self._devices = self._devices, DevicePart()
-        return structs.replace(without_records(TextPart()), devices=devices)
+        return structs.replace(without_records(TextPart()), inputs=((TABLE, devices),))
 
     def finish(self) -> ParsedPart:
         """Return the contents of the file."""
         self._file.torn = self._frames.cut
         self._file.printed += self._printed.finish(self._file.torn)
         self._file.seen = self._printed.seen()
-        return structs.replace(without_records(TextPart(tracked=[self._file])), devices=self._devices)
+        return structs.replace(without_records(TextPart(tracked=[self._file])), inputs=((TABLE, self._devices),))
 
     def _take(self, kind: int, values: dict[str, Any]) -> None:
         file, number, time = self._file, self._number, values.get("time")

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from goodput_cli.events.event_files import Messages, message_class
-from goodput_cli.events.trackers.inside import is_inside
+from goodput_cli.events.trackers.runs import is_inside
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 HEAD = b":W&B\xe1\xbe"

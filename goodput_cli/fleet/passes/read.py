@@ -29,6 +29,7 @@ from goodput_cli.analysis.account import by_job, is_wanted
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, SourceError
+from goodput_cli.events.accelerators.hooks import DEVICE_SAMPLES
 from goodput_cli.events.accelerators.samples import DeviceSamples, Quantity, joined_samples
 from goodput_cli.events.documents import is_known_table_or_text
 from goodput_cli.events.joined_logs import read_parts
@@ -411,7 +412,7 @@ def pieces_of(read: DocumentRead, folder: str, jobs: Collection[str]) -> Pieces:
                 columns = [_numbers(getattr(job.table, name), COLUMNS[name]) for name in _STORED]
                 batch = pa.RecordBatch.from_arrays(columns, schema=schema)
                 writer.write_batch(batch, custom_metadata={_ABOUT: _about(job)})
-                if job.table.devices:
+                if DEVICE_SAMPLES.of(job.table):
                     _write_samples(f"{path}.{places[job.table.jobs[0]]}.npz", job)
     return Pieces(read.row.document, read.row.digest, path, places)
 
@@ -436,7 +437,7 @@ _OF_SAMPLES = ("time", "held", "value", "high")
 
 def _write_samples(path: str, job: EventLog) -> None:
     """Write the accelerator samples of a job, next to its piece."""
-    devices = [one for one in job.table.devices if one.job == job.table.jobs[0]]
+    devices = [one for one in DEVICE_SAMPLES.of(job.table) if one.job == job.table.jobs[0]]
     about = [[one.host, one.device, one.rank, int(one.quantity), one.about, len(one)] for one in devices]
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(one, name) for one in devices]) for name in _OF_SAMPLES if devices
@@ -488,7 +489,9 @@ def join_pieces(shared: SharedJob) -> EventLog:
         columns["job"].append(np.zeros(batch.num_rows, dtype=np.int32))
     whole: dict[str, Any] = {name: np.concatenate(parts) for name, parts in columns.items()}
     tuples: dict[str, Any] = {_CODED[name]: interner.values() for name, interner in interners.items()}
-    table = EventTable(**whole, jobs=(shared.job,), **tuples, devices=joined_samples(devices))
+    table = EventTable(
+        **whole, jobs=(shared.job,), **tuples, tables={DEVICE_SAMPLES.name: joined_samples(devices)} if devices else {}
+    )
     return EventLog(table, (tuple(sorted(formats)),))
 
 

@@ -21,6 +21,8 @@ from goodput_cli.events.mappings.draft.words import (
     OF_AN_END,
     OF_DATA,
     OF_INFERENCE,
+    OF_LEARNING,
+    OF_PREPARATION,
     OF_TRAINING,
     is_other,
     likeness,
@@ -44,6 +46,9 @@ _MOST_OVER = 1.05
 """Maximum ratio between the sum of step times and the elapsed time; a larger one means that they include something
 else, for example a mean since the start."""
 _HALF = 0.5
+_OF_BARS = re.compile(r"\d(?:it/s|s/it)|\?it/s")
+"""Rates of progress bars."""
+_OF_MODELS = re.compile(r"\bsav(?:e|es|ed|ing)\b.*\b(?:checkpoints?|ckpts?|models?|weights|states?)\b")
 UNEXPLAINED = 0.05
 """Share of the window: less time beyond usual steps needs no warning."""
 
@@ -228,11 +233,14 @@ def _times_around(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | N
 
 
 def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction | None:
-    """S6: something refers to training if the name of the number does not."""
-    groups = log.groups if log.records else [guess.group]
-    words = [*(column.name for group in groups for column in group.columns), *(group.about for group in groups)]
-    of_how_many = guess.column.of is not None and not guess.column.name
-    if guess.is_named or OF_TRAINING.search(" ".join(words)):
+    """S6: something refers to training if the name of the number does not, and nothing to other work."""
+    words = _words(log.groups if log.records else [guess.group])
+    of_unit = guess.column.name == "it"  # The unit of a progress bar without a name.
+    of_how_many = of_unit or (guess.column.of is not None and not guess.column.name)
+    if OF_PREPARATION.search(words) and not OF_LEARNING.search(words):
+        said = f"{_like(guess, steps)} count work on data, not steps of training"
+        return Contradiction("S6", said, guess.group.first.where)
+    if (guess.is_named and not of_unit) or OF_TRAINING.search(words):
         return None
     most = max(log.groups[:_MOST_GROUPS], key=lambda group: np.isin(group.places, steps.read).sum())
     if OF_INFERENCE.search(guess.group.about) or OF_INFERENCE.search(most.about):
@@ -241,11 +249,22 @@ def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
     if OF_DATA.search(guess.group.first.text):
         said = f"{_like(guess, steps)} count data, not steps of training"
         return Contradiction("S6", said, guess.group.first.where)
-    if of_how_many:
+    is_bar = _OF_BARS.search(guess.group.first.text) is not None
+    if of_how_many and (not is_bar or any(_shows_training(group.about) for group in log.groups)):
         return None
     what = "no key and no value" if log.records else f"nothing in {_like(guess, steps)}"
     said = f"{what} refers to training: `{guess.name}` increases from record to record, but may count anything"
     return Contradiction("S6", said, guess.group.first.where)
+
+
+def _shows_training(about: str) -> bool:
+    """Return True for a line of a program that trains: training alone has such words, or saves a model."""
+    return OF_LEARNING.search(about) is not None or _OF_MODELS.search(about) is not None
+
+
+def _words(groups: Iterable[Group]) -> str:
+    """Return the texts of lines and the names of their numbers."""
+    return " ".join(word for group in groups for word in (*(column.name for column in group.columns), group.about))
 
 
 def _is_of_one_stage(guess: StepGuess, _: Steps, log: Log) -> Contradiction | None:

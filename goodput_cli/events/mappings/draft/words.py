@@ -24,9 +24,21 @@ OF_TRAINING = re.compile(
 )
 OF_INFERENCE = re.compile(
     r"\b(?:requests?|quer(?:y|ies)|prompts?|responses?|answers?|infer\w*|predict\w*|generat(?:e|es|ed|ing|ion)\w*"
-    r"|decod(?:e|es|ed|ing)|sampling|translat\w*|transcrib\w*|embedding texts)\b"
+    r"|decod(?:e|es|ed|ing)|sampl(?:ing|ers?)|translat\w*|transcrib\w*|embedding texts)\b"
 )
 """Work of a model that is not trained by it."""
+OF_PREPARATION = re.compile(
+    r"\b(?:cluster(?:s|ed|ing)?|k ?means|extract\w*|embed(?:s|ded|ding)?|encod(?:es|ed|ing)|tokeni[sz]\w*|convert\w*"
+    r"|(?:pre ?)?process(?:es|ed|ing)|download\w*|index(?:es|ed|ing)|render\w*|crawl\w*|scrap(?:es|ed|ing)"
+    r"|resiz(?:es|ed|ing)|augmenting|filter(?:s|ed|ing)|scann(?:ed|ing)"
+    r"|comput(?:es|ed|ing) (?:features?|embeddings?|stat\w*))\b"
+)
+"""Work on data before or after training."""
+OF_LEARNING = re.compile(
+    r"\b(?:train\w*|epochs?|ep|(?:\w+ )?loss\w*|lr|learning rate|grad\w*|optim\w*|rewards?|episodes?|ppl|perplexity"
+    r"|elbo|kld?|acc\w*|mfu|returns?)\b"
+)
+"""Words that only training uses."""
 OF_DATA = re.compile(
     r"\b(?:\s?(?:[kmgt]i?b|bytes|examples?|samples?|rows?|files?|docs?|documents?|records?|lines?|sentences?|pairs?)/s"
     r"|s/(?:examples?|samples?|rows?|files?|docs?|documents?|records?|lines?|sentences?|pairs?))\b",
