@@ -25,9 +25,13 @@ def _nothing(*_: object) -> tuple[()]:
     return ()
 
 
+def _unchanged(_: object, candidate: Candidate) -> Candidate:
+    return candidate
+
+
 @dataclass(frozen=True, kw_only=True)
 class AnswerField:
-    """A field that a capability adds to the answer of `goodput analyze`."""
+    """A field that a capability adds to the JSON answer of `goodput analyze`."""
 
     key: str
     """Its key in JSON."""
@@ -67,8 +71,12 @@ class Capability:
     """Candidates of insights, by the time inside kept training (ns) that insights about slow steps contain."""
     diagnostics: Callable[[AnalysisData], Iterable[Diagnostic]] = _nothing
     """Problems of the log that only the analysis shows."""
+    completed_insight: Callable[[AnalysisData, Candidate], Candidate] = _unchanged
+    """Completes the text and advice of an insight that another finder found"""
     answer: tuple[AnswerField, ...] = ()
     """Fields of the JSON answer of `goodput analyze`"""
+    last_end: tuple[AnswerField, ...] = ()
+    """Fields of `last_end` in that answer"""
 
 
 HOOKS = tuple(one.name for one in fields(Capability) if one.name not in ("name", "about"))

@@ -314,12 +314,18 @@ CHANGED_WITH_TIME = frozenset({"suspects", "ranks", "hosts", "late"})
 """Fields that have another form in `FailureEvidence`. All other fields of the same name are equal."""
 
 
+_OF_SERVICES = frozenset({"barrier", "tasks unhealthy"})
+"""Rows of a service that knows which tasks did not come."""
+
+
 def suspects_of(echoes: Iterable[FailureEvidence], ranks: set[int]) -> tuple[int, ...]:
-    """Return the ranks that all waiting ranks wait for; none if they are more than a tenth of all."""
-    named = [set(one.suspects) for one in echoes if one.suspects]
+    """Return the ranks that all waiting ranks wait for; none if they are more than a tenth of all, unless a
+    coordination service lists them."""
+    naming = [one for one in echoes if one.suspects]
+    named = [set(one.suspects) for one in naming]
     shared = set.intersection(*named) if named else set()
     known = max(len(ranks), max((max(one) + 1 for one in named), default=0))
-    if len(shared) > 1 and 10 * len(shared) > known:
+    if len(shared) > 1 and 10 * len(shared) > known and not all(one.row in _OF_SERVICES for one in naming):
         return ()
     return tuple(sorted(shared))
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from goodput_cli.accounting.bounds import Direction
 from goodput_cli.analysis.accelerators.devices import Devices
 from goodput_cli.analysis.answers import Diagnostics, Thresholds
-from goodput_cli.analysis.capabilities import CAPABILITIES, answer_fields
+from goodput_cli.analysis.capabilities import CAPABILITIES, answer_fields, last_end_fields
 from goodput_cli.analysis.disruptions.rows import DISRUPTIONS
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import all_headline_warnings, last_cause
@@ -112,6 +112,8 @@ class LastEnd:
     rank: int | None
     host: str | None
     device: str | None
+    others: Annotated[Facts, Json(spread=last_end_fields)] = field(default_factory=dict)
+    """fields of capabilities"""
 
 
 @written(
@@ -228,4 +230,5 @@ def last_end(analysis: Analysis) -> LastEnd | None:
     if analysis.job.ending != "crashed" and last_cause(analysis) is None:
         return None
     why = analysis.timeline.causes.why[-1]
-    return LastEnd(why.code, why.certainty, why.text, why.where, why.rank, why.host or None, why.device or None)
+    others = {one.key: one.of(analysis) for capability in CAPABILITIES for one in capability.last_end}
+    return LastEnd(why.code, why.certainty, why.text, why.where, why.rank, why.host or None, why.device or None, others)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,12 +59,19 @@ def find_insights(analysis: AnalysisData) -> tuple[Insight, ...]:
     """Return the insights of the window: confirmed losses first, each group by cost."""
     made = [
         _made(analysis, one)
-        for one in add_outage_texts(analysis, list(_all(analysis)))
+        for one in map(partial(_completed, analysis), add_outage_texts(analysis, list(_all(analysis))))
         if one.ns >= LEAST_NS
         and 100 * one.ns >= BY_CODE[one.code].least_percent * analysis.window.counted_ns
         and (one.code in _OF_SHORT_JOBS or not analysis.is_too_short)
     ]
     return tuple(sorted(made, key=lambda insight: (not insight.confirmed, -insight.ns, insight.code)))
+
+
+def _completed(analysis: AnalysisData, candidate: Candidate) -> Candidate:
+    """Return an insight with what capabilities know about it."""
+    for capability in CAPABILITIES:
+        candidate = capability.completed_insight(analysis, candidate)
+    return candidate
 
 
 def is_judged(kind: InsightKind, analysis: AnalysisData) -> bool:

@@ -414,8 +414,7 @@ class Observer:
     def _add_match(self, line: Line, found: CauseMatch, back: Callable[[int], Sequence[str]]) -> UntimedEvidence | None:
         one = self._match_evidence(line, found, line.text)
         if found.row == "desync" and self._watchdog is not None and line.number - self._watchdog.last_line <= 20:
-            self._watchdog.suspects += [suspect for suspect in one.suspects if suspect not in self._watchdog.suspects]
-            return None
+            return None  # Its ranks are ranks in a group; see `events/hangs/reports.py`.
         if found.row == "gpu off the bus" and not one.device:
             named = next((at for at in map(_DEVICE_BEFORE.search, reversed(back(3))) if at), None)
             one.device = named["device"] if named else ""
@@ -432,7 +431,8 @@ class Observer:
     def _match_evidence(self, line: Line, found: CauseMatch, text: str) -> UntimedEvidence:
         one = self._new_evidence(line, found.code, found.role, text, found.row, found.speaker)
         fields = found.fields
-        one.rank = found.number("rank") if "rank" in fields else one.rank
+        if "rank" in fields and not (found.row in _OF_GROUPS and (one.rank is not None or _GROUP.search(text))):
+            one.rank = found.number("rank")
         one.local_rank = found.number("local_rank") if "local_rank" in fields else one.local_rank
         one.device = fields.get("device", "")
         one.pid = found.number("pid") if "pid" in fields else one.pid
@@ -505,5 +505,8 @@ class Observer:
 
 
 _WATCHDOG = "watchdog"
+_OF_GROUPS = (_WATCHDOG, "watchdog exception")
+"""Rows whose rank is a rank in a process group: `[rankN]:` before the line is the rank of the job."""
+_GROUP = re.compile(r"PG GUID (?!0\b)\S")
 _MOST_RANKS = 65_536
 _NO_EVIDENCE = UntimedEvidence(UNKNOWN_CAUSE, "context", "", "", "process", 0, "")

@@ -1,0 +1,1 @@
+"""Hangs (docs/hangs.md): the ranks that held the job up"""

@@ -1,0 +1,193 @@
+"""Join the positions of ranks at the end of an attempt by process group."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.events.hangs.flight_recorder import Membership
+from goodput_cli.events.hangs.hooks import HANG_RECORDS
+from goodput_cli.events.hangs.positions import DEFAULT_GROUP, Position
+from goodput_cli.events.hangs.reports import RankReport
+from goodput_cli.events.schema import WORLD_SIZE
+
+Member = int | str
+"""A rank of the job, or a process whose rank is unknown."""
+_LEAST_PAIRS = 2
+"""Number of pairs of ranks that show how the ranks of a group are numbered."""
+
+
+@dataclass
+class WaitGroup:
+    """Positions of the members of a process group."""
+
+    name: str
+    about: str = ""
+    positions: dict[Member, Position] = field(default_factory=dict)
+    """The furthest wait of each member, otherwise its numbers."""
+    members: tuple[int, ...] = ()
+    """All global ranks in the order of ranks in the group; empty if unknown."""
+    size: int | None = None
+    """Number of members, or the least that it can have."""
+    size_is_known: bool = False
+    is_mixed: bool = False
+    """True if several groups have this name, or if its numbers contradict each other: positions are not compared."""
+    disagreement: tuple[int, dict[Member, object]] | None = None
+    """The first number at which dumps have different operations or sizes, and those of each member."""
+
+    @property
+    def label(self) -> str:
+        """Return its description and name."""
+        return self.about if self.about == DEFAULT_GROUP else f"{self.about} {self.name}".strip()
+
+    @property
+    def waits(self) -> dict[Member, Position]:
+        """Return the members that wait in it."""
+        return {member: one for member, one in self.positions.items() if one.sequence is not None}
+
+    def global_of(self, inside: int) -> int | None:
+        """Return the global rank of a rank in the group; None if unknown. It is known, or a line through all known
+        pairs gives it."""
+        if self.members:
+            return self.members[inside] if inside < len(self.members) else None
+        if self.about == DEFAULT_GROUP:
+            return inside
+        pairs = {
+            one.group_rank: one.rank
+            for one in self.positions.values()
+            if one.rank is not None and one.group_rank is not None
+        }
+        if inside in pairs:
+            return pairs[inside]
+        if self.is_mixed or len(pairs) < _LEAST_PAIRS:
+            return None
+        (x0, y0), (x1, y1) = sorted(pairs.items())[:: len(pairs) - 1][:2]
+        slope, rest = divmod(y1 - y0, x1 - x0)
+        fits = rest == 0 and slope > 0 and all(y == y0 + slope * (x - x0) for x, y in pairs.items())
+        found = y0 + slope * (inside - x0)
+        return found if fits and found >= 0 else None
+
+
+@dataclass
+class Waiting:
+    """What is known of the waits at the end of an attempt."""
+
+    groups: dict[str, WaitGroup]
+    reports: list[RankReport]
+    waits_in: dict[Member, str]
+    """Group in which each member waits; "" if its lines name none."""
+    alive: set[Member]
+    """Members with any position."""
+    size: int | None
+    """Number of ranks of the job."""
+    has_dumps: bool
+
+    @property
+    def missing(self) -> list[int]:
+        """Return the ranks of the job without any position."""
+        return [rank for rank in range(self.size or 0) if rank not in self.alive]
+
+
+def waits_of_attempts(timeline: Timeline) -> dict[int, Waiting]:
+    """Return the waits of each attempt with any, by its index."""
+    job = timeline.table.jobs[int(timeline.table.job[0])] if len(timeline.table) else ""
+    rows = [one for one in HANG_RECORDS.of(timeline.table) if one.job == job]
+    if not rows or not len(timeline.attempts):
+        return {}
+    begins = timeline.attempts.begin
+    by_attempt: defaultdict[int, list[Position | RankReport]] = defaultdict(list)
+    for one in rows:
+        if isinstance(one, Membership):
+            continue
+        if one.time is None and len(begins) > 1:
+            continue  # It may belong to any attempt.
+        at = 0 if one.time is None else int(np.searchsorted(begins, one.time, side="right")) - 1
+        by_attempt[max(at, 0)].append(one)
+    known = [one for one in rows if isinstance(one, Membership)]
+    size = _world_size(timeline, job)
+    found = {at: _waiting(some, known, size) for at, some in by_attempt.items()}
+    return {at: one for at, one in found.items() if one.waits_in or one.reports}
+
+
+def _world_size(timeline: Timeline, job: str) -> int | None:
+    values = [
+        one.value for one in timeline.table.metrics if one.job == job and one.name == WORLD_SIZE and len(one.value)
+    ]
+    return int(values[-1][-1]) if values and 0 < values[-1][-1] < 1 << 20 else None
+
+
+def _waiting(rows: Iterable[Position | RankReport], known: Sequence[Membership], size: int | None) -> Waiting:
+    positions = [one for one in rows if isinstance(one, Position)]
+    reports = [one for one in rows if isinstance(one, RankReport)]
+    dumps = [one for one in positions if one.from_dump]
+    if dumps:  # They contain the same numbers, and the order of all operations.
+        seen = {one.rank for one in dumps}
+        positions = [*dumps, *(one for one in positions if not one.from_dump and one.rank not in seen)]
+    groups: dict[str, WaitGroup] = {}
+    alive: set[Member] = set()
+    waits_in: dict[Member, str] = {}
+    every = _with_only_group(positions, size)
+    for one in every:
+        member = one.process if one.rank is None else one.rank
+        alive.add(member)
+        if one.group is None:
+            waits_in.setdefault(member, "")
+            continue
+        group = groups.setdefault(one.group, WaitGroup(one.group))
+        group.about = group.about or one.about
+        _add(group, member, one)
+        if one.sequence is not None:
+            waits_in[member] = one.group
+    for membership in known:
+        group = groups.get(membership.group, WaitGroup(membership.group))
+        group.members, group.size, group.size_is_known = membership.ranks, len(membership.ranks), True
+        group.about = group.about or membership.about
+    _set_sizes(groups.values(), size)
+    return Waiting(groups, reports, waits_in, alive, size, bool(dumps))
+
+
+def _with_only_group(positions: Sequence[Position], size: int | None) -> Iterator[Position]:
+    """Yield the positions. If no line names a group, and each rank of the job waits once, they are of one group."""
+    ranks = [one.group_rank for one in positions if one.sequence is not None]
+    alone = bool(ranks) and all(one.group is None for one in positions) and len({*ranks}) == len(ranks)
+    whole = alone and (size or 0) > 1 and {*ranks} == {*range(size or 0)}
+    for one in positions:
+        if not whole:
+            yield one
+        else:
+            yield Position(**{**vars(one), "group": "0", "about": DEFAULT_GROUP, "rank": one.group_rank, "process": ""})
+
+
+def _add(group: WaitGroup, member: Member, one: Position) -> None:
+    if one.enqueued is not None and one.completed is not None and one.completed > one.enqueued:
+        group.is_mixed = True  # Coalesced or P2P operations count differently.
+    others = (each for each in group.positions.values() if each.group_rank == one.group_rank)
+    group.is_mixed |= any(
+        each.rank != one.rank and one.group_rank is not None and None not in (each.rank, one.rank) for each in others
+    )
+    before = group.positions.get(member)
+    if before is None or (before.sequence is None and one.sequence is not None):
+        group.positions[member] = one
+    elif one.sequence is not None and before.sequence is not None and one.sequence != before.sequence:
+        group.positions[member] = max(before, one, key=lambda each: each.time or 0)
+
+
+def _set_sizes(groups: Iterable[WaitGroup], size: int | None) -> None:
+    """Set the sizes of groups: groups of one description have one size, which is at least the highest rank in any."""
+    highest: Counter[str] = Counter()
+    groups = list(groups)
+    for one in groups:
+        inside = [each.group_rank for each in one.positions.values() if each.group_rank is not None]
+        top = max(inside, default=-1) + 1
+        highest[one.about] = max(highest[one.about], top)
+    for one in groups:
+        if one.size is not None:
+            continue
+        if one.about == DEFAULT_GROUP and size is not None:
+            one.size, one.size_is_known = size, True
+        else:
+            one.size = max(highest[one.about] if one.about else 0, len(one.positions)) or None

@@ -1,0 +1,75 @@
+"""What hangs add to the answers about a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from goodput_cli.analysis.capability import AnswerField, Capability
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from goodput_cli.analysis.hangs.report import Hang
+    from goodput_cli.analysis.insights.kinds import Candidate
+    from goodput_cli.analysis.results import AnalysisData
+    from goodput_cli.analysis.sheet import Family, Sheet
+
+
+def _kind() -> type:
+    from goodput_cli.analysis.hangs.report import Hang
+
+    return Hang
+
+
+def _hangs(analysis: AnalysisData) -> dict[int, Hang]:
+    from goodput_cli.analysis.hangs.report import hangs_of
+
+    return analysis.part(hangs_of)
+
+
+def _last(analysis: AnalysisData) -> Hang | None:
+    return _hangs(analysis).get(len(analysis.timeline.attempts) - 1)
+
+
+def _sections(analysis: AnalysisData) -> Iterable[Sheet]:
+    from goodput_cli.analysis.hangs.report import sheets
+
+    numbers = analysis.timeline.attempts.number
+    return (sheet for at, hang in sorted(_hangs(analysis).items()) for sheet in sheets(hang, int(numbers[at])))
+
+
+def _notes(analysis: AnalysisData) -> Iterable[str]:
+    from goodput_cli.analysis.hangs.report import sentence
+
+    numbers = analysis.timeline.attempts.number
+    for at, hang in sorted(_hangs(analysis).items()):
+        yield f"end of attempt {numbers[at]}: {sentence(hang)}"
+
+
+def _completed(analysis: AnalysisData, candidate: Candidate) -> Candidate:
+    if candidate.code not in ("hang", "hung_now", "last_end"):
+        return candidate
+    from goodput_cli.analysis.hangs.report import completed_candidate
+
+    return completed_candidate(analysis, candidate, _hangs(analysis))
+
+
+def _families(analysis: AnalysisData) -> Iterable[Family]:
+    from goodput_cli.analysis.hangs.report import families
+
+    return families(_last(analysis))
+
+
+HANGS = Capability(
+    name="hangs",
+    about="which rank held the job up",
+    disruption_notes=_notes,
+    disruption_sections=_sections,
+    families=_families,
+    completed_insight=_completed,
+    last_end=(
+        AnswerField(
+            key="hang", kind=_kind, words="who held the job up when ranks waited; null without a wait", of=_last
+        ),
+    ),
+)

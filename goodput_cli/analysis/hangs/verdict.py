@@ -1,0 +1,293 @@
+"""Decide who held the job up at the end of an attempt. The rules are in docs/hangs.md, in their order.
+
+A rank is named only by evidence about itself. Silence names nobody.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from goodput_cli.analysis.hangs.groups import Member, WaitGroup, Waiting
+from goodput_cli.events.hangs.positions import Position
+from goodput_cli.events.hangs.reports import RankReport
+
+Verdict = Literal["absent", "behind", "diverged", "busy", "all_joined", "unknown"]
+Certainty = Literal["confirmed", "likely", "unknown"]
+_ALL_TO_ALL = ("ALLTOALL", "ALLTOALL_BASE", "all_to_all")
+_ONE_SIDED = ("BROADCAST", "SCATTER", "GATHER", "REDUCE", "broadcast", "scatter", "gather", "reduce")
+"""Operations that a root may finish before the others."""
+_FEW = 3
+"""A part of a group is named if the group has at least this many times as many members."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Who held the job up."""
+
+    verdict: Verdict
+    certainty: Certainty = "unknown"
+    ranks: tuple[int, ...] = ()
+    """Named global ranks."""
+    group: str | None = None
+    """Group in which the others wait for them."""
+    evidence: tuple[str, ...] = ()
+    """Locations of reports."""
+    unmapped: tuple[int, ...] = ()
+    """Named ranks of the group whose global ranks are unknown."""
+    hosts: tuple[str, ...] = ()
+
+
+def judge(waiting: Waiting) -> Finding:
+    """Return who held the job up."""
+    rules = (_of_reports, _absent, _behind, _diverged, _crossed, _all_joined, _only_one)
+    return next((one for rule in rules if (one := rule(waiting)) is not None), Finding("unknown"))
+
+
+# 1. reports
+
+
+def _of_reports(waiting: Waiting) -> Finding | None:
+    """Return the ranks that reports name, without those that wait in another group."""
+    named: dict[str, list[tuple[RankReport, set[int], set[int]]]] = defaultdict(list)
+    for one in waiting.reports:
+        for group, ranks, unmapped in _named_by(waiting, one):
+            named[group].append((one, ranks, unmapped))
+    roots: list[Finding] = []
+    for group, found in named.items():
+        ranks = set.intersection(*(ranks for _, ranks, _ in found))
+        unmapped = set.intersection(*(unmapped for _, _, unmapped in found))
+        waits = {rank for rank in ranks if waiting.waits_in.get(rank, group) != group}
+        if ranks - waits or (unmapped and not ranks):
+            places = tuple(dict.fromkeys(one.where for one, _, _ in found))
+            hosts = tuple(sorted({host for one, _, _ in found for host in one.hosts}))
+            kind: Verdict = "diverged" if found[0][0].kind == "fingerprint" else "absent"
+            roots.append(
+                Finding(kind, "confirmed", tuple(sorted(ranks - waits)), group or None, places,
+                        tuple(sorted(unmapped)), hosts)
+            )  # fmt: skip
+    return roots[0] if len(roots) == 1 else _merged(roots)
+
+
+def _merged(roots: Sequence[Finding]) -> Finding | None:
+    """Return findings about several groups as one, if they name the same ranks."""
+    if not roots or len({one.ranks for one in roots}) > 1 or not roots[0].ranks:
+        return None
+    return roots[0]
+
+
+def _named_by(waiting: Waiting, one: RankReport) -> Iterator[tuple[str, set[int], set[int]]]:
+    """Yield the group of a report, the global ranks that it names, and those of its group that are not known."""
+    if one.kind == "desync":
+        groups = [
+            group for group in waiting.groups.values()
+            if any(each.sequence == one.sequence and each.operation == one.operation for each in group.waits.values())
+            and (one.reporter is None or any(each.group_rank == one.reporter for each in group.waits.values()))
+        ]  # fmt: skip
+        own = [
+            group for group in groups if one.process is not None and group.global_of(one.reporter or 0) == one.process
+        ]
+        groups = own or groups
+        if one.named and len(groups) <= 1:
+            group = groups[0] if groups else None
+            mapped = {rank: None if group is None else group.global_of(rank) for rank in one.named}
+            unmapped = {rank for rank, found in mapped.items() if found is None}
+            yield "" if group is None else group.name, {rank for rank in mapped.values() if rank is not None}, unmapped
+    elif one.kind == "fingerprint":
+        odd = _minority({rank: text for each in _alike(waiting, one) for rank, text in each.running}, None)
+        if odd:
+            yield "", {rank for rank in odd if isinstance(rank, int)}, set()
+    elif one.named:
+        yield "", set(one.named), set()
+
+
+def _alike(waiting: Waiting, one: RankReport) -> list[RankReport]:
+    return [each for each in waiting.reports if each.kind == one.kind and each.sequence == one.sequence]
+
+
+def _minority(values: Mapping[Member, object], size: int | None) -> list[Member]:
+    """Return the members that differ from the others: at most a third, and more than half of the group agrees."""
+    counts = Counter(values.values())
+    if len(counts) < 2:
+        return []
+    common, most = counts.most_common(1)[0]
+    odd = [member for member, value in values.items() if value != common]
+    return odd if _FEW * len(odd) <= len(values) and 2 * most > max(size or 0, len(values)) else []
+
+
+# 2. absent
+
+
+def _absent(waiting: Waiting) -> Finding | None:
+    """Return the ranks whose own numbers show that they did not join, and that wait nowhere."""
+    named: dict[int, str] = {}
+    for group in waiting.groups.values():
+        furthest = max((one.sequence or 0 for one in group.waits.values()), default=None)
+        for member, one in group.positions.items() if furthest is not None and not group.is_mixed else ():
+            joined = one.enqueued is None or furthest is None or one.enqueued >= furthest
+            if not joined and isinstance(member, int) and member not in waiting.waits_in:
+                named[member] = group.name
+    if not named or not all(_is_sure(waiting, rank, named) for rank in named):
+        return None
+    groups = Counter(named.values())
+    ranks = tuple(sorted(named))
+    return Finding("absent", "confirmed", ranks, groups.most_common(1)[0][0])
+
+
+def _is_sure(waiting: Waiting, rank: int, named: Mapping[int, str]) -> bool:
+    """Return True if a rank cannot wait in a group that its lines do not show: a dump contains all of its groups, and
+    otherwise every other rank must wait."""
+    one = waiting.groups[named[rank]].positions[rank]
+    all_others_wait = not waiting.missing and len(waiting.waits_in) == len(waiting.alive) - 1
+    return one.from_dump or (len(named) == 1 and all_others_wait)
+
+
+# 3. behind
+
+
+def _behind(waiting: Waiting) -> Finding | None:
+    """Return the ranks that did not finish an operation that others finished."""
+    for group in _compared(waiting):
+        dumps = {member: one for member, one in group.positions.items() if one.from_dump}
+        if dumps:
+            if not group.disagreement and (slow := _unfinished(dumps)):
+                return Finding("behind", "confirmed", tuple(sorted(slow)), group.name)
+            continue
+        numbers = {member: one.sequence for member, one in group.waits.items()}
+        low = _minority(numbers, group.size)
+        top = max((number or 0 for number in numbers.values()), default=0)
+        if low and all(isinstance(one, int) and (numbers[one] or 0) < top for one in low):
+            return Finding("behind", "likely", tuple(sorted(one for one in low if isinstance(one, int))), group.name)
+    return None
+
+
+def _unfinished(dumps: Mapping[Member, Position]) -> list[int]:
+    """Return the ranks that enqueued an operation for all, and did not finish it, while others finished it."""
+    done = max((one.completed or 0 for one in dumps.values()), default=0)
+    found = []
+    for member, one in dumps.items():
+        pending = one.sequence
+        if pending is not None and pending <= done and one.operation not in _ONE_SIDED and isinstance(member, int):
+            found.append(member)
+    return found if len(found) < len(dumps) else []
+
+
+def _compared(waiting: Waiting) -> Iterator[WaitGroup]:
+    return (group for group in waiting.groups.values() if not group.is_mixed)
+
+
+# 4. diverged
+
+
+def _diverged(waiting: Waiting) -> Finding | None:
+    """Return the ranks that run another operation than the others at the same number."""
+    tie: Finding | None = None
+    for group in _compared(waiting):
+        for number, kinds in _kinds(group):
+            if len(set(kinds.values())) < 2:
+                continue
+            odd = _minority(kinds, group.size) or _odd_of_two(waiting, group, number, kinds)
+            ranks = tuple(sorted(one for one in odd if isinstance(one, int)))
+            if ranks and len(ranks) == len(odd):
+                return Finding("diverged", "confirmed" if len(kinds) > 2 else "likely", ranks, group.name)
+            tie = tie or Finding("diverged", "unknown", (), group.name)
+            break
+        numbers = {member: one.sequence for member, one in group.waits.items()}
+        odd = [] if any(one.from_dump for one in group.positions.values()) else _minority(numbers, group.size)
+        if odd and all(isinstance(one, int) for one in odd):
+            return Finding("diverged", "likely", tuple(sorted(one for one in odd if isinstance(one, int))), group.name)
+    return tie
+
+
+def _kinds(group: WaitGroup) -> Iterable[tuple[int, dict[Member, object]]]:
+    """Return the operations and sizes of members by number: of dumps, the first that differ; of lines, the waits."""
+    if group.disagreement is not None:
+        return [group.disagreement]
+    at: defaultdict[int, dict[Member, object]] = defaultdict(dict)
+    for member, one in group.waits.items():
+        if one.operation and one.sequence is not None and not one.from_dump:
+            at[one.sequence][member] = kind_of(one.operation, one.elements)
+    return sorted(at.items())
+
+
+def kind_of(operation: str, elements: int | None) -> tuple[str, int | None]:
+    """Return what all members must agree on; the sizes of an all-to-all may differ."""
+    return operation, None if operation in _ALL_TO_ALL else elements
+
+
+def _odd_of_two(waiting: Waiting, group: WaitGroup, number: int, kinds: Mapping[Member, object]) -> list[Member]:
+    """Return the odd one of two, if other groups of the same description agree on what the other one runs."""
+    if group.size != 2 or len(kinds) != 2 or not group.about:
+        return []
+    others = [
+        kind
+        for other in _compared(waiting) if other is not group and other.about == group.about
+        for at, of_others in _kinds(other) if at == number
+        for kind in of_others.values()
+    ]  # fmt: skip
+    if len(others) < 2 or len({*others}) != 1:
+        return []
+    odd = [member for member, kind in kinds.items() if kind != others[0]]
+    return odd if len(odd) == 1 else []
+
+
+def _crossed(waiting: Waiting) -> Finding | None:
+    """Return the few members of a group that wait in another group, for members that wait for them in this one. Such
+    ranks run another program: each operation of one order is finished before the next one."""
+    found: list[tuple[tuple[int, ...], str]] = []
+    for group in _compared(waiting):
+        waits = {member for member in group.waits if waiting.waits_in.get(member) == group.name}
+        left = _members_of(group) - waits
+        if not left or group.size is None or _FEW * len(left) > group.size or len(waits) + len(left) < group.size:
+            continue
+        if all(_waits_for(waiting, rank, waits) for rank in left):
+            found.append((tuple(sorted(left)), group.name))
+    least = min((len(ranks) for ranks, _ in found), default=0)
+    named = {ranks: group for ranks, group in found if len(ranks) == least}
+    if len(named) != 1:
+        return None
+    ((ranks, name),) = named.items()
+    return Finding("diverged", "likely", ranks, name)
+
+
+def _members_of(group: WaitGroup) -> set[int]:
+    """Return the known global ranks of a group."""
+    mapped = (group.global_of(inside) for inside in range(group.size or 0))
+    return {rank for rank in mapped if rank is not None}
+
+
+def _waits_for(waiting: Waiting, rank: int, others: set[Member]) -> bool:
+    """Return True if a rank waits in a group of which one of the others is a member."""
+    group = waiting.groups.get(waiting.waits_in.get(rank, ""))
+    return group is not None and not group.is_mixed and not others.isdisjoint(_members_of(group))
+
+
+# 6. all joined
+
+
+def _all_joined(waiting: Waiting) -> Finding | None:
+    """Return a group in which every member waits for the same operation, and none finished it."""
+    for group in _compared(waiting):
+        waits = group.waits
+        kinds = {(one.sequence, kind_of(one.operation, one.elements)) for one in waits.values()}
+        here = [member for member in waits if waiting.waits_in.get(member) == group.name]
+        if len(kinds) != 1 or len(here) < 2 or group.size is None or len(here) < group.size:
+            continue
+        number = next(iter(kinds))[0] or 0
+        sure = group.size_is_known or len(waiting.waits_in) == waiting.size
+        if sure and all(one.completed is None or one.completed < number for one in waits.values()):
+            return Finding("all_joined", "confirmed" if group.size_is_known else "likely", (), group.name)
+    return None
+
+
+def _only_one(waiting: Waiting) -> Finding | None:
+    """Return the only rank of the job that does not wait, if its own line shows that it was alive and without a wait.
+    A tie was found before."""
+    left = [rank for rank in waiting.alive if rank not in waiting.waits_in]
+    if len(left) != 1 or not isinstance(left[0], int) or waiting.size is None or waiting.missing:
+        return None
+    rank = left[0]
+    named = [name for name, group in waiting.groups.items() if group.waits and rank in _members_of(group)]
+    return Finding("absent", "likely", (rank,), named[0] if named else None)

@@ -1,0 +1,168 @@
+"""Positions of ranks in process groups, from lines of the watchdog of PyTorch (docs/hangs.md).
+
+`[Rank N]` in a line is the rank in its group. The global rank is `[rankN]:` before it, the rank in the name of the
+file, or the prefix of a launcher that numbers all processes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from goodput_cli.events.capability import InputLine
+from goodput_cli.events.evidence import quoted
+from goodput_cli.events.text.collected_lines import CollectedRule
+from goodput_cli.events.text.log_lines import pattern
+from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_MS
+
+DEFAULT_GROUP = "default_pg"
+_APART_NS = 5 * NS_PER_MINUTE
+"""Lines of one wait are closer."""
+_MOST = 1 << 62
+"""Larger numbers are unknown: programs print -1 as an unsigned number."""
+_NUMBER = r"-?\d{1,20}"
+_HEAD = (
+    r"\[(?:PG (?:ID )?(?P<pg>\d{1,9}) )?(?:PG GUID (?P<guid>[^\s(\]]{1,64})(?:\((?P<about>[^)\]]{0,200})\))? )?"
+    r"Rank (?P<rank>\d{1,8})\]"
+)
+_WATCHDOG = pattern(
+    rf"{_HEAD} Watchdog caught collective operation timeout: Work\w+\((?:SeqNum=(?P<work>\d{{1,20}}), )?"
+    rf"OpType=(?P<operation>\w{{1,64}})(?:.{{0,200}}?NumelIn=(?P<elements>\d{{1,20}}))?"
+    rf"(?:.{{0,200}}?Timeout\(ms\)=(?P<timeout>\d{{1,15}}))?.{{0,200}}?\) ran for (?P<waited>\d{{1,15}}) milliseconds"
+)
+_STATUS = pattern(
+    rf"{_HEAD} .{{0,200}}?(?:detected by watchdog at work(?: sequence id)?|Timeout at NCCL work): (?P<work>\d{{1,20}})"
+    rf".{{0,20}}?last enqueued(?: NCCL)? work: (?P<enqueued>{_NUMBER})"
+    rf"(?:, last started(?: NCCL)? work: {_NUMBER})?(?:, last completed(?: NCCL)? work: (?P<completed>{_NUMBER}))?"
+)
+_SIGNAL = pattern(
+    rf"{_HEAD} Received a dump signal.{{0,400}}?[Ll]ast enqueued(?: NCCL)? work: (?P<enqueued>{_NUMBER}), last "
+    rf"completed(?: NCCL)? work: (?P<completed>{_NUMBER})"
+)
+WATCHDOG, STATUS, SIGNAL = "watchdog wait", "group status", "dump signal"
+LINES = (
+    CollectedRule(name=WATCHDOG, anchors=("Watchdog caught collective operation timeout",), begins=_WATCHDOG),
+    CollectedRule(
+        name=STATUS, anchors=("detected by watchdog at work", "Timeout at NCCL work: "), begins=_STATUS
+    ),
+    CollectedRule(name=SIGNAL, anchors=("Received a dump signal",), begins=_SIGNAL),
+)  # fmt: skip
+_PATTERNS = {WATCHDOG: _WATCHDOG, STATUS: _STATUS, SIGNAL: _SIGNAL}
+_RANK = re.compile(r"\[rank(\d{1,8})\]:")
+_ALL_PROCESSES = re.compile(r"(?:^|\s)(\d{1,8}): |\[\d+,(?:mpirank:)?(\d{1,8})(?:,[\w.-]+)?\]<std")
+_OF_FILE = re.compile(r"(?:^|[/_.-])rank[-_]?(\d{1,8})(?=[._-][^/]*$|$)")
+
+
+@dataclass(frozen=True)
+class Position:
+    """Progress of a rank in a process group."""
+
+    job: str
+    where: str
+    """Location of the line, or of the dump."""
+    time: int | None
+    """ns since 1970 UTC."""
+    rank: int | None
+    """Global rank; None if unknown."""
+    process: str
+    """Name of the process, if the rank is unknown."""
+    group: str | None
+    """Identity of the group; None if the line names none."""
+    about: str = ""
+    """Description of the group; untrusted."""
+    group_rank: int | None = None
+    sequence: int | None = None
+    """Number of the operation in which it waits; None if it does not wait."""
+    operation: str = ""
+    elements: int | None = None
+    enqueued: int | None = None
+    """Number of the last operation that its program passed to its device."""
+    completed: int | None = None
+    waited_ns: int | None = None
+    timeout_ns: int | None = None
+    is_signal: bool = False
+    """True if it shows only that the process is alive, and its numbers in the default group."""
+    from_dump: bool = False
+    host: str = ""
+    quote: str = ""
+    """The line without prefixes and secrets."""
+
+
+def positions_in(lines: Iterable[InputLine]) -> list[Position]:
+    """Return the positions in lines: those of one wait, from a watchdog line and a status line, are one."""
+    found: dict[tuple[object, ...], Position] = {}
+    for one in lines:
+        if one.rule not in _PATTERNS:
+            continue
+        match = _PATTERNS[one.rule].search(one.text)
+        if match is None:
+            continue
+        new = _position(one, match)
+        key: tuple[object, ...] = (new.job, new.rank, new.process, new.sequence, new.is_signal)
+        before = found.get(key)
+        if before is not None and _is_far(before, new):  # In another attempt.
+            key = *key, new.where
+            before = None
+        # A second group of the same process may wait for an operation of the same number.
+        if before is not None and before.group is not None and new.group not in (None, before.group):
+            found[*key, new.group] = new
+        else:
+            found[key] = new if before is None else _joined(before, new)
+    return list(found.values())
+
+
+def _is_far(one: Position, other: Position) -> bool:
+    return one.time is not None and other.time is not None and abs(one.time - other.time) > _APART_NS
+
+
+def _joined(one: Position, other: Position) -> Position:
+    known = {
+        name: getattr(other, name)
+        for name in ("group", "about", "group_rank", "operation", "elements", "enqueued", "completed", "waited_ns",
+                     "timeout_ns", "time")
+        if getattr(one, name) in (None, "") and getattr(other, name) not in (None, "")
+    }  # fmt: skip
+    return replace(one, **known) if known else one
+
+
+def global_rank(line: InputLine) -> int | None:
+    """Return the global rank of the process that printed a line; None if neither prefixes nor the file name it."""
+    named = _RANK.findall(line.prefix)
+    if named:
+        return int(named[-1])
+    numbered = _ALL_PROCESSES.search(line.prefix)
+    if numbered is not None:
+        return int(numbered[1] or numbered[2])
+    of_file = _OF_FILE.search(line.source.replace("\\", "/"))
+    return None if of_file is None else int(of_file[1])
+
+
+def _position(line: InputLine, match: Any) -> Position:
+    fields = match.groupdict()
+    group, about = fields["guid"], fields["about"] or ""
+    if group is None and fields["pg"] is not None:
+        group = f"PG {fields['pg']}"
+    inside = int(fields["rank"])
+    is_default = about == DEFAULT_GROUP or (group == "0" and not about)
+    rank = inside if is_default else global_rank(line)
+    waited = _number(fields.get("waited"))
+    timeout = _number(fields.get("timeout"))
+    enqueued, completed = _number(fields.get("enqueued")), _number(fields.get("completed"))
+    return Position(
+        line.job, line.where, line.time, rank,
+        process="" if rank is not None else f"{line.source} {line.stream} {inside}",
+        group=group, about=about, group_rank=inside,
+        sequence=_number(fields.get("work")), operation=fields.get("operation") or "",
+        elements=_number(fields.get("elements")), enqueued=enqueued, completed=completed,
+        waited_ns=None if waited is None else waited * NS_PER_MS,
+        timeout_ns=None if timeout is None else timeout * NS_PER_MS,
+        is_signal=line.rule == SIGNAL, quote=quoted(line.text),
+    )  # fmt: skip
+
+
+def _number(text: str | None) -> int | None:
+    """Return a number; None for one that means unknown."""
+    value = None if text is None else int(text)
+    return value if value is not None and 0 <= value < _MOST else None

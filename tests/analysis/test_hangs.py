@@ -1,0 +1,215 @@
+"""Who held the job up: watchdog lines, reports and dumps of simulated and small made-up jobs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import goodput_cli
+from goodput_cli.analysis.goodput.analysis import Analysis
+from goodput_cli.analysis.hangs.report import Hang, hangs_of, sentence
+from tests.simulation.hangs import hang as simulated
+
+STEPS = "".join(
+    f" [2026-03-01 12:{step // 6:02d}:{step % 6 * 10:02d}.000000] iteration {step:8d}/    1000 | consumed samples: 8 "
+    "| elapsed time per iteration (ms): 10000.0 | global batch size:     8 | lm loss: 1.8E+00 |\n"
+    for step in range(1, 31)
+)
+SIZE = (
+    "using world size: {0}, data-parallel size: {0}, tensor-model-parallel size: 1, pipeline-model-parallel size: 1\n"
+)
+
+
+def waits(
+    rank: int, sequence: int, operation: str = "ALLREDUCE", *, group: str = "0(default_pg)", inside: int | None = None,
+    elements: int = 64, enqueued: int | None = None, completed: int | None = None,
+) -> str:  # fmt: skip
+    """Return what the watchdog of a rank prints."""
+    inside = rank if inside is None else inside
+    head, clock = (
+        f"[rank{rank}]:[E301 12:15:01.{rank:09d} ProcessGroupNCCL.cpp",
+        f"PG ID 7 PG GUID {group} Rank {inside}",
+    )
+    done = sequence - 1 if completed is None else completed
+    return (
+        f"{head}:632] [Rank {inside}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={sequence}, "
+        f"OpType={operation}, NumelIn={elements}, NumelOut={elements}, Timeout(ms)=600000) ran for 600{rank:03d} "
+        "milliseconds before timing out.\n"
+        f"{head}:2271] [{clock}]  failure detected by watchdog at work sequence id: {sequence} PG status: last "
+        f"enqueued work: {sequence if enqueued is None else enqueued}, last completed work: {done}\n"
+    )
+
+
+def signal(rank: int, enqueued: int) -> str:
+    """Return what a living rank prints when another one times out."""
+    return (
+        f"[rank{rank}]:[E301 12:15:01.{rank:09d} ProcessGroupNCCL.cpp:1794] [PG ID 0 PG GUID 0(default_pg) Rank "
+        f"{rank}] Received a dump signal due to a collective timeout from rank 0 and we will try our best to dump the "
+        "debug info. "
+        f"Last enqueued NCCL work: {enqueued}, last completed NCCL work: {enqueued}.\n"
+    )
+
+
+def desync(rank: int, inside: int, sequence: int, named: int) -> str:
+    return (
+        f"[rank{rank}]:[E301 12:15:01.900000000 ProcessGroupNCCL.cpp:1936] Rank {inside}\n"
+        f"\t - [{inside}] Timeout at collective: ALLREDUCE, #{sequence}\n"
+        "\t - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:\n"
+        f"\t     [{named}] finished collective #{sequence - 1}, but didn't join collective #{sequence} (count from 1)\n"
+    )
+
+
+@pytest.fixture
+def analysed(tmp_path: Path) -> Callable[[str], Analysis]:
+    def analyse(text: str) -> Analysis:
+        (tmp_path / "run.log").write_text(text, encoding="utf-8")
+        return goodput_cli.analyze(str(tmp_path / "run.log"))
+
+    return analyse
+
+
+def last(analysis: Analysis) -> Hang:
+    return hangs_of(analysis)[len(analysis.timeline.attempts) - 1]
+
+
+def log(*lines: str, size: int = 4) -> str:
+    return SIZE.format(size) + STEPS + "".join(lines)
+
+
+Read = Callable[[str], Analysis]
+
+
+def test_few_ranks_ahead_are_likely(analysed: Read) -> None:
+    analysis = analysed(log(*(waits(rank, 40, "BROADCAST") for rank in (1, 2, 3)), waits(0, 42, "_ALLGATHER_BASE")))
+    found = last(analysis)
+    assert (found.verdict, found.certainty, found.ranks) == ("diverged", "likely", (0,))
+    assert sentence(found) == (
+        "ranks 1-3 wait in broadcast #40; rank 0 is in all-gather #42, 2 operations ahead (likely)"
+    )
+
+
+def test_ranks_of_a_desync_report_are_ranks_in_the_group(analysed: Read) -> None:
+    """The others wait for global rank 5, which the report calls 1."""
+    group = "37(TENSOR_MODEL_PARALLEL_GROUP)"
+    waiting = [waits(4 + inside, 90, group=group, inside=inside) for inside in (0, 2, 3)]
+    analysis = analysed(log(*waiting, desync(4, 0, 90, 1), *(waits(rank, 11) for rank in range(4)), size=8))
+    found = last(analysis)
+    assert (found.verdict, found.certainty, found.ranks) == ("absent", "confirmed", (5,))
+    assert not any(one.suspects for one in analysis.timeline.causes.why)
+
+
+def test_rank_in_an_unmapped_group_is_not_called_by_its_number_there(analysed: Read) -> None:
+    group = "37(TENSOR_MODEL_PARALLEL_GROUP)"
+    found = last(analysed(log(waits(4, 90, group=group, inside=0), desync(4, 0, 90, 1), size=8)))
+    assert (found.verdict, found.ranks, found.unmapped) == ("absent", (), "1")
+    assert sentence(found).endswith("rank 1 of TENSOR_MODEL_PARALLEL_GROUP 37 did not join it")
+
+
+def test_all_joined_names_no_rank(analysed: Read) -> None:
+    found = last(analysed(log(*(waits(rank, 7, enqueued=9) for rank in range(4)))))
+    assert (found.verdict, found.certainty, found.ranks) == ("all_joined", "confirmed", ())
+
+
+def test_silence_names_no_rank(analysed: Read) -> None:
+    found = last(analysed(log(*(waits(rank, 7) for rank in range(3)))))
+    assert (found.verdict, found.ranks, found.ranks_without_report) == ("unknown", (), "3")
+
+
+def test_own_numbers_of_a_living_rank_name_it(analysed: Read) -> None:
+    found = last(analysed(log(*(waits(rank, 7) for rank in range(3)), signal(3, 6))))
+    assert (found.verdict, found.certainty, found.ranks) == ("absent", "confirmed", (3,))
+
+
+def test_tie_shows_both_and_names_none(analysed: Read) -> None:
+    found = last(analysed(log(*(waits(rank, 7, elements=64 << (rank % 2)) for rank in range(4)))))
+    assert (found.certainty, found.ranks) == ("unknown", ())
+    assert [one.ranks for one in found.groups[0].positions] == ["0, 2", "1, 3"]
+
+
+def test_mismatch_names_the_minority_and_not_the_reporter(analysed: Read) -> None:
+    def report(rank: int, other: int, operation: str = "ALLREDUCE") -> str:
+        return (
+            "RuntimeError: Detected mismatch between collectives on ranks. Rank "
+            f"{rank} is running collective: CollectiveFingerPrint(SequenceNumber=77, OpType={operation}, "
+            f"TensorShape=[8]), but Rank {other} is running collective: "
+            "CollectiveFingerPrint(SequenceNumber=77, OpType=BROADCAST, TensorShape=[1]).\n"
+        )
+
+    found = last(analysed(log(report(0, 2), report(1, 2), report(3, 2))))
+    assert (found.verdict, found.certainty, found.ranks) == ("diverged", "confirmed", (2,))
+    assert hangs_of(analysed(log(report(0, 2))))[0].ranks == ()
+
+
+def test_root_cause_stays_the_headline(analysed: Read) -> None:
+    death = "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    trace = 'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\n    f()\n'
+    text = log("".join(f"[rank3]: {line}\n" for line in trace.splitlines()) + death, *(waits(r, 7) for r in range(3)))
+    analysis = analysed(text)
+    assert analysis.timeline.causes.why[-1].code == "device_oom"
+    assert not any("which rank held them up" in one.text for one in analysis.insights)
+
+
+def test_group_whose_numbers_contradict_is_not_compared(analysed: Read) -> None:
+    """Coalesced and P2P operations complete more than they enqueue."""
+    lines = [waits(rank, 40, enqueued=40, completed=44) for rank in (1, 2, 3)]
+    assert last(analysed(log(*lines, waits(0, 42)))).ranks == ()
+
+
+@pytest.mark.parametrize("seed", range(28))
+def test_simulated_hang_accuses_no_innocent_rank(seed: int, analysed: Read) -> None:
+    truth = simulated(seed)
+    hangs = hangs_of(analysed(truth.text))
+    named: set[int] = set(hangs[max(hangs)].ranks) if hangs else set()
+    assert named <= truth.blamed
+    if truth.all_printed and truth.fault in ("absent", "busy"):
+        assert named == truth.blamed
+
+
+def _changed(text: str, how: str) -> str:
+    lines = text.splitlines()
+    if how == "colors":
+        return "\n".join(f"\x1b[31m{line}\x1b[0m" for line in lines)
+    if how == "launcher":
+        return "\n".join(f"[default0]:{line}" for line in lines)
+    if how == "crlf":
+        return "\r\n".join(lines) + "\r\n"
+    begin = next(at for at, line in enumerate(lines) if line.startswith("[rank"))
+    blocks: list[list[str]] = []
+    for line in lines[begin:]:
+        if line.startswith("[rank"):
+            blocks.append([line])
+        else:
+            blocks[-1].append(line)
+    random.Random(1).shuffle(blocks)
+    return "\n".join([*lines[:begin], *(line for block in blocks for line in block)])
+
+
+@pytest.mark.parametrize("how", ["colors", "launcher", "crlf", "order"])
+@pytest.mark.parametrize("case", ["diverged", "group", "joined", "absent"])
+def test_form_of_lines_does_not_change_the_verdict(case: str, how: str, analysed: Read) -> None:
+    group = "37(TENSOR_MODEL_PARALLEL_GROUP)"
+    text = {
+        "diverged": log(*(waits(rank, 40, "BROADCAST") for rank in (1, 2, 3)), waits(0, 42, "_ALLGATHER_BASE")),
+        "group": log(
+            *(waits(4 + inside, 90, group=group, inside=inside) for inside in (0, 2, 3)), desync(4, 0, 90, 1), size=8
+        ),
+        "joined": log(*(waits(rank, 7, enqueued=9) for rank in range(4))),
+        "absent": log(*(waits(rank, 7) for rank in range(3)), signal(3, 6)),
+    }[case]
+
+    def verdict(text: str) -> tuple[Any, ...]:
+        found = last(analysed(text))
+        return found.verdict, found.certainty, found.ranks
+
+    assert verdict(_changed(text, how)) == verdict(text)
+
+
+def test_answer_has_the_hang_of_the_last_end(analysed: Read) -> None:
+    answer = analysed(log(*(waits(rank, 7) for rank in range(3)), signal(3, 6))).to_dict()
+    hang = answer["last_end"]["hang"]
+    assert (hang["verdict"], hang["ranks"], hang["timeout_seconds"]) == ("absent", [3], 600.0)
+    assert hang["groups"][0]["positions"][0]["evidence"]
