@@ -36,6 +36,8 @@ from goodput_cli.sources.layouts import (
     UnreadableError,
     UnreadMember,
     has_times,
+    is_dump,
+    is_dump_file,
     is_of_devices,
     unreadable,
 )
@@ -88,7 +90,7 @@ def _is_clearly_no_log(path: str, is_log: Callable[[bytes], bool] | None) -> boo
             head = file.read(_HEAD_BYTES)
     except OSError:
         return False
-    if not head.strip() or any(hint in head for hint in _HINTS):
+    if not head.strip() or any(hint in head for hint in _HINTS) or is_dump(path, head):
         return False
     if not any(line.lstrip().startswith((b"{", b"[")) for line in head.splitlines()):
         return is_log is None or (len(head) < _HEAD_BYTES and not is_log(head))
@@ -182,6 +184,7 @@ def _find_logs(uri: str, context: ReadContext) -> _FoundLogs:
         )
     else:
         paths, others = _split_logs(files.logs, is_written_by_goodput)
+        paths += _dumps_next_to(paths)
     if files.tracked:
         paths = _select_with_trackers(paths, files.tracked, context)
     elif others:
@@ -189,6 +192,14 @@ def _find_logs(uri: str, context: ReadContext) -> _FoundLogs:
         message = "files in the folder that are not logs were not read"
         context.report(Diagnostic.of("not_a_log", message, len(shown), shown))
     return _FoundLogs(paths, files.unread, not is_folder)
+
+
+def _dumps_next_to(paths: Sequence[str]) -> list[str]:
+    """Return the dumps of flight recorders in the folders of some logs."""
+    known = set(paths)
+    folders = dict.fromkeys(os.path.dirname(path) for path in paths if os.path.isfile(path))
+    found = (os.path.join(folder, name) for folder in folders for name in _names_in(folder))
+    return [path for path in found if path not in known and is_dump_file(path)]
 
 
 def _report_file_with_times(path: str, context: ReadContext) -> None:

@@ -208,6 +208,30 @@ def is_of_devices(path: str, *, whatever_its_name: bool = False) -> bool:
         return False
 
 
+_OF_RANK_DUMP = re.compile(r"[_.-](?:rank[_-]?)?\d{1,8}(?:\.json|\.pkl|\.pickle)?$")
+_PICKLED_DICT = b"\x80\x02}"
+DUMP_HEAD = 1 << 16
+"""Number of bytes that show whether a file is a dump of a flight recorder."""
+
+
+def is_dump(name: str, head: bytes) -> bool:
+    """Return True if a file is a dump of PyTorch's flight recorder: its name ends in a rank, and it begins like one."""
+    if _OF_RANK_DUMP.search(name) is None:
+        return False
+    return head.startswith(_PICKLED_DICT) or (head.lstrip()[:1] == b"{" and b'"pg_config"' in head[:DUMP_HEAD])
+
+
+def is_dump_file(path: str) -> bool:
+    """Return True if a file is such a dump."""
+    if _OF_RANK_DUMP.search(path) is None:
+        return False
+    try:
+        with open(path, "rb") as file:
+            return is_dump(path, file.read(DUMP_HEAD))
+    except OSError:
+        return False
+
+
 def is_of_tracker(name: str, *, in_bucket: bool = False) -> bool:
     """Return True if a file of this name may belong to a tracker, so that a walk must read it. in_bucket: True if
     databases cannot be opened."""

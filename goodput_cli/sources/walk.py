@@ -22,6 +22,7 @@ from goodput_cli.sources.layouts import (
     SourceListing,
     UnreadMember,
     is_cycle_file,
+    is_dump_file,
     is_of_devices,
     is_of_tracker,
     logs_and_runs,
@@ -186,7 +187,7 @@ class _Walk:
             return
         if not os.access(entry.path, os.R_OK):
             raise PermissionError
-        if _is_log(entry.path, entry.name) or is_of_devices(entry.path):
+        if _is_log(entry.path, entry.name) or is_of_devices(entry.path) or is_dump_file(entry.path):
             self._note_outside(entry, real)
             self.paths.append(entry.path)
 

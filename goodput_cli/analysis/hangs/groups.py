@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
-from goodput_cli.events.hangs.flight_recorder import Membership
+from goodput_cli.events.hangs.flight_recorder import Disagreement, Membership
 from goodput_cli.events.hangs.hooks import HANG_RECORDS
 from goodput_cli.events.hangs.positions import DEFAULT_GROUP, Position
 from goodput_cli.events.hangs.reports import RankReport
@@ -38,6 +38,8 @@ class WaitGroup:
     """True if several groups have this name, or if its numbers contradict each other: positions are not compared."""
     disagreement: tuple[int, dict[Member, object]] | None = None
     """The first number at which dumps have different operations or sizes, and those of each member."""
+    usual: object = None
+    """What all other groups of its description run at that number; None if unknown."""
 
     @property
     def label(self) -> str:
@@ -101,15 +103,17 @@ def waits_of_attempts(timeline: Timeline) -> dict[int, Waiting]:
     begins = timeline.attempts.begin
     by_attempt: defaultdict[int, list[Position | RankReport]] = defaultdict(list)
     for one in rows:
-        if isinstance(one, Membership):
+        if isinstance(one, Membership | Disagreement):
             continue
-        if one.time is None and len(begins) > 1:
-            continue  # It may belong to any attempt.
-        at = 0 if one.time is None else int(np.searchsorted(begins, one.time, side="right")) - 1
+        is_last = isinstance(one, Position) and one.from_dump
+        if one.time is None and len(begins) > 1 and not is_last:
+            continue  # It may belong to any attempt. A dump is written over by the next one.
+        at = len(begins) - 1 if one.time is None else int(np.searchsorted(begins, one.time, side="right")) - 1
         by_attempt[max(at, 0)].append(one)
     known = [one for one in rows if isinstance(one, Membership)]
+    odd = {one.group: one for one in rows if isinstance(one, Disagreement)}
     size = _world_size(timeline, job)
-    found = {at: _waiting(some, known, size) for at, some in by_attempt.items()}
+    found = {at: _waiting(some, known, odd, size) for at, some in by_attempt.items()}
     return {at: one for at, one in found.items() if one.waits_in or one.reports}
 
 
@@ -120,7 +124,12 @@ def _world_size(timeline: Timeline, job: str) -> int | None:
     return int(values[-1][-1]) if values and 0 < values[-1][-1] < 1 << 20 else None
 
 
-def _waiting(rows: Iterable[Position | RankReport], known: Sequence[Membership], size: int | None) -> Waiting:
+def _waiting(
+    rows: Iterable[Position | RankReport],
+    known: Sequence[Membership],
+    odd: Mapping[str, Disagreement],
+    size: int | None,
+) -> Waiting:
     positions = [one for one in rows if isinstance(one, Position)]
     reports = [one for one in rows if isinstance(one, RankReport)]
     dumps = [one for one in positions if one.from_dump]
@@ -146,6 +155,9 @@ def _waiting(rows: Iterable[Position | RankReport], known: Sequence[Membership],
         group = groups.get(membership.group, WaitGroup(membership.group))
         group.members, group.size, group.size_is_known = membership.ranks, len(membership.ranks), True
         group.about = group.about or membership.about
+    for name in odd.keys() & groups.keys() if dumps else ():
+        groups[name].disagreement = odd[name].sequence, dict(odd[name].kinds)
+        groups[name].usual = odd[name].usual or None
     _set_sizes(groups.values(), size)
     return Waiting(groups, reports, waits_in, alive, size, bool(dumps))
 

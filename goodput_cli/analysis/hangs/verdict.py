@@ -221,7 +221,7 @@ def _odd_of_two(waiting: Waiting, group: WaitGroup, number: int, kinds: Mapping[
     """Return the odd one of two, if other groups of the same description agree on what the other one runs."""
     if group.size != 2 or len(kinds) != 2 or not group.about:
         return []
-    others = [
+    others = [group.usual] * 2 if group.usual is not None else [
         kind
         for other in _compared(waiting) if other is not group and other.about == group.about
         for at, of_others in _kinds(other) if at == number

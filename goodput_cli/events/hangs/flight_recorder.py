@@ -1,8 +1,36 @@
-"""Dumps of flight recorders."""
+"""Dumps of PyTorch's flight recorder (docs/hangs.md): positions of a rank in all of its groups, and their members.
+
+A dump is a pickle or JSON. Its `pg_status` has ids that each rank gives its groups, so an id is understood only from
+the entries of the same rank, or from ranks with the same groups that agree on it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
+from goodput_cli.events.capability import CollectedInputs
+from goodput_cli.events.evidence import quoted
+from goodput_cli.events.formats.base import NOTHING, ParsedPart
+from goodput_cli.events.hangs.opcodes import RefusedPickleError, plain_data
+from goodput_cli.events.hangs.positions import DEFAULT_GROUP, Position
+from goodput_cli.events.neighbor_jobs import job_of_source, jobs_of_sources
+from goodput_cli.sources.base import RawBatch
+from goodput_cli.vocabulary.when import NS_PER_MS
+
+TABLE = "hangs"
+_MOST_BYTES = 16 << 20
+_MOST_ENTRIES = 200_000
+"""Maximum number of entries of all ranks whose operations are compared."""
+_MOST_RANKS, _MOST_GROUPS, _MOST_MEMBERS = 8192, 4096, 65_536
+_RANK = re.compile(r"(\d{1,8})(?:\.(?:json|pkl|pickle))?$")
+_PICKLE = b"\x80\x02}"
+_ALL_TO_ALL = re.compile("all_?to_?all")
 
 
 @dataclass(frozen=True)
@@ -14,3 +42,291 @@ class Membership:
     about: str
     ranks: tuple[int, ...]
     """Global ranks in the order of ranks in the group."""
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """The first operation of a group at which its members differ."""
+
+    job: str
+    group: str
+    sequence: int
+    kinds: tuple[tuple[int, str], ...]
+    """What each rank runs."""
+    usual: str = ""
+    """What all other groups of its description run at this number; "" if they differ, or are fewer than two dumps."""
+
+
+@dataclass
+class _Entry:
+    """An operation in a dump."""
+
+    group: str
+    local: int | None
+    sequence: int
+    operation: str
+    elements: int | None
+    done: bool
+    timeout_ms: int | None
+    created: int | None
+
+
+@dataclass
+class Dump:
+    """What a dump shows."""
+
+    rank: int
+    groups: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    """Description and members by group."""
+    status: dict[int, tuple[int | None, int | None]] = field(default_factory=dict)
+    """Last enqueued and completed operation, by local id."""
+    entries: list[_Entry] = field(default_factory=list)
+    """Collective operations in the order in which the program enqueued them."""
+    with_p2p: set[str] = field(default_factory=set)
+    """Groups with point-to-point operations, which count in `status` too."""
+
+    def __len__(self) -> int:
+        return 1
+
+
+def rank_of(source: str) -> int | None:
+    """Return the rank at the end of the name of a dump; None if there is none."""
+    found = _RANK.search(source.replace("\\", "/").rpartition("/")[2])
+    return None if found is None else int(found[1])
+
+
+class DumpReader:
+    """Reader of a dump (`DocumentReader`)."""
+
+    by_line = False
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._data: list[bytes] = []
+        self._size = 0
+
+    def feed(self, batch: RawBatch) -> ParsedPart:
+        """Keep the bytes: a dump is read as a whole."""
+        self._size += len(batch.data)
+        if self._size <= _MOST_BYTES:
+            self._data.append(batch.data)
+        return NOTHING
+
+    def finish(self) -> ParsedPart:
+        """Return what the dump shows, or why it cannot be read."""
+        part: Dump | RefusedDump
+        try:
+            part = _dump(rank_of(self._source) or 0, self._value())
+        except (RefusedPickleError, ValueError, RecursionError) as error:
+            part = RefusedDump(f"{error}"[:200] if not isinstance(error, RecursionError) else "nested too deep")
+        return ParsedPart((), NOTHING.lines, inputs=((TABLE, part),))
+
+    def _value(self) -> Any:
+        if self._size > _MOST_BYTES:
+            raise RefusedPickleError(f"more than {_MOST_BYTES >> 20} MiB")
+        data = b"".join(self._data)
+        return plain_data(data) if data.startswith(_PICKLE) else json.loads(data)
+
+
+@dataclass
+class RefusedDump:
+    """A file that looks like a dump and cannot be read."""
+
+    reason: str
+
+    def __len__(self) -> int:
+        return 1
+
+
+class DumpCollector:
+    """Collector of the dumps of all ranks."""
+
+    def __init__(self) -> None:
+        self.dumps: dict[int, Dump] = {}
+        """By source."""
+
+    def __bool__(self) -> bool:
+        return bool(self.dumps)
+
+    def add(self, source: int, part: Dump | RefusedDump, notes: DiagnosticCollector) -> None:
+        """Add the dump of a source, and report one that cannot be read."""
+        if isinstance(part, RefusedDump):
+            message = f"a dump of a flight recorder is not read: {quoted(part.reason)}"
+            notes.add("unusable_dump", notes.bounded("unusable_dump", message), source, [1])
+        elif len(self.dumps) < _MOST_RANKS:
+            self.dumps[source] = part
+
+
+def _dump(rank: int, value: Any) -> Dump:
+    """Return the plain facts of a dump; whatever has another type is left out."""
+    found = Dump(rank)
+    for name, config in _pairs(_get(value, "pg_config"))[:_MOST_GROUPS]:
+        listed = _get(config, "ranks")
+        ranks = tuple(int(one) for one in re.findall(r"\d{1,8}", str(listed)[:600_000])[:_MOST_MEMBERS])
+        found.groups[_text(_get(config, "name")) or _text(name)] = _text(_get(config, "desc")), ranks
+    for local, status in _pairs(_get(value, "pg_status"))[:_MOST_GROUPS]:
+        number = _whole(local)
+        if number is not None:
+            numbers = (_whole(_get(status, f"last_{name}_collective")) for name in ("enqueued", "completed"))
+            enqueued, completed = numbers
+            found.status[number] = enqueued, completed
+    entries = _get(value, "entries")
+    for one in entries if isinstance(entries, list | tuple) else ():
+        process_group, sequence = _get(one, "process_group"), _whole(_get(one, "collective_seq_id"))
+        name = _text(process_group[0]) if isinstance(process_group, list | tuple) and process_group else ""
+        if not name or sequence is None:
+            continue
+        if _get(one, "is_p2p") is True:
+            found.with_p2p.add(name)
+            continue
+        state, created = _get(one, "state"), _whole(_get(one, "time_created_ns"))
+        found.entries.append(_Entry(
+            name, _whole(_get(one, "pg_id")), sequence, _text(_get(one, "profiling_name")).removeprefix("nccl:"),
+            _elements(_get(one, "input_sizes")), state == "completed" or _get(one, "retired") is True,
+            _whole(_get(one, "timeout_ms")), created or None,
+        ))  # fmt: skip
+    return found
+
+
+def _get(value: Any, key: str) -> Any:
+    return value.get(key) if isinstance(value, dict) else None
+
+
+def _pairs(value: Any) -> list[tuple[Any, Any]]:
+    return list(value.items()) if isinstance(value, dict) else []
+
+
+def _text(value: Any) -> str:
+    return quoted(value[:256]) if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+
+
+def _whole(value: Any) -> int | None:
+    """Return a number of 0 or more, also written as text; None for other values."""
+    if isinstance(value, str) and len(value) < 20 and value.isascii() and value.isdigit():
+        value = int(value)
+    return value if type(value) is int and 0 <= value < 1 << 62 else None
+
+
+def _elements(sizes: Any) -> int | None:
+    """Return the number of elements of all inputs; None if unknown."""
+    if not isinstance(sizes, list | tuple):
+        return None
+    total = 0
+    for size in sizes[:1024]:
+        product = 1
+        for length in size[:16] if isinstance(size, list | tuple) else ():
+            whole = _whole(length)
+            if whole is None:
+                return None
+            product = min(product * whole, 1 << 62)
+        total += product
+    return total
+
+
+def rows_of(inputs: CollectedInputs) -> Iterator[Position | Membership | Disagreement]:
+    """Yield the rows of all dumps, each with the job of the logs next to it."""
+    if inputs.parts is None:
+        return
+    table, by_source = inputs.table, jobs_of_sources(inputs.table)
+    of_job: defaultdict[str, list[tuple[str, Dump]]] = defaultdict(list)
+    for source, dump in inputs.parts.dumps.items():
+        job = job_of_source(source, table.sources, by_source)
+        if job is None:
+            inputs.notes.add("unusable_dump", "a dump next to logs of several jobs, or of none; ignored", source, [1])
+        else:
+            of_job[job].append((table.sources[source], dump))
+    for job, dumps in of_job.items():
+        yield from _rows_of_job(job, dumps)
+
+
+def _rows_of_job(job: str, dumps: Sequence[tuple[str, Dump]]) -> Iterator[Position | Membership | Disagreement]:
+    groups = {name: about_and_ranks for _, dump in dumps for name, about_and_ranks in dump.groups.items()}
+    for name, (about, ranks) in groups.items():
+        if ranks:
+            yield Membership(job, name, about, ranks)
+    learned = [(set(dump.groups), _ids_of(dump)) for _, dump in dumps]
+    for source, dump in dumps:
+        yield from _positions(job, source, dump, _ids_from_peers(dump, learned))
+    yield from _disagreements(job, [dump for _, dump in dumps])
+
+
+def _ids_of(dump: Dump) -> dict[int, str]:
+    return {one.local: one.group for one in dump.entries if one.local is not None}
+
+
+def _ids_from_peers(dump: Dump, learned: Sequence[tuple[set[str], dict[int, str]]]) -> dict[int, str]:
+    """Return the group of each local id: from the dump's own entries, otherwise from the dumps that share most groups
+    with it; ids on which these disagree are left out."""
+    own = _ids_of(dump)
+    left = [local for local in dump.status if local not in own]
+    if not left:
+        return own
+    names = set(dump.groups)
+    shared = [len(names & groups) for groups, ids in learned if ids]
+    most = max(shared, default=0)
+    peers = [ids for groups, ids in learned if ids and len(names & groups) == most] if most else []
+    for local in left:
+        said = Counter(ids[local] for ids in peers if local in ids)
+        if len(said) == 1 and (name := next(iter(said))) in names and name not in own.values():
+            own[local] = name
+    return own
+
+
+def _positions(job: str, source: str, dump: Dump, ids: Mapping[int, str]) -> Iterator[Position]:
+    """Yield the position of a rank in each of its groups: it waits in its earliest pending operation."""
+    pending = next((one for one in dump.entries if not one.done), None)
+    last: dict[str, tuple[int | None, int | None]] = {}
+    for one in dump.entries:
+        enqueued, completed = last.get(one.group, (None, None))
+        last[one.group] = one.sequence, one.sequence if one.done else completed
+    for local, name in ids.items():
+        if local in dump.status and name not in dump.with_p2p:
+            enqueued, completed = dump.status[local]
+            before = last.get(name, (None, None))
+            last[name] = _largest(enqueued, before[0]), _largest(completed, before[1])
+    times = [one.created for one in dump.entries if one.created is not None]
+    for name, (enqueued, completed) in last.items():
+        about, ranks = dump.groups.get(name, ("", ()))
+        waits = pending is not None and pending.group == name
+        is_open = not waits and pending is None and not dump.entries and (enqueued or 0) > (completed or 0)
+        sequence = pending.sequence if waits and pending is not None else (completed or 0) + 1 if is_open else None
+        yield Position(
+            job, f"{source}:1", max(times, default=None), dump.rank, "", name, about,
+            ranks.index(dump.rank) if dump.rank in ranks else dump.rank if about == DEFAULT_GROUP else None,
+            sequence, pending.operation if waits and pending is not None else "",
+            pending.elements if waits and pending is not None else None, enqueued, completed,
+            timeout_ns=None if not waits or pending is None or pending.timeout_ms is None
+            else pending.timeout_ms * NS_PER_MS,
+            from_dump=True,
+        )  # fmt: skip
+
+
+def _largest(one: int | None, other: int | None) -> int | None:
+    return max((value for value in (one, other) if value is not None), default=None)
+
+
+def _disagreements(job: str, dumps: Sequence[Dump]) -> Iterator[Disagreement]:
+    """Yield the first operation of each group at which dumps differ."""
+    kinds: defaultdict[tuple[str, int], dict[str, list[int]]] = defaultdict(dict)
+    left = _MOST_ENTRIES
+    for dump in dumps:
+        left -= len(dump.entries)
+        for one in dump.entries if left > 0 else ():
+            sizes = "" if _ALL_TO_ALL.search(one.operation) else f" {one.elements}"
+            kinds[one.group, one.sequence].setdefault(f"{one.operation}{sizes}", []).append(dump.rank)
+    about = {name: words for dump in dumps for name, (words, _) in dump.groups.items()}
+    by_about: defaultdict[str, list[str]] = defaultdict(list)
+    for name, words in about.items():
+        by_about[words].append(name)
+    first: dict[str, int] = {}
+    for (group, sequence), found in kinds.items():
+        if len(found) > 1:
+            first[group] = min(sequence, first.get(group, sequence))
+    for group, sequence in first.items():
+        each = ((rank, kind) for kind, ranks in kinds[group, sequence].items() for rank in ranks)
+        alike = [name for name in by_about[about[group]] if name != group] if about.get(group) else []
+        others = Counter(
+            {kind: len(ranks) for name in alike for kind, ranks in kinds.get((name, sequence), {}).items()}
+        )
+        usual = next(iter(others)) if len(others) == 1 and others.total() > 1 else ""
+        yield Disagreement(job, group, sequence, tuple(sorted(each)), usual)

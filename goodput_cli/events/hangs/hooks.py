@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from goodput_cli.events.capability import CollectedInputs, InputTable
-from goodput_cli.events.hangs import positions, reports
+from goodput_cli.events.formats.base import DocumentReader
+from goodput_cli.events.hangs import flight_recorder, positions, reports
+from goodput_cli.events.hangs.flight_recorder import Disagreement, DumpCollector, DumpReader, Membership
 from goodput_cli.events.hangs.positions import Position
 from goodput_cli.events.hangs.reports import RankReport
+from goodput_cli.sources.base import RawBatch
+from goodput_cli.sources.layouts import is_dump
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+HangRecord = Position | RankReport | Membership | Disagreement
 
 
-def _rows(inputs: CollectedInputs) -> Iterable[Position | RankReport]:
+def _dump(batch: RawBatch) -> DocumentReader | None:
+    return DumpReader(batch.source) if is_dump(batch.source, batch.data) else None
+
+
+def _rows(inputs: CollectedInputs) -> Iterator[HangRecord]:
     yield from (one for one in positions.positions_in(inputs.lines) if one.job)
     yield from (one for one in reports.reports_in(inputs.lines) if one.job)
+    yield from flight_recorder.rows_of(inputs)
 
 
-HANG_RECORDS: InputTable[Position | RankReport] = InputTable(
-    name="hangs", lines=(*positions.LINES, *reports.LINES), rows=_rows
+HANG_RECORDS: InputTable[HangRecord] = InputTable(
+    name=flight_recorder.TABLE,
+    lines=(*positions.LINES, *reports.LINES),
+    document=_dump,
+    collector=DumpCollector,
+    rows=_rows,
 )

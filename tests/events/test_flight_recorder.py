@@ -1,0 +1,166 @@
+"""Dumps of flight recorders: pickles are walked, and never unpickled; hostile files end in a warning."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pickle
+import pickletools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import goodput_cli
+from goodput_cli.analysis.hangs.report import Hang, hangs_of
+from goodput_cli.events.hangs.opcodes import MOST_ITEMS, RefusedPickleError, plain_data
+from tests.analysis.test_hangs import log
+from tests.simulation.hangs import hang as simulated
+
+VALUE: dict[str, Any] = {
+    "version": "2.9", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}},
+    "entries": [{"state": "completed", "sizes": ((1, 2), (3,)), "time": 1 << 60, "share": 0.5, "more": None}] * 2,
+    "flags": [True, False], "empty": [(), {}, []], "long": "x" * 300,
+}  # fmt: skip
+
+
+class Malicious:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.folder / "created"),)
+
+
+def dump(rank: int, *, enqueued: int, completed: int, others: int = 3) -> dict[str, Any]:
+    """Return the dump of a rank in a default group."""
+    entries = [
+        {
+            "record_id": at, "pg_id": 0, "process_group": ["0", "default_pg"], "collective_seq_id": at, "is_p2p": False,
+            "profiling_name": "nccl:all_reduce", "input_sizes": [[64]], "output_sizes": [[64]],
+            "state": "completed" if at <= completed else "scheduled", "retired": at <= completed, "time_created_ns": 0,
+            "timeout_ms": 600_000,
+        }
+        for at in range(1, enqueued + 1)
+    ]  # fmt: skip
+    return {
+        "version": "2.10", "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": str([*range(others + 1)])}},
+        "pg_status": {"0": {"last_enqueued_collective": str(enqueued), "last_completed_collective": str(completed)}},
+        "entries": entries,
+    }  # fmt: skip
+
+
+def analysed(folder: Path, dumps: dict[int, bytes], text: str = "") -> tuple[Hang | None, list[str]]:
+    (folder / "run.log").write_text(text or log(), encoding="utf-8")
+    for rank, data in dumps.items():
+        (folder / f"nccl_trace_rank_{rank}").write_bytes(data)
+    analysis = goodput_cli.analyze(str(folder / "run.log"))
+    return hangs_of(analysis).get(0), [one.message for one in analysis.diagnostics if one.code == "unusable_dump"]
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_plain_data_is_what_was_pickled(protocol: int) -> None:
+    assert plain_data(pickle.dumps(VALUE, protocol=protocol)) == VALUE
+
+
+def test_no_opcode_is_executed(tmp_path: Path) -> None:
+    for value in (Malicious(tmp_path), {"pg_config": [Malicious(tmp_path)]}, {1: b"bytes"}, {1: {2, 3}}):
+        with pytest.raises(RefusedPickleError, match=r"opcode [A-Z_0-9]+, which is not plain data"):
+            plain_data(pickle.dumps(value, protocol=2))
+    assert not (tmp_path / "created").exists()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"\x80\x02", b"\x80\x02}", b"\x80\x02}.garbage"[:3] + b"\xff\xff", b"\x80\x02}q\x00u.", b"\x80\x02(.",
+        b"\x80\x02}K\x01s.", b"\x80\x02h\x05.", b"\x80\x02K\x01K\x02a.", b"\x80\x02e.", b"\x80\x02}(K\x01u.",
+        b"\x80\x02}(]K\x01u.", b"\x80\x02X\xff\xff\xff\xffabc.", b"\x80\x02\x8a\xff\x01.",
+    ],
+)  # fmt: skip
+def test_damaged_pickles_are_refused(data: bytes) -> None:
+    with pytest.raises(RefusedPickleError):
+        plain_data(data)
+
+
+def test_sizes_are_limited() -> None:
+    nested: Any = []
+    for _ in range(9):
+        nested = [nested]
+    for value in (nested, "x" * (1 << 17), list(range(MOST_ITEMS + 1))):
+        with pytest.raises(RefusedPickleError, match="more than"):
+            plain_data(pickle.dumps(value, protocol=2))
+
+
+def test_index_of_the_memo_allocates_nothing() -> None:
+    assert plain_data(b"\x80\x02}r\xff\xff\xff\x7fj\xff\xff\xff\x7f.") == {}
+
+
+def test_list_that_contains_itself_is_refused() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    out = io.BytesIO()
+    pickle.Pickler(out, protocol=2).dump(loop)
+    assert list(pickletools.genops(out.getvalue()))
+    assert isinstance(plain_data(out.getvalue()), list)  # Nothing walks it to its end.
+
+
+@pytest.mark.parametrize("form", ["pickle", "json"])
+def test_device_that_stopped_finishing_is_behind(form: str, tmp_path: Path) -> None:
+    dumps = {rank: dump(rank, enqueued=20, completed=16) for rank in (0, 1, 3)} | {2: dump(2, enqueued=20, completed=9)}
+    data = {
+        rank: pickle.dumps(one, protocol=2) if form == "pickle" else json.dumps(one).encode()
+        for rank, one in dumps.items()
+    }
+    found, warnings = analysed(tmp_path, data)
+    assert found is not None
+    assert (found.verdict, found.certainty, found.ranks, warnings) == ("behind", "confirmed", (2,), [])
+
+
+def test_rank_that_did_not_enqueue_is_absent(tmp_path: Path) -> None:
+    dumps = {rank: dump(rank, enqueued=20, completed=16) for rank in (0, 1, 3)}
+    dumps[2] = dump(2, enqueued=16, completed=16)
+    found, _ = analysed(tmp_path, {rank: json.dumps(one).encode() for rank, one in dumps.items()})
+    assert found is not None
+    assert (found.verdict, found.certainty, found.ranks) == ("absent", "confirmed", (2,))
+
+
+def test_hostile_files_end_in_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    head = b'{"pg_config": '
+    data = {
+        0: pickle.dumps({"pg_config": {}, "more": Malicious(tmp_path)}, protocol=2), 1: head + b"[" * 100_000,
+        2: head + b"{}, " + b"1" * 5000, 3: head + b'{"0": {"ranks": "[0, 1]", "desc": "\\u001b[31mred"}}}',
+    }  # fmt: skip
+    found, warnings = analysed(tmp_path, data)
+    assert found is None
+    assert len(warnings) == 3
+    assert any("opcode" in one for one in warnings)
+    assert not (tmp_path / "created").exists()
+
+
+@pytest.mark.parametrize("value", [1, [], "x", {"0": 1}, {"0": {"ranks": 5}}, None])
+def test_values_of_other_types_are_left_out(value: Any, tmp_path: Path) -> None:
+    one = dump(0, enqueued=3, completed=2) | {"pg_config": value, "pg_status": value, "entries": value}
+    analysed(tmp_path, {0: json.dumps(one).encode()})
+
+
+def test_growing_p2p_counts_are_not_compared(tmp_path: Path) -> None:
+    dumps = {rank: dump(rank, enqueued=20, completed=16) for rank in range(4)}
+    dumps[2]["entries"].insert(0, dumps[2]["entries"][0] | {"is_p2p": True})
+    dumps[2]["pg_status"]["0"]["last_enqueued_collective"] = "15"
+    found, _ = analysed(tmp_path, {rank: json.dumps(one).encode() for rank, one in dumps.items()})
+    assert found is not None
+    assert (found.verdict, found.ranks) == ("all_joined", ())
+
+
+@pytest.mark.parametrize("seed", range(14))
+def test_dumps_of_simulated_hangs_accuse_no_innocent_rank(seed: int, tmp_path: Path) -> None:
+    truth = simulated(seed)
+    text = "\n".join(line for line in truth.text.splitlines() if "ProcessGroupNCCL" not in line)
+    found, _ = analysed(tmp_path, {rank: json.dumps(one).encode() for rank, one in truth.dumps.items()}, text)
+    named = set() if found is None else set(found.ranks)
+    assert named <= truth.blamed
+    if truth.loss == "none" and truth.fault != "dead_host":
+        assert named == truth.blamed
