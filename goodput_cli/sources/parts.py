@@ -98,11 +98,11 @@ def _in_folder(names: Sequence[str]) -> Iterator[Candidate]:
     if any(len(copies) > 1 for copies in plain.values()):  # one is a packed copy, or is being packed
         plain = defaultdict(list, {name: copies for name, copies in plain.items() if len(copies) == 1})
     files = {name: copies[0] for name, copies in plain.items()}
+    name_of = {file: name for name, file in files.items()}
     taken: set[str] = set()
     for of_names in (_by_letters, _by_date, _by_number, _by_date_inside):
         for one in of_names({name: file for name, file in files.items() if name not in taken}):
-            members = set(one.orders[0])
-            taken |= {name for name, file in files.items() if file in members}
+            taken.update(name_of[file] for file in one.orders[0])
             yield one
 
 
