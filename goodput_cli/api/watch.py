@@ -34,7 +34,7 @@ from goodput_cli.events.documents import Documents, is_known_table_or_text
 from goodput_cli.events.joined_logs import documents_of
 from goodput_cli.events.schema import EventLog
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext
-from goodput_cli.sources.follow import Follower, follow
+from goodput_cli.sources.follow import FileFollower, Follower, follow
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.goodput.analysis import Analysis
@@ -176,6 +176,11 @@ class WatchedLog:
         return self._blocks > before
 
     @property
+    def _is_complete(self) -> bool:
+        """Return True if all that was read could be read again, with other rules."""
+        return all(one.is_complete for one in self._followers if isinstance(one, FileFollower))
+
+    @property
     def failing(self) -> bool:
         """Return True if the last look could not read a source."""
         return bool(self._failing)
@@ -184,7 +189,7 @@ class WatchedLog:
     def log(self) -> EventLog:
         """Return all events so far, with their diagnostics."""
         log = self._content.finish(self._growing)
-        if self._blocks > self._inferred:
+        if self._blocks > self._inferred and (self._is_complete or not len(log.table)):
             self._inferred = self._blocks
             hints = self._rules.new_hints(log, self._content.size)
             if hints is not None:

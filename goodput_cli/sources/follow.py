@@ -220,6 +220,8 @@ class FileFollower:
         self._files: dict[Identity, FollowedFile] = {}
         self._found: set[str] = set()  # the members of `paths` that existed at some time
         self._documents: dict[str, _GrowingDocument] = {}  # by path
+        self.is_complete = True
+        """False once a file that was read has no longer a followed name: its lines cannot be read again."""
 
     def look(self) -> Iterator[Batch]:
         """Poll as in `Follower.look`. A missing file is an error until it is found: later it was renamed or removed."""
@@ -264,6 +266,7 @@ class FileFollower:
 
     def _leftover(self, identity: Identity, file: FollowedFile) -> Iterator[RawBatch]:
         """Yield the last lines of a file that was renamed or removed."""
+        self.is_complete &= not file.offset
         if file.stream is None or file.idle > MAX_IDLE:
             if file.stream is not None:
                 os.close(file.stream)

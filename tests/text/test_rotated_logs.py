@@ -263,3 +263,19 @@ def test_watched_file_is_rotated_away(tmp_path: Path) -> None:
     watched.close()
     assert (found.job.attempts, found.job.kept_steps) == (1, 59)  # the first line of a step begins the window
     assert [one.rpartition("/")[2] for one in found.table.files] == ["train.log (rotated)", "train.log"]
+
+
+def test_watched_file_is_rotated_away_after_rules_were_inferred(tmp_path: Path) -> None:
+    """Rules are not inferred again: the lines before the rotation could not be read with them."""
+    log = tmp_path / "train.log"
+    log.write_text(START + steps(1, 20), encoding="utf-8")
+    watched = WatchedLog(str(log))
+    watched.look()
+    assert watched.analysis(None).job.last_step == 20
+    os.rename(log, tmp_path / "train.log.1")
+    log.write_text(steps(21, 60).replace("step", "at step"), encoding="utf-8")
+    watched.look()
+    found = watched.analysis(None)
+    watched.close()
+    assert (found.job.attempts, found.events["line"].iloc[0]) == (1, 1)
+    assert found.table.files[0] == f"{log} (rotated)"
