@@ -41,6 +41,7 @@ from goodput_cli.sources.blocks import (
 from goodput_cli.sources.files import STDIN, is_json_value, local_path, member_of
 from goodput_cli.sources.layouts import is_of_tracker, unreadable
 from goodput_cli.sources.other_files import shown_path
+from goodput_cli.sources.parts import candidates
 from goodput_cli.sources.walk import find_files, report_walk
 from goodput_cli.vocabulary.locations import FilePart, JoinedName
 
@@ -125,6 +126,27 @@ class FollowedFile:
             self.mark = (self.mark + chunk[-MARK_BYTES:])[-MARK_BYTES:]
             first, self.offset = self.offset == 0, self.offset + len(chunk)
             yield from self._lines(chunk.removeprefix(codecs.BOM_UTF8) if first else chunk)
+
+    def is_truncated(self) -> bool:
+        """Return True if the file is shorter than what was read of it."""
+        try:
+            return bool(self.offset) and not self.whole and os.stat(self.path).st_size < self.offset
+        except OSError:
+            return False
+
+    def moved_to(self, path: str) -> FollowedFile | None:
+        """Return another file that contains what was read of this one, to go on there, and begin this one again. None
+        if it does not."""
+        descriptor = _opened(path)
+        try:
+            if os.pread(descriptor, len(self.mark), self.offset - len(self.mark)) != self.mark:
+                return None
+        finally:
+            os.close(descriptor)
+        copy = replace(self, path=path, name=shown_path(path), stream=None, size=-1, changed=-1, rest=[*self.rest])
+        self.offset, self.line, self.mark, self.size = 0, 1, b"", -1
+        self.rest.clear()
+        return copy
 
     def _lines(self, chunk: bytes) -> Iterator[RawBatch]:
         end = chunk.rfind(b"\n") + 1
@@ -319,10 +341,32 @@ class FileFollower:
         for document in set(self._documents.values()) if names else ():
             document.rename(names)
 
+    def _follow_copies(self, present: Mapping[Identity, str]) -> list[Identity]:
+        """Return new files that a rotation copied from followed ones, which it then truncates; they are read from where
+        those were."""
+        truncated = [file for identity, file in self._files.items() if identity in present and file.is_truncated()]
+        copies: list[Identity] = []
+        for identity, path in present.items():
+            if identity in self._files:
+                continue
+            for file in truncated:
+                if {file.path, path} in [set(one.orders[0]) for one in candidates([file.path, path])]:
+                    copy = file.moved_to(path)
+                    if copy is None:
+                        continue
+                    self._files[identity] = copy
+                    if file.document is not None:
+                        file.document.rename({file.name: copy.name})
+                    truncated.remove(file)
+                    copies.append(identity)
+                    break
+        return copies
+
     def _in_order(self, present: dict[Identity, str]) -> list[tuple[Identity, str]]:
         """Return known files, then new ones: the parts of a log in order and with one document."""
+        copies = self._follow_copies(present)
         new = {path: identity for identity, path in present.items() if identity not in self._files}
-        known = [(identity, path) for identity, path in present.items() if identity in self._files]
+        known = [(one, present[one]) for one in dict.fromkeys([*copies, *filter(self._files.__contains__, present)])]
         if self._context.parts_of is None or len(new) < 2:
             return [*known, *((identity, path) for path, identity in new.items())]
         members = [member_of(path, self._context) for path in new]

@@ -279,3 +279,21 @@ def test_watched_file_is_rotated_away_after_rules_were_inferred(tmp_path: Path) 
     watched.close()
     assert (found.job.attempts, found.events["line"].iloc[0]) == (1, 1)
     assert found.table.files[0] == f"{log} (rotated)"
+
+
+def test_watched_log_is_copied_and_truncated(tmp_path: Path) -> None:
+    """`copytruncate` of logrotate: the copy has lines that were read, and some that were not."""
+    folder = write(tmp_path / "run", train__log=START + steps(1, 20))
+    (tmp_path / "mine.toml").write_text(MAPPING, encoding="utf-8")
+    rules = (str(tmp_path / "mine.toml"),)
+    watched = WatchedLog(str(folder), mapping=rules)
+    watched.look()
+    write(folder, train__log__1=START + steps(1, 25), train__log=steps(26, 40))
+    watched.look()
+    with (folder / "train.log").open("a") as stream:
+        stream.write(steps(41, 60))
+    watched.look()
+    growing, whole = watched.analysis(None), goodput_cli.analyze(str(folder), timezone="UTC", mapping=rules)
+    watched.close()
+    assert list(growing.events["evidence"]) == list(whole.events["evidence"])
+    assert (growing.job.attempts, growing.job.last_step) == (1, 60)
