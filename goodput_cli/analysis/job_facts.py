@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from goodput_cli.analysis.hangs.job_columns import JOB_COLUMNS
 from goodput_cli.analysis.row_facts import JobFacts
 
-JOB_FACTS: tuple[JobFacts, ...] = ()
+JOB_FACTS: tuple[JobFacts, ...] = (JOB_COLUMNS,)

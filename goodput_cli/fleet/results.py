@@ -40,6 +40,7 @@ from goodput_cli.analysis.disruptions.losses import last_activity_rows
 from goodput_cli.analysis.goodput.analyse import at_risk, slice_counts
 from goodput_cli.analysis.goodput.findings import findings
 from goodput_cli.analysis.goodput.phrases import DOUBTS
+from goodput_cli.analysis.hangs.hang import blocked_by, hangs_of_timeline
 from goodput_cli.analysis.insights.hosts import listed_name
 from goodput_cli.analysis.kept_work.records import WorkRecords
 from goodput_cli.analysis.kept_work.work import logged_sizes
@@ -165,6 +166,8 @@ class RunResult(Struct, frozen=True):
     ending: str | None = None
     at_risk_ns: int | None = None
     """Kept progress after the last save; None without saves."""
+    blocked_by: str | None = None
+    """Ranks that held it up at its last end; None if none is named."""
     reason: str | None = None
     """Reason why it could not be analyzed."""
     findings: tuple[tuple[str, str, int], ...] = ()
@@ -296,6 +299,7 @@ def _result(bare: RunResult, timeline: Timeline, ordered: OrderedEvents, questio
         ended=timeline.ended,
         ending=timeline.ending,
         at_risk_ns=None if risk is None else risk.ns,
+        blocked_by=blocked_by(hangs_of_timeline(timeline).get(attempts - 1)),
         doubts=tuple(
             well_formed(one.message)
             for one in with_other_readings((one for one in noticed if one.code in DOUBTS), ordered, question, bare.job)

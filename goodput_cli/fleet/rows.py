@@ -348,6 +348,12 @@ class RunLine:
     documents: list[str] = column(
         "text", "sources of its events", audience=Audience.JSON, json={"type": "array", "items": {"type": "string"}}
     )
+    at_risk_ns: int | None = column(
+        "duration", "kept progress after its last complete checkpoint; null: its log has no saves", later=True
+    )
+    blocked_by: str | None = column(
+        "text", "ranks or hosts that held it up at its last end (docs/hangs.md); null if none is named", later=True
+    )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ import pytest
 
 import goodput_cli
 from goodput_cli.analysis.goodput.analysis import Analysis
-from goodput_cli.analysis.hangs.report import Hang, hangs_of, sentence
+from goodput_cli.analysis.hangs.hang import Hang, sentence
+from goodput_cli.analysis.hangs.report import hangs_of
 from tests.simulation.hangs import hang as simulated
 
 STEPS = "".join(
@@ -213,3 +214,19 @@ def test_answer_has_the_hang_of_the_last_end(analysed: Read) -> None:
     hang = answer["last_end"]["hang"]
     assert (hang["verdict"], hang["ranks"], hang["timeout_seconds"]) == ("absent", [3], 600.0)
     assert hang["groups"][0]["positions"][0]["evidence"]
+
+
+def test_jobs_and_disruptions_show_who_held_them_up(tmp_path: Path) -> None:
+    text = log(*(waits(rank, 7) for rank in range(3)), signal(3, 6))
+    later = text.replace("12:", "13:").replace("iteration        1/", "iteration        2/")
+    (tmp_path / "run.log").write_text(text + later, encoding="utf-8")
+    job = goodput_cli.jobs(str(tmp_path / "run.log")).to_dict()["jobs"][0]
+    assert (job["blocked_by"], job["at_risk_seconds"]) == ("rank 3", None)
+    analysis = goodput_cli.analyze(str(tmp_path / "run.log"))
+    frame = analysis.disruptions.to_frame()
+    assert len(frame) == 1
+    assert frame["hang_verdict"].tolist() == ["absent"] * len(frame)
+    assert frame["blocked_by_ranks"].tolist() == ["3"] * len(frame)
+    rows = analysis.to_dict()["disruptions"]
+    assert [one["hang"]["ranks"] for one in rows] == [[3]] * len(frame)
+    assert hangs_of(analysis).keys() == {*range(len(analysis.timeline.attempts))}

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import goodput_cli
-from goodput_cli.analysis.hangs.report import Hang, hangs_of
+from goodput_cli.analysis.hangs.hang import Hang
+from goodput_cli.analysis.hangs.report import hangs_of
 from goodput_cli.events.hangs.opcodes import MOST_ITEMS, RefusedPickleError, plain_data
 from tests.analysis.test_hangs import log
 from tests.simulation.hangs import hang as simulated

@@ -9,14 +9,14 @@ from goodput_cli.analysis.capability import AnswerField, Capability
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from goodput_cli.analysis.hangs.report import Hang
+    from goodput_cli.analysis.hangs.hang import Hang
     from goodput_cli.analysis.insights.kinds import Candidate
     from goodput_cli.analysis.results import AnalysisData
     from goodput_cli.analysis.sheet import Family, Sheet
 
 
 def _kind() -> type:
-    from goodput_cli.analysis.hangs.report import Hang
+    from goodput_cli.analysis.hangs.hang import Hang
 
     return Hang
 
@@ -39,7 +39,7 @@ def _sections(analysis: AnalysisData) -> Iterable[Sheet]:
 
 
 def _notes(analysis: AnalysisData) -> Iterable[str]:
-    from goodput_cli.analysis.hangs.report import sentence
+    from goodput_cli.analysis.hangs.hang import sentence
 
     numbers = analysis.timeline.attempts.number
     for at, hang in sorted(_hangs(analysis).items()):

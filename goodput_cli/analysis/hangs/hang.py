@@ -1,0 +1,303 @@
+"""The hang of an attempt: its result and its sentence."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.hangs.groups import Member, WaitGroup, Waiting, waits_of_attempts
+from goodput_cli.analysis.hangs.verdict import Certainty, Finding, Verdict, judge
+from goodput_cli.analysis.json_fields import Count, Instant, Json, written
+from goodput_cli.events.schema import Edge, Kind
+from goodput_cli.vocabulary.text import plural
+
+_MOST_EVIDENCE = 20
+_OPERATIONS = {
+    "ALLREDUCE": "all-reduce", "_ALLGATHER_BASE": "all-gather", "ALLGATHER": "all-gather",
+    "_REDUCE_SCATTER_BASE": "reduce-scatter", "REDUCE_SCATTER": "reduce-scatter", "BROADCAST": "broadcast",
+    "ALLTOALL": "all-to-all", "ALLTOALL_BASE": "all-to-all", "BARRIER": "barrier",
+}  # fmt: skip
+_BUSY = {Kind.SAVE: "a save", Kind.RESTORE: "a restore", Kind.DATA: "data loading", Kind.PREP: "preparation"}
+
+
+@written("hang_position")
+@dataclass(frozen=True)
+class HangPosition:
+    """Members of a group with the same progress."""
+
+    ranks: str
+    """global ranks, as ranges; processes of unknown rank as ?"""
+    group_ranks: str
+    """their ranks in the group, as ranges"""
+    sequence: int | None
+    """number of the operation in which they wait; null: they do not wait in this group"""
+    operation: str | None
+    """as logged; null: not logged"""
+    elements: int | None
+    """elements of its input; null: not logged"""
+    enqueued: int | None
+    """the last operation that their programs passed to their devices"""
+    completed: int | None
+    """the last operation that their devices finished"""
+    evidence: Sequence[str]
+    """file:line of the first lines that show it"""
+    waited_ns: Annotated[Count | None, Json("seconds")] = None
+    """the longest wait; null: not logged"""
+
+
+@written("hang_group")
+@dataclass(frozen=True)
+class HangGroup:
+    """A process group in which ranks wait."""
+
+    name: str
+    """as logged"""
+    description: str
+    """as logged; empty: not logged"""
+    size: int | None
+    """members, or the least number that it can have"""
+    size_known: bool
+    """true if size is the number of members"""
+    waits_for_group: str | None
+    """the group in which its other members wait; null: none, or unknown"""
+    positions: Sequence[HangPosition]
+    """its members by progress"""
+
+
+@written(
+    "hang",
+    "who held the job up when ranks waited for each other (docs/hangs.md); null without a wait",
+    keys=(
+        "verdict certainty ranks hosts ranks_without_report began_ns waited_ns timeout_ns phase missing groups evidence"
+    ),
+)
+@dataclass(frozen=True)
+class Hang:
+    """The wait at the end of an attempt."""
+
+    verdict: Verdict
+    """absent: the ranks did not join; behind: they did not finish what others finished; diverged: they run another
+    operation; busy: absent during work that did not end; all_joined: no rank held the job up; unknown: see missing"""
+    certainty: Certainty
+    """confirmed: shown by numbers or reports; likely: chosen as the few that differ; unknown"""
+    ranks: Sequence[int]
+    """ranks that held the job up; empty if none may be named"""
+    hosts: Sequence[str]
+    """their hosts, as logged"""
+    ranks_without_report: str
+    """ranks of the job that print nothing about the wait, as ranges: a fact, not a verdict"""
+    began_ns: Instant | None
+    """when the longest wait began"""
+    waited_ns: Annotated[Count | None, Json("seconds")]
+    """the longest wait"""
+    timeout_ns: Annotated[Count | None, Json("seconds")]
+    """the limit of the waits"""
+    phase: str | None
+    """part of the step in which the ranks wait; null: not logged"""
+    missing: Sequence[str]
+    """what would decide an open question"""
+    groups: Sequence[HangGroup]
+    """groups with waits, that of the verdict first"""
+    evidence: Sequence[str] = ()
+    """file:line of the reports that name the ranks"""
+    unmapped: str = ""
+    """named ranks of the group whose global ranks are unknown, as ranges"""
+    named_group: str = ""
+    """the group of the verdict"""
+    waiting: int = 0
+    """number of ranks that wait"""
+
+
+def hangs_of_timeline(timeline: Timeline) -> dict[int, Hang]:
+    """Return the hang of each attempt with waits, by its index."""
+    return {at: _hang(timeline, at, one) for at, one in waits_of_attempts(timeline).items()}
+
+
+def _hang(timeline: Timeline, attempt: int, waiting: Waiting) -> Hang:
+    finding = judge(waiting)
+    verdict, work = finding.verdict, ""
+    if verdict == "absent" and finding.ranks == (0,) and (work := _open_work(timeline, attempt)):
+        verdict = "busy"
+    waits = [one for group in waiting.groups.values() for one in group.waits.values()]
+    longest = max((one.waited_ns or 0 for one in waits), default=0) or None
+    begins = [one.time - one.waited_ns for one in waits if one.time is not None and one.waited_ns is not None]
+    timeouts = [one.timeout_ns for one in waits if one.timeout_ns is not None]
+    names = [name for name, one in waiting.groups.items() if one.waits]
+    names.sort(key=lambda name: (name != finding.group, name))
+    group = waiting.groups.get(finding.group or "")
+    return Hang(
+        verdict, finding.certainty, finding.ranks, _hosts(waiting, finding), ranges(waiting.missing),
+        min(begins, default=None), longest, max(timeouts, default=None), work or None,
+        tuple(_missing(waiting, finding)), tuple(_group(waiting, waiting.groups[name]) for name in names),
+        finding.evidence, ranges(finding.unmapped), group.label if group is not None else "", len(waiting.waits_in),
+    )  # fmt: skip
+
+
+def _open_work(timeline: Timeline, attempt: int) -> str:
+    """Return the work that had begun and not ended at the last event of an attempt; "" if there is none."""
+    table = timeline.table
+    rows = np.flatnonzero(np.asarray(timeline.attempts.of_row) == attempt)
+    rows = rows[~np.isin(table.kind[rows], (Kind.HEARTBEAT, Kind.TERMINATED, Kind.CRASHED))]
+    if not len(rows):
+        return ""
+    last = rows[np.argmax(table.time[rows])]
+    kind = Kind(int(table.kind[last]))
+    return _BUSY.get(kind, "") if table.edge[last] == Edge.BEGIN else ""
+
+
+def _hosts(waiting: Waiting, finding: Finding) -> tuple[str, ...]:
+    own = {
+        one.host for group in waiting.groups.values() for rank, one in group.positions.items()
+        if rank in finding.ranks and one.host
+    }  # fmt: skip
+    return tuple(sorted({*finding.hosts, *own}))
+
+
+def _missing(waiting: Waiting, finding: Finding) -> Iterator[str]:
+    """Yield what would decide an open question."""
+    if finding.verdict != "unknown" and finding.certainty != "unknown":
+        return
+    what, add = ("dumps", "dumps") if waiting.has_dumps else ("lines", "logs")
+    if waiting.missing:
+        yield f"no {what} of ranks {ranges(waiting.missing)} were read: add their {add}"
+    if not waiting.has_dumps:
+        yield "set TORCH_NCCL_DUMP_ON_TIMEOUT=1 and TORCH_NCCL_TRACE_BUFFER_SIZE=2000, and pass the dumps with the log"
+        yield "set TORCH_NCCL_DESYNC_DEBUG=1"
+
+
+def _group(waiting: Waiting, group: WaitGroup) -> HangGroup:
+    by_progress: defaultdict[tuple[object, ...], list[Member]] = defaultdict(list)
+    for member, one in group.positions.items():
+        by_progress[one.sequence, one.operation, one.elements, one.sequence is None and one.enqueued].append(member)
+    positions = [_place(group, members) for members in by_progress.values()]
+    elsewhere = {
+        waiting.waits_in[rank]
+        for inside in range(group.size or 0)
+        if (rank := group.global_of(inside)) is not None and waiting.waits_in.get(rank, group.name) != group.name
+    }
+    return HangGroup(
+        group.name, group.about, group.size, group.size_is_known,
+        waiting.groups[elsewhere.pop()].label if len(elsewhere) == 1 and "" not in elsewhere else None,
+        tuple(sorted(positions, key=lambda one: (one.sequence is None, one.sequence or 0))),
+    )  # fmt: skip
+
+
+def _place(group: WaitGroup, members: Sequence[Member]) -> HangPosition:
+    rows = [group.positions[member] for member in members]
+    first, known = rows[0], [member for member in members if isinstance(member, int)]
+    places = tuple(one.where for one in rows[:_MOST_EVIDENCE])
+    inside = [one.group_rank for one in rows if one.group_rank is not None]
+    return HangPosition(
+        ranges(known) or "?", ranges(inside), first.sequence, first.operation or None, first.elements,
+        _same(one.enqueued for one in rows), _same(one.completed for one in rows), places,
+        max((one.waited_ns or 0 for one in rows), default=0) or None,
+    )  # fmt: skip
+
+
+def _same(values: Iterable[int | None]) -> int | None:
+    """Return the largest known value."""
+    return max((one for one in values if one is not None), default=None)
+
+
+def ranges(ranks: Iterable[int]) -> str:
+    """Return `0-3, 7`."""
+    parts: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if parts and rank == parts[-1][1] + 1:
+            parts[-1][1] = rank
+        else:
+            parts.append([rank, rank])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
+
+
+# sentences
+
+
+def operation_name(name: str | None) -> str:
+    """Return `all-reduce` for `ALLREDUCE`."""
+    return _OPERATIONS.get(name or "", (name or "operation").strip("_").lower().replace("_", "-"))
+
+
+def ranks_text(ranks: Sequence[int] | str) -> str:
+    """Return `rank 3`, `ranks 0-2, 5`."""
+    shown = ranks if isinstance(ranks, str) else ranges(ranks)
+    return f"rank{'s' * (not shown.isdecimal())} {shown}"
+
+
+def operation_text(one: HangPosition) -> str:
+    return f"{operation_name(one.operation)} #{one.sequence}"
+
+
+def _named(hang: Hang) -> str:
+    if hang.ranks:
+        at = f" ({', '.join(hang.hosts[:2])})" if hang.hosts else ""
+        return f"{ranks_text(hang.ranks)}{at}"
+    return f"{ranks_text(hang.unmapped)} of {hang.named_group or 'its group'}"
+
+
+def blocked_by(hang: Hang | None) -> str | None:
+    """Return the ranks that held a job up, with their hosts; None if none is named."""
+    return None if hang is None or not (hang.ranks or hang.unmapped) else _named(hang)
+
+
+def sentence(hang: Hang) -> str:
+    """Return who waits where, and for whom. It contains text of the log."""
+    group = hang.groups[0] if hang.groups else None
+    waits = [] if group is None else [one for one in group.positions if one.sequence is not None]
+    others = [one for one in waits if not _is_named(hang, one)] or waits
+    most = max(others, key=lambda one: _count(one.ranks), default=None)
+    where = "others wait" if most is None else f"{ranks_text(most.ranks)} wait in {operation_text(most)}"
+    if hang.verdict == "all_joined" and most is not None and group is not None:
+        return f"all {group.size} ranks joined {operation_text(most)} and none finished it"
+    if hang.verdict == "unknown" or not (hang.ranks or hang.unmapped):
+        tied = "; ".join(f"{ranks_text(one.ranks)} in {operation_text(one)}" for one in waits[:3])
+        shown = f"{plural(hang.waiting, 'rank')} waited" + (f" ({tied})" if tied else "")
+        return f"{shown}; which rank held them up is unknown" + (f": {hang.missing[0]}" if hang.missing else "")
+    own = next((one for one in waits if _is_named(hang, one)), None)
+    said = {
+        "absent": "did not join it", "busy": f"did not join it: {hang.phase} had not ended",
+        "behind": "did not finish an operation that the others finished", "diverged": "runs another operation",
+    }[hang.verdict]  # fmt: skip
+    if own is not None and most is not None and hang.verdict == "diverged" and own.sequence is not None:
+        ahead = own.sequence - (most.sequence or 0)
+        said = f"is in {operation_text(own)}"
+        said += f", {plural(abs(ahead), 'operation')} {'ahead' if ahead > 0 else 'behind'}" if ahead else ""
+    likely = " (likely)" if hang.certainty == "likely" else ""
+    return f"{where}; {_named(hang)} {said}{likely}"
+
+
+def _count(shown: str) -> int:
+    """Return the number of ranks in ranges."""
+    pairs = (part.partition("-") for part in shown.split(", ") if part and part != "?")
+    return sum(int(high or low) - int(low) + 1 for low, _, high in pairs) or 1
+
+
+def _is_named(hang: Hang, one: HangPosition) -> bool:
+    return bool(hang.ranks) and set(hang.ranks) >= set(_ranksoperation_text(one.ranks))
+
+
+def _ranksoperation_text(shown: str) -> Iterator[int]:
+    for part in shown.split(", "):
+        low, _, high = part.partition("-")
+        if low.isdecimal():
+            yield from range(int(low), int(high or low) + 1)
+
+
+def advice(hang: Hang) -> str | None:
+    """Return what to do; None if the advice about hangs stays."""
+    if hang.verdict == "all_joined":
+        return "look at the network and the devices, not at a rank"
+    if hang.verdict == "busy":
+        return f"raise the timeout above the time that {hang.phase} takes, or find out why it takes longer"
+    if not (hang.ranks or hang.unmapped):
+        return None
+    what = {
+        "absent": "find out what it did when the others joined", "behind": "check its device and its network",
+        "diverged": "compare its code path in this step with the other ranks",
+    }[hang.verdict]  # fmt: skip
+    return f"look at {_named(hang)}: {what}"
