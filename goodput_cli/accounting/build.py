@@ -265,7 +265,7 @@ class Timeline:
         if not undecided or other is None:
             return ()
         count = plural(len(self.unnamed_epochs), "time")
-        text = f"step numbers begin again {count}: at the next epoch, or in a new process"
+        text = f"step numbers begin again {count}: at the next epoch or phase, or in a new process"
         lines = tuple(self.table.where(row) for row in self.unnamed_epochs[:_MOST_LINES].tolist())
         found: list[Bound] = []
         for quantity, category in _OF_EPOCHS.items():

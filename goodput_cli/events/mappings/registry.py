@@ -115,8 +115,10 @@ class Mappings:
         return [(one.name, text) for one in self._named_in(formats) for text in one.declared.assumed]
 
     def with_unknown_epochs(self, formats: Iterable[str]) -> frozenset[str]:
-        """Return those of these formats whose steps may begin again with each epoch."""
-        return frozenset(one.name for one in self._named_in(formats) if one.declared.epochs == "unknown")
+        """Return those of these formats whose steps may begin again with an epoch or phase: all but the user's mappings
+        that state otherwise."""
+        found = set(formats)
+        return frozenset(found - {one.name for one in self._named_in(found) if one.declared.epochs == "none"})
 
     def has_own_clock(self, formats: Iterable[str]) -> bool:
         """Return True if one of these formats defines the times of its lines; other apparent times in them are not

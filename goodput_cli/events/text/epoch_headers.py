@@ -18,6 +18,8 @@ class _Epoch:
     count: int = 0
     """Steps since the header."""
     total: int = 0
+    stride: int = 0
+    """Steps between the last two records."""
     again: int | None = None
     """Index of a header that repeats or falls although the epoch was not full and had steps."""
 
@@ -47,7 +49,9 @@ def with_restarts_at_headers(log_lines: Sequence[LogLine]) -> list[LogLine]:
             epoch = epochs[event.format, log_line.stream]
             if epoch.again is not None and (event.step or 0) < epoch.count:
                 starts[epoch.again] = _start_at(log_lines[epoch.again], event.format)
-            epoch.count, epoch.total, epoch.again = event.step or 0, event.running.of or 0, None
+            step = event.step or 0
+            epoch.stride = max(step - epoch.count, 0)
+            epoch.count, epoch.total, epoch.again = step, event.running.of or 0, None
     if not starts:
         return list(log_lines)
     return [one for place, line in enumerate(log_lines) for one in (starts.get(place), line) if one is not None]
@@ -73,7 +77,7 @@ def _number_of(log_line: LogLine) -> int | None:
 
 def _announce(epoch: _Epoch, number: int, place: int) -> None:
     """Add a header at an index."""
-    if epoch.number is not None and number <= epoch.number and 0 < epoch.count < epoch.total:
+    if epoch.number is not None and number <= epoch.number and 0 < epoch.count < epoch.total - epoch.stride:
         epoch.again = place
     elif epoch.number != number:
         epoch.count = 0

@@ -71,8 +71,8 @@ def add_last_steps(log: TextLog) -> None:
 
 
 def add_unnamed_epochs(log: TextLog) -> None:
-    """Mark where the steps of an inferred rule begin again at the next epoch, or in another process (two readings)."""
-    for events in log.events.values() if log.hints.mapping else ():
+    """Mark where steps begin again in the next epoch or phase, or in another process (two readings)."""
+    for events in log.events.values():
         events += unnamed_epochs(events, log.hints.mappings.with_unknown_epochs(formats_of(events)))
 
 

@@ -198,35 +198,38 @@ def resumptions(log_lines: Sequence[LogLine]) -> Iterator[LogLine]:
 
 
 def unnamed_epochs(log_lines: Sequence[LogLine], formats: Collection[str]) -> Iterator[LogLine]:
-    """Yield a heartbeat at each record of some formats whose count restarts, at the next epoch or in another process
-    (accounting §7).
+    """Yield a heartbeat at each record of some formats whose count restarts, in the next epoch or phase or in another
+    process (accounting §7).
 
-    The log does not show which: nothing starts, ends or loads before it. Epochs end with the same number, so a count
-    exceeded elsewhere is not the end of an epoch.
+    The log does not show which: nothing starts, ends or loads before it. Processes that all pass the last number of the
+    one before do its work again, which phases do not.
     """
     counts: defaultdict[tuple[str, str], list[LogLine]] = defaultdict(list)
     falls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    open_falls: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     last: dict[tuple[str, str], int] = {}
     begun = -1  # Index of the last line with which a process began or ended.
-    for place, log_line in enumerate(sorted(log_lines, key=lambda one: (one.end, one.line)) if formats else ()):
+    for place, log_line in enumerate(sorted(log_lines, key=lambda one: (one.end, one.line))):
         one, key = event_of(log_line), (event_of(log_line).format, log_line.stream)
         if one.type is EventType.START or one.type in (*ENDS, *_LOADS):
             begun = place
         elif one.type is EventType.STEP and one.step is not None and one.format in formats:
             records = counts[key]
-            if records and last[key] > begun and one.step <= _step_of(records[-1]):
+            if records and one.step <= last_of(records[-1])[1]:
                 falls[key].append(len(records))
+                open_falls[key] += [len(records)] if last[key] > begun else []
             records.append(log_line)
             last[key] = place
-    for key, places in falls.items():
-        steps = [_step_of(record) for record in counts[key]]
-        ahead = np.diff(steps_and_ends(counts[key])[0])
+    for key, places in open_falls.items():
+        records = counts[key]
+        ahead = np.diff(steps_and_ends(records)[0])
         stride = _median_low(ahead[ahead > 0], 1)
-        for at in places:
-            if steps[at] <= stride and steps[at - 1] >= max(steps) - stride:
-                record = counts[key][at]
-                event = ParsedEvent(key[0], EventType.ALIVE, rank=event_of(record).rank, detail=NEXT_EPOCH)
-                yield LogLine(record.line, record.stream, None, event, record.end, record.end)
+        tops = [last_of(records[at - 1])[1] for at in (*falls[key], len(records))]
+        if all(after > before + stride for before, after in pairwise(tops)):
+            continue
+        for record in (records[at] for at in places if _step_of(records[at]) <= stride):
+            event = ParsedEvent(key[0], EventType.ALIVE, rank=event_of(record).rank, detail=NEXT_EPOCH)
+            yield LogLine(record.line, record.stream, None, event, record.end, record.end)
 
 
 def _median_low(values: I64, default: int) -> int:

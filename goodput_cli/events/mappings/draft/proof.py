@@ -48,7 +48,8 @@ else, for example a mean since the start."""
 _HALF = 0.5
 _OF_BARS = re.compile(r"\d(?:it/s|s/it)|\?it/s")
 """Rates of progress bars."""
-_OF_MODELS = re.compile(r"\bsav(?:e|es|ed|ing)\b.*\b(?:checkpoints?|ckpts?|models?|weights|states?)\b")
+_SAVES = re.compile(r"\bsav(?:e|es|ed|ing)\b")
+_MODELS = re.compile(r"\b(?:checkpoints?|ckpts?|models?|weights|states?)\b")
 UNEXPLAINED = 0.05
 """Share of the window: less time beyond usual steps needs no warning."""
 
@@ -259,7 +260,8 @@ def _is_of_training(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
 
 def _shows_training(about: str) -> bool:
     """Return True for a line of a program that trains: training alone has such words, or saves a model."""
-    return OF_LEARNING.search(about) is not None or _OF_MODELS.search(about) is not None
+    of_save = _SAVES.search(about) is not None and _MODELS.search(about) is not None
+    return of_save or OF_LEARNING.search(about) is not None
 
 
 def _words(groups: Iterable[Group]) -> str:

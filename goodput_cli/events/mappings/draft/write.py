@@ -517,15 +517,11 @@ class _Making:
             assumed = [said, *assumed, "]"]
         epochs = ['epochs = "unknown"       # where steps begin again: delete this if each is a restart']
         head = [f'name = "{self.name}"', *self.log.top, f'steps = "{steps}"', *assumed]
-        return [*head, *epochs] if self._may_count_within_epochs() else head
+        return [*head, *epochs] if self._begins_again() else head
 
-    def _may_count_within_epochs(self) -> bool:
-        """Return True if steps restart and no line contains an epoch or a total."""
-        guess, stride = self.guess, self.guess.stride
-        is_whole = "global" in guess.name or guess.is_epoch or guess.elapsed is not None or guess.column.of is not None
-        if is_whole or guess.epoch is not None or guess.carried is not None or guess.counts_epochs or guess.totals:
-            return False
-        return bool((self.steps.done[self.steps.falls] <= stride).any())
+    def _begins_again(self) -> bool:
+        """Return True if steps begin again at their first number."""
+        return bool((self.steps.done[self.steps.falls] <= self.guess.stride).any())
 
 
 def _moments(group: Group) -> list[tuple[int, int]]:
