@@ -20,3 +20,8 @@ def answer_fields() -> list[tuple[str, type, str]]:
 def last_end_fields() -> list[tuple[str, type, str]]:
     """Return the same for `last_end` in the answer."""
     return [(one.key, one.kind(), one.words) for capability in CAPABILITIES for one in capability.last_end]
+
+
+def steps_fields() -> list[tuple[str, type, str]]:
+    """Return the same for the answer of `goodput steps`."""
+    return [(one.key, one.kind(), one.words) for capability in CAPABILITIES for one in capability.steps_answer]

@@ -31,7 +31,7 @@ def _unchanged(_: object, candidate: Candidate) -> Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerField:
-    """A field that a capability adds to the JSON answer of `goodput analyze`."""
+    """A field that a capability adds to the JSON answer of a command."""
 
     key: str
     """Its key in JSON."""
@@ -77,6 +77,8 @@ class Capability:
     """Fields of the JSON answer of `goodput analyze`"""
     last_end: tuple[AnswerField, ...] = ()
     """Fields of `last_end` in that answer"""
+    steps_answer: tuple[AnswerField, ...] = ()
+    """Fields of the JSON answer of `goodput steps`"""
 
 
 HOOKS = tuple(one.name for one in fields(Capability) if one.name not in ("name", "about"))

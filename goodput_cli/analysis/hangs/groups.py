@@ -103,7 +103,7 @@ def waits_of_attempts(timeline: Timeline) -> dict[int, Waiting]:
     begins = timeline.attempts.begin
     by_attempt: defaultdict[int, list[Position | RankReport]] = defaultdict(list)
     for one in rows:
-        if isinstance(one, Membership | Disagreement):
+        if not isinstance(one, Position | RankReport):
             continue
         is_last = isinstance(one, Position) and one.from_dump
         if one.time is None and len(begins) > 1 and not is_last:

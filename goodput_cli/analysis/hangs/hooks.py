@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from goodput_cli.analysis.capability import AnswerField, Capability
+from goodput_cli.analysis.capability import AnswerField, By, Capability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from goodput_cli.analysis.hangs.hang import Hang
+    from goodput_cli.analysis.hangs.stragglers import Stragglers
     from goodput_cli.analysis.insights.kinds import Candidate
     from goodput_cli.analysis.results import AnalysisData
     from goodput_cli.analysis.sheet import Family, Sheet
@@ -47,11 +49,35 @@ def _notes(analysis: AnalysisData) -> Iterable[str]:
 
 
 def _completed(analysis: AnalysisData, candidate: Candidate) -> Candidate:
+    if candidate.code == "slow_steps":
+        from goodput_cli.analysis.hangs.stragglers import slow_words
+
+        found = _stragglers(analysis)
+        words = "" if found is None else slow_words(found, candidate.start_ns, candidate.end_ns)
+        return replace(candidate, text=f"{candidate.text}; {words}") if words else candidate
     if candidate.code not in ("hang", "hung_now", "last_end"):
         return candidate
     from goodput_cli.analysis.hangs.report import completed_candidate
 
     return completed_candidate(analysis, candidate, _hangs(analysis))
+
+
+def _straggler_kind() -> type:
+    from goodput_cli.analysis.hangs.stragglers import Stragglers
+
+    return Stragglers
+
+
+def _stragglers(analysis: AnalysisData) -> Stragglers | None:
+    from goodput_cli.analysis.hangs.stragglers import stragglers_of
+
+    return analysis.part(stragglers_of)
+
+
+def _step_sections(analysis: AnalysisData, by: By) -> Iterable[Sheet]:
+    from goodput_cli.analysis.hangs.stragglers import straggler_sheets
+
+    return straggler_sheets(_stragglers(analysis)) if by == "rank" else ()
 
 
 def _families(analysis: AnalysisData) -> Iterable[Family]:
@@ -67,6 +93,12 @@ HANGS = Capability(
     disruption_sections=_sections,
     families=_families,
     completed_insight=_completed,
+    step_sections=_step_sections,
+    steps_answer=(
+        AnswerField(
+            key="stragglers", kind=_straggler_kind, words="slow ranks by reports; null without reports", of=_stragglers
+        ),
+    ),
     last_end=(
         AnswerField(
             key="hang", kind=_kind, words="who held the job up when ranks waited; null without a wait", of=_last

@@ -12,12 +12,13 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import of_kind
 from goodput_cli.analysis.accelerators.devices import Devices
 from goodput_cli.analysis.answers import MeasuredWindow, NamedJob, measured_window, named_job
-from goodput_cli.analysis.capabilities import CAPABILITIES
+from goodput_cli.analysis.capabilities import CAPABILITIES, steps_fields
 from goodput_cli.analysis.capability import By
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import evidence_text, location_text, step_times_text, window_text
 from goodput_cli.analysis.json_fields import Amount, FromOne, Json, written
 from goodput_cli.analysis.results import StepStatistics
+from goodput_cli.analysis.row_facts import Facts
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.step_breakdown.sheet import InsideAnswer, inside_answer
 from goodput_cli.analysis.steps.noise import StepTimeDrift
@@ -457,6 +458,8 @@ class StepsAnswer:
     """whether step times rose to a lasting higher level"""
     wander: Annotated[StepTimeDrift | None, Json(optional=True)] = None
     """slow drift of step times that hides changes of level; null: none"""
+    others: Annotated[Facts, Json(spread=steps_fields)] = field(default_factory=dict)
+    """fields of capabilities"""
 
 
 def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
@@ -478,4 +481,5 @@ def steps_answer(analysis: Analysis, report: StepReport) -> StepsAnswer:
         wander=report.wander,
         metrics={row.name: row for row in measured(analysis)},
         histogram=report.histogram,
+        others={one.key: one.of(analysis) for capability in CAPABILITIES for one in capability.steps_answer},
     )
