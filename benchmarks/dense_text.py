@@ -68,7 +68,7 @@ def bars(drawn: random.Random) -> Iterator[str]:
 
 def wide_bars(drawn: random.Random) -> Iterator[str]:
     """Yield the states of a bar of 80 columns whose fill grows, each on a line of its own, as a pipe receives them."""
-    total, step, elapsed = 100_000, 0, 0.0
+    total, step, elapsed = 600_000, 0, 0.0
     while True:
         minute, second = divmod(int(elapsed) % 360_000, 60)
         clock = f"{minute // 60}:{minute % 60:02d}:{second:02d}" if minute >= 60 else f"{minute:02d}:{second:02d}"
