@@ -16,7 +16,7 @@ from goodput_cli.events.decode import Decoder
 from goodput_cli.events.documents import Documents
 from goodput_cli.events.read import decode_batches
 from goodput_cli.events.reading_options import ReadingOptions
-from goodput_cli.events.text import line_shapes, stretches
+from goodput_cli.events.text import equal_widths, line_shapes, stretches
 from goodput_cli.events.text.log_lines import Stretch
 from goodput_cli.events.text.scan import TextLines
 from goodput_cli.sources.base import RawBatch, ReadContext
@@ -110,9 +110,11 @@ def compare(text: str | Mapping[str, str], hints: ReadingOptions | None = None, 
 
 @pytest.fixture
 def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let few records be a stretch."""
+    """Let few records be a stretch, and few lines alike."""
     monkeypatch.setattr(stretches, "_FEWEST", 1)
     monkeypatch.setattr(line_shapes, "FEWEST", 2)
+    monkeypatch.setattr(equal_widths, "FEWEST", 2)
+    monkeypatch.setattr(equal_widths, "FEWEST_ALIKE", 2)
 
 
 @pytest.mark.usefixtures("short_stretches")
@@ -278,9 +280,21 @@ def _without_stamps(text: str, *, of_all: bool) -> str:
     return "\n".join(_STAMP.sub("", line) if of_all or "loss=" in line else line for line in lines)
 
 
+def _with_long_numbers(text: str) -> str:
+    """Return a log whose records contain numbers of any length next to the loss."""
+    random = Random(len(text))
+
+    def numbers(found: re.Match[str]) -> str:
+        values = (random.randrange(10 ** random.randrange(1, 12)), random.random() * 10 ** random.randrange(-6, 4))
+        return f"{found[0]} acc1={values[0]} lr={values[1]!r} in {random.randrange(20)}.{random.randrange(300)}.7 "
+
+    return re.sub(r"loss[=:] *[\d.E+-]+", numbers, text)
+
+
 CLOCKS: dict[str, Callable[[str], str]] = {
     "collected": lambda text: _collected(text, "", own=False),
     "collected-twice": lambda text: _collected(text, "000001", own=True),
+    "long-numbers": _with_long_numbers,
     "untimed": lambda text: _without_stamps(text, of_all=True),
     "untimed-records": lambda text: _without_stamps(text, of_all=False),
 }
@@ -295,7 +309,7 @@ def test_columns_change_nothing_with_other_clocks(clock: str, seed: int) -> None
 
 @pytest.mark.usefixtures("short_stretches")
 @pytest.mark.parametrize("clock", CLOCKS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_columns_change_nothing_in_restless_logs_with_other_clocks(clock: str, seed: int) -> None:
     for writer in writers(seed):
         text = CLOCKS[clock](writer.log(150, 0.2))
@@ -381,7 +395,7 @@ _RECORDED = """{"job_name": "job", "job_start_time": 1774740600}
 """
 
 
-@pytest.mark.parametrize("clock", [*CLOCKS, ""])
+@pytest.mark.parametrize("clock", [*(one for one in CLOCKS if one != "long-numbers"), ""])
 def test_most_records_of_a_calm_log_are_columns(clock: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[int] = []
     init = Stretch.__init__

@@ -165,11 +165,14 @@ class TextLines:
 
     def _hits(self, block: Lines, stamped: I64) -> _Hits:
         """Return the lines of a block on which rules are tried."""
-        records = None if self._steps is None else self._steps.find(block)
+        steps = [] if self._steps is None else self._steps.find(block)
         drawn = None if self._drawn is None else self._drawn.find(block)
-        known = [*([] if records is None else [records.at]), *([] if drawn is None else [drawn.lines])]
+        known = [*(one.lines[one.columns.good] for one in steps), *([] if drawn is None else [drawn.lines])]
         others = merged(*known) if known else None
         hits = block.short() if self._rules.reads_all else block.found(self._rules.anchors, others)
+        if self._steps is not None:
+            steps += self._steps.find_widened(block, hits if others is None else np.setdiff1d(hits, others))
+        records = None if self._steps is None else self._steps.joined(steps)
         if others is not None:
             hits = merged(hits, others)
         skipped: dict[int, _Skipped] = {}

@@ -16,8 +16,9 @@ import numpy as np
 from goodput_cli.arrays import F64, I64, Characters, Mask
 from goodput_cli.events.text.date_positions import DatePosition, minute_of
 from goodput_cli.events.text.digit_values import masked
+from goodput_cli.events.text.equal_widths import with_equal_widths
 from goodput_cli.events.text.line_shapes import LineShapes, digits_in
-from goodput_cli.events.text.line_timestamps import Timestamp, TimestampError, Zone
+from goodput_cli.events.text.line_timestamps import Timestamp, TimestampError, Zone, strip_prefixes, timestamp_of
 from goodput_cli.events.text.lines import MASK, LineRules, Lines
 from goodput_cli.events.text.log_lines import (
     LONGEST_SECONDS,
@@ -247,7 +248,7 @@ class _Shape(NamedTuple):
         return self.raw[self.template.begin :]
 
 
-class _Found(NamedTuple):
+class FoundRecords(NamedTuple):
     """Records of a shape."""
 
     lines: I64
@@ -255,6 +256,22 @@ class _Found(NamedTuple):
     columns: StepColumns
     ns: I64 | None
     local: I64 | None
+
+    def event(self, row: int, event: ParsedEvent) -> ParsedEvent:
+        """Return an event with the values of a record."""
+        one = self.columns
+        return changed(
+            event,
+            step=int(one.step[row]),
+            step_time=None if one.step_time is None else int(one.step_time[row]),
+            metrics={name: float(values[row]) for name, values in one.metrics.items() if not np.isnan(values[row])},
+            **_in_common({name: int(values[row]) for name, values in one.same.items()}),
+        )
+
+    def has_times(self, row: int, stamp: Timestamp | None, local: Timestamp | None) -> bool:
+        """Return True if a record has these times."""
+        pairs = ((stamp, self.ns), (local, self.local))
+        return all((None if one is None else one.ns) == (ns if ns is None else ns[row]) for one, ns in pairs)
 
 
 class StepFinder:
@@ -266,11 +283,37 @@ class StepFinder:
         self._kinds: dict[tuple[Any, ...], int] = {}
         self._events: list[Kind] = []
 
-    def find(self, block: Lines) -> Records | None:
-        """Return the records in a block, in lines that no carriage return separates; None if there are none."""
+    def find(self, block: Lines) -> list[FoundRecords]:
+        """Return the records in a block, in lines that no carriage return separates."""
         every = (self._columns(block, lines, shape) for lines, shape in self._shapes.alike(block, block.is_alone))
-        found = [one for one in every if one is not None]
-        return self._joined(found) if found else None
+        return [one for one in every if one is not None]
+
+    def find_widened(self, block: Lines, lines: I64) -> list[FoundRecords]:
+        """Return the records in lines of a block whose numbers differ in the count of their digits, too."""
+        equal = with_equal_widths(block, lines[block.is_alone[lines]])
+        if equal is None:
+            return []
+        found = []
+        for rows, shape in self._shapes.alike(equal.lines, equal.lines.is_alone):
+            one = self._columns(equal.lines, rows, shape)
+            ends = (0, len(rows) - 1)
+            if one is not None and all(self._agrees(block.text(int(equal.rows[rows[at]])), one, at) for at in ends):
+                found.append(one._replace(lines=equal.rows[rows]))
+        return found
+
+    def _agrees(self, raw: str, found: FoundRecords, row: int) -> bool:
+        """Return True if a record of columns equals what the rules read in its line."""
+        if not found.columns.good[row]:
+            return True  # it is read alone
+        line = strip_prefixes(raw)
+        said, _, _ = self._rules.read(line.text)
+        try:
+            own = timestamp_of(line.text)
+        except TimestampError:
+            return False
+        stamp, local = (own, None) if line.collected is None else (line.collected, own)
+        is_same = len(said) == 1 and said[0] == found.event(row, said[0])
+        return is_same and line.stream == self._events[found.kind].stream and found.has_times(row, stamp, local)
 
     def _fixed_in(self, raw: bytes, key: bytes) -> list[int] | None:
         """Return the columns of digits in the prefix of a line that one rule reads, as columns; None for others."""
@@ -304,19 +347,8 @@ class StepFinder:
         if found is None or not found.columns.good[0]:
             return None
         one = found.columns
-        metrics = {name: float(values[0]) for name, values in one.metrics.items() if not np.isnan(values[0])}
-        same = changed(
-            event,
-            step=int(one.step[0]),
-            step_time=None if one.step_time is None else int(one.step_time[0]),
-            metrics=metrics,
-            **_in_common({name: int(values[0]) for name, values in one.same.items()}),
-        )
         stamp, local = (own, None) if line.collected is None else (line.collected, own)
-        pairs = ((stamp, found.ns), (local, found.local))
-        if same != event or any(
-            (None if one is None else one.ns) != (ns if ns is None else ns[0]) for one, ns in pairs
-        ):
+        if found.event(0, event) != event or not found.has_times(0, stamp, local):
             return None
         of_stamp, of_local = (None if one is None else Precision(one.zone, one.whole) for one in (stamp, local))
         has = one.step_time is not None, tuple(sorted(one.same))
@@ -326,7 +358,7 @@ class StepFinder:
             self._events.append(Kind(event, line.stream, of_stamp, of_local, template.begin, *has))
         return shape._replace(kind=number)
 
-    def _columns(self, block: Lines, lines: I64, shape: _Shape) -> _Found | None:
+    def _columns(self, block: Lines, lines: I64, shape: _Shape) -> FoundRecords | None:
         """Return the records of lines of a shape, and their timestamps."""
         template = shape.template
 
@@ -350,10 +382,14 @@ class StepFinder:
             local = ns
             ns, good = dates_at(template.collected, shape.raw, take_raw)
             columns.good = columns.good & good
-        return _Found(lines, shape.kind, columns, ns, local)
+        return FoundRecords(lines, shape.kind, columns, ns, local)
 
-    def _joined(self, found: list[_Found]) -> Records:
-        def column(values: Callable[[_Found], I64 | None], nothing: int = -1) -> I64:
+    def joined(self, found: Sequence[FoundRecords]) -> Records | None:
+        """Return records in order of lines; None if there are none."""
+        if not found:
+            return None
+
+        def column(values: Callable[[FoundRecords], I64 | None], nothing: int = -1) -> I64:
             pieces = ((one, values(one)) for one in found)
             return np.concatenate([np.full(len(one.lines), nothing) if own is None else own for one, own in pieces])
 

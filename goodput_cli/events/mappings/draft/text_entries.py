@@ -20,12 +20,14 @@ from goodput_cli.events.mappings.draft.tokens import OF_DIGITS, TOKEN, column_of
 from goodput_cli.events.mappings.draft.words import plain
 from goodput_cli.events.text.date_positions import DatePosition, find_date
 from goodput_cli.events.text.digit_values import has_digits
+from goodput_cli.events.text.equal_widths import with_equal_widths
 from goodput_cli.events.text.line_shapes import LineShapes
 from goodput_cli.events.text.line_timestamps import PlainLine, Timestamp, Zone, strip_prefixes, with_days, with_years
 from goodput_cli.events.text.lines import MASK, Lines
 from goodput_cli.events.text.step_columns import FieldColumns, NumberColumn, Take, dates_at, numbers_at
 from goodput_cli.events.text.templates import Fields, prefix_length
 
+DIGITS = "0123456789"
 LONGEST = 600
 """Maximum number of characters read from a text."""
 _MOST_TEMPLATES = 8192
@@ -74,6 +76,8 @@ class TextTemplate:
     """End of the collector's time, which is the date; 0 if there is none."""
     stream: str | None
     """Ranks and pods in the prefixes; None: each prefix is read."""
+    fixed: tuple[int, ...] = ()
+    """Bytes of the text that are digits of a name, such as `top1`: the same in all texts of the template."""
     stamp: Timestamp | None = None
     """Time of a text whose digits decide how it is read."""
     is_shared: bool = True
@@ -230,8 +234,10 @@ class _Reader:
         self._texts, self._clock = _without_colors(_shortened(texts)), clock
         self._is_long = texts.end - texts.begin > LONGEST
         self._templates: list[TextTemplate] = []
-        self._known: dict[bytes, int] = {}
-        """Templates by masked text; -1: blank."""
+        self._known: dict[tuple[bytes, bytes], int] = {}
+        """Templates by masked text and the digits that are the same in all of its texts; -1: blank."""
+        self._fixed: dict[bytes, tuple[int, ...]] = {}
+        """Positions of these digits by masked text."""
 
     def entries(self, changed: int) -> TextEntries:
         """Return the entries."""
@@ -255,14 +261,21 @@ class _Reader:
         """Return the template of each text, int64[n]; -1 if it is blank."""
         texts = self._texts
         found = np.full(len(texts.begin), _UNKNOWN)
-        shapes = LineShapes(lambda _, __: (), self._shared_template)
+        shapes = LineShapes(self._fixed_in, self._shared_template)
+        widened = _Widened(texts)
         for start, stop in blocks(len(texts.begin)):
             base, end = int(texts.begin[start]), int(texts.end[stop - 1])
             block = Lines.of(texts.data[base:end], texts.begin[start:stop] - base, texts.end[start:stop] - base)
             for lines, template in shapes.alike(block, np.ones(stop - start, dtype=np.bool_)):
                 found[start + lines] = template
+            equal = with_equal_widths(block, np.flatnonzero(found[start:stop] == _UNKNOWN))
+            if equal is not None and texts.head is None:
+                for lines, template in shapes.alike(equal.lines, np.ones(len(equal.rows), dtype=np.bool_)):
+                    found[start + equal.rows[lines]] = template
+                    widened.add(start + equal.rows[lines], equal.lines, lines)
             for hit in block.hits(np.flatnonzero(found[start:stop] == _UNKNOWN)):
                 found[start + hit.at], _ = self._number_of(hit.raw, hit.masked)
+        self._texts = widened.texts()
         return found
 
     def _shared_template(self, raw: bytes) -> int | None:
@@ -271,16 +284,27 @@ class _Reader:
         number, is_shared = self._number_of(raw, raw.translate(MASK))
         return number if is_shared else None
 
+    def _fixed_in(self, raw: bytes, masked: bytes) -> tuple[int, ...]:
+        """Return the positions of digits that are the same in all texts of a template."""
+        if masked not in self._fixed:
+            made = self._template_of(raw)
+            fixed = () if made is None else made.fixed
+            if len(self._fixed) >= _MOST_TEMPLATES:
+                return fixed
+            self._fixed[masked] = fixed
+        return self._fixed[masked]
+
     def _number_of(self, raw: bytes, masked: bytes) -> tuple[int, bool]:
         """Return the template of a text, -1 if it is blank, and True if it is that of all texts that differ only in
-        digits."""
-        known = self._known.get(masked)
+        digits of values."""
+        key = masked, bytes(raw[at] for at in self._fixed_in(raw, masked))
+        known = self._known.get(key)
         if known is not None:
             return known, True
         made = self._template_of(raw)
         number, is_shared = -1 if made is None else self._add(made), made is None or made.is_shared
         if is_shared and len(self._known) < _MOST_TEMPLATES:
-            self._known[masked] = number
+            self._known[key] = number
         return number, is_shared
 
     def _add(self, made: TextTemplate | None) -> int:
@@ -302,12 +326,13 @@ class _Reader:
         values = tuple((bytes_of(text[:at]), bytes_of(text[:end])) for at, end in spans)
         date, end = (None, 0) if alone else self._date_of(raw, line, text, cut)
         known = prefix_length(raw, line) >= 0 or (line.collected is not None and date is not None)
-        is_shared = known and not (alone or has_digits(key) or OF_DIGITS.search(text, begin))
+        is_shared = known and not (alone or OF_DIGITS.search(text, begin))
+        fixed = _digits_outside(text, begin, spans, cut) if is_shared and has_digits(key) else ()
         stream = None if is_shared and cut else line.stream
         stamp = line.collected or stamp
-        return TextTemplate(
-            key, cut, bytes_of(text), begin, values, span, date if is_shared else None, end, stream, stamp, is_shared
-        )
+        if not is_shared:
+            date = None
+        return TextTemplate(key, cut, bytes_of(text), begin, values, span, date, end, stream, fixed, stamp, is_shared)
 
     def _date_of(self, raw: str, line: PlainLine, text: str, cut: int) -> tuple[DatePosition | None, int]:
         """Return the position of the date in all texts of a template, None if each text has to be searched; and the end
@@ -399,6 +424,42 @@ class _Reader:
         """Return the ranks and pods in the prefixes of a line."""
         first, _, _ = self._texts.data[begin : begin + LONGEST].partition(b"\r")
         return strip_prefixes(first.decode(errors="replace")).stream
+
+
+class _Widened:
+    """Texts, some of which are replaced by texts that have numbers of equal widths."""
+
+    def __init__(self, texts: SourceTexts) -> None:
+        self._texts = texts
+        self._size = len(texts.data)
+        self._pieces: list[tuple[I64, Lines, I64]] = []
+
+    def add(self, places: I64, block: Lines, lines: I64) -> None:
+        """Replace texts by lines of a block."""
+        self._pieces.append((places, block, lines))
+
+    def texts(self) -> SourceTexts:
+        """Return the texts."""
+        if not self._pieces:
+            return self._texts
+        begin, end = self._texts.begin.copy(), self._texts.end.copy()
+        data = {id(block): block.data for _, block, _ in self._pieces}
+        starts = dict(zip(data, np.cumsum([self._size, *map(len, data.values())]).tolist(), strict=False))
+        for places, block, lines in self._pieces:
+            begin[places], end[places] = (starts[id(block)] + one[lines] for one in (block.start, block.end))
+        return self._texts._replace(data=b"".join([self._texts.data, *data.values()]), begin=begin, end=end)
+
+
+def _digits_outside(text: str, begin: int, spans: Sequence[tuple[int, int]], cut: int) -> tuple[int, ...]:
+    """Return the bytes of a line that are digits of its text, but of no value. begin: of the message. cut: bytes before
+    the text."""
+    inside = [*spans, (len(text), len(text))]
+    found: list[int] = []
+    done = begin
+    for first, end in inside:
+        found += [cut + bytes_of(text[:at]) for at in range(done, first) if text[at] in DIGITS]
+        done = end
+    return tuple(found)
 
 
 def characters_at(data: bytes, begin: I64) -> Take:
