@@ -38,6 +38,8 @@ class TextPart:
     """Number of unrecognized lines."""
     modified_ns: int | None = None
     """Modification time of the file."""
+    blocks: int = 0
+    """Number of blocks of lines, each of which keeps its last states of bars; 0 for other documents."""
     events: list[tuple[int, FileEvent]] = field(default_factory=list)
     """Events of an event file, with their numbers."""
     damaged: list[int] = field(default_factory=list)
@@ -128,6 +130,7 @@ class Collector:
         one.log_lines += part.log_lines
         one.bad += part.bad
         one.noise += part.noise
+        one.blocks += part.blocks
         one.seen += part.seen
         one.left_out += part.left_out
         one.signs += part.signs

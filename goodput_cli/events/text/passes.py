@@ -56,6 +56,7 @@ class JobPass(NamedTuple):
 
 TIME_PASSES = (
     LogPass("order", source_passes.sort_lines),
+    LogPass("bar_states", source_passes.drop_states_at_borders),
     LogPass("programs", source_passes.drop_ambiguous_lines),
     LogPass("traces", source_passes.add_traces),
     LogPass("days", source_passes.add_days),

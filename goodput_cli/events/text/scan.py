@@ -158,7 +158,7 @@ class TextLines:
         writers = (turns.found() for turns in self._turns.values())
         interleaved = self._interleaved or next((one for one in writers if one is not None), None)
         part = TextPart(log_lines, read.bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host,
-                        losses=read.losses, unread_steps=unread, signs=read.signs,
+                        losses=read.losses, unread_steps=unread, signs=read.signs, blocks=1,
                         interleaved=interleaved,
                         collected=self._collector.feed(block, batch.first_line, hits.lines))  # fmt: skip
         return ParsedPart(records, np.array(lines, dtype=np.int64), text=part)

@@ -31,7 +31,7 @@ from goodput_cli.events.text.notes import note_damage
 from goodput_cli.events.text.programs import launcher, mllog
 from goodput_cli.events.text.programs.bar_records import as_records, first_epoch
 from goodput_cli.events.text.programs.megatron import JOINT_FORMATS
-from goodput_cli.events.text.programs.progress_bars import names_trainer
+from goodput_cli.events.text.programs.progress_bars import names_trainer, thinned
 from goodput_cli.events.text.stretches import placed_stretches
 from goodput_cli.events.text.text_log import TextLog
 
@@ -48,6 +48,14 @@ def sort_lines(log: TextLog) -> None:
     """Sort the lines of each source by number: JSON records were grouped by their keys."""
     for one in log.every.values():
         one.log_lines.sort(key=lambda log_line: log_line.line)
+
+
+def drop_states_at_borders(log: TextLog) -> None:
+    """Drop states of bars that were kept only because a block of lines ended there."""
+    for code, one in log.every.items():
+        if one.blocks > 1:
+            kept = [log_line for _, log_line in thinned(list(enumerate(one.log_lines)))]
+            log.every[code] = replace(one, log_lines=kept)
 
 
 def drop_ambiguous_lines(log: TextLog) -> None:
