@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -25,6 +26,8 @@ from goodput_cli.vocabulary.causes import UNKNOWN_CAUSE
 from goodput_cli.vocabulary.text import duration, plural
 
 _WAITED = "collective_timeout"
+_WATCHDOG = re.compile(r"[;:] a watchdog of .*")
+"""How much sooner a watchdog would have ended the wait."""
 
 
 def hangs_of(analysis: AnalysisData) -> dict[int, Hang]:
@@ -45,7 +48,10 @@ def completed_candidate(analysis: AnalysisData, candidate: Candidate, hangs: Map
         return replace(candidate, text=f"{candidate.text}; {plural(hang.waiting, 'rank')} waited{waited} for it")
     if candidate.code == "last_end" and candidate.text.endswith(sentence(hang)):
         return candidate
-    return replace(candidate, text=f"{candidate.text}; {sentence(hang)}", advice=advice(hang) or candidate.advice)
+    text = candidate.text
+    if (accused := advice(hang)) is not None:
+        text = _WATCHDOG.sub("", text)  # less useful than the rank to look at, and two actions are one too many
+    return replace(candidate, text=f"{text}; {sentence(hang)}", advice=accused or candidate.advice)
 
 
 def families(hang: Hang | None) -> Iterator[Family]:
