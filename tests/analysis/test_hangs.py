@@ -230,3 +230,30 @@ def test_jobs_and_disruptions_show_who_held_them_up(tmp_path: Path) -> None:
     rows = analysis.to_dict()["disruptions"]
     assert [one["hang"]["ranks"] for one in rows] == [[3]] * len(frame)
     assert hangs_of(analysis).keys() == {*range(len(analysis.timeline.attempts))}
+
+
+RAS = """\
+Communicators... 1
+  4 ranks in total, INCOMPLETE
+  3 ranks have launched up to operation {0}
+  1 rank has launched up to operation {1}
+    Rank 2 -- GPU 2 managed by process 4711 on node node-1
+"""
+
+
+def test_ras_names_the_smaller_part_only_if_it_is_behind(analysed: Read) -> None:
+    """The job still runs: no watchdog timed out."""
+    analysis = analysed(log(RAS.format(640, 636)))
+    hang = analysis.to_dict()["hung_now"]["hang"]
+    assert (hang["verdict"], hang["ranks"], hang["hosts"]) == ("absent", [2], ["node-1"])
+    assert analysed(log(RAS.format(640, 641))).to_dict()["hung_now"] is None
+    later = STEPS.splitlines(keepends=True)[-1].replace("12:05:00", "12:05:10").replace("      30/", "      31/")
+    assert analysed(log(RAS.format(640, 639), later)).to_dict()["hung_now"] is None
+
+
+def test_hostile_text_of_lines_is_safe(analysed: Read) -> None:
+    group = "3(\x1b[31mred\x07)"
+    analysis = analysed(log(*(waits(rank, 7, group=group, inside=rank) for rank in range(3))))
+    shown = analysis.to_html() + "".join(one.text for one in analysis.insights)
+    assert "\x1b" not in shown
+    assert "\x07" not in shown

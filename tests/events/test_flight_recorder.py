@@ -119,6 +119,18 @@ def test_device_that_stopped_finishing_is_behind(form: str, tmp_path: Path) -> N
     assert (found.verdict, found.certainty, found.ranks, warnings) == ("behind", "confirmed", (2,), [])
 
 
+def test_phase_is_the_innermost_function_of_the_program(tmp_path: Path) -> None:
+    dumps = {rank: dump(rank, enqueued=20, completed=16) for rank in range(4)}
+    for one in dumps.values():
+        one["entries"][16]["frames"] = [
+            {"name": "all_reduce", "filename": "/opt/lib/torch/distributed/c10d.py", "line": 3},
+            {"name": "clip\x1b[31m", "filename": "/work/optimizer.py", "line": 7},
+        ]
+    found, _ = analysed(tmp_path, {rank: json.dumps(one).encode() for rank, one in dumps.items()})
+    assert found is not None
+    assert found.phase == "clip (optimizer.py:7)"
+
+
 def test_rank_that_did_not_enqueue_is_absent(tmp_path: Path) -> None:
     dumps = {rank: dump(rank, enqueued=20, completed=16) for rank in (0, 1, 3)}
     dumps[2] = dump(2, enqueued=16, completed=16)

@@ -13,7 +13,7 @@ from goodput_cli.events.hangs.flight_recorder import Disagreement, Membership
 from goodput_cli.events.hangs.hooks import HANG_RECORDS
 from goodput_cli.events.hangs.positions import DEFAULT_GROUP, Position
 from goodput_cli.events.hangs.reports import RankReport
-from goodput_cli.events.schema import WORLD_SIZE
+from goodput_cli.events.schema import WORLD_SIZE, Kind
 
 Member = int | str
 """A rank of the job, or a process whose rank is unknown."""
@@ -109,12 +109,20 @@ def waits_of_attempts(timeline: Timeline) -> dict[int, Waiting]:
         if one.time is None and len(begins) > 1 and not is_last:
             continue  # It may belong to any attempt. A dump is written over by the next one.
         at = len(begins) - 1 if one.time is None else int(np.searchsorted(begins, one.time, side="right")) - 1
-        by_attempt[max(at, 0)].append(one)
+        if not (isinstance(one, RankReport) and one.kind == "ras" and _goes_on(timeline, max(at, 0), one.time)):
+            by_attempt[max(at, 0)].append(one)
     known = [one for one in rows if isinstance(one, Membership)]
     odd = {one.group: one for one in rows if isinstance(one, Disagreement)}
     size = _world_size(timeline, job)
     found = {at: _waiting(some, known, odd, size) for at, some in by_attempt.items()}
     return {at: one for at, one in found.items() if one.waits_in or one.reports}
+
+
+def _goes_on(timeline: Timeline, attempt: int, time: int | None) -> bool:
+    """Return True if an attempt trained after a snapshot of its operations: some ranks are always behind others."""
+    table = timeline.table
+    steps = (np.asarray(timeline.attempts.of_row) == attempt) & (table.kind == Kind.STEP)
+    return time is not None and bool((table.time[steps] > time).any())
 
 
 def _world_size(timeline: Timeline, job: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,6 +13,7 @@ from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.hangs.groups import Member, WaitGroup, Waiting, waits_of_attempts
 from goodput_cli.analysis.hangs.verdict import Certainty, Finding, Verdict, judge
 from goodput_cli.analysis.json_fields import Count, Instant, Json, written
+from goodput_cli.events.hangs.positions import Position
 from goodput_cli.events.schema import Edge, Kind
 from goodput_cli.vocabulary.text import plural
 
@@ -98,7 +99,7 @@ class Hang:
     timeout_ns: Annotated[Count | None, Json("seconds")]
     """the limit of the waits"""
     phase: str | None
-    """part of the step in which the ranks wait; null: not logged"""
+    """work that had not ended, or the function in which most ranks wait; null: not logged"""
     missing: Sequence[str]
     """what would decide an open question"""
     groups: Sequence[HangGroup]
@@ -111,6 +112,15 @@ class Hang:
     """the group of the verdict"""
     waiting: int = 0
     """number of ranks that wait"""
+
+
+@written("hung_now", "the job may still run, and ranks wait for each other; null otherwise")
+@dataclass(frozen=True)
+class HungNow:
+    """The wait of a job whose end is not logged."""
+
+    hang: Hang
+    """who holds the job up"""
 
 
 def hangs_of_timeline(timeline: Timeline) -> dict[int, Hang]:
@@ -132,10 +142,16 @@ def _hang(timeline: Timeline, attempt: int, waiting: Waiting) -> Hang:
     group = waiting.groups.get(finding.group or "")
     return Hang(
         verdict, finding.certainty, finding.ranks, _hosts(waiting, finding), ranges(waiting.missing),
-        min(begins, default=None), longest, max(timeouts, default=None), work or None,
+        min(begins, default=None), longest, max(timeouts, default=None), work or _phase(waits),
         tuple(_missing(waiting, finding)), tuple(_group(waiting, waiting.groups[name]) for name in names),
         finding.evidence, ranges(finding.unmapped), group.label if group is not None else "", len(waiting.waits_in),
     )  # fmt: skip
+
+
+def _phase(waits: Iterable[Position]) -> str | None:
+    """Return the function in which most ranks wait; None if it is not recorded."""
+    found = Counter(one.phase for one in waits if one.phase)
+    return found.most_common(1)[0][0] if found else None
 
 
 def _open_work(timeline: Timeline, attempt: int) -> str:

@@ -10,7 +10,7 @@ from goodput_cli.analysis.capability import AnswerField, By, Capability
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from goodput_cli.analysis.hangs.hang import Hang
+    from goodput_cli.analysis.hangs.hang import Hang, HungNow
     from goodput_cli.analysis.hangs.stragglers import Stragglers
     from goodput_cli.analysis.insights.kinds import Candidate
     from goodput_cli.analysis.results import AnalysisData
@@ -21,6 +21,21 @@ def _kind() -> type:
     from goodput_cli.analysis.hangs.hang import Hang
 
     return Hang
+
+
+def _now_kind() -> type:
+    from goodput_cli.analysis.hangs.hang import HungNow
+
+    return HungNow
+
+
+def _now(analysis: AnalysisData) -> HungNow | None:
+    hang = _last(analysis) if analysis.job.ending == "not_logged" else None
+    if hang is None:
+        return None
+    from goodput_cli.analysis.hangs.hang import HungNow
+
+    return HungNow(hang)
 
 
 def _hangs(analysis: AnalysisData) -> dict[int, Hang]:
@@ -97,6 +112,11 @@ HANGS = Capability(
     steps_answer=(
         AnswerField(
             key="stragglers", kind=_straggler_kind, words="slow ranks by reports; null without reports", of=_stragglers
+        ),
+    ),
+    answer=(
+        AnswerField(
+            key="hung_now", kind=_now_kind, words="the wait of a job whose end is not logged; null otherwise", of=_now
         ),
     ),
     last_end=(

@@ -92,6 +92,7 @@ def sheets(hang: Hang, attempt: int) -> Iterator[Sheet]:
             more = f"; {plural(rest, 'more group')} wait for another group" if rest else ""
             sure = f" ({hang.certainty})" if hang.certainty == "confirmed" else ""
             notes = (f"{sentence(hang)}{sure}{more}",)
+            notes = (*notes, f"most ranks wait in {hang.phase}") if hang.phase and hang.verdict != "busy" else notes
             if hang.ranks_without_report:
                 notes = (*notes, f"no line of {ranks_text(hang.ranks_without_report)} is about the wait")
         yield Sheet(title, columns, _ROWS.of_rows(rows).cells(columns), notes=notes)

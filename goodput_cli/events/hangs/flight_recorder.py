@@ -69,6 +69,8 @@ class _Entry:
     done: bool
     timeout_ms: int | None
     created: int | None
+    frame: str = ""
+    """Innermost function outside of PyTorch."""
 
 
 @dataclass
@@ -184,6 +186,7 @@ def _dump(rank: int, value: Any) -> Dump:
             name, _whole(_get(one, "pg_id")), sequence, _text(_get(one, "profiling_name")).removeprefix("nccl:"),
             _elements(_get(one, "input_sizes")), state == "completed" or _get(one, "retired") is True,
             _whole(_get(one, "timeout_ms")), created or None,
+            "" if state == "completed" else _frame(_get(one, "frames")),
         ))  # fmt: skip
     return found
 
@@ -194,6 +197,15 @@ def _get(value: Any, key: str) -> Any:
 
 def _pairs(value: Any) -> list[tuple[Any, Any]]:
     return list(value.items()) if isinstance(value, dict) else []
+
+
+def _frame(frames: Any) -> str:
+    """Return the innermost function outside of PyTorch; "" if it is not recorded."""
+    for one in frames[:256] if isinstance(frames, list | tuple) else ():
+        file, name = _get(one, "filename"), _get(one, "name")
+        if isinstance(file, str) and isinstance(name, str) and "/torch/" not in file and file.endswith(".py"):
+            return quoted(f"{name[:128]} ({file[-128:].rpartition('/')[2]}:{_whole(_get(one, 'line')) or 0})")
+    return ""
 
 
 def _text(value: Any) -> str:
@@ -297,7 +309,7 @@ def _positions(job: str, source: str, dump: Dump, ids: Mapping[int, str]) -> Ite
             pending.elements if waits and pending is not None else None, enqueued, completed,
             timeout_ns=None if not waits or pending is None or pending.timeout_ms is None
             else pending.timeout_ms * NS_PER_MS,
-            from_dump=True,
+            from_dump=True, phase=pending.frame if waits and pending is not None else "",
         )  # fmt: skip
 
 

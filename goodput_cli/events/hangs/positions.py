@@ -85,6 +85,8 @@ class Position:
     is_signal: bool = False
     """True if it shows only that the process is alive, and its numbers in the default group."""
     from_dump: bool = False
+    phase: str = ""
+    """Function of the program in which it waits; untrusted."""
     host: str = ""
     quote: str = ""
     """The line without prefixes and secrets."""

@@ -123,5 +123,7 @@ def _ras(one: InputLine) -> Iterator[RankReport]:
     most = max(counts, key=lambda row: row[0])
     behind = [row for row in counts if row[1] < most[1] and row[2]]
     named = tuple(sorted(rank for row in behind for rank, _ in row[2]))
+    if not named:
+        return
     hosts = tuple(sorted({quoted(host) for row in behind for _, host in row[2]}))
     yield RankReport(one.job, one.where, one.time, "ras", named, sequence=most[1], hosts=hosts, quote=quoted(one.text))
