@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.arrays import I64
 from goodput_cli.events.hangs.flight_recorder import Disagreement, Membership
 from goodput_cli.events.hangs.hooks import HANG_RECORDS
-from goodput_cli.events.hangs.positions import DEFAULT_GROUP, Position
+from goodput_cli.events.hangs.positions import DEFAULT_GROUP, MOST_RANKS, Position
 from goodput_cli.events.hangs.reports import RankReport
 from goodput_cli.events.schema import WORLD_SIZE, Kind
 
@@ -19,6 +21,8 @@ Member = int | str
 """A rank of the job, or a process whose rank is unknown."""
 _LEAST_PAIRS = 2
 """Number of pairs of ranks that show how the ranks of a group are numbered."""
+_MOST_GROUPS, _MOST_MEMBERS = 4096, 8192
+"""Maximum number of groups, and of members of a group whose ranks are worked out."""
 
 
 @dataclass
@@ -29,6 +33,8 @@ class WaitGroup:
     about: str = ""
     positions: dict[Member, Position] = field(default_factory=dict)
     """The furthest wait of each member, otherwise its numbers."""
+    pairs: dict[int, int] = field(default_factory=dict)
+    """Global rank by rank in the group, as far as lines show both."""
     members: tuple[int, ...] = ()
     """All global ranks in the order of ranks in the group; empty if unknown."""
     size: int | None = None
@@ -46,7 +52,7 @@ class WaitGroup:
         """Return its description and name."""
         return self.about if self.about == DEFAULT_GROUP else f"{self.about} {self.name}".strip()
 
-    @property
+    @cached_property
     def waits(self) -> dict[Member, Position]:
         """Return the members that wait in it."""
         return {member: one for member, one in self.positions.items() if one.sequence is not None}
@@ -58,20 +64,30 @@ class WaitGroup:
             return self.members[inside] if inside < len(self.members) else None
         if self.about == DEFAULT_GROUP:
             return inside
-        pairs = {
-            one.group_rank: one.rank
-            for one in self.positions.values()
-            if one.rank is not None and one.group_rank is not None
-        }
-        if inside in pairs:
-            return pairs[inside]
-        if self.is_mixed or len(pairs) < _LEAST_PAIRS:
+        if inside in self.pairs:
+            return self.pairs[inside]
+        if self._line is None:
             return None
-        (x0, y0), (x1, y1) = sorted(pairs.items())[:: len(pairs) - 1][:2]
+        found = self._line[0] + self._line[1] * inside
+        return found if found >= 0 else None
+
+    @cached_property
+    def _line(self) -> tuple[int, int] | None:
+        """Return a and b of `global = a + b * rank`, if that fits all known pairs; None otherwise."""
+        if self.is_mixed or len(self.pairs) < _LEAST_PAIRS:
+            return None
+        (x0, y0), (x1, y1) = min(self.pairs.items()), max(self.pairs.items())
         slope, rest = divmod(y1 - y0, x1 - x0)
-        fits = rest == 0 and slope > 0 and all(y == y0 + slope * (x - x0) for x, y in pairs.items())
-        found = y0 + slope * (inside - x0)
-        return found if fits and found >= 0 else None
+        fits = rest == 0 and slope > 0 and all(y == y0 + slope * (x - x0) for x, y in self.pairs.items())
+        return (y0 - slope * x0, slope) if fits else None
+
+    @cached_property
+    def known_members(self) -> frozenset[int]:
+        """Return the known global ranks of all members; of a large group, those with a position."""
+        if (self.size or 0) > _MOST_MEMBERS:
+            return frozenset(self.members or self.pairs.values())
+        mapped = (self.global_of(inside) for inside in range(self.size or 0))
+        return frozenset(rank for rank in mapped if rank is not None)
 
 
 @dataclass
@@ -102,6 +118,7 @@ def waits_of_attempts(timeline: Timeline) -> dict[int, Waiting]:
         return {}
     begins = timeline.attempts.begin
     by_attempt: defaultdict[int, list[Position | RankReport]] = defaultdict(list)
+    last_step = _last_steps(timeline)
     for one in rows:
         if not isinstance(one, Position | RankReport):
             continue
@@ -109,8 +126,10 @@ def waits_of_attempts(timeline: Timeline) -> dict[int, Waiting]:
         if one.time is None and len(begins) > 1 and not is_last:
             continue  # It may belong to any attempt. A dump is written over by the next one.
         at = len(begins) - 1 if one.time is None else int(np.searchsorted(begins, one.time, side="right")) - 1
-        if not (isinstance(one, RankReport) and one.kind == "ras" and _goes_on(timeline, max(at, 0), one.time)):
-            by_attempt[max(at, 0)].append(one)
+        at = max(at, 0)
+        is_snapshot = isinstance(one, RankReport) and one.kind == "ras"
+        if not (is_snapshot and one.time is not None and last_step[at] > one.time):  # Some ranks are always behind.
+            by_attempt[at].append(one)
     known = [one for one in rows if isinstance(one, Membership)]
     odd = {one.group: one for one in rows if isinstance(one, Disagreement)}
     size = _world_size(timeline, job)
@@ -118,18 +137,20 @@ def waits_of_attempts(timeline: Timeline) -> dict[int, Waiting]:
     return {at: one for at, one in found.items() if one.waits_in or one.reports}
 
 
-def _goes_on(timeline: Timeline, attempt: int, time: int | None) -> bool:
-    """Return True if an attempt trained after a snapshot of its operations: some ranks are always behind others."""
-    table = timeline.table
-    steps = (np.asarray(timeline.attempts.of_row) == attempt) & (table.kind == Kind.STEP)
-    return time is not None and bool((table.time[steps] > time).any())
+def _last_steps(timeline: Timeline) -> I64:
+    """Return the time (ns) of the last step line of each attempt; 0 without any."""
+    table, of_row = timeline.table, np.asarray(timeline.attempts.of_row)
+    steps = (of_row >= 0) & (table.kind == Kind.STEP)
+    found = np.zeros(len(timeline.attempts), dtype=np.int64)
+    np.maximum.at(found, of_row[steps], table.time[steps])
+    return found
 
 
 def _world_size(timeline: Timeline, job: str) -> int | None:
     values = [
         one.value for one in timeline.table.metrics if one.job == job and one.name == WORLD_SIZE and len(one.value)
     ]
-    return int(values[-1][-1]) if values and 0 < values[-1][-1] < 1 << 20 else None
+    return int(values[-1][-1]) if values and 0 < values[-1][-1] <= MOST_RANKS else None
 
 
 def _waiting(
@@ -152,6 +173,9 @@ def _waiting(
         member = one.process if one.rank is None else one.rank
         alive.add(member)
         if one.group is None:
+            waits_in.setdefault(member, "")
+            continue
+        if one.group not in groups and len(groups) >= _MOST_GROUPS:
             waits_in.setdefault(member, "")
             continue
         group = groups.setdefault(one.group, WaitGroup(one.group))
@@ -185,10 +209,8 @@ def _with_only_group(positions: Sequence[Position], size: int | None) -> Iterato
 def _add(group: WaitGroup, member: Member, one: Position) -> None:
     if one.enqueued is not None and one.completed is not None and one.completed > one.enqueued:
         group.is_mixed = True  # Coalesced or P2P operations count differently.
-    others = (each for each in group.positions.values() if each.group_rank == one.group_rank)
-    group.is_mixed |= any(
-        each.rank != one.rank and one.group_rank is not None and None not in (each.rank, one.rank) for each in others
-    )
+    if one.group_rank is not None and one.rank is not None:
+        group.is_mixed |= group.pairs.setdefault(one.group_rank, one.rank) != one.rank
     before = group.positions.get(member)
     if before is None or (before.sequence is None and one.sequence is not None):
         group.positions[member] = one

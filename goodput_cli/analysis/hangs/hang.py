@@ -192,9 +192,7 @@ def _group(waiting: Waiting, group: WaitGroup) -> HangGroup:
         by_progress[one.sequence, one.operation, one.elements, one.sequence is None and one.enqueued].append(member)
     positions = [_place(group, members) for members in by_progress.values()]
     elsewhere = {
-        waiting.waits_in[rank]
-        for inside in range(group.size or 0)
-        if (rank := group.global_of(inside)) is not None and waiting.waits_in.get(rank, group.name) != group.name
+        waiting.waits_in[rank] for rank in group.known_members if waiting.waits_in.get(rank, group.name) != group.name
     }
     return HangGroup(
         group.name, group.about, group.size, group.size_is_known,

@@ -52,9 +52,12 @@ def judge(waiting: Waiting) -> Finding:
 def _of_reports(waiting: Waiting) -> Finding | None:
     """Return the ranks that reports name, without those that wait in another group."""
     named: dict[str, list[tuple[RankReport, set[int], set[int]]]] = defaultdict(list)
+    at = _reporters(waiting)
     for one in waiting.reports:
-        for group, ranks, unmapped in _named_by(waiting, one):
+        for group, ranks, unmapped in _named_by(waiting, one, at):
             named[group].append((one, ranks, unmapped))
+    for one, odd in _mismatched(waiting.reports):
+        named[""].append((one, odd, set()))
     roots: list[Finding] = []
     for group, found in named.items():
         ranks = set.intersection(*(ranks for _, ranks, _ in found))
@@ -78,14 +81,26 @@ def _merged(roots: Sequence[Finding]) -> Finding | None:
     return roots[0]
 
 
-def _named_by(waiting: Waiting, one: RankReport) -> Iterator[tuple[str, set[int], set[int]]]:
+def _reporters(waiting: Waiting) -> dict[tuple[int | None, str], dict[str, set[int | None]]]:
+    """Return, by number and operation, the groups in which ranks wait for it, with these ranks in the group."""
+    found: defaultdict[tuple[int | None, str], defaultdict[str, set[int | None]]] = defaultdict(
+        lambda: defaultdict(set)
+    )
+    for group in waiting.groups.values():
+        for one in group.waits.values():
+            found[one.sequence, one.operation][group.name].add(one.group_rank)
+    return {key: dict(groups) for key, groups in found.items()}
+
+
+def _named_by(
+    waiting: Waiting, one: RankReport, at: Mapping[tuple[int | None, str], Mapping[str, set[int | None]]]
+) -> Iterator[tuple[str, set[int], set[int]]]:
     """Yield the group of a report, the global ranks that it names, and those of its group that are not known."""
     if one.kind == "desync":
+        waits = at.get((one.sequence, one.operation), {})
         groups = [
-            group for group in waiting.groups.values()
-            if any(each.sequence == one.sequence and each.operation == one.operation for each in group.waits.values())
-            and (one.reporter is None or any(each.group_rank == one.reporter for each in group.waits.values()))
-        ]  # fmt: skip
+            waiting.groups[name] for name, ranks in waits.items() if one.reporter is None or one.reporter in ranks
+        ]
         own = [
             group for group in groups if one.process is not None and group.global_of(one.reporter or 0) == one.process
         ]
@@ -95,16 +110,20 @@ def _named_by(waiting: Waiting, one: RankReport) -> Iterator[tuple[str, set[int]
             mapped = {rank: None if group is None else group.global_of(rank) for rank in one.named}
             unmapped = {rank for rank, found in mapped.items() if found is None}
             yield "" if group is None else group.name, {rank for rank in mapped.values() if rank is not None}, unmapped
-    elif one.kind == "fingerprint":
-        odd = _minority({rank: text for each in _alike(waiting, one) for rank, text in each.running}, None)
-        if odd:
-            yield "", {rank for rank in odd if isinstance(rank, int)}, set()
     elif one.named:
         yield "", set(one.named), set()
 
 
-def _alike(waiting: Waiting, one: RankReport) -> list[RankReport]:
-    return [each for each in waiting.reports if each.kind == one.kind and each.sequence == one.sequence]
+def _mismatched(reports: Iterable[RankReport]) -> Iterator[tuple[RankReport, set[int]]]:
+    """Yield the ranks that run another collective than most, by the reports about each number, with the first one."""
+    by_number: defaultdict[int | None, list[RankReport]] = defaultdict(list)
+    for one in reports:
+        if one.kind == "fingerprint":
+            by_number[one.sequence].append(one)
+    for some in by_number.values():
+        odd = _minority({rank: text for one in some for rank, text in one.running}, None)
+        if odd:
+            yield some[0], {rank for rank in odd if isinstance(rank, int)}
 
 
 def _minority(values: Mapping[Member, object], size: int | None) -> list[Member]:
@@ -254,8 +273,7 @@ def _crossed(waiting: Waiting) -> Finding | None:
 
 def _members_of(group: WaitGroup) -> set[int]:
     """Return the known global ranks of a group."""
-    mapped = (group.global_of(inside) for inside in range(group.size or 0))
-    return {rank for rank in mapped if rank is not None}
+    return set(group.known_members)
 
 
 def _waits_for(waiting: Waiting, rank: int, others: set[Member]) -> bool:

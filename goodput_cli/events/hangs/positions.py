@@ -20,6 +20,8 @@ from goodput_cli.vocabulary.when import NS_PER_MINUTE, NS_PER_MS
 DEFAULT_GROUP = "default_pg"
 _APART_NS = 5 * NS_PER_MINUTE
 """Lines of one wait are closer."""
+MOST_RANKS = 65_536
+"""Larger numbers are no ranks."""
 _MOST = 1 << 62
 """Larger numbers are unknown: programs print -1 as an unsigned number."""
 _NUMBER = r"-?\d{1,20}"
@@ -99,9 +101,9 @@ def positions_in(lines: Iterable[InputLine]) -> list[Position]:
         if one.rule not in _PATTERNS:
             continue
         match = _PATTERNS[one.rule].search(one.text)
-        if match is None:
+        new = None if match is None else _position(one, match)
+        if new is None or max(new.rank or 0, new.group_rank or 0) >= MOST_RANKS:
             continue
-        new = _position(one, match)
         key: tuple[object, ...] = (new.job, new.rank, new.process, new.sequence, new.is_signal)
         before = found.get(key)
         if before is not None and _is_far(before, new):  # In another attempt.
