@@ -295,6 +295,7 @@ CLOCKS: dict[str, Callable[[str], str]] = {
     "collected": lambda text: _collected(text, "", own=False),
     "collected-twice": lambda text: _collected(text, "000001", own=True),
     "long-numbers": _with_long_numbers,
+    "letters": lambda text: text.replace(" INFO ", " \u2502 INFO \u00e9 ").replace("loss=", "loss=\u2192"),
     "untimed": lambda text: _without_stamps(text, of_all=True),
     "untimed-records": lambda text: _without_stamps(text, of_all=False),
 }

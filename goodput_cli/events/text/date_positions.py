@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from goodput_cli.events.text.digit_values import bytes_of
 from goodput_cli.events.text.line_timestamps import (
     AMERICAN_TIMESTAMP,
     AT_BEGIN,
@@ -47,6 +48,14 @@ class DatePosition(NamedTuple):
     zone: Zone
     end: int
     """Column after the date and its zone."""
+
+    def in_bytes(self, line: str, begin: int = 0) -> DatePosition:
+        """Return the position in the bytes of a line. begin: byte at which the text of the line begins."""
+        if self.at < 0:
+            return self
+        ahead = begin + bytes_of(line[: self.at]) - self.at
+        fraction = slice((self.fraction.start or 0) + ahead, self.fraction.stop + ahead)
+        return DatePosition(self.at + ahead, fraction, self.zone, self.end + ahead)
 
     def read(self, line: str) -> Timestamp | None:
         """Return what `timestamp_of` returns. Raises TimestampError."""

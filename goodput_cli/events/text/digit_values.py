@@ -17,6 +17,16 @@ def masked(text: str) -> str:
     return text.translate(_MASKED)
 
 
+def as_bytes(text: str) -> str:
+    """Return a text in which each byte of another one (UTF-8) is a character."""
+    return text if text.isascii() else text.encode().decode("latin-1")
+
+
+def bytes_of(text: str) -> int:
+    """Return the number of bytes of a text (UTF-8)."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
 def has_digits(text: str) -> bool:
     """Return True if a text contains an ASCII digit."""
     return not _DIGITS.isdisjoint(map(ord, text))

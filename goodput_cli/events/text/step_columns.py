@@ -15,7 +15,7 @@ import numpy as np
 
 from goodput_cli.arrays import F64, I64, Characters, Mask
 from goodput_cli.events.text.date_positions import DatePosition, minute_of
-from goodput_cli.events.text.digit_values import masked
+from goodput_cli.events.text.digit_values import as_bytes, bytes_of, masked
 from goodput_cli.events.text.equal_widths import with_equal_widths
 from goodput_cli.events.text.line_shapes import LineShapes, digits_in
 from goodput_cli.events.text.line_timestamps import Timestamp, TimestampError, Zone, strip_prefixes, timestamp_of
@@ -189,7 +189,7 @@ class Kind(NamedTuple):
     local: Precision | None
     """Of the timestamps of the lines themselves, if `stamp` is a collector's."""
     cut: int
-    """Characters before the text of a line."""
+    """Bytes before the text of a line."""
     has_time: bool
     """True if the records contain step times."""
     same: tuple[str, ...]
@@ -237,15 +237,27 @@ class Records:
 class _Shape(NamedTuple):
     """Conversion of the lines of a template to records."""
 
-    template: Template
     raw: str
-    """One of the lines."""
+    """One of the lines; positions are in bytes, each of which is a character of it."""
+    begin: int
+    """Position of its text."""
+    fields: Fields
+    date: DatePosition
+    collected: DatePosition | None
     kind: int = -1
 
-    @property
-    def text(self) -> str:
-        """Return the text of that line."""
-        return self.raw[self.template.begin :]
+    @classmethod
+    def of(cls, raw: str, template: Template) -> _Shape:
+        """Return the conversion of the lines of a template. raw: one of them."""
+        assert template.date is not None
+        text = raw[template.begin :]
+        return cls(
+            as_bytes(raw),
+            bytes_of(raw[: template.begin]),
+            template.rules[0].in_bytes(text),
+            template.date.in_bytes(text),
+            None if template.collected is None else template.collected.in_bytes(raw),
+        )
 
 
 class FoundRecords(NamedTuple):
@@ -317,17 +329,22 @@ class StepFinder:
 
     def _fixed_in(self, raw: bytes, key: bytes) -> list[int] | None:
         """Return the columns of digits in the prefix of a line that one rule reads, as columns; None for others."""
-        if not raw.isascii() or b"%|" in raw or self._rules.anchors.search(raw) is None:
+        if b"%|" in raw or self._rules.anchors.search(raw) is None:
             return None
-        template = self._reader.template(raw.decode(), key)
+        line = raw.decode(errors="replace")
+        template = self._reader.template(line, key)
+        if not raw.isascii() and line.encode() != raw:
+            return None
         if template is None or len(template.rules) != 1 or template.signs or template.date is None:
             return None
         rule, collected = template.rules[0].rule, template.collected
         if rule.columns is None or rule.also or template.begin < 0 or (template.cut < 0 and collected is None):
             return None
+        begin = bytes_of(line[: template.begin])
         if collected is None:
-            return digits_in(raw, 0, template.begin)
-        return [*digits_in(raw, 0, collected.at), *digits_in(raw, collected.end, template.begin)]
+            return digits_in(raw, 0, begin)
+        collected = collected.in_bytes(line)
+        return [*digits_in(raw, 0, collected.at), *digits_in(raw, collected.end, begin)]
 
     def _made(self, raw: bytes) -> _Shape | None:
         template = self._reader.template(raw.decode(), raw.translate(MASK))
@@ -342,7 +359,7 @@ class StepFinder:
             return None
         if event is None or (own is None and date.at >= 0) or event.type is not EventType.STEP or event.step is None:
             return None
-        shape = _Shape(template, raw.decode())
+        shape = _Shape.of(raw.decode(), template)
         found = self._columns(Lines(raw + b"\n"), np.zeros(1, dtype=np.int64), shape)
         if found is None or not found.columns.good[0]:
             return None
@@ -352,25 +369,23 @@ class StepFinder:
             return None
         of_stamp, of_local = (None if one is None else Precision(one.zone, one.whole) for one in (stamp, local))
         has = one.step_time is not None, tuple(sorted(one.same))
-        rule = (id(fields.rule), line.stream, of_stamp, of_local, template.begin, *has)
+        rule = (id(fields.rule), line.stream, of_stamp, of_local, shape.begin, *has)
         number = self._kinds.setdefault(rule, len(self._events))
         if number == len(self._events):
-            self._events.append(Kind(event, line.stream, of_stamp, of_local, template.begin, *has))
+            self._events.append(Kind(event, line.stream, of_stamp, of_local, shape.begin, *has))
         return shape._replace(kind=number)
 
     def _columns(self, block: Lines, lines: I64, shape: _Shape) -> FoundRecords | None:
         """Return the records of lines of a shape, and their timestamps."""
-        template = shape.template
 
         def take_raw(start: int, stop: int) -> Characters:
             return block.columns(lines, stop - start, start)
 
         def take(start: int, stop: int) -> Characters:
-            return block.columns(lines, stop - start, template.begin + start)
+            return block.columns(lines, stop - start, shape.begin + start)
 
-        fields, date, text = template.rules[0], template.date, shape.text
+        fields, date, text = shape.fields, shape.date, shape.raw[shape.begin :]
         assert fields.rule.columns is not None
-        assert date is not None
         columns: StepColumns | None = fields.rule.columns(FieldColumns(text, fields, take))
         if columns is None:
             return None
@@ -378,9 +393,9 @@ class StepFinder:
         if date.at >= 0:
             ns, good = dates_at(date, text, take)
             columns.good = columns.good & good
-        if template.collected is not None:
+        if shape.collected is not None:
             local = ns
-            ns, good = dates_at(template.collected, shape.raw, take_raw)
+            ns, good = dates_at(shape.collected, shape.raw, take_raw)
             columns.good = columns.good & good
         return FoundRecords(lines, shape.kind, columns, ns, local)
 

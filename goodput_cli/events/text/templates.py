@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Generic, NamedTuple, cast
 
 from goodput_cli.events.text.date_positions import DatePosition, collected_position, find_date
-from goodput_cli.events.text.digit_values import masked
+from goodput_cli.events.text.digit_values import bytes_of, masked
 from goodput_cli.events.text.line_timestamps import PlainLine, Timestamp, TimestampError, strip_prefixes, timestamp_of
 from goodput_cli.events.text.lines import Hit, LineRules
 from goodput_cli.events.text.log_lines import (
@@ -58,6 +58,16 @@ class Fields(NamedTuple):
     rule: LineRule
     places: dict[str | int, slice | None]
     names: tuple[str, ...]
+
+    def in_bytes(self, text: str) -> Fields:
+        """Return the rule with the positions in the bytes of the lines. text: one of them."""
+        if text.isascii():
+            return self
+        places = {
+            name: place if place is None else slice(bytes_of(text[: place.start]), bytes_of(text[: place.stop]))
+            for name, place in self.places.items()
+        }
+        return self._replace(places=places)
 
 
 class ReadLine(NamedTuple):

@@ -18,8 +18,8 @@ from goodput_cli.events.mappings.draft.entries import NO_TIME, Entries, Entry, G
 from goodput_cli.events.mappings.draft.lines import LogLines
 from goodput_cli.events.mappings.draft.tokens import OF_DIGITS, TOKEN, column_of, shape
 from goodput_cli.events.mappings.draft.words import plain
-from goodput_cli.events.text.date_positions import DatePosition, find_date
-from goodput_cli.events.text.digit_values import has_digits
+from goodput_cli.events.text.date_positions import DatePosition, collected_position, find_date
+from goodput_cli.events.text.digit_values import as_bytes, bytes_of, has_digits
 from goodput_cli.events.text.equal_widths import with_equal_widths
 from goodput_cli.events.text.line_shapes import LineShapes
 from goodput_cli.events.text.line_timestamps import PlainLine, Timestamp, Zone, strip_prefixes, with_days, with_years
@@ -34,7 +34,6 @@ _MOST_TEMPLATES = 8192
 _UNKNOWN = -2
 _FEW = 4
 """Fewer values are read one by one."""
-_COLLECTED = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(?P<fraction>\d{1,9}))?Z ", re.ASCII)
 _COLORS = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x08")
 
 
@@ -113,11 +112,7 @@ class TextEntries(Entries):
     def fields(self, found: Fields, rows: Rows) -> FieldColumns:
         """Return the fields of entries of one template. found: their positions in its text."""
         text = self.text(int(rows[0]))
-        places = {
-            name: place if place is None else slice(bytes_of(text[: place.start]), bytes_of(text[: place.stop]))
-            for name, place in found.places.items()
-        }
-        return FieldColumns(_as_bytes(text), found._replace(places=places), self.take(rows))
+        return FieldColumns(as_bytes(text), found.in_bytes(text), self.take(rows))
 
     def take(self, rows: Rows) -> Take:
         """Return a function that gives bytes of the texts of some entries."""
@@ -187,7 +182,7 @@ class TextColumn(Texts):
             one = self._entries.templates[template]
             found = None
             if len(rows) >= _FEW:
-                text = _as_bytes(self._entries.text(int(rows[0])))
+                text = as_bytes(self._entries.text(int(rows[0])))
                 found = numbers_at(text, slice(*one.values[self._at]), self._entries.take(rows))
             yield places, found, Texts(() if found is not None else list(map(self._text, rows.tolist())))
 
@@ -340,18 +335,13 @@ class _Reader:
         place = None if self._clock else find_date(text)
         if place is None:
             return None, 0
-        if line.collected is not None:
-            found = _COLLECTED.search(raw, 0, len(raw) - len(line.text))
-            if found is None:
-                return None, 0
-            ahead = bytes_of(raw[: found.start()]) - found.start()
-            place = DatePosition(found.start(), slice(*found.span("fraction")), Zone.EXACT, found.end())
-        elif place.at < 0:
-            return place, 0
-        else:
-            ahead = cut + bytes_of(text[: place.at]) - place.at
-        moved = DatePosition(place.at + ahead, _moved(place.fraction, ahead), place.zone, place.end + ahead)
-        return moved, moved.end if line.collected is not None else 0
+        if line.collected is None:
+            return place.in_bytes(text, cut), 0
+        collected = collected_position(raw, len(raw) - len(line.text))
+        if collected is None:
+            return None, 0
+        moved = collected.in_bytes(raw)
+        return moved, moved.end
 
     def _looked_for(self, places: I64, template: I64) -> tuple[dict[int, Timestamp | None], list[int]]:
         """Return the times of texts whose date has no fixed position, by row, and the rows whose time is at another
@@ -378,7 +368,7 @@ class _Reader:
             date = self._templates[number].date
             if date is None or date.at < 0:
                 continue
-            text = _as_bytes(self._raw(int(places[rows[0]])).decode())
+            text = as_bytes(self._raw(int(places[rows[0]])).decode())
             take = characters_at(self._texts.data, self._texts.begin[places[rows]])
             ns[rows], good = dates_at(date, text, take)
             bad += rows[~good].tolist()
@@ -468,15 +458,6 @@ def characters_at(data: bytes, begin: I64) -> Take:
     return lambda start, stop: np.lib.stride_tricks.sliding_window_view(view, stop - start)[begin + start]
 
 
-def _as_bytes(text: str) -> str:
-    """Return a text in which each byte of another one is a character."""
-    return text if text.isascii() else text.encode().decode("latin-1")
-
-
-def _moved(place: slice, ahead: int) -> slice:
-    return slice((place.start or 0) + ahead, place.stop + ahead)
-
-
 def _shortened(texts: SourceTexts) -> SourceTexts:
     """Return texts without the characters beyond the limit."""
     long = np.flatnonzero(texts.end - texts.begin > LONGEST)
@@ -535,8 +516,3 @@ class TextGroup(Group):
     def about(self) -> str:
         """Return the text of the first entry in lowercase."""
         return plain(self.first.message)
-
-
-def bytes_of(text: str) -> int:
-    """Return the number of bytes of a text."""
-    return len(text) if text.isascii() else len(text.encode())
