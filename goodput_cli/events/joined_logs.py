@@ -21,7 +21,7 @@ from goodput_cli.events.formats.base import DocumentReader
 from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, SourceDocument, read_document, source_for
-from goodput_cli.sources.parts import Candidate, HasMembers, Member, candidates, read_joined
+from goodput_cli.sources.parts import Candidate, HasMembers, Member, candidates, read_joined, unpacked
 from goodput_cli.vocabulary.locations import JoinedName
 from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import NS_PER_DAY
@@ -200,11 +200,20 @@ def _parts(candidate: Candidate, members: Mapping[str, Member], hints: ReadingOp
         return [], ""
     if order is None:
         return [], "their times overlap" if candidate.is_certain else ""
+    may_be_processes = len(candidate.orders) > 1 and candidate.name not in map(unpacked, candidate.orders[0])
+    if may_be_processes and _begin_alike(order):
+        return [], "they have no times and begin with the same line"
     if not candidate.is_certain:
         continued = list(starmap(_continues, pairwise(order)))
         if not all(continued):
             return [], "" if False in continued else "their contents do not show whether they are"
     return [one.member for one in order], ""
+
+
+def _begin_alike(parts: Sequence[_Ends]) -> bool:
+    """Return True if parts without times begin with the same line, as the files of several processes do."""
+    first = {part.head.lstrip().partition(b"\n")[0] for part in parts}
+    return len(first) == 1 and not any(part.first.times or part.last.times for part in parts)
 
 
 def _may_follow(before: _Ends, after: _Ends) -> bool:

@@ -94,7 +94,7 @@ def candidates(names: Sequence[str]) -> list[Candidate]:
 def _in_folder(names: Sequence[str]) -> Iterator[Candidate]:
     plain = defaultdict[str, list[str]](list)
     for name in names:
-        plain[_unpacked(name)].append(name)
+        plain[unpacked(name)].append(name)
     if any(len(copies) > 1 for copies in plain.values()):  # one is a packed copy, or is being packed
         plain = defaultdict(list, {name: copies for name, copies in plain.items() if len(copies) == 1})
     files = {name: copies[0] for name, copies in plain.items()}
@@ -143,7 +143,8 @@ def _by_number(files: dict[str, str]) -> Iterator[Candidate]:
             yield Candidate(stem, ((*down, files[stem]), (files[stem], *reversed(down))), is_whole)
         elif len(down) > 1:
             orders = (down[::-1], down) if numbers[0] == 0 else (down, down[::-1])
-            yield Candidate(stem, orders, False)
+            is_padded = is_whole and numbers[0] == 0 and all(len(key) > 1 for key, _ in keyed)  # as `split -d` writes
+            yield Candidate(stem, orders, is_padded)
 
 
 def _by_date_inside(files: dict[str, str]) -> Iterator[Candidate]:
@@ -177,7 +178,8 @@ def _base_at(name: str) -> int:
     return max(name.rfind("/"), name.rfind("\\")) + 1
 
 
-def _unpacked(name: str) -> str:
+def unpacked(name: str) -> str:
+    """Return a name without the ending of a packed file."""
     return next((name.removesuffix(ending) for ending in _PACKED if name.endswith(ending)), name)
 
 

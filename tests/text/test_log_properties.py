@@ -122,6 +122,7 @@ SCHEMES: dict[str, tuple[str, ...]] = {
     "parts": ("train.log.part1", "train.log.part2", "train.log.part3"),
     "split": ("train.log.aa", "train.log.ab", "train.log.ac"),
     "split without a prefix": ("xaa", "xab", "xac"),
+    "split with digits": ("train.log.00", "train.log.01", "train.log.02"),
 }
 
 

@@ -62,7 +62,9 @@ def codes(analysis: Analysis) -> set[str]:
         ("a.log a.log.0", ["a.log.0 a.log", "a.log a.log.0"], True),
         ("a.log a.log.3", ["a.log.3 a.log", "a.log a.log.3"], False),
         ("a.log a.log.10 a.log.9", ["a.log.10 a.log.9 a.log", "a.log a.log.9 a.log.10"], False),
-        ("a.log.00 a.log.01", ["a.log.00 a.log.01", "a.log.01 a.log.00"], False),
+        ("a.log.00 a.log.01", ["a.log.00 a.log.01", "a.log.01 a.log.00"], True),
+        ("a.log.01 a.log.02", ["a.log.02 a.log.01", "a.log.01 a.log.02"], False),
+        ("a.log.0 a.log.1", ["a.log.0 a.log.1", "a.log.1 a.log.0"], False),
         ("a.log.1.gz a.log", ["a.log.1.gz a.log", "a.log a.log.1.gz"], True),
         ("a.log a.log-20260302 a.log-20260301.gz", ["a.log-20260301.gz a.log-20260302 a.log"], True),
         ("a.log.2026-03-01_09 a.log.2026-03-01_10", ["a.log.2026-03-01_09 a.log.2026-03-01_10"], True),
@@ -156,7 +158,10 @@ def test_numbers_without_times_are_joined_only_if_steps_continue(tmp_path: Path)
     found = analyze(write(tmp_path / "rise", train__log__0=without_clock(1, 30), train__log__1=without_clock(31, 60)))
     assert "parts_joined" in codes(found)
     assert (found.job.attempts, found.job.last_step) == (1, 60)
-    found = analyze(write(tmp_path / "same", train__log__0=without_clock(1, 30), train__log__1=without_clock(1, 30)))
+    found = analyze(write(tmp_path / "fall", train__log__0=without_clock(1, 30), train__log__1=without_clock(2, 30)))
+    assert "parts_not_joined" in codes(found)
+    rank = "loading\n" + without_clock(1, 30)
+    found = analyze(write(tmp_path / "ranks", train__log__00=rank, train__log__01=rank))
     assert "parts_not_joined" in codes(found)
 
 
