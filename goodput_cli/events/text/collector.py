@@ -62,6 +62,8 @@ class TextPart:
     """True for a kernel log."""
     unread_steps: dict[int, int] = field(default_factory=dict)
     """Some lines that look like steps, before the first step that a rule finds: step by line number."""
+    other_steps: dict[int, int] = field(default_factory=dict)
+    """First and last lines of rising counters between steps that a rule finds."""
     losses: dict[int, float] = field(default_factory=dict)
     """Loss by step in the first lines of steps, if they name no rank or node."""
     interleaved: Interleaved | None = None
@@ -140,6 +142,7 @@ class Collector:
             one.signs = kept
         one.by_host |= part.by_host
         one.unread_steps |= part.unread_steps
+        one.other_steps |= part.other_steps
         one.losses = {**part.losses, **one.losses}
         one.interleaved = one.interleaved or part.interleaved
         one.collected = _few_lines([*one.collected, *part.collected]) if part.collected else one.collected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -314,18 +315,27 @@ def _several_runs(
 
 
 def _other_programs(sources: Mapping[int, CollectedSource]) -> Iterator[tuple[int, int]]:
-    """Yield each source in which the steps of another program, which no rule reads, precede the first step that one
-    reads, with the line of the first of them. They cover more than a small part of the time."""
+    """Yield each source with steps of another program, which no rule reads, with the line of the first of them. They
+    cover more than a small part of the time."""
     for code, one in sources.items():
-        if len(one.unread_steps) < OTHER_STEPS:
+        begins = [min(one.unread_steps)] if len(one.unread_steps) >= OTHER_STEPS else []
+        if not begins and not one.other_steps:
             continue
-        begin = min(one.unread_steps)
-        later = [line for line in one.log_lines if line.line >= begin]
-        first = next((at for at, line in enumerate(later) if line.event and counted_step(line.event) is not None), None)
-        stamps = [line.stamp.ns for line in later if line.stamp is not None]
-        before = [line.stamp.ns for line in later[:first] if line.stamp is not None]
-        if first is not None and before and before[-1] - before[0] > _OTHER_PROGRAM * (stamps[-1] - before[0]):
-            yield code, begin
+        lines = sorted(one.log_lines, key=lambda line: line.line)
+        steps = [line.line for line in lines if line.event and counted_step(line.event) is not None]
+        ends = {begin: min((step for step in steps if step > begin), default=0) for begin in begins} | one.other_steps
+        times = [(line.line, line.stamp.ns) for line in lines if line.stamp is not None]
+        if steps and times and _covered_ns(times, ends) > _OTHER_PROGRAM * (times[-1][1] - times[0][1]):
+            yield code, min(ends)
+
+
+def _covered_ns(times: Sequence[tuple[int, int]], ends: Mapping[int, int]) -> int:
+    """Return the time between the first and last lines of some parts of a source, or the lines around them: those
+    between are not kept. times: lines and times (ns), by line. ends: last line of each part by its first one."""
+    lines = [line for line, _ in times]
+    firsts = (max(bisect_right(lines, begin) - 1, 0) for begin in ends)
+    lasts = (min(bisect_left(lines, end), len(lines) - 1) for end in ends.values())
+    return sum(max(times[last][1] - times[first][1], 0) for first, last in zip(firsts, lasts, strict=True))
 
 
 def _unread_steps(

@@ -37,6 +37,7 @@ from goodput_cli.events.text.line_timestamps import (
 )
 from goodput_cli.events.text.lines import LIKE_A_STEP, LONGEST, OTHER_STEPS, Hit, LineRules, Lines
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, ParsedEvent, asked_of, linear, timed
+from goodput_cli.events.text.other_counters import OtherCounters
 from goodput_cli.events.text.programs.progress_bars import NAME, counted_bar, counted_step, thinned
 from goodput_cli.events.text.sign_lines import signs_in
 from goodput_cli.events.text.step_columns import Records, StepFinder
@@ -125,6 +126,7 @@ class TextLines:
         self._worth = 0  # Number of lines read for evidence so far.
         self._by_host = False
         self._unread: dict[int, int] | None = {}  # Lines that look like steps; None once a rule reads a step.
+        self._others = OtherCounters()
         self._lost = 0  # Number of step lines read for their loss.
         self._turns: dict[
             tuple[object, ...], InterleavedRunDetector
@@ -146,6 +148,7 @@ class TextLines:
         read.placed += self._clocks(block, stamped, np.array(read.meant, dtype=np.int64), batch.first_line)
         log_lines = [log_line for _, log_line in thinned(sorted(read.placed, key=itemgetter(0)))]
         unread = self._unread_steps(block, batch.first_line, read.said)
+        others = self._others.feed(block, batch.first_line, read.said, read.meant)
         records, lines = _objects(block, batch.first_line)
         meant = len(distinct(np.sort(block.number[read.meant]))) if block.has_returns else len(read.meant)
         noise = block.count - meant - len(records)
@@ -158,7 +161,7 @@ class TextLines:
         writers = (turns.found() for turns in self._turns.values())
         interleaved = self._interleaved or next((one for one in writers if one is not None), None)
         part = TextPart(log_lines, read.bad, noise, batch.modified_ns, seen=seen, by_host=self._by_host,
-                        losses=read.losses, unread_steps=unread, signs=read.signs, blocks=1,
+                        losses=read.losses, unread_steps=unread, other_steps=others, signs=read.signs, blocks=1,
                         interleaved=interleaved,
                         collected=self._collector.feed(block, batch.first_line, hits.lines))  # fmt: skip
         return ParsedPart(records, np.array(lines, dtype=np.int64), text=part)

@@ -517,11 +517,7 @@ class _Making:
             assumed = [said, *assumed, "]"]
         epochs = ['epochs = "unknown"       # where steps begin again: delete this if each is a restart']
         head = [f'name = "{self.name}"', *self.log.top, f'steps = "{steps}"', *assumed]
-        return [*head, *epochs] if self._begins_again() else head
-
-    def _begins_again(self) -> bool:
-        """Return True if steps begin again at their first number."""
-        return bool((self.steps.done[self.steps.falls] <= self.guess.stride).any())
+        return [*head, *epochs] if self.steps.falls else head
 
 
 def _moments(group: Group) -> list[tuple[int, int]]:
