@@ -193,10 +193,11 @@ class Lines:
         full = ends > begins
         return list(zip(begins[full].tolist(), ends[full].tolist(), strict=True))
 
-    def each_found(self, anchors: Any) -> Iterator[int]:
-        """Yield the lines that contain a match, without too long ones."""
+    def each_found(self, anchors: Any, lines: range | None = None) -> Iterator[int]:
+        """Yield the lines, all or those in a range, that contain a match, without too long ones."""
         last = -1
-        for match in anchors.finditer(self._data):
+        part = () if lines is None else (int(self.start[lines[0]]), int(self.end[lines[-1]]))
+        for match in anchors.finditer(self._data, *part):
             line = int(np.searchsorted(self.start, match.start(), side="right")) - 1
             if line > last and self.end[line] - self.start[line] <= LONGEST:
                 yield line

@@ -15,7 +15,7 @@ _COUNTER = (
     rb"(?im)(?:^|[^a-z\n])(?:step|iter(?:ation)?|epoch|batch|episode|update|round)s?[ \t:=#\[(/]{1,4}(\d{1,9})(?:\D|$)"
 )
 """Pattern of a line with a counter of training, in any format."""
-_OF_TOTAL = rb"(?i)\[ ?(\d{1,9}) ?/ ?\d{1,9}\][^\n]*[^a-z](?:loss|acc|lr|reward|grad)"
+_OF_TOTAL = rb"\[ ?(\d{1,9}) ?/ ?\d{1,9}\][^\n]*[^a-z](?:loss|acc|lr|reward|grad)"
 """The same for a number in brackets, next to a result of training."""
 _EVALUATES = rb"(?i)(?:^|[^a-z])(?:eval|val|valid|test|dev|infer|predict|sampl|generat|validat)[a-z]*(?:[^a-z]|$)"
 _MASK = bytes.maketrans(b"123456789", b"000000000")
@@ -69,9 +69,11 @@ class OtherCounters:
         self._since = 0
 
     def _follow(self, block: Lines, first_line: int, lines: range) -> dict[int, int]:
-        counts, of_total, evaluates = (linear().compile(one) for one in (_COUNTER, _OF_TOTAL, _EVALUATES))
+        patterns = (_COUNTER, b"(?i)" + _OF_TOTAL, _EVALUATES)
+        counts, of_total, evaluates = (linear().compile(one) for one in patterns)
         found: dict[int, int] = {}
-        for at in lines:
+        either = linear().compile(_COUNTER + b"|" + _OF_TOTAL)
+        for at in block.each_found(either, lines):
             raw = block.bytes_of(at, LONGEST)
             step = counts.search(raw) or of_total.search(raw)
             if step is None or evaluates.search(raw) is not None:
