@@ -31,7 +31,7 @@ from goodput_cli.events.text.notes import note_damage
 from goodput_cli.events.text.programs import launcher, mllog
 from goodput_cli.events.text.programs.bar_records import as_records, first_epoch
 from goodput_cli.events.text.programs.megatron import JOINT_FORMATS
-from goodput_cli.events.text.programs.progress_bars import names_trainer, thinned
+from goodput_cli.events.text.programs.progress_bars import names_trainer, thinned, with_counting_names
 from goodput_cli.events.text.stretches import placed_stretches
 from goodput_cli.events.text.text_log import TextLog
 
@@ -140,6 +140,8 @@ def complete_from_neighbors(log: TextLog) -> None:
 def count_steps(log: TextLog) -> None:
     """Number the steps: of epochs and bars from the first on, of programs that log none from their lines."""
     every = log.texts.values()
+    for source in every:
+        source.log_lines = with_counting_names(source.log_lines)
     trainers = {stem_of(log.names[code]) for code, one in log.texts.items() if names_trainer(one.log_lines)}
     first = first_epoch(source.log_lines for source in every)
     for code, source in log.texts.items():

@@ -4,8 +4,8 @@ and time since the bar began. They have no time of day; timed lines around them 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -150,6 +150,44 @@ def is_bar_rule(rule: LineRule) -> bool:
 def bar_of(log_line: LogLine) -> Bar | None:
     event = log_line.event
     return event.detail[0][1] if event is not None and event.format == NAME and event.name == "bar" else None
+
+
+_FEWEST_EPOCHS = 3
+"""Minimum number of epochs in the names of a bar that show whether they are its own count."""
+_OF_STEPS, _AROUND = "steps", "all epochs"
+
+
+def with_counting_names(log_lines: list[LogLine]) -> list[LogLine]:
+    """Return the log lines of one source without epochs in the names of bars that count these epochs themselves, as in
+    `Epoch 7/250: 3%| | 7/250 [1:24<...`: it is one bar of the whole training. Next to other bars of training, it counts
+    no steps."""
+    counts: dict[tuple[str, str, int], tuple[set[int], set[int]]] = {}
+    others: set[str] = set()
+    """Streams with bars of training whose names have no epoch."""
+    for log_line in log_lines:
+        bar = bar_of(log_line)
+        if bar is None or bar.epoch is None:
+            if bar is not None and bar.is_of_training:
+                others.add(log_line.stream)
+            continue
+        epochs, ahead = counts.setdefault((log_line.stream, bar.name, bar.total), (set(), set()))
+        for values, value in ((epochs, bar.epoch), (ahead, bar.epoch - bar.done)):
+            if len(values) < _FEWEST_EPOCHS:
+                values.add(value)
+    own = {
+        key for key, (epochs, ahead) in counts.items() if len(epochs) >= _FEWEST_EPOCHS and max(ahead) - min(ahead) <= 1
+    }
+    if not own:
+        return log_lines
+    around = others | {stream for stream, _, _ in counts.keys() - own}
+    return [_with_counting_name(one, own, _AROUND if one.stream in around else _OF_STEPS) for one in log_lines]
+
+
+def _with_counting_name(log_line: LogLine, own: Set[tuple[str, str, int]], name: str) -> LogLine:
+    bar, event = bar_of(log_line), log_line.event
+    if bar is None or event is None or (log_line.stream, bar.name, bar.total) not in own:
+        return log_line
+    return replace(log_line, event=replace(event, detail=(("bar", bar._replace(name=name, epoch=None)),)))
 
 
 def header_of(log_line: LogLine) -> int | None:
