@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import goodput_cli
+from goodput_cli.errors import GoodputError
 from goodput_cli.events.text import equal_widths
 from goodput_cli.events.text.equal_widths import with_equal_widths
 from goodput_cli.events.text.lines import Lines
@@ -50,3 +53,12 @@ def test_values_are_kept_whatever_the_order() -> None:
     for at, row in enumerate(found.rows.tolist()):
         numbers = [[float(one) for one in re.findall(r"[\d.]+", text)] for text in (found.lines.text(at), texts[row])]
         assert numbers[0] == numbers[1]
+
+
+def test_a_quoted_line_is_as_written(tmp_path: Path) -> None:
+    lines = [f"batch {n} took part, seen {7 ** (n % 19)} so far" for n in range(1, 70)]
+    path = tmp_path / "train.log"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(GoodputError) as refused:
+        goodput_cli.analyze(str(path))
+    assert f'"{lines[0]}"' in str(refused.value) or f'"{lines[1]}"' in str(refused.value)

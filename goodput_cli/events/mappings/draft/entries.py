@@ -40,6 +40,13 @@ class Entry:
     """Position of its time in the text."""
     values: Mapping[str, Any] = field(default_factory=lambda: _NO_VALUES)
     """Of a record, by path."""
+    quote: str | None = None
+    """The message as written, if the numbers of `text` have more digits."""
+
+    @property
+    def shown(self) -> str:
+        """Return the first characters of the message as written."""
+        return (self.message if self.quote is None else self.quote).strip()[:80]
 
     @property
     def message(self) -> str:

@@ -82,7 +82,7 @@ def step_contradiction(
 
 def _like(guess: StepGuess, steps: Steps) -> str:
     """Describe the matched lines: `412 lines like "batch 3/38"`."""
-    example = guess.group.entry(min(1, len(guess.group) - 1)).message.strip()[:80]
+    example = guess.group.entry(min(1, len(guess.group) - 1)).shown
     return f'{plural(len(steps) + steps.others, "line")} like "{example}"'
 
 
@@ -105,7 +105,7 @@ def _reads_its_wording(guess: StepGuess, steps: Steps, log: Log) -> Contradictio
         return None
     others = (group for group in alike if group is not guess.group)
     other = max(others, key=len, default=guess.group)
-    like = other.first.message.strip()[:80]
+    like = other.first.shown
     said = f'{known - read:,} lines like "{like}" are not read, but {read:,} similar lines are'
     return Contradiction("S6", said, other.first.where)
 
@@ -121,7 +121,7 @@ def _reads_one_kind(guess: StepGuess, steps: Steps, log: Log) -> Contradiction |
     if len(others) <= 0.02 * len(steps):
         return None
     other = log.entries[log.entries.row_of(int(others[0]))] if len(others) else guess.group.first
-    other_lines = f'{plural(len(others), "line")} like "{other.message.strip()[:80]}"'
+    other_lines = f'{plural(len(others), "line")} like "{other.shown}"'
     said = f"the rule reads two kinds of lines: {_like(guess, steps)}, and {other_lines}"
     return Contradiction("S4", said, other.where)
 

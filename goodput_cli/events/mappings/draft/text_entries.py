@@ -51,6 +51,8 @@ class SourceTexts(NamedTuple):
     """The key of the text in JSON objects or rows; "": it is a line."""
     head: I64 | None = None
     """Where the line of each begins, if carriage returns separate texts; int64[n]."""
+    written: SourceTexts | None = None
+    """The texts as written, if those after the end of its data have numbers of equal widths."""
 
 
 @dataclass(eq=False, slots=True)
@@ -102,7 +104,11 @@ class TextEntries(Entries):
     def __getitem__(self, row: int) -> Entry:
         place, template = int(self.places[row]), self.templates[int(self.template[row])]
         line, where = self.texts.line(place)
-        return Entry(place, line, where, self.text(row), template.begin, template.span)
+        text, written, quote = self.text(row), self.texts.written, None
+        if written is not None and self.texts.begin[place] >= len(written.data):
+            raw = written.data[int(written.begin[place]) : int(written.end[place])].decode()
+            quote = _message_as_written(strip_prefixes(raw).text, text, template.begin)
+        return Entry(place, line, where, text, template.begin, template.span, quote=quote)
 
     @cached_property
     def rows_of_templates(self) -> dict[int, Rows]:
@@ -437,7 +443,18 @@ class _Widened:
         starts = dict(zip(data, np.cumsum([self._size, *map(len, data.values())]).tolist(), strict=False))
         for places, block, lines in self._pieces:
             begin[places], end[places] = (starts[id(block)] + one[lines] for one in (block.start, block.end))
-        return self._texts._replace(data=b"".join([self._texts.data, *data.values()]), begin=begin, end=end)
+        return self._texts._replace(
+            data=b"".join([self._texts.data, *data.values()]), begin=begin, end=end, written=self._texts
+        )
+
+
+def _message_as_written(text: str, widened: str, begin: int) -> str:
+    """Return the message of a text. widened: the same text with more zeros in its numbers, where the message begins at
+    `begin`."""
+    at = 0
+    for character in widened[:begin]:
+        at += text[at : at + 1] == character
+    return text[at:]
 
 
 def _digits_outside(text: str, begin: int, spans: Sequence[tuple[int, int]], cut: int) -> tuple[int, ...]:

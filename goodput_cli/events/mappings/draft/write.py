@@ -570,7 +570,7 @@ def _without_steps(log: Log) -> str:
     ]  # fmt: skip
     like = ""
     for most in [group for group in many if group.columns][:1]:
-        shown = most.first.message.strip()[:80]
+        shown = most.first.shown
         like = f'; {len(most):,} lines like "{shown}" ({most.first.where}) may be steps'
     if not rising:
         return f"no line contains a number that increases from line to line{like}"
