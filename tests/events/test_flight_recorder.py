@@ -168,7 +168,7 @@ def test_growing_p2p_counts_are_not_compared(tmp_path: Path) -> None:
     assert (found.verdict, found.ranks) == ("all_joined", ())
 
 
-@pytest.mark.parametrize("seed", range(14))
+@pytest.mark.parametrize("seed", range(7))
 def test_dumps_of_simulated_hangs_accuse_no_innocent_rank(seed: int, tmp_path: Path) -> None:
     truth = simulated(seed)
     text = "\n".join(line for line in truth.text.splitlines() if "ProcessGroupNCCL" not in line)
