@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -69,10 +71,8 @@ class OtherCounters:
         self._since = 0
 
     def _follow(self, block: Lines, first_line: int, lines: range) -> dict[int, int]:
-        patterns = (_COUNTER, b"(?i)" + _OF_TOTAL, _EVALUATES)
-        counts, of_total, evaluates = (linear().compile(one) for one in patterns)
+        counts, of_total, evaluates, either = _compiled()
         found: dict[int, int] = {}
-        either = linear().compile(_COUNTER + b"|" + _OF_TOTAL)
         for at in block.each_found(either, lines):
             raw = block.bytes_of(at, LONGEST)
             step = counts.search(raw) or of_total.search(raw)
@@ -89,3 +89,10 @@ class OtherCounters:
                 if counter.count >= OTHER_STEPS:
                     found[counter.first] = number
         return found
+
+
+@cache
+def _compiled() -> tuple[Any, ...]:
+    """Return the patterns of counters, of counts next to a result, of evaluations, and of the first two together."""
+    patterns = (_COUNTER, b"(?i)" + _OF_TOTAL, _EVALUATES, _COUNTER + b"|" + _OF_TOTAL)
+    return tuple(linear().compile(one) for one in patterns)
