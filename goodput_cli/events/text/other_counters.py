@@ -44,6 +44,8 @@ class OtherCounters:
         self._counters: dict[bytes, _Counter] = {}
         self._since = 0
         """Lines since the last step that a rule reads."""
+        self._is_read = False
+        """True since the first step that a rule reads: what precedes it is judged by `EvidenceOfLog.unread_steps`."""
 
     def feed(
         self, block: Lines, first_line: int, said: Mapping[int, Sequence[ParsedEvent]], meant: Sequence[int]
@@ -52,6 +54,8 @@ class OtherCounters:
         read alone; meant: all lines that rules read."""
         quiet = [at for at, some in said.items() if not any(counted_step(one) is not None for one in some)]
         steps = np.setdiff1d(np.array(meant, dtype=np.int64), np.array(quiet, dtype=np.int64))
+        if not self._is_read and not len(steps):
+            return {}
         bounds = [-1, *steps.tolist(), len(block)]
         gaps = np.flatnonzero(np.diff(bounds) > 1)
         found: dict[int, int] = {}
@@ -59,9 +63,12 @@ class OtherCounters:
             begin, end = bounds[gap] + 1, bounds[gap + 1]
             if gap:
                 self._forget()
+            elif not self._is_read:
+                continue
             self._since += end - begin
             if self._since >= OTHER_STEPS or end == len(block):
                 found |= self._follow(block, first_line, range(begin, end))
+        self._is_read |= len(steps) > 0
         if len(steps) and steps[-1] == len(block) - 1:
             self._forget()
         return found
