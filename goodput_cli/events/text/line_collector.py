@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from goodput_cli.arrays import I64
 from goodput_cli.events.text.collected_lines import CollectedLine, CollectedRule, literals_of
 from goodput_cli.events.text.lines import Lines
@@ -43,12 +45,13 @@ class LineCollector:
         found: list[CollectedLine] = []
         if not self._rules:
             return found
-        anchors, cursor = _anchors(tuple(self._rules)), 0
-        for at in [*hits.tolist(), len(block)]:
+        cursor = 0
+        begins = np.intersect1d(block.found(_anchors(tuple(self._rules))), hits, assume_unique=True)
+        for at in [*begins.tolist(), len(block)]:
             while self._open and cursor < at:
                 found += self._show(block, cursor, first_line)
                 cursor += 1
-            if at < len(block) and at >= cursor and (self._open or anchors.search(block.bytes_of(at, _LONGEST))):
+            if cursor <= at < len(block):
                 found += self._show(block, at, first_line)
             cursor = max(cursor, at + 1)
         return found
