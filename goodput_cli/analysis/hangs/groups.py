@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -203,7 +203,7 @@ def _with_only_group(positions: Sequence[Position], size: int | None) -> Iterato
         if not whole:
             yield one
         else:
-            yield Position(**{**vars(one), "group": "0", "about": DEFAULT_GROUP, "rank": one.group_rank, "process": ""})
+            yield replace(one, group="0", about=DEFAULT_GROUP, rank=one.group_rank, process="")
 
 
 def _add(group: WaitGroup, member: Member, one: Position) -> None:

@@ -258,7 +258,7 @@ def _crossed(waiting: Waiting) -> Finding | None:
     found: list[tuple[tuple[int, ...], str]] = []
     for group in _compared(waiting):
         waits = {member for member in group.waits if waiting.waits_in.get(member) == group.name}
-        left = _members_of(group) - waits
+        left = group.known_members - waits
         if not left or group.size is None or _FEW * len(left) > group.size or len(waits) + len(left) < group.size:
             continue
         if all(_waits_for(waiting, rank, waits) for rank in left):
@@ -271,15 +271,10 @@ def _crossed(waiting: Waiting) -> Finding | None:
     return Finding("diverged", "likely", ranks, name)
 
 
-def _members_of(group: WaitGroup) -> set[int]:
-    """Return the known global ranks of a group."""
-    return set(group.known_members)
-
-
 def _waits_for(waiting: Waiting, rank: int, others: set[Member]) -> bool:
     """Return True if a rank waits in a group of which one of the others is a member."""
     group = waiting.groups.get(waiting.waits_in.get(rank, ""))
-    return group is not None and not group.is_mixed and not others.isdisjoint(_members_of(group))
+    return group is not None and not group.is_mixed and not others.isdisjoint(group.known_members)
 
 
 # 6. all joined
@@ -307,5 +302,5 @@ def _only_one(waiting: Waiting) -> Finding | None:
     if len(left) != 1 or not isinstance(left[0], int) or waiting.size is None or waiting.missing:
         return None
     rank = left[0]
-    named = [name for name, group in waiting.groups.items() if group.waits and rank in _members_of(group)]
+    named = [name for name, group in waiting.groups.items() if group.waits and rank in group.known_members]
     return Finding("absent", "likely", (rank,), named[0] if named else None)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from string import digits
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +28,6 @@ from goodput_cli.events.text.lines import MASK, Lines
 from goodput_cli.events.text.step_columns import FieldColumns, NumberColumn, Take, dates_at, numbers_at
 from goodput_cli.events.text.templates import Fields, prefix_length
 
-DIGITS = "0123456789"
 LONGEST = 600
 """Maximum number of characters read from a text."""
 _MOST_TEMPLATES = 8192
@@ -464,7 +464,7 @@ def _digits_outside(text: str, begin: int, spans: Sequence[tuple[int, int]], cut
     found: list[int] = []
     done = begin
     for first, end in inside:
-        found += [cut + bytes_of(text[:at]) for at in range(done, first) if text[at] in DIGITS]
+        found += [cut + bytes_of(text[:at]) for at in range(done, first) if text[at] in digits]
         done = end
     return tuple(found)
 
