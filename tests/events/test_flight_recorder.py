@@ -15,7 +15,9 @@ import pytest
 import goodput_cli
 from goodput_cli.analysis.hangs.hang import Hang
 from goodput_cli.analysis.hangs.report import hangs_of
+from goodput_cli.events.hangs.flight_recorder import Dump, DumpReader
 from goodput_cli.events.hangs.opcodes import MOST_ITEMS, RefusedPickleError, plain_data
+from goodput_cli.sources.base import RawBatch
 from tests.analysis.test_hangs import log
 from tests.simulation.hangs import hang as simulated
 
@@ -177,3 +179,18 @@ def test_dumps_of_simulated_hangs_accuse_no_innocent_rank(seed: int, tmp_path: P
     assert named <= truth.blamed
     if truth.loss == "none" and truth.fault != "dead_host":
         assert named == truth.blamed
+
+
+def test_objects_that_a_pickle_repeats_are_read_once() -> None:
+    nested: object = [1] * 1000
+    for _ in range(3):
+        nested = [nested] * 100
+    one = {"process_group": ["0", "d"], "collective_seq_id": 1, "input_sizes": [[2] * 16] * 1000, "state": "scheduled"}
+    groups = {str(at): {"name": str(at), "desc": "d", "ranks": nested if at else "1," * 30_000} for at in range(2000)}
+    reader = DumpReader("nccl_trace_rank_0")
+    value = {"version": "2.10", "pg_config": groups, "entries": [one] * 100_000}
+    reader.feed(RawBatch("nccl_trace_rank_0", 1, pickle.dumps(value, protocol=2)))
+    ((_, dump),) = reader.finish().inputs
+    assert isinstance(dump, Dump)
+    assert len(dump.entries) == 1
+    assert sum(len(ranks) for _, ranks in dump.groups.values()) == 30_000

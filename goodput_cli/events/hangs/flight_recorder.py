@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.capability import CollectedInputs
@@ -27,10 +27,12 @@ TABLE = "hangs"
 _MOST_BYTES = 16 << 20
 _MOST_ENTRIES = 200_000
 """Maximum number of entries of all ranks whose operations are compared."""
-_MOST_RANKS, _MOST_GROUPS, _MOST_MEMBERS = 8192, 4096, 65_536
+_MOST_RANKS, _MOST_GROUPS, _MOST_MEMBERS = 8192, 4096, 1 << 18
+"""Maximum number of dumps; of groups of a dump, and of members of all of them."""
 _RANK = re.compile(r"(\d{1,8})(?:\.(?:json|pkl|pickle))?$")
 _PICKLE = b"\x80\x02}"
 _ALL_TO_ALL = re.compile("all_?to_?all")
+_Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True)
@@ -162,9 +164,10 @@ class DumpCollector:
 def _dump(rank: int, value: Any) -> Dump:
     """Return the plain facts of a dump; whatever has another type is left out."""
     found = Dump(rank)
+    members = 0
     for name, config in _pairs(_get(value, "pg_config"))[:_MOST_GROUPS]:
-        listed = _get(config, "ranks")
-        ranks = tuple(int(one) for one in re.findall(r"\d{1,8}", str(listed)[:600_000])[:_MOST_MEMBERS])
+        ranks = _members(_get(config, "ranks")) if members < _MOST_MEMBERS else ()
+        members += len(ranks)
         found.groups[_text(_get(config, "name")) or _text(name)] = _text(_get(config, "desc")), ranks
     for local, status in _pairs(_get(value, "pg_status"))[:_MOST_GROUPS]:
         number = _whole(local)
@@ -173,7 +176,9 @@ def _dump(rank: int, value: Any) -> Dump:
             enqueued, completed = numbers
             found.status[number] = enqueued, completed
     entries = _get(value, "entries")
-    for one in entries if isinstance(entries, list | tuple) else ():
+    # A pickle may contain one object many times: each is read once.
+    elements, frames = _OncePerObject(_elements), _OncePerObject(_frame)
+    for one in {id(one): one for one in entries}.values() if isinstance(entries, list | tuple) else ():
         process_group, sequence = _get(one, "process_group"), _whole(_get(one, "collective_seq_id"))
         name = _text(process_group[0]) if isinstance(process_group, list | tuple) and process_group else ""
         if not name or sequence is None:
@@ -184,11 +189,32 @@ def _dump(rank: int, value: Any) -> Dump:
         state, created = _get(one, "state"), _whole(_get(one, "time_created_ns"))
         found.entries.append(_Entry(
             name, _whole(_get(one, "pg_id")), sequence, _text(_get(one, "profiling_name")).removeprefix("nccl:"),
-            _elements(_get(one, "input_sizes")), state == "completed" or _get(one, "retired") is True,
+            elements(_get(one, "input_sizes")), state == "completed" or _get(one, "retired") is True,
             _whole(_get(one, "timeout_ms")), created or None,
-            "" if state == "completed" else _frame(_get(one, "frames")),
+            "" if state == "completed" else frames(_get(one, "frames")),
         ))  # fmt: skip
     return found
+
+
+class _OncePerObject(Generic[_Read]):
+    """A function of an object in a dump, called once for each."""
+
+    def __init__(self, function: Callable[[Any], _Read]) -> None:
+        self._function = function
+        self._known: dict[int, _Read] = {}
+
+    def __call__(self, value: Any) -> _Read:
+        if id(value) not in self._known:
+            self._known[id(value)] = self._function(value)
+        return self._known[id(value)]
+
+
+def _members(listed: Any) -> tuple[int, ...]:
+    """Return the ranks in `[0, 1]`, a text or a list of numbers."""
+    if isinstance(listed, str):
+        return tuple(map(int, re.findall(r"\d{1,8}", listed)))
+    numbers = map(_whole, listed) if isinstance(listed, list | tuple) else ()
+    return tuple(number for number in numbers if number is not None)
 
 
 def _get(value: Any, key: str) -> Any:
