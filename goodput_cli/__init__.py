@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from goodput_cli.api.fetch import fetch as fetch
     from goodput_cli.api.watch import Update as Update
     from goodput_cli.api.watch import watch as watch
+    from goodput_cli.compat.api import CheckpointReconciliation as CheckpointReconciliation
     from goodput_cli.compat.api import reconcile as reconcile
-    from goodput_cli.compat.checkpoints import CheckpointReconciliation as CheckpointReconciliation
     from goodput_cli.compat.reconcile import Reconciliation as Reconciliation
     from goodput_cli.diagnostics.diagnostic import Diagnostic as Diagnostic
     from goodput_cli.errors import GoodputError as GoodputError
@@ -60,7 +60,7 @@ _PLACES = {
     "FleetReport": "fleet.report",
     "CheckReport": "analysis.check",
     "Reconciliation": "compat.reconcile",
-    "CheckpointReconciliation": "compat.checkpoints",
+    "CheckpointReconciliation": "compat.api",
     "Manifest": "sources.snapshot",
     "Update": "api.watch",
     "Diagnostic": "diagnostics.diagnostic",

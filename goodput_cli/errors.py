@@ -1,4 +1,6 @@
-"""Errors that users see. Each names the problem, its location and the fix; every class has its exit code."""
+"""Errors that users see, and sentences for options and inputs that were removed. Each names the problem, its location
+and the fix; every class has its exit code.
+"""
 
 from __future__ import annotations
 
@@ -116,3 +118,37 @@ def code_of_gates(met: Collection[bool | None]) -> int:
     if True in met:
         return ThresholdNotMet.exit_code
     return NotEnoughData.exit_code if None in met else 0
+
+
+# --- Options and inputs that were removed.
+
+REMOVED_OPTIONS = {
+    "--what-if": (
+        "advise",
+        "`goodput advise LOG` ranks the improvements that would help most, and its table shows "
+        "the goodput of each checkpoint interval",
+    ),
+    "--online": (
+        "doctor",
+        "to test credentials, read a log, for example with `goodput check gs://BUCKET/PATH`",
+    ),
+}
+"""For each option: the command that had it, and what to use instead."""
+REMOVED_DATABASES = ("postgresql", "postgres", "mysql", "mariadb")
+"""Schemes of MLflow databases that are no longer read."""
+NO_DATABASE = (
+    "MLflow runs are no longer read from PostgreSQL or MySQL: read them from the tracking server, "
+    "mlflow+https://HOST, or pass `mlflow.db` or `mlruns/`"
+)
+PROFILE_ENDINGS = (".yaml", ".yml")
+"""Extensions of `LogProfile` documents."""
+NO_PROFILE = (
+    "LogProfile YAML is no longer read as a mapping: write the mapping in TOML (docs/mappings.md); "
+    "`goodput check --suggest LOG > my.toml` makes one from a log"
+)
+
+
+def removed_keyword(name: str) -> str | None:
+    """Return the sentence for a removed keyword of the library, such as `what_if`; None for any other name."""
+    option = f"--{name.replace('_', '-')}"
+    return f"{option} was removed: {REMOVED_OPTIONS[option][1]}" if option in REMOVED_OPTIONS else None

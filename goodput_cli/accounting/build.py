@@ -24,8 +24,10 @@ from goodput_cli.accounting.attempts.endings import (
     find_endings,
     find_ends,
     find_runs,
+    find_unnamed_epochs,
     last_activity_ns,
     preempted_saves,
+    with_continued_steps,
 )
 from goodput_cli.accounting.attempts.evidence_of_attempts import (
     Causes,
@@ -34,10 +36,8 @@ from goodput_cli.accounting.attempts.evidence_of_attempts import (
     with_preemptions,
 )
 from goodput_cli.accounting.attempts.failure_cause import FailureCause
-from goodput_cli.accounting.bounds import EPOCH_OR_RESTART, GOODPUT, LEAST_POINTS, NO_CLOCK, RISEN_LEVEL, Bound
 from goodput_cli.accounting.claims import downtime, planned_stops_excluded
 from goodput_cli.accounting.columns import of_kind, rows_of
-from goodput_cli.accounting.epoch_reading import find_unnamed_epochs, with_continued_steps
 from goodput_cli.accounting.intervals import (
     Intervals,
     data_intervals,
@@ -45,7 +45,15 @@ from goodput_cli.accounting.intervals import (
     phase_intervals,
     steps_in_flight,
 )
-from goodput_cli.accounting.options import AccountingOptions
+from goodput_cli.accounting.options import (
+    EPOCH_OR_RESTART,
+    GOODPUT,
+    LEAST_POINTS,
+    NO_CLOCK,
+    RISEN_LEVEL,
+    AccountingOptions,
+    Bound,
+)
 from goodput_cli.accounting.order import ENDINGS, OrderedEvents, seen_at
 from goodput_cli.accounting.segments import (
     Account,

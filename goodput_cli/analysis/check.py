@@ -35,9 +35,8 @@ from goodput_cli.diagnostics.diagnostic import (
 from goodput_cli.events.evidence import FailureEvidence, quoted
 from goodput_cli.events.schema import EventTable
 from goodput_cli.vocabulary.causes import CAUSES, PEER_LOST, ROLES
-from goodput_cli.vocabulary.locations import file_line
 from goodput_cli.vocabulary.secrets import without_secrets
-from goodput_cli.vocabulary.text import plural
+from goodput_cli.vocabulary.text import file_line, plural
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.results import AnalysisData

@@ -1,6 +1,5 @@
-"""Every job of a log in one line (`goodput jobs`).
-
-Questions about whole logs with all their jobs: `list_jobs` and `check_log`.
+"""Whole logs with all their jobs: every job in one line (`goodput jobs`), and what is wrong with a log (`goodput
+check`).
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from goodput_cli.accounting.attempts.endings import END_NAMES, is_cancelled
-from goodput_cli.accounting.bounds import GOODPUT, Limits, limits_of
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import codes_in
+from goodput_cli.accounting.options import GOODPUT, Limits, limits_of
 from goodput_cli.accounting.order import OrderedEvents, in_order
 from goodput_cli.analysis.account import (
     NO_TRAINING_LOG,
@@ -32,14 +31,13 @@ from goodput_cli.analysis.check import CheckReport, check_job, check_unaccountab
 from goodput_cli.analysis.disruptions.find import count_disruptions
 from goodput_cli.analysis.goodput.analyse import analyse_window
 from goodput_cli.analysis.goodput.phrases import limits_text
-from goodput_cli.analysis.job_facts import JOB_FACTS
+from goodput_cli.analysis.hangs.job_columns import JOB_COLUMNS
 from goodput_cli.analysis.json_fields import Count, written
 from goodput_cli.analysis.processes import ProcessRow, processes_of
 from goodput_cli.analysis.question import ALL, Question
 from goodput_cli.analysis.rolling import as_known_at
-from goodput_cli.analysis.row_facts import Facts
 from goodput_cli.analysis.sheet import Audience, Column, DisplayableAnswer, Sheet
-from goodput_cli.analysis.table import TableDeclaration, attribute, each
+from goodput_cli.analysis.table import Facts, JobFacts, TableDeclaration, attribute, each
 from goodput_cli.arrays import garbage_collection_paused
 from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
@@ -48,6 +46,11 @@ from goodput_cli.vocabulary.categories import Category
 from goodput_cli.vocabulary.causes import CAUSES, CERTAINTIES, CONFIRMED_IN_VERSION_1, cause_text
 from goodput_cli.vocabulary.text import plural
 from goodput_cli.vocabulary.when import AUTO
+
+JOB_FACTS: tuple[JobFacts, ...] = (JOB_COLUMNS,)
+
+
+# --- Every job of a log in one line.
 
 SortKey = Literal["start", "name", "goodput", "events", "length"]
 

@@ -13,10 +13,9 @@ from typing import Any, Literal, get_args
 
 from goodput_cli.accounting.options import HOW, WHEN, Method
 from goodput_cli.analysis.kept_work.options import NOTHING_SAID, WorkOptions
-from goodput_cli.errors import UsageError
+from goodput_cli.errors import UsageError, removed_keyword
 from goodput_cli.events.reading_options import WHAT
 from goodput_cli.vocabulary.option import bounded, declared, option, read_length, read_ns
-from goodput_cli.vocabulary.removed import removed_keyword
 from goodput_cli.vocabulary.text import did_you_mean
 from goodput_cli.vocabulary.when import (
     AUTO,

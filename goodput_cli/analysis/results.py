@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from goodput_cli.accounting.bounds import GOODPUT, Bound, Limits, limits_of
+from goodput_cli.accounting.options import GOODPUT, Bound, Limits, limits_of
 from goodput_cli.accounting.options import Method as Method
 from goodput_cli.analysis.json_fields import Amount, Count, Instant, Json, written
 from goodput_cli.analysis.kept_work.options import NOTHING_SAID, WorkOptions

@@ -17,7 +17,6 @@ from enum import Flag
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 
-from goodput_cli.analysis.renderers import render_sheet
 from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +24,31 @@ if TYPE_CHECKING:
 
     from goodput_cli.analysis.threshold import Threshold
     from goodput_cli.diagnostics.diagnostic import Diagnostic
+
+
+# --- Renderers with which results display themselves.
+
+RenderAnalysis = Callable[[Any, str], str]
+"""Writes an `Analysis` in a format, by its name."""
+RenderSheet = Callable[[Any, str, int], str | bytes]
+"""Writes a `Sheet` in a format, by its name. The number is the width in columns."""
+
+_registered: list[tuple[RenderAnalysis, RenderSheet]] = []
+
+
+def register_renderers(analysis: RenderAnalysis, sheet: RenderSheet) -> None:
+    """Set the renderers of all results."""
+    _registered[:] = [(analysis, sheet)]
+
+
+def render_analysis(analysis: Any, format_name: str) -> str:
+    """Return an `Analysis` in a format."""
+    return _registered[0][0](analysis, format_name)
+
+
+def render_sheet(sheet: Any, format_name: str, width: int) -> str | bytes:
+    """Return a `Sheet` in a format. width: in columns."""
+    return _registered[0][1](sheet, format_name, width)
 
 
 SCHEMA_VERSION: Literal[2] = 2

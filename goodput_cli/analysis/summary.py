@@ -18,7 +18,7 @@ from goodput_cli.diagnostics.diagnostic import Diagnostic
 from goodput_cli.vocabulary.categories import Category, CategoryKey
 
 if TYPE_CHECKING:
-    from goodput_cli.accounting.bounds import Bound
+    from goodput_cli.accounting.options import Bound
     from goodput_cli.accounting.segments import Key
     from goodput_cli.analysis.kept_work.work import KeptWork
     from goodput_cli.analysis.results import (

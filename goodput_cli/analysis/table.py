@@ -1,11 +1,10 @@
-"""Tables from declared columns: the rows of a `Sheet`, and the rows of a JSON answer.
+"""Tables from declared columns: the rows of a `Sheet`, the rows of a JSON answer, and the columns that capabilities
+add to them.
 
 Rows come in parts, which are processed as a whole. Each table defines its parts: a list of results, or columns of
-numbers. A column takes its cells from a part by `Column.values`.
-
-A heading has one meaning in all commands: a new column takes one of docs/glossary.md, or adds one there.
-
-Also descriptions of the numbers of a report other than the categories, one sentence each, as in docs/glossary.md.
+numbers. A column takes its cells from a part by `Column.values`. A heading has one meaning in all commands: a new
+column takes one of docs/glossary.md, or adds one there. Facts of a capability about rows are apart from its hooks
+(`capability.py`), because results are made from them.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.sheet import Audience, Cell, Column, ColumnKind, Lazy
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.events.timestamps import isos
@@ -321,3 +321,33 @@ DEFINITIONS: dict[str, str] = {
     "slow period": "consecutive steps whose typical step time rose and stayed high",
     "slices": "the share of a job's slices that were stepping, or available, over time",
 }
+
+
+# --- Facts of a capability about the rows of a table.
+
+Facts = Mapping[str, Any]
+"""Facts of a row by the name of the capability."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DisruptionFacts:
+    """Columns of one capability in the table of disruptions."""
+
+    name: str
+    """Name of the capability."""
+    columns: tuple[Column, ...]
+    """Columns; their parts have `facts(name)`, a fact per row."""
+    of: Callable[[Timeline, Any, Sequence[int]], Sequence[Any]]
+    """Returns the fact about each of some attempts that ended, from the job and its `AttemptCosts`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobFacts:
+    """Columns of one capability in the tables of jobs and of the runs of a fleet."""
+
+    name: str
+    """Name of the capability."""
+    columns: tuple[Column, ...]
+    """Columns; their rows have `facts`, with the name of the capability as the key."""
+    of: Callable[[Timeline], Any]
+    """Returns the fact about a job, of plain values: a fleet stores it."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, BinaryIO, Unpack
 
 from goodput_cli.api.options import JOB, Reading, Source, command_line_of, split, takes
 from goodput_cli.errors import GoodputError, UsageError
-from goodput_cli.vocabulary.locations import place_of
 from goodput_cli.vocabulary.secrets import without_secrets
+from goodput_cli.vocabulary.text import place_of
 
 if TYPE_CHECKING:
     from goodput_cli.analysis.check import CheckReport

@@ -33,7 +33,7 @@ from goodput_cli.sources.layouts import shared_levels
 from goodput_cli.vocabulary.when import AUTO
 
 if TYPE_CHECKING:
-    from goodput_cli.accounting.bounds import Bound
+    from goodput_cli.accounting.options import Bound
     from goodput_cli.analysis.compare.compare import Comparison
     from goodput_cli.analysis.compare.results import Side
     from goodput_cli.analysis.question import Question
@@ -239,7 +239,7 @@ class _SideReader:
 
 def _inconclusive(bounds: Sequence[Bound], ledger_ns: int, counted_ns: int) -> str:
     """Return why a side with bounds of goodput alone is not compared, and what to do."""
-    from goodput_cli.accounting.bounds import GOODPUT, limits_of, question_of
+    from goodput_cli.accounting.options import GOODPUT, limits_of, question_of
     from goodput_cli.analysis.goodput.phrases import limits_text
 
     share = limits_text(limits_of(bounds, GOODPUT, ledger_ns), counted_ns)

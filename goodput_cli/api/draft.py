@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from goodput_cli.api.local_sources import changed_at, is_local, names_of
+from goodput_cli.api.options import changed_at, is_local, names_of
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class DraftedReading:
         return None if self.draft is None else _notice_of(_answer(self.draft), asked)
 
     def _log(self) -> EventLog:
-        from goodput_cli.api.draft_lines import saves_in_bars
+        from goodput_cli.api.contradicted import saves_in_bars
 
         log = self._plain = self.reading.read(self.sources, self.timezone)
         names = names_of(self.sources)
@@ -107,7 +107,7 @@ class DraftedReading:
 
     def suggested(self) -> Draft:
         """Return a mapping to edit, or the reason why none can be inferred."""
-        from goodput_cli.api.draft_lines import saves_in_bars
+        from goodput_cli.api.contradicted import saves_in_bars
 
         with self._kept():
             log, names = self.reading.read(self.sources, self.timezone), names_of(self.sources)
@@ -155,7 +155,7 @@ class DraftedReading:
         )
 
     def _drafted(self, names: Sequence[str], log: EventLog) -> Draft:
-        from goodput_cli.api.draft_lines import kind_of_other, lines_of_logs
+        from goodput_cli.api.contradicted import kind_of_other, lines_of_logs
         from goodput_cli.events.mappings.draft.write import draft
         from goodput_cli.sources.other_files import scheduler_table
 
@@ -254,7 +254,7 @@ class SharedDraft:
     def log(self, log: EventLog, source: str, reading: Reading, timezone: str) -> EventLog:
         """Return the log of a source as read, or read with the rules if no format gives steps. Raises NotEnoughData if
         no rule can be inferred or the log contradicts one."""
-        from goodput_cli.api.draft_lines import saves_in_bars
+        from goodput_cli.api.contradicted import saves_in_bars
 
         if not is_local(source):
             return log

@@ -1,13 +1,17 @@
-"""The arguments that the functions of the library share, and how logs are read with them."""
+"""The arguments that the functions of the library share, how logs are read with them, and for which logs rules may be
+inferred without being asked.
+"""
 
 from __future__ import annotations
 
 import inspect
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from io import IOBase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from goodput_cli.accounting.options import HOW
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from goodput_cli.events.schema import EventLog
     from goodput_cli.events.text.passes import Trace
     from goodput_cli.sources.base import Progress, RawBatch, SourceFilter
+
 
 Source = str | os.PathLike[str]
 """A file, a glob, a folder, `-` for standard input, or an address such as gs://bucket/logs."""
@@ -357,3 +362,38 @@ def takes(keywords: Keywords) -> Callable[[Function], Function]:
         return function
 
     return decorate
+
+
+# --- The names of sources.
+
+_LARGEST = 1 << 30
+"""Maximum size of a file in bytes for inferring rules without being asked."""
+_NO_TEXT = (".parquet", ".db", ".wandb")
+"""Suffixes of files without lines of text."""
+
+
+def names_of(sources: Any) -> list[str]:
+    """Return the names of the sources; empty if one has no name."""
+
+    try:
+        return addresses(sources)
+    except UsageError:
+        return []
+
+
+def is_local(name: str) -> bool:
+    """Return True for a directory, or a file small enough for inferring rules without being asked."""
+    path = Path(name)
+    try:
+        named = path.is_file() and path.suffix.lower() not in _NO_TEXT
+        return path.is_dir() or (named and path.stat().st_size <= _LARGEST)
+    except OSError:
+        return False
+
+
+def changed_at(names: Sequence[str]) -> int:
+    """Return the time of the last change of the files (ns); the current time if unknown."""
+    try:
+        return max(Path(one).stat().st_mtime_ns for one in names)
+    except (OSError, ValueError):
+        return time.time_ns()

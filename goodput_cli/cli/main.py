@@ -134,9 +134,9 @@ def _report_wrong_usage(error: click.UsageError) -> None:
 
 def _removed(error: click.NoSuchOption) -> tuple[str, str] | None:
     """Return the error and the tip for a removed option; None for other options."""
-    from goodput_cli.vocabulary.removed import OPTIONS
+    from goodput_cli.errors import REMOVED_OPTIONS
 
-    command, tip = OPTIONS.get(error.option_name, ("", ""))
+    command, tip = REMOVED_OPTIONS.get(error.option_name, ("", ""))
     if error.ctx is None or command != error.ctx.info_name:
         return None
     return f"{error.option_name} was removed", tip

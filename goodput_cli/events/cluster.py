@@ -21,9 +21,9 @@ from goodput_cli.events.text.log_lines import EventType
 from goodput_cli.events.text.sign_lines import rank_of, sign
 from goodput_cli.events.values import number
 from goodput_cli.vocabulary.causes import CAUSES, KILLED, UNKNOWN_CAUSE, Role
-from goodput_cli.vocabulary.locations import file_line
+from goodput_cli.vocabulary.text import file_line
 
-# -------- Recovery events from objects of Kubernetes: pods that failed, were recreated and scheduled, containers
+# --- Recovery events from objects of Kubernetes.
 
 _RESTARTED = "jobset.sigs.k8s.io/restart-attempt"
 """The label or annotation of a pod with the restart number of its JobSet."""

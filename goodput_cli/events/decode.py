@@ -35,9 +35,8 @@ from goodput_cli.events.envelope import (
 )
 from goodput_cli.events.evidence import NO_EVIDENCE, DeathsAtEnd, EvidenceOfLog
 from goodput_cli.events.fast_json import Columns, EnvelopeColumns
-from goodput_cli.events.formats.base import Entry, Format, Output, ParsedPart, Records
+from goodput_cli.events.formats.base import Entry, Format, InputCollectors, Output, ParsedPart, Records
 from goodput_cli.events.formats.registry import FormatDispatcher, take
-from goodput_cli.events.inputs import InputCollectors
 from goodput_cli.events.inside import RankSteps
 from goodput_cli.events.json_documents import as_entries, collected_at, json_in, wrapped_line
 from goodput_cli.events.reading_options import ReadingOptions
@@ -46,7 +45,7 @@ from goodput_cli.events.schema import NONE, Announcement, EventLog, EventTable, 
 from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.sources.base import Record
-from goodput_cli.vocabulary.locations import file_line
+from goodput_cli.vocabulary.text import file_line
 from goodput_cli.vocabulary.when import AUTO, load_zone
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from goodput_cli.events.reading_options import ReadingOptions
 from goodput_cli.events.schema import NO_STEP, Kind
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, SourceDocument, read_document, source_for
 from goodput_cli.sources.parts import Candidate, HasMembers, Member, candidates, read_joined, unpacked
-from goodput_cli.vocabulary.locations import JoinedName
-from goodput_cli.vocabulary.text import plural
+from goodput_cli.vocabulary.text import JoinedName, plural
 from goodput_cli.vocabulary.when import NS_PER_DAY
 
 if TYPE_CHECKING:

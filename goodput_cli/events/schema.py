@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from goodput_cli.arrays import ColumnCode
 from goodput_cli.events.evidence import NO_EVIDENCE, EvidenceOfLog
 from goodput_cli.events.inside import RankSteps
-from goodput_cli.vocabulary.locations import JoinedName, file_line, files_of
+from goodput_cli.vocabulary.text import JoinedName, file_line, files_of
 
 if TYPE_CHECKING:
     from goodput_cli.diagnostics.diagnostic import Diagnostic

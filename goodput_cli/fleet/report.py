@@ -162,7 +162,7 @@ def _allocation_groups(held: SchedulerSummary | None) -> Iterator[tuple[Labels, 
         yield from (({name: group}, SchedulerTotals(rows, held.end_ns)) for group, rows in found.items())
 
 
-# -------- The answer about a fleet, and the sheet that every format shows it by.
+# --- The answer about a fleet.
 
 
 @dataclass(frozen=True, repr=False)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from goodput_cli.api.options import JOB, SHARED, Reading, Source, addresses, parsed_options, readable, split, takes
 from goodput_cli.errors import GoodputError, NotEnoughData, SourceError
-from goodput_cli.fleet.passes.engine import expected_seconds, worker_count
+from goodput_cli.fleet.passes.plan import expected_seconds, worker_count
 from goodput_cli.fleet.question import FleetQuestion, Grouping, Tables, Workers
 from goodput_cli.vocabulary.option import Keywords, declared
 from goodput_cli.vocabulary.text import plural, rough_duration, well_formed
@@ -131,8 +131,7 @@ class _Fleet:
 
     def _passes(self, documents: list[SourceDocument], store: Store) -> Outcome:
         from goodput_cli.api.draft import infer_rules
-        from goodput_cli.fleet.passes.engine import open_engine
-        from goodput_cli.fleet.passes.plan import Passes
+        from goodput_cli.fleet.passes.plan import Passes, open_engine
         from goodput_cli.fleet.passes.work import LocalObjects, Task
         from goodput_cli.fleet.results import AccountRuns, code_version
         from goodput_cli.fleet.store import write_results
@@ -387,8 +386,7 @@ def _both_passes(
 ) -> tuple[Outcome, list[Diagnostic]]:
     """The lines of all jobs, and what was noticed while documents were listed."""
     from goodput_cli.api.draft import infer_rules
-    from goodput_cli.fleet.passes.engine import InProcessEngine
-    from goodput_cli.fleet.passes.plan import Passes
+    from goodput_cli.fleet.passes.plan import InProcessEngine, Passes
     from goodput_cli.fleet.passes.work import LocalObjects, Task
 
     documents, of_listing = _listed(uris, reading)

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from goodput_cli.analysis.renderers import register_renderers
+from goodput_cli.analysis.sheet import register_renderers
 from goodput_cli.errors import UsageError
 
 if TYPE_CHECKING:

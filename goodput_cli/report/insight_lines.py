@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from goodput_cli.accounting.bounds import Limits
+from goodput_cli.accounting.options import Limits
 from goodput_cli.analysis.document import Loss, Losses
 from goodput_cli.analysis.goodput.phrases import limits_text
 from goodput_cli.analysis.question import Price

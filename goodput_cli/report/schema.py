@@ -16,7 +16,7 @@ from goodput_cli.analysis.steps.sheet import StepsAnswer
 from goodput_cli.analysis.timeline.sheet import TimelineAnswer
 from goodput_cli.analysis.to_json import Schema, json_type
 from goodput_cli.compat.answer import ReconcileAnswer
-from goodput_cli.compat.checkpoints import ReconcileCheckpointsAnswer
+from goodput_cli.compat.api import ReconcileCheckpointsAnswer
 from goodput_cli.fleet.report import FleetReport
 
 ANSWERS: tuple[type, ...] = (

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 from goodput_cli.diagnostics.diagnostic import Diagnostic
-from goodput_cli.errors import SourceError, UsageError
-from goodput_cli.vocabulary import removed
+from goodput_cli.errors import NO_DATABASE, REMOVED_DATABASES, SourceError, UsageError
 
 ENTRY_POINT_GROUP = "goodput_cli.sources"
 FILE_SCHEME = "file"
@@ -305,8 +304,8 @@ def source_for(uri: str) -> Source:
         except Exception as error:  # the code of another package may fail in any way
             raise SourceError(f"{scheme}://: the plug-in {point.value} cannot be loaded: {error}") from error
         return source
-    if scheme.partition("+")[0] in removed.DATABASES:  # for example postgresql+psycopg://…
-        raise UsageError(f"{without_password(uri)}: {removed.DATABASE}")
+    if scheme.partition("+")[0] in REMOVED_DATABASES:  # for example postgresql+psycopg://…
+        raise UsageError(f"{without_password(uri)}: {NO_DATABASE}")
     if scheme in _KNOWN_ELSEWHERE:
         raise SourceError(f"{without_password(uri)}: goodput cannot read {scheme}://", tip=_KNOWN_ELSEWHERE[scheme])
     known = ", ".join(f"{name}://" for name in sorted({*_BUILT_IN, *plugged_in}))

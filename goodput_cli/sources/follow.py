@@ -43,7 +43,7 @@ from goodput_cli.sources.layouts import is_of_tracker, unreadable
 from goodput_cli.sources.other_files import shown_path
 from goodput_cli.sources.parts import candidates
 from goodput_cli.sources.walk import find_files, report_walk
-from goodput_cli.vocabulary.locations import FilePart, JoinedName
+from goodput_cli.vocabulary.text import FilePart, JoinedName
 
 MARK_BYTES = 64
 _NOT_BY_LINES = (GZIP_MAGIC, ZSTD_MAGIC, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

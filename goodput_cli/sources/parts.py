@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from goodput_cli.errors import SourceError
 from goodput_cli.sources.base import Batch, RawBatch, ReadContext, SourceDocument
 from goodput_cli.sources.blocks import BLOCK_BYTES, LOG_ENDINGS, PACKED_ENDINGS, count_lines, is_event_file
-from goodput_cli.vocabulary.locations import FilePart, JoinedName
+from goodput_cli.vocabulary.text import FilePart, JoinedName
 
 ENDS_BYTES = 1 << 16
 """Bytes at the begin and at the end of a file that show what it continues."""

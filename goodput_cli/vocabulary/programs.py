@@ -99,7 +99,7 @@ def program_lines() -> list[str]:
     return [*lines, "", "A folder, a glob, gs://…, s3://… and compressed files (.gz, .zst) work the same way."]
 
 
-# -------- The words of reports and documents: `goodput help WORD`, and the table of docs/glossary.md.
+# --- The words of reports and documents.
 
 
 @dataclass(frozen=True)

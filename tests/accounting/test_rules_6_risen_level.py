@@ -8,7 +8,7 @@ from itertools import accumulate
 
 import pytest
 
-from goodput_cli.accounting.bounds import Bound, Limits, limits_of
+from goodput_cli.accounting.options import Bound, Limits, limits_of
 from tests.oracle import account as by_oracle
 from tests.support.accounts import Account, account
 from tests.support.story import (

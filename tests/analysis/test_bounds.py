@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from goodput_cli import analyze
-from goodput_cli.accounting.bounds import Bound
+from goodput_cli.accounting.options import Bound
 from goodput_cli.analysis.goodput.phrases import headline
 from goodput_cli.analysis.goodput.thresholds import parse_threshold
 from goodput_cli.analysis.threshold import judged_between

@@ -17,7 +17,7 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.recovery.chain import OutageTimeline, chains_of
 from goodput_cli.analysis.recovery.columns import recoveries_of
 from goodput_cli.analysis.recovery.links import TOTAL, chain_sheets, link_totals, order_notes
-from goodput_cli.analysis.recovery.nodes import standby_ns
+from goodput_cli.analysis.recovery.points import standby_ns
 from goodput_cli.events.signs import Cycle, RecoveryEvent, RecoveryPhase
 from tests.support.accounts import account
 from tests.support.signs import with_signs

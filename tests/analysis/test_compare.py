@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from goodput_cli.analysis.compare.compare import compare_sides
 from goodput_cli.analysis.compare.phrases import fact_is_better, fact_words, length_line, moved_lines, work_lines
 from goodput_cli.analysis.compare.results import Contribution, Pair, Side, parse_change
-from goodput_cli.analysis.compare.same_work import PRODUCTIVE
 from goodput_cli.analysis.compare.sheet import change_chart
+from goodput_cli.analysis.compare.work import PRODUCTIVE
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.summary import Summary, summary_of
 from goodput_cli.api.compare import compare

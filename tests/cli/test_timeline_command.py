@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from rich.cells import cell_len
 
 import goodput_cli
+from goodput_cli.analysis.disruptions.find import neighbourhood
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.sheet import Sheet
-from goodput_cli.analysis.timeline.around import neighbourhood
 from goodput_cli.analysis.timeline.rows import choose_segments, event_rows, folded, segment_rows
 from goodput_cli.analysis.timeline.sheet import timeline_sheet
 from goodput_cli.cli.main import run

@@ -17,7 +17,7 @@ import pytest
 from goodput_cli.cli.console import INTERRUPTED
 from goodput_cli.cli.main import run
 from goodput_cli.compat import library as running
-from goodput_cli.compat.checkpoints import CheckpointReason, reconcile_checkpoints
+from goodput_cli.compat.api import CheckpointReason, reconcile_checkpoints
 from goodput_cli.compat.rules import CALCULATOR_RULES as CHECKPOINT_RULES
 from goodput_cli.errors import GoodputError, NotEnoughData, UsageError
 from tests.accounting.test_properties import analyse

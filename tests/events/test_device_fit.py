@@ -15,7 +15,7 @@ import goodput_cli
 from goodput_cli.analysis.accelerators.devices import devices_lines
 from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.arrays import F64, I64
-from goodput_cli.events.accelerators.clock import Activity, DeviceClock, clock_of_samples
+from goodput_cli.events.accelerators.jobs import Activity, DeviceClock, clock_of_samples
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 S = NS_PER_SECOND

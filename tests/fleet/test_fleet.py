@@ -15,7 +15,7 @@ import pytest
 
 import goodput_cli
 from goodput_cli.cli.main import run
-from goodput_cli.fleet.passes.engine import InProcessEngine
+from goodput_cli.fleet.passes.plan import InProcessEngine
 from goodput_cli.fleet.passes.read import LEAST
 from tests.support.fleets import fleet, put, text_of, training
 from tests.support.json_answers import check_answer

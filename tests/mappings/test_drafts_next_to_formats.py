@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import goodput_cli
-from goodput_cli.api import draft_lines as drafting
+from goodput_cli.api import contradicted as drafting
 from goodput_cli.api.check import draft_mapping
 from goodput_cli.cli.main import run
 from goodput_cli.errors import NotEnoughData

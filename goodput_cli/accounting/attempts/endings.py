@@ -1,11 +1,13 @@
 """How attempts ended (accounting §3): requests to stop, clean ends and whether they are believed, crashes, the last
-sign of life; and the table of ends (accounting §10).
+sign of life; the table of ends (accounting §10); and, after an end that no line shows, the other reading: the next
+epoch of one process (accounting §7).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -16,10 +18,20 @@ from goodput_cli.accounting.attempts.attempts import CLEAN_KINDS, STARTUP_KINDS,
 from goodput_cli.accounting.attempts.evidence_of_attempts import evidence_of_job, grace_ns, is_named_after_job
 from goodput_cli.accounting.columns import first_of_each, last_of_each, of_kind, positions, rows_of, without
 from goodput_cli.accounting.options import Planned
-from goodput_cli.accounting.order import ENDINGS
+from goodput_cli.accounting.order import ENDINGS, OrderedEvents
 from goodput_cli.arrays import I64, ColumnCode, Mask, Rows
 from goodput_cli.events.evidence import Speaker, is_request
-from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, OWN_END, PREEMPTED, TEXT_PROCESS, EventTable, Kind
+from goodput_cli.events.schema import (
+    CHECKPOINT_KINDS,
+    NEXT_EPOCH,
+    NO_STEP,
+    NONE,
+    OWN_END,
+    PREEMPTED,
+    TEXT_PROCESS,
+    EventTable,
+    Kind,
+)
 from goodput_cli.vocabulary.categories import ENDED
 
 CANCELLED_STATE = ("state", "CANCELLED")
@@ -96,7 +108,7 @@ def _is_meant(detail: object) -> bool:
     return OWN_END[0] in pairs or CANCELLED_STATE in pairs
 
 
-# -------- How attempts ended (accounting §3): clean ends and whether they are believed, crashes, the last sign of
+# --- How attempts ended.
 
 
 class End(ColumnCode):
@@ -373,7 +385,7 @@ def _rows_in_passages(table: EventTable, attempts: Attempts, kinds: tuple[Kind, 
     return passage[order], shown[order]
 
 
-# -------- Table of ends (accounting §10): how and when every attempt ended, the last one included.
+# --- Table of ends.
 
 _DOWN = (End.TERMINATED, End.CRASHED)
 
@@ -428,3 +440,52 @@ def find_ends(
     how[preempted >= 0] = ENDED.index("preempted")
     how[attempts.gone_back] = ENDED.index("rolled_back")
     return Ends(how, np.where(preempted >= 0, preempted, row), sign_of_life, followed, stated, failed)
+
+
+# --- The other reading of steps that begin to count again.
+
+
+def find_unnamed_epochs(table: EventTable, attempts: Attempts, how: NDArray[np.int8], died: Mask) -> Rows:
+    """Return the rows at which steps begin to count again, in an attempt that no line opened and after one whose end no
+    line shows. how: `End` of each attempt. died: those that an exception ended."""
+    rows = np.flatnonzero(table.detail == table.details.index(NEXT_EPOCH))
+    attempt = attempts.of_row[rows]
+    rows, attempt = rows[attempt > 0], attempt[attempt > 0]
+    before = attempt - 1
+    is_open = ~attempts.started[attempt] & ~attempts.rolled_back[attempt]
+    return np.asarray(rows[is_open & (how[before] == End.NOT_LOGGED) & ~died[before]])
+
+
+def with_continued_steps(table: EventTable, marked: Rows) -> OrderedEvents:
+    """Return the events of a job, where each writer's steps go on at the marked rows instead of beginning again."""
+    step = table.step.copy()
+    has_step = table.step != NO_STEP
+    is_record = has_step & (table.kind == Kind.STEP)
+    for writer in np.unique(table.writer[marked]).tolist():
+        rows = np.flatnonzero((table.writer == writer) & has_step)
+        records = np.flatnonzero((table.writer == writer) & is_record)
+        begins = np.unique(np.searchsorted(records, _begin_of(table, records, marked[table.writer[marked] == writer])))
+        stride = _stride(table.step[records])
+        ahead = np.zeros(len(records), dtype=np.int64)
+        for begin in begins[begins > 0].tolist():
+            last, first = table.step[records[begin - 1 : begin + 1]].tolist()
+            ahead[begin] = last + stride - first
+        total = np.cumsum(ahead)
+        place = np.searchsorted(records, rows, side="right") - 1
+        step[rows] += np.where(place >= 0, total[place], 0)
+    detail = table.detail.copy()
+    detail[marked] = NONE
+    changed = replace(table, step=step, detail=detail)
+    return OrderedEvents(changed, changed, np.zeros(0, dtype=np.intp))
+
+
+def _begin_of(table: EventTable, records: Rows, marked: Rows) -> Rows:
+    """Return the record of each mark: the last one that is not after it."""
+    last = np.searchsorted(table.time[records], table.time[marked], side="right") - 1
+    return records[np.maximum(last, 0)]
+
+
+def _stride(step: I64) -> int:
+    ahead = np.diff(step)
+    ahead = np.sort(ahead[ahead > 0])
+    return int(ahead[(len(ahead) - 1) // 2]) if len(ahead) else 1

@@ -157,7 +157,7 @@ def is_heard(table: EventTable, rows: Rows, usual: float, last: int, first: int)
     return int(silent.max(initial=0)) <= max(_TIMES_USUAL * usual, _QUIET_NS)
 
 
-# -------- Replicas that join a running job (accounting §3): their start lines do not begin an attempt.
+# --- Replicas that join a running job.
 
 
 def without_replicas(table: EventTable, bursts: Bursts, steps: Rows) -> Bursts:

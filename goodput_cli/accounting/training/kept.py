@@ -315,7 +315,7 @@ def with_stalls(kept_training: KeptTraining, usual_step: UsualStepTimes, credite
     return structs.replace(kept_training, stall=SparseColumn(np.concatenate(rows), np.concatenate(amounts)))
 
 
-# -------- Risen level (accounting §6): kept training at the end of the job that is slower than the reference step
+# --- Risen level.
 
 LEAST_SPANS = 2
 """A single slow span is not a level."""

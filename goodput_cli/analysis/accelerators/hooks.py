@@ -24,13 +24,13 @@ def _lines(analysis: AnalysisData) -> Iterable[str]:
 
 
 def _families(analysis: AnalysisData) -> Iterable[Family]:
-    from goodput_cli.analysis.accelerators.sheet import device_families
+    from goodput_cli.analysis.accelerators.devices import device_families
 
     return device_families(analysis)
 
 
 def _sections(analysis: AnalysisData, by: By) -> Iterable[Sheet]:
-    from goodput_cli.analysis.accelerators.sheet import device_sheets
+    from goodput_cli.analysis.accelerators.devices import device_sheets
 
     return device_sheets(analysis, by)
 

@@ -25,9 +25,8 @@ from goodput_cli.analysis.compare.results import (
     warned_if_noise,
     worth_ns,
 )
-from goodput_cli.analysis.compare.same_work import WorkComparison, same_work
 from goodput_cli.analysis.compare.sheet import compare_sheet
-from goodput_cli.analysis.compare.work import WorkTime, work_time
+from goodput_cli.analysis.compare.work import WorkComparison, WorkTime, same_work, work_time
 from goodput_cli.analysis.json_fields import Bounds, FromOne, Json, written
 from goodput_cli.analysis.measures import FACTS, OF_AMOUNTS, Measure, amount_ns, percent_of
 from goodput_cli.analysis.results import InferredRules, Method

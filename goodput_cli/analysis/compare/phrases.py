@@ -11,8 +11,7 @@ from fractions import Fraction
 from goodput_cli.analysis.compare.pace import LEAST_PERCENT as NOISE_PERCENT
 from goodput_cli.analysis.compare.pace import PaceChange
 from goodput_cli.analysis.compare.results import Change, ComparisonData, Contribution, Pair, Side
-from goodput_cli.analysis.compare.same_work import PRODUCTIVE, Moved
-from goodput_cli.analysis.compare.work import WorkTime, is_rare
+from goodput_cli.analysis.compare.work import PRODUCTIVE, Moved, WorkTime, is_rare
 from goodput_cli.analysis.goodput.phrases import threshold_limit, threshold_verdict
 from goodput_cli.analysis.goodput.phrases import threshold_value as value_text
 from goodput_cli.analysis.sheet import Card

@@ -11,8 +11,7 @@ from fractions import Fraction
 from operator import attrgetter
 from typing import Annotated, Literal
 
-from goodput_cli.analysis.compare.same_work import Moved, WorkComparison
-from goodput_cli.analysis.compare.work import WorkTime
+from goodput_cli.analysis.compare.work import Moved, WorkComparison, WorkTime
 from goodput_cli.analysis.goodput.thresholds import TIMES, measure_named
 from goodput_cli.analysis.json_fields import Count, FromOne, Instant, Json, written
 from goodput_cli.analysis.measures import MEASURES, Measure, percent_of, value_of

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec import ValidationError, convert
 
-from goodput_cli.accounting.bounds import Bound
+from goodput_cli.accounting.options import Bound
 from goodput_cli.analysis.goodput.answer import AnalysisAnswer, Badput
 from goodput_cli.analysis.recovery.statistics import UNKNOWN_IN_VERSION_1
 from goodput_cli.analysis.results import Window

@@ -30,7 +30,7 @@ from goodput_cli.analysis.compare.phrases import (
     work_rows,
 )
 from goodput_cli.analysis.compare.results import Change, ComparisonData, Contribution, Pair
-from goodput_cli.analysis.compare.same_work import PRODUCTIVE, Moved, WorkComparison
+from goodput_cli.analysis.compare.work import PRODUCTIVE, Moved, WorkComparison
 from goodput_cli.analysis.goodput.phrases import DRAFTED, drafted_rules, threshold_verdict
 from goodput_cli.analysis.measures import title_of
 from goodput_cli.analysis.sheet import Audience, Cell, Chart, Column, Family, PublishedAnswer, Sheet, Tone

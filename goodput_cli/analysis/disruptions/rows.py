@@ -1,8 +1,9 @@
-"""The Disruption record, and its columns: each is declared once, here, and filled in find.py.
+"""The Disruption record, and its columns: each is declared once, here or by a capability, and filled in find.py.
 
-The declaration determines the attribute of `Disruption`, the key in JSON, the heading in CSV, the type in Parquet, the
-entry in docs/schema.json and, if people see it, the column in the terminal. Disruptions are stored as columns; a
-`Disruption` is made on demand.
+The declaration determines the attribute of `Disruption`, the key in JSON, the heading in CSV, the type in Parquet,
+the entry in docs/schema.json and, if people see it, the column in the terminal. Disruptions are stored as columns; a
+`Disruption` is made on demand. The list of capabilities is apart from that of the hooks, because hooks make tables of
+disruptions.
 """
 
 from __future__ import annotations
@@ -17,13 +18,21 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 
 from goodput_cli.accounting.attempts.failure_cause import Echo, FailureCause
-from goodput_cli.analysis.disruption_facts import DISRUPTION_FACTS
+from goodput_cli.analysis.hangs.facts import HANG_FACTS
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.recovery.chain import OutageTimeline
-from goodput_cli.analysis.recovery.columns import Chains
-from goodput_cli.analysis.recovery.facts import RECOVERY_FACTS
+from goodput_cli.analysis.recovery.columns import RECOVERY_FACTS, Chains
 from goodput_cli.analysis.sheet import Audience, Cell, Column
-from goodput_cli.analysis.table import INSTANT, UNKNOWN, FilledTable, TableDeclaration, column, columns_of, row_schema
+from goodput_cli.analysis.table import (
+    INSTANT,
+    UNKNOWN,
+    DisruptionFacts,
+    FilledTable,
+    TableDeclaration,
+    column,
+    columns_of,
+    row_schema,
+)
 from goodput_cli.arrays import I64, Rows, blocks
 from goodput_cli.events.evidence import FailureEvidence
 from goodput_cli.events.schema import EventTable
@@ -34,6 +43,12 @@ from goodput_cli.vocabulary.text import duration, plural
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+DISRUPTION_FACTS: tuple[DisruptionFacts, ...] = (RECOVERY_FACTS, HANG_FACTS)
+
+
+# --- The Disruption record.
 
 Bound = Literal["exact", "at_least"]
 BOUNDS: tuple[Bound, ...] = get_args(Bound)

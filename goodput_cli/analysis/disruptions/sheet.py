@@ -27,7 +27,7 @@ from goodput_cli.analysis.json_fields import Json, written
 from goodput_cli.analysis.question import Price
 from goodput_cli.analysis.recovery.columns import unplanned_chains
 from goodput_cli.analysis.recovery.links import BY_LINK, by_link_sheet, link_totals
-from goodput_cli.analysis.recovery.nodes import standby_ns
+from goodput_cli.analysis.recovery.points import standby_ns
 from goodput_cli.analysis.recovery.statistics import recovery_words
 from goodput_cli.analysis.results import Reliability
 from goodput_cli.analysis.sheet import Audience, Column, Sheet

@@ -21,9 +21,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from goodput_cli.accounting.attempts.endings import End
-from goodput_cli.accounting.bounds import Limits
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct
+from goodput_cli.accounting.options import Limits
 from goodput_cli.accounting.training.kept import ALL_KEPT
 from goodput_cli.analysis.disruptions.find import count_disruptions, find_disruptions, reliability
 from goodput_cli.analysis.goodput.analysis import Analysis

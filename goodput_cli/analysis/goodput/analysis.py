@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.costs import costs_of, costs_of_attempts
 from goodput_cli.analysis.goodput import phrases as facts
-from goodput_cli.analysis.renderers import render_analysis
 from goodput_cli.analysis.results import AnalysisData, CategoryTimes
+from goodput_cli.analysis.sheet import render_analysis
 from goodput_cli.analysis.timeline.rows import EDGES, KINDS, evidence, segment_rows
 from goodput_cli.errors import UsageError
 from goodput_cli.events.schema import NO_STEP, EventTable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from goodput_cli.analysis.accelerators.devices import Devices
     from goodput_cli.analysis.insights.kinds import Insight
-    from goodput_cli.analysis.kept_work.eta import Eta
+    from goodput_cli.analysis.kept_work.sheet import Eta
     from goodput_cli.analysis.kept_work.work import KeptWork
     from goodput_cli.analysis.step_breakdown.breakdown import StepBreakdown
 
@@ -121,7 +121,7 @@ class Analysis(AnalysisData):
     @property
     def eta(self) -> Eta | None:
         """Expected end of the job; None if the last step is unknown. Computed on first access."""
-        from goodput_cli.analysis.kept_work.eta import eta_of  # Few logs contain the total.
+        from goodput_cli.analysis.kept_work.sheet import eta_of  # Few logs contain the total.
 
         return self.part(eta_of)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from goodput_cli.accounting.bounds import Direction
+from goodput_cli.accounting.options import Direction
 from goodput_cli.analysis.accelerators.devices import Devices
 from goodput_cli.analysis.answers import Diagnostics, Thresholds
 from goodput_cli.analysis.capabilities import CAPABILITIES, answer_fields, last_end_fields
@@ -28,10 +28,9 @@ from goodput_cli.analysis.results import (
     Window,
 )
 from goodput_cli.analysis.rolling import WINDOWS, filled
-from goodput_cli.analysis.row_facts import Facts
 from goodput_cli.analysis.step_breakdown.sheet import InsideAnswer, inside_answer
 from goodput_cli.analysis.summary import Blocks, Size, progress_of, size_of
-from goodput_cli.analysis.table import FilledTable
+from goodput_cli.analysis.table import Facts, FilledTable
 from goodput_cli.vocabulary.categories import CATEGORIES, NOT_BADPUT, OVERLAPPED, Category
 
 _BADPUT = tuple(category.id for category in Category if category not in NOT_BADPUT)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from os.path import commonprefix
 from typing import TYPE_CHECKING
 
-from goodput_cli.accounting.bounds import Limits, question_of
+from goodput_cli.accounting.options import Limits, question_of
 from goodput_cli.analysis.document import LedgerRow
 from goodput_cli.analysis.goodput.thresholds import INSIGHT, parse_threshold
 from goodput_cli.analysis.sheet import Family

@@ -100,7 +100,7 @@ def parse_fail_under(text: str) -> Expression:
     return read_fail_under(text, JOB)
 
 
-# -------- Thresholds on advice (`advice.gain>5pp`): the names that they accept.
+# --- Thresholds on advice.
 
 LEVERS: Mapping[str, bool] = {
     "interval": False,

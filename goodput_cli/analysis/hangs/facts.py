@@ -8,8 +8,8 @@ from typing import Any
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.costs import AttemptCosts
 from goodput_cli.analysis.hangs.hang import Hang, hangs_of_timeline, ranges
-from goodput_cli.analysis.row_facts import DisruptionFacts
 from goodput_cli.analysis.sheet import Audience, Column
+from goodput_cli.analysis.table import DisruptionFacts
 
 _NAME = "hangs"
 

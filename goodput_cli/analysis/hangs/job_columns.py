@@ -8,8 +8,8 @@ from typing import Any
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.goodput.analyse import at_risk
 from goodput_cli.analysis.hangs.hang import blocked_by, hangs_of_timeline
-from goodput_cli.analysis.row_facts import JobFacts
 from goodput_cli.analysis.sheet import Audience, Column
+from goodput_cli.analysis.table import JobFacts
 
 _NAME = "hangs"
 

@@ -12,12 +12,12 @@ import numpy as np
 from msgspec import Struct
 
 from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.disruptions.find import STEP_PREFIX
 from goodput_cli.analysis.insights.kinds import Candidate, InsightTarget
 from goodput_cli.analysis.measures import MEASURES
 from goodput_cli.analysis.saves import saves_made
 from goodput_cli.analysis.steps.times import TimedSteps, timed_steps
 from goodput_cli.analysis.summary import summary_of
-from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.arrays import I64, Mask, Rows
 from goodput_cli.errors import GoodputError
 from goodput_cli.events.schema import NO_STEP, Edge, EventTable, Kind

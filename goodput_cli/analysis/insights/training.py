@@ -15,6 +15,7 @@ import numpy as np
 
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.accounting.columns import distinct, is_among, of_kind
+from goodput_cli.analysis.disruptions.find import STEP_PREFIX
 from goodput_cli.analysis.goodput.findings import CoveredTime
 from goodput_cli.analysis.insights.hangs import HANG_NS, Hangs, ended_by_timeout, ran_out_of_time
 from goodput_cli.analysis.insights.kinds import BY_CODE, Candidate, InsightTarget
@@ -23,7 +24,6 @@ from goodput_cli.analysis.step_breakdown.insights import growth_between, waited_
 from goodput_cli.analysis.steps.levels import LEAST_STRETCH, changes_level
 from goodput_cli.analysis.steps.regimes import Drift, Regime, drift_text, lost_in_regimes, stalled_in_regimes, step_pace
 from goodput_cli.analysis.steps.times import TimedSteps, slices_of, step_time_parts, timed_steps
-from goodput_cli.analysis.timeline.around import STEP_PREFIX
 from goodput_cli.analysis.timeline.rows import segments_inside
 from goodput_cli.arrays import I64, Mask, Rows, alike
 from goodput_cli.diagnostics.diagnostic import CODES

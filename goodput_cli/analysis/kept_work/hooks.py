@@ -34,7 +34,7 @@ def _facts(analysis: AnalysisData) -> Iterable[tuple[str, str]]:
 
 
 def _families(analysis: AnalysisData) -> Iterator[Family]:
-    from goodput_cli.analysis.kept_work.eta import eta_of
+    from goodput_cli.analysis.kept_work.sheet import eta_of
     from goodput_cli.analysis.sheet import family_of
     from goodput_cli.vocabulary.text import seconds_text
 

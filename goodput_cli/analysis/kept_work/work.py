@@ -133,7 +133,7 @@ def note(notes: list[str], option: str, said: float, logged: float, unit: str = 
         notes.append(f"{option} is used ({words}); the log contains {exact(others)}")
 
 
-# -------- Work of the kept steps of a window: tokens, samples and floating-point operations, and their share of
+# --- Work of the kept steps of a window.
 
 _OF_SAMPLES = "samples x sequence length"
 _PEAK_OF_FORMATS = {"nanogpt": PEAK_TFLOPS["a100"] * TERA}

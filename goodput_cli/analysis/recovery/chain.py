@@ -16,8 +16,15 @@ import numpy as np
 from goodput_cli.accounting.build import Timeline
 from goodput_cli.analysis.disruptions.costs import DOWN, STARTING, AttemptCosts
 from goodput_cli.analysis.disruptions.losses import finished_a_step, spans_taken_back
-from goodput_cli.analysis.recovery.nodes import Nodes, cycles_of_job, nodes_of
-from goodput_cli.analysis.recovery.points import Moment, OutageMoments, is_planned_stop, outages_of
+from goodput_cli.analysis.recovery.points import (
+    Moment,
+    Nodes,
+    OutageMoments,
+    cycles_of_job,
+    is_planned_stop,
+    nodes_of,
+    outages_of,
+)
 from goodput_cli.analysis.recovery.statistics import Recovery
 from goodput_cli.arrays import I64
 from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase

@@ -1,5 +1,6 @@
-"""Recoveries (accounting §10, Links): times to detect outages and to recover from them, who restarted the job, and the
-columns of disruptions with these facts."""
+"""Recoveries (accounting §10, Links): times to detect outages and to recover from them, who restarted the job, and
+the columns of disruptions with these facts.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +10,12 @@ from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
-from goodput_cli.analysis.recovery.chain import REDONE, OutagePhase, OutageTimeline
+from goodput_cli.accounting.build import Timeline
+from goodput_cli.analysis.disruptions.costs import AttemptCosts
+from goodput_cli.analysis.recovery.chain import REDONE, OutagePhase, OutageTimeline, chains_of
 from goodput_cli.analysis.recovery.statistics import MARK, RECOVERIES, UNKNOWN_IN_VERSION_1, Recoveries
 from goodput_cli.analysis.sheet import Audience, Cell, Column
-from goodput_cli.analysis.table import UNKNOWN
+from goodput_cli.analysis.table import UNKNOWN, DisruptionFacts
 from goodput_cli.arrays import I64
 from goodput_cli.events.signs import RecoveryPhase
 from goodput_cli.vocabulary.text import duration, iso, plural
@@ -225,3 +228,14 @@ def budget_used(chains: Sequence[OutageTimeline]) -> tuple[int, int] | None:
 def unplanned_chains(chains: Chains) -> Iterator[OutageTimeline]:
     """Yield the chains of disruptions that count."""
     return (one for one in chains if one is not None and one.number is not None)
+
+
+# --- The recovery chain of each disruption.
+
+
+def _chains(timeline: Timeline, costs: AttemptCosts, attempts: Sequence[int]) -> Chains:
+    chain_of = {one.ended: one for one in chains_of(timeline, costs=costs)}
+    return tuple(map(chain_of.get, attempts))
+
+
+RECOVERY_FACTS = DisruptionFacts(name="recovery", columns=CHAIN_COLUMNS, of=_chains)

@@ -19,7 +19,7 @@ from goodput_cli.analysis.insights.hangs import Hangs, at_the_end, find_hangs
 from goodput_cli.analysis.insights.kinds import LEAST_NS, Candidate
 from goodput_cli.analysis.recovery.chain import OutagePhase, OutageTimeline, chains_of
 from goodput_cli.analysis.recovery.columns import budget_used
-from goodput_cli.analysis.recovery.nodes import standby_ns
+from goodput_cli.analysis.recovery.points import standby_ns
 from goodput_cli.analysis.saves import saves_made
 from goodput_cli.events.schema import NO_STEP
 from goodput_cli.events.signs import RecoveryPhase
@@ -150,7 +150,7 @@ def waited_words(chains: Sequence[OutageTimeline], standby_ns: int | None = None
     return f"{words}; standby nodes were allocated for {duration(standby_ns)}" if known and standby_ns else words
 
 
-# -------- Sentences about outages for the insights that have their seconds (accounting §10, Links): the longest
+# --- Sentences about outages for the insights that have their seconds.
 
 _OF_OUTAGES = ("failing_starts", "repeat_host", "same_step", "long_outage", "disruptions")
 """Kinds that have the seconds of whole disruptions."""

@@ -11,7 +11,7 @@ from goodput_cli.analysis.goodput.phrases import location_text
 from goodput_cli.analysis.recovery.chain import REDONE, OutagePhase, OutageTimeline, chains_of
 from goodput_cli.analysis.recovery.columns import mean_and_quantiles, restarts_words
 from goodput_cli.analysis.recovery.insights import longest_link_words, waited_words
-from goodput_cli.analysis.recovery.nodes import clocks_apart, standby_ns
+from goodput_cli.analysis.recovery.points import clocks_apart, standby_ns
 from goodput_cli.analysis.recovery.statistics import MARK
 from goodput_cli.analysis.results import AnalysisData
 from goodput_cli.analysis.sheet import Audience, Column, Sheet

@@ -86,7 +86,7 @@ def _by_step(launch: StepTimesOfAttempt) -> tuple[F64, dict[str, F64]]:
     return took, found
 
 
-# -------- Insights from step breakdowns: waiting for data, a rank or host that delays all others, a trainer that
+# --- Insights from step breakdowns.
 
 _WITHIN = ", within steps that count as goodput"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from goodput_cli.analysis.capability import By
 from goodput_cli.analysis.json_fields import Amount, Count, Json, written
-from goodput_cli.analysis.kept_work.eta import Eta, eta_of
+from goodput_cli.analysis.kept_work.sheet import Eta, eta_of
 from goodput_cli.analysis.kept_work.work import KeptWork, work_of
 from goodput_cli.analysis.results import AnalysisData
 from goodput_cli.analysis.sheet import Column, Family, Labels, Sheet

@@ -18,7 +18,6 @@ from goodput_cli.analysis.goodput.analysis import Analysis
 from goodput_cli.analysis.goodput.phrases import evidence_text, location_text, step_times_text, window_text
 from goodput_cli.analysis.json_fields import Amount, FromOne, Json, written
 from goodput_cli.analysis.results import StepStatistics
-from goodput_cli.analysis.row_facts import Facts
 from goodput_cli.analysis.sheet import Audience, Column, Sheet
 from goodput_cli.analysis.step_breakdown.sheet import InsideAnswer, inside_answer
 from goodput_cli.analysis.steps.noise import StepTimeDrift
@@ -32,7 +31,7 @@ from goodput_cli.analysis.steps.regimes import (
     wander_text,
 )
 from goodput_cli.analysis.steps.times import TimedSteps, changes_of_size, step_times, timed_steps
-from goodput_cli.analysis.table import TableDeclaration, attribute, column, columns_of, each, table_rows
+from goodput_cli.analysis.table import Facts, TableDeclaration, attribute, column, columns_of, each, table_rows
 from goodput_cli.arrays import F64, I64
 from goodput_cli.errors import NotEnoughData
 from goodput_cli.events.schema import CHECKPOINT_KINDS, NO_STEP, SIZES

@@ -71,7 +71,7 @@ class StatedValues(NamedTuple):
         return np.asarray(self.value[np.maximum(latest, 0)])
 
 
-# -------- Step times (accounting §8), one by one with their lines or nothing but the seconds of each; how many
+# --- Step times.
 
 _EVERY = 1 << 30
 _SIZES_OF_WORK: tuple[tuple[str, tuple[str, ...], int], ...] = (

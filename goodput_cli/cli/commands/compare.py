@@ -169,8 +169,7 @@ def reconcile(line: CommandLine, asking: ReconcileTimeout) -> int:
     session = open_sheet_session(line)
     analysis = session.analyze()
     from goodput_cli.compat.answer import reconcile_sheet
-    from goodput_cli.compat.api import SLOW_EVENTS, is_checkpoint_log, reconcile_job
-    from goodput_cli.compat.checkpoints import reconcile_checkpoints_sheet
+    from goodput_cli.compat.api import SLOW_EVENTS, is_checkpoint_log, reconcile_checkpoints_sheet, reconcile_job
     from goodput_cli.compat.reconcile import Reconciliation
 
     events = len(analysis.timeline.ordered.original)

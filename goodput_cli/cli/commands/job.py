@@ -37,11 +37,11 @@ from goodput_cli.vocabulary.text import duration, safe
 from goodput_cli.vocabulary.when import NS_PER_DAY, NS_PER_MINUTE
 
 if TYPE_CHECKING:
+    from goodput_cli.analysis.disruptions.find import Around
     from goodput_cli.analysis.disruptions.sheet import By
     from goodput_cli.analysis.goodput.analysis import Analysis
     from goodput_cli.analysis.question import Price
     from goodput_cli.analysis.sheet import Sheet
-    from goodput_cli.analysis.timeline.around import Around
 
 
 @click.command(
@@ -205,7 +205,7 @@ _MARGIN_NS = 600 * 10**9
 
 
 def _around(text: str) -> object:
-    from goodput_cli.analysis.timeline.around import parse_around
+    from goodput_cli.analysis.disruptions.find import parse_around
 
     return parse_around(text)
 
@@ -271,7 +271,7 @@ def timeline(
         raise UsageError("--margin needs --around")
     session = open_sheet_session(line)
     analysis = session.analyze()
-    from goodput_cli.analysis.timeline.around import neighbourhood
+    from goodput_cli.analysis.disruptions.find import neighbourhood
     from goodput_cli.analysis.timeline.rows import choose_segments, event_rows
     from goodput_cli.analysis.timeline.sheet import timeline_sheet
 

@@ -1,10 +1,9 @@
-"""Interfaces between bytes and events: the reader of a document, which returns its records, and a log format with its
-tools for translating them.
+"""Interfaces between bytes and events: the reader of a document, which returns its records; the collectors of what
+capabilities read in it; and a log format with its tools for translating records.
 
-To add a format, register a class like `Format` under the entry-point group `goodput_cli.formats`.
-
-Field names by which a format recognizes its records and a collector reads them are declared here, because formats are
-imported with every log and collectors only when needed.
+To add a format, register a class like `Format` under the entry-point group `goodput_cli.formats`. Field names by
+which a format recognizes its records and a collector reads them are declared here, because formats are imported with
+every log and collectors only when needed.
 """
 
 from __future__ import annotations
@@ -24,13 +23,44 @@ from goodput_cli.diagnostics.diagnostic import MAX_PLACES, DiagnosticCollector
 from goodput_cli.events.envelope import labels_in
 from goodput_cli.events.evidence import DeathsAtEnd
 from goodput_cli.events.fast_json import Columns
-from goodput_cli.events.inputs import InputCollectors
 from goodput_cli.events.recorded_steps import RecordedStepCollector
 from goodput_cli.events.rows import DetailCollector, Interner, Measurements, Origin, RowBuilder, constant
 from goodput_cli.events.text.collector import Collector, TextPart
 from goodput_cli.events.timestamps import EntryZones, TimestampReader
 from goodput_cli.events.values import DecimalColumn, epoch_column, invalid_time_reason, whole_column
 from goodput_cli.sources.base import RawBatch, Record
+
+
+class PartCollector(Protocol):
+    """Collector of the parts of all sources of one capability, in bounded memory."""
+
+    def add(self, source: int, part: Any, notes: DiagnosticCollector, /) -> None:
+        """Add a part of a source. source: its code. notes: receives what is wrong with the part."""
+
+    def __bool__(self) -> bool:
+        """Return True if anything was collected."""
+
+
+class InputCollectors:
+    """Collectors of the parts of documents, by capability."""
+
+    def __init__(self, made_by: Mapping[str, Callable[[], PartCollector]]) -> None:
+        """made_by: by the name of a capability: creates its collector."""
+        self._made_by = made_by
+        self._collectors: dict[str, PartCollector] = {}
+
+    def take(self, name: str, source: int, part: Any, notes: DiagnosticCollector) -> None:
+        """Add a part of a source to the inputs of a capability. source: its code."""
+        if name not in self._collectors:
+            self._collectors[name] = self._made_by[name]()
+        self._collectors[name].add(source, part, notes)
+
+    def collected(self, name: str) -> Any:
+        """Return the collector of a capability; None if it collected nothing."""
+        return self._collectors.get(name) or None
+
+
+# --- Interfaces between bytes and events.
 
 RUNS = "mldiagnostics"
 """The format of google-cloud-mldiagnostics, whose lines identify runs."""

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
-from goodput_cli.events.capability import CollectedInputs
+from goodput_cli.events.capability import CollectedInputs, job_of_source, jobs_of_sources
 from goodput_cli.events.evidence import quoted
 from goodput_cli.events.formats.base import NOTHING, ParsedPart
 from goodput_cli.events.hangs.opcodes import RefusedPickleError, plain_data
 from goodput_cli.events.hangs.positions import DEFAULT_GROUP, Position
-from goodput_cli.events.neighbor_jobs import job_of_source, jobs_of_sources
 from goodput_cli.sources.base import RawBatch
 from goodput_cli.vocabulary.when import NS_PER_MS
 

@@ -34,8 +34,7 @@ from goodput_cli.events.text.lines import LONGEST
 from goodput_cli.events.text.log_lines import EventType, ParsedEvent, asked_of, line_readings
 from goodput_cli.events.text.observed_line import Line as Observed
 from goodput_cli.sources.base import RawBatch
-from goodput_cli.vocabulary.locations import file_line
-from goodput_cli.vocabulary.text import seconds_text
+from goodput_cli.vocabulary.text import file_line, seconds_text
 
 AROUND = 2_000
 """Number of lines before and after a line that are read to find its block."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from goodput_cli.errors import UsageError
+from goodput_cli.errors import NO_PROFILE, PROFILE_ENDINGS, UsageError
 from goodput_cli.events.capabilities import INPUT_TABLES
 from goodput_cli.events.mappings.declared import DeclaredAt, JobOf, mappings_in
 from goodput_cli.events.mappings.patterns import TemplateError, job_pattern
@@ -21,7 +21,6 @@ from goodput_cli.events.text.causes import CauseRows, shipped_rows
 from goodput_cli.events.text.entries import PRINTED_ENTRIES
 from goodput_cli.events.text.lines import LineRules
 from goodput_cli.events.text.programs import launcher, megatron, mllog, nemo_rl, progress_bars, rollbacks, runs
-from goodput_cli.vocabulary import removed
 
 SHIPPED = (
     "paddlenlp", "torchtitan", "nemo2", "maxtext", "deepspeed", "dlrover", "modded-nanogpt", "nanotron", "verl",
@@ -163,8 +162,8 @@ def load_mappings(mapping_files: Iterable[MappingFile], *, samples: bool = True)
     """
     named: dict[str, Mapped] = {}
     for file in mapping_files:
-        if file.name.lower().endswith(removed.PROFILE_ENDINGS):
-            raise UsageError(f"{file.name}: {removed.PROFILE}")
+        if file.name.lower().endswith(PROFILE_ENDINGS):
+            raise UsageError(f"{file.name}: {NO_PROFILE}")
         for mapping in mappings_in(file.name, file.text):
             name = mapping.declared.name
             if name in RESERVED:

@@ -10,7 +10,7 @@ from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.formats.base import SACCT
 from goodput_cli.events.signs import RecoveryEvent, RecoveryPhase, plain
 from goodput_cli.events.text.log_lines import ENDS, EventType, LogLine, event_of
-from goodput_cli.vocabulary.locations import file_line
+from goodput_cli.vocabulary.text import file_line
 from goodput_cli.vocabulary.when import NS_PER_SECOND
 
 _STARTED_AGAIN = frozenset({"NODE_FAIL", "PREEMPTED", "REQUEUED"})

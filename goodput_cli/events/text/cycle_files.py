@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from goodput_cli.diagnostics.diagnostic import DiagnosticCollector
 from goodput_cli.events.signs import Cycle, CycleFile, RecoveryEvent, RecoveryPhase
 from goodput_cli.events.text.jobs import reading_folder
-from goodput_cli.vocabulary.locations import file_line
+from goodput_cli.vocabulary.text import file_line
 from goodput_cli.vocabulary.when import NS_PER_MINUTE
 
 _SAME_NS = 5 * NS_PER_MINUTE

@@ -45,7 +45,7 @@ from goodput_cli.events.text.source_passes import is_of_run
 from goodput_cli.events.text.stretches import parts_apart_in_time
 from goodput_cli.events.text.text_log import Part, TextLog
 from goodput_cli.events.text.views import one_job_each, placed_by_steps, recorded_steps
-from goodput_cli.vocabulary.locations import file_line
+from goodput_cli.vocabulary.text import file_line
 
 if TYPE_CHECKING:
     from goodput_cli.events.reading_options import ReadingOptions

@@ -22,7 +22,7 @@ from goodput_cli.events.text.collector import CollectedSource
 from goodput_cli.events.text.line_timestamps import Timestamp
 from goodput_cli.events.text.log_lines import LogLine, ParsedEvent
 from goodput_cli.events.values import MAX_NS
-from goodput_cli.vocabulary.locations import file_line
+from goodput_cli.vocabulary.text import file_line
 
 _WATCHDOG = "watchdog"
 _DETECTORS = frozenset({_WATCHDOG, "watchdog exception", "heartbeat monitor", "no heartbeat of a rank"})

@@ -96,7 +96,7 @@ def _phase(name: str) -> str:
     return name.removeprefix(_TIMES).removeprefix(_TIMES)
 
 
-# -------- Common parts of all trackers: the processes of a run, the choice of the step counter, and their log lines.
+# --- Common parts of all trackers.
 
 STEP_KEYS = ("train/global_step", "trainer/global_step", "global_step", "iteration", "iter", "step", "_step")
 """Counters of steps, the best first; the last one counts rows."""

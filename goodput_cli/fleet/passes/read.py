@@ -43,7 +43,7 @@ from goodput_cli.fleet.passes.work import DocumentRow, JobPart, LocalObjects, Or
 from goodput_cli.sources.base import Progress, ReadContext, SourceDocument, read_document
 from goodput_cli.sources.blocks import PACKED_ENDINGS, is_event_file
 from goodput_cli.sources.layouts import home_of
-from goodput_cli.vocabulary.locations import files_of
+from goodput_cli.vocabulary.text import files_of
 
 _DIGEST_BYTES = 16
 _FEW = 20

@@ -100,7 +100,7 @@ def _words(links: list[OutagePhase]) -> str:
     return "Outage to scale: " + ", ".join(f"until {one.point.words} {duration(one.ns)}" for one in links)
 
 
-# -------- Evidence for the numbers of the report: the rows of each number of the waterfall (times of a category
+# --- Evidence for the numbers of the report.
 
 _MOST_LINKS = 5
 _NO_ROWS = np.zeros(0, dtype=np.intp)

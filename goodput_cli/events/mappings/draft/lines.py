@@ -14,7 +14,7 @@ from goodput_cli.arrays import I64, Mask
 from goodput_cli.events.joined_logs import read_sources
 from goodput_cli.events.text.lines import text_after_bars
 from goodput_cli.sources.base import RawBatch, ReadContext
-from goodput_cli.vocabulary.locations import file_line
+from goodput_cli.vocabulary.text import file_line
 
 _NEWLINE, _RETURN, _BLANK = ord("\n"), ord("\r"), ord(" ")
 HEAD_LINES = 100
