@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,17 @@ def test_a_run_that_was_killed_and_resumed(tmp_path: Path) -> None:
     assert found["productive"] == 200
     assert found["program_startup"] == 50
     assert sum(found.values()) == 600 + 32 + 49 * 2
+
+
+def test_bars_of_narrow_terminals_have_no_picture(tmp_path: Path) -> None:
+    """tqdm draws none where it does not fit, as in notebooks: `12% 12/100 [00:24<10:00, ...`."""
+    drawn = TRAINER.format(minute=0) + trained(range(1, 63), 22, 2) + "\n"
+    drawn += TRAINER.format(minute=10) + trained(range(51, 101), 32, 2) + RUNTIME
+    narrow = re.sub(r"\|[# ]*\|", "", drawn)
+    analyses = [analysed(written(tmp_path / name, a_log=log)) for name, log in (("a", drawn), ("b", narrow))]
+    assert "|" not in narrow.replace("INFO|trainer", "")
+    assert analyses[0].job.attempts == 2
+    assert seconds(analyses[0]) == seconds(analyses[1])
 
 
 def test_restart_at_the_time_of_the_last_step(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ class BarFinder:
 
     def find(self, block: Lines) -> Drawn | None:
         """Return the states of bars in a block; None if there are none."""
-        if block.find(b"%|", 0, len(block.data)) < 0:
+        if block.find(b"%", 0, len(block.data)) < 0:
             return None
         found: list[tuple[I64, I64, I64, I64]] = []
         for overwritten, shapes in self._shapes.items():
@@ -100,7 +100,7 @@ class BarFinder:
     def _fixed_in(self, raw: bytes, key: bytes, overwritten: bool) -> list[int] | None:
         """Return the columns of digits in the name of a bar; None for lines that contain more or something else."""
         text = _text(raw)
-        if text is None or "%|" not in text or "global_step=" in text:
+        if text is None or "%" not in text or "global_step=" in text:
             return None
         template = self._reader.template(text, key, overwritten)
         fields = None if template is None else plain_bar(template)

@@ -40,7 +40,7 @@ _OF_PARTS = frozenset(
 """Words for the part of a run that a line is about, or for the process that wrote it."""
 _OF_RUNS = frozenset("run runs exp experiment trial seed job fold config sweep array arm lr".split())
 _OF_TIMES = frozenset("time times elapsed wall eta s sec secs ms took dt duration timestamp".split())
-_DRAWN = re.compile(r"\d%\|.{0,200}?\[\d{1,9}:\d\d|^\s*\{'loss': ")
+_DRAWN = re.compile(r"\d%[| ].{0,200}?\[\d{1,9}:\d\d|^\s*\{'loss': ")
 """States of bars, and lines that name a rounded epoch instead of a step."""
 _CLOCKS = re.compile(r"\b\d{1,2}:\d\d:\d\d\b")
 _HIGHEST_RANK, _TAG_DIGITS = 4096, 36

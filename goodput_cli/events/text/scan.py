@@ -516,10 +516,10 @@ def _words(text: str) -> int:
 def _follows_bar(text: str, said: Sequence[ParsedEvent]) -> bool:
     """Return True if the timestamp follows a progress bar: a killed process does not end its line, and the output of
     the next one is appended to its bar."""
-    if "%|" not in text or not any(counted_bar(one) for one in said):
+    if "%" not in text or not any(counted_bar(one) for one in said):
         return False
     found = find_timestamp(text)
-    return found is not None and found[1][0] > text.find("%|") >= 0
+    return found is not None and found[1][0] > text.find("%") >= 0
 
 
 def _objects(block: Lines, first_line: int) -> tuple[list[Record], list[int]]:

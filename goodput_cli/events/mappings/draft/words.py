@@ -40,11 +40,13 @@ OF_LEARNING = re.compile(
 )
 """Words that only training uses."""
 OF_DATA = re.compile(
-    r"\b(?:\s?(?:[kmgt]i?b|bytes|examples?|samples?|rows?|files?|docs?|documents?|records?|lines?|sentences?|pairs?)/s"
-    r"|s/(?:examples?|samples?|rows?|files?|docs?|documents?|records?|lines?|sentences?|pairs?))\b",
+    r"\d\s?(?:(?!{0})[a-z]+/s|s/(?!{0})[a-z]+)\b".format(
+        r"(?:m?s|it|iter\w*|steps?|ba|batch(?:es)?|epochs?|updates?|rounds?|episodes?|games?|frames?|toks?|tokens?|imgs?"
+        r"|images?|seqs?)\b"
+    ),
     re.IGNORECASE,
 )
-"""Rates of progress bars about data, such as those of `datasets.map`."""
+"""Rates of progress bars in units that training does not count, such as those of `datasets.map`."""
 OF_A_PROCESS = re.compile(r"\b(?:pid|attempt|restart|session|boot|launch|start\w*|uuid|host\w*|node|version|commit)\b")
 BEGINS = re.compile(
     r"\b(?:saving|writing|dumping|storing|start\w*|begin\w*|began|evaluating|validating|launch\w*"

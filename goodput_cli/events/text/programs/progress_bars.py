@@ -16,7 +16,7 @@ EVERY = 20
 """Seconds between two kept states of a bar: it shows whole seconds but is drawn ten times in each."""
 FIRST = 3
 _BAR = pattern(
-    r"^(?P<name>[^|%]*?)\d{1,3}%\|[^|]*\|\s*(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>\d{1,9}(?::\d\d){1,2})<"
+    r"^(?P<name>[^|%]*?)\d{1,3}%(?:\|[^|]*\|\s*| )(?P<done>\d+)/(?P<total>\d+) \[(?P<elapsed>\d{1,9}(?::\d\d){1,2})<"
     r"(?P<rest>[^\]]*)"
 )
 _EPOCH = re.compile(r"\bep(?:och)?\W{0,3}(\d{1,9})(?!\d)|^\W*(\d{1,9})\s*/\s*\d{1,9}(?!\d)", re.IGNORECASE)
