@@ -56,7 +56,8 @@ def with_equal_widths(block: Lines, lines: I64) -> EqualWidths | None:
     too_long = numbers.line[numbers.length > _MOST_DIGITS]
     pieces: list[tuple[I64, Characters]] = []
     for some in alike(texts.hashes(numbers)).values():
-        rows = texts.equal_to_first(np.setdiff1d(some, too_long)) if len(some) >= FEWEST_ALIKE else some
+        rows = np.setdiff1d(some, too_long)
+        rows = texts.equal_to_first(rows) if len(rows) >= FEWEST_ALIKE else rows
         if len(rows) >= FEWEST_ALIKE:
             pieces.append((rows, _widened(data, start, rows, numbers)))
     if not pieces:

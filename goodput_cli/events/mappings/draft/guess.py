@@ -48,6 +48,10 @@ from goodput_cli.events.mappings.draft.words import (
 from goodput_cli.events.text.counted_steps import writers_of
 
 _MOST, _RISING, _NEAR = 1_000_000_000, 0.6, 0.24
+_OF_AN_EPOCH = re.compile(r"\bepoch\b")
+_FEWEST_LEFT, _LEFT = 3, 0.25
+"""Fewest rows in a quarter of a run, and the ratio of the last to the first quarter below which a time is what is left
+until the end."""
 """Limit above which a number counts tokens, samples or times rather than steps."""
 _MOST_GUESSES = 5
 _PHASES = (
@@ -458,6 +462,7 @@ def _each(made: StepGuess) -> tuple[int, str, str] | None:
     timed = [row for row in timed if not any(_is_part(columns[row], columns[other]) for other in timed if other != row)]
     usual = usual_step(made.group.ns, made.done)
     if usual is None:
+        timed = [row for row in timed if not _is_of_many(columns[row], made)]
         timed.sort(key=lambda row: not columns[row].is_step_time)
         return (timed[0], _unit(columns[timed[0]]), "mean") if timed else None
     for row in timed:
@@ -524,6 +529,17 @@ def _ahead(column: ValueColumn, done: I64) -> F64:
     """Return the increase of numbers from row to row, without rows where the step falls."""
     found: F64 = np.diff(column.numbers)[np.diff(done) > 0]
     return found
+
+
+def _is_of_many(column: ValueColumn, made: StepGuess) -> bool:
+    """Return True for a time of many steps: of an epoch, or one that is left until the end, which falls toward 0."""
+    if not made.is_epoch and _OF_AN_EPOCH.search(column.name):
+        return True
+    run = max(np.split(column.numbers, np.flatnonzero(np.diff(made.done) <= 0) + 1), key=len)
+    quarter = len(run) // 4
+    if quarter < _FEWEST_LEFT or _unit(column) == "per_s":
+        return False
+    return bool(np.median(run[-quarter:]) < _LEFT * np.median(run[:quarter]))
 
 
 def _grows(ahead: F64) -> bool:
